@@ -1,0 +1,100 @@
+import type { Store } from './store.ts'
+
+export type SessionErrorCode =
+  | 'ERR_SESSION_STORE'
+  | 'ERR_SESSION_CONFLICT'
+  | 'ERR_SESSION_UNAUTHENTICATED'
+  | 'ERR_SESSION_STALE_LOGIN'
+  | 'ERR_SESSION_NOT_FRESH'
+  | 'ERR_SESSION_CROSS_ORIGIN'
+  | 'ERR_SESSION_CSRF'
+  | 'ERR_SESSION_INSECURE'
+  | 'ERR_SESSION_LIMIT'
+  | 'ERR_SESSION_DATA'
+  | 'ERR_SESSION_HEADERS_SENT'
+
+const STATUS: Readonly<Record<SessionErrorCode, number>> = {
+  ERR_SESSION_STORE: 503,
+  ERR_SESSION_CONFLICT: 503,
+  ERR_SESSION_UNAUTHENTICATED: 401,
+  ERR_SESSION_STALE_LOGIN: 401,
+  ERR_SESSION_NOT_FRESH: 401,
+  ERR_SESSION_CROSS_ORIGIN: 403,
+  ERR_SESSION_CSRF: 403,
+  ERR_SESSION_INSECURE: 403,
+  ERR_SESSION_LIMIT: 409,
+  ERR_SESSION_DATA: 500,
+  ERR_SESSION_HEADERS_SENT: 500,
+}
+
+// Registered symbols, so that `instanceof` holds between the ESM and the CommonJS build loaded side by side.
+const SESSION_ERROR = Symbol.for('coatcheck.SessionError')
+const STORE_ERROR = Symbol.for('coatcheck.SessionStoreError')
+const hasBrand = (value: unknown, brand: symbol) => typeof value === 'object' && value !== null && brand in value
+
+/**
+ * Thrown where a session call cannot do what was asked; expected outcomes are values instead.
+ * Express, Fastify and Koa answer `status` by themselves.
+ */
+export class SessionError extends Error {
+  readonly code: SessionErrorCode
+  /** The HTTP status that fits: 401, 403, 409, 500 or 503. */
+  readonly status: number
+
+  constructor(code: SessionErrorCode, message: string, options?: { cause?: unknown }) {
+    super(message, options)
+    this.code = code
+    this.status = STATUS[code]
+  }
+
+  /** The same as `status`: Fastify's name for it. */
+  get statusCode(): number {
+    return this.status
+  }
+
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    // A subclass without a brand of its own keeps the ordinary meaning.
+    return this === SessionError
+      ? hasBrand(value, SESSION_ERROR)
+      : Function.prototype[Symbol.hasInstance].call(this, value)
+  }
+}
+Object.defineProperty(SessionError.prototype, 'name', { value: 'SessionError', configurable: true, writable: true })
+Object.defineProperty(SessionError.prototype, SESSION_ERROR, { value: true })
+
+/** A verb of the store contract. */
+export type StoreOperation = Exclude<keyof Store, 'shard'>
+
+/**
+ * The store failed, was too slow, or answered nonsense: an outage, never a log-out.
+ * Code `ERR_SESSION_STORE`, status 503; `cause` is what the store said.
+ */
+export class SessionStoreError extends SessionError {
+  declare readonly code: 'ERR_SESSION_STORE'
+  readonly operation: StoreOperation
+  /** `'not-applied'`: certainly nothing was written. `'unknown'`: it may have been. */
+  readonly outcome: 'not-applied' | 'unknown'
+
+  constructor(
+    operation: StoreOperation,
+    outcome: 'not-applied' | 'unknown',
+    message: string,
+    options?: { cause?: unknown },
+  ) {
+    super('ERR_SESSION_STORE', message, options)
+    this.operation = operation
+    this.outcome = outcome
+  }
+
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return this === SessionStoreError
+      ? hasBrand(value, STORE_ERROR)
+      : Function.prototype[Symbol.hasInstance].call(this, value)
+  }
+}
+Object.defineProperty(SessionStoreError.prototype, 'name', {
+  value: 'SessionStoreError',
+  configurable: true,
+  writable: true,
+})
+Object.defineProperty(SessionStoreError.prototype, STORE_ERROR, { value: true })

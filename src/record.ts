@@ -1,0 +1,33 @@
+import type { SessionRecord } from './store.ts'
+
+const KEY = /^[A-Za-z0-9_-]{46}$/
+const MAX_INSTANT = 8_640_000_000_000_000 // ECMA-262, 21.4.1.1: the largest time value
+
+const isInstant = (value: unknown): value is number =>
+  Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= MAX_INSTANT
+
+/**
+ * Says what makes a stored record impossible, or `null` for a sound one. For stores whose rows can be edited by others;
+ * the words contain nothing of the record's content.
+ */
+export function corruption(record: SessionRecord): string | null {
+  if (typeof record.key !== 'string' || !KEY.test(record.key)) return 'key is malformed'
+  if (record.kind !== 'session' && record.kind !== 'remember') return 'kind is unknown'
+  if (record.parent !== null && !(typeof record.parent === 'string' && KEY.test(record.parent)))
+    return 'parent is malformed'
+  if ((record.userId === null) !== (record.username === null)) return 'user ID without name, or name without user ID'
+  if (record.userId !== null && (typeof record.userId !== 'string' || record.userId === '')) return 'user ID is empty'
+  if (record.username !== null && typeof record.username !== 'string') return 'name is not text'
+  const { passwordVersion } = record
+  if (
+    passwordVersion !== null &&
+    !(Number.isInteger(passwordVersion) && passwordVersion >= 0 && passwordVersion <= 0xffff_ffff)
+  )
+    return 'password version is not an unsigned 32-bit number'
+  if (typeof record.data !== 'string') return 'data is not text'
+  if (!Number.isSafeInteger(record.version) || record.version < 1) return 'version is not a positive number'
+  if (typeof record.writeId !== 'string') return 'write ID is not text'
+  for (const field of ['createdAt', 'seenAt', 'expiresAt', 'absoluteExpiresAt'] as const)
+    if (!isInstant(record[field])) return `${field} is not an instant`
+  return null
+}

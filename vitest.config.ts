@@ -1,0 +1,25 @@
+import { fileURLToPath } from 'node:url'
+import { defineConfig } from 'vitest/config'
+
+const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
+
+export default defineConfig({
+  resolve: {
+    // Tests import the package by its name and run against the sources.
+    alias: [
+      { find: 'coatcheck/stores/memory', replacement: here('./stores/memory.ts') },
+      { find: 'coatcheck/stores/redis', replacement: here('./stores/redis.ts') },
+      { find: 'coatcheck/stores/sql', replacement: here('./stores/sql.ts') },
+      { find: 'coatcheck/testing', replacement: here('./stores/testing.ts') },
+      { find: 'coatcheck/http', replacement: here('./src/http.ts') },
+      { find: 'coatcheck/fetch', replacement: here('./src/fetch.ts') },
+      { find: /^coatcheck$/, replacement: here('./src/index.ts') },
+    ],
+  },
+  test: {
+    include: ['test/**/*.test.ts'],
+    exclude: ['test/bench/**', '**/node_modules/**'],
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+  },
+})
