@@ -1,29 +1,8 @@
 // Private servers for tests: found on PATH, started on free loopback ports in a temporary folder, stopped afterwards.
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
-import { accessSync, constants, readdirSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { join } from 'node:path'
 
-const debianFolders = () => {
-  const folders = ['/usr/sbin', '/usr/local/sbin', '/sbin']
-  try {
-    for (const version of readdirSync('/usr/lib/postgresql'))
-      folders.unshift(join('/usr/lib/postgresql', version, 'bin'))
-  } catch {}
-  return folders
-}
-
-/** The full path of a program on PATH or in the folders where Debian keeps servers; `null` if there is none. */
-export function findBinary(name: string): string | null {
-  for (const folder of [...debianFolders(), ...(process.env.PATH ?? '').split(':')]) {
-    const path = join(folder, name)
-    try {
-      accessSync(path, constants.X_OK)
-      return path
-    } catch {}
-  }
-  return null
-}
+export { findBinary } from './engine-list.mjs'
 
 /** A loopback port that is free now. */
 export function freePort(): Promise<number> {

@@ -1,0 +1,63 @@
+// @ts-check
+// Plain JavaScript, because `npm run test:all` reads it before any TypeScript runs, on Node 20 too.
+import { accessSync, constants, readdirSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+
+const debianFolders = () => {
+  const folders = ['/usr/sbin', '/usr/local/sbin', '/sbin']
+  try {
+    for (const version of readdirSync('/usr/lib/postgresql'))
+      folders.unshift(join('/usr/lib/postgresql', version, 'bin'))
+  } catch {}
+  return folders
+}
+
+/**
+ * The full path of a program on PATH or in the folders where Debian keeps servers; `null` if there is none.
+ * @param {string} name
+ * @returns {string | null}
+ */
+export function findBinary(name) {
+  for (const folder of [...debianFolders(), ...(process.env.PATH ?? '').split(':')]) {
+    const path = join(folder, name)
+    try {
+      accessSync(path, constants.X_OK)
+      return path
+    } catch {}
+  }
+  return null
+}
+
+/** @param {string[]} names */
+const binaries = (...names) => {
+  const missing = names.filter(name => findBinary(name) === null)
+  return missing.length === 0 ? null : `not on PATH: ${missing.join(', ')}`
+}
+
+/** @param {string} name */
+const module_ = name => {
+  try {
+    createRequire(import.meta.url).resolve(name)
+    return null
+  } catch {
+    return `cannot be loaded: ${name} (Node ${process.versions.node})`
+  }
+}
+
+/**
+ * Each engine and what is missing for it, or `null`. `debian` is the package that brings it.
+ * @satisfies {Record<string, { debian: string | null, optional: boolean, missing: () => string | null }>}
+ */
+export const ENGINES = /** @type {const} */ ({
+  memory: { debian: null, optional: false, missing: () => null },
+  redis: { debian: 'redis-server', optional: false, missing: () => binaries('redis-server', 'redis-cli') },
+  postgresql: { debian: 'postgresql', optional: false, missing: () => binaries('postgres', 'initdb') },
+  mariadb: { debian: 'mariadb-server', optional: false, missing: () => binaries('mariadbd', 'mariadb-install-db') },
+  libsql: { debian: null, optional: false, missing: () => module_('libsql') },
+  // Not every Node version has these two: the table names them, nothing fails.
+  'node:sqlite': { debian: null, optional: true, missing: () => module_('node:sqlite') },
+  'better-sqlite3': { debian: null, optional: true, missing: () => module_('better-sqlite3') },
+  chromium: { debian: 'chromium', optional: false, missing: () => binaries('chromium') },
+  nginx: { debian: 'nginx-light', optional: false, missing: () => binaries('nginx') },
+})
