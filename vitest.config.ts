@@ -21,5 +21,8 @@ export default defineConfig({
     exclude: ['test/bench/**', '**/node_modules/**'],
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    // Servers of several engines run beside the tests: more workers make them slow, not the suite fast.
+    maxWorkers: 2,
+    reporters: ['default', here('./test/scripts/engines-reporter.ts')],
   },
 })

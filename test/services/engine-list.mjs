@@ -46,7 +46,7 @@ const module_ = name => {
 }
 
 /**
- * Each engine and what is missing for it, or `null`. `debian` is the package that brings it.
+ * Each engine and what is missing for it, or `null`. `debian` names the packages that bring it.
  * @satisfies {Record<string, { debian: string | null, optional: boolean, missing: () => string | null }>}
  */
 export const ENGINES = /** @type {const} */ ({
@@ -59,5 +59,6 @@ export const ENGINES = /** @type {const} */ ({
   'node:sqlite': { debian: null, optional: true, missing: () => module_('node:sqlite') },
   'better-sqlite3': { debian: null, optional: true, missing: () => module_('better-sqlite3') },
   chromium: { debian: 'chromium', optional: false, missing: () => binaries('chromium') },
-  nginx: { debian: 'nginx-light', optional: false, missing: () => binaries('nginx') },
+  nginx: { debian: 'nginx-light openssl', optional: false, missing: () => binaries('nginx', 'openssl') },
+  curl: { debian: 'curl', optional: false, missing: () => binaries('curl') },
 })

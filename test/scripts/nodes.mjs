@@ -1,0 +1,69 @@
+// @ts-check
+// `npm run test:nodes [-- 22 24]`: the suite without servers on each supported Node, fetched with npm into a cache.
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { counts } from './results.mjs'
+import { table } from './table.mjs'
+import { root, vitest } from './vitest.mjs'
+
+const MAJORS = ['20', '22', '24', '26']
+// Folders whose tests start servers, browsers, compilers or npm: their subject is not the Node version.
+const NOT_CORE = /^(?:bench|browser|examples|package|scripts|services|types)\//
+
+/** @param {string} major */
+function fetchNode(major) {
+  const name = `node-${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}`
+  const folder = join(root, 'node_modules/.cache/coatcheck-nodes', major)
+  const binary = join(folder, 'node_modules', name, 'bin', process.platform === 'win32' ? 'node.exe' : 'node')
+  if (!existsSync(binary)) {
+    mkdirSync(folder, { recursive: true })
+    writeFileSync(join(folder, 'package.json'), '{ "private": true }\n')
+    const args = ['install', '--prefix', folder, '--no-save', '--no-audit', '--no-fund', `${name}@${major}`]
+    spawnSync('npm', args, {
+      cwd: folder,
+      stdio: ['ignore', 'inherit', 'inherit'],
+      shell: process.platform === 'win32',
+    })
+  }
+  const { stdout, status } = spawnSync(binary, ['--version'], { encoding: 'utf8' })
+  return status === 0 ? { binary, version: stdout.trim() } : null
+}
+
+/** Test files that need no engine but the process itself. */
+function coreTests() {
+  const files = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' })
+  return files
+    .map(file => file.replaceAll('\\', '/'))
+    .filter(file => file.endsWith('.test.ts') && !NOT_CORE.test(file))
+    .filter(file => !/services\/|readFileSync|spawn/.test(readFileSync(join(root, 'test', file), 'utf8')))
+    .map(file => `test/${file}`)
+    .sort()
+}
+
+const wanted = process.argv.slice(2)
+const majors = wanted.length > 0 ? wanted : MAJORS
+const tests = coreTests()
+const results = process.env.COATCHECK_RESULTS ?? mkdtempSync(join(tmpdir(), 'coatcheck-nodes-'))
+const rows = [['Node', 'version', 'passed', 'failed', 'skipped', 'verdict']]
+let failed = false
+for (const major of majors) {
+  const node = fetchNode(major)
+  if (node === null) {
+    rows.push([major, '-', '-', '-', '-', 'could not be fetched'])
+    failed = true
+    continue
+  }
+  console.log(`\nNode ${node.version}: ${tests.length} files`)
+  const report = join(results, `node-${major}.json`)
+  const args = ['--reporter=dot', '--reporter=json', `--outputFile.json=${report}`]
+  const status = vitest([...tests, ...args], { node: node.binary })
+  const sum = counts(report)
+  const ok = status === 0 && sum.failed === 0 && sum.passed > 0
+  failed ||= !ok
+  rows.push([major, node.version, `${sum.passed}`, `${sum.failed}`, `${sum.skipped}`, ok ? 'ok' : 'FAILED'])
+}
+if (process.env.COATCHECK_RESULTS === undefined) rmSync(results, { recursive: true })
+console.log(`\n${table(rows)}\n`)
+process.exitCode = failed ? 1 : 0
