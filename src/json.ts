@@ -1,0 +1,68 @@
+import { types } from 'node:util'
+
+// Nothing here that JSON.stringify escapes (ECMA-262, 25.5.2.3 QuoteJSONString): no control, quote, backslash, surrogate.
+const PLAIN = /^[ !#-[\]-\ud7ff\ue000-\uffff]*$/
+
+// Node 22 and later have JSON.rawJSON; a value made by it is already text.
+const isRawJson = (JSON as { isRawJSON?: (value: unknown) => boolean }).isRawJSON
+
+const text = (value: string): string => (PLAIN.test(value) ? `"${value}"` : JSON.stringify(value))
+
+/**
+ * JSON text as `JSON.stringify` gives it, where a bigint becomes an exact JSON integer: `2n ** 64n - 1n` is
+ * `18446744073709551615`, which `JSON.parse` of a browser rounds. Like `JSON.stringify`, it gives `undefined` for
+ * `undefined`, a function and a symbol.
+ * @throws TypeError for a value that contains itself
+ */
+export function stringify(value: unknown): string {
+  return write(value, '', []) as string
+}
+
+function write(input: unknown, key: string, parents: object[]): string | undefined {
+  let value = input
+  // BigInt.prototype.toJSON, a common patch that gives a string, is not asked: bigints are what this is for.
+  if ((typeof input === 'object' && input !== null) || typeof input === 'function') {
+    const { toJSON } = input as { toJSON?: unknown }
+    if (typeof toJSON === 'function') value = toJSON.call(input, key)
+  }
+  switch (typeof value) {
+    case 'string':
+      return text(value)
+    case 'bigint':
+      return value.toString()
+    case 'number':
+      return Number.isFinite(value) ? String(value) : 'null'
+    case 'boolean':
+      return value ? 'true' : 'false'
+    case 'object':
+      return value === null ? 'null' : writeObject(value, parents)
+    default:
+      return undefined
+  }
+}
+
+function writeObject(value: object, parents: object[]): string | undefined {
+  if (types.isBoxedPrimitive(value)) {
+    if (types.isNumberObject(value)) return write(Number(value), '', parents)
+    if (types.isStringObject(value)) return text(String(value))
+    if (types.isBooleanObject(value)) return Boolean.prototype.valueOf.call(value) ? 'true' : 'false'
+    if (types.isBigIntObject(value)) return BigInt.prototype.valueOf.call(value).toString()
+  }
+  if (isRawJson?.(value)) return JSON.stringify(value)
+  if (parents.includes(value)) throw new TypeError('stringify: the value contains itself')
+  parents.push(value)
+  let json = ''
+  if (Array.isArray(value)) {
+    for (let index = 0; index < value.length; index++)
+      json += `${index === 0 ? '' : ','}${write(value[index], String(index), parents) ?? 'null'}`
+    json = `[${json}]`
+  } else {
+    for (const key of Object.keys(value)) {
+      const item = write((value as Record<string, unknown>)[key], key, parents)
+      if (item !== undefined) json += `${json === '' ? '' : ','}${text(key)}:${item}`
+    }
+    json = `{${json}}`
+  }
+  parents.pop()
+  return json
+}

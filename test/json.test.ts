@@ -1,0 +1,139 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { stringify } from '../src/json.ts'
+
+const outcome = (make: () => unknown) => {
+  try {
+    return { value: make() }
+  } catch (error) {
+    return { threw: (error as Error).name }
+  }
+}
+
+describe('stringify', () => {
+  it('writes user IDs that no double holds, to the last digit', () => {
+    expect(stringify({ id: 2n ** 64n - 1n, name: 'max' })).toBe('{"id":18446744073709551615,"name":"max"}')
+    expect(stringify([0n, -1n, 2n ** 53n + 1n])).toBe('[0,-1,9007199254740993]')
+    expect(stringify(7n)).toBe('7')
+    expect(stringify(Object(2n ** 64n))).toBe('18446744073709551616')
+  })
+
+  it('writes null for a visitor who is not logged in', () => {
+    expect(stringify(null)).toBe('null')
+  })
+
+  it('does not ask the common patch BigInt.prototype.toJSON', () => {
+    const prototype = BigInt.prototype as { toJSON?: unknown }
+    prototype.toJSON = function (this: bigint) {
+      return String(this)
+    }
+    try {
+      expect(stringify({ id: 5n })).toBe('{"id":5}')
+    } finally {
+      delete prototype.toJSON
+    }
+  })
+
+  it('says the same as JSON.stringify about everything else', () => {
+    const shared = { a: 1 }
+    const holes = Object.assign(new Array(3), { 0: 1, 2: 3 })
+    const revived = Object.assign(Object.create({ inherited: 1 }), { own: 2, [Symbol('s')]: 3 })
+    class Point {
+      x = 1
+      get y() {
+        return 2
+      }
+      toJSON(key: string) {
+        return { key, y: this.y }
+      }
+    }
+    const cases: unknown[] = [
+      undefined,
+      () => 1,
+      Symbol('s'),
+      Object.assign(() => 1, { toJSON: () => 'from a function' }),
+      Number.NaN,
+      -0,
+      1e21,
+      1e-7,
+      new Date(0),
+      new Date(Number.NaN),
+      [undefined, () => 1, Symbol('s')],
+      { a: undefined, b: () => 1, c: Symbol('s'), d: null },
+      holes,
+      [new Number(3), new String('x"y'), new Boolean(false), Object(Symbol('s'))],
+      [shared, shared],
+      revived,
+      [new Point(), { p: new Point() }],
+      new Map([[1, 2]]),
+      new Proxy([1, 2], {}),
+      new Proxy({ a: [1] }, {}),
+      Object.create(null, { a: { value: 1, enumerable: true }, b: { value: 2 } }),
+      JSON.parse('{"__proto__":{"x":1},"constructor":2}'),
+      { toJSON: () => undefined },
+      [{ toJSON: () => undefined }],
+      { '\ud800': '\udfff', '\u2028': '\u0000\u001f\u007f"\\/', é: '😀' },
+      new Uint8Array([1, 2]),
+      { 2: 'b', 1: 'a', z: 0, a: 1 },
+    ]
+    for (const value of cases) expect(stringify(value)).toBe(JSON.stringify(value))
+  })
+
+  it('refuses a value that contains itself', () => {
+    const ring: { self?: unknown; id: bigint } = { id: 1n }
+    ring.self = [ring]
+    expect(() => stringify(ring)).toThrow(TypeError)
+  })
+
+  it('lets what a toJSON throws through', () => {
+    const angry = {
+      toJSON() {
+        throw new RangeError('no')
+      },
+    }
+    expect(outcome(() => stringify([angry]))).toEqual(outcome(() => JSON.stringify([angry])))
+  })
+
+  it('agrees with JSON.stringify on any value without a bigint', () => {
+    fc.assert(
+      fc.property(
+        fc.anything({
+          withBoxedValues: true,
+          withDate: true,
+          withMap: true,
+          withNullPrototype: true,
+          withSparseArray: true,
+          withTypedArray: true,
+        }),
+        value => {
+          expect(stringify(value)).toBe(JSON.stringify(value))
+        },
+      ),
+      { numRuns: 2000 },
+    )
+  })
+
+  it('writes every bigint in full', () => {
+    fc.assert(
+      fc.property(fc.array(fc.bigInt()), ids => {
+        expect(stringify({ ids })).toBe(`{"ids":[${ids.join(',')}]}`)
+      }),
+    )
+  })
+
+  it('writes JSON that any parser reads, bigints wherever they stand', () => {
+    const source = fc.letrec(tie => ({
+      value: fc.oneof({ depthSize: 'small' }, fc.bigInt(), fc.string({ unit: 'binary' }), tie('list'), tie('record')),
+      list: fc.array(tie('value')),
+      record: fc.dictionary(fc.string(), tie('value')),
+    })).value
+    fc.assert(
+      fc.property(source, value => {
+        const json = stringify(value)
+        const plain = JSON.stringify(value, (_key, item) => (typeof item === 'bigint' ? Number(item) : item))
+        expect(JSON.parse(json)).toEqual(JSON.parse(plain))
+      }),
+      { numRuns: 1000 },
+    )
+  })
+})
