@@ -1,5 +1,15 @@
+export { type CookieOptions, SessionCookie } from './cookie.ts'
+export type { Codec } from './data/codec.ts'
+export type { Frozen, SchemaResult, StandardSchemaV1 } from './data/schema.ts'
+export type { Duration } from './duration.ts'
 export { SessionError, type SessionErrorCode, SessionStoreError, type StoreOperation } from './errors.ts'
+export type { SessionEvent } from './events.ts'
+export type { SessionId, SessionKey } from './id.ts'
+export { type Change, SessionManager, type SessionOf } from './manager.ts'
+export { DEFAULTS, presets, type SessionOptions } from './options.ts'
 export { corruption } from './record.ts'
+export type { Recalled } from './remember.ts'
+export type { Current, Session, SessionInfo, User, UserSession } from './session.ts'
 export {
   type Corrupt,
   type CreateOptions,
@@ -14,3 +24,5 @@ export {
   type Store,
   SWEEP_MARGIN,
 } from './store.ts'
+export type { UserId, UserIdInput, UserIds } from './user-id.ts'
+export type { Login } from './users.ts'

@@ -16,7 +16,7 @@ export interface SessionRecord {
   readonly key: string
   /** Remember-me series live in the same store, count separately, and die in the same `deleteUser`. */
   readonly kind: 'session' | 'remember'
-  /** Of a remembered session: the key of the series it was born from. */
+  /** The record this one was born from: of a remembered session its series, of a series the session that asked for it. */
   readonly parent: string | null
   /** Canonical text of the user ID (decimal for numbers), at most 200 characters; `null` for an anonymous session. */
   readonly userId: string | null
@@ -76,7 +76,7 @@ export interface CreateResult {
    * - `'created'`, also where a record with this key and this `writeId` is stored already (a repeated call);
    * - `'collision'`: the key is taken by another record or a forward;
    * - `'stale-login'`: the user's floor (see `deleteUser`) is above the record's password version;
-   * - `'orphan'`: `parent` names no live series;
+   * - `'orphan'`: `parent` names no live record;
    * - `'limit'`: refused by `options.limit`.
    */
   readonly outcome: 'created' | 'collision' | 'stale-login' | 'limit' | 'orphan'
@@ -90,7 +90,7 @@ export interface ReplaceResult {
    * - `'gone'`: no live record under the old key;
    * - `'conflict'`: its version is not `oldVersion`.
    *
-   * `'orphan'` is not answered where the old record has the same `parent`: only a birth needs a live series.
+   * `'orphan'` is not answered where the old record has the same `parent`: only a birth needs a living parent.
    */
   readonly outcome: CreateResult['outcome'] | 'conflict' | 'gone'
   readonly ended: readonly string[]

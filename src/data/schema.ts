@@ -1,0 +1,159 @@
+import { quote } from '../duration.ts'
+import { SessionError } from '../errors.ts'
+import { type Codec, jsonCodec } from './codec.ts'
+
+/** https://standardschema.dev: zod, valibot, arktype and others have it. */
+export interface StandardSchemaV1<In = unknown, Out = In> {
+  readonly '~standard': {
+    readonly version: 1
+    readonly vendor: string
+    readonly validate: (value: unknown) => SchemaResult<Out> | Promise<SchemaResult<Out>>
+    readonly types?: { readonly input: In; readonly output: Out } | undefined
+  }
+}
+export type SchemaResult<Out> =
+  | { readonly value: Out; readonly issues?: undefined }
+  | {
+      readonly issues: readonly {
+        readonly message: string
+        readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined
+      }[]
+    }
+
+/** Read-only, all the way down; at run time `Object.freeze` says the same. */
+export type Frozen<T> = T extends readonly (infer E)[]
+  ? readonly Frozen<E>[]
+  : T extends object
+    ? { readonly [N in keyof T]: Frozen<T[N]> }
+    : T
+
+export interface DataOptions<D, In> {
+  readonly schema?: StandardSchemaV1<In, D> | undefined
+  readonly initial?: (() => D) | undefined
+  readonly codec?: Codec | undefined
+  readonly maxDataBytes: number
+}
+
+type Plain = Record<string, unknown>
+const isPlain = (value: unknown): value is Plain => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value)
+    for (const member of Object.values(value)) deepFreeze(member)
+  }
+  return value
+}
+
+/** Defines instead of assigns, so that a key named `__proto__` stays a key (and is refused by the codec). */
+function withKeys(base: object, keys: object): Plain {
+  return { ...base, ...keys }
+}
+
+const EMPTY = Object.freeze({})
+
+/** What an application's session data looks like: start value, validation, text form. */
+export class DataShape<D extends object, In extends object = D> {
+  readonly #schema: StandardSchemaV1<In, D>['~standard'] | null
+  readonly #initial: (() => D) | null
+  readonly #codec: Codec
+  readonly #maxBytes: number
+  readonly #isFree: boolean
+
+  constructor({ schema, initial, codec, maxDataBytes }: DataOptions<D, In>) {
+    this.#schema = schema?.['~standard'] ?? null
+    this.#initial = initial ?? null
+    this.#codec = codec ?? jsonCodec
+    this.#maxBytes = maxDataBytes
+    this.#isFree = !schema && !initial && !codec
+    // Found out at once, not at the first anonymous visitor.
+    if (this.#schema) {
+      try {
+        this.start()
+      } catch (cause) {
+        if (cause instanceof TypeError) throw cause
+        throw new TypeError(
+          'schema: it must accept the start value (initial(), else {}) and its own output: give its keys defaults or pass `initial`',
+          { cause },
+        )
+      }
+    }
+  }
+
+  /** A fresh start value. */
+  start(): D {
+    const value = this.#initial ? this.#initial() : {}
+    if (!isPlain(value)) throw new TypeError(`initial: expected it to return an object, got ${quote(value)}`)
+    return this.#schema ? this.#validated(value) : (value as D)
+  }
+
+  /** First data of a session: the start value with some keys set. @throws SessionError ERR_SESSION_DATA */
+  first(keys: object | undefined): string {
+    if (keys === undefined) return this.#isFree ? '{}' : this.encode(this.start())
+    if (!isPlain(keys)) throw new SessionError('ERR_SESSION_DATA', `data: expected an object, got ${quote(keys)}`)
+    return this.encode(withKeys(this.#initial ? this.#initial() : EMPTY, keys))
+  }
+
+  /** Text of valid data. @throws SessionError ERR_SESSION_DATA that names the path, or the size */
+  encode(data: unknown): string {
+    if (!isPlain(data)) throw new SessionError('ERR_SESSION_DATA', `data: expected an object, got ${quote(data)}`)
+    const text = this.#codec.encode(this.#schema ? this.#validated(data) : data)
+    if (typeof text !== 'string' || !text.isWellFormed() || text.includes('\0'))
+      throw new SessionError('ERR_SESSION_DATA', 'codec: encode must return well-formed text without NUL')
+    // A character has at most three bytes for each UTF-16 unit: most data is never counted.
+    const bytes = text.length * 3 > this.#maxBytes ? Buffer.byteLength(text) : 0
+    if (bytes > this.#maxBytes)
+      throw new SessionError(
+        'ERR_SESSION_DATA',
+        `data: ${bytes} bytes, at most ${this.#maxBytes} are allowed (maxDataBytes): keep what is large in your database`,
+      )
+    return text
+  }
+
+  /** Data to edit, and why it had to be started anew (stored data that cannot be read or no longer fits), or null. */
+  thaw(text: string): { data: D; reset: Error | null } {
+    let stored: unknown
+    try {
+      stored = this.#codec.decode(text)
+    } catch (error) {
+      return { data: this.start(), reset: new Error('stored data cannot be decoded', { cause: error }) }
+    }
+    if (!isPlain(stored)) return { data: this.start(), reset: new Error('stored data is not an object') }
+    if (!this.#schema) return { data: (this.#initial ? withKeys(this.start(), stored) : stored) as D, reset: null }
+    try {
+      return { data: this.#validated(stored), reset: null }
+    } catch {
+      const start = this.start()
+      try {
+        return { data: this.#validated(withKeys(start, stored)), reset: null }
+      } catch (error) {
+        return { data: start, reset: new Error('stored data does not fit the schema', { cause: error }) }
+      }
+    }
+  }
+
+  /** Frozen data to show; `onReset` hears why it was started anew. */
+  freeze(text: string, onReset: (cause: Error) => void): Frozen<D> {
+    if (text === '{}' && this.#isFree) return EMPTY as Frozen<D>
+    const { data, reset } = this.thaw(text)
+    if (reset) onReset(reset)
+    return deepFreeze(data) as Frozen<D>
+  }
+
+  #validated(value: unknown): D {
+    const result = this.#schema!.validate(value)
+    if (typeof (result as { then?: unknown }).then === 'function')
+      throw new TypeError('schema: validates asynchronously; session data needs a synchronous schema')
+    const { issues, value: valid } = result as { issues?: readonly Issue[]; value: D }
+    if (issues) throw new SessionError('ERR_SESSION_DATA', issues.map(describeIssue).join('; '))
+    if (!isPlain(valid)) throw new TypeError(`schema: expected it to describe an object, got ${quote(valid)}`)
+    return valid
+  }
+}
+
+type Issue = Extract<SchemaResult<unknown>, { issues: readonly unknown[] }>['issues'][number]
+
+function describeIssue({ message, path = [] }: Issue): string {
+  const keys = path.map(part => (typeof part === 'object' ? part.key : part))
+  return `${['data', ...keys.map(String)].join('.')}: ${message}`
+}

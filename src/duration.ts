@@ -1,0 +1,29 @@
+/** A length of time with its unit. A bare number is a `TypeError`: express-session counts ms, cookies count s. */
+export type Duration = `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
+
+const UNIT = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+
+/**
+ * The milliseconds of a duration such as `'500ms'`, `'30m'` or `'12h'`; `name` is the option for the error's sentence.
+ * @throws TypeError that quotes the value and shows the right form
+ */
+export function milliseconds(value: Duration, name: string): number {
+  const match = typeof value === 'string' ? /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(value) : null
+  const ms = match ? Math.round(Number(match[1]) * UNIT[match[2] as keyof typeof UNIT]) : Number.NaN
+  // 100 years keep every sum of instants an exact integer.
+  if (!(ms >= 1 && ms <= 100 * 365 * UNIT.d))
+    throw new TypeError(
+      `${name}: expected a duration with its unit, such as '500ms', '30m' or '12h' (more than 0, at most 100 years), got ${quote(value)}`,
+    )
+  return ms
+}
+
+/** A value as an error message shows it: short, on one line, with its type where that is not plain. */
+export function quote(value: unknown): string {
+  if (typeof value === 'string')
+    return value.length > 60 ? `${JSON.stringify(value.slice(0, 60))}…` : JSON.stringify(value)
+  if (typeof value === 'bigint') return `${value}n`
+  if (typeof value === 'function') return 'a function'
+  if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object'
+  return Object.is(value, -0) ? '-0' : String(value)
+}

@@ -1,0 +1,37 @@
+/**
+ * What happened to some keys lately, in bounded memory: two generations of at most `capacity` keys, the older one dropped
+ * when the newer is full or `lifetime` ms old. An entry is remembered for at least `lifetime` unless the capacity is
+ * exceeded, and for at most twice that.
+ */
+export class Recent<T> {
+  readonly #lifetime: number
+  readonly #capacity: number
+  #young = new Map<string, T>()
+  #old = new Map<string, T>()
+  #since = 0
+
+  constructor(lifetime: number, capacity = 10_000) {
+    this.#lifetime = lifetime
+    this.#capacity = capacity
+  }
+
+  get(key: string): T | undefined {
+    return this.#young.get(key) ?? this.#old.get(key)
+  }
+
+  /** `now` in ms of any one clock; one that runs backwards only keeps entries longer. */
+  set(key: string, value: T, now: number): void {
+    const age = now - this.#since
+    if (age >= this.#lifetime || this.#young.size >= this.#capacity) {
+      this.#old = age >= 2 * this.#lifetime ? new Map() : this.#young
+      this.#young = new Map()
+      this.#since = now
+    }
+    this.#young.set(key, value)
+  }
+
+  delete(key: string): void {
+    this.#young.delete(key)
+    this.#old.delete(key)
+  }
+}

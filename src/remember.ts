@@ -1,0 +1,275 @@
+// Remember-me: a long-lived token beside the session, never a longer session. One series per device; its verifier is
+// used once and rotated by compare-and-set. What follows a token (the next one, and the ID of the session born from it)
+// is derived from it with a stored salt, so that parallel requests with one token all get the same answer.
+import { timingSafeEqual } from 'node:crypto'
+import type { SessionError } from './errors.ts'
+import type { SessionEvent } from './events.ts'
+import { deriveId, hashOf, hmac, keyOf, newId, newSalt, newWriteId, type SessionKey, shardOf } from './id.ts'
+import type { ResolvedOptions } from './options.ts'
+import { corruption } from './record.ts'
+import type { Session, UserSession } from './session.ts'
+import type { CreateResult, SessionRecord } from './store.ts'
+import { isForward, isRecord, type StoreCalls } from './store-calls.ts'
+import type { UserIds } from './user-id.ts'
+import type { Owner, Users } from './users.ts'
+
+const TOKEN = /^([A-Za-z0-9_-]{43})\.([A-Za-z0-9_-]{43})$/
+/** How long a spent token gives the same answer again: the slowest of parallel requests, in ms. */
+const GRACE = 60_000
+
+/** What a series keeps as its record's data. */
+interface Series {
+  /** Hash of the verifier that is good now. */
+  readonly current: string
+  /** Hash of the one that was spent last, and what followed from it. */
+  readonly previous: string | null
+  readonly salt: string
+  readonly rotatedAt: number
+  /** Key of the session born at the last rotation, and whether anybody came back with it. */
+  readonly session: string | null
+  readonly seen: boolean
+  /** `createdAt` of the session that asked for the token: the same device. */
+  readonly origin: number
+}
+
+/** What a manager lends to its remember-me part. */
+export interface RememberParts<D, I extends UserIds> {
+  readonly options: ResolvedOptions<I>
+  readonly calls: StoreCalls
+  readonly users: Users<I>
+  readonly space: string
+  now(): number
+  emit(event: SessionEvent<I>): void
+  isOutdated(record: SessionRecord): Promise<boolean>
+  end(key: string, userId: string | null, deadline: number): Promise<boolean>
+  refusal(outcome: Exclude<CreateResult['outcome'], 'created' | 'collision'>): SessionError
+  keyOf(id: string): SessionKey
+  find(id: string, deadline: number): Promise<Session<D, I> | null>
+  begin(
+    id: string,
+    owner: Owner,
+    parent: string,
+    deadline: number,
+  ): Promise<Session<D, I> | Exclude<CreateResult['outcome'], 'created'>>
+}
+
+/** The answer to a redeemed token. */
+export interface Recalled<D, I extends UserIds> {
+  readonly session: UserSession<D, I>
+  /** The token that replaces the presented one. */
+  readonly token: string | null
+  /** When the series ends, epoch ms. */
+  readonly expiresAt: number
+}
+
+const isSame = (a: string, b: string) => a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b))
+
+function parseSeries(text: string): Series | null {
+  try {
+    const series = JSON.parse(text) as Series
+    const isSound =
+      typeof series.current === 'string' &&
+      (series.previous === null || typeof series.previous === 'string') &&
+      typeof series.salt === 'string' &&
+      typeof series.rotatedAt === 'number' &&
+      (series.session === null || typeof series.session === 'string') &&
+      typeof series.seen === 'boolean' &&
+      typeof series.origin === 'number'
+    return isSound ? series : null
+  } catch {
+    return null
+  }
+}
+
+export class Remember<D, I extends UserIds> {
+  readonly #parts: RememberParts<D, I>
+
+  constructor(parts: RememberParts<D, I>) {
+    this.#parts = parts
+  }
+
+  async issue(session: UserSession<D, I>, record: SessionRecord, deadline: number): Promise<string> {
+    const { options, calls, users, space } = this.#parts
+    if (options.remember === null) throw new TypeError("remember: is off: give the manager { remember: '30d' }")
+    if (record.userId === null || session.user === null)
+      throw new TypeError('remember: expected the session of a user, got an anonymous one')
+    for (;;) {
+      const selector = newId(users.shardOf(record.userId))
+      const verifier = newId()
+      const now = this.#parts.now()
+      const series: Series = {
+        current: hashOf(verifier),
+        previous: null,
+        salt: '',
+        rotatedAt: now,
+        session: null,
+        seen: false,
+        origin: record.createdAt,
+      }
+      const { outcome } = await calls.create(
+        {
+          key: keyOf(selector, space),
+          kind: 'remember',
+          // Born only while the session lives: an invalidation in between wins.
+          parent: record.key,
+          userId: record.userId,
+          username: record.username,
+          passwordVersion: record.passwordVersion,
+          data: JSON.stringify(series),
+          version: 1,
+          writeId: newWriteId(),
+          createdAt: now,
+          seenAt: now,
+          expiresAt: now + options.remember,
+          absoluteExpiresAt: now + options.remember,
+        },
+        { now },
+        deadline,
+      )
+      if (outcome === 'created') return `${selector}.${verifier}`
+      if (outcome !== 'collision') throw this.#parts.refusal(outcome)
+    }
+  }
+
+  async redeem(token: string, deadline: number): Promise<Recalled<D, I> | null> {
+    const parsed = this.#parse(token)
+    if (parsed === null) return null
+    const { key, selector, verifier } = parsed
+    const presented = hashOf(verifier)
+    for (;;) {
+      const found = await this.#read(key, deadline)
+      if (found === null) return null
+      const { record, series } = found
+      const now = this.#parts.now()
+      const isSpent = series.previous !== null && isSame(presented, series.previous)
+      if (!isSpent && !isSame(presented, series.current)) return this.#theft(record, deadline)
+      if (isSpent && now - series.rotatedAt <= GRACE)
+        return this.#answer(record, selector, verifier, series.salt, deadline)
+      // Late, but nobody ever came back with what it bore: the response was lost, the token was not stolen.
+      if (isSpent && series.seen) return this.#theft(record, deadline)
+      const salt = newSalt()
+      const next: Series = {
+        ...series,
+        current: hashOf(nextVerifier(verifier, salt)),
+        previous: presented,
+        salt,
+        rotatedAt: now,
+        session: this.#parts.keyOf(bornId(selector, verifier, salt)),
+        seen: false,
+      }
+      const outcome = await this.#write(record, next, now, deadline)
+      if (outcome === 'gone') return null
+      if (outcome === 'conflict') continue
+      if (isSpent) await this.#endChildren(record, next.session, deadline)
+      return this.#answer(record, selector, verifier, salt, deadline)
+    }
+  }
+
+  async forget(token: string, deadline: number): Promise<void> {
+    const parsed = this.#parse(token)
+    if (parsed !== null) await this.#parts.calls.delete(parsed.key, deadline)
+  }
+
+  /** Whether nobody has come back yet with this session since it was born from a token. */
+  isFirstVisit(record: SessionRecord): boolean {
+    return record.parent !== null && record.seenAt < record.createdAt
+  }
+
+  /** From now on a spent token of the series is a stolen one: what it bore has reached somebody. */
+  async noteVisit(session: SessionRecord, deadline: number): Promise<void> {
+    for (;;) {
+      const found = await this.#read(session.parent!, deadline)
+      if (found === null || found.series.session !== session.key || found.series.seen) return
+      const seen = { ...found.series, seen: true }
+      if ((await this.#write(found.record, seen, this.#parts.now(), deadline)) !== 'conflict') return
+    }
+  }
+
+  /** Ends the series of the device that a session belongs to, and what else was born from them. */
+  async endDevice(session: SessionRecord, deadline: number): Promise<void> {
+    const { calls, options, now } = this.#parts
+    if (options.remember === null || session.userId === null) return
+    for (const record of await calls.listUser(session.userId, 'remember', now(), deadline)) {
+      const isSameDevice = record.key === session.parent || parseSeries(record.data)?.origin === session.createdAt
+      if (!isSameDevice) continue
+      await calls.delete(record.key, deadline)
+      await this.#endChildren(record, session.key, deadline)
+    }
+  }
+
+  #parse(token: string): { key: SessionKey; selector: string; verifier: string } | null {
+    const match = typeof token === 'string' && token.length === 87 ? TOKEN.exec(token) : null
+    if (match === null) return null
+    const [, selector, verifier] = match as unknown as [string, string, string]
+    return { key: keyOf(selector, this.#parts.space), selector, verifier }
+  }
+
+  async #read(key: string, deadline: number): Promise<{ record: SessionRecord; series: Series } | null> {
+    const { calls, emit, users, now } = this.#parts
+    const answer = await calls.read(key, now(), deadline)
+    if (answer === null || isForward(answer)) return null
+    if (!isRecord(answer)) {
+      emit({ type: 'corrupt-record', key: key as SessionKey, cause: answer.corrupt })
+      return null
+    }
+    if (answer.kind !== 'remember' || answer.key !== key || !(answer.expiresAt > now())) return null
+    const series = parseSeries(answer.data)
+    const isSound =
+      series !== null && answer.userId !== null && users.fromText(answer.userId) !== null && corruption(answer) === null
+    if (!isSound) {
+      await calls.delete(key, deadline)
+      emit({ type: 'corrupt-record', key: key as SessionKey, cause: 'not a remember-me series' })
+      return null
+    }
+    return (await this.#parts.isOutdated(answer)) ? null : { record: answer, series }
+  }
+
+  #write(record: SessionRecord, series: Series, now: number, deadline: number) {
+    const change = { data: JSON.stringify(series), seenAt: now, expiresAt: record.expiresAt, writeId: newWriteId() }
+    return this.#parts.calls.update(record.key, record.version, change, now, deadline)
+  }
+
+  /** The session that follows from a token, made where it does not exist yet, and the next token. */
+  async #answer(
+    series: SessionRecord,
+    selector: string,
+    verifier: string,
+    salt: string,
+    deadline: number,
+  ): Promise<Recalled<D, I> | null> {
+    const { begin, find } = this.#parts
+    const id = bornId(selector, verifier, salt)
+    let session = await find(id, deadline)
+    if (session === null) {
+      const owner = { userId: series.userId, username: series.username, passwordVersion: series.passwordVersion }
+      const born = await begin(id, owner, series.key, deadline)
+      if (born === 'limit') throw this.#parts.refusal(born)
+      if (born === 'orphan' || born === 'stale-login') return null
+      session = born === 'collision' ? await find(id, deadline) : born
+    }
+    if (session === null || session.user === null) return null
+    const token = `${selector}.${nextVerifier(verifier, salt)}`
+    return { session: session as UserSession<D, I>, token, expiresAt: series.expiresAt }
+  }
+
+  /** The series first: from then on nothing can be born from it. */
+  async #theft(series: SessionRecord, deadline: number): Promise<null> {
+    const { calls, emit, options, users, now } = this.#parts
+    await calls.delete(series.key, deadline)
+    if (options.onTheft === 'end-user')
+      await calls.deleteUser(series.userId!, { now: now(), floorUntil: now() + options.floorLifetime }, deadline)
+    else await this.#endChildren(series, null, deadline)
+    emit({ type: 'remember-theft', key: series.key as SessionKey, userId: users.fromText(series.userId!) })
+    return null
+  }
+
+  async #endChildren(series: SessionRecord, exceptKey: string | null, deadline: number): Promise<void> {
+    const { calls, end, now } = this.#parts
+    for (const session of await calls.listUser(series.userId!, 'session', now(), deadline))
+      if (session.parent === series.key && session.key !== exceptKey) await end(session.key, session.userId, deadline)
+  }
+}
+
+const bornId = (selector: string, verifier: string, salt: string) =>
+  deriveId(shardOf(selector), verifier, 'session', salt)
+const nextVerifier = (verifier: string, salt: string) => hmac(verifier, `next\0${salt}`)

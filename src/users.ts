@@ -1,0 +1,69 @@
+import { quote } from './duration.ts'
+import { shardOf } from './id.ts'
+import type { SessionRecord, Store } from './store.ts'
+import { USER_ID_FORMATS, type UserId, type UserIdFormat, type UserIdInput, type UserIds } from './user-id.ts'
+
+/** Whose session begins. */
+export interface Login<D, I extends UserIds, In> {
+  user: { id: UserIdInput<I>; name: string; passwordVersion?: number | null | undefined }
+  /** First data. The function gets the data of the session that ends here: anonymous or the same user's, else initial. */
+  data?: Partial<In> | ((before: D) => Partial<In>)
+}
+
+/** The part of a record that says whose it is. */
+export type Owner = Pick<SessionRecord, 'userId' | 'username' | 'passwordVersion'>
+export const NOBODY: Owner = { userId: null, username: null, passwordVersion: null }
+
+const MAX_NAME = 256
+const SEPARATOR = '\t' // no user ID contains a control character
+
+/** @throws TypeError that quotes the value */
+export function passwordVersionOf(value: unknown, name: string): number | null {
+  if (value === undefined || value === null) return null
+  if (!Number.isInteger(value) || (value as number) < 0 || (value as number) > 0xffff_ffff)
+    throw new TypeError(`${name}: expected a whole number from 0 to 4294967295, got ${quote(value)}`)
+  return value as number
+}
+
+/** Translates between an application's users and the canonical text in the store, for one namespace. */
+export class Users<I extends UserIds> {
+  readonly #format: UserIdFormat<I>
+  readonly #prefix: string
+  readonly #store: Store
+
+  constructor(kind: I, namespace: string | null, store: Store) {
+    this.#format = USER_ID_FORMATS[kind]
+    this.#prefix = namespace === null ? '' : namespace + SEPARATOR
+    this.#store = store
+  }
+
+  /** @throws TypeError that quotes the value */
+  toText(id: UserIdInput<I>): string {
+    return this.#prefix + this.#format.toText(id)
+  }
+
+  /** `null` where the text is not one of this namespace's users. */
+  fromText(text: string): UserId<I> | null {
+    if (this.#prefix === '') return this.#format.fromText(text)
+    return text.startsWith(this.#prefix) ? this.#format.fromText(text.slice(this.#prefix.length)) : null
+  }
+
+  /** @throws TypeError that names the field and quotes the value */
+  ownerOf(user: Login<unknown, I, unknown>['user']): Owner {
+    if (typeof user !== 'object' || user === null)
+      throw new TypeError(`user: expected { id, name, passwordVersion? }, got ${quote(user)}`)
+    const { name } = user
+    if (typeof name !== 'string' || name.length > MAX_NAME || !name.isWellFormed() || name.includes('\0'))
+      throw new TypeError(`user.name: expected text of at most ${MAX_NAME} characters without NUL, got ${quote(name)}`)
+    return {
+      userId: this.toText(user.id),
+      username: name,
+      passwordVersion: passwordVersionOf(user.passwordVersion, 'user.passwordVersion'),
+    }
+  }
+
+  /** What the IDs of this user's sessions begin with; `undefined` where the store does not mind. */
+  shardOf(userId: string | null): string | undefined {
+    return userId === null || !this.#store.shard ? undefined : shardOf(this.#store.shard(userId))
+  }
+}
