@@ -2,16 +2,14 @@
 // used once and rotated by compare-and-set. What follows a token (the next one, and the ID of the session born from it)
 // is derived from it with a stored salt, so that parallel requests with one token all get the same answer.
 import { timingSafeEqual } from 'node:crypto'
-import type { SessionError } from './errors.ts'
-import type { SessionEvent } from './events.ts'
+import { beginRemembered } from './begin.ts'
+import type { Context } from './context.ts'
 import { deriveId, hashOf, hmac, keyOf, newId, newSalt, newWriteId, type SessionKey, shardOf } from './id.ts'
-import type { ResolvedOptions } from './options.ts'
-import { corruption } from './record.ts'
-import type { Session, UserSession } from './session.ts'
-import type { CreateResult, SessionRecord } from './store.ts'
-import { isForward, isRecord, type StoreCalls } from './store-calls.ts'
+import { find } from './lookup.ts'
+import type { UserSession } from './session.ts'
+import type { SessionRecord } from './store.ts'
+import { isForward, isRecord } from './store-calls.ts'
 import type { UserIds } from './user-id.ts'
-import type { Owner, Users } from './users.ts'
 
 const TOKEN = /^([A-Za-z0-9_-]{43})\.([A-Za-z0-9_-]{43})$/
 /** How long a spent token gives the same answer again: the slowest of parallel requests, in ms. */
@@ -30,27 +28,6 @@ interface Series {
   readonly seen: boolean
   /** `createdAt` of the session that asked for the token: the same device. */
   readonly origin: number
-}
-
-/** What a manager lends to its remember-me part. */
-export interface RememberParts<D, I extends UserIds> {
-  readonly options: ResolvedOptions<I>
-  readonly calls: StoreCalls
-  readonly users: Users<I>
-  readonly space: string
-  now(): number
-  emit(event: SessionEvent<I>): void
-  isOutdated(record: SessionRecord): Promise<boolean>
-  end(key: string, userId: string | null, deadline: number): Promise<boolean>
-  refusal(outcome: Exclude<CreateResult['outcome'], 'created' | 'collision'>): SessionError
-  keyOf(id: string): SessionKey
-  find(id: string, deadline: number): Promise<Session<D, I> | null>
-  begin(
-    id: string,
-    owner: Owner,
-    parent: string,
-    deadline: number,
-  ): Promise<Session<D, I> | Exclude<CreateResult['outcome'], 'created'>>
 }
 
 /** The answer to a redeemed token. */
@@ -81,22 +58,24 @@ function parseSeries(text: string): Series | null {
   }
 }
 
-export class Remember<D, I extends UserIds> {
-  readonly #parts: RememberParts<D, I>
+export class Remember<D extends object, I extends UserIds> {
+  readonly #context: Context<D, I, any>
+  readonly #space: string
 
-  constructor(parts: RememberParts<D, I>) {
-    this.#parts = parts
+  constructor(context: Context<D, I, any>) {
+    this.#context = context
+    // A session ID offered as a token, or the reverse, leads nowhere.
+    this.#space = `remember\0${context.namespace ?? ''}`
   }
 
-  async issue(session: UserSession<D, I>, record: SessionRecord, deadline: number): Promise<string> {
-    const { options, calls, users, space } = this.#parts
+  async issue(record: SessionRecord, deadline: number): Promise<string> {
+    const { options, calls, users } = this.#context
     if (options.remember === null) throw new TypeError("remember: is off: give the manager { remember: '30d' }")
-    if (record.userId === null || session.user === null)
-      throw new TypeError('remember: expected the session of a user, got an anonymous one')
+    if (record.userId === null) throw new TypeError('remember: expected the session of a user, got an anonymous one')
     for (;;) {
       const selector = newId(users.shardOf(record.userId))
       const verifier = newId()
-      const now = this.#parts.now()
+      const now = this.#context.now()
       const series: Series = {
         current: hashOf(verifier),
         previous: null,
@@ -108,7 +87,7 @@ export class Remember<D, I extends UserIds> {
       }
       const { outcome } = await calls.create(
         {
-          key: keyOf(selector, space),
+          key: keyOf(selector, this.#space),
           kind: 'remember',
           // Born only while the session lives: an invalidation in between wins.
           parent: record.key,
@@ -127,7 +106,7 @@ export class Remember<D, I extends UserIds> {
         deadline,
       )
       if (outcome === 'created') return `${selector}.${verifier}`
-      if (outcome !== 'collision') throw this.#parts.refusal(outcome)
+      if (outcome !== 'collision') throw this.#context.refusal(outcome)
     }
   }
 
@@ -140,7 +119,7 @@ export class Remember<D, I extends UserIds> {
       const found = await this.#read(key, deadline)
       if (found === null) return null
       const { record, series } = found
-      const now = this.#parts.now()
+      const now = this.#context.now()
       const isSpent = series.previous !== null && isSame(presented, series.previous)
       if (!isSpent && !isSame(presented, series.current)) return this.#theft(record, deadline)
       if (isSpent && now - series.rotatedAt <= GRACE)
@@ -154,7 +133,7 @@ export class Remember<D, I extends UserIds> {
         previous: presented,
         salt,
         rotatedAt: now,
-        session: this.#parts.keyOf(bornId(selector, verifier, salt)),
+        session: this.#context.keyOf(bornId(selector, verifier, salt)),
         seen: false,
       }
       const outcome = await this.#write(record, next, now, deadline)
@@ -167,7 +146,7 @@ export class Remember<D, I extends UserIds> {
 
   async forget(token: string, deadline: number): Promise<void> {
     const parsed = this.#parse(token)
-    if (parsed !== null) await this.#parts.calls.delete(parsed.key, deadline)
+    if (parsed !== null) await this.#context.calls.delete(parsed.key, deadline)
   }
 
   /** Whether nobody has come back yet with this session since it was born from a token. */
@@ -181,15 +160,15 @@ export class Remember<D, I extends UserIds> {
       const found = await this.#read(session.parent!, deadline)
       if (found === null || found.series.session !== session.key || found.series.seen) return
       const seen = { ...found.series, seen: true }
-      if ((await this.#write(found.record, seen, this.#parts.now(), deadline)) !== 'conflict') return
+      if ((await this.#write(found.record, seen, this.#context.now(), deadline)) !== 'conflict') return
     }
   }
 
   /** Ends the series of the device that a session belongs to, and what else was born from them. */
   async endDevice(session: SessionRecord, deadline: number): Promise<void> {
-    const { calls, options, now } = this.#parts
+    const { calls, options } = this.#context
     if (options.remember === null || session.userId === null) return
-    for (const record of await calls.listUser(session.userId, 'remember', now(), deadline)) {
+    for (const record of await calls.listUser(session.userId, 'remember', this.#context.now(), deadline)) {
       const isSameDevice = record.key === session.parent || parseSeries(record.data)?.origin === session.createdAt
       if (!isSameDevice) continue
       await calls.delete(record.key, deadline)
@@ -201,32 +180,31 @@ export class Remember<D, I extends UserIds> {
     const match = typeof token === 'string' && token.length === 87 ? TOKEN.exec(token) : null
     if (match === null) return null
     const [, selector, verifier] = match as unknown as [string, string, string]
-    return { key: keyOf(selector, this.#parts.space), selector, verifier }
+    return { key: keyOf(selector, this.#space), selector, verifier }
   }
 
   async #read(key: string, deadline: number): Promise<{ record: SessionRecord; series: Series } | null> {
-    const { calls, emit, users, now } = this.#parts
-    const answer = await calls.read(key, now(), deadline)
+    const context = this.#context
+    const now = context.now()
+    const answer = await context.calls.read(key, now, deadline)
     if (answer === null || isForward(answer)) return null
     if (!isRecord(answer)) {
-      emit({ type: 'corrupt-record', key: key as SessionKey, cause: answer.corrupt })
+      context.emit({ type: 'corrupt-record', key: key as SessionKey, cause: answer.corrupt })
       return null
     }
-    if (answer.kind !== 'remember' || answer.key !== key || !(answer.expiresAt > now())) return null
+    if (answer.kind !== 'remember' || answer.key !== key || !(answer.expiresAt > now)) return null
     const series = parseSeries(answer.data)
-    const isSound =
-      series !== null && answer.userId !== null && users.fromText(answer.userId) !== null && corruption(answer) === null
-    if (!isSound) {
-      await calls.delete(key, deadline)
-      emit({ type: 'corrupt-record', key: key as SessionKey, cause: 'not a remember-me series' })
+    if (series === null || answer.userId === null || context.users.fromText(answer.userId) === null) {
+      await context.calls.delete(key, deadline)
+      context.emit({ type: 'corrupt-record', key: key as SessionKey, cause: 'not a remember-me series' })
       return null
     }
-    return (await this.#parts.isOutdated(answer)) ? null : { record: answer, series }
+    return (await context.isOutdated(answer)) ? null : { record: answer, series }
   }
 
   #write(record: SessionRecord, series: Series, now: number, deadline: number) {
     const change = { data: JSON.stringify(series), seenAt: now, expiresAt: record.expiresAt, writeId: newWriteId() }
-    return this.#parts.calls.update(record.key, record.version, change, now, deadline)
+    return this.#context.calls.update(record.key, record.version, change, now, deadline)
   }
 
   /** The session that follows from a token, made where it does not exist yet, and the next token. */
@@ -237,16 +215,14 @@ export class Remember<D, I extends UserIds> {
     salt: string,
     deadline: number,
   ): Promise<Recalled<D, I> | null> {
-    const { begin, find } = this.#parts
+    const context = this.#context
     const id = bornId(selector, verifier, salt)
-    let session = await find(id, deadline)
-    if (session === null) {
-      const owner = { userId: series.userId, username: series.username, passwordVersion: series.passwordVersion }
-      const born = await begin(id, owner, series.key, deadline)
-      if (born === 'limit') throw this.#parts.refusal(born)
-      if (born === 'orphan' || born === 'stale-login') return null
-      session = born === 'collision' ? await find(id, deadline) : born
-    }
+    const found = await find(context, id, context.now(), deadline)
+    if (found === 'moved') return null
+    const session =
+      found === null
+        ? await beginRemembered(context, id, series, deadline)
+        : context.session(found.record, found.id, true)
     if (session === null || session.user === null) return null
     const token = `${selector}.${nextVerifier(verifier, salt)}`
     return { session: session as UserSession<D, I>, token, expiresAt: series.expiresAt }
@@ -254,19 +230,20 @@ export class Remember<D, I extends UserIds> {
 
   /** The series first: from then on nothing can be born from it. */
   async #theft(series: SessionRecord, deadline: number): Promise<null> {
-    const { calls, emit, options, users, now } = this.#parts
-    await calls.delete(series.key, deadline)
-    if (options.onTheft === 'end-user')
-      await calls.deleteUser(series.userId!, { now: now(), floorUntil: now() + options.floorLifetime }, deadline)
+    const context = this.#context
+    const userId = series.userId!
+    await context.calls.delete(series.key, deadline)
+    if (context.options.onTheft === 'end-user') await context.endUser(userId, {}, deadline)
     else await this.#endChildren(series, null, deadline)
-    emit({ type: 'remember-theft', key: series.key as SessionKey, userId: users.fromText(series.userId!) })
+    context.emit({ type: 'remember-theft', key: series.key as SessionKey, userId: context.users.fromText(userId) })
     return null
   }
 
   async #endChildren(series: SessionRecord, exceptKey: string | null, deadline: number): Promise<void> {
-    const { calls, end, now } = this.#parts
-    for (const session of await calls.listUser(series.userId!, 'session', now(), deadline))
-      if (session.parent === series.key && session.key !== exceptKey) await end(session.key, session.userId, deadline)
+    const context = this.#context
+    for (const session of await context.calls.listUser(series.userId!, 'session', context.now(), deadline))
+      if (session.parent === series.key && session.key !== exceptKey)
+        await context.end(session.key, session.userId, 'theft', deadline)
   }
 }
 

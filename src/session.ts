@@ -48,6 +48,8 @@ export interface SessionParts<D, I extends UserIds> {
   readonly userId: UserId<I> | null
   /** Counts up with each snapshot of this process: which came first, whatever the clocks say. */
   readonly order: number
+  /** Found under an ID that a renewal within its grace had replaced. */
+  readonly followed: boolean
   readonly decode: (record: SessionRecord) => Frozen<D>
 }
 
@@ -150,6 +152,7 @@ export const nextOrder = (): number => {
   made += 1
   return made
 }
+export const wasFollowed = (session: object): boolean => partsOf(session)?.followed ?? false
 export const orderOf = (session: object): number => partsOf(session)?.order ?? 0
 
 /** The record behind a session that a manager made; `null` for a copy or anything else. */

@@ -1,0 +1,215 @@
+import { DataShape, type Frozen } from './data/schema.ts'
+import { quote } from './duration.ts'
+import { SessionError } from './errors.ts'
+import { emitTo, type SessionEvent } from './events.ts'
+import { expiryOf } from './expiry.ts'
+import { keyOf, newWriteId, type SessionKey } from './id.ts'
+import { type ResolvedOptions, resolveOptions, type SessionOptions } from './options.ts'
+import { Recent } from './recent.ts'
+import {
+  makeInfo,
+  makeSession,
+  nextOrder,
+  recordOf,
+  type Session,
+  type SessionInfo,
+  type SessionParts,
+} from './session.ts'
+import type { CreateResult, SessionLimit, SessionRecord } from './store.ts'
+import { StoreCalls } from './store-calls.ts'
+import type { UserIds } from './user-id.ts'
+import { type Login, type Owner, passwordVersionOf, Users } from './users.ts'
+import { WriteQueue } from './write-queue.ts'
+
+/** How long this process remembers which keys ended here: longer than a slow response takes, in ms. */
+const ENDED_LIFETIME = 300_000
+
+type EndReason = Extract<SessionEvent, { type: 'destroyed' }>['reason']
+
+/** What the verbs of one manager share: its options, its store behind the guard, and how records become sessions. */
+export class Context<D extends object, I extends UserIds, In extends object> {
+  readonly given: SessionOptions<D, I, In>
+  readonly options: ResolvedOptions<I>
+  readonly calls: StoreCalls
+  readonly shape: DataShape<D, In>
+  readonly users: Users<I>
+  readonly namespace: string | null
+  /** Keeps the keys of tenants apart. */
+  readonly space: string
+  readonly lines = new WriteQueue()
+  /** When this process last wrote down a visit, by key. */
+  readonly touched: Recent<number>
+  readonly #ended = new Recent<true>(ENDED_LIFETIME)
+  readonly #invalidated = new Recent<{ order: number; exceptKey: string | null }>(ENDED_LIFETIME)
+
+  constructor(given: SessionOptions<D, I, In>, namespace: string | null) {
+    this.given = given
+    this.options = resolveOptions(given)
+    this.namespace = namespace
+    this.space = namespace === null ? '' : `namespace\0${namespace}`
+    const { store, storeTimeout, userIds, maxDataBytes, touchInterval } = this.options
+    this.users = new Users(userIds, namespace, store)
+    this.calls = new StoreCalls(store, storeTimeout, error => this.emit({ type: 'store-error', error }))
+    this.shape = new DataShape({ schema: given.schema, initial: given.initial, codec: given.codec, maxDataBytes })
+    this.touched = new Recent(touchInterval)
+  }
+
+  now(): number {
+    const now = this.options.now()
+    if (!Number.isFinite(now)) throw new TypeError(`now: expected epoch milliseconds, got ${quote(now)}`)
+    return Math.floor(now)
+  }
+
+  emit(event: SessionEvent<I>): void {
+    emitTo(this.given.onEvent, event)
+  }
+
+  keyOf(id: string): SessionKey {
+    return keyOf(id, this.space)
+  }
+
+  parts(record: SessionRecord, followed = false): SessionParts<D, I> {
+    const userId = record.userId === null ? null : this.users.fromText(record.userId)
+    return { record, userId, order: nextOrder(), followed, decode: this.#decode }
+  }
+
+  session(record: SessionRecord, id: string, renewed: boolean, followed = false): Session<D, I> {
+    return makeSession(this.parts(record, followed), id, renewed)
+  }
+
+  info(record: SessionRecord): SessionInfo<D, I> {
+    return makeInfo(this.parts(record))
+  }
+
+  readonly #decode = (record: SessionRecord): Frozen<D> =>
+    this.shape.freeze(record.data, cause => this.#reportReset(record, cause))
+
+  /** The data of a record, to edit. */
+  thaw(record: SessionRecord): D {
+    const { data, reset } = this.shape.thaw(record.data)
+    if (reset) this.#reportReset(record, reset)
+    return data
+  }
+
+  #reportReset(record: SessionRecord, cause: Error): void {
+    this.emit({ type: 'data-reset', key: record.key as SessionKey, cause })
+  }
+
+  /** Encoded first data; `before` is the session that ends here, where its data may be carried over. */
+  firstData(data: Login<D, I, In>['data'], before: SessionRecord | null): string {
+    if (typeof data !== 'function') return this.shape.first(data)
+    return this.shape.first(data(before === null ? this.shape.start() : this.thaw(before)))
+  }
+
+  newRecord(id: string, owner: Owner, data: string, now: number): SessionRecord {
+    const absoluteExpiresAt = now + this.options.absolute
+    return {
+      key: this.keyOf(id),
+      kind: 'session',
+      parent: null,
+      ...owner,
+      data,
+      version: 1,
+      writeId: newWriteId(),
+      createdAt: now,
+      seenAt: now,
+      expiresAt: expiryOf(now, absoluteExpiresAt, this.options),
+      absoluteExpiresAt,
+    }
+  }
+
+  /** `seenAt` and `expiresAt` of a record that is written at `now`: they only rise. */
+  seen(record: SessionRecord, now: number): { seenAt: number; expiresAt: number } {
+    return {
+      seenAt: Math.max(record.seenAt, now),
+      expiresAt: Math.max(record.expiresAt, expiryOf(now, record.absoluteExpiresAt, this.options)),
+    }
+  }
+
+  limitFor(owner: Owner): { limit: SessionLimit } | null {
+    return this.options.limit !== null && owner.userId !== null ? { limit: this.options.limit } : null
+  }
+
+  /** Whether the application raised the user's password version since this record's credentials were verified. */
+  async isOutdated(record: SessionRecord): Promise<boolean> {
+    const { passwordVersion } = this.given
+    if (!passwordVersion || record.userId === null) return false
+    const current = passwordVersionOf(await passwordVersion(this.users.fromText(record.userId)!), 'passwordVersion()')
+    return (record.passwordVersion ?? 0) < (current ?? 0)
+  }
+
+  refusal(outcome: Exclude<CreateResult['outcome'], 'created'>): SessionError {
+    switch (outcome) {
+      case 'stale-login':
+        return new SessionError(
+          'ERR_SESSION_STALE_LOGIN',
+          'the password was changed after it was verified: log in again',
+        )
+      case 'limit':
+        return new SessionError(
+          'ERR_SESSION_LIMIT',
+          `the user has ${this.options.limit?.max} sessions already: end one first`,
+        )
+      case 'orphan':
+        return new SessionError('ERR_SESSION_UNAUTHENTICATED', 'the session has ended meanwhile: log in again')
+      case 'collision':
+        return new SessionError('ERR_SESSION_CONFLICT', 'new IDs collide: the random generator or the store is broken')
+    }
+  }
+
+  created(record: SessionRecord, id: string): Session<D, I> {
+    const session = this.session(record, id, true)
+    this.emit({ type: 'created', key: session.key, userId: session.user?.id ?? null })
+    return session
+  }
+
+  regenerated(oldKey: string, record: SessionRecord, id: string): Session<D, I> {
+    this.#ended.set(oldKey, true, performance.now())
+    const session = this.session(record, id, true)
+    const userId = session.user?.id ?? null
+    this.emit({ type: 'regenerated', key: session.key, oldKey: oldKey as SessionKey, userId })
+    return session
+  }
+
+  /** Deletes a session, or the successor that its key leads to. */
+  async end(key: string, userId: string | null, reason: EndReason, deadline: number): Promise<boolean> {
+    // Before the answer: even where it is lost, a slow response must not send this cookie again.
+    this.#ended.set(key, true, performance.now())
+    const existed = await this.calls.delete(key, deadline)
+    if (existed) this.noticeEnd(key, userId, reason)
+    return existed
+  }
+
+  noticeEnd(key: string, userId: string | null, reason: EndReason): void {
+    this.#ended.set(key, true, performance.now())
+    const user = userId === null ? null : this.users.fromText(userId)
+    this.emit({ type: 'destroyed', key: key as SessionKey, userId: user, reason })
+  }
+
+  noticeLimit(ended: readonly string[], owner: Owner): void {
+    for (const key of ended) this.noticeEnd(key, owner.userId, 'limit')
+  }
+
+  /** Ends everything of a user; also where the answer is lost, no slow response sends one of these cookies again. */
+  async endUser(
+    user: string,
+    options: { exceptKey?: string; passwordVersion?: number },
+    deadline: number,
+  ): Promise<number> {
+    const now = this.now()
+    const floorUntil = now + this.options.floorLifetime
+    this.#invalidated.set(user, { order: nextOrder(), exceptKey: options.exceptKey ?? null }, performance.now())
+    const count = await this.calls.deleteUser(user, { now, floorUntil, ...options }, deadline)
+    this.#invalidated.set(user, { order: nextOrder(), exceptKey: options.exceptKey ?? null }, performance.now())
+    this.emit({ type: 'invalidated', userId: this.users.fromText(user)!, count })
+    return count
+  }
+
+  /** Whether a session ended in this process, alone or with its user's others, after this snapshot was made. */
+  endedHere(session: Session<D, I>, order: number): boolean {
+    if (this.#ended.get(session.key)) return true
+    const user = recordOf(session)?.userId
+    const invalidation = user === null || user === undefined ? undefined : this.#invalidated.get(user)
+    return invalidation !== undefined && order < invalidation.order && session.key !== invalidation.exceptKey
+  }
+}

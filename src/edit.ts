@@ -1,0 +1,46 @@
+import type { Context } from './context.ts'
+import { isTouchDue } from './expiry.ts'
+import { newWriteId } from './id.ts'
+import { findAgain, heldRecord, newer } from './lookup.ts'
+import type { Session } from './session.ts'
+import type { UserIds } from './user-id.ts'
+
+/**
+ * Reads, edits and writes until no other writer came between; `draft: null` leaves the data as it is. `null` where the
+ * session is gone.
+ */
+export function edit<D extends object, I extends UserIds, V>(
+  context: Context<D, I, any>,
+  session: Session<D, I>,
+  change: (draft: D) => { draft: object | null; value: V },
+): Promise<{ session: Session<D, I>; value: V } | null> {
+  const { calls, lines, options } = context
+  const held = heldRecord(session)
+  const deadline = calls.deadline()
+  const job = async (line: { latest: typeof held | null }) => {
+    let id = session.secret
+    let record = newer(line.latest, held)
+    for (let attempt = 0; ; attempt += 1) {
+      const { draft, value } = change(context.thaw(record))
+      if (draft === null) return { session: context.session(record, id, session.renewed), value }
+      const now = context.now()
+      // As seldom as a touch: else each update would have to send the cookie again.
+      const isDue = isTouchDue(record.seenAt, now, options)
+      const { seenAt, expiresAt } = isDue ? context.seen(record, now) : record
+      const written = { data: context.shape.encode(draft), seenAt, expiresAt, writeId: newWriteId() }
+      const outcome = await calls.update(record.key, record.version, written, now, deadline)
+      if (outcome === 'updated') {
+        line.latest = { ...record, ...written, version: record.version + 1 }
+        const renewed = isDue || session.renewed || id !== session.secret
+        return { session: context.session(line.latest, id, renewed), value }
+      }
+      const again = await findAgain(context, id, outcome, attempt, deadline)
+      if (again === null) return null
+      id = again.id
+      record = again.record
+    }
+  }
+  return lines.run(held.key, deadline, job, () =>
+    calls.fail('update', 'not-applied', 'update: earlier writers of this session took all of storeTimeout'),
+  )
+}

@@ -1,0 +1,127 @@
+import type { Context } from './context.ts'
+import { SessionError } from './errors.ts'
+import { deriveId, isId, type SessionKey, shardOf } from './id.ts'
+import { type Current, recordOf, type Session } from './session.ts'
+import type { Forward, SessionRecord } from './store.ts'
+import { isForward, isRecord } from './store-calls.ts'
+import type { UserIds } from './user-id.ts'
+
+type AnyContext = Context<any, any, any>
+
+/** A live session as it was found, under the ID that leads to it now. */
+export interface Found {
+  readonly id: string
+  readonly record: SessionRecord
+}
+
+/** How many renewals in a row a late request may have missed. */
+export const MAX_HOPS = 8
+
+/** The record behind a caller's session. @throws TypeError for a copy of one, or anything else */
+export function heldRecord<D, I extends UserIds>(session: Session<D, I>): SessionRecord {
+  const record = typeof session === 'object' && session !== null ? recordOf(session) : null
+  if (record === null || typeof session.secret !== 'string')
+    throw new TypeError('session: expected a session from this library (not a copy of one, nor an entry of list())')
+  return record
+}
+
+/** The ID to look for; `null` for nothing and for what cannot be one (which never reaches the store). */
+export function idOf<D, I extends UserIds>(current: Current<D, I>): string | null {
+  if (current === null || current === undefined) return null
+  if (typeof current === 'string') return isId(current) ? current : null
+  heldRecord(current)
+  return current.secret
+}
+
+/**
+ * The live session that an ID leads to, over renewals within their grace; 'moved' where the ID was given up for a new
+ * one and nobody may follow.
+ */
+export async function find(
+  context: AnyContext,
+  start: string,
+  now: number,
+  deadline: number,
+): Promise<Found | 'moved' | null> {
+  let id = start
+  for (let hops = 0; hops < MAX_HOPS; hops += 1) {
+    const key = context.keyOf(id)
+    const answer = await context.calls.read(key, now, deadline)
+    if (answer === null) return null
+    if (isRecord(answer)) {
+      if (!(await isAcceptable(context, key, answer, now, deadline))) return null
+      return { id, record: answer }
+    }
+    if (!isForward(answer)) {
+      context.emit({ type: 'corrupt-record', key, cause: answer.corrupt })
+      return null
+    }
+    const next = follow(context, id, answer, now)
+    if (next === null) return 'moved'
+    id = next
+  }
+  return 'moved'
+}
+
+/** Who held the old ID derives the new one; who only reads the store cannot. */
+function follow(context: AnyContext, id: string, { salt, until, movedTo }: Forward, now: number): string | null {
+  if (salt === '' || until <= now) return null
+  const next = deriveId(shardOf(id), id, 'renew', salt)
+  return context.keyOf(next) === movedTo ? next : null
+}
+
+/** Believes a record only where it is what was asked for. */
+function isAcceptable(
+  context: AnyContext,
+  key: SessionKey,
+  record: SessionRecord,
+  now: number,
+  deadline: number,
+): boolean | Promise<boolean> {
+  if (record.key !== key) throw context.calls.fail('read', 'not-applied', 'read: the store answered another record')
+  if (record.kind !== 'session' || !(record.expiresAt > now)) return false
+  if (record.userId === null) return true
+  if (context.users.fromText(record.userId) === null) return removeForeign(context, key, deadline)
+  return context.given.passwordVersion === undefined || context.isOutdated(record).then(isOutdated => !isOutdated)
+}
+
+async function removeForeign(context: AnyContext, key: SessionKey, deadline: number): Promise<boolean> {
+  await context.calls.delete(key, deadline)
+  context.emit({ type: 'corrupt-record', key, cause: `user ID is not of kind '${context.options.userIds}'` })
+  return false
+}
+
+/** What a verb works on: the snapshot that the caller holds, else what the store has. */
+export async function findCurrent<D extends object, I extends UserIds>(
+  context: Context<D, I, any>,
+  current: Current<D, I>,
+  deadline: number,
+): Promise<Found | 'moved' | null> {
+  const id = idOf(current)
+  if (id === null) return null
+  if (typeof current === 'object' && current !== null) return { id, record: heldRecord(current) }
+  return find(context, id, context.now(), deadline)
+}
+
+/** After 'conflict' or 'gone': the session as it is now, after a short wait that keeps many writers apart. */
+export async function findAgain(
+  context: AnyContext,
+  id: string,
+  outcome: string,
+  attempt: number,
+  deadline: number,
+): Promise<Found | null> {
+  if (outcome === 'conflict' && attempt > 0) {
+    // Full jitter: 100 writers need 13 tries each with it, and 70 without.
+    const wait = Math.random() * Math.min(100, 2 ** attempt)
+    if (performance.now() + wait >= deadline)
+      throw new SessionError('ERR_SESSION_CONFLICT', 'other writers kept changing this session for all of storeTimeout')
+    await new Promise(resolve => setTimeout(resolve, wait))
+  }
+  const found = await find(context, id, context.now(), deadline)
+  return found === 'moved' ? null : found
+}
+
+/** The later of what the caller holds and what the last writer of this process left. */
+export const newer = (latest: SessionRecord | null, held: SessionRecord): SessionRecord =>
+  latest !== null && latest.key === held.key && latest.version > held.version ? latest : held
