@@ -1,1 +1,8 @@
-export {}
+export type {
+  IoredisClient,
+  NodeRedisClient,
+  NodeRedisCluster,
+  NodeRedisSentinel,
+  RedisClient,
+} from './redis/client.ts'
+export { RedisStore, type RedisStoreOptions } from './redis/store.ts'

@@ -1,0 +1,272 @@
+// The clients, typed by the few methods used: node-redis in its four shapes of `sendCommand`, ioredis by `call`. None is
+// imported at run time; what differs between them ends in this file.
+import { SLOTS, slotOf } from './keys.ts'
+
+/** ioredis 5 and 6: `Redis` (also with sentinels) and `Cluster`. */
+export interface IoredisClient {
+  call(command: string, ...args: string[]): Promise<unknown>
+}
+/** node-redis 5 and 6: `createClient` and `createClientPool`. */
+export interface NodeRedisClient {
+  sendCommand(args: string[]): Promise<unknown>
+}
+/** node-redis 5 and 6: `createCluster`. */
+export interface NodeRedisCluster {
+  sendCommand(firstKey: string | undefined, isReadonly: boolean | undefined, args: string[]): Promise<unknown>
+}
+/** node-redis 5 and 6: `createSentinel`. */
+export interface NodeRedisSentinel {
+  sendCommand(isReadonly: boolean | undefined, args: string[]): Promise<unknown>
+}
+/** A connected client of Redis or Valkey, standalone, pool, Sentinel or Cluster. */
+export type RedisClient = IoredisClient | NodeRedisClient | NodeRedisCluster | NodeRedisSentinel
+
+/** A connection that nobody else uses: what is sent on it and the `WAIT` after it are about the same master. */
+export interface Dedicated {
+  send(args: string[]): Promise<unknown>
+  usable(): boolean
+  close(): void
+}
+
+/** A client, whatever its shape. A shard says to which master a command goes. */
+export interface Link {
+  readonly cluster: boolean
+  /** Why nothing can be sent for this shard now; `null` where it can. Both clients would queue it and run it later. */
+  obstacle(shard: string): string | null
+  send(shard: string, args: string[]): Promise<unknown>
+  /** One command to every master. */
+  toMasters(args: string[]): Promise<unknown[]>
+  /** Something by which connections to the same master of this shard can be told, and a new one to it. */
+  master(shard: string): string
+  dedicate(shard: string): Promise<Dedicated>
+}
+
+// What the clients have beyond the methods in their public types above; all of it is optional to the compiler, so that
+// a version without it degrades instead of crashing.
+interface Inner {
+  call?(command: string, ...args: string[]): Promise<unknown>
+  sendCommand?(...args: unknown[]): Promise<unknown>
+  execute?<T>(task: (client: Inner) => Promise<T>): Promise<T>
+  _execute?<T>(isReadonly: boolean, task: (client: Inner) => Promise<T>): Promise<T>
+  duplicate?(overrides?: unknown, options?: unknown): Inner
+  connect?(): Promise<unknown>
+  destroy?(): void
+  disconnect?(): void
+  on?(event: string, listener: (error: unknown) => void): unknown
+  nodes?(role: string): Inner[]
+  nodeClient?(node: unknown): Promise<Inner> | Inner
+  readonly isOpen?: boolean
+  readonly isReady?: boolean
+  readonly isCluster?: boolean
+  readonly status?: string
+  readonly totalClients?: number
+  readonly masters?: readonly NodeRedisNode[]
+  readonly slots?: readonly unknown[]
+  readonly options?: Record<string, unknown>
+  readonly _options?: Record<string, unknown>
+  getMasterNode?(): { host: string; port: number } | undefined
+}
+interface NodeRedisNode {
+  readonly address?: string
+  readonly client?: Inner
+}
+
+const EXPECTED =
+  'expected a connected client of node-redis 5 or 6 (createClient, createClientPool, createCluster, createSentinel) or ioredis 5 or 6 (Redis, Cluster)'
+const NOT_READY = 'the Redis client is not connected to its server'
+const ignore = () => {}
+
+/**
+ * The link over a client.
+ *
+ * @throws TypeError for what is no such client, for one that was never connected, and for one that reads from replicas:
+ * a session that was ended would live on there.
+ */
+export function linkTo(client: RedisClient): Link {
+  const inner = client as Inner
+  if (typeof client !== 'object' || client === null) throw new TypeError(`client is ${String(client)}: ${EXPECTED}`)
+  refuseReplicas(inner)
+  if (typeof inner.call === 'function' && typeof inner.status === 'string') {
+    if (inner.status === 'wait' || inner.status === 'end')
+      throw new TypeError(`the ioredis client is not connected (status '${inner.status}'): call connect() first`)
+    return inner.isCluster ? ioredisCluster(inner) : ioredis(inner)
+  }
+  if (typeof inner.sendCommand !== 'function' || typeof inner.isOpen !== 'boolean')
+    throw new TypeError(`client has neither call() nor sendCommand(): ${EXPECTED}`)
+  if (!inner.isOpen) throw new TypeError('the node-redis client is not connected: await its connect() first')
+  if (inner.masters !== undefined && inner.nodeClient) return nodeRedisCluster(inner)
+  if (typeof inner.getMasterNode === 'function') return nodeRedisSentinel(inner)
+  if (typeof inner.totalClients === 'number') return nodeRedisPool(inner)
+  return nodeRedis(inner)
+}
+
+function refuseReplicas(client: Inner) {
+  const { useReplicas } = client._options ?? {}
+  const { scaleReads, readOnly, readonly, role, keyPrefix, redisOptions } = client.options ?? {}
+  const perNode = redisOptions as { readOnly?: boolean } | undefined
+  const setting =
+    useReplicas === true
+      ? 'useReplicas: true'
+      : scaleReads !== undefined && scaleReads !== 'master'
+        ? `scaleReads: '${typeof scaleReads === 'string' ? scaleReads : 'a function'}'`
+        : readOnly === true || perNode?.readOnly === true
+          ? 'readOnly: true'
+          : readonly === true
+            ? 'readonly: true'
+            : role === 'slave'
+              ? `role: 'slave'`
+              : null
+  if (setting !== null)
+    throw new TypeError(
+      `the client reads from replicas (${setting}), where an ended session lives on: give the store one without it`,
+    )
+  if (typeof keyPrefix === 'string' && /[{}]/.test(keyPrefix))
+    throw new TypeError(`the client's keyPrefix contains a brace, which moves the hash tag of Redis Cluster`)
+}
+
+// — ioredis —
+
+const asDedicatedIoredis = async (client: Inner): Promise<Dedicated> => {
+  client.on?.('error', ignore)
+  await client.connect?.()
+  return {
+    send: args => client.call!(...(args as [string, ...string[]])),
+    usable: () => client.status === 'ready',
+    close: () => client.disconnect?.(),
+  }
+}
+// Nothing is queued, resent or reconnected: a connection that broke is replaced, not healed.
+const OWN_IOREDIS = {
+  lazyConnect: true,
+  enableOfflineQueue: false,
+  autoResendUnfulfilledCommands: false,
+  retryStrategy: null,
+  enableAutoPipelining: false,
+}
+
+function ioredis(client: Inner): Link {
+  return {
+    cluster: false,
+    obstacle: () => (client.status === 'ready' ? null : `${NOT_READY} (status '${client.status}')`),
+    send: (_shard, args) => client.call!(...(args as [string, ...string[]])),
+    toMasters: async args => [await client.call!(...(args as [string, ...string[]]))],
+    master: () => '',
+    dedicate: () => asDedicatedIoredis(client.duplicate!(OWN_IOREDIS)),
+  }
+}
+
+function ioredisCluster(client: Inner): Link {
+  const masterOf = (shard: string) => {
+    const key = (client.slots?.[slotOf(shard)] as string[] | undefined)?.[0] ?? ''
+    const node = client.nodes!('master').find(({ options }) => `${options?.host}:${options?.port}` === key)
+    return { key, node }
+  }
+  return {
+    cluster: true,
+    obstacle: () => (client.status === 'ready' ? null : `${NOT_READY} (status '${client.status}')`),
+    send: (_shard, args) => client.call!(...(args as [string, ...string[]])),
+    toMasters: args => Promise.all(client.nodes!('master').map(node => node.call!(...(args as [string, ...string[]])))),
+    master: shard => masterOf(shard).key,
+    async dedicate(shard) {
+      const { key, node } = masterOf(shard)
+      if (!node) throw new Error(`no connection to the master ${key} of this shard`)
+      return asDedicatedIoredis(node.duplicate!({ ...OWN_IOREDIS, readOnly: false }))
+    },
+  }
+}
+
+// — node-redis —
+
+const asDedicatedNodeRedis = async (client: Inner): Promise<Dedicated> => {
+  const own = client.duplicate!({
+    disableOfflineQueue: true,
+    socket: { ...(client.options?.socket as object | undefined), reconnectStrategy: false },
+  })
+  own.on?.('error', ignore)
+  await own.connect!()
+  return {
+    send: args => own.sendCommand!(args),
+    usable: () => own.isReady === true,
+    close: () => {
+      if (own.isOpen) own.destroy?.()
+    },
+  }
+}
+
+function nodeRedis(client: Inner): Link {
+  return {
+    cluster: false,
+    obstacle: () => (client.isReady ? null : NOT_READY),
+    send: (_shard, args) => client.sendCommand!(args),
+    toMasters: async args => [await client.sendCommand!(args)],
+    master: () => '',
+    dedicate: () => asDedicatedNodeRedis(client),
+  }
+}
+
+function nodeRedisPool(pool: Inner): Link {
+  // The pool hands out clients that are reconnecting; only the client itself knows.
+  const send = (args: string[]) =>
+    pool.execute!(client => (client.isReady ? client.sendCommand!(args) : Promise.reject(new NotReady(NOT_READY))))
+  return {
+    cluster: false,
+    obstacle: () => (pool.isOpen ? null : NOT_READY),
+    send: (_shard, args) => send(args),
+    toMasters: async args => [await send(args)],
+    master: () => '',
+    dedicate: () => pool.execute!(async client => asDedicatedNodeRedis(client)),
+  }
+}
+
+function nodeRedisSentinel(sentinel: Inner): Link {
+  return {
+    cluster: false,
+    obstacle: () => (sentinel.isReady ? null : NOT_READY),
+    send: (_shard, args) => sentinel.sendCommand!(false, args),
+    toMasters: async args => [await sentinel.sendCommand!(false, args)],
+    master: () => {
+      const node = sentinel.getMasterNode!()
+      return `${node?.host}:${node?.port}`
+    },
+    dedicate: () => sentinel._execute!(false, async client => asDedicatedNodeRedis(client)),
+  }
+}
+
+const PROBE_EVERY = 250
+
+function nodeRedisCluster(cluster: Inner): Link {
+  const nodeOf = (slot: number) => (cluster.slots?.[slot] as { master?: NodeRedisNode } | undefined)?.master
+  let probedAt = Number.NEGATIVE_INFINITY
+  // The client learns of a failover from MOVED alone (version 5) or late (version 6). While a master is away, a harmless
+  // read for its slot on another node makes it look again.
+  const probe = (shard: string) => {
+    const now = performance.now()
+    if (now - probedAt < PROBE_EVERY) return
+    probedAt = now
+    const abortSignal = AbortSignal.timeout(1000)
+    cluster.sendCommand!(undefined, false, ['GET', `{${shard}}`], { abortSignal }).catch(ignore)
+  }
+  return {
+    cluster: true,
+    obstacle(shard) {
+      if (!cluster.isOpen || cluster.slots?.length !== SLOTS) return NOT_READY
+      const node = nodeOf(slotOf(shard))
+      // Without a client the node is not connected yet (`minimizeConnections`): the command connects it.
+      if (node && (node.client === undefined || node.client.isReady)) return null
+      probe(shard)
+      return `${NOT_READY}: the master of this shard is away`
+    },
+    send: (shard, args) => cluster.sendCommand!(`{${shard}}`, false, args),
+    toMasters: args =>
+      Promise.all(cluster.masters!.map(async node => (await cluster.nodeClient!(node)).sendCommand!(args))),
+    master: shard => nodeOf(slotOf(shard))?.address ?? '',
+    async dedicate(shard) {
+      const node = nodeOf(slotOf(shard))
+      if (!node) throw new Error('no master for this shard')
+      return asDedicatedNodeRedis(await cluster.nodeClient!(node))
+    },
+  }
+}
+
+/** Nothing was sent: the client had no connection. */
+export class NotReady extends Error {}

@@ -1,0 +1,149 @@
+// Sends the commands: at once or not at all, again where Redis asks for it, never after the deadline.
+import { SessionStoreError, type StoreOperation } from '../../src/errors.ts'
+import { type Link, NotReady } from './client.ts'
+import { SLOTS, shardOfKey, slotOf } from './keys.ts'
+import type { ReplicaWaiter } from './replicas.ts'
+import type { Script } from './scripts.ts'
+
+/** A call of a script: what is declared, what is passed, and whether replicas have to acknowledge it. */
+export interface Run {
+  readonly shard: string
+  readonly keys: readonly string[]
+  readonly now: number
+  readonly args: readonly (string | number)[]
+  readonly acknowledged?: boolean
+}
+
+/** How long a store call may take where the caller names no deadline: 2 seconds, the manager's default, in ms. */
+const DEFAULT_TIMEOUT = 2000
+
+/** When a call has to end, on the scale of `performance.now()`. */
+export const deadlineOf = (deadline: number | undefined) => deadline ?? performance.now() + DEFAULT_TIMEOUT
+
+// Replies that say that the command was not run; the first of a message, or inside the text that Redis 6 puts around
+// the error of a script.
+const REFUSAL =
+  /(?:^|-|: )(ASK|BUSY|CLUSTERDOWN|CROSSSLOT|LOADING|MASTERDOWN|MISCONF|MOVED|NOAUTH|NOPERM|NOREPLICAS|NOSCRIPT|OOM|READONLY|TRYAGAIN|WRONGPASS|WRONGTYPE)\b/
+const PASSING = new Set(['ASK', 'CLUSTERDOWN', 'LOADING', 'MASTERDOWN', 'MOVED', 'READONLY', 'TRYAGAIN'])
+
+/** The code of a refusal in an error of either client, or `null`: then the command may have run. */
+export function refusalOf(error: unknown): string | null {
+  if (error instanceof NotReady) return 'NOTREADY'
+  return error instanceof Error ? (REFUSAL.exec(error.message)?.[1] ?? null) : null
+}
+
+/** The command was refused on the server because its time was over. */
+export class TooLate extends Error {}
+
+const pause = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms))
+
+export class Commands {
+  readonly #link: Link
+  readonly #replicas: ReplicaWaiter | null
+  // Per slot: the server's clock in epoch ms minus performance.now(), NaN while unknown. Masters have their own clocks.
+  readonly #clocks: Float64Array
+  #lastClock = Number.NaN
+  #everReady = false
+
+  constructor(link: Link, replicas: ReplicaWaiter | null) {
+    this.#link = link
+    this.#replicas = replicas
+    this.#clocks = new Float64Array(link.cluster ? SLOTS : 1).fill(Number.NaN)
+  }
+
+  /** The value of a session's key as the client answers it. */
+  get(key: string, redisKey: string, deadline: number | undefined): Promise<unknown> {
+    const shard = shardOfKey(key)
+    if (this.#link.obstacle(shard) !== null) return this.read(shard, ['GET', redisKey], deadline)
+    this.#everReady = true
+    return this.#link.send(shard, ['GET', redisKey])
+  }
+
+  /** A command that changes nothing. */
+  read(shard: string, args: string[], deadline: number | undefined): Promise<unknown> {
+    return this.#again(shard, deadlineOf(deadline), () => this.#link.send(shard, args))
+  }
+
+  /** What has to be known before the first command. */
+  first<T>(shard: string, deadline: number, attempt: () => Promise<T>): Promise<T> {
+    return this.#again(shard, deadline, attempt)
+  }
+
+  /** The same for a command that failed in a way that passes. */
+  async readAgain(error: unknown, shard: string, args: string[], deadline: number | undefined): Promise<unknown> {
+    if (!PASSING.has(refusalOf(error) ?? '')) throw error
+    return this.read(shard, args, deadline)
+  }
+
+  /** Runs a script; answers its outcome and what follows it. */
+  run(
+    script: Script,
+    { shard, keys, now, args, acknowledged }: Run,
+    deadline: number,
+  ): Promise<[string, ...unknown[]]> {
+    const slot = this.#link.cluster ? slotOf(shard) : 0
+    const acknowledge = acknowledged === true ? this.#replicas : null
+    return this.#again(shard, deadline, async () => {
+      for (;;) {
+        const sentAt = performance.now()
+        const known = this.#clocks[slot]! || this.#lastClock
+        // With no clock known yet the script answers 'late' and tells the time.
+        const until = Number.isNaN(known) ? 0 : Math.ceil(known + deadline)
+        const tail = [String(keys.length), ...keys, String(until), String(now), ...args.map(String)]
+        const reply = acknowledge
+          ? await acknowledge.run(shard, script, tail, deadline)
+          : await this.#evaluate(shard, script, tail)
+        if (!Array.isArray(reply)) throw new Error('the answer of a script was not understood')
+        const [outcome, clock, ...rest] = reply
+        this.#learn(slot, Number(clock), sentAt)
+        if (String(outcome) !== 'late') return [String(outcome), ...rest]
+        if (performance.now() >= deadline) throw new TooLate('the server came to the command after its deadline')
+      }
+    })
+  }
+
+  async #evaluate(shard: string, script: Script, tail: string[]): Promise<unknown> {
+    try {
+      return await this.#link.send(shard, ['EVALSHA', script.sha, ...tail])
+    } catch (error) {
+      if (refusalOf(error) !== 'NOSCRIPT') throw error
+      // EVAL also fills the script cache of the node that it reaches; SCRIPT LOAD has no key to go by.
+      return this.#link.send(shard, ['EVAL', script.source, ...tail])
+    }
+  }
+
+  // The true difference lies between the clock minus the time of arrival and the clock minus the time of sending.
+  #learn(slot: number, clock: number, sentAt: number) {
+    const least = clock - performance.now()
+    const most = clock - sentAt
+    const known = this.#clocks[slot]!
+    const next = Number.isNaN(known) ? most : Math.min(Math.max(known, least), most)
+    this.#clocks[slot] = next
+    this.#lastClock = next
+  }
+
+  async #again<T>(shard: string, deadline: number, attempt: () => Promise<T>): Promise<T> {
+    for (let wait = 10; ; wait = Math.min(wait * 2, 200)) {
+      const obstacle = this.#link.obstacle(shard)
+      if (obstacle === null) {
+        this.#everReady = true
+        try {
+          return await attempt()
+        } catch (error) {
+          if (!PASSING.has(refusalOf(error) ?? '')) throw error
+          if (performance.now() + wait >= deadline) throw error
+        }
+        // A client that is still making its first connection is waited for; one that lost it is not.
+      } else if (this.#everReady || performance.now() + wait >= deadline) throw new NotReady(obstacle)
+      await pause(wait * (0.5 + Math.random() / 2))
+    }
+  }
+}
+
+/** The error to reject a verb with: what is known about the outcome, and the client's error as its cause. */
+export function storeError(operation: StoreOperation, error: unknown, writes: boolean, partly: boolean): unknown {
+  if (error instanceof SessionStoreError) return error
+  const untouched = !writes || (!partly && (error instanceof TooLate || refusalOf(error) !== null))
+  const reason = error instanceof Error ? error.message : String(error)
+  return new SessionStoreError(operation, untouched ? 'not-applied' : 'unknown', `Redis: ${reason}`, { cause: error })
+}

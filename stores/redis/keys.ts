@@ -1,0 +1,56 @@
+// Where things are kept: `prefix{shard}:…`. The shard is what Redis Cluster hashes, so that all keys of a user share a
+// slot; it is written on a standalone Redis too, so that its data can move into a cluster as it is.
+import { createHash } from 'node:crypto'
+
+// CRC16, XMODEM: redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec, appendix A.
+const CRC16 = Uint16Array.from({ length: 256 }, (_, byte) => {
+  let crc = byte << 8
+  for (let bit = 0; bit < 8; bit++) crc = crc & 0x8000 ? (crc << 1) ^ 0x1021 : crc << 1
+  return crc
+})
+
+/** Number of hash slots of a Redis Cluster. */
+export const SLOTS = 16_384
+
+/** The hash slot of a shard (ASCII). */
+export function slotOf(shard: string): number {
+  let crc = 0
+  for (let i = 0; i < shard.length; i++) crc = ((crc << 8) & 0xffff) ^ CRC16[(crc >> 8) ^ shard.charCodeAt(i)]!
+  return crc % SLOTS
+}
+
+/** 3 characters of a hash of the user ID: 18 bits, so that users spread over all 16,384 slots. */
+export const shardOf = (userId: string) => createHash('sha256').update(userId).digest('base64url').slice(0, 3)
+
+/** Shard of a session key: its first 3 characters. */
+export const shardOfKey = (key: string) => key.slice(0, 3)
+
+/** What the user's index calls a session: its key without the shard, which the index has in its own name. */
+export const memberOf = (key: string) => key.slice(3)
+
+export interface Keys {
+  /** The record, or the forward, of a session key. */
+  session(key: string): string
+  /** The user's index: a sorted set of members by absolute expiry, a superset of the living. */
+  index(userId: string): string
+  /** The user's floor: `<password version> <until>`. */
+  floor(userId: string): string
+}
+
+/**
+ * The key names under one prefix.
+ *
+ * @throws TypeError for a prefix that Redis Cluster or people would misread.
+ */
+export function keysUnder(prefix: string): Keys {
+  // A brace would move the hash tag: every key of every user in one slot, or one user's keys in several.
+  if (typeof prefix !== 'string' || !/^[^{}\s\p{Cc}]{0,64}$/u.test(prefix))
+    throw new TypeError(
+      `option 'prefix' must be at most 64 characters without braces, spaces and control characters, such as 'app1:'; got ${JSON.stringify(prefix)}`,
+    )
+  return {
+    session: key => `${prefix}{${key.slice(0, 3)}}:${key.slice(3)}`,
+    index: userId => `${prefix}{${shardOf(userId)}}:u:${userId}`,
+    floor: userId => `${prefix}{${shardOf(userId)}}:f:${userId}`,
+  }
+}

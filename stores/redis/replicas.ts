@@ -1,0 +1,138 @@
+// `waitReplicas`: a revocation is acknowledged when that many replicas have it. WAIT is about what its own connection
+// wrote, and blocks that connection: so both go over one that belongs to the store, one per master. On a shared one
+// everybody would wait along; over a pool, WAIT would answer for another connection.
+import type { Dedicated, Link } from './client.ts'
+import { refusalOf } from './commands.ts'
+import type { Script } from './scripts.ts'
+
+interface Job {
+  readonly script: Script
+  readonly tail: string[]
+  readonly deadline: number
+  resolve(reply: unknown): void
+  reject(error: unknown): void
+}
+
+/** Too few replicas acknowledged in time: ended on the master, perhaps not on whoever is promoted next. */
+export class TooFewReplicas extends Error {}
+
+export class ReplicaWaiter {
+  readonly #link: Link
+  readonly #replicas: number
+  readonly #lanes = new Map<string, Lane>()
+
+  constructor(link: Link, replicas: number) {
+    this.#link = link
+    this.#replicas = replicas
+  }
+
+  /** Runs the script on the master of the shard and resolves with its answer when enough replicas have it. */
+  run(shard: string, script: Script, tail: string[], deadline: number): Promise<unknown> {
+    const master = this.#link.master(shard)
+    let lane = this.#lanes.get(master)
+    if (!lane) {
+      lane = new Lane(this.#replicas, () => this.#link.dedicate(shard))
+      this.#lanes.set(master, lane)
+    }
+    return new Promise((resolve, reject) => lane.add({ script, tail, deadline, resolve, reject }))
+  }
+
+  close() {
+    for (const lane of this.#lanes.values()) lane.close()
+    this.#lanes.clear()
+  }
+}
+
+class Lane {
+  readonly #replicas: number
+  readonly #open: () => Promise<Dedicated>
+  #waiting: Job[] = []
+  #running = false
+  #connection: Dedicated | null = null
+
+  constructor(replicas: number, open: () => Promise<Dedicated>) {
+    this.#replicas = replicas
+    this.#open = open
+  }
+
+  add(job: Job) {
+    this.#waiting.push(job)
+    if (!this.#running) void this.#work()
+  }
+
+  close() {
+    this.#connection?.close()
+    this.#connection = null
+  }
+
+  // In batches: all that came while the last WAIT was under way share the next one.
+  async #work() {
+    this.#running = true
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting
+      this.#waiting = []
+      await this.#batch(batch)
+    }
+    this.#running = false
+  }
+
+  async #batch(batch: readonly Job[]) {
+    try {
+      if (!this.#connection?.usable()) {
+        this.close()
+        this.#connection = await this.#open()
+      }
+    } catch (error) {
+      for (const job of batch) job.reject(error)
+      return
+    }
+    const connection = this.#connection
+    const ran: { job: Job; reply: unknown }[] = []
+    await Promise.all(
+      batch.map(async job => {
+        try {
+          ran.push({ job, reply: await this.#evaluate(connection, job) })
+        } catch (error) {
+          job.reject(error)
+        }
+      }),
+    )
+    let open = ran
+    while (open.length > 0) {
+      // Answers a little before the caller stops waiting, and to the most impatient first.
+      const patience = Math.min(...open.map(({ job }) => job.deadline)) - performance.now()
+      const timeout = Math.max(1, Math.floor(patience * 0.8))
+      let acknowledged: number
+      try {
+        acknowledged = Number(await connection.send(['WAIT', String(this.#replicas), String(timeout)]))
+      } catch (error) {
+        // What a script did is done; only a refusal of the script itself would have been 'not applied'.
+        const cause = new TooFewReplicas('the connection broke before replicas acknowledged', { cause: error })
+        for (const { job } of open) job.reject(cause)
+        return
+      }
+      if (acknowledged >= this.#replicas) {
+        for (const { job, reply } of open) job.resolve(reply)
+        return
+      }
+      const now = performance.now()
+      const impatient = open.filter(({ job }) => job.deadline - now < 100 || timeout === 1)
+      const shortage = new TooFewReplicas(`${acknowledged} of ${this.#replicas} replicas acknowledged in time`)
+      const ended = impatient.length > 0 ? impatient : open.slice(0, 1)
+      for (const { job } of ended) job.reject(shortage)
+      open = open.filter(entry => !ended.includes(entry))
+    }
+  }
+
+  async #evaluate(connection: Dedicated, { script, tail }: Job): Promise<unknown> {
+    try {
+      return await connection.send(['EVALSHA', script.sha, ...tail])
+    } catch (error) {
+      const refusal = refusalOf(error)
+      if (refusal === 'NOSCRIPT') return connection.send(['EVAL', script.source, ...tail])
+      // No longer the master of this shard: the next attempt opens a connection to the new one.
+      if (refusal === 'READONLY' || refusal === 'MOVED') connection.close()
+      throw error
+    }
+  }
+}

@@ -1,0 +1,221 @@
+// Private Redis servers: one alone, one with replicas, three masters with three replicas, and sentinels.
+import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { findBinary, freePort, type Running, start, until } from './process.ts'
+
+const run = promisify(execFile)
+const cliBinary = () => findBinary('redis-cli')!
+
+export interface RedisServer {
+  readonly port: number
+  readonly url: string
+  /** One command by redis-cli; answers what it prints. */
+  cli(...args: string[]): Promise<string>
+  /** Numbers of `INFO commandstats`: calls by command name. */
+  commandStats(): Promise<Record<string, number>>
+  kill(): Promise<void>
+  /** Starts it again on the same port, with what its folder holds. */
+  restart(extra?: readonly string[]): Promise<void>
+  pause(): void
+  resume(): void
+  stop(): Promise<void>
+}
+
+/** Starts a redis-server without persistence unless told; `options` are `--name value` pairs. */
+export async function startRedis(options: readonly string[] = []): Promise<RedisServer> {
+  const port = await freePort()
+  const folder = mkdtempSync(join(tmpdir(), 'coatcheck-redis-'))
+  const args = ['--port', `${port}`, '--bind', '127.0.0.1', '--dir', folder, '--save', '', '--appendonly', 'no']
+  const cli = async (...command: string[]) =>
+    (await run(cliBinary(), ['-p', `${port}`, ...command], { maxBuffer: 1 << 28 })).stdout.trimEnd()
+  let running: Running
+  const launch = async (extra: readonly string[] = []) => {
+    running = start(findBinary('redis-server')!, [...args, ...options, ...extra], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    await until('redis-server answering', async () => {
+      const pong = await cli('PING')
+      if (!/PONG|NOAUTH|LOADING|MASTERDOWN/.test(pong)) throw new Error(`${pong}\n${running.output()}`)
+    })
+  }
+  await launch()
+  return {
+    port,
+    url: `redis://127.0.0.1:${port}`,
+    cli,
+    async commandStats() {
+      const stats = await cli('INFO', 'commandstats')
+      return Object.fromEntries(
+        [...stats.matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm)].map(([, name, calls]) => [name!, Number(calls)]),
+      )
+    },
+    kill: () => running.stop('SIGKILL'),
+    restart: launch,
+    pause: () => void running.child.kill('SIGSTOP'),
+    resume: () => void running.child.kill('SIGCONT'),
+    async stop() {
+      running.child.kill('SIGCONT')
+      await running.stop('SIGKILL')
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+export interface RedisCluster {
+  readonly nodes: readonly RedisServer[]
+  readonly masters: readonly RedisServer[]
+  /** Replica of the master with the same index. */
+  readonly replicas: readonly RedisServer[]
+  readonly addresses: readonly { host: string; port: number }[]
+  /** The node that serves a slot now. */
+  masterOf(slot: number): Promise<RedisServer>
+  /** Moves one slot between two masters, key by key, as redis-cli does it. */
+  migrate(slot: number, from: RedisServer, to: RedisServer, pace?: number): Promise<void>
+  stop(): Promise<void>
+}
+
+/** Three masters and three replicas. */
+export async function startRedisCluster(options: readonly string[] = []): Promise<RedisCluster> {
+  const nodes = await Promise.all(
+    Array.from({ length: 6 }, async () => {
+      const bus = await freePort()
+      return startRedis([
+        ...['--cluster-enabled', 'yes', '--cluster-port', `${bus}`, '--cluster-node-timeout', '1500'],
+        ...['--cluster-replica-validity-factor', '0', '--repl-ping-replica-period', '1'],
+        ...['--repl-diskless-sync-delay', '0', '--cluster-allow-replica-migration', 'no', ...options],
+      ])
+    }),
+  )
+  const [masters, replicas] = [nodes.slice(0, 3), nodes.slice(3)]
+  const id = (node: RedisServer) => node.cli('CLUSTER', 'MYID')
+  await Promise.all(
+    masters.map(async (master, i) => {
+      await master.cli(
+        'CLUSTER',
+        'ADDSLOTSRANGE',
+        `${Math.ceil((i * 16384) / 3)}`,
+        `${Math.ceil(((i + 1) * 16384) / 3) - 1}`,
+      )
+      await master.cli('CLUSTER', 'SET-CONFIG-EPOCH', `${i + 1}`)
+    }),
+  )
+  for (const node of nodes.slice(1)) {
+    const bus = (await nodes[0]!.cli('CONFIG', 'GET', 'cluster-port')).split('\n')[1]!
+    await node.cli('CLUSTER', 'MEET', '127.0.0.1', `${nodes[0]!.port}`, bus)
+  }
+  const everywhere = (check: (node: RedisServer, i: number) => Promise<boolean>) =>
+    until('the cluster agreeing', async () => {
+      for (const [i, node] of nodes.entries())
+        if (!(await check(node, i))) throw new Error(await node.cli('CLUSTER', 'NODES'))
+    })
+  await everywhere(
+    async node =>
+      !(await node.cli('CLUSTER', 'NODES')).includes('handshake') &&
+      (await node.cli('CLUSTER', 'INFO')).includes('cluster_known_nodes:6'),
+  )
+  const masterIds = await Promise.all(masters.map(id))
+  await Promise.all(
+    replicas.map((replica, i) =>
+      until('the replica knowing its master', async () => {
+        const answer = await replica.cli('CLUSTER', 'REPLICATE', masterIds[i]!)
+        if (answer !== 'OK') throw new Error(answer)
+      }),
+    ),
+  )
+  await everywhere(async (node, i) => {
+    const known = (await node.cli('CLUSTER', 'NODES')).split('\n').filter(line => / (myself,)?slave /.test(line)).length
+    const linked = i < 3 || (await node.cli('INFO', 'replication')).includes('master_link_status:up')
+    return known === 3 && linked && (await node.cli('CLUSTER', 'INFO')).includes('cluster_state:ok')
+  })
+  return {
+    nodes,
+    masters,
+    replicas,
+    addresses: masters.map(({ port }) => ({ host: '127.0.0.1', port })),
+    async masterOf(slot) {
+      for (const node of nodes) {
+        const myself = await node.cli('CLUSTER', 'NODES').catch(() => '')
+        const line = myself.split('\n').find(l => l.includes('myself,master'))
+        for (const range of line?.split(' ').slice(8) ?? []) {
+          const [first, last = first] = range.split('-').map(Number)
+          if (slot >= first! && slot <= last!) return node
+        }
+      }
+      throw new Error(`no master for slot ${slot}`)
+    },
+    async migrate(slot, from, to, pace = 0) {
+      const [fromId, toId] = await Promise.all([id(from), id(to)])
+      await to.cli('CLUSTER', 'SETSLOT', `${slot}`, 'IMPORTING', fromId)
+      await from.cli('CLUSTER', 'SETSLOT', `${slot}`, 'MIGRATING', toId)
+      for (;;) {
+        const keys = (await from.cli('CLUSTER', 'GETKEYSINSLOT', `${slot}`, '1')).split('\n').filter(Boolean)
+        if (keys.length === 0) break
+        await from.cli('MIGRATE', '127.0.0.1', `${to.port}`, '', '0', '5000', 'KEYS', ...keys)
+        if (pace > 0) await new Promise(resolve => setTimeout(resolve, pace))
+      }
+      await to.cli('CLUSTER', 'SETSLOT', `${slot}`, 'NODE', toId)
+      await from.cli('CLUSTER', 'SETSLOT', `${slot}`, 'NODE', toId)
+    },
+    async stop() {
+      await Promise.all(nodes.map(node => node.stop()))
+    },
+  }
+}
+
+export interface RedisSentinels {
+  readonly name: string
+  readonly master: RedisServer
+  readonly replica: RedisServer
+  readonly sentinels: readonly { host: string; port: number }[]
+  stop(): Promise<void>
+}
+
+/** A master, its replica and three sentinels that fail over after a second. */
+export async function startRedisSentinels(): Promise<RedisSentinels> {
+  const master = await startRedis(['--repl-diskless-sync-delay', '0'])
+  const replica = await startRedis(['--replicaof', `127.0.0.1 ${master.port}`, '--repl-diskless-sync-delay', '0'])
+  const name = 'coats'
+  const { writeFileSync } = await import('node:fs')
+  const watchers = await Promise.all(
+    Array.from({ length: 3 }, async () => {
+      const port = await freePort()
+      const folder = mkdtempSync(join(tmpdir(), 'coatcheck-sentinel-'))
+      writeFileSync(
+        join(folder, 'sentinel.conf'),
+        [
+          `port ${port}`,
+          'bind 127.0.0.1',
+          `dir ${folder}`,
+          `sentinel monitor ${name} 127.0.0.1 ${master.port} 2`,
+          `sentinel down-after-milliseconds ${name} 1000`,
+          `sentinel failover-timeout ${name} 5000`,
+        ].join('\n'),
+      )
+      const running = start(findBinary('redis-server')!, [join(folder, 'sentinel.conf'), '--sentinel'])
+      const cli = async (...args: string[]) => (await run(cliBinary(), ['-p', `${port}`, ...args])).stdout
+      return { port, folder, running, cli }
+    }),
+  )
+  await until('the sentinels knowing each other', async () => {
+    for (const { cli } of watchers) {
+      const known = await cli('SENTINEL', 'MASTER', name)
+      if (!/num-slaves\n1\n/.test(known) || !/num-other-sentinels\n2\n/.test(known)) throw new Error(known)
+    }
+  })
+  return {
+    name,
+    master,
+    replica,
+    sentinels: watchers.map(({ port }) => ({ host: '127.0.0.1', port })),
+    async stop() {
+      for (const { running, folder } of watchers) {
+        await running.stop('SIGKILL')
+        rmSync(folder, { recursive: true, force: true })
+      }
+      await Promise.all([master.stop(), replica.stop()])
+    },
+  }
+}

@@ -1,0 +1,32 @@
+// Records for the Redis store's own tests.
+import { createHash, randomBytes } from 'node:crypto'
+import type { SessionRecord, Store } from 'coatcheck'
+
+export const T0 = 1_767_225_600_000
+export const HOUR = 3_600_000
+/** No store call of a test is meant to run out of time by itself. */
+export const soon = () => performance.now() + 5000
+
+export const keyIn = (shard: string) => shard + createHash('sha256').update(randomBytes(16)).digest('base64url')
+export const anywhere = () => keyIn(randomBytes(3).toString('base64url').slice(0, 3))
+export const writeId = () => randomBytes(12).toString('base64url')
+
+/** A live record at T0: of a user, or anonymous with `userId: null`. */
+export function recordOf(store: Store, userId: string | null, more: Partial<SessionRecord> = {}): SessionRecord {
+  return {
+    key: userId === null ? anywhere() : keyIn(store.shard!(userId)),
+    kind: 'session',
+    parent: null,
+    userId,
+    username: userId === null ? null : 'ada',
+    passwordVersion: null,
+    data: '{}',
+    version: 1,
+    writeId: writeId(),
+    createdAt: T0,
+    seenAt: T0,
+    expiresAt: T0 + HOUR / 2,
+    absoluteExpiresAt: T0 + 12 * HOUR,
+    ...more,
+  }
+}
