@@ -1,0 +1,57 @@
+/** Options that all SQL stores share. */
+export interface SqlOptions {
+  /**
+   * Name of the session table; each user's small row is kept in `${table}_users`.
+   * @default 'coatcheck_sessions'
+   */
+  table?: string
+  /**
+   * Schema (PostgreSQL), database (MySQL, MariaDB) or attached database (SQLite) of the tables.
+   * @default the connection's own
+   */
+  schema?: string
+  /**
+   * How user IDs are kept: `'u64'` as exact numbers, `'text'` for UUIDs, ULIDs and names.
+   * @default 'u64'
+   */
+  userId?: 'u64' | 'text'
+}
+
+/** The quoted names that the statements of one store use. */
+export interface Names {
+  /** The session table, with its schema. */
+  readonly sessions: string
+  /** The users' table, with its schema. */
+  readonly users: string
+  readonly schema: string | null
+  readonly plain: { readonly sessions: string; readonly users: string }
+  /** Quotes one identifier. */
+  quote(name: string): string
+  readonly userId: 'u64' | 'text'
+}
+
+// The shortest limit is PostgreSQL's 63 bytes, and "_users_expires" is added for an index.
+const IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]{0,47}$/
+
+/** Checks and quotes the names. @throws TypeError that quotes the option. */
+export function namesOf(options: SqlOptions, mark: '"' | '`'): Names {
+  const { table = 'coatcheck_sessions', schema, userId = 'u64' } = options
+  for (const [option, value] of Object.entries({ table, ...(schema === undefined ? {} : { schema }) }))
+    if (typeof value !== 'string' || !IDENTIFIER.test(value))
+      throw new TypeError(
+        `${option} must be 1 to 48 letters, digits and underscores, not beginning with a digit; got ${JSON.stringify(value)}`,
+      )
+  if (userId !== 'u64' && userId !== 'text')
+    throw new TypeError(`userId must be 'u64' or 'text'; got ${JSON.stringify(userId)}`)
+  const quote = (name: string) => mark + name + mark
+  const within = (name: string) => (schema === undefined ? quote(name) : `${quote(schema)}.${quote(name)}`)
+  const plain = { sessions: table, users: `${table}_users` }
+  return {
+    sessions: within(plain.sessions),
+    users: within(plain.users),
+    schema: schema ?? null,
+    plain,
+    quote,
+    userId,
+  }
+}

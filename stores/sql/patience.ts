@@ -1,0 +1,80 @@
+import { SessionStoreError, type StoreOperation } from '../../src/errors.ts'
+
+/** How long a call without a deadline waits and retries, in ms. */
+const PATIENCE = 10_000
+/** So much before the deadline the store itself gives up, in ms: it knows more of the outcome than the caller's timer. */
+const HEADSTART = 10
+
+/** What a driver's error means: was anything written, and is the same call worth another try. */
+export interface Failure {
+  readonly outcome: 'not-applied' | 'unknown'
+  readonly retry: boolean
+}
+
+/** Thrown inside the stores with what is known already. */
+export class Refusal extends Error {
+  readonly failure: Failure
+  constructor(message: string, failure: Failure, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause })
+    this.failure = failure
+  }
+}
+
+/** The call never reached the database. */
+export const notBegun = (message: string, cause?: unknown) =>
+  new Refusal(message, { outcome: 'not-applied', retry: false }, cause)
+
+/** The input cannot be stored, or the driver is not what the store expects. */
+export const unusable = (message: string) => notBegun(message, new TypeError(message))
+
+/** Milliseconds left before `end` (on the scale of `performance.now()`), at least 1. */
+export const timeLeft = (end: number) => Math.max(1, Math.ceil(end - performance.now()))
+
+/** Settles as `work` does, or rejects with `late()` once `end` is reached. */
+export function within<T>(end: number, work: Promise<T>, late: () => Error): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const timer = setTimeout(() => reject(late()), timeLeft(end))
+    work.then(
+      value => {
+        clearTimeout(timer)
+        resolve(value)
+      },
+      error => {
+        clearTimeout(timer)
+        reject(error)
+      },
+    )
+  })
+}
+
+/**
+ * Runs `attempt` until it succeeds, fails for good, or `deadline` is near; between attempts it waits with full jitter,
+ * so that those who met once do not meet again. Whatever fails becomes a `SessionStoreError`.
+ */
+export async function persist<T>(
+  operation: StoreOperation,
+  deadline: number | undefined,
+  failureOf: (error: unknown) => Failure,
+  attempt: (end: number) => Promise<T>,
+): Promise<T> {
+  const end = deadline === undefined ? performance.now() + PATIENCE : deadline - HEADSTART
+  for (let pause = 2; ; pause = Math.min(pause * 2, 50)) {
+    try {
+      if (performance.now() >= end) throw notBegun('the deadline passed before the database was asked')
+      return await attempt(end)
+    } catch (error) {
+      const failure = error instanceof Refusal ? error.failure : failureOf(error)
+      const wait = Math.random() * pause
+      if (failure.retry && performance.now() + wait < end) {
+        await new Promise(resolve => setTimeout(resolve, wait))
+        continue
+      }
+      // Nothing is lost by a read that failed.
+      const outcome = operation === 'read' || operation === 'listUser' ? 'not-applied' : failure.outcome
+      const said = error instanceof Error ? error.message : String(error)
+      throw new SessionStoreError(operation, outcome, `the database failed in ${operation}: ${said}`, {
+        cause: error instanceof Refusal && error.cause !== undefined ? error.cause : error,
+      })
+    }
+  }
+}

@@ -1,0 +1,88 @@
+// A private PostgreSQL for tests: its own folder and port, as the user postgres, since the server refuses root.
+import { execFileSync } from 'node:child_process'
+import { chownSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir, userInfo } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import { findBinary, freePort, type Running, start, until } from './process.ts'
+
+/** The account that servers run as: the caller's, or `name` where the caller is root. */
+export function account(name: string): { uid?: number; gid?: number } {
+  if (userInfo().uid !== 0) return {}
+  const id = (flag: string) => Number(execFileSync('id', [flag, name], { encoding: 'utf8' }))
+  return { uid: id('-u'), gid: id('-g') }
+}
+
+export interface PostgresServer {
+  readonly port: number
+  url(options?: { user?: string; database?: string }): string
+  /** A pool of the superuser, or as told; closed with the server. */
+  pool(config?: pg.PoolConfig): pg.Pool
+  /** Ends the server at once, as a crash does. */
+  kill(): Promise<void>
+  /** Starts it again on the same folder and port. */
+  restart(): Promise<void>
+  stop(): Promise<void>
+  output(): string
+}
+
+/** Starts a server; `settings` are lines of postgresql.conf such as `{ timezone: 'Asia/Tokyo' }`. */
+export async function startPostgres(settings: Readonly<Record<string, string>> = {}): Promise<PostgresServer> {
+  const folder = mkdtempSync(join(tmpdir(), 'coatcheck-pg-'))
+  const as = account('postgres')
+  if (as.uid !== undefined) chownSync(folder, as.uid, as.gid!)
+  const data = join(folder, 'data')
+  execFileSync(
+    findBinary('initdb')!,
+    ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '-N'],
+    { stdio: 'pipe', cwd: folder, ...as },
+  )
+  const port = await freePort()
+  const all = {
+    listen_addresses: '127.0.0.1',
+    unix_socket_directories: folder,
+    max_connections: '200',
+    shared_buffers: '256MB',
+    ...settings,
+  }
+  let server: Running
+  const pools: pg.Pool[] = []
+  const url = ({ user = 'postgres', database = 'postgres' } = {}) => `postgres://${user}@127.0.0.1:${port}/${database}`
+  const boot = async () => {
+    server = start(
+      findBinary('postgres')!,
+      ['-D', data, '-p', String(port), ...Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])],
+      { cwd: folder, ...as },
+    )
+    await until('PostgreSQL', async () => {
+      const client = new pg.Client(url())
+      await client.connect()
+      await client.end()
+    })
+  }
+  await boot()
+  return {
+    port,
+    url,
+    output: () => server.output(),
+    pool(config = {}) {
+      const pool = new pg.Pool({ connectionString: url(), ...config })
+      pool.on('error', () => {})
+      pools.push(pool)
+      return pool
+    },
+    kill: () => server.stop('SIGKILL'),
+    async restart() {
+      // A killed server's children let go of the folder a moment later.
+      await until('a free folder', async () => {
+        rmSync(join(data, 'postmaster.pid'), { force: true })
+        await boot()
+      })
+    },
+    async stop() {
+      await Promise.all(pools.map(pool => pool.end().catch(() => {})))
+      await server.stop('SIGINT')
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
