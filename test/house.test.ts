@@ -1,0 +1,203 @@
+// Promises of the README and of CONTRIBUTING.md that no other test would notice being broken.
+import { execFileSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const read = (path: string) => readFileSync(join(root, path), 'utf8')
+const manifest = JSON.parse(read('package.json'))
+const under = (folder: string) =>
+  readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .map(path => join(folder, path))
+    .filter(path => path.endsWith('.ts'))
+    .sort()
+
+/** What a file imports: its own files as paths from the root, all else as written. */
+function imports(path: string, { types = true } = {}): string[] {
+  const statements = read(path).matchAll(
+    /^(?:import|export)\s+(type\s)?(?:[^'"`;]*?\sfrom\s+)?'([^']+)'|\bimport\(\s*'([^']+)'/gm,
+  )
+  return [...statements]
+    .filter(([, type]) => types || type === undefined)
+    .map(([, , named, dynamic]) => (named ?? dynamic)!)
+    .map(name => (name.startsWith('.') ? normalize(join(dirname(path), name)) : name))
+}
+const isOwn = (name: string) => name.startsWith('src/') || name.startsWith('stores/')
+
+const SRC = under('src')
+const STORES = under('stores')
+const ENTRIES: Record<string, string> = {
+  '.': 'src/index.ts',
+  './http': 'src/http.ts',
+  './fetch': 'src/fetch.ts',
+  './stores/memory': 'stores/memory.ts',
+  './stores/redis': 'stores/redis.ts',
+  './stores/sql': 'stores/sql.ts',
+  './testing': 'stores/testing.ts',
+}
+
+describe('the package', () => {
+  it('has one runtime dependency, cookie', () => {
+    expect(Object.keys(manifest.dependencies)).toEqual(['cookie'])
+    for (const field of ['peerDependencies', 'optionalDependencies', 'bundledDependencies'])
+      expect(manifest[field]).toBeUndefined()
+  })
+
+  it('runs on Node 20 and later, is MIT, and has no side effects at import', () => {
+    expect(manifest).toMatchObject({
+      name: 'coatcheck',
+      license: 'MIT',
+      type: 'module',
+      sideEffects: false,
+      engines: { node: '>=20' },
+    })
+  })
+
+  it('has no script that npm runs in the projects of its users', () => {
+    for (const hook of ['preinstall', 'install', 'postinstall', 'prepare'])
+      expect(manifest.scripts[hook]).toBeUndefined()
+  })
+
+  it.each(Object.keys(manifest.exports).filter(key => key !== './package.json'))('has an entry file for %s', key => {
+    const entry = ENTRIES[key]
+    expect(entry).toBeDefined()
+    expect(existsSync(join(root, entry!))).toBe(true)
+    const built = key === '.' ? 'index' : key.slice(2)
+    expect(read('tsup.config.ts')).toContain(`'${entry}'`)
+    expect(manifest.exports[key]).toEqual({
+      import: { types: `./dist/${built}.d.ts`, default: `./dist/${built}.js` },
+      require: { types: `./dist/${built}.d.cts`, default: `./dist/${built}.cjs` },
+    })
+  })
+
+  it('gives types before code in every condition, as TypeScript demands', () => {
+    for (const entry of Object.values(manifest.exports))
+      if (typeof entry === 'object')
+        for (const condition of Object.values(entry as object))
+          expect(Object.keys(condition)).toEqual(['types', 'default'])
+  })
+})
+
+describe('the entry files of src', () => {
+  it.each(['src/index.ts', 'src/http.ts', 'src/fetch.ts'])('%s only re-exports', path => {
+    const code = read(path)
+      .replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '')
+      .replace(/export (?:type )?\{[^}]*\} from '[^']+'/g, '')
+      .trim()
+    expect(code).toBe('')
+  })
+
+  it('export by name only, and no default', () => {
+    for (const path of [...SRC, ...STORES]) {
+      expect(read(path), path).not.toMatch(/^export default|^export \*/m)
+    }
+  })
+})
+
+describe('who imports whom', () => {
+  it('src knows no database and no framework: its only package is cookie, in one file', () => {
+    for (const path of SRC) {
+      const packages = imports(path).filter(name => !isOwn(name) && !name.startsWith('node:'))
+      expect(packages, path).toEqual(path === 'src/cookie.ts' ? ['cookie'] : [])
+    }
+  })
+
+  it('src uses few modules of Node.js, so that it also runs where only these exist', () => {
+    const used = new Set(SRC.flatMap(path => imports(path, { types: false }).filter(name => name.startsWith('node:'))))
+    const needed = ['node:crypto', 'node:diagnostics_channel', 'node:http', 'node:net', 'node:util']
+    expect([...used].filter(name => !needed.includes(name))).toEqual([])
+  })
+
+  it('src never imports a store', () => {
+    for (const path of SRC)
+      expect(
+        imports(path).filter(name => name.startsWith('stores/')),
+        path,
+      ).toEqual([])
+  })
+
+  it('only the edges know node:http: the core has no server in it', () => {
+    for (const path of SRC) if (imports(path).includes('node:http')) expect(path).toMatch(/^src\/edge\//)
+  })
+
+  it('stores take the contract, the records and the errors from src, and nothing else', () => {
+    for (const path of STORES)
+      for (const name of imports(path).filter(own => own.startsWith('src/')))
+        expect(['src/store.ts', 'src/record.ts', 'src/errors.ts'], `${path} imports ${name}`).toContain(name)
+  })
+
+  it('stores never import each other', () => {
+    const family = (path: string) => path.split('/')[1]!.replace('.ts', '')
+    for (const path of STORES)
+      for (const name of imports(path).filter(own => own.startsWith('stores/')))
+        expect(family(name), `${path} imports ${name}`).toBe(family(path))
+  })
+
+  it('stores never import a database client: the application passes it in', () => {
+    for (const path of STORES)
+      expect(
+        imports(path).filter(name => !isOwn(name) && !name.startsWith('node:')),
+        path,
+      ).toEqual([])
+  })
+
+  it('relative imports name the file, with its .ts', () => {
+    for (const path of [...SRC, ...STORES])
+      for (const name of imports(path).filter(isOwn))
+        expect(existsSync(join(root, name)), `${path}: ${name}`).toBe(true)
+  })
+})
+
+describe('the repository', () => {
+  const tracked = execFileSync('git', ['ls-files', '-co', '--exclude-standard'], { cwd: root, encoding: 'utf8' })
+    .split('\n')
+    .filter(
+      path => /\.(ts|mts|cts|mjs|cjs|js|json|md|yml|html|css|sql)$|^\.ci\//.test(path) && existsSync(join(root, path)),
+    )
+    .filter(path => !path.endsWith('package-lock.json') && path !== 'test/house.test.ts')
+
+  it('leaves nothing for later', () => {
+    for (const path of tracked) expect(/\b(TODO|FIXME|XXX|HACK)\b/.test(read(path)), path).toBe(false)
+  })
+
+  it('names no path of one machine', () => {
+    for (const path of tracked) expect(/(?:^|[\s"'`(])\/(?:work|home|Users|root)\//m.test(read(path)), path).toBe(false)
+  })
+
+  it('has no test that runs alone or is switched off without a reason', () => {
+    for (const path of tracked.filter(file => file.startsWith('test/') && file.endsWith('.ts')))
+      expect(/\b(?:it|test|describe)\.only\(|\.todo\(/.test(read(path)), path).toBe(false)
+  })
+
+  it('names its files in kebab-case', () => {
+    for (const path of [...SRC, ...STORES]) expect(path).toMatch(/^[a-z0-9/-]+(?:\.d)?\.ts$/)
+  })
+
+  it('keeps source files readable: at most 600 lines', () => {
+    for (const path of [...SRC, ...STORES]) expect(read(path).split('\n').length, path).toBeLessThanOrEqual(600)
+  })
+
+  it('documents every environment variable that the example service reads', () => {
+    const readme = read('README.md')
+    const used = new Set<string>()
+    for (const path of tracked.filter(file => file.startsWith('examples/')))
+      for (const [, dotted, listed] of read(path).matchAll(
+        /process\.env\.([A-Z_]+)|\{([A-Z_,\s=\w'.:/]+)\} = process\.env/g,
+      )) {
+        if (dotted) used.add(dotted)
+        for (const [name] of (listed ?? '').matchAll(/\b[A-Z][A-Z_]+\b/g)) used.add(name)
+      }
+    for (const name of used) expect(readme, name).toContain(`\`${name}\``)
+    for (const name of ['PORT', 'HOST', 'STORE_URL']) expect(readme).toContain(`\`${name}\``)
+  })
+
+  it('runs every script that the README names', () => {
+    const scripts = [...read('README.md').matchAll(/npm (?:run ([\w:]+)|(start|test)\b)/g)].map(
+      match => match[1] ?? match[2]!,
+    )
+    expect(scripts.length).toBeGreaterThan(3)
+    for (const script of scripts) expect(Object.keys(manifest.scripts)).toContain(script)
+  })
+})
