@@ -1,1 +1,2 @@
-export {}
+export { type FetchEdgeOptions, type FetchVisit, fetchEdge } from './edge/fetch.ts'
+export type { ClearSiteData, Visit } from './edge/visit.ts'

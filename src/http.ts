@@ -1,1 +1,5 @@
-export {}
+export { type CorsOptions, cors } from './edge/cors.ts'
+export { httpEdge } from './edge/http.ts'
+export { type HttpsOptions, requireHttps } from './edge/https.ts'
+export type { SecureOptions } from './edge/secure.ts'
+export type { ClearSiteData, EdgeOptions, Visit } from './edge/visit.ts'

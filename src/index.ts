@@ -2,9 +2,17 @@ export { type CookieOptions, SessionCookie } from './cookie.ts'
 export type { Codec } from './data/codec.ts'
 export type { Frozen, SchemaResult, StandardSchemaV1 } from './data/schema.ts'
 export type { Duration } from './duration.ts'
+export {
+  type ClearSiteData,
+  type EdgeOptions,
+  openVisit,
+  type Visit,
+  type VisitRequest,
+} from './edge/visit.ts'
 export { SessionError, type SessionErrorCode, SessionStoreError, type StoreOperation } from './errors.ts'
 export type { SessionEvent } from './events.ts'
 export type { SessionId, SessionKey } from './id.ts'
+export { stringify } from './json.ts'
 export { type Change, SessionManager, type SessionOf } from './manager.ts'
 export { DEFAULTS, presets, type SessionOptions } from './options.ts'
 export { corruption } from './record.ts'

@@ -1,0 +1,28 @@
+/** What the guard looks at. An upgrade (a WebSocket handshake) is a GET that no same-origin policy protects. */
+export interface GuardedRequest {
+  readonly method: string
+  readonly upgrade?: boolean | undefined
+  header(name: 'origin' | 'sec-fetch-site' | 'host'): string | null | undefined
+}
+
+/**
+ * Whether a browser sends this request for a page of another origin and it may change something: the algorithm of Go
+ * 1.25's `http.CrossOriginProtection`. `Sec-Fetch-Site` decides where it is sent (browsers since 2023, to HTTPS and
+ * loopback), else `Origin` against `Host`. Neither of them: not a browser, or one older than 2020 with a same-origin
+ * request. `same-site` is refused: a sibling host is another party.
+ */
+export function isCrossOrigin(request: GuardedRequest, origins: ReadonlySet<string>): boolean {
+  const { method } = request
+  if ((method === 'GET' || method === 'HEAD' || method === 'OPTIONS') && !request.upgrade) return false
+  const site = request.header('sec-fetch-site')
+  if (site === 'same-origin' || site === 'none') return false
+  const origin = request.header('origin')
+  if (origin && origins.has(origin)) return false
+  if (site) return true
+  return Boolean(origin) && !isSameHost(origin as string, request.header('host'))
+}
+
+/** `Host` has no scheme, so that http and https of one host count as the same here; HSTS closes that for old browsers. */
+function isSameHost(origin: string, host: string | null | undefined): boolean {
+  return Boolean(host) && (origin === `https://${host}` || origin === `http://${host}`)
+}

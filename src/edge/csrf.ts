@@ -1,0 +1,27 @@
+import { randomBytes, timingSafeEqual } from 'node:crypto'
+
+/**
+ * The token under a fresh random mask, so that a compressed page never contains the same secret twice (BREACH):
+ * base64url of mask and token XOR mask.
+ */
+export function maskToken(token: string): string {
+  const raw = Buffer.from(token, 'latin1')
+  const masked = Buffer.concat([randomBytes(raw.length), raw])
+  for (let at = 0; at < raw.length; at++) masked[raw.length + at]! ^= masked[at]!
+  return masked.toString('base64url')
+}
+
+/** Whether `given` is the token, masked or as it is. Takes the same time wherever they differ. */
+export function isToken(token: string, given: unknown): boolean {
+  if (typeof given !== 'string') return false
+  const raw = Buffer.from(token, 'latin1')
+  if (given.length === token.length) {
+    const plain = Buffer.from(given)
+    return plain.length === raw.length && timingSafeEqual(raw, plain)
+  }
+  if (given.length !== Math.ceil((raw.length * 8) / 3)) return false
+  const masked = Buffer.from(given, 'base64url')
+  if (masked.length !== raw.length * 2) return false
+  for (let at = 0; at < raw.length; at++) masked[raw.length + at]! ^= masked[at]!
+  return timingSafeEqual(raw, masked.subarray(raw.length))
+}

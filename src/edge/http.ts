@@ -1,0 +1,75 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { SessionManager } from '../manager.ts'
+import type { UserIds } from '../user-id.ts'
+import type { HeadDemands } from './demands.ts'
+import { guardHead } from './head.ts'
+import { hostOf, type Transport, transportTest } from './secure.ts'
+import { type EdgeOptions, RequestVisit, setUpEdge, type Visit, type VisitRequest } from './visit.ts'
+
+/** A request of node:http as a visit sees it; everything is looked up when it is asked for. */
+class HttpRequest implements VisitRequest {
+  readonly #request: IncomingMessage
+  readonly #response: ServerResponse | undefined
+  readonly #transport: (request: IncomingMessage) => Transport
+
+  constructor(
+    request: IncomingMessage,
+    response: ServerResponse | undefined,
+    transport: (request: IncomingMessage) => Transport,
+  ) {
+    this.#request = request
+    this.#response = response
+    this.#transport = transport
+  }
+
+  get method(): string {
+    return this.#request.method ?? ''
+  }
+
+  get cookie(): string | undefined {
+    return this.#request.headers.cookie
+  }
+
+  get secure(): boolean {
+    return this.#transport(this.#request) !== 'plain'
+  }
+
+  get upgrade(): boolean {
+    return this.#request.headers.upgrade !== undefined
+  }
+
+  header(name: 'origin' | 'sec-fetch-site' | 'host'): string | undefined {
+    return name === 'host' ? hostOf(this.#request) : (this.#request.headers[name] as string | undefined)
+  }
+
+  canSend(): boolean {
+    const response = this.#response
+    return response !== undefined && !response.headersSent && !response.destroyed
+  }
+
+  onDemands(demands: () => HeadDemands): void {
+    if (this.#response !== undefined && !this.#response.headersSent) guardHead(this.#response, demands)
+  }
+}
+
+/**
+ * Visits for node:http and all that is node:http underneath (Express, Koa, Nest, Fastify's raw). Asked again for the
+ * same request and response, it gives the same visit. Headers are put in when the response writes its head, so that a
+ * later `writeHead({ 'Set-Cookie': … })` cannot lose them. Without a response (an upgrade) nothing can begin.
+ * @throws TypeError that quotes the option which is malformed or impossible
+ */
+export function httpEdge<D extends object, I extends UserIds, In extends object>(
+  sessions: SessionManager<D, I, In>,
+  options: EdgeOptions<IncomingMessage> = {},
+): (request: IncomingMessage, response?: ServerResponse) => Visit<D, I, In> {
+  const setup = setUpEdge(options)
+  const transport = transportTest(options)
+  const visits = new WeakMap<IncomingMessage, { visit: Visit<D, I, In>; response: ServerResponse | undefined }>()
+  return (request, response) => {
+    const known = visits.get(request)
+    if (known !== undefined && (known.response === response || response === undefined)) return known.visit
+    const visit = new RequestVisit(sessions, new HttpRequest(request, response, transport), setup)
+    visits.set(request, { visit, response })
+    return visit
+  }
+}

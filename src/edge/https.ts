@@ -1,0 +1,66 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type Duration, milliseconds, quote } from '../duration.ts'
+import { hostOf, type SecureOptions, transportTest } from './secure.ts'
+
+export interface HttpsOptions extends SecureOptions<IncomingMessage> {
+  /** What a request without TLS gets: 403, or for GET and HEAD a 308 to the same address with https. @default 'refuse' */
+  insecure?: 'refuse' | 'redirect'
+  /** Where a redirect leads, such as 'app.example.com'. @default the request's Host without its port */
+  host?: string
+  /** `Strict-Transport-Security` of secure responses (RFC 6797). @default none */
+  hsts?: { maxAge: Duration; includeSubDomains?: boolean; preload?: boolean }
+}
+
+const HOST = /^(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i
+const YEAR = 31_536_000
+
+/** @throws TypeError that quotes the option; for `preload` the rules of https://hstspreload.org */
+function hstsHeader(hsts: HttpsOptions['hsts']): string | null {
+  if (hsts === undefined) return null
+  const seconds = Math.floor(milliseconds(hsts?.maxAge, 'hsts.maxAge') / 1000)
+  if (hsts.preload && !(hsts.includeSubDomains && seconds >= YEAR))
+    throw new TypeError("hsts.preload: true needs includeSubDomains: true and a maxAge of '365d' or more")
+  return `max-age=${seconds}${hsts.includeSubDomains ? '; includeSubDomains' : ''}${hsts.preload ? '; preload' : ''}`
+}
+
+function refuse(response: ServerResponse): void {
+  const body = '{"error":"https_required","message":"This service answers over HTTPS only."}'
+  response.writeHead(403, {
+    'Content-Type': 'application/json',
+    'Content-Length': Buffer.byteLength(body),
+    'Cache-Control': 'no-store',
+  })
+  response.end(body)
+}
+
+/**
+ * Keeps plain HTTP out, for the first line of a request handler: `if (https(request, response)) return`. It answers
+ * `true` where it has answered the request. Loopback without a proxy is let through, for development.
+ * @throws TypeError that quotes the option which is malformed
+ */
+export function requireHttps(
+  options: HttpsOptions = {},
+): (request: IncomingMessage, response: ServerResponse) => boolean {
+  const { insecure = 'refuse', host } = options
+  if (insecure !== 'refuse' && insecure !== 'redirect')
+    throw new TypeError(`insecure: expected 'refuse' or 'redirect', got ${quote(insecure)}`)
+  if (host !== undefined && (typeof host !== 'string' || !HOST.test(host)))
+    throw new TypeError(`host: expected a host such as 'app.example.com', got ${quote(host)}`)
+  const hsts = hstsHeader(options.hsts)
+  const transport = transportTest(options)
+  return (request, response) => {
+    const reached = transport(request)
+    if (reached === 'tls') {
+      if (hsts !== null) response.setHeader('Strict-Transport-Security', hsts)
+      return false
+    }
+    if (reached === 'loopback') return false
+    const target = host ?? hostOf(request)?.replace(/:\d+$/, '')
+    const isSafe = request.method === 'GET' || request.method === 'HEAD'
+    // A body has already travelled in the clear, and 'http://…' or '*' as a target is for proxies.
+    if (insecure === 'refuse' || !isSafe || !target || !HOST.test(target) || !request.url?.startsWith('/'))
+      refuse(response)
+    else response.writeHead(308, { Location: `https://${target}${request.url}`, 'Content-Length': 0 }).end()
+    return true
+  }
+}
