@@ -1,0 +1,45 @@
+// @ts-check
+// Log in, read the profile, log out: the three endpoints, on node:http alone.
+//   curl -i -c jar -H 'Content-Type: application/json' -d '{"username":"ada","password":"lovelace"}' localhost:3000/login
+//   curl -i -b jar localhost:3000/profile
+import { timingSafeEqual } from 'node:crypto'
+import { createServer } from 'node:http'
+import { json } from 'node:stream/consumers'
+import { SessionManager, stringify } from 'coatcheck'
+import { httpEdge } from 'coatcheck/http'
+import { MemoryStore } from 'coatcheck/stores/memory'
+
+const sessions = new SessionManager({ store: new MemoryStore() })
+const visitOf = httpEdge(sessions)
+
+// In place of your user table with its password hashes: server/users.mjs shows how those are made.
+const users = [{ id: 42n, name: 'ada', password: 'lovelace' }]
+
+/** @type {Record<string, (visit: ReturnType<typeof visitOf>, body: any) => Promise<unknown>>} */
+const endpoints = {
+  async 'POST /login'(visit, { username, password }) {
+    const user = users.find(user => user.name === username && isSame(user.password, `${password}`))
+    if (!user) throw Object.assign(new Error('wrong name or password'), { status: 401 })
+    await visit.regenerate({ user }) // a new ID; whatever the client had is dead
+    return 'Logged in.'
+  },
+  'GET /profile': async visit => (await visit.get())?.user ?? null,
+  'POST /logout': async visit => visit.destroy().then(() => 'Logged out.'),
+}
+
+const server = createServer(async (request, response) => {
+  try {
+    const endpoint = endpoints[`${request.method} ${request.url}`]
+    if (!endpoint) return response.writeHead(404).end()
+    const isJson = request.headers['content-type'] === 'application/json'
+    const answer = await endpoint(visitOf(request, response), isJson ? await json(request) : {})
+    response.setHeader('Content-Type', 'application/json').end(stringify(answer))
+  } catch (error) {
+    const { status = 500, message } = /** @type {{ status?: number, message: string }} */ (error)
+    response.writeHead(status).end(stringify({ error: message }))
+  }
+})
+server.listen(Number(process.env.PORT ?? 3000), '127.0.0.1', () => console.log(server.address()))
+
+/** @param {string} a @param {string} b */
+const isSame = (a, b) => a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b))

@@ -1,0 +1,58 @@
+// @ts-check
+// The example service, `npm start`: log-in, profile, log-out, password change and devices, with a page at `/`.
+// PORT (3000), HOST (127.0.0.1) and STORE_URL (memory:) come from the environment.
+import { createServer } from 'node:http'
+import { SessionManager } from 'coatcheck'
+import { createApp } from './server/app.mjs'
+import { ConfigurationError, openStore } from './server/store.mjs'
+import { openUsers } from './server/users.mjs'
+
+const { PORT = '3000', HOST = '127.0.0.1', STORE_URL = 'memory:' } = process.env
+
+async function main() {
+  const port = Number(PORT)
+  if (!/^\d{1,5}$/.test(PORT) || port > 65_535)
+    throw new ConfigurationError(`PORT: expected a number from 0 to 65535, got "${PORT}"`)
+  const { store, name, close } = await openStore(STORE_URL)
+  const sessions = new SessionManager({ store, initial: () => ({ label: '' }), remember: '30d' })
+  const server = createServer(
+    // A body that does not arrive within this time is answered with 408 by node:http.
+    { requestTimeout: 30_000 },
+    createApp({ sessions, users: await openUsers() }),
+  )
+
+  const stopped = new Promise((resolve, reject) => {
+    server.once('close', resolve)
+    server.once('error', reject)
+  })
+  const stop = () => {
+    server.close()
+    // Requests that are being answered may finish; idle connections do not keep us.
+    setTimeout(() => server.closeAllConnections(), 5000).unref()
+  }
+  process.once('SIGTERM', stop)
+  process.once('SIGINT', stop)
+
+  server.listen(port, HOST, () => {
+    const address = server.address()
+    if (typeof address !== 'object' || address === null) return
+    const host = address.family === 'IPv6' ? `[${address.address}]` : address.address
+    console.log(`http://${host}:${address.port} (sessions: ${name})`)
+  })
+  try {
+    await stopped
+  } finally {
+    await sessions.close()
+    await close()
+  }
+}
+
+try {
+  await main()
+} catch (error) {
+  const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
+  if (error instanceof ConfigurationError) console.error(message)
+  else if (code === 'EADDRINUSE') console.error(`Port ${PORT} is taken: choose another one, for example PORT=3001`)
+  else console.error(error)
+  process.exitCode = 1
+}

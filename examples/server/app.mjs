@@ -1,0 +1,241 @@
+// @ts-check
+// The endpoints of the example service, as a listener for node:http.
+import { SessionError, SessionStoreError, stringify } from 'coatcheck'
+import { httpEdge } from 'coatcheck/http'
+import { Aborted, flagField, HttpError, mediaType, readForm, readJson, textField } from './body.mjs'
+import { asset, renderPage } from './page.mjs'
+
+/**
+ * What a session keeps for us: the device's own label.
+ * @typedef {{ label: string }} Data
+ */
+
+/** @typedef {import('coatcheck').SessionManager<Data>} Sessions */
+
+/**
+ * @typedef {object} Call one request
+ * @property {import('node:http').IncomingMessage} request
+ * @property {ReturnType<ReturnType<typeof httpEdge<Data, 'u64', Data>>>} visit
+ * @property {string} key the last part of /sessions/KEY
+ */
+
+/** @typedef {{ status: number, headers: Record<string, string>, body: string | Buffer }} Answer */
+
+/**
+ * The user agent names the device in the list of sessions: at most 256 characters, no control characters.
+ * @param {import('node:http').IncomingMessage} request
+ */
+const labelOf = request =>
+  (request.headers['user-agent'] ?? '')
+    .replace(/\p{Cc}/gu, '')
+    .slice(0, 256)
+    .toWellFormed()
+
+/**
+ * @param {unknown} value
+ * @param {number} [status]
+ * @param {Record<string, string>} [headers]
+ * @returns {Answer}
+ */
+const json = (value, status = 200, headers = {}) => ({
+  status,
+  // What depends on a session is nobody else's to keep; the edge says so for those it looked at.
+  headers: { 'Content-Type': 'application/json; charset=utf-8', 'Cache-Control': 'no-store', ...headers },
+  body: `${stringify(value)}\n`,
+})
+
+const wrongPassword = () => new HttpError(401, 'invalid_credentials', 'The name or the password is wrong.')
+
+/**
+ * @param {Sessions} sessions
+ * @param {import('./users.mjs').Users} users
+ */
+function endpoints(sessions, users) {
+  /**
+   * Ends what the user's old password began. Without this a password change is not complete, so it is noted in the
+   * user's row: the same request again, or the next login, finishes what an outage interrupted.
+   * @param {import('./users.mjs').User} user
+   * @param {import('coatcheck').UserSession<Data, 'u64'>} session
+   */
+  async function endOthers(user, session) {
+    await sessions.invalidateUser(user.id, { except: session, passwordVersion: user.passwordVersion })
+    users.othersEnded(user)
+  }
+
+  return {
+    /** @param {Call} call */
+    async login({ request, visit }) {
+      const body = await readJson(request)
+      const name = textField(body, 'username')
+      const password = textField(body, 'password')
+      const remember = flagField(body, 'remember')
+      const user = await users.authenticate(name, password)
+      if (!user) throw wrongPassword()
+      // `user` has the password version that was read with the hash: a change that is faster refuses this login.
+      const session = await visit.regenerate({ user, remember, data: { label: labelOf(request) } })
+      if (user.endOthers) await endOthers(user, session)
+      return json('Logged in.')
+    },
+
+    /** @param {Call} call */
+    async profile({ visit }) {
+      const session = await visit.get()
+      return json(session?.user ?? null)
+    },
+
+    /** @param {Call} call */
+    async logout({ request, visit }) {
+      const isForm = mediaType(request) === 'application/x-www-form-urlencoded'
+      if (isForm && (await visit.get())) await visit.checkCsrf((await readForm(request)).get('csrf'))
+      await visit.destroy()
+      return isForm ? { status: 303, headers: { Location: '/' }, body: '' } : json('Logged out.')
+    },
+
+    /** @param {Call} call */
+    async password({ request, visit }) {
+      const before = await visit.requireUser()
+      const body = await readJson(request)
+      const oldPassword = textField(body, 'oldPassword')
+      const newPassword = textField(body, 'newPassword')
+      if ([...newPassword].length < 8 || newPassword.length > 1024 || !newPassword.isWellFormed())
+        throw new HttpError(400, 'invalid_fields', '"newPassword" has to have 8 to 1024 characters.')
+
+      // The old password is the fresh proof: a stolen or remembered session alone changes nothing.
+      const { name } = before.user
+      const proven = await users.authenticate(name, oldPassword)
+      const changed = proven
+        ? await users.changePassword(proven, newPassword)
+        : await users.authenticate(name, newPassword).then(user => (user?.endOthers ? user : null))
+      if (!changed) throw new HttpError(401, 'invalid_credentials', 'The old password is wrong.')
+      try {
+        const session = await visit.regenerate({ user: changed, data: data => data })
+        await endOthers(changed, session)
+      } catch (error) {
+        if (!(error instanceof SessionError && error.status === 503)) throw error
+        throw new HttpError(
+          503,
+          'sessions_not_ended',
+          'The password is changed, but other devices may still be logged in. Send the same request again.',
+        )
+      }
+      return json('Password changed. All other devices are logged out.')
+    },
+
+    /** @param {Call} call */
+    async listSessions({ request, visit }) {
+      const { key, user, data } = await visit.requireUser()
+      // A session that a remember token began has no label yet.
+      if (data.label === '' && labelOf(request) !== '') await visit.update({ label: labelOf(request) })
+      const live = await sessions.list(user.id)
+      return json(
+        live.map(session => ({
+          key: session.key,
+          label: session.data.label,
+          createdAt: session.createdAt,
+          seenAt: session.seenAt,
+          current: session.key === key,
+        })),
+      )
+    },
+
+    /** @param {Call} call */
+    async endSession({ visit, key }) {
+      const current = await visit.requireUser()
+      if (key === current.key) await visit.destroy()
+      else if (!(await sessions.revoke(current.user.id, key)))
+        throw new HttpError(404, 'not_found', 'You have no such session.')
+      return json('Session ended.')
+    },
+
+    /** @param {Call} call */
+    async page({ visit }) {
+      try {
+        const session = await visit.get()
+        return renderPage(session?.user ?? null, await visit.csrfToken())
+      } catch (error) {
+        if (error instanceof SessionStoreError) return renderPage('unavailable')
+        throw error
+      }
+    },
+  }
+}
+
+/**
+ * @param {unknown} error
+ * @returns {Answer | null} null where nobody is left to answer
+ */
+function answerTo(error) {
+  if (error instanceof Aborted) return null
+  if (error instanceof HttpError)
+    return json({ error: error.code, message: error.message }, error.status, error.headers)
+  if (error instanceof SessionError && error.status < 500) {
+    const code = error.code.slice('ERR_SESSION_'.length).toLowerCase()
+    return json({ error: code, message: error.message }, error.status)
+  }
+  if (error instanceof SessionError && error.status === 503)
+    return json({ error: 'store_unavailable', message: 'Sessions cannot be reached just now. Try again.' }, 503, {
+      'Retry-After': '2',
+    })
+  console.error(error)
+  return json({ error: 'internal_error', message: 'Something went wrong.' }, 500)
+}
+
+/**
+ * @param {{ sessions: Sessions, users: import('./users.mjs').Users }} parts
+ * @returns {import('node:http').RequestListener}
+ */
+export function createApp({ sessions, users }) {
+  const visitOf = httpEdge(sessions)
+  const { login, profile, logout, password, listSessions, endSession, page } = endpoints(sessions, users)
+  /** @type {[RegExp, Partial<Record<string, (call: Call) => Promise<Answer>>>][]} */
+  const routes = [
+    [/^\/$/, { GET: page }],
+    [/^\/login$/, { POST: login }],
+    [/^\/profile$/, { GET: profile }],
+    [/^\/logout$/, { POST: logout }],
+    [/^\/password$/, { POST: password }],
+    [/^\/sessions$/, { GET: listSessions }],
+    [/^\/sessions\/([^/]+)$/, { DELETE: endSession }],
+  ]
+
+  /**
+   * @param {import('node:http').IncomingMessage} request
+   * @param {import('node:http').ServerResponse} response
+   * @returns {Promise<Answer>}
+   */
+  async function handle(request, response) {
+    const path = (request.url ?? '/').split('?', 1)[0] ?? '/'
+    const method = request.method === 'HEAD' ? 'GET' : (request.method ?? 'GET')
+    const file = asset(path)
+    if (file) {
+      if (method === 'GET') return file
+      throw methodNotAllowed(['GET'])
+    }
+    for (const [pattern, methods] of routes) {
+      const match = pattern.exec(path)
+      if (!match) continue
+      const endpoint = Object.hasOwn(methods, method) ? methods[method] : undefined
+      if (!endpoint) throw methodNotAllowed(Object.keys(methods))
+      return await endpoint({ request, visit: visitOf(request, response), key: match[1] ?? '' })
+    }
+    throw new HttpError(404, 'not_found', 'There is nothing here.')
+  }
+
+  return async (request, response) => {
+    const answer = await handle(request, response).catch(answerTo)
+    if (!answer || response.destroyed) return
+    try {
+      response.writeHead(answer.status, { 'X-Content-Type-Options': 'nosniff', ...answer.headers })
+      response.end(answer.body)
+    } catch (error) {
+      console.error(error)
+      response.destroy()
+    }
+  }
+}
+
+/** @param {string[]} methods */
+function methodNotAllowed(methods) {
+  const allow = methods.flatMap(method => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ')
+  return new HttpError(405, 'method_not_allowed', `Use ${allow}.`, { Allow: allow })
+}
