@@ -1,0 +1,178 @@
+// What users write and TypeScript has to accept, without a single type argument. Checked by types.test.ts; never run.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import {
+  type Duration,
+  presets,
+  type Session,
+  SessionCookie,
+  SessionError,
+  type SessionEvent,
+  type SessionId,
+  type SessionInfo,
+  type SessionKey,
+  SessionManager,
+  type SessionOf,
+  SessionStoreError,
+  type Store,
+  stringify,
+  type UserSession,
+} from 'coatcheck'
+import { fetchEdge } from 'coatcheck/fetch'
+import { httpEdge } from 'coatcheck/http'
+import { MemoryStore } from 'coatcheck/stores/memory'
+import { testStore } from 'coatcheck/testing'
+import * as valibot from 'valibot'
+import { it } from 'vitest'
+import * as zod from 'zod'
+
+/** Compiles only where both types are the same. */
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
+const same = <A, B>(_: Same<A, B>) => {}
+
+declare const request: IncomingMessage
+declare const response: ServerResponse
+const store = new MemoryStore()
+
+export async function theShortestProgram() {
+  const sessions = new SessionManager({ store })
+  const session = await sessions.create({ user: { id: 42, name: 'ada' } })
+  same<bigint, typeof session.user.id>(true)
+  same<Session<Record<string, unknown>, 'u64'> | null, Awaited<ReturnType<typeof sessions.get>>>(true)
+  await sessions.get(session.secret)
+  await sessions.get(request.headers.cookie)
+  await sessions.destroy(undefined)
+  await sessions.regenerate(null, { user: { id: 2n ** 64n - 1n, name: '' } })
+  await sessions.invalidateUser(0, { except: session, passwordVersion: 3 })
+  await sessions.invalidateUser(0n, { except: session.key })
+  await sessions.revoke(42, 'any text: it is checked')
+}
+
+export async function userIdsOfEachKind() {
+  const numbers = new SessionManager({ store, userIds: 'number' })
+  const texts = new SessionManager({ store, userIds: 'text' })
+  const one = await numbers.create({ user: { id: 1, name: 'ada' } })
+  const two = await texts.create({ user: { id: '0190b2c4', name: 'ada', passwordVersion: null } })
+  same<number, typeof one.user.id>(true)
+  same<string, typeof two.user.id>(true)
+}
+
+export async function dataTypedByInitial() {
+  const sessions = new SessionManager({
+    store,
+    initial: () => ({ cart: [] as { sku: string; n: number }[], theme: 'dark' }),
+  })
+  type MySession = SessionOf<typeof sessions>
+  const session: MySession = await sessions.create()
+  same<string, typeof session.data.theme>(true)
+  const skus: readonly string[] = session.data.cart.map(item => item.sku)
+  await sessions.update(session, { theme: 'light' })
+  await sessions.update(session, draft => {
+    draft.cart.push({ sku: 'a', n: skus.length })
+  })
+  const theme = await sessions.take(session, 'theme')
+  same<string | undefined, typeof theme>(true)
+  await sessions.regenerate(session, { user: { id: 1, name: 'ada' }, data: before => ({ cart: before.cart }) })
+}
+
+export async function dataTypedByZod() {
+  const schema = zod.object({ theme: zod.enum(['light', 'dark']).default('light'), visits: zod.number().default(0) })
+  const sessions = new SessionManager({ store, schema })
+  const session = await sessions.create({ data: { visits: 1 } })
+  same<'light' | 'dark', typeof session.data.theme>(true)
+  await sessions.update(session, draft => {
+    draft.visits += 1
+  })
+}
+
+export async function dataTypedByValibot() {
+  const schema = valibot.object({ visits: valibot.optional(valibot.number(), 0) })
+  const sessions = new SessionManager({ store, schema })
+  const session = await sessions.create()
+  same<number, typeof session.data.visits>(true)
+}
+
+export async function aVisit() {
+  const sessions = new SessionManager({ store, initial: () => ({ flash: undefined as string | undefined, n: 0 }) })
+  const visit = httpEdge(sessions, { cookie: { hostPrefix: true }, trustedProxies: ['10.0.0.0/8'] })(request, response)
+  const session = await visit.requireUser()
+  same<bigint, typeof session.user.id>(true)
+  await visit.regenerate({ user: { id: 1n, name: 'ada' }, remember: true })
+  await visit.update({ n: 1 })
+  const flash = await visit.take('flash')
+  same<string | undefined, typeof flash>(true)
+  await visit.checkCsrf(request.headers['x-csrf-token'])
+  const answer: Response = fetchEdge(sessions)(new Request('https://a.example/')).respond(new Response(null))
+  return [answer, visit.headers.getSetCookie()]
+}
+
+export function aHandlerTakesAnySession(session: Session<object, 'u64'>): string {
+  return stringify({ id: session.user?.id, name: session.user?.name })
+}
+
+export function durations(minutes: number): Duration[] {
+  return ['500ms', '1.5h', '30m', `${minutes}m`, '400d']
+}
+
+export const options = new SessionManager({
+  store,
+  ...presets.aal2,
+  touchInterval: '1m',
+  storeTimeout: '2s',
+  limit: { max: 5, onLimit: 'refuse' },
+  remember: '30d',
+  sweepEvery: false,
+  passwordVersion: async userId => Number(userId % 2n),
+  onEvent: event => describe(event),
+  now: () => Date.now(),
+})
+
+function describe(event: SessionEvent<'u64'>): string {
+  switch (event.type) {
+    case 'destroyed':
+      return `${event.reason} ${event.key}`
+    case 'invalidated':
+      return `${event.userId + 1n} ${event.count}`
+    case 'store-error':
+      return event.error.operation
+    case 'regenerated':
+      return event.oldKey
+    default:
+      return event.type
+  }
+}
+
+export function errors(error: unknown): string | null {
+  if (error instanceof SessionStoreError) {
+    same<'not-applied' | 'unknown', typeof error.outcome>(true)
+    return error.operation
+  }
+  if (error instanceof SessionError) return error.code === 'ERR_SESSION_CSRF' ? null : `${error.status}`
+  return null
+}
+
+export function keysAndIds(session: UserSession<object, 'u64'>, info: SessionInfo<object, 'u64'>) {
+  const key: SessionKey = info.key
+  const text: string = key
+  const id: SessionId = session.secret
+  const plain: SessionId = 'from a cookie'
+  return [text, id, plain, new SessionCookie({ sameSite: 'strict' }).serialize(session)]
+}
+
+export class ThirdPartyStore implements Store {
+  readonly #memory: Store = new MemoryStore()
+  create = this.#memory.create.bind(this.#memory)
+  read = this.#memory.read.bind(this.#memory)
+  update = this.#memory.update.bind(this.#memory)
+  touch = this.#memory.touch.bind(this.#memory)
+  replace = this.#memory.replace.bind(this.#memory)
+  delete = this.#memory.delete.bind(this.#memory)
+  deleteUser = this.#memory.deleteUser.bind(this.#memory)
+  listUser = this.#memory.listUser.bind(this.#memory)
+}
+
+export const conformance = () => testStore(it, () => new ThirdPartyStore())
+
+export async function disposal() {
+  await using sessions = new SessionManager({ store })
+  return sessions.namespace('tenant-1').list(42)
+}
