@@ -278,8 +278,8 @@ return {'undone', clock}
 /** Removes a value that no record can be, unless another has taken its place. KEYS: record. ARGV: the value. */
 export const DISCARD = script(`
 local value = get(KEYS[1])
--- A value that is not UTF-8 never equals what a client made of it.
-local sound = value and (parse(value) or string.find(value, '^[fx] '))
-if value == ARGV[3] or not sound then redis.call('DEL', KEYS[1]) end
+-- What is not UTF-8 is not what a client made of it; the rest is compared.
+local function ascii(text) return (string.gsub(text, '[\\128-\\255]+', '')) end
+if not value or ascii(value) == ascii(ARGV[3]) then redis.call('DEL', KEYS[1]) end
 return {'discarded', clock}
 `)
