@@ -1,3 +1,5 @@
 export type { SqlOptions } from './sql/options.ts'
 export { type PostgresOptions, PostgresStore } from './sql/postgres.ts'
 export type { PgClient, PgPool, PgQuery, PgResult } from './sql/postgres-client.ts'
+export { SqliteStore } from './sql/sqlite.ts'
+export type { SqliteDatabase, SqliteStatement } from './sql/sqlite-client.ts'
