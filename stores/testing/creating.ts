@@ -1,0 +1,192 @@
+import assert from 'node:assert/strict'
+import { type Case, HOUR, MINUTE, newWriteId, same } from './kit.ts'
+
+export const creating: readonly Case[] = [
+  {
+    name: 'reads back a login session exactly as it was created',
+    async run(kit) {
+      const record = await kit.put({ userId: kit.user(), passwordVersion: 7, data: '{"cart":["a"]}' })
+      await kit.isExactly(record)
+    },
+  },
+  {
+    name: 'reads back an anonymous session exactly as it was created',
+    async run(kit) {
+      await kit.isExactly(await kit.put())
+    },
+  },
+  {
+    name: 'reads back a remember-me series exactly as it was created',
+    async run(kit) {
+      const record = await kit.put({ userId: kit.user(), kind: 'remember', absoluteExpiresAt: kit.now + 9000 * HOUR })
+      await kit.isExactly(record)
+    },
+  },
+  {
+    name: 'accepts a session that has already expired and does not show it',
+    async run(kit) {
+      const userId = kit.user()
+      const record = await kit.put({ userId, expiresAt: kit.now - MINUTE })
+      assert.equal(await kit.store.read(record.key, kit.now), null)
+      assert.deepEqual(await kit.keys(userId), [])
+    },
+  },
+  {
+    name: 'answers created again when the same create is repeated, and keeps one session',
+    async run(kit) {
+      const record = await kit.put({ userId: kit.user() })
+      assert.equal((await kit.create(record)).outcome, 'created')
+      assert.deepEqual(await kit.keys(record.userId!), [record.key])
+      await kit.isExactly(record)
+    },
+  },
+  {
+    name: 'answers created to a repeated create although the floor has risen or the limit is reached meanwhile',
+    async run(kit) {
+      const record = await kit.put({ userId: kit.user() })
+      await kit.deleteUser(record.userId!, { passwordVersion: 5, exceptKey: record.key })
+      const options = { now: kit.now, limit: { max: 1, onLimit: 'refuse' } } as const
+      assert.equal((await kit.store.create(record, options)).outcome, 'created')
+      await kit.isExactly(record)
+    },
+  },
+  {
+    name: 'answers collision where the key is taken, and leaves the session there alone',
+    async run(kit) {
+      const record = await kit.put({ data: '{"mine":true}' })
+      const other = kit.record({ key: record.key, data: '{"yours":true}' })
+      assert.deepEqual(await kit.create(other), { outcome: 'collision', ended: [] })
+      await kit.isExactly(record)
+    },
+  },
+  {
+    name: 'answers collision where a forward stands under the key, and leaves the forward alone',
+    async run(kit) {
+      const record = await kit.put({ userId: kit.user() })
+      const next = await kit.forward(record)
+      const other = kit.record({ key: record.key, userId: record.userId })
+      assert.equal((await kit.create(other)).outcome, 'collision')
+      same(await kit.store.read(record.key, kit.now), { movedTo: next.key, salt: '', until: kit.now })
+    },
+  },
+  {
+    name: 'answers orphan where the parent was never stored, and writes nothing',
+    async run(kit) {
+      const userId = kit.user()
+      const child = kit.record({ userId, parent: kit.key(userId) })
+      assert.deepEqual(await kit.create(child), { outcome: 'orphan', ended: [] })
+      await kit.isGone(child)
+    },
+  },
+  {
+    name: 'answers orphan where the parent has expired or was ended',
+    async run(kit) {
+      const userId = kit.user()
+      const expired = await kit.put({ userId, kind: 'remember', expiresAt: kit.now })
+      assert.equal((await kit.create(kit.record({ userId, parent: expired.key }))).outcome, 'orphan')
+      const ended = await kit.put({ userId, kind: 'remember' })
+      await kit.store.delete(ended.key)
+      assert.equal((await kit.create(kit.record({ userId, parent: ended.key }))).outcome, 'orphan')
+      assert.deepEqual(await kit.keys(userId), [])
+    },
+  },
+  {
+    name: 'creates a session whose parent is alive, and keeps the parent in the record',
+    async run(kit) {
+      const userId = kit.user()
+      const series = await kit.put({ userId, kind: 'remember' })
+      await kit.isExactly(await kit.put({ userId, parent: series.key }))
+    },
+  },
+  {
+    name: 'refuses the session beyond the limit and writes nothing',
+    async run(kit) {
+      const userId = kit.user()
+      const [one, two] = [await kit.put({ userId }), await kit.put({ userId })]
+      const third = kit.record({ userId })
+      const options = { now: kit.now, limit: { max: 2, onLimit: 'refuse' } } as const
+      assert.deepEqual(await kit.store.create(third, options), { outcome: 'limit', ended: [] })
+      await kit.isGone(third)
+      assert.deepEqual(await kit.keys(userId), [one.key, two.key].sort())
+    },
+  },
+  {
+    name: 'ends the sessions with the smallest createdAt beyond the limit and names them',
+    async run(kit) {
+      const userId = kit.user()
+      const young = await kit.put({ userId, createdAt: kit.now - 1 * MINUTE })
+      const oldest = await kit.put({ userId, createdAt: kit.now - 9 * MINUTE })
+      const old = await kit.put({ userId, createdAt: kit.now - 5 * MINUTE })
+      const record = kit.record({ userId })
+      const result = await kit.store.create(record, { now: kit.now, limit: { max: 2, onLimit: 'end-oldest' } })
+      assert.equal(result.outcome, 'created')
+      assert.deepEqual([...result.ended].sort(), [oldest.key, old.key].sort())
+      await kit.isGone(oldest)
+      await kit.isGone(old)
+      assert.deepEqual(await kit.keys(userId), [young.key, record.key].sort())
+    },
+  },
+  {
+    name: 'never ends the new session for the limit, not even where its createdAt is the smallest',
+    async run(kit) {
+      const userId = kit.user()
+      const other = await kit.put({ userId })
+      const record = kit.record({ userId, createdAt: kit.now - HOUR })
+      const result = await kit.store.create(record, { now: kit.now, limit: { max: 1, onLimit: 'end-oldest' } })
+      assert.deepEqual(result, { outcome: 'created', ended: [other.key] })
+      assert.deepEqual(await kit.keys(userId), [record.key])
+    },
+  },
+  {
+    name: "counts only live sessions of the same user for the limit: no series, no expired ones, no one else's",
+    async run(kit) {
+      const userId = kit.user()
+      await kit.put({ userId, kind: 'remember' })
+      await kit.put({ userId, expiresAt: kit.now })
+      await kit.put({ userId: kit.user() })
+      await kit.put()
+      const options = { now: kit.now, limit: { max: 1, onLimit: 'refuse' } } as const
+      assert.equal((await kit.store.create(kit.record({ userId }), options)).outcome, 'created')
+      assert.equal((await kit.store.create(kit.record({ userId }), options)).outcome, 'limit')
+    },
+  },
+  {
+    name: 'counts a session for the limit that lives on because it was touched',
+    async run(kit) {
+      const userId = kit.user()
+      const record = await kit.put({ userId, expiresAt: kit.now + MINUTE })
+      await kit.store.touch(record.key, kit.now, kit.now + HOUR, kit.now)
+      const options = { now: kit.now + 2 * MINUTE, limit: { max: 1, onLimit: 'refuse' } } as const
+      assert.equal((await kit.store.create(kit.record({ userId }), options)).outcome, 'limit')
+    },
+  },
+  {
+    name: 'ends nobody again when a create that ended the oldest is repeated',
+    async run(kit) {
+      const userId = kit.user()
+      const kept = await kit.put({ userId, createdAt: kit.now - MINUTE })
+      await kit.put({ userId, createdAt: kit.now - 2 * MINUTE })
+      const record = kit.record({ userId })
+      const options = { now: kit.now, limit: { max: 2, onLimit: 'end-oldest' } } as const
+      await kit.store.create(record, options)
+      assert.equal((await kit.store.create(record, options)).outcome, 'created')
+      assert.deepEqual(await kit.keys(userId), [kept.key, record.key].sort())
+    },
+  },
+  {
+    name: 'decides in the order collision, stale login, orphan, limit',
+    async run(kit) {
+      const userId = kit.user()
+      const taken = await kit.put({ userId })
+      await kit.deleteUser(userId, { passwordVersion: 5, exceptKey: taken.key })
+      const options = { now: kit.now, limit: { max: 1, onLimit: 'refuse' } } as const
+      const all = kit.record({ key: taken.key, userId, passwordVersion: 4, parent: kit.key(userId) })
+      assert.equal((await kit.store.create(all, options)).outcome, 'collision')
+      const stale = { ...all, key: kit.key(userId), writeId: newWriteId() }
+      assert.equal((await kit.store.create(stale, options)).outcome, 'stale-login')
+      const orphan = { ...stale, passwordVersion: 5 }
+      assert.equal((await kit.store.create(orphan, options)).outcome, 'orphan')
+      assert.equal((await kit.store.create({ ...orphan, parent: null }, options)).outcome, 'limit')
+    },
+  },
+]

@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { FORWARD_LIFETIME, type RecordChange, type SessionRecord, type Store } from '../../src/store.ts'
+
+export const MINUTE = 60_000
+export const HOUR = 60 * MINUTE
+
+export interface TestStoreOptions {
+  /** Of the random cases; a failure prints it. @default a random one */
+  seed?: number
+  /** Random sequences that are compared with the reference model. @default 50 */
+  runs?: number
+  /** How often each race is run. @default 12 */
+  rounds?: number
+  /** `false` for a store that keeps numeric user IDs only. @default true */
+  textUserIds?: boolean
+  /** Damages the row of a stored record, as a careless hand would. The corruption cases run only with it. */
+  corrupt?: (store: Store, key: string) => Promise<void>
+}
+
+/** One rule of the contract and what shows it. */
+export interface Case {
+  readonly name: string
+  readonly needs?: 'textUserIds' | 'corrupt'
+  run(kit: Kit): Promise<void>
+}
+
+/** A fresh write ID of 16 characters. */
+export const newWriteId = (): string => randomBytes(12).toString('base64url')
+
+/** A fresh session key for a user (`null`: anonymous), on the shard that the store asks for. */
+export function keyFor(store: Store, userId: string | null): string {
+  const shard = userId === null ? undefined : store.shard?.(userId)
+  return (
+    (shard ?? randomBytes(3).toString('base64url').slice(0, 3)) + randomBytes(33).toString('base64url').slice(0, 43)
+  )
+}
+
+/** A fresh canonical user ID, 2^62 to 2^63: doubles confuse it with its neighbours, signed integers do not. */
+export const newUserId = (): string => ((1n << 62n) | (randomBytes(8).readBigUInt64BE() >> 2n)).toString()
+
+/** What the cases are told with. Keys and user IDs are new each time, so that cases may share a database. */
+export class Kit {
+  readonly store: Store
+  readonly options: TestStoreOptions
+  /** The manager's clock. Cases move it by passing other instants; the real one stays at the start of the case. */
+  readonly now: number = Date.now()
+
+  constructor(store: Store, options: TestStoreOptions) {
+    this.store = store
+    this.options = options
+  }
+
+  get rounds(): number {
+    return this.options.rounds ?? 12
+  }
+
+  user(): string {
+    return newUserId()
+  }
+
+  key(userId: string | null = null): string {
+    return keyFor(this.store, userId)
+  }
+
+  /** An anonymous session, 30 minutes and 12 hours long, unless told otherwise. */
+  record(over: Partial<SessionRecord> = {}): SessionRecord {
+    const userId = over.userId ?? null
+    return {
+      key: this.key(userId),
+      kind: 'session',
+      parent: null,
+      userId,
+      username: userId === null ? null : 'Ada',
+      passwordVersion: null,
+      data: '{}',
+      version: 1,
+      writeId: newWriteId(),
+      createdAt: this.now,
+      seenAt: this.now,
+      expiresAt: this.now + 30 * MINUTE,
+      absoluteExpiresAt: this.now + 12 * HOUR,
+      ...over,
+    }
+  }
+
+  /** Stores a record and returns it. */
+  async put(over: Partial<SessionRecord> = {}): Promise<SessionRecord> {
+    const record = this.record(over)
+    assert.deepEqual(await this.create(record), { outcome: 'created', ended: [] })
+    return record
+  }
+
+  create(record: SessionRecord) {
+    return this.store.create(record, { now: this.now })
+  }
+
+  change(over: Partial<RecordChange> = {}): RecordChange {
+    return {
+      data: '{"n":1}',
+      seenAt: this.now,
+      expiresAt: this.now + 30 * MINUTE,
+      writeId: newWriteId(),
+      ...over,
+    }
+  }
+
+  /** The replacement of a record: of the same identity, with a new key. */
+  successor(record: SessionRecord, over: Partial<SessionRecord> = {}): SessionRecord {
+    const userId = over.userId === undefined ? record.userId : over.userId
+    return { ...record, key: this.key(userId), version: 1, writeId: newWriteId(), ...over }
+  }
+
+  /** A plain same-identity replace as the manager does it; `until` is the end of a renewal's grace. */
+  async forward(record: SessionRecord, until = this.now, salt = ''): Promise<SessionRecord> {
+    const next = this.successor(record)
+    const options = { now: this.now, forward: { salt, until } }
+    const result = await this.store.replace(record.key, record.version, next, options)
+    assert.deepEqual(result, { outcome: 'created', ended: [] })
+    return next
+  }
+
+  deleteUser(userId: string, over: { exceptKey?: string; passwordVersion?: number; floorUntil?: number } = {}) {
+    return this.store.deleteUser(userId, { now: this.now, floorUntil: this.now + 24 * HOUR, ...over })
+  }
+
+  /** The live record under the key, else `null`. */
+  async find(key: string, now: number = this.now): Promise<SessionRecord | null> {
+    const found = await this.store.read(key, now)
+    return found !== null && 'key' in found ? found : null
+  }
+
+  async isLive(key: string, now: number = this.now): Promise<boolean> {
+    return (await this.find(key, now)) !== null
+  }
+
+  /** The keys of a user's live records, sorted. */
+  async keys(userId: string, kind: SessionRecord['kind'] = 'session', now: number = this.now): Promise<string[]> {
+    return (await this.store.listUser(userId, kind, now)).map(({ key }) => key).sort()
+  }
+
+  async isExactly(record: SessionRecord, now: number = this.now): Promise<void> {
+    same(await this.store.read(record.key, now), record)
+  }
+
+  /** Not to be found by any verb: a record that is gone stays gone. */
+  async isGone(record: SessionRecord): Promise<void> {
+    const { key, userId, kind } = record
+    assert.equal(await this.isLive(key), false, 'read finds the record')
+    const touched = await this.store.touch(key, this.now, record.expiresAt, this.now)
+    assert.equal(touched, 'gone', 'touch finds the record')
+    const updated = await this.store.update(key, record.version, this.change(), this.now)
+    assert.equal(updated, 'gone', 'update finds the record')
+    assert.equal(await this.isLive(key), false, 'touch or update revived the record')
+    if (userId !== null) assert.ok(!(await this.keys(userId, kind)).includes(key), 'listUser shows the record')
+  }
+
+  /**
+   * Runs a race `rounds` times; the callback gets the number of the round and `together`, which starts the contestants
+   * at once, in turns in this order and in the other, so that an in-process store meets both.
+   */
+  async race(round: (together: Together, number: number) => Promise<void>): Promise<void> {
+    for (let number = 0; number < this.rounds; number++) {
+      const together = (async (...contestants: (() => Promise<unknown>)[]) => {
+        const started: Promise<unknown>[] = []
+        const places = contestants.map((_, place) => (number % 2 === 0 ? place : contestants.length - 1 - place))
+        for (const place of places) started[place] = contestants[place]!()
+        return Promise.all(started)
+      }) as Together
+      await round(together, number)
+    }
+  }
+}
+
+type Together = <T extends readonly unknown[]>(...contestants: { [N in keyof T]: () => Promise<T[N]> }) => Promise<T>
+
+/** Equal field by field, whatever prototypes the store's objects have. */
+export function same(actual: unknown, expected: unknown): void {
+  const plain = typeof actual === 'object' && actual !== null && !Array.isArray(actual) ? { ...actual } : actual
+  assert.deepEqual(plain, expected)
+}
+
+/** Until when a forward that was left at `now` is kept. */
+export const forwardEnd = (now: number, until: number): number => Math.max(now, until) + FORWARD_LIFETIME

@@ -1,0 +1,175 @@
+import {
+  type CreateOptions,
+  type CreateResult,
+  type DeleteUserOptions,
+  FORWARD_LIFETIME,
+  type Forward,
+  type RecordChange,
+  type ReplaceResult,
+  type SessionRecord,
+  type Store,
+  SWEEP_MARGIN,
+} from '../../src/store.ts'
+
+/** A forward and until when it is kept. */
+export interface KeptForward {
+  readonly forward: Forward
+  readonly keptUntil: number
+}
+
+/** The password version below which a user's logins are stale, and until when. */
+export interface KeptFloor {
+  readonly passwordVersion: number
+  readonly until: number
+}
+
+/**
+ * The contract in its plainest words: three maps and no index. The model-based tests compare a store with it; it is not
+ * meant for use, every question about a user looks at every record.
+ */
+export class ReferenceStore implements Store {
+  readonly records = new Map<string, SessionRecord>()
+  readonly forwards = new Map<string, KeptForward>()
+  readonly floors = new Map<string, KeptFloor>()
+
+  async create(record: SessionRecord, options: CreateOptions): Promise<CreateResult> {
+    if (this.records.get(record.key)?.writeId === record.writeId) return { outcome: 'created', ended: [] }
+    return this.admit(record, options, undefined)
+  }
+
+  async read(key: string, now: number): Promise<SessionRecord | Forward | null> {
+    const live = this.live(key, now)
+    if (live !== undefined) return { ...live }
+    const left = this.forwards.get(key)
+    return left !== undefined && left.keptUntil > now ? { ...left.forward } : null
+  }
+
+  async update(
+    key: string,
+    version: number,
+    change: RecordChange,
+    now: number,
+  ): Promise<'updated' | 'conflict' | 'gone'> {
+    const live = this.live(key, now)
+    if (live === undefined) return 'gone'
+    if (live.version === version + 1 && live.writeId === change.writeId) return 'updated'
+    if (live.version !== version) return 'conflict'
+    const { data, writeId } = change
+    this.records.set(key, {
+      ...this.raised(live, change.seenAt, change.expiresAt),
+      data,
+      writeId,
+      version: version + 1,
+    })
+    return 'updated'
+  }
+
+  async touch(key: string, seenAt: number, expiresAt: number, now: number): Promise<'touched' | 'gone'> {
+    const live = this.live(key, now)
+    if (live === undefined) return 'gone'
+    this.records.set(key, this.raised(live, seenAt, expiresAt))
+    return 'touched'
+  }
+
+  async replace(
+    oldKey: string,
+    oldVersion: number,
+    record: SessionRecord,
+    options: CreateOptions,
+  ): Promise<ReplaceResult> {
+    if (this.records.get(record.key)?.writeId === record.writeId) return { outcome: 'created', ended: [] }
+    const old = this.live(oldKey, options.now)
+    if (old === undefined) return { outcome: 'gone', ended: [] }
+    if (old.version !== oldVersion) return { outcome: 'conflict', ended: [] }
+    return this.admit(record, options, old)
+  }
+
+  async delete(key: string): Promise<boolean> {
+    const left = this.forwards.get(key)
+    this.forwards.delete(key)
+    return left === undefined ? this.records.delete(key) : this.delete(left.forward.movedTo)
+  }
+
+  async deleteUser(userId: string, options: DeleteUserOptions): Promise<number> {
+    const { now, exceptKey, passwordVersion, floorUntil } = options
+    if (passwordVersion !== undefined) {
+      const floor = this.floors.get(userId) ?? { passwordVersion: 0, until: 0 }
+      this.floors.set(userId, {
+        passwordVersion: Math.max(floor.passwordVersion, passwordVersion),
+        until: Math.max(floor.until, floorUntil),
+      })
+    }
+    let ended = 0
+    for (const record of [...this.records.values()]) {
+      if (record.userId !== userId || record.key === exceptKey) continue
+      this.records.delete(record.key)
+      if (record.kind === 'session' && record.expiresAt > now) ended++
+    }
+    return ended
+  }
+
+  async listUser(userId: string, kind: SessionRecord['kind'], now: number): Promise<SessionRecord[]> {
+    return this.liveOf(userId, kind, now).map(record => ({ ...record }))
+  }
+
+  async sweep(now: number, limit: number): Promise<number> {
+    let removed = 0
+    const past = (instant: number) => removed < limit && instant < now - SWEEP_MARGIN && ++removed > 0
+    for (const [key, record] of this.records) if (past(record.expiresAt)) this.records.delete(key)
+    for (const [key, left] of this.forwards) if (past(left.keptUntil)) this.forwards.delete(key)
+    for (const [userId, floor] of this.floors) if (past(floor.until)) this.floors.delete(userId)
+    return removed
+  }
+
+  /** Is the password version of this login below the user's floor? */
+  isStale(record: SessionRecord, now: number): boolean {
+    const floor = record.userId === null ? undefined : this.floors.get(record.userId)
+    return floor !== undefined && floor.until > now && floor.passwordVersion > (record.passwordVersion ?? 0)
+  }
+
+  live(key: string, now: number): SessionRecord | undefined {
+    const record = this.records.get(key)
+    return record !== undefined && record.expiresAt > now ? record : undefined
+  }
+
+  liveOf(userId: string, kind: SessionRecord['kind'], now: number): SessionRecord[] {
+    return [...this.records.values()].filter(
+      record => record.userId === userId && record.kind === kind && record.expiresAt > now,
+    )
+  }
+
+  raised(record: SessionRecord, seenAt: number, expiresAt: number): SessionRecord {
+    return {
+      ...record,
+      seenAt: Math.max(record.seenAt, seenAt),
+      expiresAt: Math.max(record.expiresAt, Math.min(expiresAt, record.absoluteExpiresAt)),
+    }
+  }
+
+  admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined): CreateResult {
+    const { now, limit, forward } = options
+    if (this.records.has(record.key) || this.forwards.has(record.key)) return { outcome: 'collision', ended: [] }
+    if (this.isStale(record, now)) return { outcome: 'stale-login', ended: [] }
+    if (record.parent !== null && old?.parent !== record.parent && this.live(record.parent, now) === undefined)
+      return { outcome: 'orphan', ended: [] }
+    const ended: string[] = []
+    if (limit !== undefined && record.userId !== null && record.kind === 'session') {
+      const others = this.liveOf(record.userId, 'session', now).filter(({ key }) => key !== old?.key)
+      const excess = others.length + 1 - limit.max
+      if (excess > 0 && limit.onLimit === 'refuse') return { outcome: 'limit', ended: [] }
+      const oldestFirst = others.sort((a, b) => a.createdAt - b.createdAt)
+      if (excess > 0) ended.push(...oldestFirst.slice(0, excess).map(({ key }) => key))
+    }
+    for (const key of ended) this.records.delete(key)
+    if (old !== undefined) {
+      this.records.delete(old.key)
+      if (forward !== undefined)
+        this.forwards.set(old.key, {
+          forward: { movedTo: record.key, salt: forward.salt, until: forward.until },
+          keptUntil: Math.max(now, forward.until) + FORWARD_LIFETIME,
+        })
+    }
+    this.records.set(record.key, { ...record })
+    return { outcome: 'created', ended }
+  }
+}
