@@ -30,7 +30,7 @@ const endpoints = {
 const server = createServer(async (request, response) => {
   try {
     const endpoint = endpoints[`${request.method} ${request.url}`]
-    if (!endpoint) return response.writeHead(404).end()
+    if (!endpoint) throw Object.assign(new Error('nothing here'), { status: 404 })
     const isJson = request.headers['content-type'] === 'application/json'
     const answer = await endpoint(visitOf(request, response), isJson ? await json(request) : {})
     response.setHeader('Content-Type', 'application/json').end(stringify(answer))

@@ -65,6 +65,8 @@ function endpoints(sessions, users) {
   return {
     /** @param {Call} call */
     async login({ request, visit }) {
+      // First the guards: a page of another origin hears nothing about names and passwords.
+      await visit.get({ touch: false })
       const body = await readJson(request)
       const name = textField(body, 'username')
       const password = textField(body, 'password')
@@ -225,7 +227,11 @@ export function createApp({ sessions, users }) {
     const answer = await handle(request, response).catch(answerTo)
     if (!answer || response.destroyed) return
     try {
-      response.writeHead(answer.status, { 'X-Content-Type-Options': 'nosniff', ...answer.headers })
+      response.writeHead(answer.status, {
+        'X-Content-Type-Options': 'nosniff',
+        'Content-Length': Buffer.byteLength(answer.body),
+        ...answer.headers,
+      })
       response.end(answer.body)
     } catch (error) {
       console.error(error)
