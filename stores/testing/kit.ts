@@ -28,12 +28,11 @@ export interface Case {
 /** A fresh write ID of 16 characters. */
 export const newWriteId = (): string => randomBytes(12).toString('base64url')
 
-/** A fresh session key for a user (`null`: anonymous), on the shard that the store asks for. */
-export function keyFor(store: Store, userId: string | null): string {
-  const shard = userId === null ? undefined : store.shard?.(userId)
-  return (
-    (shard ?? randomBytes(3).toString('base64url').slice(0, 3)) + randomBytes(33).toString('base64url').slice(0, 43)
-  )
+/** A fresh session key for a user (`null`: anonymous), on the shard that the store asks for, else on the one given. */
+export function keyFor(store: Store, userId: string | null, shard?: string): string {
+  const wanted = userId === null ? undefined : store.shard?.(userId)
+  const start = wanted ?? shard ?? randomBytes(3).toString('base64url').slice(0, 3)
+  return start + randomBytes(33).toString('base64url').slice(0, 43)
 }
 
 /** A fresh canonical user ID, 2^62 to 2^63: doubles confuse it with its neighbours, signed integers do not. */
@@ -105,10 +104,11 @@ export class Kit {
     }
   }
 
-  /** The replacement of a record: of the same identity, with a new key. */
+  /** The replacement of a record: with a new key and, unless told otherwise, of the same identity and so shard. */
   successor(record: SessionRecord, over: Partial<SessionRecord> = {}): SessionRecord {
     const userId = over.userId === undefined ? record.userId : over.userId
-    return { ...record, key: this.key(userId), version: 1, writeId: newWriteId(), ...over }
+    const key = keyFor(this.store, userId, userId === record.userId ? record.key.slice(0, 3) : undefined)
+    return { ...record, key, version: 1, writeId: newWriteId(), ...over }
   }
 
   /** A plain same-identity replace as the manager does it; `until` is the end of a renewal's grace. */

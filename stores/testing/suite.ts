@@ -4,11 +4,27 @@ import { creating } from './creating.ts'
 import { ending } from './ending.ts'
 import { identities } from './identities.ts'
 import { type Case, Kit, type TestStoreOptions } from './kit.ts'
+import { compareWithModel } from './model.ts'
 import { races } from './races.ts'
 import { replacing } from './replacing.ts'
 import { writing } from './writing.ts'
 
-const CASES: readonly Case[] = [...creating, ...writing, ...replacing, ...ending, ...identities, ...contents, ...races]
+const likeTheModel: Case = {
+  name: 'answers random sequences of calls as the reference model does',
+  run: ({ store, options: { seed = Math.floor(Math.random() * 0x7fff_ffff), runs = 50 } }) =>
+    compareWithModel(store, seed, runs),
+}
+
+const CASES: readonly Case[] = [
+  ...creating,
+  ...writing,
+  ...replacing,
+  ...ending,
+  ...identities,
+  ...contents,
+  ...races,
+  likeTheModel,
+]
 
 /**
  * Tests a store against the contract: one `it` per rule, each named by a sentence.

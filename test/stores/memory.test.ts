@@ -1,7 +1,13 @@
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { testStore } from 'coatcheck/testing'
+import { modelTest, ReferenceStore, testStore } from 'coatcheck/testing'
+import fc from 'fast-check'
 import { describe, it } from 'vitest'
 
 describe('the memory store', () => {
   testStore(it, () => new MemoryStore())
+  it('behaves like the reference model', () => modelTest(fc, () => new MemoryStore()))
+})
+
+describe('the reference store', () => {
+  testStore(it, () => new ReferenceStore())
 })
