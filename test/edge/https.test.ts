@@ -1,0 +1,274 @@
+import type { IncomingMessage } from 'node:http'
+import { httpEdge, requireHttps } from 'coatcheck/http'
+import { describe, expect, it } from 'vitest'
+import { proxyTest } from '../../src/edge/proxies.ts'
+import { isLocalHost, transportTest } from '../../src/edge/secure.ts'
+import { jar, listen, makeSessions, serve, threeEndpoints } from './service.ts'
+
+interface Wire {
+  peer?: string
+  headers?: Record<string, string>
+  encrypted?: boolean
+  httpVersion?: string
+}
+const message = ({ peer, headers = {}, encrypted, httpVersion = '1.1' }: Wire) =>
+  ({ socket: { remoteAddress: peer, encrypted }, headers, httpVersion }) as unknown as IncomingMessage
+
+describe('what counts as HTTPS', () => {
+  const trusting = transportTest({ trustedProxies: ['10.0.0.0/8', '::1', '127.0.0.1'] })
+  const trustsNobody = transportTest({})
+  const https = { 'x-forwarded-proto': 'https', host: 'app.example.com' }
+
+  it('is a TLS socket', () => {
+    expect(trustsNobody(message({ peer: '203.0.113.9', encrypted: true }))).toBe('tls')
+    expect(trustsNobody(message({ peer: '203.0.113.9', headers: { host: 'app.example.com' } }))).toBe('plain')
+  })
+
+  it('is what a trusted proxy says, and nobody else', () => {
+    expect(trusting(message({ peer: '10.1.2.3', headers: https }))).toBe('tls')
+    expect(trusting(message({ peer: '::ffff:10.1.2.3', headers: https }))).toBe('tls')
+    for (const peer of ['11.0.0.1', '203.0.113.9', '::ffff:203.0.113.9', 'fd00::1', '', undefined])
+      expect(trusting(message({ headers: https, ...(peer === undefined ? {} : { peer }) }))).toBe('plain')
+    for (const peer of ['10.1.2.3', '127.0.0.1', '::1'])
+      expect(trustsNobody(message({ peer, headers: https }))).toBe('plain')
+  })
+
+  it('is every hop that the header names', () => {
+    const proto = (value: string) =>
+      trusting(message({ peer: '10.1.2.3', headers: { ...https, 'x-forwarded-proto': value } }))
+    for (const value of ['https', 'HTTPS', ' https ', 'https, https']) expect(proto(value)).toBe('tls')
+    for (const value of ['http', 'https, http', 'http,https', '', 'httpsx', 'on', 'https;', 'wss', '"https"'])
+      expect([value, proto(value)]).toEqual([value, 'plain'])
+  })
+
+  it('is not what other forwarded headers claim', () => {
+    for (const headers of [
+      { forwarded: 'proto=https' },
+      { 'x-forwarded-ssl': 'on' },
+      { 'front-end-https': 'on' },
+      { 'x-url-scheme': 'https' },
+    ] as Record<string, string>[])
+      expect(trusting(message({ peer: '10.1.2.3', headers }))).toBe('plain')
+  })
+
+  it('is decided by isSecure alone where it is given', () => {
+    const decided = (answer: unknown) =>
+      transportTest({ isSecure: () => answer as boolean })(message({ encrypted: true }))
+    expect(decided(true)).toBe('tls')
+    expect(decided(false)).toBe('plain')
+    expect(decided('yes')).toBe('plain')
+  })
+})
+
+describe('loopback without TLS', () => {
+  const reach = transportTest({})
+  it('is let through where peer and Host are this machine and no proxy is in between', () => {
+    for (const peer of ['127.0.0.1', '127.8.9.1', '::1', '::ffff:127.0.0.1'])
+      for (const host of [
+        'localhost',
+        'localhost:3000',
+        'app.localhost:3000',
+        '127.0.0.1:3000',
+        '[::1]:3000',
+        'LOCALHOST',
+      ])
+        expect([peer, host, reach(message({ peer, headers: { host } }))]).toEqual([peer, host, 'loopback'])
+  })
+
+  it('is not, as soon as any of the three is missing', () => {
+    const local = { host: 'localhost:3000' }
+    expect(reach(message({ peer: '192.168.1.7', headers: local }))).toBe('plain')
+    expect(reach(message({ headers: local }))).toBe('plain')
+    expect(reach(message({ peer: '::ffff:10.127.0.1', headers: local }))).toBe('plain')
+    for (const host of [
+      'app.example.com',
+      'localhost.example.com',
+      '127.0.0.1.example.com',
+      'notlocalhost',
+      '',
+      '128.0.0.1',
+    ])
+      expect([host, reach(message({ peer: '127.0.0.1', headers: { host } }))]).toEqual([host, 'plain'])
+    for (const name of ['x-forwarded-for', 'x-forwarded-proto', 'forwarded', 'x-real-ip', 'x-forwarded-host', 'via'])
+      expect([name, reach(message({ peer: '127.0.0.1', headers: { ...local, [name]: '' } }))]).toEqual([name, 'plain'])
+    // nginx without any configured header: HTTP/1.0, and Host is the upstream's.
+    expect(reach(message({ peer: '127.0.0.1', headers: local, httpVersion: '1.0' }))).toBe('plain')
+  })
+
+  it('knows its own names', () => {
+    for (const host of [null, undefined, 'localhost:', 'localhost:123456', '127.1', '[::2]', '::1', 'localhost/x'])
+      expect([host, isLocalHost(host)]).toEqual([host, false])
+  })
+})
+
+describe('trusted proxies', () => {
+  it('are addresses and ranges of both families', () => {
+    const isTrusted = proxyTest(['192.0.2.1', '10.0.0.0/8', '2001:db8::/32', 'fd00::7', '172.16.0.0/12'])
+    for (const address of ['192.0.2.1', '10.255.0.1', '::ffff:10.0.0.1', '2001:db8:1::5', 'fd00::7', '172.31.255.255'])
+      expect([address, isTrusted(address)]).toEqual([address, true])
+    for (const address of ['192.0.2.2', '11.0.0.1', '2001:db9::1', 'fd00::8', '172.32.0.0', 'junk', '', undefined])
+      expect([address, isTrusted(address)]).toEqual([address, false])
+    expect(proxyTest(['0.0.0.0/0'])('198.51.100.1')).toBe(true)
+    expect(proxyTest(['10.9.8.7/8'])('10.1.1.1')).toBe(true)
+  })
+
+  it.each([
+    'localhost',
+    '10.0.0.0/33',
+    '10.0.0.0/-1',
+    '10.0.0.0/08',
+    '10.0.0.0/',
+    '10.0.0.0/8/8',
+    '10.0.0',
+    '10.0.0.*',
+    '::1/129',
+    'fe80::1%eth0',
+    '10.0.0.1:80',
+    'loopback',
+    '',
+    ' 10.0.0.1',
+  ])('%j is a TypeError that quotes it', entry => {
+    const { sessions } = makeSessions()
+    expect(() => httpEdge(sessions, { trustedProxies: [entry] })).toThrow(TypeError)
+    expect(() => requireHttps({ trustedProxies: [entry] })).toThrow(JSON.stringify(entry))
+  })
+
+  it('are a list, and isSecure a function', () => {
+    expect(() => proxyTest('10.0.0.0/8')).toThrow(TypeError)
+    expect(() => proxyTest([true])).toThrow(/true/)
+    expect(() => transportTest({ isSecure: true as never })).toThrow(/isSecure.*true/)
+  })
+})
+
+describe('without HTTPS', () => {
+  const outside = { Host: 'app.example.com' }
+
+  it('login is refused, and the refusal names the options', async () => {
+    const { send, calls } = await serve(async (visit, _request, response) => {
+      const error = await visit.regenerate({ user: { id: 1, name: 'ada' } }).catch(error => error)
+      response.end(`${error.status} ${error.code} ${error.message}`)
+    })
+    const { body, cookies } = await send('/login', { method: 'POST', headers: outside })
+    expect(body).toMatch(/^403 ERR_SESSION_INSECURE .*trustedProxies.*isSecure.*secure: false/)
+    expect([cookies, calls]).toEqual([[], []])
+  })
+
+  it('a cookie is not honoured, the store does not hear of it, and none is set or cleared', async () => {
+    const { send, calls } = await serve(threeEndpoints)
+    const cookie = jar((await send('/login', { method: 'POST' })).cookies)
+    calls.length = 0
+    const reply = await send('/profile', { headers: { ...outside, cookie } })
+    expect([reply.status, reply.body, reply.cookies, calls]).toEqual([200, 'null', [], []])
+    expect(reply.headers.vary).toBe('Cookie')
+  })
+
+  it('nothing begins: no anonymous session, no new ID', async () => {
+    const { send, calls } = await serve(async (visit, request, response) => {
+      if (request.url === '/create') await visit.create()
+      if (request.url === '/update') await visit.update({ n: 1 })
+      response.end(String(await visit.regenerate()))
+    })
+    for (const path of ['/create', '/update']) expect((await send(path, { headers: outside })).status).toBe(403)
+    expect((await send('/', { headers: outside })).body).toBe('null')
+    expect(calls).toEqual([])
+  })
+
+  it('log-out refuses rather than pretends that the session ended', async () => {
+    const { send } = await serve(threeEndpoints)
+    const cookie = jar((await send('/login', { method: 'POST' })).cookies)
+    const refused = await send('/logout', { method: 'POST', headers: { ...outside, cookie } })
+    expect([refused.status, refused.body]).toEqual([403, 'ERR_SESSION_INSECURE'])
+    expect((await send('/profile', { headers: { cookie } })).body).toBe('ada')
+    expect((await send('/logout', { method: 'POST', headers: outside })).status).toBe(200)
+  })
+
+  it('spoofed forwarded headers change nothing', async () => {
+    const { send } = await serve(threeEndpoints, { edge: { trustedProxies: ['10.0.0.0/8'] } })
+    for (const headers of [
+      { ...outside, 'X-Forwarded-Proto': 'https' },
+      { ...outside, 'X-Forwarded-Proto': 'https', 'X-Forwarded-For': '10.0.0.1' },
+      { ...outside, Forwarded: 'for=10.0.0.1;proto=https' },
+      { Host: 'localhost', 'X-Forwarded-Proto': 'https' },
+    ] as Record<string, string>[])
+      expect((await send('/login', { method: 'POST', headers })).status).toBe(403)
+  })
+
+  it('a trusted proxy, isSecure, or giving up Secure lets login through', async () => {
+    for (const [edge, headers] of [
+      [{ trustedProxies: ['127.0.0.0/8'] }, { ...outside, 'X-Forwarded-Proto': 'https' }],
+      [{ isSecure: () => true }, outside],
+      [{ cookie: { secure: false } }, outside],
+    ] as const) {
+      const { send } = await serve(threeEndpoints, { edge })
+      const reply = await send('/login', { method: 'POST', headers })
+      expect([reply.status, reply.cookies.length]).toEqual([200, 1])
+      expect(reply.cookies[0]!.includes('Secure')).toBe(!('cookie' in edge))
+    }
+  })
+})
+
+describe('requireHttps', () => {
+  const service = (options: Parameters<typeof requireHttps>[0]) => {
+    const https = requireHttps(options)
+    return listen((request, response) => {
+      if (https(request, response)) return
+      response.writeHead(200, { 'Content-Type': 'text/plain' }).end('served')
+    })
+  }
+  const Host = 'app.example.com:8080'
+
+  it('refuses with 403 unless told otherwise', async () => {
+    const { send } = await service({})
+    const reply = await send('/', { headers: { Host } })
+    expect([reply.status, JSON.parse(reply.body).error]).toEqual([403, 'https_required'])
+  })
+
+  it('redirects what may be repeated, and refuses the rest', async () => {
+    const { send } = await service({ insecure: 'redirect' })
+    const get = await send('/a?b=c', { headers: { Host } })
+    expect([get.status, get.headers.location]).toEqual([308, 'https://app.example.com/a?b=c'])
+    expect((await send('/', { method: 'HEAD', headers: { Host } })).status).toBe(308)
+    for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS'])
+      expect((await send('/', { method, headers: { Host }, body: '' })).status).toBe(403)
+  })
+
+  it('never redirects to where a Host header could lead astray', async () => {
+    const { send } = await service({ insecure: 'redirect' })
+    for (const host of ['evil.example/path', 'a@evil.example', 'evil.example\\x', 'a b', '-x'])
+      expect((await send('/', { headers: { Host: host } })).status).toBe(403)
+    expect((await send('http://evil.example/x', { headers: { Host } })).status).toBe(403)
+    const astray = await send('//evil.example/x', { headers: { Host } })
+    expect(astray.headers.location).toBe('https://app.example.com//evil.example/x')
+    const fixed = await service({ insecure: 'redirect', host: 'www.example.com' })
+    const reply = await fixed.send('/x', { headers: { Host: 'evil.example' } })
+    expect(reply.headers.location).toBe('https://www.example.com/x')
+  })
+
+  it('lets loopback and TLS through, and says HSTS over TLS only (RFC 6797, section 7.2)', async () => {
+    const hsts = { maxAge: '365d', includeSubDomains: true, preload: true } as const
+    const { send } = await service({ hsts, trustedProxies: ['127.0.0.1'] })
+    const local = await send('/')
+    expect([local.body, local.headers['strict-transport-security']]).toEqual(['served', undefined])
+    const secure = await send('/', { headers: { Host, 'X-Forwarded-Proto': 'https' } })
+    expect([secure.body, secure.headers['strict-transport-security']]).toEqual([
+      'served',
+      'max-age=31536000; includeSubDomains; preload',
+    ])
+    const plain = await send('/', { headers: { Host } })
+    expect(plain.headers['strict-transport-security']).toBeUndefined()
+  })
+
+  it('refuses options that cannot be meant', () => {
+    const wrong: [unknown, RegExp][] = [
+      [{ insecure: 'allow' }, /insecure: .* got "allow"/],
+      [{ host: 'https://app.example.com' }, /host: .* got "https:\/\/app\.example\.com"/],
+      [{ hsts: { maxAge: 31536000 } }, /hsts\.maxAge: .* got 31536000/],
+      [{ hsts: { maxAge: '30d', includeSubDomains: true, preload: true } }, /hsts\.preload/],
+      [{ hsts: { maxAge: '365d', preload: true } }, /hsts\.preload/],
+    ]
+    for (const [options, message] of wrong) {
+      expect(() => requireHttps(options as never)).toThrow(TypeError)
+      expect(() => requireHttps(options as never)).toThrow(message)
+    }
+  })
+})
