@@ -205,16 +205,23 @@ function nodeRedis(client: Inner): Link {
 }
 
 function nodeRedisPool(pool: Inner): Link {
-  // The pool hands out clients that are reconnecting; only the client itself knows.
-  const send = (args: string[]) =>
-    pool.execute!(client => (client.isReady ? client.sendCommand!(args) : Promise.reject(new NotReady(NOT_READY))))
+  // The pool also hands out clients that are reconnecting, each in its turn: only the client itself knows.
+  const onReady = async <T>(task: (client: Inner) => Promise<T>): Promise<T> => {
+    const away = Symbol()
+    for (let tries = pool.totalClients!; tries > 0; tries--) {
+      const answer = await pool.execute!<T | symbol>(client => (client.isReady ? task(client) : (away as never)))
+      if (answer !== away) return answer as T
+    }
+    throw new NotReady(NOT_READY)
+  }
+  const send = (args: string[]) => onReady(client => client.sendCommand!(args))
   return {
     cluster: false,
     obstacle: () => (pool.isOpen ? null : NOT_READY),
     send: (_shard, args) => send(args),
     toMasters: async args => [await send(args)],
     master: () => '',
-    dedicate: () => pool.execute!(async client => asDedicatedNodeRedis(client)),
+    dedicate: () => onReady(asDedicatedNodeRedis),
   }
 }
 

@@ -1,7 +1,7 @@
 // A TCP proxy that breaks connections on purpose: after the server has executed a request and before its answer arrives.
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
-export interface Proxy {
+export interface FaultProxy {
   readonly port: number
   /** Bytes from clients that were forwarded since the last call. */
   seen(): string
@@ -10,17 +10,26 @@ export interface Proxy {
    * when that has happened.
    */
   loseAnswerTo(text: string): Promise<void>
+  /** The next request that contains `text` is swallowed, the connection cut, and new ones are refused until `heal`. */
+  loseRequest(text: string): Promise<void>
   /** Cuts all connections now; new ones are refused until `heal`. */
   sever(): void
   heal(): void
   stop(): Promise<void>
 }
 
-export async function startProxy(target: number): Promise<Proxy> {
+export async function startProxy(target: number): Promise<FaultProxy> {
   const pairs = new Set<readonly [Socket, Socket]>()
-  let trap: { text: string; sprung: () => void } | null = null
+  let trap: { text: string; before: boolean; sprung: () => void } | null = null
   let severed = false
   let seen = ''
+  const cutAll = () => {
+    for (const [client, upstream] of pairs) {
+      client.destroy()
+      upstream.destroy()
+    }
+    pairs.clear()
+  }
   const server = createServer(client => {
     if (severed) return void client.destroy()
     const upstream = connect({ port: target, host: '127.0.0.1', noDelay: true })
@@ -37,8 +46,15 @@ export async function startProxy(target: number): Promise<Proxy> {
       const request = chunk.toString('latin1')
       seen += request
       if (trap && request.includes(trap.text)) {
-        cutting = trap.sprung
+        const { before, sprung } = trap
         trap = null
+        if (before) {
+          severed = true
+          cutAll()
+          sprung()
+          return
+        }
+        cutting = sprung
       }
       upstream.write(chunk)
     })
@@ -54,13 +70,6 @@ export async function startProxy(target: number): Promise<Proxy> {
     }
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  const cutAll = () => {
-    for (const [client, upstream] of pairs) {
-      client.destroy()
-      upstream.destroy()
-    }
-    pairs.clear()
-  }
   return {
     port: (server.address() as AddressInfo).port,
     seen() {
@@ -70,7 +79,11 @@ export async function startProxy(target: number): Promise<Proxy> {
     },
     loseAnswerTo: text =>
       new Promise<void>(sprung => {
-        trap = { text, sprung }
+        trap = { text, before: false, sprung }
+      }),
+    loseRequest: text =>
+      new Promise<void>(sprung => {
+        trap = { text, before: true, sprung }
       }),
     sever() {
       severed = true
