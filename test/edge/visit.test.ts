@@ -1,0 +1,548 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { openVisit, SessionManager, type Store } from 'coatcheck'
+import { MemoryStore } from 'coatcheck/stores/memory'
+import { describe, expect, it } from 'vitest'
+import { ada, type Data, jar, type Manager, makeSessions } from './service.ts'
+
+type Options = Parameters<typeof openVisit>[2]
+type Request = Parameters<typeof openVisit>[1]
+
+/** A visit without any server, as a cookie jar would open it. */
+const visitOf = (sessions: Manager, cookie: string | null = null, request: Partial<Request> = {}, options?: Options) =>
+  openVisit(sessions, { method: 'GET', secure: true, header: () => null, ...request, cookie }, options)
+const setCookies = (visit: { headers: Headers }) => visit.headers.getSetCookie()
+
+async function loggedIn(made: ReturnType<typeof makeSessions>, options?: Options) {
+  const visit = visitOf(made.sessions, null, {}, options)
+  const session = await visit.regenerate(ada)
+  made.calls.length = 0
+  return { cookie: jar(setCookies(visit)), session }
+}
+
+describe('a visit', () => {
+  it('reads the store once, however often and however much in parallel it is asked', async () => {
+    const made = makeSessions()
+    const { cookie } = await loggedIn(made)
+    const visit = visitOf(made.sessions, cookie)
+    const answers = await Promise.all([
+      visit.get(),
+      visit.get({ touch: false }),
+      visit.requireUser(),
+      visit.csrfToken(),
+    ])
+    expect((await visit.get())?.user?.name).toBe('ada')
+    expect(answers[0]).toBe(answers[1])
+    expect(made.calls).toEqual(['read'])
+  })
+
+  it('of an anonymous visitor reads nothing, writes nothing and sets no cookie', async () => {
+    const { sessions, calls } = makeSessions({ remember: '30d' })
+    const visit = visitOf(sessions)
+    expect(await visit.get()).toBeNull()
+    expect(await visit.take('flash')).toBeUndefined()
+    expect(await visit.regenerate()).toBeNull()
+    expect(await visit.renew({ grace: '30s' })).toBeNull()
+    await expect(visit.requireUser()).rejects.toMatchObject({ code: 'ERR_SESSION_UNAUTHENTICATED', status: 401 })
+    expect([...visit.headers]).toEqual([['vary', 'Cookie']])
+    expect(calls).toEqual([])
+  })
+
+  it('that nobody asks for the session leaves no trace', () => {
+    const { sessions } = makeSessions()
+    expect([...visitOf(sessions, `session_id=${'a'.repeat(43)}`).headers]).toEqual([])
+  })
+
+  it('says no-store for a session, and keeps the cookie as it is', async () => {
+    const made = makeSessions()
+    const { cookie } = await loggedIn(made)
+    const visit = visitOf(made.sessions, cookie)
+    await visit.get()
+    expect([...visit.headers]).toEqual([
+      ['cache-control', 'no-store'],
+      ['vary', 'Cookie'],
+    ])
+  })
+
+  it('does not clear a cookie that leads nowhere: only destroy does', async () => {
+    const { sessions } = makeSessions()
+    for (const value of ['a'.repeat(43), 'junk', '']) {
+      const visit = visitOf(sessions, `session_id=${value}`)
+      expect(await visit.get()).toBeNull()
+      expect(setCookies(visit)).toEqual([])
+    }
+  })
+
+  it('ends the session and clears the cookie at destroy, also where there is no session', async () => {
+    const made = makeSessions()
+    const { cookie, session } = await loggedIn(made)
+    const visit = visitOf(made.sessions, cookie, { method: 'POST' })
+    await visit.destroy()
+    expect(await visit.get()).toBeNull()
+    expect(made.calls).toEqual(['delete'])
+    expect(setCookies(visit)).toEqual([
+      expect.stringMatching(/^session_id=; Max-Age=0; Path=\/; Expires=Thu, 01 Jan 1970/),
+    ])
+    expect(await made.sessions.get(session.secret)).toBeNull()
+    const nobody = visitOf(made.sessions, null, { method: 'POST' })
+    await nobody.destroy()
+    expect(setCookies(nobody)).toHaveLength(1)
+  })
+
+  it('takes a new login after a destroy', async () => {
+    const made = makeSessions()
+    const { cookie } = await loggedIn(made)
+    const visit = visitOf(made.sessions, cookie, { method: 'POST' })
+    await visit.destroy()
+    const session = await visit.regenerate(ada)
+    expect(jar(setCookies(visit))).toBe(`session_id=${session.secret}`)
+    expect(await visit.get()).toBe(session)
+  })
+
+  it('begins an anonymous session at the first update, with the data', async () => {
+    const { sessions, calls } = makeSessions()
+    const visit = visitOf(sessions)
+    const session = await visit.update(draft => {
+      draft.n = (draft.n ?? 0) + 1
+    })
+    expect([session?.user, session?.data]).toEqual([null, { n: 1 }])
+    expect(await visit.get()).toBe(session)
+    expect(jar(setCookies(visit))).toBe(`session_id=${session?.secret}`)
+    expect(calls).not.toContain('read')
+  })
+
+  it('begins nothing in place of a session that ended meanwhile', async () => {
+    const made = makeSessions()
+    const { cookie, session } = await loggedIn(made)
+    const visit = visitOf(made.sessions, cookie)
+    await visit.get()
+    await made.sessions.destroy(session)
+    expect(await visit.update({ n: 1 })).toBeNull()
+    expect(await visit.get()).toBeNull()
+    expect(setCookies(visit)).toEqual([])
+  })
+
+  it('leaves no session behind when the first update throws', async () => {
+    const store = new MemoryStore()
+    const { sessions, calls } = makeSessions({ store })
+    const visit = visitOf(sessions)
+    const failing = visit.update(() => {
+      throw new RangeError('no')
+    })
+    await expect(failing).rejects.toThrow(RangeError)
+    expect(calls.at(-1)).toBe('delete')
+    expect(setCookies(visit)).toEqual([])
+    await expect(visit.update({ n: 1n as never })).rejects.toMatchObject({ code: 'ERR_SESSION_DATA' })
+    expect(setCookies(visit)).toEqual([])
+  })
+
+  it('sees its own changes', async () => {
+    const made = makeSessions()
+    const visit = visitOf(made.sessions)
+    await visit.create({ data: { flash: 'hello', n: 1 } })
+    expect((await visit.update({ n: 2 }))?.data).toEqual({ flash: 'hello', n: 2 })
+    expect((await visit.get())?.data).toEqual({ flash: 'hello', n: 2 })
+    expect(await visit.take('flash')).toBe('hello')
+    expect(await visit.take('flash')).toBeUndefined()
+    expect((await visit.get())?.data).toEqual({ n: 2 })
+  })
+
+  it('ends the session before when a new one is created', async () => {
+    const made = makeSessions()
+    const { cookie, session } = await loggedIn(made)
+    const visit = visitOf(made.sessions, cookie)
+    const created = await visit.create({ data: { n: 1 } })
+    expect(await visit.get()).toBe(created)
+    expect(await made.sessions.get(session.secret)).toBeNull()
+    expect(await made.sessions.get(created.secret)).not.toBeNull()
+  })
+
+  it('gives a new ID at each login, and carries the data that is asked for', async () => {
+    const made = makeSessions()
+    const first = visitOf(made.sessions)
+    const anonymous = await first.update({ cart: ['tea'], n: 1 })
+    const visit = visitOf(made.sessions, jar(setCookies(first)), { method: 'POST' })
+    const session = await visit.regenerate({ ...ada, data: before => ({ cart: before.cart ?? [] }) })
+    expect(session.data).toEqual({ cart: ['tea'] })
+    expect(session.secret).not.toBe(anonymous?.secret)
+    expect(await made.sessions.get(anonymous!.secret)).toBeNull()
+    expect(jar(setCookies(visit))).toBe(`session_id=${session.secret}`)
+  })
+
+  it('rotates the ID, and parallel requests within the grace get the same cookie', async () => {
+    const made = makeSessions()
+    const { cookie, session } = await loggedIn(made)
+    const visit = visitOf(made.sessions, cookie)
+    const renewed = await visit.renew({ grace: '30s' })
+    expect(renewed?.secret).not.toBe(session.secret)
+    const late = visitOf(made.sessions, cookie)
+    expect((await late.get())?.secret).toBe(renewed?.secret)
+    expect(jar(setCookies(late))).toBe(jar(setCookies(visit)))
+  })
+
+  it('demands a password that was verified lately where it is asked to', async () => {
+    const made = makeSessions()
+    const { cookie } = await loggedIn(made)
+    made.clock.now += 5 * 60_000
+    expect((await visitOf(made.sessions, cookie).requireUser({ within: '5m' })).user.name).toBe('ada')
+    made.clock.now += 1
+    const late = visitOf(made.sessions, cookie).requireUser({ within: '5m' })
+    await expect(late).rejects.toMatchObject({ code: 'ERR_SESSION_NOT_FRESH', status: 401 })
+  })
+})
+
+describe('the cookie slides with the session', () => {
+  const MINUTE = 60_000
+
+  it('is sent again when a touch was due, with what is left of idle and absolute', async () => {
+    const made = makeSessions({ idleTimeout: '30m', absoluteTimeout: '40m', touchInterval: '3m' })
+    const { cookie } = await loggedIn(made)
+    const ages: (string | undefined)[] = []
+    for (const minutes of [1, 4, 1, 15]) {
+      made.clock.now += minutes * MINUTE
+      const visit = visitOf(made.sessions, cookie)
+      await visit.get()
+      ages.push(/Max-Age=(\d+)/.exec(setCookies(visit)[0] ?? '')?.[1])
+    }
+    // After 1, 5, 6 and 21 minutes: 19 of the 40 are left at last.
+    expect(ages).toEqual([undefined, '1800', undefined, String(19 * 60)])
+  })
+
+  it('is never sent again with a lifetime that does not slide', async () => {
+    for (const lifetime of ['absolute', 'browser'] as const) {
+      const options = { cookie: { lifetime } }
+      const made = makeSessions()
+      const { cookie } = await loggedIn(made, options)
+      made.clock.now += 20 * MINUTE
+      const visit = visitOf(made.sessions, cookie, {}, options)
+      expect((await visit.get())?.renewed).toBe(true)
+      expect(setCookies(visit)).toEqual([])
+    }
+  })
+
+  it('stays as it is for a poll, and where no cookie can be sent', async () => {
+    const made = makeSessions()
+    const { cookie } = await loggedIn(made)
+    made.clock.now += 20 * MINUTE
+    await visitOf(made.sessions, cookie).get({ touch: false })
+    await visitOf(made.sessions, cookie, { canSend: () => false }).get()
+    expect(made.calls).toEqual(['read', 'read'])
+  })
+
+  it('is not sent for a session that ended in this process meanwhile', async () => {
+    const made = makeSessions()
+    const { cookie } = await loggedIn(made)
+    made.clock.now += 20 * MINUTE
+    const slow = visitOf(made.sessions, cookie)
+    await slow.get()
+    expect(setCookies(slow)).toHaveLength(1)
+    const login = visitOf(made.sessions, cookie, { method: 'POST' })
+    await login.regenerate(ada)
+    expect(setCookies(slow)).toEqual([])
+    expect(setCookies(login)).toHaveLength(1)
+    await made.sessions.invalidateUser(42n)
+    expect(setCookies(login)).toEqual([])
+  })
+})
+
+describe('an outage is not a log-out', () => {
+  const broken = (verbs: (keyof Store)[], made: { store: Store }) => {
+    const failing = { on: false }
+    const store = new Proxy(made.store, {
+      get(target, verb) {
+        const value = Reflect.get(target, verb)
+        return typeof value === 'function'
+          ? (...args: unknown[]) =>
+              failing.on && verbs.includes(verb as keyof Store)
+                ? Promise.reject(new Error('connection refused'))
+                : Reflect.apply(value, target, args)
+          : value
+      },
+    })
+    return { store, failing }
+  }
+
+  it('touches no cookie, asks once, and answers 503', async () => {
+    const { store, failing } = broken(['read', 'delete', 'create', 'replace'], { store: new MemoryStore() })
+    const made = makeSessions({ store, remember: '30d' })
+    const first = visitOf(made.sessions, null, { method: 'POST' })
+    await first.regenerate({ ...ada, remember: true })
+    const cookie = jar(setCookies(first))
+    failing.on = true
+    made.calls.length = 0
+    const visit = visitOf(made.sessions, cookie)
+    await expect(visit.get()).rejects.toMatchObject({ code: 'ERR_SESSION_STORE', status: 503 })
+    await expect(visit.get()).rejects.toMatchObject({ code: 'ERR_SESSION_STORE' })
+    expect(made.calls).toEqual(['read'])
+    for (const verb of ['destroy', 'create', 'regenerate'] as const) {
+      const write = verb === 'regenerate' ? visit.regenerate(ada) : visit[verb]()
+      await expect(write).rejects.toMatchObject({ status: 503 })
+    }
+    expect(setCookies(visit)).toEqual([])
+    expect(visit.headers.get('cache-control')).toBe('no-store')
+  })
+
+  it('leaves no session behind when the remember token cannot be stored', async () => {
+    const { store, failing } = broken([], { store: new MemoryStore() })
+    const made = makeSessions({ store, remember: '30d' })
+    const visit = visitOf(made.sessions, null, { method: 'POST' })
+    made.sessions.remember = () => Promise.reject(new Error('no'))
+    failing.on = true
+    await expect(visit.regenerate({ ...ada, remember: true })).rejects.toThrow('no')
+    expect(setCookies(visit)).toEqual([])
+    expect(await made.sessions.list(42n)).toEqual([])
+  })
+})
+
+describe('where no cookie can be sent', () => {
+  it('nothing begins, and the store does not hear of it', async () => {
+    const made = makeSessions({ remember: '30d' })
+    const visit = visitOf(made.sessions, null, { method: 'POST', canSend: () => false })
+    for (const attempt of [
+      visit.create(),
+      visit.update({ n: 1 }),
+      visit.regenerate(ada),
+      visit.regenerate({ ...ada, remember: true }),
+    ])
+      await expect(attempt).rejects.toMatchObject({ code: 'ERR_SESSION_HEADERS_SENT', status: 500 })
+    expect(made.calls).toEqual([])
+  })
+
+  it('a session is found, keeps its ID, is written to, and can end', async () => {
+    const made = makeSessions()
+    const { cookie, session } = await loggedIn(made)
+    const visit = visitOf(made.sessions, cookie, { canSend: () => false })
+    expect((await visit.get())?.key).toBe(session.key)
+    expect((await visit.update({ n: 1 }))?.data).toEqual({ n: 1 })
+    await expect(visit.regenerate()).rejects.toMatchObject({ code: 'ERR_SESSION_HEADERS_SENT' })
+    expect(await made.sessions.get(session.secret)).not.toBeNull()
+    await visit.destroy()
+    expect(await made.sessions.get(session.secret)).toBeNull()
+  })
+
+  it('a session that began while the head went out ends again', async () => {
+    for (const begin of ['create', 'update', 'regenerate', 'remember'] as const) {
+      const store = new MemoryStore()
+      let canSend = true
+      const create = store.create.bind(store)
+      store.create = async (...args) => {
+        await pause(1)
+        canSend = false
+        return create(...args)
+      }
+      const made = makeSessions({ store, remember: '30d' })
+      const visit = visitOf(made.sessions, null, { method: 'POST', canSend: () => canSend })
+      const attempt =
+        begin === 'regenerate'
+          ? visit.regenerate(ada)
+          : begin === 'remember'
+            ? visit.regenerate({ ...ada, remember: true })
+            : begin === 'update'
+              ? visit.update({ n: 1 })
+              : visit.create()
+      await expect(attempt).rejects.toMatchObject({ code: 'ERR_SESSION_HEADERS_SENT' })
+      expect(await made.sessions.list(42n)).toEqual([])
+      expect(await visit.get()).toBeNull()
+      expect(setCookies(visit)).toEqual([])
+      expect(made.events.filter(type => type === 'created')).toHaveLength(
+        made.events.filter(type => type === 'destroyed').length,
+      )
+    }
+  })
+})
+
+describe('several values under our name', () => {
+  const planted = 'p'.repeat(43)
+
+  it('are nobody’s session, one event, and no store call', async () => {
+    const made = makeSessions()
+    const { cookie } = await loggedIn(made)
+    for (const header of [`${cookie}; session_id=${planted}`, `session_id=${planted}; ${cookie}`]) {
+      made.events.length = 0
+      const visit = visitOf(made.sessions, header)
+      expect(await visit.get()).toBeNull()
+      expect(await visit.get()).toBeNull()
+      expect([made.calls, made.events, setCookies(visit)]).toEqual([[], ['ambiguous-cookie'], []])
+    }
+  })
+
+  it('are healed for the domains named', async () => {
+    const made = makeSessions()
+    const options = { cookie: { clearDomains: ['example.com'] } }
+    const { cookie } = await loggedIn(made, options)
+    const visit = visitOf(made.sessions, `${cookie}; session_id=${planted}`, {}, options)
+    await visit.get()
+    expect(setCookies(visit)).toEqual([expect.stringMatching(/^session_id=; Max-Age=0; Domain=example\.com; Path=\//)])
+  })
+
+  it('all end at a log-out, since one of them is the user’s own', async () => {
+    const made = makeSessions()
+    const { cookie, session } = await loggedIn(made)
+    const many = Array.from({ length: 500 }, (_, index) => `session_id=${String(index).padStart(43, 'x')}`)
+    const visit = visitOf(made.sessions, [`session_id=${planted}`, cookie, ...many].join('; '), { method: 'POST' })
+    await visit.destroy()
+    expect(await made.sessions.get(session.secret)).toBeNull()
+    expect(made.calls.length).toBeLessThan(10)
+  })
+})
+
+describe('remember me', () => {
+  const rememberMe = async () => {
+    const made = makeSessions({ remember: '30d' })
+    const visit = visitOf(made.sessions, null, { method: 'POST' })
+    const session = await visit.regenerate({ ...ada, remember: true })
+    const [sessionCookie, rememberCookie] = setCookies(visit)
+    made.calls.length = 0
+    return { ...made, session, sessionCookie: sessionCookie!, rememberCookie: rememberCookie! }
+  }
+
+  it('sets a cookie of its own, as well protected as the session’s', async () => {
+    const { rememberCookie } = await rememberMe()
+    expect(rememberCookie).toMatch(
+      /^remember_token=[A-Za-z0-9_.-]+; Max-Age=2592000; Path=\/; HttpOnly; Secure; SameSite=Lax$/,
+    )
+  })
+
+  it('brings the user back after the browser lost the session, with two new cookies', async () => {
+    const made = await rememberMe()
+    made.clock.now += 24 * 3_600_000
+    const visit = visitOf(made.sessions, jar([made.sessionCookie, made.rememberCookie]))
+    const session = await visit.get()
+    expect([session?.user?.name, session?.remembered]).toEqual(['ada', true])
+    const [id, token] = setCookies(visit)
+    expect(id).toMatch(`session_id=${session?.secret}; Max-Age=1800`)
+    expect(token).toMatch(/^remember_token=[^;]+; Max-Age=2505600;/)
+    expect(token).not.toBe(made.rememberCookie)
+    const next = visitOf(made.sessions, jar([id!, token!]))
+    expect((await next.get())?.key).toBe(session?.key)
+    await expect(next.requireUser({ within: '1h' })).rejects.toMatchObject({ code: 'ERR_SESSION_NOT_FRESH' })
+  })
+
+  it('gives 20 parallel requests the same session and the same next token', async () => {
+    const made = await rememberMe()
+    const visits = Array.from({ length: 20 }, () => visitOf(made.sessions, jar([made.rememberCookie])))
+    const found = await Promise.all(visits.map(visit => visit.get()))
+    expect(new Set(found.map(session => session?.key)).size).toBe(1)
+    expect(new Set(visits.map(visit => setCookies(visit).join())).size).toBe(1)
+    expect(made.events).not.toContain('remember-theft')
+  })
+
+  it('is not asked while the session lives, and never where the answer could not be sent', async () => {
+    const made = await rememberMe()
+    await visitOf(made.sessions, jar([made.sessionCookie, made.rememberCookie])).get()
+    expect(made.calls).toEqual(['read'])
+    const upgrade = visitOf(made.sessions, jar([made.rememberCookie]), { canSend: () => false })
+    expect(await upgrade.get()).toBeNull()
+    expect(made.calls).toEqual(['read'])
+  })
+
+  it('ends with the log-out, and both cookies go', async () => {
+    const made = await rememberMe()
+    const cookie = jar([made.sessionCookie, made.rememberCookie])
+    const visit = visitOf(made.sessions, cookie, { method: 'POST' })
+    await visit.destroy()
+    expect(setCookies(visit).map(each => each.split(';', 2).join(';'))).toEqual([
+      'session_id=; Max-Age=0',
+      'remember_token=; Max-Age=0',
+    ])
+    const later = visitOf(made.sessions, cookie)
+    expect(await later.get()).toBeNull()
+  })
+
+  it('ends with the log-out of a session that it bore', async () => {
+    const made = await rememberMe()
+    const visit = visitOf(made.sessions, jar([made.rememberCookie]), { method: 'POST' })
+    await visit.get()
+    const cookie = jar(setCookies(visit))
+    await visit.destroy()
+    expect(jar(setCookies(visit))).toBe('')
+    expect(await visitOf(made.sessions, cookie).get()).toBeNull()
+    expect(await visitOf(made.sessions, jar([made.rememberCookie])).get()).toBeNull()
+  })
+
+  it('does not bring another user back after the next login on this browser', async () => {
+    const made = await rememberMe()
+    const visit = visitOf(made.sessions, jar([made.sessionCookie, made.rememberCookie]), { method: 'POST' })
+    await visit.regenerate({ user: { id: 7n, name: 'max' } })
+    expect(setCookies(visit)[1]).toMatch(/^remember_token=; Max-Age=0/)
+    expect(await visitOf(made.sessions, jar([made.rememberCookie])).get()).toBeNull()
+  })
+
+  it('is worth nothing as a session ID, nor a session ID as a token', async () => {
+    const made = await rememberMe()
+    const token = made.rememberCookie.split(/[=;]/)[1]!
+    for (const cookie of [
+      `session_id=${token}`,
+      `session_id=${token.split('.')[0]}`,
+      `session_id=${token.split('.')[1]}`,
+      `remember_token=${made.session.secret}`,
+      `remember_token=${made.session.secret}.${made.session.secret}`,
+      `remember_token=${token}${token}`,
+      `remember_token=${token.slice(0, -1)}`,
+      `remember_token=${token}; remember_token=planted`,
+      `remember_token="${token}"`,
+    ]) {
+      const visit = visitOf(made.sessions, cookie)
+      expect([cookie, await visit.get(), setCookies(visit)]).toEqual([cookie, null, []])
+    }
+  })
+
+  it('is a TypeError where the manager has it off', async () => {
+    const { sessions, calls } = makeSessions()
+    const visit = visitOf(sessions, null, { method: 'POST' })
+    await expect(visit.regenerate({ ...ada, remember: true })).rejects.toThrow(/remember: is off/)
+    expect(calls).toEqual([])
+    expect(await visitOf(sessions, 'remember_token=x.y').get()).toBeNull()
+  })
+
+  it('takes the __Host- form with the session’s cookie', async () => {
+    const { sessions } = makeSessions({ remember: '30d' })
+    const visit = visitOf(sessions, null, { method: 'POST' }, { cookie: { hostPrefix: true } })
+    await visit.regenerate({ ...ada, remember: true })
+    expect(setCookies(visit).map(each => each.split('=')[0])).toEqual(['__Host-session_id', '__Host-remember_token'])
+  })
+})
+
+describe('log-out headers', () => {
+  it('say Clear-Site-Data where it is asked for, and only then', async () => {
+    const { sessions } = makeSessions()
+    const options: Options = { clearSiteData: ['cache', 'storage'] }
+    const visit = visitOf(sessions, null, { method: 'POST' }, options)
+    await visit.get()
+    expect(visit.headers.get('clear-site-data')).toBeNull()
+    await visit.destroy()
+    expect(visit.headers.get('clear-site-data')).toBe('"cache", "storage"')
+    expect(visit.headers.get('cache-control')).toBe('no-store')
+    await visit.regenerate(ada)
+    expect(visit.headers.get('clear-site-data')).toBeNull()
+  })
+})
+
+describe('options of an edge', () => {
+  const { sessions } = makeSessions()
+  const wrong: [unknown, RegExp][] = [
+    [{ clearSiteData: ['*'] }, /clearSiteData: .* got "\*"/],
+    [{ clearSiteData: 'cookies' }, /clearSiteData: .* got "cookies"/],
+    [{ rememberName: 'session_id' }, /rememberName: "session_id"/],
+    [{ rememberName: 'a b' }, /cookie\.name: .* got "a b"/],
+    [{ origin: [] }, /origin: not an option/],
+    [{ secure: true }, /secure: not an option/],
+    [{ cookie: { hostPrefix: true, domain: 'example.com' } }, /cookie\.domain: "example\.com"/],
+    [null, /null/],
+  ]
+  it.each(wrong)('%j is a TypeError that quotes it', (options, message) => {
+    const open = () =>
+      openVisit(sessions, { method: 'GET', secure: true, cookie: null, header: () => null }, options as Options)
+    if (options !== null) expect(open).toThrow(TypeError)
+    expect(open).toThrow(message)
+  })
+})
+
+it('types flow from the manager to the visit', async () => {
+  const sessions = new SessionManager({ store: new MemoryStore(), initial: (): Data => ({ n: 1 }), userIds: 'text' })
+  const visit = openVisit(sessions, { method: 'POST', secure: true, cookie: null, header: () => null })
+  const session = await visit.regenerate({ user: { id: 'u-1', name: 'ada' } })
+  const id: string = session.user.id
+  const n: number | undefined = session.data.n
+  expect([id, n]).toEqual(['u-1', 1])
+  await sessions.close()
+})
