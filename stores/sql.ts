@@ -1,3 +1,5 @@
+export { MysqlStore } from './sql/mysql.ts'
+export type { MysqlConnection, MysqlPool, MysqlPromisePool } from './sql/mysql-client.ts'
 export type { SqlOptions } from './sql/options.ts'
 export { type PostgresOptions, PostgresStore } from './sql/postgres.ts'
 export type { PgClient, PgPool, PgQuery, PgResult } from './sql/postgres-client.ts'

@@ -1,5 +1,5 @@
 import { type Failure, notBegun, Refusal, unusable, within } from './patience.ts'
-import { bind, type Statement, type Value } from './statement.ts'
+import { bind, type Outcome, type Run, type Statement, type Value, type Values } from './statement.ts'
 
 export interface PgQuery {
   name?: string
@@ -61,7 +61,7 @@ export class PgConnections {
   }
 
   /** One statement by itself. */
-  async run(statement: Statement, values: Readonly<Record<string, Value>>, end: number): Promise<PgResult> {
+  async run(statement: Statement, values: Values, end: number): Promise<Outcome> {
     const client = await this.#take(end)
     let sound = false
     try {
@@ -78,10 +78,7 @@ export class PgConnections {
   }
 
   /** Statements in one READ COMMITTED transaction: each sees what was committed before it began, whatever the default. */
-  async transaction<T>(
-    end: number,
-    work: (run: (statement: Statement, values: Readonly<Record<string, Value>>) => Promise<PgResult>) => Promise<T>,
-  ): Promise<T> {
+  async transaction<T>(end: number, work: (run: Run) => Promise<T>): Promise<T> {
     const client = await this.#take(end)
     const simple = (text: string) => this.#query(client, { name: '', text, order: [] }, [], end)
     let [sound, committing] = [false, false]
@@ -136,11 +133,12 @@ export class PgConnections {
     return client
   }
 
-  async #query(client: PgClient, statement: Statement, values: Value[], end: number): Promise<PgResult> {
+  async #query(client: PgClient, statement: Statement, values: Value[], end: number): Promise<Outcome> {
     const query: PgQuery = { text: statement.text, values, rowMode: 'array', types: TYPES }
     if (this.#prepare && statement.name !== '') query.name = statement.name
     try {
-      return await within(end, client.query(query), tooLate)
+      const { rows, rowCount } = await within(end, client.query(query), tooLate)
+      return { rows, changed: rowCount ?? 0 }
     } catch (error) {
       // Behind pgbouncer in transaction mode another server connection may answer, which knows no such statement.
       if (query.name === undefined || !NOT_PREPARED.has(sqlState(error) ?? '')) throw error

@@ -1,8 +1,8 @@
 import { type Column, compareColumns } from './columns.ts'
 import type { Names } from './options.ts'
 import { Refusal } from './patience.ts'
-import type { PgConnections, PgResult } from './postgres-client.ts'
-import { compile, type Statement, type Value } from './statement.ts'
+import type { PgConnections } from './postgres-client.ts'
+import { compile, type Run } from './statement.ts'
 
 const MIGRATION_TIMEOUT = 60_000
 
@@ -88,13 +88,11 @@ const FOUND = compile(
 // One migration at a time: CREATE ... IF NOT EXISTS by two at once ends in a unique violation of the catalogue.
 const ALONE = compile('$', `SELECT pg_advisory_xact_lock(hashtextextended('coatcheck ' || :table, 0))`)
 
-type Run = (statement: Statement, values: Readonly<Record<string, Value>>) => Promise<PgResult>
-
 async function foundColumns(run: Run, table: string): Promise<Column[]> {
   const { rows } = await run(FOUND, { table })
-  return rows.map(([name, type, notNull, collation, optional]: string[]) => ({
-    name: name as string,
-    type: type as string,
+  return rows.map(([name, type, notNull, collation, optional]) => ({
+    name,
+    type,
     notNull: notNull === 't',
     collation: collation ?? 'default',
     optional: optional === 't',

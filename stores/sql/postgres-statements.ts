@@ -27,7 +27,7 @@ export function postgresStatements(names: Names) {
   const passes = 'NOT EXISTS (SELECT 1 FROM f WHERE f.floor > :proof)'
   // FOR KEY SHARE: the series is looked at as it is now, and cannot be ended until the birth is committed.
   const series = (user: boolean) => `p AS (
-    SELECT 1 FROM ${sessions} WHERE id = :parent AND kind = 'remember' AND ${live}
+    SELECT 1 FROM ${sessions} WHERE id = :parent AND ${live}
       AND ${user ? passes : bounded} FOR KEY SHARE)`
 
   const values = `:id::text, :kind::text, :parent::text, :tenant::text, :user::${type}, :username::text,
@@ -88,7 +88,7 @@ export function postgresStatements(names: Names) {
       '$',
       `SELECT n.id IS NOT NULL, CASE WHEN n.moved_to IS NULL THEN n.write_id END, o.version, o.parent,
          EXISTS (SELECT 1 FROM ${users} WHERE tenant = :tenant AND user_id = :user::${type} AND floor > :proof AND floor_until > :now),
-         EXISTS (SELECT 1 FROM ${sessions} WHERE id = :parent AND kind = 'remember' AND ${live})
+         EXISTS (SELECT 1 FROM ${sessions} WHERE id = :parent AND ${live})
        FROM (SELECT 1) one
        LEFT JOIN ${sessions} n ON n.id = :id
        LEFT JOIN ${sessions} o ON o.id = :old AND o.moved_to IS NULL AND o.expires_at > :now`,

@@ -33,7 +33,7 @@ export function sqliteStatements(names: Names) {
       '?',
       `SELECT n.id IS NOT NULL, CASE WHEN n.moved_to IS NULL THEN n.write_id END, o.version, o.parent,
          EXISTS (SELECT 1 FROM ${users} WHERE ${user} AND floor > :proof AND floor_until > :now),
-         EXISTS (SELECT 1 FROM ${sessions} WHERE id = :parent AND kind = 'remember' AND ${live})
+         EXISTS (SELECT 1 FROM ${sessions} WHERE id = :parent AND ${live})
        FROM (SELECT 1)
        LEFT JOIN ${sessions} n ON n.id = :id
        LEFT JOIN ${sessions} o ON o.id = :old AND o.moved_to IS NULL AND o.expires_at > :now`,

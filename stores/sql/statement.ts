@@ -1,6 +1,15 @@
 import { createHash } from 'node:crypto'
 
-export type Value = string | number | null | readonly string[]
+export type Value = string | number | null | readonly string[] | Uint8Array
+export type Values = Readonly<Record<string, Value>>
+
+/** What a statement gave: its rows as arrays, and how many rows a write met. */
+export interface Outcome {
+  readonly rows: any[][]
+  readonly changed: number
+}
+/** Runs one statement, by itself or inside a transaction. */
+export type Run = (statement: Statement, values: Values) => Promise<Outcome>
 
 /** A statement with the order in which its parameters are bound. */
 export interface Statement {
@@ -28,7 +37,7 @@ export function compile(style: '$' | '?', sql: string): Statement {
 }
 
 /** The values of a statement's parameters, in order. */
-export const bind = (statement: Statement, values: Readonly<Record<string, Value>>): Value[] =>
+export const bind = (statement: Statement, values: Values): Value[] =>
   statement.order.map(name => {
     const value = values[name]
     if (value === undefined) throw new Error(`no value for :${name}`)

@@ -12,7 +12,7 @@ export interface Facts {
   readonly old: { readonly version: number; readonly parent: string | null } | null
   /** Whether the user's floor is above the record's password version. */
   readonly stale: boolean
-  /** Whether the record's parent is a live series. */
+  /** Whether the record's parent is live. */
   readonly parentLives: boolean
 }
 

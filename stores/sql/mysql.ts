@@ -1,0 +1,131 @@
+import type { DeleteUserOptions, ReplaceResult } from '../../src/store.ts'
+import { checkMysqlPool, isDuplicate, MysqlConnections, type MysqlPool, mysqlFailure } from './mysql-client.ts'
+import { migrateMysql, mysqlSchema } from './mysql-schema.ts'
+import { mysqlStatements } from './mysql-statements.ts'
+import { namesOf, type SqlOptions } from './options.ts'
+import { changedMeanwhile, isLimited, type Making, ServerStore, SWEEP_BATCH, withinLimit } from './server-store.ts'
+import type { Run, Statement, Values } from './statement.ts'
+import { answer, verdict } from './verdict.ts'
+
+/**
+ * Sessions in MySQL 8 or MariaDB 10.5 and later (InnoDB), through a pool of `mysql2/promise` or of `mysql2` that the
+ * application makes and closes. The connections speak utf8mb4, mysql2's default.
+ */
+export class MysqlStore extends ServerStore {
+  protected readonly names
+  protected readonly connections: MysqlConnections
+  protected readonly statements: ReturnType<typeof mysqlStatements>
+  readonly #made = new Map<string, Statement>()
+
+  /** Opens and creates nothing. @throws TypeError for a pool or an option of the wrong kind. */
+  constructor(pool: MysqlPool, options: SqlOptions = {}) {
+    super()
+    this.names = namesOf(options, '`')
+    const bytes = this.names.userId === 'text' ? ['tenant', 'user'] : ['tenant']
+    this.connections = new MysqlConnections(checkMysqlPool(pool), bytes)
+    this.statements = mysqlStatements(this.names)
+  }
+
+  /** The DDL that `migrate()` runs, for those who keep their schema in files. */
+  static schema(options: SqlOptions = {}): string {
+    return mysqlSchema(namesOf(options, '`'))
+  }
+
+  /**
+   * Creates the tables where they are missing; any number of processes may call it at once. Needs the right to create
+   * only where something is missing.
+   * @throws Error that names the difference where a table of another schema has the name.
+   */
+  migrate(): Promise<void> {
+    return migrateMysql(this.connections, this.names)
+  }
+
+  async deleteUser(userId: string, options: DeleteUserOptions, deadline?: number): Promise<number> {
+    return this.attempts('deleteUser', deadline, async end => {
+      const user = this.user(userId)
+      return this.connections.transaction(end, async run => {
+        await run(this.statements.lockUser, { ...user, ...this.floorValues(options, end) })
+        const values = { ...user, now: options.now, except: options.exceptKey ?? '' }
+        const { changed } = await run(this.statements.endUser, values)
+        await run(this.statements.endRest, values)
+        return changed
+      })
+    })
+  }
+
+  async sweep(now: number, limit: number, deadline?: number): Promise<number> {
+    return this.attempts('sweep', deadline, async end => {
+      let removed = 0
+      for (const { find, remove } of this.statements.sweep)
+        for (let last = 1; last > 0 && removed < limit && performance.now() < end; ) {
+          const found = (await this.connections.run(find, { now }, end)).rows.slice(0, limit - removed)
+          if (found.length === 0) break
+          const values: Record<string, string | number> = { now }
+          // Always as many keys as the statement has places, so that it is prepared once.
+          for (let i = 0; i < SWEEP_BATCH; i++) {
+            const row = found[Math.min(i, found.length - 1)]!
+            for (const [column, cell] of row.entries()) values[`k${column}n${i}`] = cell
+          }
+          last = (await this.connections.run(remove, values, end)).changed
+          removed += last
+        }
+      return removed
+    })
+  }
+
+  protected failureOf = mysqlFailure
+
+  protected async make(making: Making, end: number): Promise<ReplaceResult> {
+    if (isLimited(making)) return this.connections.transaction(end, run => this.#careful(making, run))
+    const alone: Run = (statement, values) => this.connections.run(statement, values, end)
+    if (await this.#write(making, alone)) return answer('created')
+    // A user's first login: there was no row to lock.
+    if (making.record.userId !== null && (await alone(this.statements.meet, making.values)).changed > 0)
+      if (await this.#write(making, alone)) return answer('created')
+    const reason = await this.reason(alone, making)
+    if (reason !== null) return answer(reason)
+    if (making.old === undefined || making.record.parent === null) throw changedMeanwhile()
+    return this.connections.transaction(end, run => this.#careful(making, run))
+  }
+
+  // For what one statement cannot say: to count after the lock, and to ask for the parent of another session's successor.
+  async #careful(making: Making, run: Run): Promise<ReplaceResult> {
+    const { record, options, old, values } = making
+    if (record.userId !== null) await run(this.statements.lockUser, values)
+    if (record.parent !== null) await run(this.statements.lockSeries, values)
+    const reason = verdict(record, await this.facts(run, making), old?.version)
+    if (reason !== null) return answer(reason)
+    const others = isLimited(making) ? (await run(this.statements.oldest, values)).rows.map(([id]) => id) : []
+    const ended = withinLimit(options.limit, others)
+    if (ended === null) return answer('limit')
+    // Rolled back; the next attempt sees what stood in the way.
+    if (!(await this.#write(making, run, false))) throw changedMeanwhile()
+    for (const id of ended) await run(this.statements.remove, { id })
+    return { outcome: 'created', ended }
+  }
+
+  /** `born`: whether the statement itself has to look after the parent. */
+  async #write(making: Making, run: Run, born = making.record.parent !== null): Promise<boolean> {
+    const values: Values = { ...making.values, born: born ? 1 : 0 }
+    try {
+      return (await run(this.#statement(making), values)).changed > 0
+    } catch (error) {
+      if (isDuplicate(error)) return false
+      throw error
+    }
+  }
+
+  // There are eight forms of create and replace; each is made when it is first needed.
+  #statement({ record, options, old }: Making): Statement {
+    const [known, born] = [record.userId !== null, record.parent !== null]
+    const leaves = options.forward !== undefined
+    const form = [old !== undefined, known, born, leaves].join()
+    let statement = this.#made.get(form)
+    if (statement === undefined) {
+      const { create, replace } = this.statements
+      statement = old === undefined ? create(known, born) : replace(known, leaves)
+      this.#made.set(form, statement)
+    }
+    return statement
+  }
+}

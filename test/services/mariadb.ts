@@ -1,0 +1,82 @@
+// A private MariaDB for tests: its own folder and port, as the user mysql, since the server refuses root.
+import { execFileSync } from 'node:child_process'
+import { chownSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import mysql from 'mysql2/promise'
+import { account } from './postgres.ts'
+import { findBinary, freePort, type Running, start, until } from './process.ts'
+
+export interface MariadbServer {
+  readonly port: number
+  url(options?: { user?: string; database?: string }): string
+  /** A pool of the superuser on the database `test`, or as told; closed with the server. */
+  pool(options?: mysql.PoolOptions): mysql.Pool
+  /** Ends the server at once, as a crash does. */
+  kill(): Promise<void>
+  /** Starts it again on the same folder and port. */
+  restart(): Promise<void>
+  stop(): Promise<void>
+  output(): string
+  readonly folder: string
+}
+
+/** Starts a server; `settings` are options of mariadbd such as `{ 'default-time-zone': '+09:00' }`. */
+export async function startMariadb(settings: Readonly<Record<string, string>> = {}): Promise<MariadbServer> {
+  const folder = mkdtempSync(join(tmpdir(), 'coatcheck-my-'))
+  const as = account('mysql')
+  if (as.uid !== undefined) chownSync(folder, as.uid, as.gid!)
+  const data = join(folder, 'data')
+  execFileSync(
+    findBinary('mariadb-install-db')!,
+    ['--no-defaults', `--datadir=${data}`, '--auth-root-authentication-method=normal', '--skip-test-db'],
+    { stdio: 'pipe', cwd: folder, ...as },
+  )
+  const port = await freePort()
+  const all = {
+    'bind-address': '127.0.0.1',
+    socket: join(folder, 'socket'),
+    'max-connections': '300',
+    'innodb-buffer-pool-size': '256M',
+    ...settings,
+  }
+  const pools: mysql.Pool[] = []
+  const url = ({ user = 'root', database = 'test' } = {}) => `mysql://${user}@127.0.0.1:${port}/${database}`
+  let server: Running
+  const boot = async () => {
+    server = start(
+      findBinary('mariadbd')!,
+      [
+        '--no-defaults',
+        `--datadir=${data}`,
+        `--port=${port}`,
+        ...Object.entries(all).map(([name, value]) => `--${name}=${value}`),
+      ],
+      { cwd: folder, ...as },
+    )
+    await until('MariaDB', async () => {
+      const connection = await mysql.createConnection(url({ database: '' }))
+      await connection.query('CREATE DATABASE IF NOT EXISTS test')
+      await connection.end()
+    })
+  }
+  await boot()
+  return {
+    port,
+    url,
+    folder,
+    output: () => server.output(),
+    pool(options = {}) {
+      const pool = mysql.createPool({ uri: url(), connectionLimit: 10, ...options })
+      pools.push(pool)
+      return pool
+    },
+    kill: () => server.stop('SIGKILL'),
+    restart: () => boot(),
+    async stop() {
+      await Promise.all(pools.map(pool => pool.end().catch(() => {})))
+      await server.stop('SIGTERM')
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
