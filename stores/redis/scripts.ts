@@ -87,7 +87,7 @@ if owned then
   if version and tonumber(holds) > now and tonumber(version) > passwordVersion then return {'stale-login', clock} end
   if parentKey ~= '' and not (before and before.parent == parentKey) then
     local series = parentPlace == 'own' and parse(get(parent))
-    if not series or series.kind ~= 'r' or series.expires <= now then return {'orphan', clock} end
+    if not series or series.expires <= now then return {'orphan', clock} end
   end
 end
 

@@ -79,6 +79,17 @@ export const creating: readonly Case[] = [
     },
   },
   {
+    name: 'takes any live record for a parent: a series is born from the session that asked for it',
+    async run(kit) {
+      const userId = kit.user()
+      const session = await kit.put({ userId })
+      assert.equal((await kit.create(kit.record({ userId, kind: 'remember', parent: session.key }))).outcome, 'created')
+      await kit.store.delete(session.key)
+      const late = kit.record({ userId, kind: 'remember', parent: session.key })
+      assert.equal((await kit.create(late)).outcome, 'orphan')
+    },
+  },
+  {
     name: 'answers orphan where the parent has expired or was ended',
     async run(kit) {
       const userId = kit.user()
