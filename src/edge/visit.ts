@@ -257,13 +257,13 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
     this.#open()
     const { cookie, rememberCookie } = this.#setup
     const current = (await this.#current()) ?? this.#id
-    const tokens = rememberCookie.candidates(this.#request.cookie, MAX_CANDIDATES)
-    // Looked at only to refuse: pretending that a session ended, which lives on, would be worse.
-    if (this.#isLocked && (tokens.length > 0 || cookie.candidates(this.#request.cookie, 1).length > 0)) throw insecure()
+    const { cookie: header } = this.#request
     // First: a token that is still good must not bear the session again.
-    if (!this.#isLocked) for (const token of tokens) await this.#sessions.forget(token)
-    if (this.#isAmbiguous)
-      for (const id of cookie.candidates(this.#request.cookie, MAX_CANDIDATES)) await this.#sessions.destroy(id)
+    const tokens = rememberCookie.candidates(header, MAX_CANDIDATES)
+    for (const token of tokens) await this.#sessions.forget(token)
+    // Of several, one is the user's own; and what arrived without TLS is honoured for nothing but this.
+    if (this.#isAmbiguous || this.#isLocked)
+      for (const id of cookie.candidates(header, MAX_CANDIDATES)) await this.#sessions.destroy(id)
     await this.#sessions.destroy(current)
     this.#know(null)
     this.#id = null
@@ -340,8 +340,8 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
 
   /** @throws SessionError where a session that began now could not be sent: nothing has been stored yet */
   #mayBegin(): void {
-    if (this.#isLocked) throw insecure()
     if (!this.#canSend()) throw headersSent()
+    if (this.#isLocked) throw insecure()
   }
 
   #get(touch?: boolean): Promise<Session<D, I> | null> {
