@@ -1,0 +1,99 @@
+// Starts an example as a process of its own and speaks HTTP to it, as a user's machine would.
+import { fileURLToPath } from 'node:url'
+import { build } from '../services/build.ts'
+import { start, until } from '../services/process.ts'
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+
+export interface Service {
+  readonly url: string
+  output(): string
+  stop(signal?: NodeJS.Signals): Promise<void>
+  /** The exit code, once it has stopped. */
+  code(): number | null
+}
+
+/** Runs `node examples/<name>` on a free port until `stop`; the address is what it prints. */
+export async function startExample(name: string, env: Record<string, string> = {}): Promise<Service> {
+  await build()
+  const running = start(process.execPath, [`examples/${name}`], {
+    cwd: root,
+    env: { ...process.env, PORT: '0', ...env },
+  })
+  const url = await until(`${name} listens`, () => {
+    if (running.child.exitCode !== null) return null
+    const address = /https?:\/\/[\w.[\]:]+:\d+/.exec(running.output())?.[0]
+    const port = /port: (\d+)/.exec(running.output())?.[1]
+    if (!address && !port) throw new Error(running.output())
+    return address ?? `http://127.0.0.1:${port}`
+  })
+  if (url === null) throw new Error(`${name} ended at once: ${running.output()}`)
+  return { url, output: running.output, stop: running.stop, code: () => running.child.exitCode }
+}
+
+/** Runs an example that cannot start; answers what it printed and its exit code. */
+export async function runExample(name: string, env: Record<string, string>): Promise<{ output: string; code: number }> {
+  await build()
+  const running = start(process.execPath, [`examples/${name}`], { cwd: root, env: { ...process.env, ...env } })
+  const code = await new Promise<number | null>(resolve => running.child.once('close', resolve))
+  return { output: running.output(), code: code ?? -1 }
+}
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  readonly body: any
+}
+
+/** A browser as far as cookies go: keeps what it is given, sends what it has. */
+export class Client {
+  readonly cookies = new Map<string, string>()
+  readonly url: string
+  readonly agent: string
+
+  constructor(url: string, agent = 'test') {
+    this.url = url
+    this.agent = agent
+  }
+
+  get cookie(): string {
+    return [...this.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+  }
+
+  async send(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Answer> {
+    const isRaw = typeof body === 'string' || body instanceof Uint8Array
+    const response = await fetch(this.url + path, {
+      method,
+      redirect: 'manual',
+      headers: {
+        'User-Agent': this.agent,
+        ...(this.cookies.size > 0 && { Cookie: this.cookie }),
+        ...(body !== undefined && !isRaw && { 'Content-Type': 'application/json' }),
+        ...headers,
+      },
+      ...(body !== undefined && { body: isRaw ? (body as string) : JSON.stringify(body) }),
+    })
+    for (const line of response.headers.getSetCookie()) {
+      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? []
+      if (/; Max-Age=0(;|$)/i.test(line)) this.cookies.delete(name)
+      else this.cookies.set(name, value)
+    }
+    const text = await response.text()
+    const isJson = response.headers.get('content-type')?.startsWith('application/json')
+    return { status: response.status, headers: response.headers, text, body: isJson ? JSON.parse(text) : null }
+  }
+
+  login(username = 'ada', password = PASSWORD, remember?: boolean): Promise<Answer> {
+    return this.send('POST', '/login', { username, password, ...(remember !== undefined && { remember }) })
+  }
+
+  /** The name of whoever is logged in, or `null`. */
+  async whoami(): Promise<string | null> {
+    const { status, body } = await this.send('GET', '/profile')
+    if (status !== 200) throw new Error(`GET /profile: ${status}`)
+    return body === null ? null : body.name
+  }
+}
+
+export const PASSWORD = 'correct horse battery staple'
