@@ -193,12 +193,13 @@ for i = 1, #KEYS do
   local value = get(KEYS[i])
   local movedTo = value and string.match(value, '^f (%S+) ')
   if not movedTo then
-    if value and string.sub(value, 1, 2) == 'x ' then return {'absent', clock} end
-    local existed = redis.call('DEL', KEYS[i]) == 1
-    return {existed and parse(value) and 'ended' or 'absent', clock}
+    local ended = parse(value) and 'ended' or 'absent'
+    -- The mark of a replacement stays, so that the replacement repeated is recognised.
+    if not value or string.sub(value, 1, 2) ~= 'x ' then redis.call('DEL', KEYS[i]) end
+    for j = 1, i - 1 do redis.call('DEL', KEYS[j]) end
+    return {ended, clock}
   end
-  if i == #KEYS then return {'again', clock, movedTo} end
-  if member(KEYS[i + 1]) ~= string.sub(movedTo, 4) then return {'again', clock, movedTo} end
+  if not KEYS[i + 1] or member(KEYS[i + 1]) ~= string.sub(movedTo, 4) then return {'again', clock, movedTo} end
 end
 `)
 
