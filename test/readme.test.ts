@@ -135,7 +135,7 @@ describe('the other code of the README', () => {
       }),
     )
     expect(problems).toEqual([])
-  }, 60_000)
+  }, 180_000)
 
   it('runs: the test file of a third party’s store', async () => {
     await build()

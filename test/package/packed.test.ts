@@ -168,7 +168,7 @@ describe('an empty project that installed it', () => {
       lib: ['ES2022', 'ESNext.Disposable', 'DOM'],
       types: [],
     })
-  }, 60_000)
+  }, 180_000)
 })
 
 async function typeCheck(file: string, options: Record<string, unknown>): Promise<void> {

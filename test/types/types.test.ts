@@ -29,7 +29,7 @@ function diagnose(file: string, change = (text: string) => text) {
 describe('the types of the API', () => {
   it('accept what users write, without a type argument', () => {
     expect(diagnose(here('compiles.ts'))).toEqual([])
-  }, 60_000)
+  }, 180_000)
 
   it('refuse each mistake, for the reason that stands beside it', () => {
     const path = here('refused.ts')
@@ -44,5 +44,5 @@ describe('the types of the API', () => {
     const show = ({ line, code }: { line: number; code: string }) => `${line} ${code} ${lines[line - 1]?.trim()}`
     expect(found.map(show)).toEqual(expected.map(show))
     for (const [index, { words }] of expected.entries()) expect(found[index]?.message).toContain(words)
-  }, 60_000)
+  }, 180_000)
 })
