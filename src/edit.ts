@@ -34,7 +34,7 @@ export function edit<D extends object, I extends UserIds, V>(
         const renewed = isDue || session.renewed || id !== session.secret
         return { session: context.session(line.latest, id, renewed), value }
       }
-      const again = await findAgain(context, id, outcome, attempt, deadline)
+      const again = await findAgain(context, id, attempt, deadline)
       if (again === null) return null
       id = again.id
       record = again.record

@@ -107,11 +107,10 @@ export async function findCurrent<D extends object, I extends UserIds>(
 export async function findAgain(
   context: AnyContext,
   id: string,
-  outcome: string,
   attempt: number,
   deadline: number,
 ): Promise<Found | null> {
-  if (outcome === 'conflict' && attempt > 0) {
+  if (attempt > 0) {
     // Full jitter: 100 writers need 13 tries each with it, and 70 without.
     const wait = Math.random() * Math.min(100, 2 ** attempt)
     if (performance.now() + wait >= deadline)

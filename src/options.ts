@@ -74,6 +74,29 @@ const DAY = 86_400_000
 const MAX_TIMER = 2 ** 31 - 1
 const VERBS = ['create', 'read', 'update', 'touch', 'replace', 'delete', 'deleteUser', 'listUser'] as const
 
+// One that is misspelt, or belongs to another library, must not be ignored without a word.
+const NAMES: ReadonlySet<string> = new Set(
+  Object.keys({
+    store: true,
+    idleTimeout: true,
+    absoluteTimeout: true,
+    touchInterval: true,
+    storeTimeout: true,
+    userIds: true,
+    schema: true,
+    initial: true,
+    maxDataBytes: true,
+    codec: true,
+    passwordVersion: true,
+    limit: true,
+    remember: true,
+    onTheft: true,
+    sweepEvery: true,
+    onEvent: true,
+    now: true,
+  } satisfies Record<keyof SessionOptions<object, UserIds, object>, true>),
+)
+
 /** The options with their numbers in ms. */
 export interface ResolvedOptions<I extends UserIds> extends Lifetimes {
   readonly store: Store
@@ -122,6 +145,8 @@ export function resolveOptions<D extends object, I extends UserIds, In extends o
 ): ResolvedOptions<I> {
   if (typeof options !== 'object' || options === null)
     throw new TypeError(`SessionManager: expected options with a store, got ${quote(options)}`)
+  for (const name of Object.keys(options))
+    if (!NAMES.has(name)) throw new TypeError(`SessionManager: ${quote(name)} is no option`)
   const { store } = options
   checkStore(store)
   const idle = milliseconds(options.idleTimeout ?? DEFAULTS.idleTimeout, 'idleTimeout')
@@ -149,7 +174,7 @@ export function resolveOptions<D extends object, I extends UserIds, In extends o
   const { limit, sweepEvery = DEFAULTS.sweepEvery } = options
   if (limit !== undefined && (typeof limit !== 'object' || limit === null))
     throw new TypeError(`limit: expected { max, onLimit }, got ${quote(limit)}`)
-  const sweepInterval = sweepEvery === false || !store.sweep ? null : milliseconds(sweepEvery, 'sweepEvery')
+  const sweepInterval = sweepEvery === false ? null : milliseconds(sweepEvery, 'sweepEvery')
   if (sweepInterval !== null && sweepInterval > MAX_TIMER / 2)
     throw new TypeError(`sweepEvery: expected at most 12 days, got ${quote(sweepEvery)}`)
   for (const name of ['initial', 'passwordVersion', 'onEvent', 'now'] as const) optionalFunction(options[name], name)
@@ -174,7 +199,7 @@ export function resolveOptions<D extends object, I extends UserIds, In extends o
       : null,
     remember,
     onTheft: oneOf(options.onTheft ?? DEFAULTS.onTheft, ['end-device', 'end-user'], 'onTheft'),
-    sweepEvery: sweepInterval,
+    sweepEvery: store.sweep ? sweepInterval : null,
     // It has to outlast a login in flight, not the account.
     floorLifetime: Math.max(DAY, absolute),
     now: options.now ?? (() => Date.now()),

@@ -2,7 +2,7 @@
 // used once and rotated by compare-and-set. What follows a token (the next one, and the ID of the session born from it)
 // is derived from it with a stored salt, so that parallel requests with one token all get the same answer.
 import { timingSafeEqual } from 'node:crypto'
-import { beginRemembered } from './begin.ts'
+import { beginRemembered, MAX_COLLISIONS } from './begin.ts'
 import type { Context } from './context.ts'
 import { deriveId, hashOf, hmac, keyOf, newId, newSalt, newWriteId, type SessionKey, shardOf } from './id.ts'
 import { find } from './lookup.ts'
@@ -72,7 +72,7 @@ export class Remember<D extends object, I extends UserIds> {
     const { options, calls, users } = this.#context
     if (options.remember === null) throw new TypeError("remember: is off: give the manager { remember: '30d' }")
     if (record.userId === null) throw new TypeError('remember: expected the session of a user, got an anonymous one')
-    for (;;) {
+    for (let tries = 0; ; tries += 1) {
       const selector = newId(users.shardOf(record.userId))
       const verifier = newId()
       const now = this.#context.now()
@@ -106,7 +106,7 @@ export class Remember<D extends object, I extends UserIds> {
         deadline,
       )
       if (outcome === 'created') return `${selector}.${verifier}`
-      if (outcome !== 'collision') throw this.#context.refusal(outcome)
+      if (outcome !== 'collision' || tries >= MAX_COLLISIONS) throw this.#context.refusal(outcome)
     }
   }
 

@@ -1,5 +1,4 @@
 import { quote } from './duration.ts'
-import { shardOf } from './id.ts'
 import type { SessionRecord, Store } from './store.ts'
 import { USER_ID_FORMATS, type UserId, type UserIdFormat, type UserIdInput, type UserIds } from './user-id.ts'
 
@@ -15,6 +14,7 @@ export type Owner = Pick<SessionRecord, 'userId' | 'username' | 'passwordVersion
 export const NOBODY: Owner = { userId: null, username: null, passwordVersion: null }
 
 const MAX_NAME = 256
+const SHARD = /^[A-Za-z0-9_-]{3}$/
 const SEPARATOR = '\t' // no user ID contains a control character
 
 /** @throws TypeError that quotes the value */
@@ -64,6 +64,11 @@ export class Users<I extends UserIds> {
 
   /** What the IDs of this user's sessions begin with; `undefined` where the store does not mind. */
   shardOf(userId: string | null): string | undefined {
-    return userId === null || !this.#store.shard ? undefined : shardOf(this.#store.shard(userId))
+    if (userId === null || !this.#store.shard) return undefined
+    const shard = this.#store.shard(userId)
+    // An ID of another length would be a session that nobody finds again.
+    if (typeof shard !== 'string' || !SHARD.test(shard))
+      throw new TypeError(`shard: expected 3 of the characters A-Z a-z 0-9 _ - from the store, got ${quote(shard)}`)
+    return shard
   }
 }

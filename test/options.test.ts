@@ -1,0 +1,159 @@
+import { DEFAULTS, presets, SessionManager } from 'coatcheck'
+import { MemoryStore } from 'coatcheck/stores/memory'
+import { describe, expect, it } from 'vitest'
+import { milliseconds } from '../src/duration.ts'
+import { resolveOptions } from '../src/options.ts'
+
+const build = (options: object) => () => new SessionManager({ store: new MemoryStore(), ...options } as never)
+
+it('the store has no default', () => {
+  expect(() => new SessionManager({} as never)).toThrow(
+    "store: expected a store such as new MemoryStore() from 'coatcheck/stores/memory', got undefined",
+  )
+  for (const options of [undefined, null, 'memory', 7])
+    expect(() => new SessionManager(options as never)).toThrow(TypeError)
+})
+
+it('a thing that is no store is refused with the verbs that it lacks', () => {
+  expect(build({ store: 'redis://localhost' })).toThrow('got "redis://localhost"')
+  expect(build({ store: {} })).toThrow(TypeError)
+  expect(build({ store: { create() {}, read() {}, update() {}, touch() {}, replace() {}, delete() {} } })).toThrow(
+    'got an object without deleteUser, listUser',
+  )
+})
+
+describe('a wrong option is a TypeError that names it and quotes the value', () => {
+  it.each<[string, object]>([
+    ['idleTimeout: expected at most absoluteTimeout (43200000 ms), got "13h"', { idleTimeout: '13h' }],
+    ['idleTimeout: expected at most absoluteTimeout (60000 ms), got "30m"', { absoluteTimeout: '1m' }],
+    ['touchInterval: expected at most half of idleTimeout (1800000 ms), else', { touchInterval: '16m' }],
+    ['storeTimeout: expected at most 24 days, got "25d"', { storeTimeout: '25d' }],
+    ['remember: expected at most \'400d\', longer cookies are cut by browsers, got "401d"', { remember: '401d' }],
+    ['sweepEvery: expected at most 12 days, got "13d"', { sweepEvery: '13d' }],
+    ['sweepEvery: expected a duration', { sweepEvery: true }],
+    ["userIds: expected 'u64' or 'number' or 'text', got \"bigint\"", { userIds: 'bigint' }],
+    ["userIds: expected 'u64' or 'number' or 'text', got 64", { userIds: 64 }],
+    ['maxDataBytes: expected a whole number from 1, got 0', { maxDataBytes: 0 }],
+    ['maxDataBytes: expected a whole number from 1, got "16k"', { maxDataBytes: '16k' }],
+    ['maxDataBytes: expected a whole number from 1, got Infinity', { maxDataBytes: Number.POSITIVE_INFINITY }],
+    ['limit: expected { max, onLimit }, got 3', { limit: 3 }],
+    ['limit: expected { max, onLimit }, got null', { limit: null }],
+    ['limit.max: expected a whole number from 1, got 0', { limit: { max: 0 } }],
+    ['limit.max: expected a whole number from 1, got undefined', { limit: {} }],
+    ['limit.max: expected a whole number from 1, got 1.5', { limit: { max: 1.5 } }],
+    [
+      "limit.onLimit: expected 'refuse' or 'end-oldest', got \"end-newest\"",
+      { limit: { max: 1, onLimit: 'end-newest' } },
+    ],
+    ["onTheft: expected 'end-device' or 'end-user', got \"ignore\"", { onTheft: 'ignore' }],
+    ['initial: expected a function, got an object', { initial: {} }],
+    ['passwordVersion: expected a function, got 3', { passwordVersion: 3 }],
+    ['onEvent: expected a function, got "log"', { onEvent: 'log' }],
+    ['now: expected a function, got 1700000000000', { now: 1_700_000_000_000 }],
+    ['codec: expected { encode(data), decode(text) }, got an object', { codec: JSON }],
+    ['codec: expected { encode(data), decode(text) }, got null', { codec: null }],
+    ['schema: expected a Standard Schema (standardschema.dev), got an object', { schema: {} }],
+    ['schema: expected a Standard Schema (standardschema.dev), got "zod"', { schema: 'zod' }],
+  ])('%s', (message, options) => {
+    expect(build(options)).toThrow(TypeError)
+    expect(build(options)).toThrow(message)
+  })
+})
+
+it('an option that does not exist is refused, rather than ignored without a word', () => {
+  expect(build({ idletimeout: '5m' })).toThrow(TypeError)
+  expect(build({ idletimeout: '5m' })).toThrow('"idletimeout" is no option')
+  expect(build({ secret: 'x', resave: false })).toThrow('"secret" is no option')
+})
+
+it('an option of undefined is the default', () => {
+  const names = [
+    'idleTimeout',
+    'storeTimeout',
+    'userIds',
+    'onTheft',
+    'sweepEvery',
+    'schema',
+    'initial',
+    'codec',
+    'passwordVersion',
+    'limit',
+    'remember',
+    'now',
+  ]
+  expect(build(Object.fromEntries(names.map(name => [name, undefined])))).not.toThrow()
+})
+
+it('sweepEvery is checked for a store that does not need it too', () => {
+  const store = new MemoryStore()
+  Object.defineProperty(store, 'sweep', { value: undefined })
+  expect(build({ store, sweepEvery: 5 })).toThrow('sweepEvery: expected a duration')
+})
+
+it('the defaults are what the documentation says', () => {
+  expect(DEFAULTS).toEqual({
+    idleTimeout: '30m',
+    absoluteTimeout: '12h',
+    storeTimeout: '2s',
+    userIds: 'u64',
+    maxDataBytes: 16_384,
+    onLimit: 'end-oldest',
+    onTheft: 'end-device',
+    sweepEvery: '5m',
+  })
+  const store = new MemoryStore()
+  expect(resolveOptions({ store })).toMatchObject({
+    idle: 1_800_000,
+    absolute: 43_200_000,
+    touchInterval: 180_000,
+    storeTimeout: 2000,
+    limit: null,
+    remember: null,
+    sweepEvery: 300_000,
+    floorLifetime: 86_400_000,
+  })
+  expect(resolveOptions({ store, absoluteTimeout: '30d' }).floorLifetime).toBe(30 * 86_400_000)
+  expect(resolveOptions({ store, limit: { max: 2 } }).limit).toEqual({ max: 2, onLimit: 'end-oldest' })
+})
+
+it('Date.now is looked up at each call, so that a fake clock installed later is seen', () => {
+  const { now } = resolveOptions({ store: new MemoryStore() })
+  const real = Date.now
+  try {
+    Date.now = () => 7
+    expect(now()).toBe(7)
+  } finally {
+    Date.now = real
+  }
+})
+
+it('the presets keep to their sources: OWASP, and the limits of NIST SP 800-63B-4', () => {
+  const minutes = (name: keyof typeof presets, option: 'idleTimeout' | 'absoluteTimeout') =>
+    milliseconds(presets[name][option], option) / 60_000
+  expect(minutes('highSecurity', 'idleTimeout')).toBeGreaterThanOrEqual(5)
+  expect(minutes('highSecurity', 'idleTimeout')).toBeLessThanOrEqual(15)
+  expect(minutes('ordinary', 'idleTimeout')).toBeGreaterThanOrEqual(30)
+  expect(minutes('ordinary', 'idleTimeout')).toBeLessThanOrEqual(120)
+  expect([minutes('aal2', 'idleTimeout'), minutes('aal2', 'absoluteTimeout')]).toEqual([60, 24 * 60])
+  expect([minutes('aal3', 'idleTimeout'), minutes('aal3', 'absoluteTimeout')]).toEqual([15, 12 * 60])
+  for (const preset of Object.values(presets)) expect(build(preset)).not.toThrow()
+})
+
+it('a namespace is a short plain name, and has none inside', () => {
+  const sessions = new SessionManager({ store: new MemoryStore() })
+  for (const name of ['', 'a b', 'a/b', 'x'.repeat(33), 'ä', 'a\t', 7, null, undefined]) {
+    expect(() => sessions.namespace(name as string)).toThrow(TypeError)
+    expect(() => sessions.namespace(name as string)).toThrow(/^namespace: expected 1 to 32 of the characters/)
+  }
+  expect(() => sessions.namespace('a').namespace('b')).toThrow('namespace: a namespace has no namespaces of its own')
+  for (const name of ['a', 'x'.repeat(32), 'Shop_1.de-AT', '__proto__'])
+    expect(sessions.namespace(name)).toBeInstanceOf(SessionManager)
+})
+
+it('a clock that answers nonsense is a TypeError, not a session without an end', async () => {
+  for (const now of [() => Number.NaN, () => undefined, () => Number.POSITIVE_INFINITY, () => '0']) {
+    const sessions = new SessionManager({ store: new MemoryStore(), now: now as never, sweepEvery: false })
+    await expect(sessions.create()).rejects.toThrow(/^now: expected epoch milliseconds, got /)
+    await expect(sessions.get('x'.repeat(43))).rejects.toThrow(TypeError)
+  }
+})
