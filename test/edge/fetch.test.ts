@@ -1,0 +1,138 @@
+import { SessionManager } from 'coatcheck'
+import { type FetchEdgeOptions, fetchEdge } from 'coatcheck/fetch'
+import { MemoryStore } from 'coatcheck/stores/memory'
+import { describe, expect, it } from 'vitest'
+import { ada, jar, type Manager, makeSessions } from './service.ts'
+
+const URL = 'https://app.example.com/'
+const request = (headers: Record<string, string> = {}, url = URL, method = 'POST') =>
+  new Request(url, { method, headers })
+const login = async (sessions: Manager, options?: FetchEdgeOptions) => {
+  const visit = fetchEdge(sessions, options)(request())
+  const session = await visit.regenerate(ada)
+  return { session, cookie: jar(visit.respond(new Response()).headers.getSetCookie()) }
+}
+
+describe('the fetch edge', () => {
+  it('logs in, shows the profile and logs out', async () => {
+    const { sessions } = makeSessions()
+    const edge = fetchEdge(sessions)
+    const { cookie } = await login(sessions)
+    const profile = edge(request({ cookie }, URL, 'GET'))
+    expect((await profile.get())?.user?.name).toBe('ada')
+    const response = profile.respond(Response.json({ name: 'ada' }))
+    expect(response.headers.get('cache-control')).toBe('no-store')
+    expect(response.headers.get('vary')).toBe('Cookie')
+    expect(response.headers.getSetCookie()).toEqual([])
+    expect(await response.json()).toEqual({ name: 'ada' })
+    const logout = edge(request({ cookie }))
+    await logout.destroy()
+    expect(logout.respond(new Response()).headers.getSetCookie()).toEqual([
+      expect.stringMatching(/^session_id=; Max-Age=0/),
+    ])
+    expect(await edge(request({ cookie })).get()).toBeNull()
+  })
+
+  it('keeps what the response says, whether its headers can be changed or not', async () => {
+    const { sessions } = makeSessions()
+    const responses = [
+      new Response('x', {
+        status: 201,
+        statusText: 'Made',
+        headers: [
+          ['Set-Cookie', 'a=1'],
+          ['Set-Cookie', 'b=2'],
+          ['Set-Cookie', 'session_id=theirs'],
+          ['Vary', 'Accept'],
+          ['Cache-Control', 'public'],
+        ],
+      }),
+      Response.redirect('https://app.example.com/next', 303),
+      new Response(null, { status: 204 }),
+      new Response(null, { status: 304 }),
+    ]
+    for (const response of responses) {
+      const visit = fetchEdge(sessions)(request())
+      const { secret } = await visit.regenerate(ada)
+      const sent = visit.respond(response)
+      const ours = `session_id=${secret}; Max-Age=1800; Path=/; HttpOnly; Secure; SameSite=Lax`
+      expect([sent.status, sent.statusText]).toEqual([response.status, response.statusText])
+      expect(sent.headers.getSetCookie()).toEqual(response.status === 201 ? ['a=1', 'b=2', ours] : [ours])
+      expect(sent.headers.get('cache-control')).toBe('no-store')
+      expect(sent.headers.get('vary')).toBe(response.status === 201 ? 'Accept, Cookie' : 'Cookie')
+      expect(sent.headers.get('location')).toBe(response.headers.get('location'))
+    }
+  })
+
+  it('leaves a response alone that nobody asked a session for, and one that cannot be copied', async () => {
+    const { sessions } = makeSessions()
+    const untouched = fetchEdge(sessions)(request()).respond(new Response('x'))
+    expect([...untouched.headers]).toEqual([['content-type', 'text/plain;charset=UTF-8']])
+    const failed = Response.error()
+    const visit = fetchEdge(sessions)(request())
+    await visit.get()
+    expect(visit.respond(failed)).toBe(failed)
+  })
+
+  it('begins nothing after the response went out', async () => {
+    const { sessions, calls } = makeSessions()
+    const visit = fetchEdge(sessions)(request())
+    visit.respond(new Response())
+    await expect(visit.regenerate(ada)).rejects.toMatchObject({ code: 'ERR_SESSION_HEADERS_SENT' })
+    expect(calls).toEqual([])
+  })
+
+  it('guards against other origins, by Host or by the URL', async () => {
+    const { sessions } = makeSessions()
+    const edge = fetchEdge(sessions, { origins: ['https://front.example.net'] })
+    const outcome = (headers: Record<string, string>, method = 'POST') =>
+      edge(request(headers, URL, method))
+        .get()
+        .catch(error => error.code)
+    expect(await outcome({ 'sec-fetch-site': 'cross-site' })).toBe('ERR_SESSION_CROSS_ORIGIN')
+    expect(await outcome({ origin: 'https://evil.example' })).toBe('ERR_SESSION_CROSS_ORIGIN')
+    expect(await outcome({ origin: 'https://evil.example' }, 'GET')).toBeNull()
+    expect(await outcome({ origin: 'https://app.example.com' })).toBeNull()
+    expect(await outcome({ origin: 'https://front.example.net', 'sec-fetch-site': 'cross-site' })).toBeNull()
+  })
+
+  it('honours cookies over https alone, save for names of this machine without a proxy', async () => {
+    const { sessions } = makeSessions()
+    const { cookie } = await login(sessions)
+    const found = async (url: string, headers: Record<string, string> = {}, options?: FetchEdgeOptions) =>
+      (await fetchEdge(sessions, options)(request({ cookie, ...headers }, url)).get()) !== null
+    expect(await found('https://app.example.com/')).toBe(true)
+    expect(await found('http://app.example.com/')).toBe(false)
+    expect(await found('http://localhost:3000/')).toBe(true)
+    expect(await found('http://[::1]:3000/')).toBe(true)
+    expect(await found('http://localhost:3000/', { 'x-forwarded-proto': 'https' })).toBe(false)
+    expect(await found('http://app.example.com/', { 'x-forwarded-proto': 'https' })).toBe(false)
+    const isSecure = (request: Request) => request.headers.get('x-forwarded-proto') === 'https'
+    expect(await found('http://app.example.com/', { 'x-forwarded-proto': 'https' }, { isSecure })).toBe(true)
+    expect(await found('https://app.example.com/', {}, { isSecure })).toBe(false)
+  })
+
+  it('has no peer address, so that trustedProxies is a TypeError that says what to do', () => {
+    const { sessions } = makeSessions()
+    expect(() => fetchEdge(sessions, { trustedProxies: ['10.0.0.0/8'] } as never)).toThrow(/trustedProxies.*isSecure/)
+  })
+
+  it('gives the same request the same visit', async () => {
+    const { sessions, calls } = makeSessions()
+    const { cookie } = await login(sessions)
+    calls.length = 0
+    const edge = fetchEdge(sessions)
+    const same = request({ cookie })
+    expect(edge(same)).toBe(edge(same))
+    await Promise.all([edge(same).get(), edge(same).get()])
+    expect(calls).toEqual(['read'])
+  })
+
+  it('types flow from the manager to the visit', async () => {
+    const sessions = new SessionManager({ store: new MemoryStore(), userIds: 'number' })
+    const session = await fetchEdge(sessions)(request()).regenerate({ user: { id: 7, name: 'ada' } })
+    const id: number = session.user.id
+    expect(id).toBe(7)
+    await sessions.close()
+  })
+})
