@@ -123,6 +123,7 @@ export const contents: readonly Case[] = [
     async run(kit) {
       const record = await kit.put({ userId: kit.user() })
       spoil((await kit.find(record.key))!)
+      await kit.isExactly(record)
       const listed = await kit.store.listUser(record.userId!, 'session', kit.now)
       spoil(listed[0]!)
       spoil(listed)

@@ -168,7 +168,7 @@ export const identities: readonly Case[] = [
     },
   },
   {
-    name: 'does not end other nodes’ sessions when the clock of one is an hour ahead',
+    name: 'does not end the sessions of other nodes when the clock of one is an hour ahead',
     async run(kit) {
       const userId = kit.user()
       const record = await kit.put({ userId })

@@ -46,7 +46,7 @@ export async function compareWithModel(store: Store, seed: number, runs: number)
 export interface FastCheck {
   nat(max: number): any
   tuple(...arbitraries: any[]): any
-  commands(arbitraries: any[], options: { maxCommands: number }): any
+  commands(arbitraries: any[], options: { maxCommands: number; size: 'max' }): any
   asyncModelRun(setup: any, commands: any): Promise<void>
   asyncProperty(commands: any, predicate: (commands: any) => Promise<void>): any
   assert(property: any, parameters: { numRuns: number; seed?: number }): Promise<void> | void
@@ -75,11 +75,14 @@ export async function modelTest(
     toString: () => stepName(step),
   }))
   try {
-    const property = fc.asyncProperty(fc.commands([commands], { maxCommands: LENGTH }), async (sequence: unknown) => {
-      const world = new World(store)
-      await fc.asyncModelRun(() => ({ model: {}, real: world }), sequence)
-      await world.compareAll()
-    })
+    const property = fc.asyncProperty(
+      fc.commands([commands], { maxCommands: LENGTH, size: 'max' }),
+      async (sequence: unknown) => {
+        const world = new World(store)
+        await fc.asyncModelRun(() => ({ model: {}, real: world }), sequence)
+        await world.compareAll()
+      },
+    )
     await fc.assert(property, { numRuns: runs, ...(seed === undefined ? {} : { seed }) })
   } finally {
     await close?.(store)

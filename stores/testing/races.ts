@@ -327,6 +327,7 @@ const counting: readonly Case[] = [
         for (;;) {
           const found = await kit.find(record.key)
           assert.ok(found !== null)
+          assert.ok(Date.now() < kit.now + 25_000, 'the conflicts do not end')
           const change = kit.change({ data: String(Number(found.data) + 1) })
           if ((await kit.store.update(record.key, found.version, change, kit.now)) === 'updated') return
           await new Promise(resolve => setTimeout(resolve, Math.random() * 20))

@@ -20,12 +20,12 @@ const VERBS: readonly (readonly [name: string, weight: number, verb: Verb])[] = 
   ['update', 4, (world, a, b, c) => world.update(a, b, c)],
   ['touch', 2, (world, a, b) => world.touch(a, b)],
   ['read', 3, (world, a) => world.read(a)],
-  ['delete', 2, (world, a) => world.delete(a)],
+  ['delete', 1, (world, a) => world.delete(a)],
   ['deleteUser', 1, (world, a, b, c) => world.deleteUser(a, b, c)],
   ['listUser', 2, (world, a, b) => world.listUser(a, b)],
   ['repeat', 3, world => world.repeat()],
   ['sweep', 1, (world, a) => world.sweep(a)],
-  ['clock', 2, (world, a) => world.moveClock(a)],
+  ['clock', 1, (world, a) => world.moveClock(a)],
 ]
 const LOTS = VERBS.flatMap(([name, weight, verb]) => Array.from({ length: weight }, () => [name, verb] as const))
 
@@ -65,7 +65,7 @@ export class World {
   create(a: number, b: number, c: number): Promise<void> {
     const userId = pick([null, ...this.#users, ...this.#users], a)
     const record = this.#fresh(userId, b, c)
-    const taken = b % 11 === 0 ? this.#standing(c, userId) : undefined
+    const taken = b % 7 === 0 ? this.#standing(c, userId) : undefined
     const options = this.#options(b, record.kind)
     return this.#write(store => store.create(taken === undefined ? record : { ...record, key: taken }, options), record)
   }
@@ -144,7 +144,7 @@ export class World {
 
   async moveClock(a: number): Promise<void> {
     if (a % 4 === 0) this.#now = this.#latest - pick([0, 1000, 4 * MINUTE], a >> 2)
-    else this.#now = this.#latest + pick([1, MINUTE, 10 * MINUTE, 31 * MINUTE], a)
+    else this.#now = this.#latest + pick([1, MINUTE, 10 * MINUTE, 31 * MINUTE], a >> 2)
     this.#latest = Math.max(this.#now, this.#latest)
     this.#lastWrite = undefined
   }
@@ -178,8 +178,11 @@ export class World {
     assert.deepEqual(await listed(this.#store), await listed(this.#model))
   }
 
+  // Three of four times a live one, if there is any: sequences about the dead alone are short.
   #any(number: number): SessionRecord {
-    return this.#records.length === 0 ? this.#fresh(null, number, 0) : pick(this.#records, number)
+    if (this.#records.length === 0) return this.#fresh(null, number, 0)
+    const live = number % 4 === 0 ? [] : this.#records.filter(({ key }) => this.#model.live(key, this.#now))
+    return pick(live.length === 0 ? this.#records : live, number >> 2)
   }
 
   // A key of this user that is certainly taken still.
@@ -191,9 +194,9 @@ export class World {
   }
 
   #fresh(userId: string | null, b: number, c: number, shard?: string): SessionRecord {
-    const kind = userId !== null && b % 4 === 0 ? 'remember' : 'session'
+    const kind = userId !== null && b % 5 === 0 ? 'remember' : 'session'
     const own = this.#records.filter(record => record.userId === userId)
-    const parent = userId !== null && c % 5 === 0 && own.length > 0 ? pick(own, b).key : null
+    const parent = userId !== null && c % 8 === 0 && own.length > 0 ? pick(own, b).key : null
     let createdAt = this.#now - (c % 60) * 1000
     while (this.#births.has(createdAt)) createdAt--
     this.#births.add(createdAt)
@@ -203,7 +206,7 @@ export class World {
       parent,
       userId,
       username: userId === null ? null : pick(['Ada', ''], b),
-      passwordVersion: userId === null ? null : pick([null, 0, 1, 2, 3, 3, 3], c),
+      passwordVersion: userId === null ? null : pick([null, 0, 1, 2, 3, 3, 3, 3, 3], c),
       data: `{"b":${b}}`,
       version: 1,
       writeId: newWriteId(),

@@ -1,0 +1,229 @@
+// Mistakes about what is alive: the dead come back, the living die, the clock is the wrong one.
+import type { CreateOptions, DeleteUserOptions, RecordChange, SessionRecord } from 'coatcheck'
+import { ReferenceStore } from 'coatcheck/testing'
+import { pause, type WrongStore } from './wrong.ts'
+
+class UpsertingUpdate extends ReferenceStore {
+  override async update(key: string, version: number, change: RecordChange, now: number) {
+    const answer = await super.update(key, version, change, now)
+    if (answer !== 'gone' || this.forwards.has(key)) return answer
+    const expiry = { createdAt: now, absoluteExpiresAt: change.expiresAt, ...change }
+    const record = { key, kind: 'session', parent: null, userId: null, username: null, passwordVersion: null } as const
+    this.records.set(key, { ...record, ...expiry, version: version + 1 })
+    return 'updated' as const
+  }
+}
+
+class LateUpdate extends ReferenceStore {
+  override async update(key: string, version: number, change: RecordChange, now: number) {
+    const live = this.live(key, now)
+    if (live === undefined) return 'gone'
+    if (live.version !== version) return 'conflict'
+    await pause()
+    const { data, writeId } = change
+    this.records.set(key, {
+      ...this.raised(live, change.seenAt, change.expiresAt),
+      data,
+      writeId,
+      version: version + 1,
+    })
+    return 'updated'
+  }
+}
+
+class RevivingTouch extends ReferenceStore {
+  override async touch(key: string, seenAt: number, expiresAt: number) {
+    const record = this.records.get(key)
+    if (record === undefined) return 'gone'
+    this.records.set(key, this.raised(record, seenAt, expiresAt))
+    return 'touched'
+  }
+}
+
+class NeverExpiring extends ReferenceStore {
+  override live(key: string) {
+    return this.records.get(key)
+  }
+}
+
+class OwnClock extends ReferenceStore {
+  override live(key: string) {
+    return super.live(key, Date.now())
+  }
+  override liveOf(userId: string, kind: SessionRecord['kind']) {
+    return super.liveOf(userId, kind, Date.now())
+  }
+}
+
+class ExpiredOnReadAreRemoved extends ReferenceStore {
+  override async read(key: string, now: number) {
+    const found = await super.read(key, now)
+    if (found === null) this.records.delete(key)
+    return found
+  }
+}
+
+class SlidingRead extends ReferenceStore {
+  override async read(key: string, now: number) {
+    const live = this.live(key, now)
+    if (live !== undefined) this.records.set(key, this.raised(live, now, now + 1_800_000))
+    return super.read(key, now)
+  }
+}
+
+class BoundlessTouch extends ReferenceStore {
+  override raised(record: SessionRecord, seenAt: number, expiresAt: number) {
+    return { ...super.raised(record, seenAt, expiresAt), expiresAt: Math.max(record.expiresAt, expiresAt) }
+  }
+}
+
+class ShorteningTouch extends ReferenceStore {
+  override raised(record: SessionRecord, seenAt: number, expiresAt: number) {
+    return { ...record, seenAt, expiresAt: Math.min(expiresAt, record.absoluteExpiresAt) }
+  }
+}
+
+class EagerSweep extends ReferenceStore {
+  override sweep(now: number, limit: number) {
+    return super.sweep(now + 300_000, limit)
+  }
+}
+
+class BoundlessSweep extends ReferenceStore {
+  override sweep(now: number) {
+    return super.sweep(now, Number.POSITIVE_INFINITY)
+  }
+}
+
+class NoForward extends ReferenceStore {
+  override admit(record: SessionRecord, { now, limit }: CreateOptions, old: SessionRecord | undefined) {
+    return super.admit(record, { now, ...(limit === undefined ? {} : { limit }) }, old)
+  }
+}
+
+class ShortForward extends ReferenceStore {
+  override async delete(key: string) {
+    const left = this.forwards.get(key)
+    return this.records.delete(left?.forward.movedTo ?? key)
+  }
+}
+
+class DeleteUserLeavesSeries extends ReferenceStore {
+  override async deleteUser(userId: string, options: DeleteUserOptions) {
+    const series = await this.listUser(userId, 'remember', options.now)
+    const ended = await super.deleteUser(userId, options)
+    for (const record of series) this.records.set(record.key, record)
+    return ended
+  }
+}
+
+class IndexWithoutRemoval extends ReferenceStore {
+  readonly index = new Map<string, SessionRecord>()
+  override admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined) {
+    const result = super.admit(record, options, old)
+    if (result.outcome === 'created') this.index.set(record.key, record)
+    return result
+  }
+  override async listUser(userId: string, kind: SessionRecord['kind'], now: number) {
+    return [...this.index.values()].filter(r => r.userId === userId && r.kind === kind && r.expiresAt > now)
+  }
+}
+
+const LATE_UPDATE = 'does not let a late update or touch revive a session that is being ended'
+
+export const life: readonly WrongStore[] = [
+  {
+    mistake: 'updates by an upsert',
+    open: () => new UpsertingUpdate(),
+    caughtBy: ['answers gone to an update of a session that was ended, and does not revive it', LATE_UPDATE],
+  },
+  {
+    mistake: 'updates in two steps, a read and a write',
+    open: () => new LateUpdate(),
+    caughtBy: [
+      LATE_UPDATE,
+      'does not let a late update or touch revive a session while its user is logged out everywhere',
+      'counts to 100 in 100 parallel increments',
+    ],
+  },
+  {
+    mistake: 'touches what has expired',
+    open: () => new RevivingTouch(),
+    caughtBy: ['answers gone to a touch of a session that has expired or was ended, and does not revive it'],
+  },
+  {
+    mistake: 'ignores the expiry',
+    open: () => new NeverExpiring(),
+    caughtBy: ['shows a session until its expiry, to the millisecond'],
+  },
+  {
+    mistake: 'asks its own clock',
+    open: () => new OwnClock(),
+    caughtBy: [
+      'shows a session until its expiry, to the millisecond',
+      'keeps the session of a node whose clock is an hour behind alive for that node',
+    ],
+  },
+  {
+    mistake: 'removes what looks expired to the reader',
+    open: () => new ExpiredOnReadAreRemoved(),
+    caughtBy: ['does not end the sessions of other nodes when the clock of one is an hour ahead'],
+  },
+  {
+    mistake: 'prolongs a session by reading it',
+    open: () => new SlidingRead(),
+    caughtBy: ['does not prolong a session by reading or listing it'],
+  },
+  {
+    mistake: 'extends beyond the absolute expiry',
+    open: () => new BoundlessTouch(),
+    caughtBy: [
+      'never extends a session beyond its absolute expiry by an update',
+      'never extends a session beyond its absolute expiry by a touch',
+    ],
+  },
+  {
+    mistake: 'lets the last clock win in a touch',
+    open: () => new ShorteningTouch(),
+    caughtBy: [
+      'never lowers seenAt or expiresAt by a touch, each by itself',
+      'does not shorten or extend a session when a node whose clock is an hour behind writes to it',
+    ],
+  },
+  {
+    mistake: 'sweeps what has just expired',
+    open: () => new EagerSweep(),
+    caughtBy: ['sweeps only what expired more than five minutes ago, and at most as much as it is told'],
+  },
+  {
+    mistake: 'sweeps all at once',
+    open: () => new BoundlessSweep(),
+    caughtBy: ['sweeps only what expired more than five minutes ago, and at most as much as it is told'],
+  },
+  {
+    mistake: 'leaves no forward',
+    open: () => new NoForward(),
+    caughtBy: [
+      'leaves a forward that read reports with its salt and its until',
+      'ends the session and its successor when a log-out meets a renewal',
+    ],
+  },
+  {
+    mistake: 'follows the first forward only',
+    open: () => new ShortForward(),
+    caughtBy: ['ends the last successor when the first session is ended through a chain of forwards'],
+  },
+  {
+    mistake: 'forgets the remember-me series when a user is logged out everywhere',
+    open: () => new DeleteUserLeavesSeries(),
+    caughtBy: ['ends all sessions and series of a user and counts the live sessions'],
+  },
+  {
+    mistake: 'keeps what was ended in the index of the user',
+    open: () => new IndexWithoutRemoval(),
+    caughtBy: [
+      'ends a session once, and says so',
+      "moves a session from one user to another: it leaves the first one's list",
+    ],
+  },
+]

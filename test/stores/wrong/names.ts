@@ -1,0 +1,261 @@
+// Mistakes about names and numbers: which key, which user, which password version.
+import type { CreateOptions, DeleteUserOptions, SessionRecord } from 'coatcheck'
+import { ReferenceStore } from 'coatcheck/testing'
+import { pause, type WrongStore } from './wrong.ts'
+
+/** Looks keys up by what `mangle` makes of them. */
+class KeyedBy extends ReferenceStore {
+  readonly #find: (store: ReferenceStore, key: string) => string
+  constructor(find: (store: ReferenceStore, key: string) => string) {
+    super()
+    this.#find = find
+  }
+  override read(key: string, now: number) {
+    return super.read(this.#find(this, key), now)
+  }
+  override touch(key: string, seenAt: number, expiresAt: number, now: number) {
+    return super.touch(this.#find(this, key), seenAt, expiresAt, now)
+  }
+  override delete(key: string) {
+    return super.delete(this.#find(this, key))
+  }
+}
+
+const found = (store: ReferenceStore, matches: (key: string) => boolean, otherwise: string) =>
+  [...store.records.keys()].find(matches) ?? otherwise
+
+/** Takes user IDs for what `mangle` makes of them, as a column of another type does. */
+class UsersBy extends ReferenceStore {
+  readonly #mangle: (userId: string) => string
+  constructor(mangle: (userId: string) => string) {
+    super()
+    this.#mangle = mangle
+  }
+  override liveOf(userId: string, kind: SessionRecord['kind'], now: number) {
+    const wanted = this.#mangle(userId)
+    return [...this.records.values()].filter(
+      record =>
+        record.userId !== null &&
+        this.#mangle(record.userId) === wanted &&
+        record.kind === kind &&
+        record.expiresAt > now,
+    )
+  }
+  override async deleteUser(userId: string, options: DeleteUserOptions) {
+    let ended = 0
+    const mangled = this.#mangle(userId)
+    const users = [...this.records.values()].map(record => record.userId)
+    for (const other of new Set([userId, ...users]))
+      if (other !== null && this.#mangle(other) === mangled) ended += await super.deleteUser(other, options)
+    return ended
+  }
+}
+
+// 2^64-1 written to a signed column and read back: -1.
+class SignedUserIds extends ReferenceStore {
+  override admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined) {
+    const { userId } = record
+    if (userId === null || !/^\d+$/.test(userId)) return super.admit(record, options, old)
+    return super.admit({ ...record, userId: BigInt.asIntN(64, BigInt(userId)).toString() }, options, old)
+  }
+}
+
+class UserZeroIsNobody extends ReferenceStore {
+  override admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined) {
+    const nobody = !Number(record.userId) && record.userId !== null && /^\d+$/.test(record.userId)
+    return super.admit(nobody ? { ...record, userId: null, username: null } : record, options, old)
+  }
+}
+
+class FallingFloor extends ReferenceStore {
+  override deleteUser(userId: string, options: DeleteUserOptions) {
+    if (options.passwordVersion !== undefined) this.floors.delete(userId)
+    return super.deleteUser(userId, options)
+  }
+}
+
+class FloorForCreateOnly extends ReferenceStore {
+  #replacing = false
+  override isStale(record: SessionRecord, now: number) {
+    return !this.#replacing && super.isStale(record, now)
+  }
+  override async replace(oldKey: string, oldVersion: number, record: SessionRecord, options: CreateOptions) {
+    this.#replacing = true
+    const result = super.replace(oldKey, oldVersion, record, options)
+    this.#replacing = false
+    return result
+  }
+}
+
+class FloorForever extends ReferenceStore {
+  override isStale(record: SessionRecord) {
+    return super.isStale(record, 0)
+  }
+}
+
+class FloorSparesTheUnversioned extends ReferenceStore {
+  override isStale(record: SessionRecord, now: number) {
+    return record.passwordVersion !== null && super.isStale(record, now)
+  }
+}
+
+class FloorAfterTheEnding extends ReferenceStore {
+  override async deleteUser(userId: string, options: DeleteUserOptions) {
+    const { now, exceptKey, floorUntil } = options
+    const except = exceptKey === undefined ? {} : { exceptKey }
+    const ended = await super.deleteUser(userId, { now, floorUntil, ...except })
+    await pause()
+    const keep = [...this.records.values()].filter(record => record.userId === userId)
+    await super.deleteUser(userId, options)
+    for (const record of keep) this.records.set(record.key, record)
+    return ended
+  }
+}
+
+class EndsByAnOldList extends ReferenceStore {
+  override async deleteUser(userId: string, options: DeleteUserOptions) {
+    const listed = [...this.records.values()].filter(record => record.userId === userId).map(({ key }) => key)
+    const before = new Map(this.records)
+    await pause()
+    const later = [...this.records.values()].filter(({ key, userId: owner }) => owner === userId && !before.has(key))
+    await super.deleteUser(userId, options)
+    for (const record of later) this.records.set(record.key, record)
+    return listed.length
+  }
+}
+
+class SparesNobody extends ReferenceStore {
+  override deleteUser(userId: string, { now, floorUntil, passwordVersion }: DeleteUserOptions) {
+    return super.deleteUser(userId, { now, floorUntil, ...(passwordVersion === undefined ? {} : { passwordVersion }) })
+  }
+}
+
+class SignedPasswordVersions extends ReferenceStore {
+  override admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined) {
+    const { passwordVersion } = record
+    return super.admit(
+      { ...record, passwordVersion: passwordVersion === null ? null : passwordVersion | 0 },
+      options,
+      old,
+    )
+  }
+}
+
+const KEYS_APART = 'tells keys apart that differ in one character, in case or in a wildcard'
+const USERS_APART = 'keeps text user IDs apart that differ in case, accent, length, wildcards or quotes'
+const like = (pattern: string) => {
+  const text = pattern
+    .replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
+    .replaceAll('_', '.')
+    .replaceAll('%', '.*')
+  return new RegExp(`^${text}$`, 's')
+}
+const user = (userId: string) => `keeps the sessions of user ${userId} apart from every other user's`
+
+export const names: readonly WrongStore[] = [
+  {
+    mistake: 'finds a record by the beginning of its key',
+    open: () => new KeyedBy((store, key) => found(store, stored => stored.startsWith(key), key)),
+    caughtBy: [KEYS_APART, 'finds nothing under hostile keys and is not harmed by them'],
+  },
+  {
+    mistake: 'looks keys up by LIKE',
+    open: () => new KeyedBy((store, key) => found(store, stored => like(key).test(stored), key)),
+    caughtBy: [KEYS_APART, 'finds nothing under hostile keys and is not harmed by them'],
+  },
+  {
+    mistake: 'ignores case in keys',
+    open: () => new KeyedBy((store, key) => found(store, k => k.toLowerCase() === key.toLowerCase(), key)),
+    caughtBy: [KEYS_APART],
+  },
+  {
+    mistake: 'cuts keys to the 43 characters of a raw session ID',
+    open: () => new KeyedBy((store, key) => found(store, stored => stored.slice(0, 43) === key.slice(0, 43), key)),
+    caughtBy: [KEYS_APART],
+  },
+  {
+    mistake: 'accepts a raw session ID, with which a key shares its first 3 characters, for a key',
+    open: () => new KeyedBy((store, key) => found(store, stored => stored.slice(0, 3) === key.slice(0, 3), key)),
+    caughtBy: [KEYS_APART],
+  },
+  {
+    mistake: 'keeps user IDs in a signed column',
+    open: () => new SignedUserIds(),
+    caughtBy: [user('9223372036854775808'), user('18446744073709551614'), user('18446744073709551615')],
+  },
+  {
+    mistake: 'takes user IDs for doubles',
+    open: () => new UsersBy(userId => String(Number(userId))),
+    caughtBy: [
+      user('18446744073709551614'),
+      'logs out one user of a pair of neighbouring 64-bit user IDs and bars the old password of that one only',
+    ],
+  },
+  {
+    mistake: 'takes user 0 for nobody',
+    open: () => new UserZeroIsNobody(),
+    caughtBy: [user('0')],
+  },
+  {
+    mistake: 'ignores case in user IDs',
+    open: () => new UsersBy(userId => userId.toLowerCase()),
+    caughtBy: [USERS_APART],
+  },
+  {
+    mistake: 'folds accents in user IDs',
+    open: () => new UsersBy(userId => userId.normalize('NFC')),
+    caughtBy: [USERS_APART],
+  },
+  {
+    mistake: 'cuts user IDs to 191 characters',
+    open: () => new UsersBy(userId => userId.slice(0, 191)),
+    caughtBy: [USERS_APART],
+  },
+  {
+    mistake: 'lets a floor fall',
+    open: () => new FallingFloor(),
+    caughtBy: ['never lowers a floor', 'keeps the highest of the floors that are raised at once'],
+  },
+  {
+    mistake: 'ignores the floor in a replace',
+    open: () => new FloorForCreateOnly(),
+    caughtBy: [
+      'answers stale-login to a replace below the floor, and the old session stays',
+      'lets no login with the old password survive a log-out everywhere that it meets',
+    ],
+  },
+  {
+    mistake: 'holds a floor for ever',
+    open: () => new FloorForever(),
+    caughtBy: ['holds a floor until the later of all floorUntil, and no longer'],
+  },
+  {
+    mistake: 'lets logins without a password version pass the floor',
+    open: () => new FloorSparesTheUnversioned(),
+    caughtBy: ['answers stale-login to a login whose password version is below the floor or missing'],
+  },
+  {
+    mistake: 'raises the floor after it has ended the sessions',
+    open: () => new FloorAfterTheEnding(),
+    caughtBy: ['lets no login with the old password survive a log-out everywhere that it meets'],
+  },
+  {
+    mistake: 'ends the sessions of a list that it read a moment ago',
+    open: () => new EndsByAnOldList(),
+    caughtBy: [
+      'lets no renewed session survive a log-out everywhere without a password version',
+      'lets no renewed session survive a log-out everywhere with a password version',
+      'lets no session born from a series survive a log-out everywhere that it meets',
+    ],
+  },
+  {
+    mistake: 'spares nobody',
+    open: () => new SparesNobody(),
+    caughtBy: ['spares the excepted session alone, whatever its password version'],
+  },
+  {
+    mistake: 'keeps password versions in a signed column',
+    open: () => new SignedPasswordVersions(),
+    caughtBy: ['tells an absent password version from 0, and keeps the highest'],
+  },
+]
