@@ -26,7 +26,7 @@ export function mysqlStatements(names: Names) {
   const live = (table: string) => `${table}.moved_to IS NULL AND ${table}.expires_at > :now`
   const user = (table: string) => `${table}.user_id = ${userValue} AND ${table}.tenant = :tenant`
   const passes = '(u.floor <= :proof OR u.floor_until <= :now)'
-  const series = `p.id = :parent AND ${live('p')}`
+  const parentLives = `p.id = :parent AND ${live('p')}`
   const renew = `seen_at = GREATEST(seen_at, :seenAt),
     expires_at = LEAST(absolute_expires_at, GREATEST(expires_at, :expiresAt))`
 
@@ -63,7 +63,7 @@ export function mysqlStatements(names: Names) {
 
   const create = (known: boolean, born: boolean): Statement => {
     const from = [...(known ? [`${users} u`] : []), ...(born ? [`${sessions} p`] : [])].join(' STRAIGHT_JOIN ')
-    const where = [...(known ? [user('u'), passes] : []), ...(born ? [series] : [])].join(' AND ')
+    const where = [...(known ? [user('u'), passes] : []), ...(born ? [parentLives] : [])].join(' AND ')
     return compile(
       '?',
       `INSERT INTO ${sessions} (${columns})
@@ -111,7 +111,7 @@ export function mysqlStatements(names: Names) {
       '?',
       `SELECT n.id IS NOT NULL, IF(n.moved_to IS NULL, n.write_id, NULL), o.version, o.parent,
          EXISTS (SELECT 1 FROM ${users} u WHERE ${user('u')} AND u.floor > :proof AND u.floor_until > :now),
-         EXISTS (SELECT 1 FROM ${sessions} p WHERE ${series})
+         EXISTS (SELECT 1 FROM ${sessions} p WHERE ${parentLives})
        FROM (SELECT 1 AS one) one
        LEFT JOIN ${sessions} n ON n.id = :id
        LEFT JOIN ${sessions} o ON o.id = :old AND ${live('o')}`,
@@ -132,7 +132,7 @@ export function mysqlStatements(names: Names) {
          floor_until = GREATEST(floor_until, VALUES(floor_until)),
          expires_at = GREATEST(expires_at, VALUES(expires_at))`,
     ),
-    lockSeries: compile('?', `SELECT p.id FROM ${sessions} p WHERE p.id = :parent FOR UPDATE`),
+    lockParent: compile('?', `SELECT p.id FROM ${sessions} p WHERE p.id = :parent FOR UPDATE`),
     endUser: compile(
       '?',
       `DELETE FROM ${sessions} WHERE user_id = ${userValue} AND tenant = :tenant AND id <> :except

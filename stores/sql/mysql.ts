@@ -92,7 +92,7 @@ export class MysqlStore extends ServerStore {
   async #careful(making: Making, run: Run): Promise<ReplaceResult> {
     const { record, options, old, values } = making
     if (record.userId !== null) await run(this.statements.lockUser, values)
-    if (record.parent !== null) await run(this.statements.lockSeries, values)
+    if (record.parent !== null) await run(this.statements.lockParent, values)
     const reason = verdict(record, await this.facts(run, making), old?.version)
     if (reason !== null) return answer(reason)
     const others = isLimited(making) ? (await run(this.statements.oldest, values)).rows.map(([id]) => id) : []

@@ -25,8 +25,8 @@ export function postgresStatements(names: Names) {
     ON CONFLICT (user_id, tenant) DO UPDATE SET floor = u.floor WHERE u.floor > :proof AND u.floor_until > :now
     RETURNING floor)`
   const passes = 'NOT EXISTS (SELECT 1 FROM f WHERE f.floor > :proof)'
-  // FOR KEY SHARE: the series is looked at as it is now, and cannot be ended until the birth is committed.
-  const series = (user: boolean) => `p AS (
+  // FOR KEY SHARE: the parent is looked at as it is now, and cannot be ended until the birth is committed.
+  const parent = (user: boolean) => `p AS (
     SELECT 1 FROM ${sessions} WHERE id = :parent AND ${live}
       AND ${user ? passes : bounded} FOR KEY SHARE)`
 
@@ -40,7 +40,7 @@ export function postgresStatements(names: Names) {
     parent = NULL, tenant = '', user_id = NULL, username = NULL, password_version = NULL`
 
   const locks = (user: boolean, born: boolean, ...more: string[]) => {
-    const parts = [...(user ? [floor] : []), ...(born ? [series(user)] : []), ...more]
+    const parts = [...(user ? [floor] : []), ...(born ? [parent(user)] : []), ...more]
     return parts.length === 0 ? '' : `WITH ${parts.join(', ')}`
   }
 

@@ -122,19 +122,23 @@ export abstract class ServerStore implements Store {
     if (!isKey(key)) return false
     return this.attempts('delete', deadline, async end => {
       // A hand-made circle of forwards ends the walk.
-      const seen = new Set<string>()
-      for (let id: unknown = key; isKey(id) && !seen.has(id); ) {
+      const forwards = new Set<string>()
+      let ended = false
+      for (let id: unknown = key; isKey(id) && !forwards.has(id); ) {
         const { changed } = await this.connections.run(this.statements.delete, { id, wait: wait(end) }, end)
-        if (changed > 0) return true
+        ended = changed > 0
+        if (ended) break
         const { rows } = await this.connections.run(this.statements.read, { id }, end)
-        if (rows[0] === undefined) return false
+        if (rows[0] === undefined) break
         const movedTo: unknown = rows[0][14]
         // Stored, and no forward: it was made while we looked, so it is deleted in another turn.
         if (movedTo === null) continue
-        seen.add(id)
+        forwards.add(id)
         id = movedTo
       }
-      return false
+      // The way is forgotten after its end: who fails in between and comes again still finds it.
+      for (const id of forwards) await this.connections.run(this.statements.remove, { id, wait: wait(end) }, end)
+      return ended
     })
   }
 

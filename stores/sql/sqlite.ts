@@ -124,15 +124,16 @@ export class SqliteStore implements Store {
       if (this.#connection.row(this.#statements.read.text, [key]) === null) return false
       return this.#connection.transaction(change => {
         // A hand-made circle of forwards ends the walk.
-        const seen = new Set<unknown>()
+        const seen = new Set<string>()
         for (let id: unknown = key; isKey(id) && !seen.has(id); ) {
           seen.add(id)
-          const row = this.#connection.row(this.#statements.read.text, [id])
-          if (row === null) return false
-          if (row[14] === null) return change(this.#statements.remove.text, [id]) === 1
-          id = row[14]
+          id = this.#connection.row(this.#statements.read.text, [id])?.[14]
         }
-        return false
+        // The last key is the session, if there is one; those before it are the way, which is forgotten.
+        const ids = [...seen]
+        const isRecord = this.#connection.row(this.#statements.read.text, [ids.at(-1) as string])?.[14] === null
+        for (const id of ids) change(this.#statements.remove.text, [id])
+        return isRecord
       })
     })
   }

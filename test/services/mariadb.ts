@@ -37,6 +37,8 @@ export async function startMariadb(settings: Readonly<Record<string, string>> = 
     'bind-address': '127.0.0.1',
     socket: join(folder, 'socket'),
     'max-connections': '300',
+    // A killed server keeps what the system's cache has: only a power cut would lose it.
+    'innodb-flush-log-at-trx-commit': '2',
     'innodb-buffer-pool-size': '256M',
     ...settings,
   }

@@ -1,0 +1,26 @@
+// SQLite drivers by name, and files for them in a temporary folder.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { SqliteDatabase } from 'coatcheck/stores/sql'
+
+export const SQLITE_DRIVERS = ['libsql', 'better-sqlite3', 'node:sqlite'] as const
+export type SqliteDriver = (typeof SQLITE_DRIVERS)[number]
+export type OpenDatabase = SqliteDatabase & { close(): unknown }
+
+/** Opens a file (or `:memory:`) with a driver that this machine has. */
+export function openSqlite(driver: SqliteDriver, file: string): OpenDatabase {
+  const from = driver === 'better-sqlite3' ? new URL('../drivers/package.json', import.meta.url) : import.meta.url
+  const loaded = createRequire(from)(driver)
+  const Database = driver === 'node:sqlite' ? loaded.DatabaseSync : loaded
+  const database: OpenDatabase = new Database(file)
+  if (file !== ':memory:') database.exec('PRAGMA journal_mode = WAL')
+  return database
+}
+
+/** A path for a database in a folder of its own, and how to remove both. */
+export function sqliteFile(): { file: string; remove(): void } {
+  const folder = mkdtempSync(join(tmpdir(), 'coatcheck-lite-'))
+  return { file: join(folder, 'sessions.db'), remove: () => rmSync(folder, { recursive: true, force: true }) }
+}
