@@ -142,8 +142,7 @@ function deviceItem(session) {
   title.title = session.label
   const times = about.appendChild(document.createElement('p'))
   times.className = 'hint'
-  const since = new Date(session.createdAt).toLocaleString('en', { dateStyle: 'medium', timeStyle: 'short' })
-  times.textContent = `Active ${ago(session.seenAt)}, logged in ${since}`
+  times.textContent = `Active ${ago(session.seenAt)}, logged in ${ago(session.createdAt)}`
   if (session.current) {
     const badge = item.appendChild(document.createElement('span'))
     badge.className = 'badge'
