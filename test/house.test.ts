@@ -55,6 +55,16 @@ describe('the package', () => {
     })
   })
 
+  it('locks the optional packages of every platform: without one of them npm ci refuses to install', () => {
+    // npm drops those of other platforms from the lock when it adds a package beside an existing node_modules.
+    const { packages } = JSON.parse(read('package-lock.json')) as {
+      packages: Record<string, { optionalDependencies?: Record<string, string> }>
+    }
+    const locked = new Set(Object.keys(packages).map(path => path.slice(path.lastIndexOf('node_modules/') + 13)))
+    for (const [path, { optionalDependencies = {} }] of Object.entries(packages))
+      for (const name of Object.keys(optionalDependencies)) expect(locked, `${name} of ${path}`).toContain(name)
+  })
+
   it('has no script that npm runs in the projects of its users', () => {
     for (const hook of ['preinstall', 'install', 'postinstall', 'prepare'])
       expect(manifest.scripts[hook]).toBeUndefined()
