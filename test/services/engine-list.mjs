@@ -35,13 +35,24 @@ const binaries = (...names) => {
   return missing.length === 0 ? null : `not on PATH: ${missing.join(', ')}`
 }
 
-/** @param {string} name @param {string} from */
-const module_ = (name, from = import.meta.url) => {
+/** @param {string} name */
+const module_ = name => {
   try {
-    createRequire(from).resolve(name)
+    createRequire(import.meta.url).resolve(name)
     return null
   } catch {
     return `cannot be loaded: ${name} (Node ${process.versions.node})`
+  }
+}
+
+// Opened, not only found: what was compiled for one Node does not load in another.
+const betterSqlite = () => {
+  try {
+    const Database = createRequire(new URL('../drivers/package.json', import.meta.url))('better-sqlite3')
+    new Database(':memory:').close()
+    return null
+  } catch {
+    return `cannot be loaded: npm install --prefix test/drivers (Node ${process.versions.node})`
   }
 }
 
@@ -55,13 +66,9 @@ export const ENGINES = /** @type {const} */ ({
   postgresql: { debian: 'postgresql', optional: false, missing: () => binaries('postgres', 'initdb') },
   mariadb: { debian: 'mariadb-server', optional: false, missing: () => binaries('mariadbd', 'mariadb-install-db') },
   libsql: { debian: null, optional: false, missing: () => module_('libsql') },
-  // Not every Node version has these two: the table names them, nothing fails. `npm install --prefix test/drivers`.
+  // Not every Node version has these two: the table names them, nothing fails.
   'node:sqlite': { debian: null, optional: true, missing: () => module_('node:sqlite') },
-  'better-sqlite3': {
-    debian: null,
-    optional: true,
-    missing: () => module_('better-sqlite3', new URL('../drivers/package.json', import.meta.url).href),
-  },
+  'better-sqlite3': { debian: null, optional: true, missing: betterSqlite },
   chromium: { debian: 'chromium', optional: false, missing: () => binaries('chromium') },
   nginx: { debian: 'nginx-light openssl', optional: false, missing: () => binaries('nginx', 'openssl') },
   curl: { debian: 'curl', optional: false, missing: () => binaries('curl') },
