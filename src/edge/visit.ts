@@ -158,6 +158,9 @@ const headersSent = () =>
     'no cookie can be sent: there is no response, or its head was sent already; begin sessions before that',
   )
 
+const TOUCH = { touch: true } as const
+const NO_TOUCH = { touch: false } as const
+
 const noDemands: HeadDemands = { cookies: [], cookieNames: [], vary: [], noStore: false, others: [] }
 const looked: HeadDemands = { ...noDemands, vary: ['Cookie'] }
 const lookedWithResult: HeadDemands = { ...looked, noStore: true }
@@ -197,8 +200,12 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
     return headers
   }
 
-  async get(options?: { touch?: boolean }): Promise<Session<D, I> | null> {
-    this.#open()
+  get(options?: { touch?: boolean }): Promise<Session<D, I> | null> {
+    try {
+      this.#open()
+    } catch (error) {
+      return Promise.reject(error)
+    }
     return this.#get(options?.touch)
   }
 
@@ -349,34 +356,31 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
       this.#isStale = false
       this.#reading = this.#sessions.get(this.#session, { touch: false }).then(session => this.#adopt(session))
     }
-    this.#reading ??= this.#read(touch)
+    if (this.#reading === null)
+      this.#reading = this.#session === undefined ? this.#read(touch) : Promise.resolve(this.#session)
     return this.#reading
   }
 
   async #read(touch: boolean | undefined): Promise<Session<D, I> | null> {
+    let session: Session<D, I> | null = null
     try {
-      const session = await this.#find(touch)
-      // A verb that finished meanwhile knows better.
-      if (this.#session === undefined) this.#adopt(session)
-      return this.#session ?? null
+      if (this.#id !== null) session = await this.#sessions.get(this.#id, this.#mayTouch(touch) ? TOUCH : NO_TOUCH)
+      if (session === null && rememberOf(this.#sessions) !== null) session = await this.#recall()
     } catch (error) {
       this.#failed = true
       throw error
     }
+    // A verb that finished meanwhile knows better.
+    return this.#session === undefined ? this.#adopt(session) : this.#session
   }
 
-  async #find(touch: boolean | undefined): Promise<Session<D, I> | null> {
-    if (this.#id !== null) {
-      // What slides in the store has to slide in the browser.
-      const canTouch = this.#canSend() || this.#setup.cookie.lifetime !== 'idle'
-      const session = await this.#sessions.get(this.#id, { touch: touch !== false && canTouch })
-      if (session !== null) return session
-    }
-    return this.#recall()
+  /** What slides in the store has to slide in the browser. */
+  #mayTouch(touch: boolean | undefined): boolean {
+    return touch !== false && (this.#setup.cookie.lifetime !== 'idle' || this.#canSend())
   }
 
   async #recall(): Promise<Session<D, I> | null> {
-    if (this.#isLocked || rememberOf(this.#sessions) === null || !this.#canSend()) return null
+    if (this.#isLocked || !this.#canSend()) return null
     const token = this.#setup.rememberCookie.parse(this.#request.cookie).id
     if (token === null) return null
     const recalled = await this.#sessions.recall(token)
@@ -394,7 +398,7 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
   #know(session: Session<D, I> | null): void {
     this.#session = session
     this.#isStale = false
-    this.#reading = Promise.resolve(session)
+    this.#reading = null
   }
 
   /** The session goes on; the cookie is sent where the browser needs it. */
@@ -436,6 +440,7 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
    * log-out and a log-in still name the ID: that of a renewed session leads to its successor for a while.
    */
   async #current(): Promise<Session<D, I> | string | null> {
+    if (this.#session !== undefined) return this.#session
     if (this.#reading === null) return this.#id
     return this.#reading.catch(() => this.#id)
   }
