@@ -20,9 +20,20 @@ export function edit<D extends object, I extends UserIds, V>(
   const job = async (line: { latest: typeof held | null }) => {
     let id = session.secret
     let record = newer(line.latest, held)
+    let isFresh = false
     for (let attempt = 0; ; attempt += 1) {
       const { draft, value } = change(context.thaw(record))
-      if (draft === null) return { session: context.session(record, id, session.renewed), value }
+      if (draft === null && !isFresh) {
+        // Nothing to do, says a snapshot: the store may know better.
+        const found = await findAgain(context, id, 0, deadline)
+        if (found === null) return null
+        id = found.id
+        record = found.record
+        isFresh = true
+        continue
+      }
+      if (draft === null)
+        return { session: context.session(record, id, session.renewed || id !== session.secret), value }
       const now = context.now()
       // As seldom as a touch: else each update would have to send the cookie again.
       const isDue = isTouchDue(record.seenAt, now, options)
@@ -38,6 +49,7 @@ export function edit<D extends object, I extends UserIds, V>(
       if (again === null) return null
       id = again.id
       record = again.record
+      isFresh = true
     }
   }
   return lines.run(held.key, deadline, job, () =>

@@ -1,5 +1,7 @@
+import { isDeepStrictEqual } from 'node:util'
 import { begin, logIn, reissue } from './begin.ts'
 import { Context } from './context.ts'
+import { isPlain } from './data/plain.ts'
 import { type Duration, milliseconds, quote } from './duration.ts'
 import { edit } from './edit.ts'
 import { SessionStoreError } from './errors.ts'
@@ -104,7 +106,7 @@ export class SessionManager<
    * @throws SessionStoreError with outcome 'unknown': the change may have been written; it is not run again
    */
   async update<R>(session: Session<D, I>, change: Change<D, R>): Promise<Session<D, I> | null> {
-    if (typeof change !== 'function' && (typeof change !== 'object' || change === null))
+    if (typeof change !== 'function' && !isPlain(change))
       throw new TypeError(`update: expected keys to set or a function that edits them, got ${quote(change)}`)
     const edited = await edit(this.#context, session, draft => {
       if (typeof change !== 'function') return { draft: { ...draft, ...change }, value: undefined }
@@ -121,10 +123,14 @@ export class SessionManager<
   /** Reads and removes one key atomically: flash messages, OAuth state. Of many takers one gets the value. */
   async take<N extends keyof D & string>(session: Session<D, I>, name: N): Promise<D[N] | undefined> {
     const edited = await edit(this.#context, session, draft => {
+      if (!Object.hasOwn(draft, name)) return { draft: null, value: undefined }
       const { [name]: value, ...rest } = draft
       if (value === undefined) return { draft: null, value }
       const start = this.#context.shape.start()
-      return { draft: Object.hasOwn(start, name) ? { ...rest, [name]: start[name] } : rest, value }
+      if (!Object.hasOwn(start, name)) return { draft: rest, value }
+      // A flash message that is asked for at each request, and is not there, must not be written at each request.
+      if (isDeepStrictEqual(value, start[name])) return { draft: null, value }
+      return { draft: { ...rest, [name]: start[name] }, value }
     })
     return edited?.value
   }

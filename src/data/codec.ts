@@ -1,4 +1,5 @@
 import { SessionError } from '../errors.ts'
+import { isPlain } from './plain.ts'
 
 /** How session data becomes text and back. `encode` is called with a plain object, `decode` with what `encode` gave. */
 export interface Codec {
@@ -48,16 +49,16 @@ function check(value: unknown, path: string, ancestors: object[]): void {
   if (ancestors.includes(object)) refuse(path, 'is a cycle')
   if (ancestors.length >= MAX_DEPTH) refuse(path, `is nested deeper than ${MAX_DEPTH} levels`)
   ancestors.push(object)
+  if (!Array.isArray(object) && !isPlain(object)) refuse(path, describeObject(object))
+  if (typeof (object as { toJSON?: unknown }).toJSON === 'function') refuse(path, 'has a toJSON method')
   if (Array.isArray(object)) {
     if (Object.keys(object).length !== object.length) refuse(path, 'is an array with holes or with names')
     for (let index = 0; index < object.length; index += 1) check(object[index], `${path}[${index}]`, ancestors)
   } else {
-    const prototype = Object.getPrototypeOf(object)
-    // By shape, not by identity: an object from another realm (a vm, a test runner) is plain too.
-    if (prototype !== null && Object.getPrototypeOf(prototype) !== null) refuse(path, describeObject(object))
-    if (typeof (object as { toJSON?: unknown }).toJSON === 'function') refuse(path, 'has a toJSON method')
     if (Object.getOwnPropertySymbols(object).length > 0) refuse(path, 'has a symbol for a key')
-    for (const key of Object.getOwnPropertyNames(object)) {
+    const keys = Object.keys(object)
+    if (Object.getOwnPropertyNames(object).length > keys.length) refuse(path, 'has a key that JSON does not see')
+    for (const key of keys) {
       if (FORBIDDEN_KEYS.has(key)) refuse(step(path, key), 'this key is not accepted (prototype pollution)')
       const member = (object as Record<string, unknown>)[key]
       // An optional property that is undefined is an absent one, as in TypeScript and in JSON.

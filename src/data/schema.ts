@@ -1,6 +1,7 @@
 import { quote } from '../duration.ts'
 import { SessionError } from '../errors.ts'
 import { type Codec, jsonCodec } from './codec.ts'
+import { copyPlain, isPlain } from './plain.ts'
 
 /** https://standardschema.dev: zod, valibot, arktype and others have it. */
 export interface StandardSchemaV1<In = unknown, Out = In> {
@@ -34,8 +35,10 @@ export interface DataOptions<D, In> {
   readonly maxDataBytes: number
 }
 
-type Plain = Record<string, unknown>
-const isPlain = (value: unknown): value is Plain => typeof value === 'object' && value !== null && !Array.isArray(value)
+type Keys = Record<string, unknown>
+/** Looser than plain: what a schema or a codec of the application makes may be an instance of its own. */
+const isKeyed = (value: unknown): value is Keys => typeof value === 'object' && value !== null && !Array.isArray(value)
+const hasThen = (value: unknown) => typeof (value as { then?: unknown } | null)?.then === 'function'
 
 function deepFreeze<T>(value: T): T {
   if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
@@ -46,7 +49,7 @@ function deepFreeze<T>(value: T): T {
 }
 
 /** Defines instead of assigns, so that a key named `__proto__` stays a key (and is refused by the codec). */
-function withKeys(base: object, keys: object): Plain {
+function withKeys(base: object, keys: object): Keys {
   return { ...base, ...keys }
 }
 
@@ -69,7 +72,7 @@ export class DataShape<D extends object, In extends object = D> {
     // Found out at once, not at the first anonymous visitor.
     if (this.#schema) {
       try {
-        this.start()
+        this.#validated(this.start())
       } catch (cause) {
         if (cause instanceof TypeError) throw cause
         throw new TypeError(
@@ -80,24 +83,30 @@ export class DataShape<D extends object, In extends object = D> {
     }
   }
 
-  /** A fresh start value. */
+  /** A fresh start value: a default that the application keeps is neither frozen nor edited. */
   start(): D {
-    const value = this.#initial ? this.#initial() : {}
-    if (!isPlain(value)) throw new TypeError(`initial: expected it to return an object, got ${quote(value)}`)
-    return this.#schema ? this.#validated(value) : (value as D)
+    const value = this.#first()
+    return copyPlain(this.#schema ? this.#validated(value) : (value as D))
+  }
+
+  #first(): object {
+    const value: unknown = this.#initial ? this.#initial() : EMPTY
+    if (!isKeyed(value) || hasThen(value))
+      throw new TypeError(`initial: expected it to return an object, got ${quote(value)}`)
+    return value
   }
 
   /** First data of a session: the start value with some keys set. @throws SessionError ERR_SESSION_DATA */
   first(keys: object | undefined): string {
     if (keys === undefined) return this.#isFree ? '{}' : this.encode(this.start())
     if (!isPlain(keys)) throw new SessionError('ERR_SESSION_DATA', `data: expected an object, got ${quote(keys)}`)
-    return this.encode(withKeys(this.#initial ? this.#initial() : EMPTY, keys))
+    return this.encode(withKeys(this.#first(), keys))
   }
 
   /** Text of valid data. @throws SessionError ERR_SESSION_DATA that names the path, or the size */
   encode(data: unknown): string {
-    if (!isPlain(data)) throw new SessionError('ERR_SESSION_DATA', `data: expected an object, got ${quote(data)}`)
-    const text = this.#codec.encode(this.#schema ? this.#validated(data) : data)
+    if (!isKeyed(data)) throw new SessionError('ERR_SESSION_DATA', `data: expected an object, got ${quote(data)}`)
+    const text = this.#codec.encode(this.#schema ? this.#storable(data) : data)
     if (typeof text !== 'string' || !text.isWellFormed() || text.includes('\0'))
       throw new SessionError('ERR_SESSION_DATA', 'codec: encode must return well-formed text without NUL')
     // A character has at most three bytes for each UTF-16 unit: most data is never counted.
@@ -118,14 +127,14 @@ export class DataShape<D extends object, In extends object = D> {
     } catch (error) {
       return { data: this.start(), reset: new Error('stored data cannot be decoded', { cause: error }) }
     }
-    if (!isPlain(stored)) return { data: this.start(), reset: new Error('stored data is not an object') }
+    if (!isKeyed(stored)) return { data: this.start(), reset: new Error('stored data is not an object') }
     if (!this.#schema) return { data: (this.#initial ? withKeys(this.start(), stored) : stored) as D, reset: null }
     try {
-      return { data: this.#validated(stored), reset: null }
+      return { data: copyPlain(this.#validated(stored)), reset: null }
     } catch {
       const start = this.start()
       try {
-        return { data: this.#validated(withKeys(start, stored)), reset: null }
+        return { data: copyPlain(this.#validated(withKeys(start, stored))), reset: null }
       } catch (error) {
         return { data: start, reset: new Error('stored data does not fit the schema', { cause: error }) }
       }
@@ -140,13 +149,25 @@ export class DataShape<D extends object, In extends object = D> {
     return deepFreeze(data) as Frozen<D>
   }
 
+  /** Valid data that will be valid again when it is read: else it would be lost then, without a word. */
+  #storable(data: unknown): D {
+    const valid = this.#validated(data)
+    try {
+      this.#validated(valid)
+    } catch (cause) {
+      const reason = cause instanceof Error ? cause.message : String(cause)
+      throw new TypeError(`schema: it must accept its own output: ${reason}`, { cause })
+    }
+    return valid
+  }
+
   #validated(value: unknown): D {
     const result = this.#schema!.validate(value)
-    if (typeof (result as { then?: unknown }).then === 'function')
+    if (hasThen(result))
       throw new TypeError('schema: validates asynchronously; session data needs a synchronous schema')
     const { issues, value: valid } = result as { issues?: readonly Issue[]; value: D }
     if (issues) throw new SessionError('ERR_SESSION_DATA', issues.map(describeIssue).join('; '))
-    if (!isPlain(valid)) throw new TypeError(`schema: expected it to describe an object, got ${quote(valid)}`)
+    if (!isKeyed(valid)) throw new TypeError(`schema: expected it to describe an object, got ${quote(valid)}`)
     return valid
   }
 }
