@@ -17,6 +17,9 @@ export interface Run {
 /** How long a store call may take where the caller names no deadline: 2 seconds, the manager's default, in ms. */
 const DEFAULT_TIMEOUT = 2000
 
+// Redis tells whole milliseconds, and a timer of Node may be early by one.
+const CLOCK_GRAIN = 2
+
 /** When a call has to end, on the scale of `performance.now()`. */
 export const deadlineOf = (deadline: number | undefined) => deadline ?? performance.now() + DEFAULT_TIMEOUT
 
@@ -88,7 +91,7 @@ export class Commands {
         const sentAt = performance.now()
         const known = this.#clocks[slot]! || this.#lastClock
         // With no clock known yet the script answers 'late' and tells the time.
-        const until = Number.isNaN(known) ? 0 : Math.ceil(known + deadline)
+        const until = Number.isNaN(known) ? 0 : Math.floor(known + deadline) - CLOCK_GRAIN
         const tail = [String(keys.length), ...keys, String(until), String(now), ...args.map(String)]
         const reply = acknowledge
           ? await acknowledge.run(shard, script, tail, deadline)
@@ -112,17 +115,20 @@ export class Commands {
     }
   }
 
-  // The true difference lies between the clock minus the time of arrival and the clock minus the time of sending.
+  // The true difference lies between the clock minus the time of arrival and the clock minus the time of sending. The
+  // least that is possible is kept: a command may be refused that would have been answered too late, none runs late.
   #learn(slot: number, clock: number, sentAt: number) {
     const least = clock - performance.now()
     const most = clock - sentAt
     const known = this.#clocks[slot]!
-    const next = Number.isNaN(known) ? most : Math.min(Math.max(known, least), most)
+    const next = Number.isNaN(known) ? least : Math.min(Math.max(known, least), most)
     this.#clocks[slot] = next
     this.#lastClock = next
   }
 
   async #again<T>(shard: string, deadline: number, attempt: () => Promise<T>): Promise<T> {
+    // Gives up a little before the caller does: what is known here says more than 'no answer in time'.
+    const end = deadline - Math.min(100, (deadline - performance.now()) / 4)
     for (let wait = 10; ; wait = Math.min(wait * 2, 200)) {
       const obstacle = this.#link.obstacle(shard)
       if (obstacle === null) {
@@ -131,10 +137,10 @@ export class Commands {
           return await attempt()
         } catch (error) {
           if (!PASSING.has(refusalOf(error) ?? '')) throw error
-          if (performance.now() + wait >= deadline) throw error
+          if (performance.now() + wait >= end) throw error
         }
         // A client that is still making its first connection is waited for; one that lost it is not.
-      } else if (this.#everReady || performance.now() + wait >= deadline) throw new NotReady(obstacle)
+      } else if (this.#everReady || performance.now() + wait >= end) throw new NotReady(obstacle)
       await pause(wait * (0.5 + Math.random() / 2))
     }
   }
