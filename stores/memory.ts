@@ -11,7 +11,7 @@ import {
   type Store,
   SWEEP_MARGIN,
 } from '../src/store.ts'
-import { DueQueue } from './memory/due-queue.ts'
+import { Calendar, Dated } from './memory/calendar.ts'
 import { WideMap } from './memory/wide-map.ts'
 
 export interface MemoryStoreOptions {
@@ -25,38 +25,40 @@ export interface MemoryStoreOptions {
 
 // One object per record, linked in a ring with the others of its user (the anonymous ones have a ring as well), oldest
 // first: a Set per user would cost more than the session of the many users who have just one.
-class Kept {
+class Kept extends Dated {
   record: Readonly<SessionRecord>
-  position = 0
   older: Kept = this
   newer: Kept = this
   constructor(record: Readonly<SessionRecord>) {
+    super()
     this.record = record
+  }
+  get due(): number {
+    return this.record.expiresAt
   }
 }
 
-class Moved {
+class Moved extends Dated {
   readonly key: string
   readonly forward: Forward
-  /** When it stops being reported. */
   readonly due: number
-  position = 0
   constructor(key: string, forward: Forward, due: number) {
+    super()
     this.key = key
     this.forward = forward
     this.due = due
   }
 }
 
-class Floor {
+class Floor extends Dated {
   readonly userId: string
   passwordVersion: number
-  until: number
-  position = 0
-  constructor(userId: string, passwordVersion: number, until: number) {
+  due: number
+  constructor(userId: string, passwordVersion: number, due: number) {
+    super()
     this.userId = userId
     this.passwordVersion = passwordVersion
-    this.until = until
+    this.due = due
   }
 }
 
@@ -96,7 +98,8 @@ export class MemoryStore implements Store {
   readonly #entries = new WideMap<Kept | Moved>()
   readonly #users = new WideMap<Kept>()
   readonly #floors = new Map<string, Floor>()
-  readonly #queue = new DueQueue<Kept | Moved | Floor>()
+  readonly #calendar = new Calendar<Kept | Moved | Floor>()
+  #size = 0
   #oldestAnonymous: Kept | undefined
 
   constructor(options: MemoryStoreOptions = {}) {
@@ -185,9 +188,10 @@ export class MemoryStore implements Store {
 
   async sweep(now: number, limit: number): Promise<number> {
     let removed = 0
-    while (removed < limit && this.#queue.nextDue < now - SWEEP_MARGIN) {
-      this.#drop(this.#queue.first()!)
-      removed++
+    for (; removed < limit; removed++) {
+      const past = this.#calendar.dueBefore(now - SWEEP_MARGIN)
+      if (past === undefined) break
+      this.#drop(past)
     }
     return removed
   }
@@ -202,7 +206,7 @@ export class MemoryStore implements Store {
     const { now, limit, forward } = options
     if (record.userId !== null) {
       const floor = this.#floors.get(record.userId)
-      if (floor !== undefined && floor.until > now && floor.passwordVersion > (record.passwordVersion ?? 0))
+      if (floor !== undefined && floor.due > now && floor.passwordVersion > (record.passwordVersion ?? 0))
         return answer('stale-login')
     }
     if (record.parent !== null && old?.record.parent !== record.parent && this.#live(record.parent, now) === undefined)
@@ -224,11 +228,11 @@ export class MemoryStore implements Store {
       if (forward !== undefined) {
         const due = Math.max(now, forward.until) + FORWARD_LIFETIME
         const to = Object.freeze({ movedTo: record.key, salt: forward.salt, until: forward.until })
-        this.#keep(old.record.key, new Moved(old.record.key, to, due), due)
+        this.#keep(old.record.key, new Moved(old.record.key, to, due))
       }
     }
     const kept = new Kept(frozen(record))
-    this.#keep(record.key, kept, record.expiresAt)
+    this.#keep(record.key, kept)
     this.#link(kept)
     return answer(
       'created',
@@ -237,9 +241,10 @@ export class MemoryStore implements Store {
   }
 
   #makeRoom(operation: 'create' | 'replace', wanted: number, now: number, spared: Kept | undefined): void {
-    while (wanted > 0 && this.#queue.size - this.#floors.size + wanted > this.#max) {
-      if (this.#queue.nextDue <= now) {
-        this.#drop(this.#queue.first()!)
+    while (wanted > 0 && this.#size + wanted > this.#max) {
+      const expired = this.#calendar.dueBefore(now + 1)
+      if (expired !== undefined) {
+        this.#drop(expired)
         continue
       }
       let victim = this.#oldestAnonymous
@@ -266,18 +271,23 @@ export class MemoryStore implements Store {
   #rewrite(kept: Kept, record: SessionRecord, seenAt: number, expiresAt: number): void {
     const expiry = Math.max(kept.record.expiresAt, Math.min(expiresAt, record.absoluteExpiresAt))
     kept.record = frozen({ ...record, seenAt: Math.max(kept.record.seenAt, seenAt), expiresAt: expiry })
-    this.#queue.move(kept, expiry)
+    this.#calendar.move(kept)
   }
 
-  #keep(key: string, entry: Kept | Moved, due: number): void {
+  #keep(key: string, entry: Kept | Moved): void {
     this.#entries.set(key, entry)
-    this.#queue.add(entry, due)
+    this.#calendar.add(entry)
+    this.#size++
   }
 
   #drop(item: Kept | Moved | Floor): void {
-    this.#queue.remove(item)
-    if (item instanceof Floor) this.#floors.delete(item.userId)
-    else if (item instanceof Moved) this.#entries.delete(item.key)
+    this.#calendar.remove(item)
+    if (item instanceof Floor) {
+      this.#floors.delete(item.userId)
+      return
+    }
+    this.#size--
+    if (item instanceof Moved) this.#entries.delete(item.key)
     else {
       this.#entries.delete(item.record.key)
       this.#unlink(item)
@@ -329,11 +339,11 @@ export class MemoryStore implements Store {
     if (floor === undefined) {
       const raised = new Floor(userId, passwordVersion, until)
       this.#floors.set(userId, raised)
-      this.#queue.add(raised, until)
+      this.#calendar.add(raised)
     } else {
       floor.passwordVersion = Math.max(floor.passwordVersion, passwordVersion)
-      floor.until = Math.max(floor.until, until)
-      this.#queue.move(floor, floor.until)
+      floor.due = Math.max(floor.due, until)
+      this.#calendar.move(floor)
     }
   }
 }
