@@ -27,7 +27,8 @@ async function main() {
   })
   const stop = () => {
     server.close()
-    // Requests that are being answered may finish; idle connections do not keep us.
+    // Requests that are being answered may finish; connections that are idle after that do not keep us.
+    setInterval(() => server.closeIdleConnections(), 50).unref()
     setTimeout(() => server.closeAllConnections(), 5000).unref()
   }
   process.once('SIGTERM', stop)

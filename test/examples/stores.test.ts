@@ -1,0 +1,197 @@
+// The service as its operators run it: several processes on one store, restarted now and then, on every kind of store.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describeEngine, type EngineName } from '../services/engines.ts'
+import { startMariadb } from '../services/mariadb.ts'
+import { startPostgres } from '../services/postgres.ts'
+import { until } from '../services/process.ts'
+import { startRedis, startRedisCluster } from '../services/redis.ts'
+import { sqliteFile } from '../services/sqlite.ts'
+import { Client, PASSWORD, runExample, type Service, startExample } from './service.ts'
+
+interface Database {
+  readonly url: string
+  /** Absent where nothing can be switched off. */
+  readonly outage?: { begin(): Promise<void>; end(): Promise<void> }
+  stop(): unknown
+}
+
+const DATABASES: readonly { name: string; engine: EngineName; open(): Promise<Database> }[] = [
+  {
+    name: 'Redis',
+    engine: 'redis',
+    async open() {
+      const server = await startRedis(['--appendonly', 'yes', '--appendfsync', 'always'])
+      return { url: server.url, outage: { begin: server.kill, end: () => server.restart() }, stop: server.stop }
+    },
+  },
+  {
+    name: 'Redis Cluster',
+    engine: 'redis',
+    async open() {
+      const cluster = await startRedisCluster()
+      const hosts = cluster.addresses.map(({ host, port }) => `${host}:${port}`).join(',')
+      return { url: `redis+cluster://${hosts}`, stop: cluster.stop }
+    },
+  },
+  {
+    name: 'PostgreSQL',
+    engine: 'postgresql',
+    async open() {
+      const server = await startPostgres()
+      return { url: server.url(), outage: { begin: server.kill, end: server.restart }, stop: server.stop }
+    },
+  },
+  {
+    name: 'MariaDB',
+    engine: 'mariadb',
+    async open() {
+      const server = await startMariadb()
+      const url = server.url({ database: 'test' })
+      return { url, outage: { begin: server.kill, end: server.restart }, stop: server.stop }
+    },
+  },
+  {
+    name: 'SQLite',
+    engine: 'libsql',
+    async open() {
+      const { file, remove } = sqliteFile()
+      return { url: `sqlite:${file}`, stop: remove }
+    },
+  },
+]
+
+for (const { name, engine, open } of DATABASES)
+  describeEngine(engine, `two service processes on ${name}`, () => {
+    let database: Database
+    let services: Service[]
+    const startBoth = async () => {
+      // One after the other, as a deployment does.
+      services = []
+      for (let count = 0; count < 2; count++)
+        services.push(await startExample('server.mjs', { STORE_URL: database.url }))
+    }
+    const on = (index: 0 | 1, from?: Client) => {
+      const client = new Client(services[index]!.url)
+      for (const [name, value] of from?.cookies ?? []) client.cookies.set(name, value)
+      return client
+    }
+
+    beforeAll(async () => {
+      database = await open()
+      await startBoth()
+    }, 240_000)
+    afterAll(async () => {
+      for (const service of services ?? []) await service.stop()
+      await database?.stop()
+    })
+
+    it('share the sessions: a login on one, a profile and a log-out on the other', async () => {
+      const first = on(0)
+      expect((await first.login('max')).status).toBe(200)
+      const second = on(1, first)
+      expect((await second.send('GET', '/profile')).text.trim()).toBe('{"id":18446744073709551615,"name":"max"}')
+      await second.send('POST', '/logout')
+      expect(await first.whoami()).toBeNull()
+    })
+
+    it('share devices and remember tokens', async () => {
+      const first = on(0)
+      await first.login('max', PASSWORD, true)
+      const second = on(1, first)
+      second.cookies.delete('session_id')
+      expect(await second.whoami()).toBe('max')
+      expect((await second.send('GET', '/sessions')).body).toHaveLength(2)
+      await second.send('POST', '/logout')
+    })
+
+    it('end all sessions of a user at a password change on one of them, and late logins with the old one', async () => {
+      const [mine, other] = [on(0), on(1)]
+      await mine.login()
+      await other.login()
+      const change = { oldPassword: PASSWORD, newPassword: 'a password that is new' }
+      expect((await mine.send('POST', '/password', change)).status).toBe(200)
+      expect([await mine.whoami(), await other.whoami()]).toEqual(['ada', null])
+      // The other process has not heard of the new password: its store has.
+      const late = await on(1).login()
+      expect([late.status, late.body.error, late.headers.getSetCookie()]).toEqual([401, 'stale_login', []])
+    })
+
+    it('stop when told, and sessions live on in the next ones', async () => {
+      const max = on(0)
+      await max.login('max')
+      for (const service of services) await service.stop('SIGTERM')
+      expect(services.map(service => service.code())).toEqual([0, 0])
+      await startBoth()
+      expect(await on(1, max).whoami()).toBe('max')
+      // The users begin anew with their demo password, also ada, whose floor the store remembers.
+      expect((await on(0).login()).status).toBe(200)
+    }, 60_000)
+
+    it('answer 503 while the store is away, touch no cookie, and find the session afterwards', async context => {
+      const { outage } = database
+      if (!outage) return context.skip()
+      const ada = on(0)
+      await ada.login()
+      await outage.begin()
+      for (const [method, path] of [
+        ['GET', '/profile'],
+        ['POST', '/logout'],
+      ] as const) {
+        const begun = Date.now()
+        const answer = await ada.send(method, path)
+        expect([answer.status, answer.body.error]).toEqual([503, 'store_unavailable'])
+        expect(answer.headers.getSetCookie()).toEqual([])
+        expect(Date.now() - begun).toBeLessThan(10_000)
+      }
+      expect((await on(0).send('GET', '/profile')).text.trim()).toBe('null')
+      await outage.end()
+      await until('the service finds its store again', async () => expect(await ada.whoami()).toBe('ada'))
+    }, 90_000)
+  })
+
+describe('the service', () => {
+  it('stops at SIGINT and SIGTERM after it has answered', async () => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+      const service = await startExample('server.mjs')
+      const login = new Client(service.url).login()
+      // The password is being verified; the answer is still to come.
+      await new Promise(resolve => setTimeout(resolve, 50))
+      await service.stop(signal)
+      expect((await login).status).toBe(200)
+      expect(service.code()).toBe(0)
+    }
+  }, 60_000)
+
+  it.each([
+    [{ PORT: 'http' }, /PORT: expected a number/],
+    [{ PORT: '70000' }, /PORT: expected a number/],
+    [{ STORE_URL: '' }, /STORE_URL: expected memory:/],
+    [{ STORE_URL: 'mongodb://localhost' }, /STORE_URL: expected memory:/],
+    [{ STORE_URL: '__proto__:' }, /STORE_URL: expected memory:/],
+    [{ STORE_URL: 'redis+cluster://' }, /expected redis\+cluster:\/\/host:port,host:port/],
+    [{ STORE_URL: 'sqlite:' }, /expected sqlite:FILE/],
+    [{ STORE_URL: 'sqlite:/nowhere/at/all.db' }, /SQLite in \/nowhere\/at\/all\.db cannot be used/],
+    [{ STORE_URL: 'redis://:hunter2@127.0.0.1:1' }, /Redis at 127\.0\.0\.1:1 cannot be used/],
+    [{ STORE_URL: 'postgres://ada:hunter2@127.0.0.1:1/x' }, /PostgreSQL at 127\.0\.0\.1:1 cannot be used/],
+    [{ STORE_URL: 'mysql://ada:hunter2@127.0.0.1:1/x' }, /MySQL at 127\.0\.0\.1:1 cannot be used/],
+  ])(
+    'says in a line why it does not start with %j',
+    async (env, message) => {
+      const { output, code } = await runExample('server.mjs', { PORT: '0', ...env })
+      expect(output).toMatch(message)
+      expect(output).not.toMatch(/hunter2|\n {4}at /)
+      expect(code).toBe(1)
+    },
+    30_000,
+  )
+
+  it('names a port that is taken', async () => {
+    const service = await startExample('server.mjs')
+    const { port } = new URL(service.url)
+    expect(await runExample('server.mjs', { PORT: port })).toEqual({
+      output: `Port ${port} is taken: choose another one, for example PORT=3001\n`,
+      code: 1,
+    })
+    await service.stop()
+  })
+})
