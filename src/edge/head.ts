@@ -93,18 +93,22 @@ export function guardHead(response: ServerResponse, demands: () => HeadDemands):
 function together(response: ServerResponse, headers: unknown, wanted: HeadDemands): Record<string, unknown> | null {
   if (typeof headers !== 'object' || headers === null || Array.isArray(headers)) return null
   if (wanted.others.length > 0 || response.getHeaderNames().length > 0) return null
-  for (const name in headers) if (isOurs(name)) return null
-  const whole: Record<string, unknown> = { ...headers }
+  // Copied name by name: a spread makes an object that Node then walks at a fifth of the speed.
+  const whole: Record<string, unknown> = {}
+  for (const name of Object.keys(headers)) {
+    if (isOurs(name)) return null
+    whole[name] = (headers as Record<string, unknown>)[name]
+  }
   if (wanted.vary.length > 0) whole.Vary = wanted.vary.join(', ')
   if (wanted.noStore) whole['Cache-Control'] = 'no-store'
   if (wanted.cookies.length > 0) whole['Set-Cookie'] = wanted.cookies
   return whole
 }
 
+/** Whether a header has to be merged, or cannot be copied. Lengths first: most names are neither. */
 function isOurs(name: string): boolean {
-  // Lengths first: most names are none of the three.
   const { length } = name
-  if (length !== 4 && length !== 10 && length !== 13) return false
+  if (length !== 4 && length !== 10 && length !== 13) return name === '__proto__'
   const lower = name.toLowerCase()
   return lower === 'vary' || lower === 'set-cookie' || lower === 'cache-control'
 }
