@@ -59,6 +59,10 @@ describe('login.mjs', () => {
       expect((await ada.login(name, password)).status).toBe(401)
       expect(ada.cookie).toBe('')
     }
+    const type = { 'Content-Type': 'application/json' }
+    expect((await new Client(url).send('POST', '/login', '{', type)).status).toBe(400)
+    expect((await new Client(url).send('POST', '/login', 'null', type)).status).toBe(401)
+    expect((await new Client(url).send('POST', '/login')).status).toBe(401)
   })
 
   it('is short enough to read at once', () => {
