@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { build } from '../services/build.ts'
 import { start, until } from '../services/process.ts'
 
-const root = fileURLToPath(new URL('../../', import.meta.url))
+export const root = fileURLToPath(new URL('../../', import.meta.url))
 
 export interface Service {
   readonly url: string
@@ -32,9 +32,13 @@ export async function startExample(name: string, env: Record<string, string> = {
 }
 
 /** Runs an example that cannot start; answers what it printed and its exit code. */
-export async function runExample(name: string, env: Record<string, string>): Promise<{ output: string; code: number }> {
+export async function runExample(
+  name: string,
+  env: Record<string, string>,
+  cwd = root,
+): Promise<{ output: string; code: number }> {
   await build()
-  const running = start(process.execPath, [`examples/${name}`], { cwd: root, env: { ...process.env, ...env } })
+  const running = start(process.execPath, [`examples/${name}`], { cwd, env: { ...process.env, ...env } })
   const code = await new Promise<number | null>(resolve => running.child.once('close', resolve))
   return { output: running.output(), code: code ?? -1 }
 }

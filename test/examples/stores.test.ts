@@ -1,12 +1,16 @@
 // The service as its operators run it: several processes on one store, restarted now and then, on every kind of store.
+import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { describeEngine, type EngineName } from '../services/engines.ts'
+import { build } from '../services/build.ts'
+import { describeEngine, ENGINES, type EngineName } from '../services/engines.ts'
 import { startMariadb } from '../services/mariadb.ts'
 import { startPostgres } from '../services/postgres.ts'
 import { until } from '../services/process.ts'
 import { startRedis, startRedisCluster } from '../services/redis.ts'
 import { sqliteFile } from '../services/sqlite.ts'
-import { Client, PASSWORD, runExample, type Service, startExample } from './service.ts'
+import { Client, PASSWORD, root, runExample, type Service, startExample } from './service.ts'
 
 interface Database {
   readonly url: string
@@ -184,6 +188,26 @@ describe('the service', () => {
     },
     30_000,
   )
+
+  it.each([
+    ['redis://127.0.0.1:1', 'npm i redis'],
+    ['redis+cluster://127.0.0.1:1', 'npm i redis'],
+    ['postgres://127.0.0.1:1/x', 'npm i pg'],
+    ['mysql://127.0.0.1:1/x', 'npm i mysql2'],
+    ...(ENGINES['node:sqlite'].missing() === null ? [] : [['sqlite:x.db', 'npm i better-sqlite3']]),
+  ])('with %s and without its driver says what to install', async (url, command) => {
+    await build()
+    const folder = mkdtempSync(join(tmpdir(), 'coatcheck-bare-'))
+    try {
+      for (const path of ['package.json', 'dist', 'examples', 'node_modules/cookie'])
+        cpSync(join(root, path), join(folder, path), { recursive: true, dereference: true })
+      const { output, code } = await runExample('server.mjs', { PORT: '0', STORE_URL: url! }, folder)
+      expect(output).toContain(command)
+      expect([output.split('\n').length, code]).toEqual([2, 1])
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  })
 
   it('names a port that is taken', async () => {
     const service = await startExample('server.mjs')
