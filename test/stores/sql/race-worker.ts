@@ -1,0 +1,100 @@
+// One of several processes of a race: opens its own pool and does its part of each round when told to.
+import type { Store } from 'coatcheck'
+import { MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
+import mysql from 'mysql2/promise'
+import pg from 'pg'
+import { openSqlite, type SqliteDriver } from '../../services/sqlite.ts'
+import { type Mistake, naiveMysql, naivePostgres, naiveSqlite } from './naive.ts'
+import { NOW, newKey, newWriteId, record } from './records.ts'
+
+export interface Contestant {
+  readonly database: 'postgres' | 'mysql' | 'sqlite'
+  readonly url: string
+  readonly table: string
+  readonly isolation?: string
+  readonly mistake?: Mistake
+  readonly driver?: SqliteDriver
+}
+export interface Part {
+  readonly user: string
+  /** Live sessions of the user that are renewed again and again. */
+  readonly lineages: readonly string[]
+  /** Logins that verified password version 1. */
+  readonly logins: number
+  /** Logs the user out everywhere after so many ms. */
+  readonly logOutAfter?: number
+  readonly passwordVersion?: number
+}
+
+const POOL = 22
+const RENEWALS = 5
+const LOGINS_IN_TURN = 4
+
+function open({ database, url, table, isolation, mistake, driver = 'libsql' }: Contestant): Store {
+  if (database === 'sqlite') {
+    const connection = openSqlite(driver, url)
+    return mistake ? naiveSqlite(connection, table, mistake) : new SqliteStore(connection, { table })
+  }
+  if (database === 'mysql') {
+    const pool = mysql.createPool({ uri: url, connectionLimit: POOL })
+    if (isolation !== undefined)
+      pool.on('connection', connection => connection.query(`SET SESSION TRANSACTION ISOLATION LEVEL ${isolation}`))
+    return mistake ? naiveMysql(pool, table, mistake) : new MysqlStore(pool, { table })
+  }
+  const options =
+    isolation === undefined
+      ? {}
+      : { options: `-c default_transaction_isolation=${isolation.toLowerCase().replace(' ', '\\ ')}` }
+  const pool = new pg.Pool({ connectionString: url, max: POOL, ...options })
+  return mistake ? naivePostgres(pool, table, mistake) : new PostgresStore(pool, { table })
+}
+
+let store: Store
+
+async function renew(user: string, key: string): Promise<void> {
+  for (let [old, turn] = [key, 0]; turn < RENEWALS; turn++) {
+    const next = record({ key: newKey(), userId: user, passwordVersion: 1, data: '"old"', writeId: newWriteId() })
+    const options = { now: NOW, forward: { salt: 'c2FsdA', until: NOW } }
+    const { outcome } = await store.replace(old, 1, next, options, performance.now() + 20_000)
+    if (outcome !== 'created') return
+    old = next.key
+  }
+}
+
+async function play({ user, lineages, logins, logOutAfter, passwordVersion }: Part): Promise<string[]> {
+  const login = async () => {
+    for (let turn = 0; turn < LOGINS_IN_TURN; turn++) await logIn()
+  }
+  const logIn = () =>
+    store.create(
+      record({ userId: user, passwordVersion: 1, data: '"login"' }),
+      { now: NOW },
+      performance.now() + 20_000,
+    )
+  const tasks: Promise<unknown>[] = [
+    ...lineages.map(key => renew(user, key)),
+    ...Array.from({ length: logins }, () => new Promise(resolve => setTimeout(resolve, Math.random() * 5)).then(login)),
+  ]
+  if (logOutAfter !== undefined)
+    tasks.push(
+      new Promise(resolve => setTimeout(resolve, logOutAfter)).then(() =>
+        store.deleteUser(
+          user,
+          { now: NOW, floorUntil: NOW + 1e9, ...(passwordVersion === undefined ? {} : { passwordVersion }) },
+          performance.now() + 20_000,
+        ),
+      ),
+    )
+  const settled = await Promise.allSettled(tasks)
+  return settled
+    .filter(({ status }) => status === 'rejected')
+    .map(result => String((result as PromiseRejectedResult).reason))
+}
+
+process.on('message', async (message: { open: Contestant } | { play: Part }) => {
+  if ('open' in message) {
+    store = open(message.open)
+    process.send?.({ ready: true })
+  } else process.send?.({ errors: await play(message.play) })
+})
+process.on('disconnect', () => process.exit())
