@@ -281,7 +281,8 @@ export class SessionManager<
   /** Stops the sweep timer and closes the store (which leaves the application's database client open). */
   async close(): Promise<void> {
     this.#sweeper?.stop()
-    if (this.#context.namespace === null) await this.#context.options.store.close?.()
+    const { calls, namespace } = this.#context
+    if (namespace === null) await calls.close(calls.deadline())
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -309,7 +310,9 @@ export class SessionManager<
       }
     } catch (error) {
       if (!(error instanceof SessionStoreError)) throw error
-      // Told as an event by the guard: a visit that could not be written down is no reason to refuse the visitor.
+      // Told as an event by the guard: a visit that could not be written down is no reason to refuse the visitor. Tried
+      // again soon: else one failure with a long interval would be a log-out.
+      touched.set(record.key, now - Math.floor(options.touchInterval * 0.9), now)
       return this.#show(found, asked)
     }
     return this.#context.session({ ...record, ...seen }, found.id, true, found.id !== asked)

@@ -1,3 +1,4 @@
+import { Deadlines } from './deadlines.ts'
 import { SessionStoreError, type StoreOperation } from './errors.ts'
 import type { Corrupt, CreateResult, Forward, ReplaceResult, SessionRecord, Store } from './store.ts'
 
@@ -15,18 +16,30 @@ const REPLACED = new Set<unknown>([...CREATED, 'conflict', 'gone'])
 
 const isObject = (answer: unknown): answer is Record<string, unknown> => typeof answer === 'object' && answer !== null
 const isCount = (answer: unknown) => Number.isSafeInteger(answer) && (answer as number) >= 0
+/** Has what is decided by: a record with less would pass for an expired one, and an outage for a log-out. */
+const isSoundRecord = (answer: Record<string, unknown>) =>
+  typeof answer.key === 'string' &&
+  (answer.kind === 'session' || answer.kind === 'remember') &&
+  typeof answer.data === 'string' &&
+  typeof answer.version === 'number' &&
+  (answer.userId === null || typeof answer.userId === 'string') &&
+  Number.isFinite(answer.createdAt) &&
+  Number.isFinite(answer.seenAt) &&
+  Number.isFinite(answer.expiresAt) &&
+  Number.isFinite(answer.absoluteExpiresAt)
 
 /** What each verb may answer; anything else is a broken store, not an absent session. */
 const SOUND: { readonly [N in StoreOperation]: (answer: unknown) => boolean } = {
   create: answer => isObject(answer) && CREATED.has(answer.outcome) && Array.isArray(answer.ended),
   read: answer =>
-    answer === null || (isObject(answer) && ('key' in answer || 'movedTo' in answer || 'corrupt' in answer)),
+    answer === null ||
+    (isObject(answer) && ('key' in answer ? isSoundRecord(answer) : 'movedTo' in answer || 'corrupt' in answer)),
   update: answer => answer === 'updated' || answer === 'conflict' || answer === 'gone',
   touch: answer => answer === 'touched' || answer === 'gone',
   replace: answer => isObject(answer) && REPLACED.has(answer.outcome) && Array.isArray(answer.ended),
   delete: answer => typeof answer === 'boolean',
   deleteUser: isCount,
-  listUser: answer => Array.isArray(answer) && answer.every(record => isObject(record) && 'key' in record),
+  listUser: answer => Array.isArray(answer) && answer.every(record => isObject(record) && isSoundRecord(record)),
   sweep: isCount,
   close: () => true,
 }
@@ -37,6 +50,14 @@ const isReading = (operation: StoreOperation) => operation === 'read' || operati
 export const isRecord = (answer: SessionRecord | Forward | Corrupt): answer is SessionRecord => 'key' in answer
 export const isForward = (answer: SessionRecord | Forward | Corrupt): answer is Forward => 'movedTo' in answer
 
+function isSound(operation: StoreOperation, answer: unknown): boolean {
+  try {
+    return SOUND[operation](answer)
+  } catch {
+    return false // a proxy, or a getter that throws
+  }
+}
+
 /**
  * The store behind a guard: each call ends by its deadline, and whatever goes wrong is a `SessionStoreError` (G7).
  * Deadlines are on the scale of `performance.now()`: the wall clock may jump.
@@ -45,6 +66,7 @@ export class StoreCalls {
   readonly #store: Store
   readonly #timeout: number
   readonly #onError: (error: SessionStoreError) => void
+  readonly #deadlines = new Deadlines()
 
   constructor(store: Store, timeout: number, onError: (error: SessionStoreError) => void) {
     this.#store = store
@@ -85,6 +107,10 @@ export class StoreCalls {
     return this.#guard('sweep', args[2], args)
   }
 
+  async close(deadline: number): Promise<void> {
+    if (this.#store.close) await this.#guard('close', deadline, [])
+  }
+
   /** For errors found outside a call, such as time that ran out in our own queue. */
   fail(
     operation: StoreOperation,
@@ -97,43 +123,31 @@ export class StoreCalls {
     return error
   }
 
-  #guard<N extends Exclude<StoreOperation, 'close'>>(
-    operation: N,
-    deadline: number,
-    args: readonly unknown[],
-  ): Promise<Answer<N>> {
+  #guard<N extends StoreOperation>(operation: N, deadline: number, args: readonly unknown[]): Promise<Answer<N>> {
+    if (deadline <= performance.now())
+      return Promise.reject(this.fail(operation, 'not-applied', `${operation}: no time was left before storeTimeout`))
     return new Promise((resolve, reject) => {
-      const left = deadline - performance.now()
-      if (left <= 0) {
-        reject(this.fail(operation, 'not-applied', `${operation}: no time was left before storeTimeout`))
-        return
-      }
-      const outcome = isReading(operation) ? 'not-applied' : 'unknown'
-      // Referenced: a process that only waits for a hanging store must still hear that it hangs.
-      let late = false
-      const timer = setTimeout(() => {
-        late = true
-        reject(this.fail(operation, outcome, `${operation}: the store did not answer within storeTimeout`))
-      }, left)
+      const deadlines = this.#deadlines
+      const fail = (message: string, options?: { cause: unknown }) =>
+        reject(
+          this.fail(operation, isReading(operation) ? 'not-applied' : 'unknown', `${operation}: ${message}`, options),
+        )
+      const pending = deadlines.open(deadline, () => fail('the store did not answer within storeTimeout'))
       const onFailure = (cause: unknown) => {
-        if (late) return
-        clearTimeout(timer)
+        if (!deadlines.close(pending)) return
         if (cause instanceof SessionStoreError) {
           this.#onError(cause)
           reject(cause)
-          return
-        }
-        const reason = cause instanceof Error ? cause.message : String(cause)
-        reject(this.fail(operation, outcome, `${operation}: the store failed: ${reason}`, { cause }))
+        } else fail(`the store failed: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
+      }
+      const onAnswer = (answer: Answer<N>) => {
+        if (!deadlines.close(pending)) return
+        if (isSound(operation, answer)) resolve(answer)
+        else fail(`the store answered nonsense (${typeof answer})`)
       }
       try {
-        const call = this.#store[operation] as (...args: readonly unknown[]) => Promise<Answer<N>>
-        Promise.resolve(call.apply(this.#store, args as unknown[])).then(answer => {
-          if (late) return
-          clearTimeout(timer)
-          if (SOUND[operation](answer)) resolve(answer)
-          else reject(this.fail(operation, outcome, `${operation}: the store answered nonsense (${typeof answer})`))
-        }, onFailure)
+        const verb = this.#store[operation] as (...args: readonly unknown[]) => Promise<Answer<N>>
+        Promise.resolve(verb.apply(this.#store, args as unknown[])).then(onAnswer, onFailure)
       } catch (error) {
         onFailure(error)
       }
