@@ -1,20 +1,8 @@
 // One of several processes of a race: opens its own pool and does its part of each round when told to.
 import type { Store } from 'coatcheck'
-import { MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
-import mysql from 'mysql2/promise'
-import pg from 'pg'
-import { openSqlite, type SqliteDriver } from '../../services/sqlite.ts'
-import { type Mistake, naiveMysql, naivePostgres, naiveSqlite } from './naive.ts'
+import { type Contestant, openContestant } from './contestant.ts'
 import { NOW, newKey, newWriteId, record } from './records.ts'
 
-export interface Contestant {
-  readonly database: 'postgres' | 'mysql' | 'sqlite'
-  readonly url: string
-  readonly table: string
-  readonly isolation?: string
-  readonly mistake?: Mistake
-  readonly driver?: SqliteDriver
-}
 export interface Part {
   readonly user: string
   /** Live sessions of the user that are renewed again and again. */
@@ -26,28 +14,8 @@ export interface Part {
   readonly passwordVersion?: number
 }
 
-const POOL = 22
 const RENEWALS = 5
 const LOGINS_IN_TURN = 4
-
-function open({ database, url, table, isolation, mistake, driver = 'libsql' }: Contestant): Store {
-  if (database === 'sqlite') {
-    const connection = openSqlite(driver, url)
-    return mistake ? naiveSqlite(connection, table, mistake) : new SqliteStore(connection, { table })
-  }
-  if (database === 'mysql') {
-    const pool = mysql.createPool({ uri: url, connectionLimit: POOL })
-    if (isolation !== undefined)
-      pool.on('connection', connection => connection.query(`SET SESSION TRANSACTION ISOLATION LEVEL ${isolation}`))
-    return mistake ? naiveMysql(pool, table, mistake) : new MysqlStore(pool, { table })
-  }
-  const options =
-    isolation === undefined
-      ? {}
-      : { options: `-c default_transaction_isolation=${isolation.toLowerCase().replace(' ', '\\ ')}` }
-  const pool = new pg.Pool({ connectionString: url, max: POOL, ...options })
-  return mistake ? naivePostgres(pool, table, mistake) : new PostgresStore(pool, { table })
-}
 
 let store: Store
 
@@ -93,7 +61,7 @@ async function play({ user, lineages, logins, logOutAfter, passwordVersion }: Pa
 
 process.on('message', async (message: { open: Contestant } | { play: Part }) => {
   if ('open' in message) {
-    store = open(message.open)
+    store = openContestant(message.open)
     process.send?.({ ready: true })
   } else process.send?.({ errors: await play(message.play) })
 })

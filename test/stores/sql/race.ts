@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Store } from 'coatcheck'
 import { build } from 'tsup'
-import type { Contestant, Part } from './race-worker.ts'
+import type { Contestant } from './contestant.ts'
+import type { Part } from './race-worker.ts'
 import { NOW, newKey, record } from './records.ts'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
