@@ -32,7 +32,9 @@ const PASSING = new Set(['ASK', 'CLUSTERDOWN', 'LOADING', 'MASTERDOWN', 'MOVED',
 /** The code of a refusal in an error of either client, or `null`: then the command may have run. */
 export function refusalOf(error: unknown): string | null {
   if (error instanceof NotReady) return 'NOTREADY'
-  return error instanceof Error ? (REFUSAL.exec(error.message)?.[1] ?? null) : null
+  if (!(error instanceof Error)) return null
+  // node-redis wraps the last of too many redirections.
+  return REFUSAL.exec(error.message)?.[1] ?? (error.cause === undefined ? null : refusalOf(error.cause))
 }
 
 /** The command was refused on the server because its time was over. */

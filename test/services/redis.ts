@@ -165,6 +165,84 @@ export async function startRedisCluster(options: readonly string[] = []): Promis
   }
 }
 
+/**
+ * Moves slots between the masters without end, `window` of them at a time, all keys with them; every slot is in turn.
+ * `stop` finishes the window and answers how many slots were moved.
+ */
+export async function churn(cluster: RedisCluster, window = 400): Promise<{ stop(): Promise<number> }> {
+  const { createClient } = await import('redis')
+  const admins = await Promise.all(
+    cluster.masters.map(async ({ port, cli }) => {
+      const client = createClient({ url: `redis://127.0.0.1:${port}` })
+      client.on('error', () => {})
+      await client.connect()
+      return { port, client, id: await cli('CLUSTER', 'MYID') }
+    }),
+  )
+  type Admin = (typeof admins)[0]
+  const ownersBy = async ({ client }: Admin) => {
+    const owners = new Array<number>(16384)
+    type Range = [number, number, [string, number]]
+    for (const [first, last, [, port]] of (await client.sendCommand(['CLUSTER', 'SLOTS'])) as unknown as Range[]) {
+      const owner = admins.findIndex(admin => admin.port === Number(port))
+      owners.fill(owner, Number(first), Number(last) + 1)
+    }
+    return owners
+  }
+  // The next window begins when all masters agree on the last one: ownership travels by gossip.
+  const agreed = () =>
+    until('the masters agreeing', async () => {
+      const views = await Promise.all(admins.map(ownersBy))
+      if (new Set(views.map(String)).size > 1) throw new Error('not yet')
+      return views[0]!
+    })
+  let owners = await agreed()
+  let ended = false
+  let moved = 0
+  const move = async (slots: readonly number[]) => {
+    if (slots.length === 0) return
+    const each = (step: (slot: number, from: Admin, to: Admin) => Promise<unknown>) =>
+      Promise.all(slots.map(slot => step(slot, admins[owners[slot]!]!, admins[(owners[slot]! + 1) % 3]!)))
+    const setSlot = (client: Admin['client'], slot: number, ...rest: string[]) =>
+      client.sendCommand(['CLUSTER', 'SETSLOT', `${slot}`, ...rest])
+    await each((slot, from, to) => setSlot(to.client, slot, 'IMPORTING', from.id))
+    await each((slot, from, to) => setSlot(from.client, slot, 'MIGRATING', to.id))
+    await each(async (slot, from, to) => {
+      for (;;) {
+        // One key at a time, so that scripts meet slots whose keys are on both sides.
+        const [key] = (await from.client.sendCommand([
+          'CLUSTER',
+          'GETKEYSINSLOT',
+          `${slot}`,
+          '1',
+        ])) as unknown as string[]
+        if (key === undefined) return
+        await from.client.sendCommand(['MIGRATE', '127.0.0.1', `${to.port}`, key, '0', '5000'])
+        await new Promise(resolve => setTimeout(resolve, 2))
+      }
+    })
+    await each((slot, _, to) => setSlot(to.client, slot, 'NODE', to.id))
+    await each((slot, from, to) => setSlot(from.client, slot, 'NODE', to.id))
+    owners = await agreed()
+    moved += slots.length
+  }
+  const done = (async () => {
+    for (let start = 0; !ended; start = (start + window) % 16384) {
+      const slots = Array.from({ length: window }, (_, i) => (start + i) % 16384)
+      // One source at a time: two importing masters could claim the same epoch.
+      for (const from of [0, 1, 2]) await move(slots.filter(slot => owners[slot] === from))
+    }
+  })()
+  return {
+    async stop() {
+      ended = true
+      await done
+      for (const { client } of admins) client.destroy()
+      return moved
+    },
+  }
+}
+
 export interface RedisSentinels {
   readonly name: string
   readonly master: RedisServer
