@@ -9,12 +9,22 @@ import { openUsers } from './server/users.mjs'
 
 const { PORT = '3000', HOST = '127.0.0.1', STORE_URL = 'memory:' } = process.env
 
+/**
+ * What an operator wants to hear. Events have keys, which are safe to log, never session IDs.
+ * @param {import('coatcheck').SessionEvent<'u64'>} event
+ */
+function report(event) {
+  if (event.type === 'store-error') console.error(`store: ${event.error.message}`)
+  else if (event.type === 'remember-theft') console.error(`a remember token was used twice: series ${event.key} ended`)
+  else if (event.type === 'corrupt-record') console.error(`record ${event.key} was corrupt: ${event.cause}`)
+}
+
 async function main() {
   const port = Number(PORT)
   if (!/^\d{1,5}$/.test(PORT) || port > 65_535)
     throw new ConfigurationError(`PORT: expected a number from 0 to 65535, got "${PORT}"`)
   const { store, name, close } = await openStore(STORE_URL)
-  const sessions = new SessionManager({ store, initial: () => ({ label: '' }), remember: '30d' })
+  const sessions = new SessionManager({ store, initial: () => ({ label: '' }), remember: '30d', onEvent: report })
   const server = createServer(
     // A body that does not arrive within this time is answered with 408 by node:http.
     { requestTimeout: 30_000 },
@@ -51,9 +61,8 @@ async function main() {
 try {
   await main()
 } catch (error) {
-  const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
-  if (error instanceof ConfigurationError) console.error(message)
-  else if (code === 'EADDRINUSE') console.error(`Port ${PORT} is taken: choose another one, for example PORT=3001`)
-  else console.error(error)
+  const { code, syscall, message } = /** @type {NodeJS.ErrnoException} */ (error)
+  if (code === 'EADDRINUSE') console.error(`Port ${PORT} is taken: choose another one, for example PORT=3001`)
+  else console.error(error instanceof ConfigurationError || syscall ? message : error)
   process.exitCode = 1
 }

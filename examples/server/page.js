@@ -20,6 +20,7 @@ const MESSAGES = {
   store_unavailable: 'Sessions cannot be reached just now. Nothing has changed; try again in a moment.',
   sessions_not_ended:
     'Your password is changed, but your other devices could not be logged out yet. Press the button again to finish.',
+  insecure: 'Logging in works only over HTTPS, or on the computer that runs this service.',
   stale_login: 'The password was changed a moment ago. Please log in with the new one.',
 }
 
