@@ -1,4 +1,5 @@
 import type { Context } from './context.ts'
+import { isUnvisited } from './expiry.ts'
 import { deriveId, newId, newSalt, newWriteId, shardOf } from './id.ts'
 import { find, findAgain, findCurrent, idOf, newer } from './lookup.ts'
 import { type Current, type Session, wasFollowed } from './session.ts'
@@ -37,7 +38,7 @@ export async function logIn<D extends object, I extends UserIds, In extends obje
   const { calls } = context
   const owner = context.users.ownerOf(login.user)
   const deadline = calls.deadline()
-  const id = idOf(current)
+  const id = idOf(context, current)
   const start = await findCurrent(context, current, deadline)
   const beginAfresh = () => begin(context, owner, context.firstData(login.data, null), deadline)
   if (id === null) return beginAfresh()
@@ -49,6 +50,8 @@ export async function logIn<D extends object, I extends UserIds, In extends obje
   return inLine(context, start.record.key, deadline, async latest => {
     let record = newer(latest, start.record)
     for (let attempt = 0; ; attempt += 1) {
+      // First: a remember token that is still good must not bear the old ID again.
+      if (record.parent !== null) await calls.delete(record.parent, deadline)
       const isOthers = record.userId !== null && record.userId !== owner.userId
       const data = context.firstData(login.data, isOthers ? null : record)
       const now = context.now()
@@ -83,8 +86,13 @@ export async function reissue<D extends object, I extends UserIds>(
   const start = await findCurrent(context, current, deadline)
   if (start === null || start === 'moved') return null
   // A parallel request renewed it already: everybody gets the same new cookie.
-  const isFollowed = typeof current === 'object' && current !== null ? wasFollowed(current) : start.id !== idOf(current)
-  if (grace !== null && isFollowed) return context.session(start.record, start.id, true)
+  const isFollowed =
+    typeof current === 'object' && current !== null ? wasFollowed(current) : start.id !== idOf(context, current)
+  if (grace !== null && isFollowed) {
+    if (start.id !== idOf(context, current)) return context.session(start.record, start.id, true)
+    const now = await find(context, start.id, context.now(), deadline)
+    return now === null || now === 'moved' ? null : context.session(now.record, now.id, true)
+  }
   return inLine(context, start.record.key, deadline, async latest => {
     let { id } = start
     let record = newer(latest, start.record)
@@ -93,7 +101,8 @@ export async function reissue<D extends object, I extends UserIds>(
       const salt = grace === null ? '' : newSalt()
       const nextId = grace === null ? newId(shardOf(id)) : deriveId(shardOf(id), id, 'renew', salt)
       const key = context.keyOf(nextId)
-      const next = { ...record, ...context.seen(record, now), key, version: 1, writeId: newWriteId() }
+      const seen = isUnvisited(record) ? null : context.seen(record, now)
+      const next = { ...record, ...seen, key, version: 1, writeId: newWriteId() }
       const forward = { salt, until: now + (grace ?? 0) }
       const { outcome } = await calls.replace(record.key, record.version, next, { now, forward }, deadline)
       if (outcome === 'created') return context.regenerated(record.key, next, nextId)

@@ -70,7 +70,7 @@ export class Context<D extends object, I extends UserIds, In extends object> {
 
   parts(record: SessionRecord, followed = false): SessionParts<D, I> {
     const userId = record.userId === null ? null : this.users.fromText(record.userId)
-    return { record, userId, order: nextOrder(), followed, decode: this.#decode }
+    return { record, userId, order: nextOrder(), followed, decode: this.#decode, space: this.space }
   }
 
   session(record: SessionRecord, id: string, renewed: boolean, followed = false): Session<D, I> {

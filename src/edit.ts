@@ -1,5 +1,5 @@
 import type { Context } from './context.ts'
-import { isTouchDue } from './expiry.ts'
+import { isTouchDue, isUnvisited } from './expiry.ts'
 import { newWriteId } from './id.ts'
 import { findAgain, heldRecord, newer } from './lookup.ts'
 import type { Session } from './session.ts'
@@ -15,7 +15,7 @@ export function edit<D extends object, I extends UserIds, V>(
   change: (draft: D) => { draft: object | null; value: V },
 ): Promise<{ session: Session<D, I>; value: V } | null> {
   const { calls, lines, options } = context
-  const held = heldRecord(session)
+  const held = heldRecord(context, session)
   const deadline = calls.deadline()
   const job = async (line: { latest: typeof held | null }) => {
     let id = session.secret
@@ -36,7 +36,7 @@ export function edit<D extends object, I extends UserIds, V>(
         return { session: context.session(record, id, session.renewed || id !== session.secret), value }
       const now = context.now()
       // As seldom as a touch: else each update would have to send the cookie again.
-      const isDue = isTouchDue(record.seenAt, now, options)
+      const isDue = !isUnvisited(record) && isTouchDue(record.seenAt, now, options)
       const { seenAt, expiresAt } = isDue ? context.seen(record, now) : record
       const written = { data: context.shape.encode(draft), seenAt, expiresAt, writeId: newWriteId() }
       const outcome = await calls.update(record.key, record.version, written, now, deadline)

@@ -25,6 +25,11 @@ export type SessionEvent<I extends UserIds = UserIds> =
 
 const published = channel('coatcheck')
 
+function warn(event: SessionEvent, error: unknown): void {
+  const reason = error instanceof Error ? error.message : String(error)
+  process.emitWarning(`onEvent threw at '${event.type}': ${reason}`, { type: 'CoatcheckWarning' })
+}
+
 /** Tells the listener and `node:diagnostics_channel` 'coatcheck'; what a listener throws becomes a process warning. */
 export function emitTo<I extends UserIds>(
   listener: ((event: SessionEvent<I>) => void) | undefined,
@@ -32,10 +37,11 @@ export function emitTo<I extends UserIds>(
 ): void {
   if (listener) {
     try {
-      listener(event)
+      const result: unknown = listener(event)
+      // An asynchronous listener must not end the process either.
+      if (result instanceof Promise) result.catch(error => warn(event, error))
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error)
-      process.emitWarning(`onEvent threw at '${event.type}': ${reason}`, { type: 'CoatcheckWarning' })
+      warn(event, error)
     }
   }
   if (published.hasSubscribers) published.publish(event)

@@ -12,3 +12,9 @@ export const expiryOf = (seenAt: number, absoluteExpiresAt: number, { idle }: Li
 /** Whether the store should hear of this visit: `seenAt` is written at most once per interval, and never set back. */
 export const isTouchDue = (seenAt: number, now: number, { touchInterval }: Lifetimes): boolean =>
   now - seenAt >= touchInterval
+
+/**
+ * Born from a remember token, and nobody has come back with it yet: stored as not yet seen. Only a visit ends that, not
+ * a write in the request of the birth, since the response to that one may be lost.
+ */
+export const isUnvisited = ({ seenAt, createdAt }: { seenAt: number; createdAt: number }): boolean => seenAt < createdAt

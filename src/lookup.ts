@@ -1,7 +1,7 @@
 import type { Context } from './context.ts'
 import { SessionError } from './errors.ts'
 import { deriveId, isId, type SessionKey, shardOf } from './id.ts'
-import { type Current, recordOf, type Session } from './session.ts'
+import { type Current, recordOf, type Session, spaceOf } from './session.ts'
 import type { Forward, SessionRecord } from './store.ts'
 import { isForward, isRecord } from './store-calls.ts'
 import type { UserIds } from './user-id.ts'
@@ -15,21 +15,22 @@ export interface Found {
 }
 
 /** How many renewals in a row a late request may have missed. */
-export const MAX_HOPS = 8
+const MAX_HOPS = 8
 
-/** The record behind a caller's session. @throws TypeError for a copy of one, or anything else */
-export function heldRecord<D, I extends UserIds>(session: Session<D, I>): SessionRecord {
+/** The record behind a caller's session. @throws TypeError for a copy of one, another tenant's, or anything else */
+export function heldRecord<D, I extends UserIds>(context: AnyContext, session: Session<D, I>): SessionRecord {
   const record = typeof session === 'object' && session !== null ? recordOf(session) : null
   if (record === null || typeof session.secret !== 'string')
     throw new TypeError('session: expected a session from this library (not a copy of one, nor an entry of list())')
+  if (spaceOf(session) !== context.space) throw new TypeError('session: belongs to another namespace')
   return record
 }
 
 /** The ID to look for; `null` for nothing and for what cannot be one (which never reaches the store). */
-export function idOf<D, I extends UserIds>(current: Current<D, I>): string | null {
+export function idOf<D, I extends UserIds>(context: AnyContext, current: Current<D, I>): string | null {
   if (current === null || current === undefined) return null
   if (typeof current === 'string') return isId(current) ? current : null
-  heldRecord(current)
+  heldRecord(context, current)
   return current.secret
 }
 
@@ -97,10 +98,25 @@ export async function findCurrent<D extends object, I extends UserIds>(
   current: Current<D, I>,
   deadline: number,
 ): Promise<Found | 'moved' | null> {
-  const id = idOf(current)
+  const id = idOf(context, current)
   if (id === null) return null
-  if (typeof current === 'object' && current !== null) return { id, record: heldRecord(current) }
+  if (typeof current === 'object' && current !== null) return { id, record: heldRecord(context, current) }
   return find(context, id, context.now(), deadline)
+}
+
+/** What stands under a key now, or under the one that it leads to: for those who end sessions, not for visitors. */
+export async function storedRecord(
+  context: AnyContext,
+  start: string,
+  deadline: number,
+): Promise<SessionRecord | null> {
+  let key = start
+  for (let hops = 0; hops < MAX_HOPS; hops += 1) {
+    const answer = await context.calls.read(key, context.now(), deadline)
+    if (answer === null || !isForward(answer)) return answer !== null && isRecord(answer) ? answer : null
+    key = answer.movedTo
+  }
+  return null
 }
 
 /** After 'conflict' or 'gone': the session as it is now, after a short wait that keeps many writers apart. */

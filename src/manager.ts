@@ -6,13 +6,12 @@ import { type Duration, milliseconds, quote } from './duration.ts'
 import { edit } from './edit.ts'
 import { SessionStoreError } from './errors.ts'
 import type { SessionEvent } from './events.ts'
-import { isTouchDue } from './expiry.ts'
+import { isTouchDue, isUnvisited } from './expiry.ts'
 import { isKey, type SessionKey } from './id.ts'
-import { type Found, find, heldRecord, idOf, MAX_HOPS } from './lookup.ts'
+import { type Found, find, heldRecord, idOf, storedRecord } from './lookup.ts'
 import type { SessionOptions } from './options.ts'
 import { type Recalled, Remember } from './remember.ts'
 import { type Current, orderOf, recordOf, type Session, type SessionInfo, type UserSession } from './session.ts'
-import { isForward, isRecord } from './store-calls.ts'
 import { Sweeper } from './sweeper.ts'
 import type { UserIdInput, UserIds } from './user-id.ts'
 import { type Login, NOBODY, passwordVersionOf } from './users.ts'
@@ -85,9 +84,9 @@ export class SessionManager<
    * @throws SessionStoreError where the store cannot say: not a log-out
    */
   async get(current: Current<D, I>, options?: { touch?: boolean }): Promise<Session<D, I> | null> {
-    const id = idOf(current)
-    if (id === null) return null
     const context = this.#context
+    const id = idOf(context, current)
+    if (id === null) return null
     const deadline = context.calls.deadline()
     const now = context.now()
     const found = await find(context, id, now, deadline)
@@ -161,18 +160,20 @@ export class SessionManager<
 
   /**
    * Log-out: ends the session for good, its successor too where the ID was renewed a moment ago, and the remember-me
-   * series that the session was born from.
+   * series that the session was born from (for that an ID alone is looked up first, where `remember` is on).
    * @throws SessionStoreError keep the cookie, answer 503: the call may be repeated
    */
   async destroy(current: Current<D, I>): Promise<void> {
-    const id = idOf(current)
+    const id = idOf(this.#context, current)
     if (id === null) return
-    const { calls } = this.#context
+    const { calls, options } = this.#context
     const deadline = calls.deadline()
-    const record = typeof current === 'object' && current !== null ? recordOf(current) : null
+    const key = this.#context.keyOf(id)
+    let record = typeof current === 'object' && current !== null ? recordOf(current) : null
+    if (record === null && options.remember !== null) record = await storedRecord(this.#context, key, deadline)
     // First: a token that is still good must not bear the session again.
     if (record?.parent) await calls.delete(record.parent, deadline)
-    await this.#context.end(this.#context.keyOf(id), record?.userId ?? null, 'logout', deadline)
+    await this.#context.end(key, record?.userId ?? null, 'logout', deadline)
   }
 
   /**
@@ -188,7 +189,7 @@ export class SessionManager<
     const context = this.#context
     const user = context.users.toText(userId)
     const passwordVersion = passwordVersionOf(options.passwordVersion, 'passwordVersion')
-    const exceptKey = keyOfExcept(options.except)
+    const exceptKey = keyOfExcept(context, options.except)
     return context.endUser(
       user,
       { ...(exceptKey !== null && { exceptKey }), ...(passwordVersion !== null && { passwordVersion }) },
@@ -201,8 +202,10 @@ export class SessionManager<
     const context = this.#context
     const user = context.users.toText(userId)
     const records = await context.calls.listUser(user, 'session', context.now(), context.calls.deadline())
-    return records
-      .filter(record => record.userId === user && record.kind === 'session')
+    const theirs = records.filter(record => record.userId === user && record.kind === 'session')
+    const outdated = await Promise.all(theirs.map(record => context.isOutdated(record)))
+    return theirs
+      .filter((_, index) => !outdated[index])
       .map(record => context.info(record))
       .sort((a, b) => b.seenAt - a.seenAt)
   }
@@ -216,27 +219,18 @@ export class SessionManager<
     const user = context.users.toText(userId)
     if (!isKey(key)) return false
     const deadline = context.calls.deadline()
-    let where: string = key
-    for (let hops = 0; hops < MAX_HOPS; hops += 1) {
-      const answer = await context.calls.read(where, context.now(), deadline)
-      if (answer === null) return false
-      if (isForward(answer)) {
-        where = answer.movedTo
-        continue
-      }
-      if (!isRecord(answer) || answer.userId !== user || answer.kind !== 'session') return false
-      await this.#remember.endDevice(answer, deadline)
-      return context.end(where, user, 'revoked', deadline)
-    }
-    return false
+    const record = await storedRecord(context, key, deadline)
+    if (record?.userId !== user || record.kind !== 'session') return false
+    await this.#remember.endDevice(record, deadline)
+    return context.end(record.key, user, 'revoked', deadline)
   }
 
   /**
    * A remember token for the device of this session: to be sent once, as a cookie of its own.
    * @throws SessionError ERR_SESSION_UNAUTHENTICATED where the session ended meanwhile
    */
-  remember(session: UserSession<D, I>): Promise<string> {
-    return this.#remember.issue(heldRecord(session), this.#context.calls.deadline())
+  async remember(session: UserSession<D, I>): Promise<string> {
+    return this.#remember.issue(heldRecord(this.#context, session), this.#context.calls.deadline())
   }
 
   /**
@@ -303,7 +297,7 @@ export class SessionManager<
     touched.set(record.key, now, now)
     const seen = this.#context.seen(record, now)
     try {
-      if (this.#remember.isFirstVisit(record)) await this.#remember.noteVisit(record, deadline)
+      if (record.parent !== null && isUnvisited(record)) await this.#remember.noteVisit(record, deadline)
       if ((await calls.touch(record.key, seen.seenAt, seen.expiresAt, now, deadline)) === 'gone') {
         const again = await find(this.#context, found.id, now, deadline)
         return again === null || again === 'moved' ? null : this.#show(again, asked)
@@ -331,9 +325,12 @@ export class SessionManager<
   }
 }
 
-function keyOfExcept(except: Session<any, any> | SessionKey | null | undefined): string | null {
+function keyOfExcept(
+  context: Context<any, any, any>,
+  except: Session<any, any> | SessionKey | null | undefined,
+): string | null {
   if (except === null || except === undefined) return null
-  if (typeof except === 'object') return heldRecord(except).key
+  if (typeof except === 'object') return heldRecord(context, except).key
   // Not quoted: it may be a session ID.
   if (!isKey(except)) throw new TypeError('except: expected a session or its key')
   return except

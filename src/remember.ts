@@ -112,7 +112,7 @@ export class Remember<D extends object, I extends UserIds> {
 
   async redeem(token: string, deadline: number): Promise<Recalled<D, I> | null> {
     const parsed = this.#parse(token)
-    if (parsed === null) return null
+    if (parsed === null || this.#context.options.remember === null) return null
     const { key, selector, verifier } = parsed
     const presented = hashOf(verifier)
     for (;;) {
@@ -122,8 +122,7 @@ export class Remember<D extends object, I extends UserIds> {
       const now = this.#context.now()
       const isSpent = series.previous !== null && isSame(presented, series.previous)
       if (!isSpent && !isSame(presented, series.current)) return this.#theft(record, deadline)
-      if (isSpent && now - series.rotatedAt <= GRACE)
-        return this.#answer(record, selector, verifier, series.salt, deadline)
+      if (isSpent && now - series.rotatedAt <= GRACE) return this.#answer(record, selector, verifier, series, deadline)
       // Late, but nobody ever came back with what it bore: the response was lost, the token was not stolen.
       if (isSpent && series.seen) return this.#theft(record, deadline)
       const salt = newSalt()
@@ -139,8 +138,8 @@ export class Remember<D extends object, I extends UserIds> {
       const outcome = await this.#write(record, next, now, deadline)
       if (outcome === 'gone') return null
       if (outcome === 'conflict') continue
-      if (isSpent) await this.#endChildren(record, next.session, deadline)
-      return this.#answer(record, selector, verifier, salt, deadline)
+      if (isSpent) await this.#endChildren(record, next.session, 'revoked', deadline)
+      return this.#answer(record, selector, verifier, next, deadline)
     }
   }
 
@@ -149,16 +148,13 @@ export class Remember<D extends object, I extends UserIds> {
     if (parsed !== null) await this.#context.calls.delete(parsed.key, deadline)
   }
 
-  /** Whether nobody has come back yet with this session since it was born from a token. */
-  isFirstVisit(record: SessionRecord): boolean {
-    return record.parent !== null && record.seenAt < record.createdAt
-  }
-
   /** From now on a spent token of the series is a stolen one: what it bore has reached somebody. */
   async noteVisit(session: SessionRecord, deadline: number): Promise<void> {
     for (;;) {
       const found = await this.#read(session.parent!, deadline)
-      if (found === null || found.series.session !== session.key || found.series.seen) return
+      if (found === null || found.series.seen) return
+      // Born at the last rotation, under its first ID or a newer one: not at an earlier rotation.
+      if (found.series.session !== session.key && session.createdAt < found.series.rotatedAt) return
       const seen = { ...found.series, seen: true }
       if ((await this.#write(found.record, seen, this.#context.now(), deadline)) !== 'conflict') return
     }
@@ -172,7 +168,7 @@ export class Remember<D extends object, I extends UserIds> {
       const isSameDevice = record.key === session.parent || parseSeries(record.data)?.origin === session.createdAt
       if (!isSameDevice) continue
       await calls.delete(record.key, deadline)
-      await this.#endChildren(record, session.key, deadline)
+      await this.#endChildren(record, session.key, 'revoked', deadline)
     }
   }
 
@@ -212,13 +208,14 @@ export class Remember<D extends object, I extends UserIds> {
     series: SessionRecord,
     selector: string,
     verifier: string,
-    salt: string,
+    { salt, seen }: Series,
     deadline: number,
   ): Promise<Recalled<D, I> | null> {
     const context = this.#context
     const id = bornId(selector, verifier, salt)
     const found = await find(context, id, context.now(), deadline)
-    if (found === 'moved') return null
+    // One that somebody came back with, and is gone, has ended: it is not born again.
+    if (found === 'moved' || (found === null && seen)) return null
     const session =
       found === null
         ? await beginRemembered(context, id, series, deadline)
@@ -234,16 +231,21 @@ export class Remember<D extends object, I extends UserIds> {
     const userId = series.userId!
     await context.calls.delete(series.key, deadline)
     if (context.options.onTheft === 'end-user') await context.endUser(userId, {}, deadline)
-    else await this.#endChildren(series, null, deadline)
+    else await this.#endChildren(series, null, 'theft', deadline)
     context.emit({ type: 'remember-theft', key: series.key as SessionKey, userId: context.users.fromText(userId) })
     return null
   }
 
-  async #endChildren(series: SessionRecord, exceptKey: string | null, deadline: number): Promise<void> {
+  async #endChildren(
+    series: SessionRecord,
+    exceptKey: string | null,
+    reason: 'revoked' | 'theft',
+    deadline: number,
+  ): Promise<void> {
     const context = this.#context
     for (const session of await context.calls.listUser(series.userId!, 'session', context.now(), deadline))
       if (session.parent === series.key && session.key !== exceptKey)
-        await context.end(session.key, session.userId, 'theft', deadline)
+        await context.end(session.key, session.userId, reason, deadline)
   }
 }
 

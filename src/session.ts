@@ -51,6 +51,8 @@ export interface SessionParts<D, I extends UserIds> {
   /** Found under an ID that a renewal within its grace had replaced. */
   readonly followed: boolean
   readonly decode: (record: SessionRecord) => Frozen<D>
+  /** Of the tenant that it belongs to. */
+  readonly space: string
 }
 
 class SessionUser<I extends UserIds> implements User<I> {
@@ -154,6 +156,8 @@ export const nextOrder = (): number => {
 }
 export const wasFollowed = (session: object): boolean => partsOf(session)?.followed ?? false
 export const orderOf = (session: object): number => partsOf(session)?.order ?? 0
+
+export const spaceOf = (session: object): string | undefined => partsOf(session)?.space
 
 /** The record behind a session that a manager made; `null` for a copy or anything else. */
 export const recordOf = (session: object): SessionRecord | null => partsOf(session)?.record ?? null
