@@ -3,11 +3,12 @@ import { bind, type Outcome, type Run, type Statement, type Values } from './sta
 
 /** What the store uses of a connection of `mysql2/promise`. */
 export interface MysqlConnection {
-  execute(options: { sql: string; values: any; rowsAsArray: boolean }): Promise<[any, ...unknown[]]>
+  execute(options: { sql: string; values: any; rowsAsArray: boolean; typeCast: any }): Promise<[any, ...unknown[]]>
   query(options: { sql: string }): Promise<[any, ...unknown[]]>
   release(): void
   destroy(): void
   readonly threadId: number | null
+  readonly config?: any
 }
 /** A pool of `mysql2/promise`. */
 export interface MysqlPromisePool {
@@ -42,6 +43,8 @@ export function mysqlFailure(error: unknown): Failure {
 }
 
 export const isDuplicate = (error: unknown) => errorNumber(error) === DUPLICATE
+
+const asItIs = (_: unknown, next: () => unknown) => next()
 
 class Late extends Refusal {}
 const tooLate = () => new Late('the database did not answer in time', { outcome: 'unknown', retry: false })
@@ -105,9 +108,11 @@ export class MysqlConnections {
     const bound = bind(statement, values).map((value, i) =>
       typeof value === 'string' && this.#bytes.has(statement.order[i] as string) ? Buffer.from(value) : value,
     )
+    // An application's own casts are not for our columns; a function is overruled only by a function.
+    const typeCast = typeof connection.config?.typeCast === 'function' ? asItIs : true
     const [result] = await within(
       end,
-      connection.execute({ sql: statement.text, values: bound, rowsAsArray: true }),
+      connection.execute({ sql: statement.text, values: bound, rowsAsArray: true, typeCast }),
       tooLate,
     )
     const outcome: Outcome = Array.isArray(result)
