@@ -53,24 +53,20 @@ export async function benchMemory() {
     rows.push([who, whole((await measure('footprint.mjs', who, String(MILLION))).bytes)])
   console.log(table(['', 'bytes per session'], rows))
 
-  // Whatever else the machine does at the moment counts as ours: the best of three is the nearest to the truth.
   const stalls = []
   for (let times = 0; times < 3; times += 1) stalls.push(await measure('stall.mjs', String(MILLION)))
-  stalls.sort((a, b) => a.longest - b.longest)
-  const [best] = stalls
+  const [best, ...others] = stalls.sort((a, b) => a.longest - b.longest)
+  const cpu = stalls.map(({ longestCpu }) => longestCpu).sort((a, b) => a - b)
   console.log('\n### 1,000,000 sessions expire together and are swept, while a visitor keeps coming\n')
+  console.log('By the clock, whatever else the machine does counts as ours; the processor time includes the threads of')
+  console.log('the garbage collector.\n')
   console.log(
     table(
       ['', 'ms'],
       [
-        ['longest stall of the event loop (best of 3 runs)', fixed(best.longest, 1)],
-        [
-          'the same in the other runs',
-          stalls
-            .slice(1)
-            .map(({ longest }) => fixed(longest, 1))
-            .join(', '),
-        ],
+        ['longest stall of the event loop, by the clock, best of 3 runs', fixed(best.longest, 1)],
+        ['the other runs', others.map(({ longest }) => fixed(longest, 1)).join(', ')],
+        ['longest turn, processor time, median of 3 runs', fixed(cpu[1], 1)],
         ['999 of 1,000 turns are shorter than', fixed(best.p999, 2)],
         ['the whole sweep', whole(best.seconds * 1000)],
       ],

@@ -33,12 +33,11 @@ class Running {
   /** @param {Contestant} contestant */
   constructor({ name, file, env }) {
     const path = fileURLToPath(new URL(`servers/${file}`, import.meta.url))
-    const profile = process.env.BENCH_PROFILE
+    // To see what a server spends its time on: '--cpu-prof --cpu-prof-dir=/tmp/profiles'.
+    const flags = process.env.BENCH_NODE_FLAGS ?? ''
     this.#child = fork(path, [name], {
       env: { ...process.env, ...env, NODE_ENV: 'production' },
-      execArgv: profile
-        ? ['--cpu-prof', '--cpu-prof-dir', profile, '--cpu-prof-interval', process.env.BENCH_INTERVAL ?? '200']
-        : [],
+      execArgv: flags === '' ? [] : flags.split(' '),
     })
     this.#child.on('message', message => this.#answer(message))
     this.#child.on('exit', () => this.#fail(new Error(`the server '${name}' ended`)))
@@ -55,7 +54,7 @@ class Running {
 
   stop() {
     this.#fail = () => {}
-    this.#child.send('stop')
+    if (this.#child.connected) this.#child.send('stop')
   }
 }
 
