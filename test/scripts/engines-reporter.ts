@@ -1,4 +1,4 @@
-// Prints, at the end of a run, which engines this machine could test and which it could not.
+// Prints, at the end of a run, which engines this machine has for the tests and which it has not.
 import type { Reporter, TestModule } from 'vitest/node'
 import { ENGINES } from '../services/engine-list.mjs'
 import { table } from './table.mjs'
@@ -10,7 +10,7 @@ export default class EnginesReporter implements Reporter {
     const rows = Object.entries(ENGINES).map(([name, { debian, missing }]) => {
       const reason = missing()
       const hint = debian === null ? '' : ` (Debian: ${debian})`
-      return reason === null ? [name, 'tested', ''] : [name, 'MISSING', reason + hint]
+      return reason === null ? [name, 'present', ''] : [name, 'MISSING', reason + hint]
     })
     console.log(`\n${table([['engine', 'on this machine', 'why not'], ...rows])}\n`)
   }
