@@ -161,7 +161,10 @@ describe('who imports whom', () => {
 })
 
 describe('the repository', () => {
-  const tracked = execFileSync('git', ['ls-files', '-co', '--exclude-standard'], { cwd: root, encoding: 'utf8' })
+  const tracked = execFileSync('git', ['-c', 'safe.directory=*', 'ls-files', '-co', '--exclude-standard'], {
+    cwd: root,
+    encoding: 'utf8',
+  })
     .split('\n')
     .filter(
       path => /\.(ts|mts|cts|mjs|cjs|js|json|md|yml|html|css|sql)$|^\.ci\//.test(path) && existsSync(join(root, path)),
