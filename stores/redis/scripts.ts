@@ -86,8 +86,8 @@ if owned then
   local version, holds = string.match(get(floor) or '', '^(%d+) (%d+)$')
   if version and tonumber(holds) > now and tonumber(version) > passwordVersion then return {'stale-login', clock} end
   if parentKey ~= '' and not (before and before.parent == parentKey) then
-    local series = parentPlace == 'own' and parse(get(parent))
-    if not series or series.expires <= now then return {'orphan', clock} end
+    local born = parentPlace == 'own' and parse(get(parent))
+    if not born or born.expires <= now then return {'orphan', clock} end
   end
 end
 

@@ -83,7 +83,7 @@ export async function startRedisCluster(options: readonly string[] = []): Promis
     Array.from({ length: 6 }, async () => {
       const bus = await freePort()
       return startRedis([
-        ...['--cluster-enabled', 'yes', '--cluster-port', `${bus}`, '--cluster-node-timeout', '1500'],
+        ...['--cluster-enabled', 'yes', '--cluster-port', `${bus}`, '--cluster-node-timeout', '15000'],
         ...['--cluster-replica-validity-factor', '0', '--repl-ping-replica-period', '1'],
         ...['--repl-diskless-sync-delay', '0', '--cluster-allow-replica-migration', 'no', ...options],
       ])

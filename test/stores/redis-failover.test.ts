@@ -137,7 +137,7 @@ describeEngine('redis', 'a master that dies', () => {
     'in a cluster: acknowledged revocations hold, and %s finds the new master by itself',
     { timeout: 90_000 },
     async name => {
-      const cluster: RedisCluster = await startRedisCluster()
+      const cluster: RedisCluster = await startRedisCluster(['--cluster-node-timeout', '1500'])
       const { client, close } = await CLUSTER[name]!(cluster.addresses)
       const store = new RedisStore(client, { waitReplicas: 1 })
       const users = Array.from({ length: 30 }, (_, i) => String(i))
