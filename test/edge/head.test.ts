@@ -143,6 +143,28 @@ describe('our headers are in the response, whatever the application does to it',
     expect(headers.vary).toBe('Accept, Cookie')
   })
 
+  it('headers that were set before the visit survive a writeHead with others', async () => {
+    const { send } = await serve(async (visit, _request, response) => {
+      response.setHeader('Set-Cookie', ['before=1'])
+      response.setHeader('Vary', 'Accept')
+      await visit.regenerate(ada)
+      response.writeHead(200, { 'X-One': '1' }).end('x')
+    })
+    const { cookies, headers } = await send('/', { method: 'POST' })
+    expect(cookies).toEqual(['before=1', expect.stringMatching(ours)])
+    expect([headers.vary, headers['x-one']]).toEqual(['Accept, Cookie', '1'])
+  })
+
+  it('an array given to writeHead replaces what was set before, as Node has it', async () => {
+    const { headers, cookies } = await afterLogin(response => {
+      response.setHeader('X-Theme', 'old')
+      response.setHeader('Set-Cookie', 'theme=old')
+      response.writeHead(200, ['X-Theme', 'new', 'x-theme', 'newer', 'Set-Cookie', 'theme=new']).end()
+    })
+    expect(headers['x-theme']).toBe('new, newer')
+    expect(cookies).toEqual(['theme=new', expect.stringMatching(ours)])
+  })
+
   it('our cookie is there once, where the application sets one of its name', async () => {
     const reply = await afterLogin(response =>
       response
