@@ -162,7 +162,10 @@ export class MysqlConnections {
     let late = false
     let connection: MysqlConnection
     try {
-      const pending = this.#pool.getConnection().then(taken => {
+      const given = this.#pool.getConnection()
+      // The older `mysql` package has callbacks only.
+      if (typeof given?.then !== 'function') throw new TypeError('getConnection() gives no promise: use mysql2')
+      const pending = given.then(taken => {
         // Whoever waited has gone: what they wanted must not run any more.
         if (late) taken.release()
         return taken
@@ -202,8 +205,5 @@ export function checkMysqlPool(pool: MysqlPool): MysqlPool {
   // A single connection of mysql2 has promise() as well, but no second connection to give.
   if (typeof given.getConnection !== 'function')
     throw new TypeError('MysqlStore expects a pool, got a single connection: use createPool() of mysql2')
-  // The older `mysql` package has callbacks only.
-  if (typeof given.promise !== 'function' && typeof given.execute !== 'function')
-    throw new TypeError('MysqlStore expects a pool of mysql2 or mysql2/promise, got one without execute()')
   return pool
 }
