@@ -44,7 +44,7 @@ export class Deadlines {
   #arm(due: number): void {
     if (this.#timer !== null) clearTimeout(this.#timer)
     this.#due = due
-    this.#timer = setTimeout(() => this.#ring(), due - performance.now())
+    this.#timer = setTimeout(() => this.#ring(), Math.max(1, due - performance.now()))
   }
 
   #ring(): void {

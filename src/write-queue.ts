@@ -36,7 +36,7 @@ export class WriteQueue {
       const timer = setTimeout(() => {
         givenUp = true
         reject(late())
-      }, deadline - performance.now())
+      }, Math.max(1, deadline - performance.now()))
       line.tail = line.tail
         .then(() => {
           clearTimeout(timer)
