@@ -33,10 +33,13 @@ export class WriteQueue {
     line.waiting += 1
     return new Promise<T>((resolve, reject) => {
       let givenUp = false
-      const timer = setTimeout(() => {
-        givenUp = true
-        reject(late())
-      }, Math.max(1, deadline - performance.now()))
+      const timer = setTimeout(
+        () => {
+          givenUp = true
+          reject(late())
+        },
+        Math.max(1, deadline - performance.now()),
+      )
       line.tail = line.tail
         .then(() => {
           clearTimeout(timer)
