@@ -18,8 +18,13 @@ export function milliseconds(value: Duration, name: string): number {
   return ms
 }
 
+// Whatever was given in the wrong place may be a session ID or a token: an error is logged.
+const SECRET = /[A-Za-z0-9_-]{43}/
+
 /** A value as an error message shows it: short, on one line, with its type where that is not plain. */
 export function quote(value: unknown): string {
+  if (typeof value === 'string' && SECRET.test(value))
+    return `${value.length} characters (not shown: it may be a secret)`
   if (typeof value === 'string')
     return value.length > 60 ? `${JSON.stringify(value.slice(0, 60))}…` : JSON.stringify(value)
   if (typeof value === 'bigint') return `${value}n`

@@ -229,10 +229,12 @@ export class Remember<D extends object, I extends UserIds> {
   async #theft(series: SessionRecord, deadline: number): Promise<null> {
     const context = this.#context
     const userId = series.userId!
-    await context.calls.delete(series.key, deadline)
+    const isFirst = await context.calls.delete(series.key, deadline)
     if (context.options.onTheft === 'end-user') await context.endUser(userId, {}, deadline)
     else await this.#endChildren(series, null, 'theft', deadline)
-    context.emit({ type: 'remember-theft', key: series.key as SessionKey, userId: context.users.fromText(userId) })
+    // Parallel requests with one stolen token are one theft.
+    if (isFirst)
+      context.emit({ type: 'remember-theft', key: series.key as SessionKey, userId: context.users.fromText(userId) })
     return null
   }
 

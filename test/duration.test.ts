@@ -72,7 +72,8 @@ it('the grace of a renewal and the age of a login are durations too', async () =
 
 it('a quoted value is short, on one line, and shows its type where that is not plain', () => {
   expect(quote('a\nb"c')).toBe(String.raw`"a\nb\"c"`)
-  expect(quote('x'.repeat(1000))).toHaveLength(63)
+  expect(quote('x '.repeat(1000))).toHaveLength(63)
+  expect(quote('x'.repeat(43))).toBe('43 characters (not shown: it may be a secret)')
   expect([1n, -0, undefined, null, () => {}, [], {}, Symbol('s')].map(quote)).toEqual([
     '1n',
     '-0',

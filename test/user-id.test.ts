@@ -136,7 +136,7 @@ it.each([
   ['user.name: expected text of at most 256 characters without NUL, got 7', user({ name: 7 })],
   [String.raw`user.name: expected text of at most 256 characters without NUL, got "a\u0000b"`, user({ name: 'a\0b' })],
   [String.raw`user.name: expected text of at most 256 characters without NUL, got "\ud800"`, user({ name: '\ud800' })],
-  ['user.name: expected text of at most 256 characters without NUL, got "xxx', user({ name: 'x'.repeat(257) })],
+  ['user.name: expected text of at most 256 characters without NUL, got "x x', user({ name: 'x '.repeat(129) })],
   ['user.passwordVersion: expected a whole number from 0 to 4294967295, got -1', user({ passwordVersion: -1 })],
   ['user.passwordVersion: expected a whole number from 0 to 4294967295, got 1.5', user({ passwordVersion: 1.5 })],
   ['user.passwordVersion: expected a whole number from 0 to 4294967295, got "1"', user({ passwordVersion: '1' })],

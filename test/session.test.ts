@@ -1,0 +1,100 @@
+import { inspect } from 'node:util'
+import { SessionManager } from 'coatcheck'
+import { MemoryStore } from 'coatcheck/stores/memory'
+import { expect, it } from 'vitest'
+
+const user = { id: 2n ** 64n - 1n, name: 'max' }
+const setUp = () => new SessionManager({ store: new MemoryStore(), sweepEvery: false })
+
+it('a session is frozen, and so is its user', async () => {
+  const session = await setUp().create({ user })
+  for (const change of [
+    () => Object.assign(session, { key: 'x' }),
+    () => Object.assign(session, { extra: 1 }),
+    () => Object.assign(session.user, { name: 'x' }),
+    () => Object.assign(session, { secret: 'x' }),
+    () => Object.defineProperty(session, 'data', { value: 1 }),
+  ])
+    expect(change).toThrow(TypeError)
+})
+
+it('an anonymous session has no user, a login has both fields', async () => {
+  const sessions = setUp()
+  expect((await sessions.create()).user).toBeNull()
+  expect((await sessions.create({ user })).user).toEqual({ id: user.id, name: 'max' })
+  await expect(sessions.create({ user: undefined } as never)).rejects.toThrow(
+    'user: expected { id, name, passwordVersion? }',
+  )
+  await expect(sessions.regenerate(null, {} as never)).rejects.toThrow('regenerate: expected { user, data }')
+  await expect(sessions.regenerate(null, null as never)).rejects.toThrow('regenerate: expected { user, data }')
+  for (const wrong of [null, 7, 'ada'])
+    await expect(sessions.create(wrong as never)).rejects.toThrow(/^create: expected/)
+})
+
+it('inspect names the class and shows no secret', async () => {
+  const session = await setUp().create({ user })
+  expect(inspect(session)).toMatch(/^Session \{/)
+  expect(inspect(session)).not.toContain(session.secret)
+})
+
+it('the CSRF token is bound to the secret: another one after a new ID, the same at each look', async () => {
+  const sessions = setUp()
+  const session = await sessions.create()
+  expect((await sessions.get(session.secret))?.csrfToken).toBe(session.csrfToken)
+  expect(session.csrfToken).not.toContain(session.secret.slice(3))
+  expect((await sessions.regenerate(session))?.csrfToken).not.toBe(session.csrfToken)
+})
+
+it('a copy of a session, and an entry of list, are no session to write with', async () => {
+  const sessions = setUp()
+  const session = await sessions.create({ user })
+  const [entry] = await sessions.list(user.id)
+  for (const wrong of [
+    { ...session },
+    structuredClone({ ...session }),
+    entry,
+    { secret: session.secret },
+    [],
+    () => session,
+  ]) {
+    await expect(sessions.update(wrong as never, { a: 1 })).rejects.toThrow(TypeError)
+    await expect(sessions.destroy(wrong as never)).rejects.toThrow(TypeError)
+    await expect(sessions.remember(wrong as never)).rejects.toThrow(TypeError)
+  }
+  expect('secret' in entry!).toBe(false)
+})
+
+it("a session of one tenant is refused by another's manager", async () => {
+  const sessions = setUp()
+  const [blue, green] = [sessions.namespace('blue'), sessions.namespace('green')]
+  const session = await blue.create({ user })
+  for (const manager of [green, sessions])
+    for (const attempt of [
+      () => manager.get(session),
+      () => manager.update(session, { a: 1 }),
+      () => manager.take(session, 'a'),
+      () => manager.regenerate(session),
+      () => manager.regenerate(session, { user }),
+      () => manager.renew(session, { grace: '1m' }),
+      () => manager.destroy(session),
+      () => manager.invalidateUser(user.id, { except: session }),
+    ])
+      await expect(attempt()).rejects.toThrow('session: belongs to another namespace')
+  expect((await blue.get(session))?.data).toEqual({})
+})
+
+it('`renewed` says when the cookie has to be sent', async () => {
+  let now = Date.now()
+  const sessions = new SessionManager({ store: new MemoryStore(), sweepEvery: false, now: () => now })
+  const session = await sessions.create()
+  expect(session.renewed).toBe(true)
+  expect((await sessions.get(session.secret))?.renewed).toBe(false)
+  now += 180_000
+  expect((await sessions.get(session.secret))?.renewed).toBe(true)
+  expect((await sessions.get(session.secret))?.renewed).toBe(false)
+  const held = (await sessions.get(session.secret))!
+  expect((await sessions.update(held, { a: 1 }))?.renewed).toBe(false)
+  now += 180_000
+  expect((await sessions.update(held, { a: 2 }))?.renewed).toBe(true)
+  expect((await sessions.regenerate(held))?.renewed).toBe(true)
+})
