@@ -1,4 +1,4 @@
-import { type Failure, Refusal } from './patience.ts'
+import { type Failure, notBegun, Refusal } from './patience.ts'
 import type { Value } from './statement.ts'
 
 export interface SqliteStatement {
@@ -88,8 +88,14 @@ export class SqliteConnection {
     return Number(this.#statement(sql, false).run(...values).changes)
   }
 
+  // libsql ends the process when a closed connection is used.
+  #refuseClosed(): void {
+    if ((this.#database as { open?: unknown }).open === false) throw notBegun('the connection is closed')
+  }
+
   // Our own transactions end before anybody else runs: one that is open belongs to the application, which may roll back.
   #refuseForeignTransaction(): void {
+    this.#refuseClosed()
     const { inTransaction, isTransaction } = this.#database as { inTransaction?: unknown; isTransaction?: unknown }
     if (inTransaction === true || isTransaction === true)
       throw new Refusal('the connection is inside a transaction of the application', {
@@ -99,6 +105,7 @@ export class SqliteConnection {
   }
 
   #statement(sql: string, reads: boolean): SqliteStatement {
+    this.#refuseClosed()
     let statement = this.#statements.get(sql)
     if (statement === undefined) {
       if (!this.#ready) this.#database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT}`)
