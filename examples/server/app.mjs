@@ -5,6 +5,9 @@ import { httpEdge } from 'coatcheck/http'
 import { Aborted, flagField, HttpError, mediaType, readForm, readJson, textField } from './body.mjs'
 import { asset, renderPage } from './page.mjs'
 
+/** How long after a login with the password its session may change the password. */
+const FRESH = '15m'
+
 /**
  * What a session keeps for us: the device's own label.
  * @typedef {{ label: string }} Data
@@ -95,14 +98,15 @@ function endpoints(sessions, users) {
 
     /** @param {Call} call */
     async password({ request, visit }) {
-      const before = await visit.requireUser()
+      // Not from a session that a remember token began, nor on a device where somebody logged in long ago.
+      const before = await visit.requireUser({ within: FRESH })
       const body = await readJson(request)
       const oldPassword = textField(body, 'oldPassword')
       const newPassword = textField(body, 'newPassword')
       if ([...newPassword].length < 8 || newPassword.length > 1024 || !newPassword.isWellFormed())
         throw new HttpError(400, 'invalid_fields', '"newPassword" has to have 8 to 1024 characters.')
 
-      // The old password is the fresh proof: a stolen or remembered session alone changes nothing.
+      // And not without the old password: a stolen session alone changes nothing.
       const { name } = before.user
       const proven = await users.authenticate(name, oldPassword)
       const changed = proven

@@ -21,6 +21,8 @@ const MESSAGES = {
   sessions_not_ended:
     'Your password is changed, but your other devices could not be logged out yet. Press the button again to finish.',
   insecure: 'Logging in works only over HTTPS, or on the computer that runs this service.',
+  not_fresh:
+    'Changing the password needs a login with your password in the last 15 minutes. Please log out, log in and try again.',
   stale_login: 'The password was changed a moment ago. Please log in with the new one.',
 }
 

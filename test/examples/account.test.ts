@@ -162,6 +162,20 @@ describe('a password change', () => {
     expect([await mine.whoami(), await other.whoami()]).toEqual([null, null])
   })
 
+  it('is refused to a remembered session, and 15 minutes after the login: a new login with the password is needed', async () => {
+    const phone = await loggedIn('phone', true)
+    const desk = await loggedIn('desk')
+    now += 15 * 60_000 + 1
+    const late = await change(desk)
+    expect([late.status, late.body.error]).toEqual([401, 'not_fresh'])
+    now += 60 * 60_000
+    expect(await phone.whoami()).toBe('ada')
+    const remembered = await change(phone)
+    expect([remembered.status, remembered.body.error]).toEqual([401, 'not_fresh'])
+    expect((await phone.login('ada', PASSWORD)).status).toBe(200)
+    expect((await change(phone)).status).toBe(200)
+  })
+
   it('wants the old password also from a session that is fresh', async () => {
     const mine = await loggedIn()
     const answer = await change(mine, 'not my password')
