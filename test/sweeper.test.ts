@@ -1,0 +1,98 @@
+import { SessionManager } from 'coatcheck'
+import { MemoryStore } from 'coatcheck/stores/memory'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { BarrierStore, faults } from './services/barrier-store.ts'
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance', 'Date'] })
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+const swept = (store: BarrierStore) => store.counts().sweep ?? 0
+
+it('sweeps about once per interval, jittered, until it is closed', async () => {
+  const store = BarrierStore.over(new MemoryStore())
+  const sessions = new SessionManager({ store })
+  await vi.advanceTimersByTimeAsync(3.7 * 60_000)
+  expect(swept(store)).toBe(0)
+  await vi.advanceTimersByTimeAsync(60 * 60_000)
+  expect(swept(store)).toBeGreaterThanOrEqual(9)
+  expect(swept(store)).toBeLessThanOrEqual(17)
+  await sessions.close()
+  store.reset()
+  await vi.advanceTimersByTimeAsync(60 * 60_000)
+  expect(swept(store)).toBe(0)
+  expect(vi.getTimerCount()).toBe(0)
+})
+
+it('goes on after a failure, which is told as an event', async () => {
+  const store = BarrierStore.over(new MemoryStore())
+  const events: any[] = []
+  const sessions = new SessionManager({ store, sweepEvery: '1m', onEvent: event => events.push(event) })
+  store.next('sweep', faults.rejects)
+  store.next('sweep', faults.throws)
+  await vi.advanceTimersByTimeAsync(10 * 60_000)
+  expect(swept(store)).toBeGreaterThan(5)
+  expect(events.map(({ type }) => type)).toEqual(['store-error', 'store-error'])
+  await sessions.close()
+})
+
+it('neither sweepEvery: false, nor a store with a TTL of its own, nor a tenant has a timer', async () => {
+  const ownTtl = Object.defineProperty(new MemoryStore(), 'sweep', { value: undefined })
+  new SessionManager({ store: new MemoryStore(), sweepEvery: false })
+  const sessions = new SessionManager({ store: ownTtl })
+  sessions.namespace('blue')
+  expect(vi.getTimerCount()).toBe(0)
+  expect(await sessions.sweep()).toBe(0)
+})
+
+it('a sweep works in batches, and answers how many went', async () => {
+  const store = BarrierStore.over(new MemoryStore())
+  let now = 1_000_000_000_000
+  const sessions = new SessionManager({ store, now: () => now, sweepEvery: false })
+  for (let count = 0; count < 2500; count += 1) await sessions.create()
+  now += 30 * 60_000 + 299_999
+  expect(await sessions.sweep()).toBe(0)
+  now += 2
+  store.reset()
+  expect(await sessions.sweep()).toBe(2500)
+  expect(swept(store)).toBe(3)
+})
+
+it('asyncDispose closes, and closing a tenant leaves the store open', async () => {
+  let closed = 0
+  const store = Object.assign(new MemoryStore(), {
+    close: async () => {
+      closed += 1
+    },
+  })
+  const sessions = new SessionManager({ store })
+  await sessions.namespace('blue').close()
+  expect([closed, vi.getTimerCount()]).toEqual([0, 1])
+  await sessions[Symbol.asyncDispose]()
+  expect(closed).toBe(1)
+})
+
+it('neither the sweeper nor a call that was answered keeps the process; a call under way does', async () => {
+  vi.useRealTimers()
+  const timers = vi.spyOn(globalThis, 'setTimeout')
+  const last = () => timers.mock.results.at(-1)!.value as NodeJS.Timeout
+  const store = BarrierStore.over(new MemoryStore())
+  const sessions = new SessionManager({ store })
+  const sweeper = last()
+  expect(sweeper.hasRef()).toBe(false)
+  const { secret } = await sessions.create()
+  const guard = last()
+  expect(guard).not.toBe(sweeper)
+  expect(guard.hasRef()).toBe(false)
+  const pause = store.pause('read', 'before')
+  const call = sessions.get(secret)
+  await pause.reached
+  expect(guard.hasRef()).toBe(true)
+  pause.resume()
+  await call
+  expect(guard.hasRef()).toBe(false)
+  await sessions.close()
+  timers.mockRestore()
+})
