@@ -34,7 +34,7 @@ export interface RedisStoreOptions {
 }
 
 // A user's sessions are ended in pieces of this many, so that no script holds the server up for long.
-const CHUNK = 1000
+const CHUNK = 250
 const COLLECT = 500
 /** A text as a client answers it: Buffers come with a type mapping. */
 const text = (reply: unknown) => (typeof reply === 'string' ? reply : String(reply))
