@@ -196,9 +196,10 @@ export async function checkRemember(open: () => Store | Promise<Store>, runs: nu
           }
         }
         const results = (await interleaved(store, pick, () => known.map(run))) as any[]
+        const alive = (await store.inner.listUser(`${user}`, 'remember', clock())).length > 0
         const live = new Set((await nodes[0]!.list(user)).map(({ key }) => key as string))
 
-        const explains = (order: readonly number[], unnoted: number): (() => void) | null => {
+        const explains = (order: readonly number[], early: number): (() => void) | null => {
           let after = model
           const ended: number[] = []
           let seriesEnded = false
@@ -209,7 +210,12 @@ export async function checkRemember(open: () => Store | Promise<Store>, runs: nu
             let expected: Answer
             const before = after
             ;[after, expected] = answer(before, request, clock())
-            if (request.type === 'visit' && unnoted & (1 << index)) {
+            if (request.type === 'destroy' && early & (1 << index)) {
+              // Found the session, and so its series, before a parallel rotation ended it.
+              if (!model.live.has(request.session)) return null
+              after = { ...after, alive: false }
+            }
+            if (request.type === 'visit' && early & (1 << index)) {
               // Answered before the session ended, noted too late: only where a rotation ended it at this moment.
               after = before
               ended.push(request.session)
@@ -238,7 +244,7 @@ export async function checkRemember(open: () => Store | Promise<Store>, runs: nu
             if (names.tokens[expected.token] !== result.token) return null
             if (names.ids[expected.session] !== result.session.secret) return null
           }
-          if (seriesEnded && after.alive) return null
+          if ((seriesEnded && after.alive) || after.alive !== alive) return null
           if (ended.some(session => after.live.has(session))) return null
           // A series that a log-out ended at the same moment gives no alarm any more.
           if (after.alarms > alarms && known.some(({ type }) => type !== 'recall' && type !== 'visit'))
@@ -251,11 +257,12 @@ export async function checkRemember(open: () => Store | Promise<Store>, runs: nu
           }
         }
         let adopt: (() => void) | null = null
-        const visits = known.reduce((mask, { type }, index) => (type === 'visit' ? mask | (1 << index) : mask), 0)
+        const looks = (type: Request['type']) => type === 'visit' || type === 'destroy'
+        const visits = known.reduce((mask, { type }, index) => (looks(type) ? mask | (1 << index) : mask), 0)
         search: for (const order of orders(known.map((_, index) => index))) {
-          for (let unnoted = 0; unnoted <= visits; unnoted += 1) {
-            if ((unnoted & ~visits) !== 0) continue
-            adopt = explains(order, unnoted)
+          for (let early = 0; early <= visits; early += 1) {
+            if ((early & ~visits) !== 0) continue
+            adopt = explains(order, early)
             if (adopt) break search
           }
         }
