@@ -45,6 +45,7 @@ export async function startMariadb(settings: Readonly<Record<string, string>> = 
   const pools: mysql.Pool[] = []
   const url = ({ user = 'root', database = 'test' } = {}) => `mysql://${user}@127.0.0.1:${port}/${database}`
   let server: Running
+  let expected = false
   const boot = async () => {
     server = start(
       findBinary('mariadbd')!,
@@ -56,6 +57,10 @@ export async function startMariadb(settings: Readonly<Record<string, string>> = 
       ],
       { cwd: folder, ...as },
     )
+    expected = false
+    server.child.once('exit', (code, signal) => {
+      if (!expected) console.error(`MariaDB ended by itself (${code ?? signal}):\n${server.output().slice(-4000)}`)
+    })
     await until('MariaDB', async () => {
       const connection = await mysql.createConnection(url({ database: '' }))
       await connection.query('CREATE DATABASE IF NOT EXISTS test')
@@ -73,10 +78,14 @@ export async function startMariadb(settings: Readonly<Record<string, string>> = 
       pools.push(pool)
       return pool
     },
-    kill: () => server.stop('SIGKILL'),
+    kill() {
+      expected = true
+      return server.stop('SIGKILL')
+    },
     restart: () => boot(),
     async stop() {
       await Promise.all(pools.map(pool => pool.end().catch(() => {})))
+      expected = true
       await server.stop('SIGTERM')
       rmSync(folder, { recursive: true, force: true })
     },
