@@ -33,7 +33,9 @@ const PASSING = new Set(['ASK', 'CLUSTERDOWN', 'LOADING', 'MASTERDOWN', 'MOVED',
 export function refusalOf(error: unknown): string | null {
   if (error instanceof NotReady) return 'NOTREADY'
   if (!(error instanceof Error)) return null
-  // node-redis wraps the last of too many redirections.
+  // What node-redis makes of an ASK to a master that has no slot yet: the first of a cluster that grows.
+  if (error.message.startsWith('Cannot find node ')) return 'ASK'
+  // It also wraps the last of too many redirections.
   return REFUSAL.exec(error.message)?.[1] ?? (error.cause === undefined ? null : refusalOf(error.cause))
 }
 
