@@ -157,6 +157,8 @@ export async function startMariadb(...settings) {
     `--port=${port}`,
     '--bind-address=127.0.0.1',
     `--socket=${join(folder, 'socket')}`,
+    // A server that starts clears its temporary folder: it must not be another server's.
+    `--tmpdir=${folder}`,
     '--max-connections=300',
     '--innodb-buffer-pool-size=512M',
     ...settings,
