@@ -31,8 +31,8 @@ describe('a malformed ID is nobody, and does not reach the store', () => {
         const character = String.fromCharCode(byte)
         const id = good.slice(0, at) + character + good.slice(at + 1)
         const allowed = ALPHABET.includes(character)
-        expect(isId(id)).toBe(allowed)
-        if (!allowed) expect(await sessions.get(id)).toBeNull()
+        if (isId(id) !== allowed) expect.unreachable(`byte ${byte} at ${at}`)
+        if (!allowed && (await sessions.get(id)) !== null) expect.unreachable(`byte ${byte} at ${at}`)
       }
     }
     expect(store.calls).toHaveLength(0)
@@ -114,8 +114,8 @@ it('kinds and tenants have keys of their own', () => {
   expect(new Set(spaces.map(space => keyOf(id, space))).size).toBe(spaces.length)
 })
 
-it('100,000 IDs differ, and every character is used in every random place', () => {
-  const ids = Array.from({ length: 100_000 }, () => newId())
+it('20,000 IDs differ, and every character is used in every random place', () => {
+  const ids = Array.from({ length: 20_000 }, () => newId())
   expect(new Set(ids).size).toBe(ids.length)
   for (let at = 0; at < 43; at += 1) expect(new Set(ids.map(id => id[at])).size).toBe(64)
 })
@@ -123,7 +123,7 @@ it('100,000 IDs differ, and every character is used in every random place', () =
 it('salts and write IDs never repeat, and write IDs keep to their alphabet and length', () => {
   const made = Array.from({ length: 10_000 }, () => [newSalt(), newWriteId()]).flat()
   expect(new Set(made).size).toBe(made.length)
-  for (const id of made) expect(id).toMatch(/^[A-Za-z0-9_-]{8,32}$/)
+  expect(made.filter(id => !/^[A-Za-z0-9_-]{8,32}$/.test(id))).toEqual([])
 })
 
 it('who holds the secret derives the same ID, another secret, salt or purpose gives another', () => {
