@@ -1,6 +1,6 @@
 import { SWEEP_MARGIN } from '../../src/store.ts'
 import type { Names } from './options.ts'
-import { COLUMNS } from './rows.ts'
+import { COLUMNS, packedWith } from './rows.ts'
 import { compile } from './statement.ts'
 
 /**
@@ -67,7 +67,7 @@ export function postgresStatements(names: Names) {
   return {
     create,
     replace,
-    read: compile('$', `SELECT ${columns} FROM ${sessions} WHERE id = :id`),
+    read: compile('$', `SELECT ${packedWith(parts => `concat(${parts.join(', ')})`)} FROM ${sessions} WHERE id = :id`),
     update: compile(
       '$',
       `UPDATE ${sessions} SET data = :data, version = version + 1, write_id = :writeId,

@@ -3,6 +3,7 @@ import { namesOf, type SqlOptions } from './options.ts'
 import { checkPgPool, isUniqueViolation, PgConnections, type PgPool, pgFailure } from './postgres-client.ts'
 import { migratePostgres, postgresSchema } from './postgres-schema.ts'
 import { postgresStatements } from './postgres-statements.ts'
+import { unpacked } from './rows.ts'
 import { changedMeanwhile, isLimited, type Making, ServerStore, SWEEP_BATCH, withinLimit } from './server-store.ts'
 import type { Run, Statement } from './statement.ts'
 import { answer } from './verdict.ts'
@@ -71,6 +72,7 @@ export class PostgresStore extends ServerStore {
   }
 
   protected failureOf = pgFailure
+  protected override unpack = unpacked
 
   protected async make(making: Making, end: number): Promise<ReplaceResult> {
     if (isLimited(making)) return this.connections.transaction(end, run => this.#limited(making, run))

@@ -130,7 +130,7 @@ export abstract class ServerStore implements Store {
         if (ended) break
         const { rows } = await this.connections.run(this.statements.read, { id }, end)
         if (rows[0] === undefined) break
-        const movedTo: unknown = rows[0][14]
+        const movedTo = this.unpack(rows[0], id)[14]
         // Stored, and no forward: it was made while we looked, so it is deleted in another turn.
         if (movedTo === null) continue
         forwards.add(id)
@@ -170,6 +170,11 @@ export abstract class ServerStore implements Store {
     return splitUser(userId)
   }
 
+  /** A row of the `read` statement in the order of `COLUMNS`. */
+  protected unpack(row: readonly unknown[], _key: string): readonly unknown[] {
+    return row
+  }
+
   /** The values for the first statement of `deleteUser`. */
   protected floorValues({ now, passwordVersion, floorUntil }: DeleteUserOptions, end: number): Values {
     const raises = passwordVersion !== undefined
@@ -201,7 +206,7 @@ export abstract class ServerStore implements Store {
 
   async #find(key: string, now: number, end: number): Promise<SessionRecord | Forward | Corrupt | null> {
     const { rows } = await this.connections.run(this.statements.read, { id: key }, end)
-    return rows[0] === undefined ? null : fromRow(rows[0], now, this.names.userId)
+    return rows[0] === undefined ? null : fromRow(this.unpack(rows[0], key), now, this.names.userId)
   }
 
   #make(

@@ -35,6 +35,7 @@ const UNSTORABLE = ['\0', 'a\0b', '\ud800', 'x\udc00']
 /** Edits of a row by a careless hand, as SQL assignments; none may be live afterwards. */
 const EDITS = [
   "kind = 'admin'",
+  "kind = 'a|b'",
   'version = 0',
   'version = -1',
   'version = 9223372036854775807',
