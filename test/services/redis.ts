@@ -227,8 +227,10 @@ export async function churn(cluster: RedisCluster, window = 400): Promise<{ stop
     moved += slots.length
   }
   const done = (async () => {
-    for (let start = 0; !ended; start = (start + window) % 16384) {
-      const slots = Array.from({ length: window }, (_, i) => (start + i) % 16384)
+    // Slots far apart, so that no master is ever left without any.
+    const stride = Math.floor(16384 / window)
+    for (let start = 0; !ended; start = (start + 1) % stride) {
+      const slots = Array.from({ length: window }, (_, i) => i * stride + start)
       // One source at a time: two importing masters could claim the same epoch.
       for (const from of [0, 1, 2]) await move(slots.filter(slot => owners[slot] === from))
     }
