@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { inspect, promisify } from 'node:util'
 import { DEFAULTS, presets, SessionError, type SessionErrorCode } from 'coatcheck'
+import { MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
 import ts from 'typescript'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { build } from './services/build.ts'
@@ -53,6 +54,17 @@ function members(path: string, name: string): Map<string, string | undefined> {
 describe('the program of the README', () => {
   it('is the example that the tests run', () => {
     expect(README).toContain(`<!-- file: examples/login.mjs -->\n\`\`\`js\n${read('examples/login.mjs')}\`\`\`\n`)
+  })
+})
+
+describe('the tables of the SQL stores in the README', () => {
+  it.each([
+    ['PostgresStore', PostgresStore],
+    ['MysqlStore', MysqlStore],
+    ['SqliteStore', SqliteStore],
+  ])('are what %s.schema() prints', (_, store) => {
+    const shown = blocks('sql').map(block => block.trim())
+    expect(shown).toContain(store.schema().trim())
   })
 })
 

@@ -2,6 +2,7 @@
 import { SessionStoreError, type StoreOperation } from '../../src/errors.ts'
 import { type Link, NotReady } from './client.ts'
 import { SLOTS, shardOfKey, slotOf } from './keys.ts'
+import { isPassing, refusalOf } from './refusals.ts'
 import type { ReplicaWaiter } from './replicas.ts'
 import type { Script } from './scripts.ts'
 
@@ -22,22 +23,6 @@ const CLOCK_GRAIN = 2
 
 /** When a call has to end, on the scale of `performance.now()`. */
 export const deadlineOf = (deadline: number | undefined) => deadline ?? performance.now() + DEFAULT_TIMEOUT
-
-// Replies that say that the command was not run; the first of a message, or inside the text that Redis 6 puts around
-// the error of a script.
-const REFUSAL =
-  /(?:^|-|: )(ASK|BUSY|CLUSTERDOWN|CROSSSLOT|LOADING|MASTERDOWN|MISCONF|MOVED|NOAUTH|NOPERM|NOREPLICAS|NOSCRIPT|OOM|READONLY|TRYAGAIN|WRONGPASS|WRONGTYPE)\b/
-const PASSING = new Set(['ASK', 'CLUSTERDOWN', 'LOADING', 'MASTERDOWN', 'MOVED', 'READONLY', 'TRYAGAIN'])
-
-/** The code of a refusal in an error of either client, or `null`: then the command may have run. */
-export function refusalOf(error: unknown): string | null {
-  if (error instanceof NotReady) return 'NOTREADY'
-  if (!(error instanceof Error)) return null
-  // What node-redis makes of an ASK to a master that has no slot yet: the first of a cluster that grows.
-  if (error.message.startsWith('Cannot find node ')) return 'ASK'
-  // It also wraps the last of too many redirections.
-  return REFUSAL.exec(error.message)?.[1] ?? (error.cause === undefined ? null : refusalOf(error.cause))
-}
 
 /** The command was refused on the server because its time was over. */
 export class TooLate extends Error {}
@@ -78,7 +63,7 @@ export class Commands {
 
   /** The same for a command that failed in a way that passes. */
   async readAgain(error: unknown, shard: string, args: string[], deadline: number | undefined): Promise<unknown> {
-    if (!PASSING.has(refusalOf(error) ?? '')) throw error
+    if (!isPassing(error)) throw error
     return this.read(shard, args, deadline)
   }
 
@@ -140,7 +125,7 @@ export class Commands {
         try {
           return await attempt()
         } catch (error) {
-          if (!PASSING.has(refusalOf(error) ?? '')) throw error
+          if (!isPassing(error)) throw error
           if (performance.now() + wait >= end) throw error
         }
         // A client that is still making its first connection is waited for; one that lost it is not.

@@ -1,7 +1,7 @@
 // A Redis that evicts takes the index of active users first (194 of 200 under allkeys-lru): sessions live on that
 // log-out-everywhere no longer finds. So the store refuses to work on one.
 import { type Link, NotReady } from './client.ts'
-import { refusalOf } from './commands.ts'
+import { refusalOf } from './refusals.ts'
 
 /** Says why this Redis must not keep sessions, or `null`. Asks every master once. */
 export async function evictionHazard(link: Link): Promise<string | null> {

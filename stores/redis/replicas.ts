@@ -2,7 +2,7 @@
 // wrote, and blocks that connection: so both go over one that belongs to the store, one per master. On a shared one
 // everybody would wait along; over a pool, WAIT would answer for another connection.
 import type { Dedicated, Link } from './client.ts'
-import { refusalOf } from './commands.ts'
+import { refusalOf } from './refusals.ts'
 import type { Script } from './scripts.ts'
 
 interface Job {

@@ -13,10 +13,11 @@ import {
   SWEEP_MARGIN,
 } from '../../src/store.ts'
 import { type Link, linkTo, type RedisClient } from './client.ts'
-import { Commands, deadlineOf, type Run, refusalOf, storeError } from './commands.ts'
+import { Commands, deadlineOf, type Run, storeError } from './commands.ts'
 import { evictionHazard } from './eviction.ts'
 import { decode, encodeForward, encodeRecord, escaped, forwardKeptUntil } from './format.ts'
 import { type Keys, keysUnder, memberOf, shardOf, shardOfKey } from './keys.ts'
+import { refusalOf } from './refusals.ts'
 import { ReplicaWaiter } from './replicas.ts'
 import { DELETE, DELETE_USER, DISCARD, END, PUT, type Script, TOUCH, UNDO, UPDATE } from './scripts.ts'
 
