@@ -7,9 +7,10 @@ import { build } from '../services/build.ts'
 import { describeEngine, ENGINES, type EngineName } from '../services/engines.ts'
 import { startMariadb } from '../services/mariadb.ts'
 import { startPostgres } from '../services/postgres.ts'
-import { until } from '../services/process.ts'
+import { freePort, until } from '../services/process.ts'
 import { startRedis, startRedisCluster } from '../services/redis.ts'
 import { sqliteFile } from '../services/sqlite.ts'
+import { makeCertificate } from '../services/tls.ts'
 import { Client, PASSWORD, root, runExample, type Service, startExample } from './service.ts'
 
 interface Database {
@@ -68,6 +69,32 @@ const DATABASES: readonly { name: string; engine: EngineName; canFail: boolean; 
     },
   },
 ]
+
+describeEngine('redis', 'two service processes on Redis over TLS', () => {
+  it('share the sessions, with rediss:// and the certificate authority of the operator', async () => {
+    const certificate = makeCertificate(['localhost'])
+    const port = await freePort()
+    const { certFile, keyFile } = certificate
+    const files = ['--tls-cert-file', certFile, '--tls-key-file', keyFile, '--tls-ca-cert-file', certFile]
+    const server = await startRedis(['--tls-port', `${port}`, '--tls-auth-clients', 'no', ...files])
+    const services: Service[] = []
+    try {
+      const settings = { STORE_URL: `rediss://localhost:${port}`, NODE_EXTRA_CA_CERTS: certFile }
+      for (let count = 0; count < 2; count++) services.push(await startExample('server.mjs', settings))
+      const first = new Client(services[0]!.url)
+      await first.login('max')
+      const second = new Client(services[1]!.url)
+      for (const [name, value] of first.cookies) second.cookies.set(name, value)
+      expect(await second.whoami()).toBe('max')
+      await second.send('POST', '/logout')
+      expect(await first.whoami()).toBeNull()
+    } finally {
+      for (const service of services) await service.stop()
+      await server.stop()
+      certificate.remove()
+    }
+  }, 120_000)
+})
 
 for (const { name, engine, canFail, open } of DATABASES)
   describeEngine(engine, `two service processes on ${name}`, () => {
