@@ -1,4 +1,6 @@
 const BATCH = 1000
+/** From how many ms on a batch was work for somebody else: a database. */
+const NOTICEABLE = 5
 
 /** The manager's one timer: jittered, so that ten nodes do not sweep at once, and no reason for a process to stay. */
 export class Sweeper {
@@ -29,14 +31,19 @@ export class Sweeper {
     this.#timer.unref()
   }
 
-  /** Batches until one is not full, with the event loop between them. */
+  /**
+   * Batches until one is not full, with the event loop between them; after one that took time a pause as long as it,
+   * so that requests have the database for at least half of the time.
+   */
   static async sweepAll(batch: (limit: number) => Promise<number>): Promise<number> {
     let total = 0
     for (;;) {
+      const begun = performance.now()
       const removed = await batch(BATCH)
       total += removed
       if (removed < BATCH) return total
-      await new Promise(resolve => setImmediate(resolve))
+      const took = performance.now() - begun
+      await new Promise(resolve => (took < NOTICEABLE ? setImmediate(resolve) : setTimeout(resolve, took)))
     }
   }
 }

@@ -96,3 +96,18 @@ it('neither the sweeper nor a call that was answered keeps the process; a call u
   await sessions.close()
   timers.mockRestore()
 })
+
+it('leaves a database at least half of the time to others while it sweeps', async () => {
+  const store = new MemoryStore()
+  const begun: number[] = []
+  store.sweep = async (_now, limit) => {
+    begun.push(performance.now())
+    await new Promise(resolve => setTimeout(resolve, 40))
+    return begun.length < 4 ? limit : 0
+  }
+  const sessions = new SessionManager({ store, sweepEvery: false })
+  const swept = sessions.sweep()
+  await vi.advanceTimersByTimeAsync(1000)
+  expect(await swept).toBe(3000)
+  for (const [index, start] of begun.slice(1).entries()) expect(start - begun[index]!).toBeGreaterThanOrEqual(80)
+})
