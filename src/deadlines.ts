@@ -1,7 +1,7 @@
 /** What has to be over by an instant. */
 export interface Pending {
   readonly deadline: number
-  readonly onLate: () => void
+  onLate: () => void
   previous: Pending | null
   next: Pending | null
   isOpen: boolean
@@ -36,6 +36,11 @@ export class Deadlines {
     if (previous !== null) previous.next = next
     if (next !== null) next.previous = previous
     else this.#last = previous
+    // Let go of everything: one of these that has grown old in the heap would keep all that came after it, one by one,
+    // until the next full collection.
+    pending.previous = null
+    pending.next = null
+    pending.onLate = nothing
     // Left to ring: the next call is likely to come before, and finds it set.
     if (this.#last === null) this.#timer?.unref()
     return true
@@ -53,12 +58,14 @@ export class Deadlines {
     const now = performance.now() + 1
     let earliest = Number.POSITIVE_INFINITY
     for (let pending = this.#last; pending !== null; ) {
-      const { previous, deadline } = pending
+      const { previous, deadline, onLate } = pending
       if (deadline > now) earliest = Math.min(earliest, deadline)
-      else if (this.close(pending)) pending.onLate()
+      else if (this.close(pending)) onLate()
       pending = previous
     }
     // What was told of the delay may have begun another call, and armed the timer for it.
     if (earliest < Number.POSITIVE_INFINITY && (this.#timer === null || earliest < this.#due)) this.#arm(earliest)
   }
 }
+
+function nothing() {}
