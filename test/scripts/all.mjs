@@ -31,6 +31,17 @@ if (packages.length > 0) {
       process.exit(1)
     }
   }
+}
+
+for (const folder of new Set(missing.map(([, engine]) => ('npm' in engine ? engine.npm : null)))) {
+  if (folder === null) continue
+  console.log(`\nInstalling the npm packages of ${folder}: they are compiled, for some minutes`)
+  // A failure is told by name: the engine is still missing then.
+  spawnSync('npm', ['install', '--prefix', folder, '--no-audit', '--no-fund', '--no-package-lock'], {
+    stdio: ['ignore', 'inherit', 'inherit'],
+  })
+}
+if (missing.length > 0) {
   for (const [name, engine] of missingEngines()) console.error(`${name} is still missing: ${engine.missing()}`)
 }
 

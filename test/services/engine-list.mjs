@@ -57,8 +57,9 @@ const betterSqlite = () => {
 }
 
 /**
- * Each engine and what is missing for it, or `null`. `debian` names the packages that bring it.
- * @satisfies {Record<string, { debian: string | null, optional: boolean, missing: () => string | null }>}
+ * Each engine and what is missing for it, or `null`. `debian` names the packages that bring it, `npm` the folder of
+ * npm packages.
+ * @satisfies {Record<string, { debian: string | null, npm?: string, optional: boolean, missing: () => string | null }>}
  */
 export const ENGINES = /** @type {const} */ ({
   memory: { debian: null, optional: false, missing: () => null },
@@ -66,9 +67,10 @@ export const ENGINES = /** @type {const} */ ({
   postgresql: { debian: 'postgresql', optional: false, missing: () => binaries('postgres', 'initdb') },
   mariadb: { debian: 'mariadb-server', optional: false, missing: () => binaries('mariadbd', 'mariadb-install-db') },
   libsql: { debian: null, optional: false, missing: () => module_('libsql') },
-  // Not every Node version has these two: the table names them, nothing fails.
+  // Node 20 does not have it: the table says so, nothing fails; `npm run test:nodes` tests it on the others.
   'node:sqlite': { debian: null, optional: true, missing: () => module_('node:sqlite') },
-  'better-sqlite3': { debian: null, optional: true, missing: betterSqlite },
+  // Compiled for minutes, so that `npm ci` does without it; `npm run test:all` brings it.
+  'better-sqlite3': { debian: null, npm: 'test/drivers', optional: false, missing: betterSqlite },
   chromium: { debian: 'chromium', optional: false, missing: () => binaries('chromium') },
   nginx: { debian: 'nginx-light openssl', optional: false, missing: () => binaries('nginx', 'openssl') },
   curl: { debian: 'curl', optional: false, missing: () => binaries('curl') },
