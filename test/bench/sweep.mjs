@@ -123,7 +123,7 @@ async function sweepOf(kind, url, query) {
         ['latency, 95 of 100, ms', ...row(0.95)],
         ['latency, 99 of 100, ms', ...row(0.99)],
         ['rows removed, rows left', '', `${whole(sweep.removed)}, ${Number(left[0].n)}`, ''],
-        ['batch of 250 rows (a statement), median, ms', '', fixed(quantile(sweep.batches), 1), ''],
+        ['batch of at most 1,000 rows (4 statements), median, ms', '', fixed(quantile(sweep.batches), 1), ''],
         ['the same, 99 of 100', '', fixed(quantile(sweep.batches, 0.99), 1), ''],
         ['the whole sweep, s', '', fixed(sweep.seconds, 1), ''],
         ['errors (deadlocks and others)', '', String(all.length), ''],

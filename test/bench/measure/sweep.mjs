@@ -1,9 +1,7 @@
 // @ts-check
-// One node that sweeps. It tells how long each batch took, and what went wrong.
+// One node that sweeps as a manager does. It tells how long each batch took, and what went wrong.
+import { coatcheck } from '../servers/serve.mjs'
 import { openStore } from '../sweep.mjs'
-
-/** What the stores remove in one statement. */
-const BATCH = 250
 
 const { store, end } = await openStore(process.argv[2] ?? '', process.argv[3] ?? '', 2)
 /** @type {number[]} */
@@ -11,17 +9,29 @@ const batches = []
 /** @type {string[]} */
 const errors = []
 let removed = 0
+/** The store, with each of its batches timed. */
+const timed = Object.create(store, {
+  sweep: {
+    async value(/** @type {unknown[]} */ ...args) {
+      const before = performance.now()
+      const swept = await store.sweep(...args)
+      batches.push(performance.now() - before)
+      removed += swept
+      return swept
+    },
+  },
+})
+for (const verb of ['create', 'read', 'update', 'touch', 'replace', 'delete', 'deleteUser', 'listUser'])
+  Object.defineProperty(timed, verb, { value: store[verb].bind(store) })
+const { SessionManager } = await coatcheck('index.js')
+const sessions = new SessionManager({ store: timed, sweepEvery: false, storeTimeout: '10s' })
 const start = performance.now()
-for (;;) {
-  const before = performance.now()
+for (let tries = 0; tries < 100; tries++) {
   try {
-    const swept = await store.sweep(Date.now(), BATCH, before + 10_000)
-    batches.push(performance.now() - before)
-    removed += swept
-    if (swept < BATCH) break
+    await sessions.sweep()
+    break
   } catch (error) {
     errors.push(error instanceof Error ? error.message : String(error))
-    if (errors.length > 100) break
   }
 }
 process.send?.({ removed, batches, errors, seconds: (performance.now() - start) / 1000 })
