@@ -1,10 +1,10 @@
 import { DataShape, type Frozen } from './data/schema.ts'
-import { quote } from './duration.ts'
 import { SessionError } from './errors.ts'
 import { emitTo, type SessionEvent } from './events.ts'
 import { expiryOf } from './expiry.ts'
 import { keyOf, newWriteId, type SessionKey } from './id.ts'
 import { type ResolvedOptions, resolveOptions, type SessionOptions } from './options.ts'
+import { quote } from './quote.ts'
 import { Recent } from './recent.ts'
 import {
   makeInfo,

@@ -1,5 +1,5 @@
 import { stringifySetCookie } from 'cookie'
-import { quote } from './duration.ts'
+import { quote } from './quote.ts'
 import type { Session } from './session.ts'
 
 export interface CookieOptions {

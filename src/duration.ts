@@ -1,3 +1,5 @@
+import { quote } from './quote.ts'
+
 /** A length of time with its unit. A bare number is a `TypeError`: express-session counts ms, cookies count s. */
 export type Duration = `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
 
@@ -16,19 +18,4 @@ export function milliseconds(value: Duration, name: string): number {
       `${name}: expected a duration with its unit, such as '500ms', '30m' or '12h' (more than 0, at most 100 years), got ${quote(value)}`,
     )
   return ms
-}
-
-// Whatever was given in the wrong place may be a session ID or a token: an error is logged.
-const SECRET = /[A-Za-z0-9_-]{43}/
-
-/** A value as an error message shows it: short, on one line, with its type where that is not plain. */
-export function quote(value: unknown): string {
-  if (typeof value === 'string' && SECRET.test(value))
-    return `${value.length} characters (not shown: it may be a secret)`
-  if (typeof value === 'string')
-    return value.length > 60 ? `${JSON.stringify(value.slice(0, 60))}…` : JSON.stringify(value)
-  if (typeof value === 'bigint') return `${value}n`
-  if (typeof value === 'function') return 'a function'
-  if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object'
-  return Object.is(value, -0) ? '-0' : String(value)
 }

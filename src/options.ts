@@ -1,8 +1,9 @@
 import type { Codec } from './data/codec.ts'
 import type { StandardSchemaV1 } from './data/schema.ts'
-import { type Duration, milliseconds, quote } from './duration.ts'
+import { type Duration, milliseconds } from './duration.ts'
 import type { SessionEvent } from './events.ts'
 import type { Lifetimes } from './expiry.ts'
+import { quote } from './quote.ts'
 import type { SessionLimit, Store } from './store.ts'
 import type { UserId, UserIds } from './user-id.ts'
 

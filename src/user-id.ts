@@ -1,4 +1,4 @@
-import { quote } from './duration.ts'
+import { quote } from './quote.ts'
 
 /** How an application's user IDs look: unsigned 64-bit, safe integers, or text (UUID, ULID, …). */
 export type UserIds = 'u64' | 'number' | 'text'

@@ -1,4 +1,4 @@
-import { quote } from './duration.ts'
+import { quote } from './quote.ts'
 import type { SessionRecord, Store } from './store.ts'
 import { USER_ID_FORMATS, type UserId, type UserIdFormat, type UserIdInput, type UserIds } from './user-id.ts'
 

@@ -1,7 +1,8 @@
 import { SessionManager } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { expect, it } from 'vitest'
-import { milliseconds, quote } from '../src/duration.ts'
+import { milliseconds } from '../src/duration.ts'
+import { quote } from '../src/quote.ts'
 
 it('a duration is a number with its unit', () => {
   const cases = { '1ms': 1, '500ms': 500, '1s': 1000, '30m': 1_800_000, '12h': 43_200_000, '1d': 86_400_000 } as const

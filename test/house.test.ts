@@ -132,10 +132,13 @@ describe('who imports whom', () => {
     for (const path of SRC) if (imports(path).includes('node:http')) expect(path).toMatch(/^src\/edge\//)
   })
 
-  it('stores take the contract, the records and the errors from src, and nothing else', () => {
+  it('stores take the contract, the records, the errors and the checks of options from src, and nothing else', () => {
     for (const path of STORES)
       for (const name of imports(path).filter(own => own.startsWith('src/')))
-        expect(['src/store.ts', 'src/record.ts', 'src/errors.ts'], `${path} imports ${name}`).toContain(name)
+        expect(
+          ['src/store.ts', 'src/record.ts', 'src/errors.ts', 'src/quote.ts', 'src/check-options.ts'],
+          `${path} imports ${name}`,
+        ).toContain(name)
   })
 
   it('stores never import each other', () => {

@@ -2,7 +2,7 @@ import { SessionManager, type UserIds } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { quote } from '../src/duration.ts'
+import { quote } from '../src/quote.ts'
 import { USER_ID_FORMATS } from '../src/user-id.ts'
 import { BOUNDARY_IDS } from './guarantees.ts'
 

@@ -1,5 +1,5 @@
-import { quote } from '../duration.ts'
 import { SessionError } from '../errors.ts'
+import { quote } from '../quote.ts'
 import { type Codec, jsonCodec } from './codec.ts'
 import { copyPlain, isPlain } from './plain.ts'
 

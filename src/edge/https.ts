@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type Duration, milliseconds, quote } from '../duration.ts'
+import { type Duration, milliseconds } from '../duration.ts'
+import { quote } from '../quote.ts'
 import { hostOf, type SecureOptions, transportTest } from './secure.ts'
 
 export interface HttpsOptions extends SecureOptions<IncomingMessage> {
