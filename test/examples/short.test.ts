@@ -11,7 +11,7 @@ import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { build } from '../services/build.ts'
 import { openBrowser, profileFolder } from '../services/chromium.ts'
 import { describeEngine } from '../services/engines.ts'
-import { freePort } from '../services/process.ts'
+import { freePort, until } from '../services/process.ts'
 import { Client, type Service, startExample } from './service.ts'
 
 const run = promisify(execFile)
@@ -129,6 +129,10 @@ describe('https.mjs', () => {
       ])
       const httpPort = await freePort()
       const url = await open('https.mjs', { KEY: key, CERT: cert, HTTP_PORT: `${httpPort}` })
+      // It prints one address for each of its two servers; the second listens a moment after the first.
+      await until('the redirect listens', async () => {
+        if (!service!.output().includes(`http://127.0.0.1:${httpPort}`)) throw new Error(service!.output())
+      })
       const plain = await new Client(`http://127.0.0.1:${httpPort}`).send('GET', '/profile?a=b')
       expect([plain.status, plain.headers.get('location')]).toEqual([308, `${url}/profile?a=b`])
       const refused = await new Client(`http://127.0.0.1:${httpPort}`).login()
