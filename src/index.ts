@@ -19,6 +19,7 @@ export { corruption } from './record.ts'
 export type { Recalled } from './remember.ts'
 export type { Current, Session, SessionInfo, User, UserSession } from './session.ts'
 export {
+  CLOCK_TOLERANCE,
   type Corrupt,
   type CreateOptions,
   type CreateResult,

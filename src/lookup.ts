@@ -2,7 +2,7 @@ import type { Context } from './context.ts'
 import { SessionError } from './errors.ts'
 import { deriveId, isId, type SessionKey, shardOf } from './id.ts'
 import { type Current, recordOf, type Session, spaceOf } from './session.ts'
-import type { Forward, SessionRecord } from './store.ts'
+import { CLOCK_TOLERANCE, type Forward, type SessionRecord } from './store.ts'
 import { isForward, isRecord } from './store-calls.ts'
 import type { UserIds } from './user-id.ts'
 
@@ -68,7 +68,8 @@ export async function find(
 
 /** Who held the old ID derives the new one; who only reads the store cannot. */
 function follow(context: AnyContext, id: string, { salt, until, movedTo }: Forward, now: number): string | null {
-  if (salt === '' || until <= now) return null
+  // `until` is an instant of another node's clock: a reader whose clock is ahead must not lose the session.
+  if (salt === '' || now >= until + CLOCK_TOLERANCE) return null
   const next = deriveId(shardOf(id), id, 'renew', salt)
   return context.keyOf(next) === movedTo ? next : null
 }

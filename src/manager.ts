@@ -150,8 +150,9 @@ export class SessionManager<
   }
 
   /**
-   * Periodic rotation: a new ID for the same session. For the grace time (at most 2 minutes) the old ID leads to the
-   * new session, so that parallel requests get the same new cookie. Never at a login: there `regenerate`.
+   * Periodic rotation: a new ID for the same session. For the grace time (at most 2 minutes), and 5 minutes more since
+   * clocks differ, the old ID leads to the new session, so that parallel requests get the same new cookie. Never at a
+   * login: there `regenerate`.
    */
   async renew(current: Current<D, I>, options: { grace: Duration }): Promise<Session<D, I> | null> {
     const grace = milliseconds(options?.grace, 'grace')

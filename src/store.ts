@@ -1,8 +1,13 @@
 // The store contract. A store keeps opaque records under keys; it knows no cookie, no secret and no clock of its own.
 // Every rule below is a case of the conformance suite in `coatcheck/testing`.
 
-/** How long after its `until` a forward is kept, so that a late log-out still finds the successor: 2 minutes, in ms. */
-export const FORWARD_LIFETIME = 120_000
+/** How far the clocks of two nodes may be apart: 5 minutes, in ms. Within it no session is lost and no theft is told. */
+export const CLOCK_TOLERANCE = 300_000
+/**
+ * How long after its `until` a forward is kept, so that a late log-out still finds the successor: 2 minutes by the clock
+ * of any node, in ms.
+ */
+export const FORWARD_LIFETIME = 120_000 + CLOCK_TOLERANCE
 /** How long ago a record must have expired before a sweep or a TTL may remove it: 5 minutes, in ms (clocks differ). */
 export const SWEEP_MARGIN = 300_000
 
@@ -43,7 +48,10 @@ export interface SessionRecord {
 export interface Forward {
   readonly movedTo: string
   readonly salt: string
-  /** Until when the manager may lead a reader on to the successor (a renewal's grace). The store only keeps it. */
+  /**
+   * Until when the manager may lead a reader on to the successor (a renewal's grace, plus `CLOCK_TOLERANCE`). The store
+   * only keeps it.
+   */
   readonly until: number
 }
 

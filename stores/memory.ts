@@ -16,7 +16,7 @@ import { WideMap } from './memory/wide-map.ts'
 
 export interface MemoryStoreOptions {
   /**
-   * Records kept at most; a session, a remember-me series and, for its two minutes, a forward count as one each.
+   * Records kept at most; a session, a remember-me series and, for its seven minutes, a forward count as one each.
    *
    * @default 100_000
    */

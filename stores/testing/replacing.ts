@@ -277,7 +277,7 @@ export const replacing: readonly Case[] = [
     },
   },
   {
-    name: 'keeps a forward for two minutes after the replace, or after its until where that is later',
+    name: 'keeps a forward for seven minutes after the replace, or after its until where that is later',
     async run(kit) {
       const [plain, renewed] = [await kit.put({ userId: kit.user() }), await kit.put()]
       const next = await kit.forward(plain)
