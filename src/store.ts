@@ -81,7 +81,8 @@ export interface CreateOptions {
 export interface CreateResult {
   /**
    * In the order in which they are decided:
-   * - `'created'`, also where a record with this key and this `writeId` is stored already (a repeated call);
+   * - `'created'`, also where a record with this key, `writeId`, `userId` and `createdAt` is stored already: a repeated
+   *   call. The `writeId` alone is no proof: two copies of one process (a restored snapshot) draw the same;
    * - `'collision'`: the key is taken by another record or a forward;
    * - `'stale-login'`: the user's floor (see `deleteUser`) is above the record's password version;
    * - `'orphan'`: `parent` names no live record;
@@ -113,7 +114,10 @@ export interface RecordChange {
 
 export interface DeleteUserOptions {
   readonly now: number
-  /** Survives, whoever's it is. */
+  /**
+   * The record under it survives, whoever's it is; where a forward stands under it, its successor (and so on), also when
+   * the `replace` that leaves the forward commits while `deleteUser` runs: a renewal ends nobody's own session.
+   */
   readonly exceptKey?: string
   /** Raises the user's floor to this. The floor only rises, and holds until the later of all `floorUntil`. */
   readonly passwordVersion?: number

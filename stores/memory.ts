@@ -171,11 +171,12 @@ export class MemoryStore implements Store {
   }
 
   async deleteUser(userId: string, options: DeleteUserOptions): Promise<number> {
-    const { now, exceptKey, passwordVersion, floorUntil } = options
+    const { now, passwordVersion, floorUntil } = options
+    const spared = this.#successor(options.exceptKey)
     if (passwordVersion !== undefined) this.#raiseFloor(userId, passwordVersion, floorUntil)
     let ended = 0
     for (const kept of this.#ring(userId)) {
-      if (kept.record.key === exceptKey) continue
+      if (kept === spared) continue
       if (kept.record.kind === 'session' && kept.record.expiresAt > now) ended++
       this.#drop(kept)
     }
@@ -264,6 +265,12 @@ export class MemoryStore implements Store {
     return entry instanceof Kept && entry.record.expiresAt > now ? entry : undefined
   }
 
+  #successor(key: string | undefined): Kept | undefined {
+    let entry = key === undefined ? undefined : this.#entries.get(key)
+    while (entry instanceof Moved) entry = this.#entries.get(entry.forward.movedTo)
+    return entry
+  }
+
   #liveOf(userId: string, kind: SessionRecord['kind'], now: number): Kept[] {
     return this.#ring(userId).filter(({ record }) => record.kind === kind && record.expiresAt > now)
   }
@@ -348,5 +355,8 @@ export class MemoryStore implements Store {
   }
 }
 
-const isRepetition = (taken: Kept | Moved, record: SessionRecord) =>
-  taken instanceof Kept && taken.record.writeId === record.writeId
+const isRepetition = (taken: Kept | Moved, { writeId, userId, createdAt }: SessionRecord) =>
+  taken instanceof Kept &&
+  taken.record.writeId === writeId &&
+  taken.record.userId === userId &&
+  taken.record.createdAt === createdAt

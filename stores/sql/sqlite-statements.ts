@@ -31,7 +31,10 @@ export function sqliteStatements(names: Names) {
     remove: compile('?', `DELETE FROM ${sessions} WHERE id = :id`),
     facts: compile(
       '?',
-      `SELECT n.id IS NOT NULL, CASE WHEN n.moved_to IS NULL THEN n.write_id END, o.version, o.parent,
+      `SELECT n.id IS NOT NULL,
+         CASE WHEN n.moved_to IS NULL AND n.tenant = :tenant AND n.user_id IS :user AND n.created_at = :createdAt
+           THEN n.write_id END,
+         o.version, o.parent,
          EXISTS (SELECT 1 FROM ${users} WHERE ${user} AND floor > :proof AND floor_until > :now),
          EXISTS (SELECT 1 FROM ${sessions} WHERE id = :parent AND ${live})
        FROM (SELECT 1)

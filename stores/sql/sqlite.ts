@@ -123,14 +123,8 @@ export class SqliteStore implements Store {
       // What is absent needs no lock.
       if (this.#connection.row(this.#statements.read.text, [key]) === null) return false
       return this.#connection.transaction(change => {
-        // A hand-made circle of forwards ends the walk.
-        const seen = new Set<string>()
-        for (let id: unknown = key; isKey(id) && !seen.has(id); ) {
-          seen.add(id)
-          id = this.#connection.row(this.#statements.read.text, [id])?.[14]
-        }
         // The last key is the session, if there is one; those before it are the way, which is forgotten.
-        const ids = [...seen]
+        const ids = this.#lineage(key)
         const isRecord = this.#connection.row(this.#statements.read.text, [ids.at(-1) as string])?.[14] === null
         for (const id of ids) change(this.#statements.remove.text, [id])
         return isRecord
@@ -140,9 +134,10 @@ export class SqliteStore implements Store {
 
   async deleteUser(userId: string, options: DeleteUserOptions, deadline?: number): Promise<number> {
     return persist('deleteUser', deadline, sqliteFailure, async () => {
-      const values = { ...this.#user(userId), now: options.now, except: options.exceptKey ?? '' }
-      const { passwordVersion, floorUntil } = options
+      const user = this.#user(userId)
+      const { now, exceptKey = '', passwordVersion, floorUntil } = options
       return this.#connection.transaction(change => {
+        const values = { ...user, now, except: this.#lineage(exceptKey).at(-1) ?? '' }
         const run = (statement: Statement, more: Values = {}) =>
           change(statement.text, bind(statement, { ...values, ...more }))
         if (passwordVersion !== undefined) run(this.#statements.raiseFloor, { floor: passwordVersion, floorUntil })
@@ -185,6 +180,16 @@ export class SqliteStore implements Store {
 
   #change(statement: Statement, values: Values): number {
     return this.#connection.change(statement.text, bind(statement, values))
+  }
+
+  // A key and where the forwards from it lead, step by step. A hand-made circle ends the walk.
+  #lineage(key: string): string[] {
+    const seen = new Set<string>()
+    for (let id: unknown = key; isKey(id) && !seen.has(id); ) {
+      seen.add(id)
+      id = this.#connection.row(this.#statements.read.text, [id])?.[14]
+    }
+    return [...seen]
   }
 
   #user(userId: string) {

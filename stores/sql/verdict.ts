@@ -4,7 +4,10 @@ import { userFault } from './user.ts'
 
 /** What the tables say about a `create` or `replace` that did not take place. */
 export interface Facts {
-  /** The write ID of the record under the new key; `null` where there is none, or a forward. */
+  /**
+   * The write ID of the record under the new key, if it is of the same user and instant; `null` where there is none, or
+   * a forward.
+   */
   readonly writeId: string | null
   /** Whether anything is stored under the new key. */
   readonly taken: boolean

@@ -60,6 +60,22 @@ export const creating: readonly Case[] = [
     },
   },
   {
+    name: 'tells a session of another user or another instant from a repetition, though key and write ID are the same',
+    async run(kit) {
+      const record = await kit.put({ userId: kit.user() })
+      const { key, writeId } = record
+      const others = [{ userId: kit.user() }, { userId: null }, { userId: record.userId, createdAt: kit.now + 1 }]
+      for (const other of others)
+        assert.deepEqual(await kit.create(kit.record({ key, writeId, ...other })), { outcome: 'collision', ended: [] })
+      await kit.isExactly(record)
+      const anonymous = await kit.put()
+      const login = kit.record({ key: anonymous.key, writeId: anonymous.writeId, userId: kit.user() })
+      assert.equal((await kit.create(login)).outcome, 'collision')
+      await kit.isExactly(anonymous)
+      assert.equal((await kit.create(record)).outcome, 'created')
+    },
+  },
+  {
     name: 'answers collision where a forward stands under the key, and leaves the forward alone',
     async run(kit) {
       const record = await kit.put({ userId: kit.user() })

@@ -84,6 +84,40 @@ export const ending: readonly Case[] = [
     },
   },
   {
+    name: 'spares the successor of the excepted session, however often it was replaced, and nobody else',
+    async run(kit) {
+      for (const times of [1, 2, 4]) {
+        const userId = kit.user()
+        const old = await kit.put({ userId })
+        let last = old
+        for (let time = 0; time < times; time++) last = await kit.forward(last, kit.now + MINUTE)
+        const [other, series] = [await kit.put({ userId }), await kit.put({ userId, kind: 'remember' })]
+        const replaced = await kit.forward(await kit.put({ userId }))
+        assert.equal(await kit.deleteUser(userId, { exceptKey: old.key }), 2)
+        await kit.isExactly(last)
+        for (const ended of [other, series, replaced]) await kit.isGone(ended)
+        assert.deepEqual(await kit.keys(userId), [last.key])
+        assert.equal(await kit.store.delete(old.key), true)
+        await kit.isGone(last)
+      }
+    },
+  },
+  {
+    name: 'spares nobody where the excepted session or its successor was ended',
+    async run(kit) {
+      const userId = kit.user()
+      const [old, ended] = [await kit.put({ userId }), await kit.put({ userId })]
+      const next = await kit.forward(old)
+      await kit.store.delete(next.key)
+      await kit.store.delete(ended.key)
+      for (const exceptKey of [old.key, ended.key]) {
+        const record = await kit.put({ userId })
+        assert.equal(await kit.deleteUser(userId, { exceptKey }), 1)
+        await kit.isGone(record)
+      }
+    },
+  },
+  {
     name: "spares no one's session when the excepted key is another user's or unknown",
     async run(kit) {
       const userId = kit.user()

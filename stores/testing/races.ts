@@ -275,6 +275,28 @@ const everywhere: readonly Case[] = [
         }),
     }),
   ),
+  ...[undefined, 2].map(
+    (passwordVersion): Case => ({
+      name: `spares the excepted session while it is being renewed, in a log-out everywhere ${passwordVersion === undefined ? 'without' : 'with'} a password version`,
+      run: kit =>
+        kit.race(async (together, number) => {
+          const userId = kit.user()
+          const [spared, other] = await all(2, () => kit.put({ userId, passwordVersion: 2 }))
+          const [, ours] = await together<[number, SessionRecord[], SessionRecord[]]>(
+            () =>
+              kit.deleteUser(userId, {
+                exceptKey: spared!.key,
+                ...(passwordVersion === undefined ? {} : { passwordVersion }),
+              }),
+            () => lineage(kit, spared!, 2 + (number % 5)),
+            () => lineage(kit, other!, 4),
+          )
+          assert.equal(ours.length, 2 + (number % 5), 'the excepted session was ended')
+          await kit.isExactly(ours.at(-1)!)
+          assert.deepEqual(await kit.keys(userId), [ours.at(-1)!.key])
+        }),
+    }),
+  ),
   {
     name: 'lets no session born from a series survive a log-out everywhere that it meets',
     run: kit =>

@@ -33,7 +33,7 @@ export class ReferenceStore implements Store {
   readonly floors = new Map<string, KeptFloor>()
 
   async create(record: SessionRecord, options: CreateOptions): Promise<CreateResult> {
-    if (this.records.get(record.key)?.writeId === record.writeId) return { outcome: 'created', ended: [] }
+    if (this.isRepetition(record)) return { outcome: 'created', ended: [] }
     return this.admit(record, options, undefined)
   }
 
@@ -77,7 +77,7 @@ export class ReferenceStore implements Store {
     record: SessionRecord,
     options: CreateOptions,
   ): Promise<ReplaceResult> {
-    if (this.records.get(record.key)?.writeId === record.writeId) return { outcome: 'created', ended: [] }
+    if (this.isRepetition(record)) return { outcome: 'created', ended: [] }
     const old = this.live(oldKey, options.now)
     if (old === undefined) return { outcome: 'gone', ended: [] }
     if (old.version !== oldVersion) return { outcome: 'conflict', ended: [] }
@@ -91,7 +91,8 @@ export class ReferenceStore implements Store {
   }
 
   async deleteUser(userId: string, options: DeleteUserOptions): Promise<number> {
-    const { now, exceptKey, passwordVersion, floorUntil } = options
+    const { now, passwordVersion, floorUntil } = options
+    const spared = this.successor(options.exceptKey)
     if (passwordVersion !== undefined) {
       const floor = this.floors.get(userId) ?? { passwordVersion: 0, until: 0 }
       this.floors.set(userId, {
@@ -101,7 +102,7 @@ export class ReferenceStore implements Store {
     }
     let ended = 0
     for (const record of [...this.records.values()]) {
-      if (record.userId !== userId || record.key === exceptKey) continue
+      if (record.userId !== userId || record.key === spared) continue
       this.records.delete(record.key)
       if (record.kind === 'session' && record.expiresAt > now) ended++
     }
@@ -119,6 +120,18 @@ export class ReferenceStore implements Store {
     for (const [key, left] of this.forwards) if (past(left.keptUntil)) this.forwards.delete(key)
     for (const [userId, floor] of this.floors) if (past(floor.until)) this.floors.delete(userId)
     return removed
+  }
+
+  /** Is this record, as its `create` or `replace` wrote it, stored already? */
+  isRepetition({ key, writeId, userId, createdAt }: SessionRecord): boolean {
+    const stored = this.records.get(key)
+    return stored?.writeId === writeId && stored.userId === userId && stored.createdAt === createdAt
+  }
+
+  /** The key itself, or where the forwards from it lead. */
+  successor(key: string | undefined): string | undefined {
+    const left = key === undefined ? undefined : this.forwards.get(key)
+    return left === undefined ? key : this.successor(left.forward.movedTo)
   }
 
   /** Is the password version of this login below the user's floor? */

@@ -132,6 +132,25 @@ export const replacing: readonly Case[] = [
     },
   },
   {
+    name: 'tells a login of another user or another instant from the same replace repeated, though key and write ID are the same',
+    async run(kit) {
+      const [ada, max] = [kit.user(), kit.user()]
+      const options = { now: kit.now }
+      const next = kit.successor(await kit.put({ userId: ada }), { userId: ada })
+      await kit.put(next)
+      const { key, writeId } = next
+      for (const other of [{ userId: max }, { userId: ada, createdAt: kit.now + 1 }]) {
+        const old = await kit.put({ userId: other.userId })
+        const twin = kit.successor(old, { key, writeId, ...other })
+        assert.deepEqual(await kit.store.replace(old.key, 1, twin, options), { outcome: 'collision', ended: [] })
+        await kit.isExactly(old)
+        assert.equal((await kit.store.replace(kit.key(other.userId), 1, twin, options)).outcome, 'gone')
+      }
+      await kit.isExactly(next)
+      assert.equal((await kit.store.replace(kit.key(ada), 1, next, options)).outcome, 'created')
+    },
+  },
+  {
     name: 'answers created again when the same login from an anonymous session is repeated',
     async run(kit) {
       const old = await kit.put()

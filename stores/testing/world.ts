@@ -105,11 +105,8 @@ export class World {
 
   async delete(a: number): Promise<void> {
     const { key } = this.#any(a)
-    let last = key
-    for (let left = this.#model.forwards.get(last); left !== undefined; left = this.#model.forwards.get(last)) {
-      if (left.keptUntil <= this.#latest) return
-      last = left.forward.movedTo
-    }
+    const last = this.#end(key)
+    if (last === null) return
     const present = this.#model.records.get(last)
     const known = present === undefined || present.expiresAt > this.#latest
     const [actual, expected] = [await this.#store.delete(key), await this.#model.delete(key)]
@@ -119,10 +116,11 @@ export class World {
 
   deleteUser(a: number, b: number, c: number): Promise<void> {
     const userId = pick(this.#users, a)
+    const { key } = this.#spared(userId, c)
     const options = {
       now: this.#now,
       floorUntil: this.#start + 1000 * HOUR,
-      ...(b % 3 === 0 ? { exceptKey: this.#any(c).key } : {}),
+      ...(b % 3 === 0 && this.#end(key) !== null ? { exceptKey: key } : {}),
       ...(b % 2 === 0 ? { passwordVersion: c % 4 } : {}),
     }
     return this.#write(store => store.deleteUser(userId, options))
@@ -183,6 +181,19 @@ export class World {
     if (this.#records.length === 0) return this.#fresh(null, number, 0)
     const live = number % 4 === 0 ? [] : this.#records.filter(({ key }) => this.#model.live(key, this.#now))
     return pick(live.length === 0 ? this.#records : live, number >> 2)
+  }
+
+  // Where the forwards from a key lead; `null` where one of them need not be kept any more.
+  #end(key: string): string | null {
+    const left = this.#model.forwards.get(key)
+    if (left === undefined) return key
+    return left.keptUntil <= this.#latest ? null : this.#end(left.forward.movedTo)
+  }
+
+  // Half of the time a session that was replaced, if the user has any: its successor is to survive.
+  #spared(userId: string, number: number): SessionRecord {
+    const replaced = this.#records.filter(record => record.userId === userId && this.#model.forwards.has(record.key))
+    return number % 2 === 0 || replaced.length === 0 ? this.#any(number >> 1) : pick(replaced, number >> 1)
   }
 
   // A key of this user that is certainly taken still.

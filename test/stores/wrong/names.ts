@@ -130,6 +130,40 @@ class SparesNobody extends ReferenceStore {
   }
 }
 
+class SparesTheKeyAlone extends ReferenceStore {
+  override successor(key: string | undefined) {
+    return key
+  }
+}
+
+class SparesTheFirstSuccessor extends ReferenceStore {
+  override successor(key: string | undefined) {
+    return this.forwards.get(key ?? '')?.forward.movedTo ?? key
+  }
+}
+
+class SparesByAnOldLook extends ReferenceStore {
+  #found: string | undefined
+  override successor(key: string | undefined): string | undefined {
+    return this.#found ?? super.successor(key)
+  }
+  override async deleteUser(userId: string, options: DeleteUserOptions) {
+    const found = super.successor(options.exceptKey)
+    await pause()
+    this.#found = found
+    const ended = super.deleteUser(userId, options)
+    this.#found = undefined
+    return ended
+  }
+}
+
+class EndsNobodyWithoutTheExcepted extends ReferenceStore {
+  override async deleteUser(userId: string, options: DeleteUserOptions) {
+    const spared = this.successor(options.exceptKey)
+    return spared !== undefined && !this.records.has(spared) ? 0 : super.deleteUser(userId, options)
+  }
+}
+
 class SignedPasswordVersions extends ReferenceStore {
   override admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined) {
     const { passwordVersion } = record
@@ -143,6 +177,8 @@ class SignedPasswordVersions extends ReferenceStore {
 
 const KEYS_APART = 'tells keys apart that differ in one character, in case or in a wildcard'
 const USERS_APART = 'keeps text user IDs apart that differ in case, accent, length, wildcards or quotes'
+const SPARES_SUCCESSOR = 'spares the successor of the excepted session, however often it was replaced, and nobody else'
+const SPARES_RENEWED = 'spares the excepted session while it is being renewed, in a log-out everywhere'
 const like = (pattern: string) => {
   const text = pattern
     .replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
@@ -252,6 +288,29 @@ export const names: readonly WrongStore[] = [
     mistake: 'spares nobody',
     open: () => new SparesNobody(),
     caughtBy: ['spares the excepted session alone, whatever its password version'],
+  },
+  {
+    mistake: 'spares what is under the excepted key, and not its successor',
+    open: () => new SparesTheKeyAlone(),
+    caughtBy: [SPARES_SUCCESSOR, `${SPARES_RENEWED} without a password version`],
+  },
+  {
+    mistake: 'follows the first forward of the excepted session only',
+    open: () => new SparesTheFirstSuccessor(),
+    caughtBy: [SPARES_SUCCESSOR],
+  },
+  {
+    mistake: 'looks for the excepted session first and ends the others later',
+    open: () => new SparesByAnOldLook(),
+    caughtBy: [`${SPARES_RENEWED} without a password version`, `${SPARES_RENEWED} with a password version`],
+  },
+  {
+    mistake: 'ends nobody where the excepted session is gone',
+    open: () => new EndsNobodyWithoutTheExcepted(),
+    caughtBy: [
+      'spares nobody where the excepted session or its successor was ended',
+      "spares no one's session when the excepted key is another user's or unknown",
+    ],
   },
   {
     mistake: 'keeps password versions in a signed column',

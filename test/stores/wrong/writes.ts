@@ -62,6 +62,19 @@ class ForgetsWriteIds extends ReferenceStore {
   }
 }
 
+class BelievesWriteIds extends ReferenceStore {
+  override isRepetition({ key, writeId }: SessionRecord) {
+    return this.records.get(key)?.writeId === writeId
+  }
+}
+
+class BelievesWriteIdsOfOneUser extends ReferenceStore {
+  override isRepetition({ key, writeId, userId }: SessionRecord) {
+    const stored = this.records.get(key)
+    return stored?.writeId === writeId && stored.userId === userId
+  }
+}
+
 class OverwritingCreate extends ReferenceStore {
   override create(record: SessionRecord, options: CreateOptions) {
     this.records.delete(record.key)
@@ -131,6 +144,11 @@ class TrimsText extends ReferenceStore {
   }
 }
 
+const TWINS = [
+  'tells a session of another user or another instant from a repetition, though key and write ID are the same',
+  'tells a login of another user or another instant from the same replace repeated, though key and write ID are the same',
+]
+
 export const writes: readonly WrongStore[] = [
   {
     mistake: 'does not compare versions in an update',
@@ -180,6 +198,16 @@ export const writes: readonly WrongStore[] = [
       'answers created again when the same replace is repeated',
       'counts a write once that arrives five times at once with one write ID',
     ],
+  },
+  {
+    mistake: "takes another user's session for a repetition by its write ID",
+    open: () => new BelievesWriteIds(),
+    caughtBy: TWINS,
+  },
+  {
+    mistake: 'takes a session of another instant for a repetition by its write ID and user',
+    open: () => new BelievesWriteIdsOfOneUser(),
+    caughtBy: TWINS,
   },
   {
     mistake: 'overwrites on create',
