@@ -10,6 +10,7 @@ import {
   makeInfo,
   makeSession,
   nextOrder,
+  orderOf,
   recordOf,
   type Session,
   type SessionInfo,
@@ -26,6 +27,30 @@ const ENDED_LIFETIME = 300_000
 
 type EndReason = Extract<SessionEvent, { type: 'destroyed' }>['reason']
 
+/**
+ * What a manager shares with its tenants: the options, the store behind its guard, and the memory of this process, whose
+ * keys and user texts name the tenant.
+ */
+class Common<D extends object, I extends UserIds, In extends object> {
+  readonly given: SessionOptions<D, I, In>
+  readonly options: ResolvedOptions<I>
+  readonly calls: StoreCalls
+  readonly shape: DataShape<D, In>
+  readonly lines = new WriteQueue()
+  readonly touched: Recent<number>
+  readonly ended = new Recent<true>(ENDED_LIFETIME)
+  readonly invalidated = new Recent<{ order: number; exceptKey: string | null }>(ENDED_LIFETIME)
+
+  constructor(given: SessionOptions<D, I, In>) {
+    this.given = given
+    this.options = resolveOptions(given)
+    const { store, storeTimeout, maxDataBytes, touchInterval } = this.options
+    this.calls = new StoreCalls(store, storeTimeout, error => emitTo(given.onEvent, { type: 'store-error', error }))
+    this.shape = new DataShape({ schema: given.schema, initial: given.initial, codec: given.codec, maxDataBytes })
+    this.touched = new Recent(touchInterval)
+  }
+}
+
 /** What the verbs of one manager share: its options, its store behind the guard, and how records become sessions. */
 export class Context<D extends object, I extends UserIds, In extends object> {
   readonly given: SessionOptions<D, I, In>
@@ -36,22 +61,32 @@ export class Context<D extends object, I extends UserIds, In extends object> {
   readonly namespace: string | null
   /** Keeps the keys of tenants apart. */
   readonly space: string
-  readonly lines = new WriteQueue()
+  readonly lines: WriteQueue
   /** When this process last wrote down a visit, by key. */
   readonly touched: Recent<number>
-  readonly #ended = new Recent<true>(ENDED_LIFETIME)
-  readonly #invalidated = new Recent<{ order: number; exceptKey: string | null }>(ENDED_LIFETIME)
+  readonly #common: Common<D, I, In>
 
-  constructor(given: SessionOptions<D, I, In>, namespace: string | null) {
-    this.given = given
-    this.options = resolveOptions(given)
+  private constructor(common: Common<D, I, In>, namespace: string | null) {
+    this.#common = common
+    this.given = common.given
+    this.options = common.options
+    this.calls = common.calls
+    this.shape = common.shape
+    this.lines = common.lines
+    this.touched = common.touched
     this.namespace = namespace
     this.space = namespace === null ? '' : `namespace\0${namespace}`
-    const { store, storeTimeout, userIds, maxDataBytes, touchInterval } = this.options
-    this.users = new Users(userIds, namespace, store)
-    this.calls = new StoreCalls(store, storeTimeout, error => this.emit({ type: 'store-error', error }))
-    this.shape = new DataShape({ schema: given.schema, initial: given.initial, codec: given.codec, maxDataBytes })
-    this.touched = new Recent(touchInterval)
+    this.users = new Users(this.options.userIds, namespace, this.options.store)
+  }
+
+  static from<D extends object, I extends UserIds, In extends object>(
+    given: SessionOptions<D, I, In>,
+  ): Context<D, I, In> {
+    return new Context(new Common(given), null)
+  }
+
+  tenant(namespace: string): Context<D, I, In> {
+    return new Context(this.#common, namespace)
   }
 
   now(): number {
@@ -164,7 +199,7 @@ export class Context<D extends object, I extends UserIds, In extends object> {
   }
 
   regenerated(oldKey: string, record: SessionRecord, id: string): Session<D, I> {
-    this.#ended.set(oldKey, true, performance.now())
+    this.#common.ended.set(oldKey, true, performance.now())
     const session = this.session(record, id, true)
     const userId = session.user?.id ?? null
     this.emit({ type: 'regenerated', key: session.key, oldKey: oldKey as SessionKey, userId })
@@ -174,14 +209,14 @@ export class Context<D extends object, I extends UserIds, In extends object> {
   /** Deletes a session, or the successor that its key leads to. */
   async end(key: string, userId: string | null, reason: EndReason, deadline: number): Promise<boolean> {
     // Before the answer: even where it is lost, a slow response must not send this cookie again.
-    this.#ended.set(key, true, performance.now())
+    this.#common.ended.set(key, true, performance.now())
     const existed = await this.calls.delete(key, deadline)
     if (existed) this.noticeEnd(key, userId, reason)
     return existed
   }
 
   noticeEnd(key: string, userId: string | null, reason: EndReason): void {
-    this.#ended.set(key, true, performance.now())
+    this.#common.ended.set(key, true, performance.now())
     const user = userId === null ? null : this.users.fromText(userId)
     this.emit({ type: 'destroyed', key: key as SessionKey, userId: user, reason })
   }
@@ -198,18 +233,18 @@ export class Context<D extends object, I extends UserIds, In extends object> {
   ): Promise<number> {
     const now = this.now()
     const floorUntil = now + this.options.floorLifetime
-    this.#invalidated.set(user, { order: nextOrder(), exceptKey: options.exceptKey ?? null }, performance.now())
+    this.#common.invalidated.set(user, { order: nextOrder(), exceptKey: options.exceptKey ?? null }, performance.now())
     const count = await this.calls.deleteUser(user, { now, floorUntil, ...options }, deadline)
-    this.#invalidated.set(user, { order: nextOrder(), exceptKey: options.exceptKey ?? null }, performance.now())
+    this.#common.invalidated.set(user, { order: nextOrder(), exceptKey: options.exceptKey ?? null }, performance.now())
     this.emit({ type: 'invalidated', userId: this.users.fromText(user)!, count })
     return count
   }
 
   /** Whether a session ended in this process, alone or with its user's others, after this snapshot was made. */
-  endedHere(session: Session<D, I>, order: number): boolean {
-    if (this.#ended.get(session.key)) return true
+  endedHere(session: Session<D, I>): boolean {
+    if (this.#common.ended.get(session.key)) return true
     const user = recordOf(session)?.userId
-    const invalidation = user === null || user === undefined ? undefined : this.#invalidated.get(user)
-    return invalidation !== undefined && order < invalidation.order && session.key !== invalidation.exceptKey
+    const invalidation = user === null || user === undefined ? undefined : this.#common.invalidated.get(user)
+    return invalidation !== undefined && orderOf(session) < invalidation.order && session.key !== invalidation.exceptKey
   }
 }

@@ -21,7 +21,9 @@ const MAX_HOPS = 8
 export function heldRecord<D, I extends UserIds>(context: AnyContext, session: Session<D, I>): SessionRecord {
   const record = typeof session === 'object' && session !== null ? recordOf(session) : null
   if (record === null || typeof session.secret !== 'string')
-    throw new TypeError('session: expected a session from this library (not a copy of one, nor an entry of list())')
+    throw new TypeError(
+      'session: expected a session from this library (not a copy of one, an entry of list(), or one of another version of it)',
+    )
   if (spaceOf(session) !== context.space) throw new TypeError('session: belongs to another namespace')
   return record
 }

@@ -5,14 +5,14 @@ import { isPlain } from './data/plain.ts'
 import { type Duration, milliseconds } from './duration.ts'
 import { edit } from './edit.ts'
 import { SessionStoreError } from './errors.ts'
-import type { SessionEvent } from './events.ts'
 import { isTouchDue, isUnvisited } from './expiry.ts'
 import { isKey, type SessionKey } from './id.ts'
 import { type Found, find, heldRecord, idOf, storedRecord } from './lookup.ts'
 import type { SessionOptions } from './options.ts'
 import { quote } from './quote.ts'
+import { Recent } from './recent.ts'
 import { type Recalled, Remember } from './remember.ts'
-import { type Current, orderOf, recordOf, type Session, type SessionInfo, type UserSession } from './session.ts'
+import { type Current, recordOf, type Session, type SessionInfo, type UserSession } from './session.ts'
 import { Sweeper } from './sweeper.ts'
 import type { UserIdInput, UserIds } from './user-id.ts'
 import { type Login, NOBODY, passwordVersionOf } from './users.ts'
@@ -21,18 +21,28 @@ type Sync<R> = R extends PromiseLike<unknown> ? never : R
 /** Keys to set, or a function that edits fresh data and is run again on a conflict (so: synchronous, no side effects). */
 export type Change<D, R> = Partial<D> | ((draft: D) => Sync<R>)
 
-const NAMESPACE = Symbol('namespace')
 const NAMESPACE_NAME = /^[A-Za-z0-9_.-]{1,32}$/
+/** How many tenants are kept at hand: the name may be a client's choice. */
+const MAX_TENANTS = 1000
 
-type AnyManager = SessionManager<any, any, any>
-// For the edges, not for users: what they need to know of a manager without a public name for it.
-/** Whether this session ended in this process within the last minutes, so that its cookie must not be sent any more. */
-export let endedHere: (sessions: AnyManager, session: Session<any, any>) => boolean
-/** The manager's clock, epoch ms. */
-export let clockOf: (sessions: AnyManager) => number
-/** The life of a remember token in ms, or `null` where they are off. */
-export let rememberOf: (sessions: AnyManager) => number | null
-export let emitOf: (sessions: AnyManager, event: SessionEvent<any>) => void
+// Registered, because a process may hold several copies of this package (its ESM and its CommonJS build, or one in each
+// bundle of a framework) and keep one manager for all. The number rises when edges need something else of a context.
+const CONTEXT = Symbol.for('coatcheck.context.1')
+
+/**
+ * For the edges, not for users: what is behind a manager, whichever copy of the package it is from.
+ * @throws TypeError for anything else
+ */
+export function contextOf<D extends object, I extends UserIds, In extends object>(
+  sessions: SessionManager<D, I, In>,
+): Context<D, I, In> {
+  const context = (sessions as { [CONTEXT]?: Context<D, I, In> } | null | undefined)?.[CONTEXT]
+  if (context === undefined)
+    throw new TypeError(
+      `expected a SessionManager, got ${quote(sessions)} (two versions of coatcheck in one process do not know each other: npm ls coatcheck)`,
+    )
+  return context
+}
 
 /**
  * The story of a session: created at the first need, found at each request, updated, given a new ID at each login, and
@@ -47,6 +57,7 @@ export class SessionManager<
   readonly #context: Context<D, I, In>
   readonly #remember: Remember<D, I>
   readonly #sweeper: Sweeper | null
+  readonly #tenants = new Recent<SessionManager<D, I, In>>(Number.POSITIVE_INFINITY, MAX_TENANTS / 2)
 
   /** @throws TypeError that names the option and says what would be right */
   constructor(
@@ -54,12 +65,14 @@ export class SessionManager<
       // biome-ignore lint/complexity/noBannedTypes: whether an empty object would do as data is the question
       ({} extends D ? unknown : { initial: () => D } | { schema: NonNullable<SessionOptions<D, I, In>['schema']> }),
   ) {
-    const namespace = (options as { [NAMESPACE]?: string } | undefined)?.[NAMESPACE] ?? null
-    this.#context = new Context(options, namespace)
+    const given: unknown = options
+    // A tenant is made from its parent's context, see `namespace`.
+    this.#context = given instanceof Context ? given : Context.from<D, I, In>(options)
     this.#remember = new Remember(this.#context)
     // The tenants of one manager share its store: one sweeper does for all.
     const { sweepEvery } = this.#context.options
-    this.#sweeper = sweepEvery !== null && namespace === null ? new Sweeper(sweepEvery, () => this.sweep()) : null
+    this.#sweeper =
+      sweepEvery !== null && this.#context.namespace === null ? new Sweeper(sweepEvery, () => this.sweep()) : null
   }
 
   /**
@@ -257,14 +270,19 @@ export class SessionManager<
     return session?.user != null && !session.remembered && this.#context.now() - session.createdAt <= limit
   }
 
-  /** The same manager for one tenant: its keys and user IDs meet no other tenant's. */
+  /**
+   * The same manager for one tenant: its keys and user IDs meet no other tenant's. To be called at each request: what this
+   * process remembers is its parent's.
+   */
   namespace(name: string): SessionManager<D, I, In> {
     if (typeof name !== 'string' || !NAMESPACE_NAME.test(name))
       throw new TypeError(`namespace: expected 1 to 32 of the characters A-Z a-z 0-9 _ . -, got ${quote(name)}`)
     if (this.#context.namespace !== null) throw new TypeError('namespace: a namespace has no namespaces of its own')
-    return new SessionManager<D, I, In>({ ...this.#context.given, [NAMESPACE]: name } as ConstructorParameters<
-      typeof SessionManager<D, I, In>
-    >[0])
+    const known = this.#tenants.get(name)
+    if (known !== undefined) return known
+    const tenant = new SessionManager<D, I, In>(this.#context.tenant(name) as never)
+    this.#tenants.set(name, tenant, 0)
+    return tenant
   }
 
   /** Removes what has been expired for 5 minutes, in small steps; answers how many. 0 where the store does so itself. */
@@ -320,10 +338,12 @@ export class SessionManager<
   }
 
   static {
-    endedHere = (sessions, session) => sessions.#context.endedHere(session, orderOf(session))
-    clockOf = sessions => sessions.#context.now()
-    rememberOf = sessions => sessions.#context.options.remember
-    emitOf = (sessions, event) => sessions.#context.emit(event)
+    // Not a declared member: types show no way to it.
+    Object.defineProperty(this.prototype, CONTEXT, {
+      get(this: object) {
+        return #context in this ? this.#context : undefined
+      },
+    })
   }
 }
 

@@ -72,7 +72,12 @@ class SessionUser<I extends UserIds> implements User<I> {
   }
 }
 
-let partsOf: <D, I extends UserIds>(session: object) => SessionParts<D, I> | null
+// Registered, because a session of one copy of this package may meet the manager of another; a getter of the class, so
+// that JSON, spread and inspect do not see it. The number rises when the parts change.
+const PARTS = Symbol.for('coatcheck.session.1')
+
+const partsOf = (session: object): SessionParts<unknown, UserIds> | null =>
+  (session as { [PARTS]?: SessionParts<unknown, UserIds> })[PARTS] ?? null
 
 class SessionSnapshot<D, I extends UserIds> implements SessionInfo<D, I> {
   declare readonly data: Frozen<D>
@@ -95,8 +100,9 @@ class SessionSnapshot<D, I extends UserIds> implements SessionInfo<D, I> {
     },
   }
 
-  static {
-    partsOf = session => (#parts in session ? (session.#parts as SessionParts<any, any>) : null)
+  /** Nothing for a proxy, or for what only inherits from a session. */
+  get [PARTS](): SessionParts<D, I> | undefined {
+    return #parts in this ? this.#parts : undefined
   }
 
   constructor(parts: SessionParts<D, I>) {

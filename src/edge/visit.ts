@@ -1,7 +1,8 @@
+import type { Context } from '../context.ts'
 import { type CookieOptions, SessionCookie } from '../cookie.ts'
 import type { Duration } from '../duration.ts'
 import { SessionError } from '../errors.ts'
-import { type Change, clockOf, emitOf, endedHere, rememberOf, type SessionManager } from '../manager.ts'
+import { type Change, contextOf, type SessionManager } from '../manager.ts'
 import { quote } from '../quote.ts'
 import type { Session, UserSession } from '../session.ts'
 import type { UserIds } from '../user-id.ts'
@@ -168,6 +169,7 @@ const lookedWithResult: HeadDemands = { ...looked, noStore: true }
 
 export class RequestVisit<D extends object, I extends UserIds, In extends object> implements Visit<D, I, In> {
   readonly #sessions: SessionManager<D, I, In>
+  readonly #context: Context<D, I, In>
   readonly #request: VisitRequest
   readonly #setup: EdgeSetup
   /** Whether the guards have let the request through. */
@@ -187,6 +189,7 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
 
   constructor(sessions: SessionManager<D, I, In>, request: VisitRequest, setup: EdgeSetup) {
     this.#sessions = sessions
+    this.#context = contextOf(sessions)
     this.#request = request
     this.#setup = setup
   }
@@ -314,7 +317,7 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
     const cookies = this.#isAmbiguous ? cookie.clearPlanted() : []
     if (this.#cookie === 'clear') cookies.push(cookie.clear())
     // Ended in this process meanwhile: a slow response must not overwrite the cookie of a login.
-    else if (this.#cookie === 'send' && this.#session && !endedHere(this.#sessions, this.#session))
+    else if (this.#cookie === 'send' && this.#session && !this.#context.endedHere(this.#session))
       cookies.push(cookie.serialize(this.#session))
     if (this.#remember === 'clear') cookies.push(rememberCookie.clear())
     else if (this.#remember !== 'keep')
@@ -338,7 +341,7 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
     this.#id = id
     if (ambiguous) {
       this.#isAmbiguous = true
-      emitOf(this.#sessions, { type: 'ambiguous-cookie' })
+      this.#context.emit({ type: 'ambiguous-cookie' })
     }
   }
 
@@ -366,7 +369,7 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
     let session: Session<D, I> | null = null
     try {
       if (this.#id !== null) session = await this.#sessions.get(this.#id, this.#mayTouch(touch) ? TOUCH : NO_TOUCH)
-      if (session === null && rememberOf(this.#sessions) !== null) session = await this.#recall()
+      if (session === null && this.#context.options.remember !== null) session = await this.#recall()
     } catch (error) {
       this.#failed = true
       throw error
@@ -393,7 +396,7 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
   }
 
   #secondsUntil(instant: number): number {
-    return Math.max(0, Math.ceil((instant - clockOf(this.#sessions)) / 1000))
+    return Math.max(0, Math.ceil((instant - this.#context.now()) / 1000))
   }
 
   #know(session: Session<D, I> | null): void {
@@ -460,7 +463,7 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
 
   async #login({ remember, ...login }: Login<D, I, In> & { remember?: boolean }): Promise<UserSession<D, I>> {
     this.#mayBegin()
-    const life = rememberOf(this.#sessions)
+    const life = this.#context.options.remember
     if (remember && life === null) throw new TypeError("remember: is off: give the manager { remember: '30d' }")
     const current = (await this.#current()) ?? this.#id
     // Another login's token must not bring its user back once this session is over.
