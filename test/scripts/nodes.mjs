@@ -1,5 +1,6 @@
 // @ts-check
-// `npm run test:nodes [-- 22 24]`: the suite without servers on each supported Node, fetched with npm into a cache.
+// `npm run test:nodes [-- 22 24]`: the suite without servers, and the installed package, on each supported Node,
+// fetched with npm into a cache.
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,6 +10,8 @@ import { table } from './table.mjs'
 import { root, vitest } from './vitest.mjs'
 
 const MAJORS = ['20', '22', '24', '26']
+// The packed package as each Node.js and its package managers install and load it.
+const INSTALLED = 'test/package/installed.test.ts'
 // Folders whose tests start servers, browsers, compilers or npm: their subject is not the Node version.
 const NOT_CORE = /^(?:bench|browser|examples|package|scripts|services|types)\//
 
@@ -46,6 +49,7 @@ function coreTests() {
     .filter(file => file.endsWith('.test.ts') && !file.includes('node_modules/') && !NOT_CORE.test(file))
     .filter(isCore)
     .map(file => `test/${file}`)
+    .concat(INSTALLED)
     .sort()
 }
 

@@ -1,0 +1,80 @@
+// Projects that installed the packed package, and what they run. `npm run test:nodes` does this on each Node.js.
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { npmProject, type Pack, type Project, pack, pnpmProject, root } from '../services/consumer.ts'
+
+const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+const subpaths = Object.keys(manifest.exports)
+  .filter(key => key !== './package.json')
+  .map(key => key.replace('.', 'coatcheck'))
+
+let folder: string
+let packed: Pack
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'coatcheck-consumers-'))
+  packed = await pack(folder)
+}, 240_000)
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+// Cookie 2 is ESM only: neither Jest nor Node.js before 20.19 and 22.12 can `require` it.
+describe.each([
+  ['an empty project', () => npmProject(join(folder, 'alone'), packed.path), /^1\./],
+  ['a project with cookie 2, by npm', () => npmProject(join(folder, 'npm'), 'cookie@2', packed.path), /^2\./],
+  ['a project with cookie 2, by pnpm', () => pnpmProject(join(folder, 'pnpm'), 'cookie@2', packed.path), /^2\./],
+])('%s', (_, install, cookie) => {
+  let project: Project
+  beforeAll(async () => {
+    project = await install()
+  }, 240_000)
+
+  it('has that cookie in its node_modules', () => {
+    const manifest = readFileSync(join(project.folder, 'node_modules/cookie/package.json'), 'utf8')
+    expect(JSON.parse(manifest).version).toMatch(cookie)
+  })
+
+  it('gets the same names from every subpath with import and with require', async () => {
+    const imported = JSON.parse(await project.node('names.mjs', ...subpaths))
+    const required = JSON.parse(await project.node('names.cjs', ...subpaths))
+    expect(Object.keys(imported)).toEqual(subpaths)
+    for (const names of Object.values(imported)) expect(names).not.toEqual([])
+    expect(required).toEqual(imported)
+  })
+
+  it('logs a user in and out from ESM', async () => {
+    expect(await project.node('session.mjs')).toBe('ada null\n')
+  })
+
+  it('logs a user in and out from CommonJS', async () => {
+    expect(await project.node('session.cjs')).toBe('ada null\n')
+  })
+
+  it('recognises errors across ESM, CommonJS and subpaths', async () => {
+    expect(JSON.parse(await project.node('instanceof.mjs'))).toEqual({
+      esmInEsm: true,
+      cjsInEsm: true,
+      esmInCjs: true,
+      storeErrorIsSessionError: true,
+      plainErrorIsNot: false,
+      subpathThrows: true,
+    })
+  })
+
+  it('ends by itself: importing every subpath opens nothing', async () => {
+    expect(await project.node('import-all.mjs', ...subpaths)).toBe('imported\n')
+  })
+
+  it('works in Jest, with require', async () => {
+    expect(await project.jest('**/jest.test.cjs')).toMatch(/Tests: +2 passed, 2 total/)
+  })
+
+  it('works in Jest, with import', async () => {
+    expect(await project.jest('**/jest.test.mjs', '--experimental-vm-modules')).toMatch(/Tests: +2 passed, 2 total/)
+  })
+})
+
+it('brings one dependency, cookie, into an empty project', () => {
+  const lock = JSON.parse(readFileSync(join(folder, 'alone/package-lock.json'), 'utf8'))
+  expect(Object.keys(lock.packages).sort()).toEqual(['', 'node_modules/coatcheck', 'node_modules/cookie'])
+})
