@@ -2,15 +2,20 @@
 import assert from 'node:assert/strict'
 import {
   CLOCK_TOLERANCE,
+  type Current,
+  openVisit,
+  type Session,
   SessionError,
   SessionManager,
   type SessionOptions,
-  type SessionStoreError,
+  SessionStoreError,
   type Store,
   type UserSession,
+  type Visit,
 } from 'coatcheck'
 import { describe, it } from 'vitest'
-import { BarrierStore, faults, type Verb } from './services/barrier-store.ts'
+import { BarrierStore, faults, type Handler, type Verb } from './services/barrier-store.ts'
+import { leaked, shown } from './services/scan.ts'
 import { HOUR, MINUTE, SECOND, testClock } from './services/test-clock.ts'
 
 type Data = Record<string, unknown>
@@ -37,8 +42,34 @@ export const BOUNDARY_IDS = [
 const times = (count: number) => Array.from({ length: count }, (_, index) => index)
 const isCode = (code: string) => (error: unknown) => error instanceof SessionError && error.code === code
 
-/** Runs all guarantees against a store; `open` is called once for each test and may answer the same store. */
-export function testGuarantees(open: () => Store | Promise<Store>): void {
+const isKey = (value: unknown): value is string => typeof value === 'string' && /^[A-Za-z0-9_-]{46}$/.test(value)
+
+const VISITS: Record<string, (visit: Visit<Data, 'u64', Data>) => Promise<unknown>> = {
+  get: visit => visit.get(),
+  requireUser: visit => visit.requireUser(),
+  take: visit => visit.take('flash'),
+  regenerate: visit => visit.regenerate(),
+  renew: visit => visit.renew({ grace: '1m' }),
+  csrfToken: visit => visit.csrfToken(),
+  checkCsrf: visit => visit.checkCsrf('x'),
+  destroy: visit => visit.destroy(),
+}
+
+/** One visit for each thing that a request may do, all with this Cookie header. */
+const visitsOf = (cookie: string | undefined, but: readonly string[] = []) =>
+  Object.entries(VISITS)
+    .filter(([name]) => !but.includes(name))
+    .map(([, run]) => async (sessions: SessionManager<Data>) => {
+      const visit = openVisit(sessions, { method: 'GET', cookie, secure: true, header: () => null })
+      const result = await run(visit).catch((error: unknown) => error)
+      return { result, headers: visit.headers }
+    })
+
+/**
+ * Runs all guarantees against a store; `open` is called once for each test and may answer the same store. `dump` answers
+ * all that the backend holds, as text.
+ */
+export function testGuarantees(open: () => Store | Promise<Store>, dump?: () => Promise<string>): void {
   async function setUp(options: Options = {}) {
     const store = BarrierStore.over(await open())
     const clock = testClock()
@@ -229,45 +260,80 @@ export function testGuarantees(open: () => Store | Promise<Store>): void {
       assert.deepEqual({ ...(await sessions.get(session))?.data }, { kept: 1 })
     })
 
-    for (const [name, move] of Object.entries({
-      regenerate: ({ sessions }: SetUp, secret: string) => sessions.regenerate(secret),
-      renew: ({ sessions }: SetUp, secret: string) => sessions.renew(secret, { grace: '1m' }),
-      'a login that carries the data': ({ sessions, user }: SetUp, secret: string) =>
-        sessions.regenerate(secret, { user, data: before => before }),
-    })) {
-      const save = (at: SetUp, session: { secret: string }) =>
-        at.manager().update(session as UserSession<Data, 'u64'>, { saved: 1 })
-
-      it(`a save that was acknowledged during ${name} is not lost`, () =>
-        atEveryPoint(
-          {},
-          ({ sessions }) => sessions.create({ data: { cart: 'book' } }),
-          (at, session) => move(at, session.secret),
-          async (at, session) => assert.notEqual(await save(at, session), undefined),
-          async (_at, _session, outcome, where) => {
-            assert.equal(outcome.status, 'fulfilled', where)
-            const moved = (outcome as PromiseFulfilledResult<any>).value
-            assert.equal(moved.data.cart, 'book', where)
-          },
-        ))
-
-      it(`${name} during a save loses nothing that was acknowledged`, () =>
-        atEveryPoint(
-          {},
-          ({ sessions }) => sessions.create({ data: { cart: 'book' } }),
-          save,
-          async (at, session) => {
-            ;(at as any).moved = await move(at, session.secret)
-          },
-          async (at, _session, outcome, where) => {
-            assert.equal(outcome.status, 'fulfilled', where)
-            const now = await at.sessions.get((at as any).moved)
-            assert.equal(now?.data.cart, 'book', where)
-            const acknowledged = (outcome as PromiseFulfilledResult<any>).value !== null
-            if (acknowledged && !name.startsWith('a login')) assert.equal(now?.data.saved, 1, where)
-          },
-        ))
+    const moves = {
+      regenerate: ({ sessions }: SetUp, current: Current<Data, 'u64'>) => sessions.regenerate(current),
+      renew: ({ sessions }: SetUp, current: Current<Data, 'u64'>) => sessions.renew(current, { grace: '1m' }),
+      'a login that carries the data': ({ sessions, user }: SetUp, current: Current<Data, 'u64'>) =>
+        sessions.regenerate(current, { user, data: before => before }),
     }
+    const owners = {
+      'an anonymous session': (_: SetUp) => undefined,
+      'a session of the same user': ({ user }: SetUp) => user,
+    }
+    for (const [name, move] of Object.entries(moves))
+      for (const [whose, ownerOf] of Object.entries(owners))
+        for (const [how, current] of [
+          ['by session', (session: Session<Data, 'u64'>) => session],
+          ['by ID', (session: Session<Data, 'u64'>) => session.secret],
+        ] as const) {
+          const prepare = async (at: SetUp): Promise<Session<Data, 'u64'>> => {
+            const user = ownerOf(at)
+            const data = { cart: 'book' }
+            return user ? at.sessions.create({ user, data }) : at.sessions.create({ data })
+          }
+          const save = (at: SetUp, session: Session<Data, 'u64'>) => at.manager().update(session, { saved: 1 })
+          type Moved = Session<Data, 'u64'> | null
+
+          it(`a save in ${whose} that was acknowledged during ${name} ${how} is not lost`, async () => {
+            const answers: string[] = []
+            await atEveryPoint(
+              {},
+              async at => ({ session: await prepare(at), saved: null as Moved }),
+              (at, { session }): Promise<Moved> => move(at, current(session)),
+              async (at, context) => {
+                context.saved = await save(at, context.session)
+              },
+              async ({ sessions }, { saved }, outcome, where) => {
+                assert.equal(outcome.status, 'fulfilled', where)
+                const moved = (outcome as PromiseFulfilledResult<Moved>).value
+                const now = await sessions.get(moved)
+                assert.equal(now?.secret, moved?.secret, where)
+                assert.deepEqual({ ...now?.data }, { cart: 'book', ...(saved && { saved: 1 }) }, where)
+                answers.push(saved ? 'acknowledged' : 'gone')
+              },
+            )
+            // Before the new ID the save has to be possible; after it only where the old one still leads there.
+            assert.equal(answers[0], 'acknowledged')
+            assert.equal(answers.at(-1), name === 'renew' ? 'acknowledged' : 'gone')
+          })
+
+          it(`${name} ${how} during a save in ${whose} loses nothing that was acknowledged`, () =>
+            atEveryPoint(
+              {},
+              async at => ({ session: await prepare(at), moved: null as Moved }),
+              (at, { session }) => save(at, session),
+              async (at, context) => {
+                context.moved = await move(at, current(context.session))
+              },
+              async ({ sessions }, { moved }, outcome, where) => {
+                assert.equal(outcome.status, 'fulfilled', where)
+                const acknowledged = (outcome as PromiseFulfilledResult<Moved>).value !== null
+                const now = await sessions.get(moved)
+                assert.deepEqual({ ...now?.data }, { cart: 'book', ...(acknowledged && { saved: 1 }) }, where)
+                if (where.startsWith('after update')) assert.ok(acknowledged, where)
+              },
+            ))
+        }
+
+    it('a new ID that waits behind a save of its own process has what was saved', async () => {
+      for (const move of Object.values(moves)) {
+        const at = await setUp()
+        const session = await at.sessions.create({ data: { cart: 'book' } })
+        const [saved, moved] = await Promise.all([at.sessions.update(session, { saved: 1 }), move(at, session)])
+        assert.notEqual(saved, null)
+        assert.deepEqual({ ...(await at.sessions.get(moved))?.data }, { cart: 'book', saved: 1 })
+      }
+    })
 
     it('a login beside a renewal carries the data over all the same', () =>
       atEveryPoint(
@@ -462,13 +528,42 @@ export function testGuarantees(open: () => Store | Promise<Store>): void {
         await sessions.create({ user }),
         await sessions.create({ user: other }),
       ]) {
-        const next = await sessions.regenerate(before.secret, { user, data: data => ({ cart: data.cart ?? 0 }) })
+        const next = await sessions.regenerate(before.secret, { user })
         assert.notEqual(next.secret, before.secret)
         assert.equal(await sessions.get(before.secret), null)
-        // Another user's data is never carried over.
-        assert.equal(next.data.cart, before.user === null ? 1 : 0)
       }
     })
+
+    for (const [how, current] of [
+      ['by session', (session: any) => session],
+      ['by ID', (session: any) => session.secret],
+    ] as const)
+      it(`a login ${how} may carry over the data of an anonymous session or the user's own, never another's`, async () => {
+        const { sessions, manager, user } = await setUp({ initial: () => ({ cart: 'empty' }) })
+        const other = { id: newUser(), name: 'max' }
+        for (const [owner, expected] of [
+          [undefined, 'book'],
+          [user, 'book'],
+          [other, 'empty'],
+        ] as const) {
+          const data = { cart: 'book', secret: 'of the one before' }
+          const before = owner ? await sessions.create({ user: owner, data }) : await sessions.create({ data })
+          // Met twice: what a conflict makes it read again is no different.
+          await manager().update(before, { seen: 1 })
+          const offered: Data[] = []
+          const login = await sessions.regenerate(current(before), {
+            user,
+            data: held => {
+              offered.push({ ...held })
+              return held
+            },
+          })
+          assert.equal(login.data.cart, expected)
+          assert.equal(login.data.secret, expected === 'book' ? data.secret : undefined)
+          assert.equal((await sessions.get(login))?.data.cart, expected)
+          if (owner === other) for (const held of offered) assert.deepEqual(held, { cart: 'empty' })
+        }
+      })
 
     it('an ID that the client made up is not adopted', async () => {
       const { sessions, user } = await setUp()
@@ -557,6 +652,58 @@ export function testGuarantees(open: () => Store | Promise<Store>): void {
       assert.equal((await sessions.get(next))?.key, next?.key)
       await sessions.destroy(before.secret)
       assert.equal(await sessions.get(next), null)
+    })
+  })
+
+  describe('G5: only hashes at rest', () => {
+    it('neither what a store is given nor what it keeps holds a secret, and what it keeps logs nobody in', async () => {
+      const { sessions, store, user } = await setUp({ remember: '30d' })
+      const held: Session<Data, 'u64'>[] = []
+      const tokens: string[] = []
+      const keep = <S extends Session<Data, 'u64'> | null>(session: S): NonNullable<S> => {
+        assert.ok(session)
+        held.push(session)
+        return session
+      }
+      const anonymous = keep(await sessions.create({ data: { cart: 1 } }))
+      const login = keep(await sessions.regenerate(anonymous.secret, { user, data: before => before }))
+      const token = await sessions.remember(login)
+      const saved = keep(await sessions.update(login, { a: 1 }))
+      const renewed = keep(await sessions.renew(saved, { grace: '1m' }))
+      keep(await sessions.get(login.secret))
+      keep(await sessions.regenerate(renewed))
+      for (const _ of times(2)) {
+        const recalled = (await sessions.recall(token))!
+        keep(recalled.session)
+        tokens.push(token, recalled.token!)
+      }
+      const secrets = new Set([
+        ...held.flatMap(({ secret, csrfToken }) => [secret, csrfToken]),
+        ...tokens.flatMap(each => each.split('.')),
+      ])
+      const keys = new Set(store.calls.flatMap(({ args }) => args.map(arg => arg?.key ?? arg)).filter(isKey))
+      const kept = [
+        ...(await Promise.all([...keys].map(key => store.inner.read(key, 0)))),
+        await store.inner.listUser(`${user.id}`, 'session', 0),
+        await store.inner.listUser(`${user.id}`, 'remember', 0),
+      ]
+      const rows = (await dump?.()) ?? ''
+      for (const key of [held.at(-1)!.key, login.key]) {
+        assert.ok(shown(kept).includes(key))
+        // Some stores keep the first three characters apart from the rest.
+        if (dump) assert.ok(rows.includes(key.slice(3)), 'the dump shows what is kept')
+      }
+      assert.equal(leaked([store.calls, kept], secrets), null)
+      for (const secret of secrets) assert.ok(!rows.includes(secret) && !rows.includes(secret.slice(3)))
+
+      const found = new Set(`${shown(kept)} ${rows}`.match(/[A-Za-z0-9_-]{16,}/g))
+      for (const text of found)
+        for (const id of [text, text.slice(0, 43), text.slice(-43), `${login.key.slice(0, 3)}${text}`.slice(0, 43)]) {
+          assert.equal(await sessions.get(id), null)
+          assert.equal(await sessions.recall(`${id}.${id}`), null)
+          assert.equal(await sessions.recall(`${id}.${text.slice(0, 43)}`), null)
+        }
+      assert.ok(found.size > 10)
     })
   })
 
@@ -737,6 +884,159 @@ export function testGuarantees(open: () => Store | Promise<Store>): void {
       assert.equal(await blue.get(held[1]!.secret), null)
       assert.notEqual(await sessions.get(held[0]!.secret), null)
       assert.notEqual(await green.get(held[2]!.secret), null)
+    })
+  })
+
+  describe('G7: an outage is not a log-out', () => {
+    type Held = { session: UserSession<Data, 'u64'>; token: string }
+    const calls: Record<string, { verb: Verb; run: (at: SetUp['sessions'], held: Held) => Promise<unknown> }> = {
+      create: {
+        verb: 'create',
+        run: (at, { session }) => at.create({ user: { id: session.user.id, name: 'ada' } }),
+      },
+      get: { verb: 'read', run: (at, { session }) => at.get(session.secret) },
+      update: { verb: 'update', run: (at, { session }) => at.update(session, { n: 1 }) },
+      take: { verb: 'update', run: (at, { session }) => at.take(session, 'flash') },
+      regenerate: { verb: 'replace', run: (at, { session }) => at.regenerate(session) },
+      renew: { verb: 'replace', run: (at, { session }) => at.renew(session, { grace: '1m' }) },
+      'a login': {
+        verb: 'replace',
+        run: (at, { session }) => at.regenerate(session, { user: { id: session.user.id, name: 'ada' } }),
+      },
+      destroy: { verb: 'delete', run: (at, { session }) => at.destroy(session) },
+      invalidateUser: { verb: 'deleteUser', run: (at, { session }) => at.invalidateUser(session.user.id) },
+      list: { verb: 'listUser', run: (at, { session }) => at.list(session.user.id) },
+      revoke: { verb: 'read', run: (at, { session }) => at.revoke(session.user.id, session.key) },
+      remember: { verb: 'create', run: (at, { session }) => at.remember(session) },
+      recall: { verb: 'read', run: (at, { token }) => at.recall(token) },
+      forget: { verb: 'delete', run: (at, { token }) => at.forget(token) },
+    }
+    it('each call tells a store that fails, hangs, or whose answer is lost; repeated afterwards it works', async () => {
+      const isFault = (fault: unknown): fault is Handler => typeof fault === 'function' && fault !== faults.answers
+      const tries = Object.entries(calls).flatMap(([name, call]) =>
+        Object.entries(faults).flatMap(([how, fault]) => (isFault(fault) ? { name, how, fault, ...call } : [])),
+      )
+      assert.equal(tries.length, 14 * 5)
+      // Together: those that hang take a second each.
+      await Promise.all(
+        tries.map(async ({ name, how, fault, verb, run }) => {
+          const where = `${name}: ${how}`
+          const at = await setUp({ remember: '30d', storeTimeout: '20s' })
+          const login = await at.sessions.create({ user: at.user, data: { flash: 'hello' } })
+          const held = { session: login, token: await at.sessions.remember(login) }
+          at.store.next(verb, fault)
+          const isSilent = fault === faults.hang || fault === faults.lostReply
+          const sessions = isSilent ? at.manager({ storeTimeout: '1s' }) : at.sessions
+          await assert.rejects(run(sessions, held), (error: SessionStoreError) => {
+            assert.ok(error instanceof SessionStoreError, where)
+            assert.deepEqual([error.operation, error.status], [verb, 503], where)
+            assert.equal(error.outcome, verb === 'read' || verb === 'listUser' ? 'not-applied' : 'unknown', where)
+            return true
+          })
+          const current = await at.sessions.get(login.secret)
+          const isApplied = fault === faults.lostReply || fault === faults.rejectsAfter
+          const isEnd = ['destroy', 'invalidateUser', 'a login', 'regenerate'].includes(name)
+          if (isApplied && isEnd) assert.equal(current, null, where)
+          else if (isApplied && name === 'update')
+            assert.deepEqual({ ...current?.data }, { flash: 'hello', n: 1 }, where)
+          else if (isApplied && name === 'take') assert.deepEqual({ ...current?.data }, {}, where)
+          else assert.deepEqual({ ...current?.data }, { flash: 'hello' }, where)
+          // Once more, and nothing is left that could not be ended.
+          const again: any = await run(at.sessions, held)
+          if (name === 'create' || name === 'a login') assert.ok(await at.sessions.get(again.secret), where)
+          await at.sessions.invalidateUser(at.user.id)
+          assert.deepEqual(await at.sessions.list(at.user.id), [], where)
+          assert.equal(await at.sessions.get(login.secret), null, where)
+          assert.equal(await at.sessions.recall(held.token), null, where)
+        }),
+      )
+    })
+
+    it('a visit during an outage is an error with status 503, and no cookie is touched', async () => {
+      const { sessions, store, user } = await setUp({ remember: '30d' })
+      const session = await sessions.create({ user })
+      const cookie = `session_id=${session.secret}; remember_token=${await sessions.remember(session)}`
+      for (const fault of [faults.rejects, faults.throws, faults.answers(undefined)])
+        for (const run of visitsOf(cookie)) {
+          for (const verb of ['read', 'delete'] as const) store.every(verb, fault)
+          const { result, headers } = await run(sessions)
+          assert.equal((result as SessionStoreError).status, 503)
+          assert.deepEqual(headers.getSetCookie(), [])
+          for (const verb of ['read', 'delete'] as const) store.every(verb, null)
+        }
+      assert.equal((await sessions.get(session.secret))?.user?.name, 'ada')
+    })
+
+    it('absent, expired and malformed are null, not an outage', async () => {
+      const { sessions, clock, user } = await setUp()
+      const expired = await sessions.create({ user })
+      clock.advance(31 * MINUTE)
+      for (const id of [expired.secret, 'A'.repeat(43), 'short', '', 'x'.repeat(100_000), expired.key as string, '\0'])
+        assert.equal(await sessions.get(id), null)
+    })
+
+    it('a touch that fails is an event, not a failed get', async () => {
+      const { sessions, store, clock, events, user } = await setUp()
+      const session = await sessions.create({ user })
+      clock.advance(10 * MINUTE)
+      store.next('touch', faults.rejects)
+      assert.equal((await sessions.get(session.secret))?.key, session.key)
+      assert.equal(events.at(-1).type, 'store-error')
+      clock.advance(10 * MINUTE)
+      assert.equal((await sessions.get(session.secret))?.seenAt, clock())
+    })
+  })
+
+  describe('G8: anonymous traffic writes nothing', () => {
+    const malformed = [
+      '',
+      'x',
+      'a'.repeat(42),
+      'a'.repeat(44),
+      `${'a'.repeat(42)}=`,
+      `${'a'.repeat(42)}é`,
+      'a'.repeat(4096),
+    ]
+    it('a visitor without a cookie, or with a malformed one, does not reach the store', async () => {
+      const { sessions, store } = await setUp({ remember: '30d' })
+      const before = await dump?.()
+      store.reset()
+      for (const cookie of [
+        undefined,
+        'other=1',
+        ...malformed.map(id => `session_id=${id}`),
+        ...malformed.map(id => `remember_token=${id}`),
+      ])
+        for (const run of visitsOf(cookie)) {
+          const { headers } = await run(sessions)
+          assert.deepEqual(
+            headers.getSetCookie().filter(line => !line.includes('Max-Age=0')),
+            [],
+          )
+        }
+      for (const id of malformed) {
+        assert.equal(await sessions.get(id), null)
+        assert.equal(await sessions.regenerate(id), null)
+        assert.equal(await sessions.renew(id, { grace: '1m' }), null)
+        await sessions.destroy(id)
+      }
+      assert.deepEqual(store.counts(), {})
+      assert.equal(await dump?.(), before)
+    })
+
+    it('an ID and a token that nobody has cost at most a read each, and leave no row and no cookie', async () => {
+      const { sessions, store } = await setUp({ remember: '30d' })
+      const before = await dump?.()
+      const unknown = `session_id=${'A'.repeat(43)}; remember_token=${'B'.repeat(43)}.${'C'.repeat(43)}`
+      for (const run of visitsOf(unknown, ['destroy'])) {
+        store.reset()
+        const { headers } = await run(sessions)
+        assert.deepEqual(headers.getSetCookie(), [])
+        const { read, ...others } = store.counts()
+        assert.deepEqual(others, {})
+        assert.ok(read === 1 || read === 2, `${read} reads`)
+      }
+      assert.equal(await dump?.(), before)
     })
   })
 

@@ -21,11 +21,20 @@ it('writers of one session take turns, in the order in which they came', async (
 
 it('the first writer begins at once, and other sessions do not wait', async () => {
   const queue = new WriteQueue()
-  let began = 0
-  const stuck = queue.run('a', later(), () => new Promise<void>(() => began++), late)
-  expect(began).toBe(1)
-  await queue.run('b', later(), async () => {}, late)
-  expect(stuck).toBeInstanceOf(Promise)
+  const log: string[] = []
+  let free!: () => void
+  const slow = () => {
+    log.push('a begins')
+    return new Promise<void>(resolve => (free = resolve))
+  }
+  const first = queue.run('a', later(), slow, late).then(() => log.push('a is done'))
+  expect(log).toEqual(['a begins'])
+  const second = queue.run('a', later(), async () => log.push('a again'), late)
+  await queue.run('b', later(), async () => log.push('b'), late)
+  expect(log).toEqual(['a begins', 'b'])
+  free()
+  await Promise.all([first, second])
+  expect(log.slice(2).sort()).toEqual(['a again', 'a is done'])
 })
 
 it('each writer finds what the one before it left', async () => {
