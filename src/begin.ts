@@ -36,11 +36,11 @@ export async function logIn<D extends object, I extends UserIds, In extends obje
   login: Login<D, I, In>,
 ): Promise<Session<D, I>> {
   const { calls } = context
-  const owner = context.users.ownerOf(login.user)
+  const owner = context.users.ownerOf(login, context.now())
   const deadline = calls.deadline()
   const id = idOf(context, current)
   const start = await findCurrent(context, current, deadline)
-  const beginAfresh = () => begin(context, owner, context.firstData(login.data, null), deadline)
+  const beginAfresh = () => begin(context, owner, context.firstData(login, null), deadline)
   if (id === null) return beginAfresh()
   if (start === null || start === 'moved') {
     // Dead for this node; a successor, or another node whose clock is behind, must not keep it alive either.
@@ -53,7 +53,7 @@ export async function logIn<D extends object, I extends UserIds, In extends obje
       // First: a remember token that is still good must not bear the old ID again.
       if (record.parent !== null) await calls.delete(record.parent, deadline)
       const isOthers = record.userId !== null && record.userId !== owner.userId
-      const data = context.firstData(login.data, isOthers ? null : record)
+      const data = context.firstData(login, isOthers ? null : record)
       const now = context.now()
       const nextId = newId(context.users.shardOf(owner.userId))
       const next = context.newRecord(nextId, owner, data, now)

@@ -1,3 +1,4 @@
+import { type Meta, seal, unseal } from './data/meta.ts'
 import { DataShape, type Frozen } from './data/schema.ts'
 import { SessionError } from './errors.ts'
 import { emitTo, type SessionEvent } from './events.ts'
@@ -25,6 +26,7 @@ import { WriteQueue } from './write-queue.ts'
 /** How long this process remembers which keys ended here: longer than a slow response takes, in ms. */
 const ENDED_LIFETIME = 300_000
 
+type First<D, I extends UserIds, In> = Pick<Login<D, I, In>, 'data' | 'verifiedAt'>
 type EndReason = Extract<SessionEvent, { type: 'destroyed' }>['reason']
 
 /**
@@ -117,11 +119,11 @@ export class Context<D extends object, I extends UserIds, In extends object> {
   }
 
   readonly #decode = (record: SessionRecord): Frozen<D> =>
-    this.shape.freeze(record.data, cause => this.#reportReset(record, cause))
+    this.shape.freeze(unseal(record.data).text, cause => this.#reportReset(record, cause))
 
   /** The data of a record, to edit. */
   thaw(record: SessionRecord): D {
-    const { data, reset } = this.shape.thaw(record.data)
+    const { data, reset } = this.shape.thaw(unseal(record.data).text)
     if (reset) this.#reportReset(record, reset)
     return data
   }
@@ -130,10 +132,20 @@ export class Context<D extends object, I extends UserIds, In extends object> {
     this.emit({ type: 'data-reset', key: record.key as SessionKey, cause })
   }
 
+  /** Text of edited data, with what the record keeps beside it. */
+  encode(record: SessionRecord, draft: object): string {
+    return seal(unseal(record.data).meta, this.shape.encode(draft))
+  }
+
   /** Encoded first data; `before` is the session that ends here, where its data may be carried over. */
-  firstData(data: Login<D, I, In>['data'], before: SessionRecord | null): string {
-    if (typeof data !== 'function') return this.shape.first(data)
-    return this.shape.first(data(before === null ? this.shape.start() : this.thaw(before)))
+  firstData({ data, verifiedAt }: First<D, I, In>, before: SessionRecord | null): string {
+    const meta = this.#verified(verifiedAt)
+    if (typeof data !== 'function') return seal(meta, this.shape.first(data))
+    return seal(meta, this.shape.first(data(before === null ? this.shape.start() : this.thaw(before))))
+  }
+
+  #verified(verifiedAt: number | null | undefined): Meta {
+    return verifiedAt === undefined || (verifiedAt !== null && verifiedAt >= this.now()) ? {} : { verifiedAt }
   }
 
   newRecord(id: string, owner: Owner, data: string, now: number): SessionRecord {

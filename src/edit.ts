@@ -38,7 +38,7 @@ export function edit<D extends object, I extends UserIds, V>(
       // As seldom as a touch: else each update would have to send the cookie again.
       const isDue = !isUnvisited(record) && isTouchDue(record.seenAt, now, options)
       const { seenAt, expiresAt } = isDue ? context.seen(record, now) : record
-      const written = { data: context.shape.encode(draft), seenAt, expiresAt, writeId: newWriteId() }
+      const written = { data: context.encode(record, draft), seenAt, expiresAt, writeId: newWriteId() }
       const outcome = await calls.update(record.key, record.version, written, now, deadline)
       if (outcome === 'updated') {
         line.latest = { ...record, ...written, version: record.version + 1 }

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { begin, logIn, reissue } from './begin.ts'
 import { Context } from './context.ts'
+import { unseal } from './data/meta.ts'
 import { isPlain } from './data/plain.ts'
 import { type Duration, milliseconds } from './duration.ts'
 import { edit } from './edit.ts'
@@ -88,8 +89,9 @@ export class SessionManager<
     if (typeof start !== 'object' || start === null)
       throw new TypeError(`create: expected { user, data }, { data } or nothing, got ${quote(start)}`)
     // `{ user: undefined }` is a mistake, not a visitor.
-    const owner = 'user' in start ? context.users.ownerOf(start.user) : NOBODY
-    return begin(context, owner, context.firstData(start.data, null), context.calls.deadline())
+    const owner = 'user' in start ? context.users.ownerOf(start, context.now()) : NOBODY
+    if (owner === NOBODY && 'verifiedAt' in start) throw new TypeError('verifiedAt: only a login with a user has one')
+    return begin(context, owner, context.firstData(start, null), context.calls.deadline())
   }
 
   /**
@@ -267,7 +269,10 @@ export class SessionManager<
    */
   isFresh(session: Session<D, I> | null, within: Duration): boolean {
     const limit = milliseconds(within, 'within')
-    return session?.user != null && !session.remembered && this.#context.now() - session.createdAt <= limit
+    if (session?.user == null || session.remembered) return false
+    const { data, createdAt } = heldRecord(this.#context, session)
+    const { verifiedAt = createdAt } = unseal(data).meta
+    return verifiedAt !== null && this.#context.now() - verifiedAt <= limit
   }
 
   /**

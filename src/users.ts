@@ -1,5 +1,5 @@
 import { quote } from './quote.ts'
-import type { SessionRecord, Store } from './store.ts'
+import { CLOCK_TOLERANCE, type SessionRecord, type Store } from './store.ts'
 import { USER_ID_FORMATS, type UserId, type UserIdFormat, type UserIdInput, type UserIds } from './user-id.ts'
 
 /** Whose session begins. */
@@ -7,6 +7,8 @@ export interface Login<D, I extends UserIds, In> {
   user: { id: UserIdInput<I>; name: string; passwordVersion?: number | null | undefined }
   /** First data. The function gets the data of the session that ends here: anonymous or the same user's, else initial. */
   data?: Partial<In> | ((before: D) => Partial<In>)
+  /** When the password was verified, epoch ms (of single sign-on its `auth_time`, of an adopted session its begin); `null`: never, so that `isFresh` refuses. @default now */
+  verifiedAt?: number | null | undefined
 }
 
 /** The part of a record that says whose it is. */
@@ -23,6 +25,20 @@ export function passwordVersionOf(value: unknown, name: string): number | null {
   if (!Number.isInteger(value) || (value as number) < 0 || (value as number) > 0xffff_ffff)
     throw new TypeError(`${name}: expected a whole number from 0 to 4294967295, got ${quote(value)}`)
   return value as number
+}
+
+/** Before this, milliseconds are seconds: 1973. */
+const FIRST_VERIFIED = 1e11
+
+/** Clocks of two nodes, or of two companies, differ. @throws TypeError that quotes the value */
+function checkVerifiedAt(value: unknown, now: number): void {
+  if (value === undefined || value === null) return
+  if (!Number.isSafeInteger(value) || (value as number) < 0 || (value as number) > now + CLOCK_TOLERANCE)
+    throw new TypeError(
+      `verifiedAt: expected epoch milliseconds, not in the future, or null for never, got ${quote(value)}`,
+    )
+  if ((value as number) < FIRST_VERIFIED && now > FIRST_VERIFIED)
+    throw new TypeError(`verifiedAt: expected epoch milliseconds, got ${value}: of seconds give 1000 times as much`)
 }
 
 /** Translates between an application's users and the canonical text in the store, for one namespace. */
@@ -49,7 +65,8 @@ export class Users<I extends UserIds> {
   }
 
   /** @throws TypeError that names the field and quotes the value */
-  ownerOf(user: Login<unknown, I, unknown>['user']): Owner {
+  ownerOf({ user, verifiedAt }: Pick<Login<unknown, I, unknown>, 'user' | 'verifiedAt'>, now: number): Owner {
+    checkVerifiedAt(verifiedAt, now)
     if (typeof user !== 'object' || user === null)
       throw new TypeError(`user: expected { id, name, passwordVersion? }, got ${quote(user)}`)
     const { name } = user

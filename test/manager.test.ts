@@ -1,8 +1,8 @@
-import { SessionManager } from 'coatcheck'
+import { openVisit, SessionManager } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
-import { BarrierStore } from './services/barrier-store.ts'
-import { MINUTE, SECOND, testClock } from './services/test-clock.ts'
+import { BarrierStore, faults } from './services/barrier-store.ts'
+import { HOUR, MINUTE, SECOND, testClock } from './services/test-clock.ts'
 
 const user = { id: 1, name: 'ada' }
 function setUp(options: object = {}) {
@@ -65,6 +65,123 @@ it('isFresh: a password, verified lately, by this person', async () => {
   expect([sessions.isFresh(renewed, '10m'), sessions.isFresh(renewed, '9m')]).toEqual([true, false])
   expect(sessions.isFresh(await sessions.create(), '10m')).toBe(false)
   expect(sessions.isFresh(null, '10m')).toBe(false)
+})
+
+describe('verifiedAt: a log-in whose password was verified elsewhere, earlier or never', () => {
+  it('counts for isFresh from then on, or never, and says nothing about when the session ends', async () => {
+    const { sessions, clock } = setUp()
+    const now = clock()
+    const earlier = await sessions.create({ user, verifiedAt: now - 8 * MINUTE })
+    const never = await sessions.create({ user, verifiedAt: null })
+    const unsaid = await sessions.create({ user, verifiedAt: undefined })
+    expect([earlier, never, unsaid].map(session => sessions.isFresh(session, '9m'))).toEqual([true, false, true])
+    expect(sessions.isFresh(never, '400d')).toBe(false)
+    clock.advance(2 * MINUTE)
+    expect([earlier, never, unsaid].map(session => sessions.isFresh(session, '9m'))).toEqual([false, false, true])
+    for (const session of [earlier, never]) {
+      expect(session.createdAt).toBe(now)
+      expect(session.absoluteExpiresAt).toBe(unsaid.absoluteExpiresAt)
+    }
+  })
+
+  it('is honoured by requireUser', async () => {
+    const { sessions, clock } = setUp()
+    const { secret } = await sessions.create({ user, verifiedAt: clock() - HOUR })
+    const visit = openVisit(sessions, {
+      method: 'GET',
+      secure: true,
+      cookie: `session_id=${secret}`,
+      header: () => null,
+    })
+    expect((await visit.requireUser({ within: '1h' })).user.id).toBe(1n)
+    await expect(visit.requireUser({ within: '59m' })).rejects.toMatchObject({ code: 'ERR_SESSION_NOT_FRESH' })
+  })
+
+  it('survives each change of the session but the next log-in, and is no part of the data', async () => {
+    for (const verifiedAt of [null, 8]) {
+      const { sessions, clock } = setUp({ initial: () => ({ n: 1, flash: 'hi' }), remember: '30d' })
+      const given = verifiedAt === null ? null : clock() - verifiedAt * MINUTE
+      const freshness = (session: any) => ['9m', '7m'].map(within => sessions.isFresh(session, within as '9m'))
+      const anonymous = await sessions.create({ data: { n: 5 } })
+      let session: any = await sessions.regenerate(anonymous, {
+        user,
+        verifiedAt: given,
+        data: (d: any) => ({ n: d.n }),
+      })
+      const expected = [verifiedAt !== null, false]
+      const steps: (() => Promise<any>)[] = [
+        () => sessions.get(session.secret),
+        () => sessions.update(session, { n: 2 } as object),
+        () =>
+          sessions.update(session, (draft: any) => {
+            draft.n += 1
+          }),
+        () => sessions.take(session, 'flash' as never).then(() => sessions.get(session.secret)),
+        () => sessions.renew(session, { grace: '1m' }),
+        () => sessions.regenerate(session),
+        () => sessions.regenerate(session.secret),
+      ]
+      for (const step of steps) {
+        session = await step()
+        expect(freshness(session)).toEqual(expected)
+      }
+      expect(session.data).toEqual({ n: 3, flash: 'hi' })
+      const remembered = await sessions.recall(await sessions.remember(session))
+      expect(freshness(remembered!.session)).toEqual([false, false])
+      const again = await sessions.regenerate(session, { user, data: (before: any) => before })
+      expect(freshness(again)).toEqual([true, true])
+      expect(again.data).toEqual({ n: 3, flash: 'hi' })
+    }
+  })
+
+  it('costs a session without it nothing, and does not count in maxDataBytes', async () => {
+    const { sessions, store, clock } = setUp({ maxDataBytes: 9 })
+    await sessions.create({ user, data: { a: '1' } })
+    await sessions.create({ user, data: { a: '1' }, verifiedAt: clock() - 1 })
+    expect(store.calls.map(({ args }) => args[0].data)).toEqual(['{"a":"1"}', `@v${clock() - 1}@{"a":"1"}`])
+  })
+
+  it('may be ahead of this clock by what clocks may differ, which is now', async () => {
+    const { sessions, store, clock } = setUp()
+    const session = await sessions.create({ user, verifiedAt: clock() + 5 * MINUTE })
+    expect(store.calls[0]!.args[0].data).toBe('{}')
+    clock.advance(MINUTE)
+    expect(sessions.isFresh(session, '59s')).toBe(false)
+  })
+
+  it('that is nonsense, in the future, or in seconds is a TypeError, and nothing begins', async () => {
+    const { sessions, store, clock } = setUp({ remember: '30d' })
+    const { secret } = (await sessions.recall(await sessions.remember(await sessions.create({ user }))))!.session
+    store.reset()
+    const wrong = [clock() + 6 * MINUTE, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, '2026-01-01', 5n, new Date()]
+    for (const verifiedAt of wrong as never[]) {
+      const message = /^verifiedAt: expected epoch milliseconds, not in the future, or null for never, got /
+      await expect(sessions.create({ user, verifiedAt })).rejects.toThrow(message)
+      await expect(sessions.regenerate(secret, { user, verifiedAt })).rejects.toThrow(message)
+    }
+    const seconds = Math.floor(clock() / 1000)
+    await expect(sessions.create({ user, verifiedAt: seconds })).rejects.toThrow('1000 times as much')
+    await expect(sessions.create({ data: {}, verifiedAt: null } as object)).rejects.toThrow(
+      'verifiedAt: only a login with a user has one',
+    )
+    expect(store.calls).toEqual([])
+  })
+
+  it('a copy of a session is not fresh, but an error: it does not know when the password was verified', async () => {
+    const { sessions } = setUp()
+    const session = await sessions.create({ user, verifiedAt: null })
+    expect(() => sessions.isFresh({ ...session } as never, '1h')).toThrow(/^session: expected a session/)
+  })
+
+  it('that somebody broke in the store is never', async () => {
+    const { sessions, store } = setUp()
+    const session = await sessions.create({ user, data: { a: 1 }, verifiedAt: 5e11 })
+    const record: any = await store.inner.read(session.key, 0)
+    store.every('read', faults.answers(Promise.resolve({ ...record, data: '@vx@{"a":1}' })))
+    const seen = (await sessions.get(session.secret))!
+    expect(sessions.isFresh(seen, '400d')).toBe(false)
+    expect(seen.data).toEqual({})
+  })
 })
 
 it('update: a function that is asynchronous is refused before anything is written', async () => {

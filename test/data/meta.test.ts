@@ -1,0 +1,31 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { seal, unseal } from '../../src/data/meta.ts'
+
+const meta = fc.record(
+  { verifiedAt: fc.oneof(fc.constant(null), fc.nat({ max: Number.MAX_SAFE_INTEGER })) },
+  { requiredKeys: [] },
+)
+const text = fc.oneof(
+  fc.json(),
+  fc.string({ unit: 'binary' }),
+  fc.tuple(meta, fc.string()).map(([kept, rest]) => seal(kept, rest)),
+  fc.string({ unit: fc.constantFrom('@', 'v', '-', '1', '{', '}') }),
+)
+
+it('what is kept beside the data, and the data, come back as they were, whatever text a codec makes', () => {
+  fc.assert(
+    fc.property(meta, text, (kept, codecText) => {
+      expect(unseal(seal(kept, codecText))).toEqual({ meta: kept, text: codecText })
+    }),
+  )
+})
+
+it('data of a session with nothing beside it is stored as the codec wrote it', () => {
+  fc.assert(fc.property(fc.json(), json => seal({}, json) === json && unseal(json).text === json))
+})
+
+it('what somebody broke is data that cannot be read, of a session that is not fresh', () => {
+  for (const broken of ['@', '@v', '@v@{}', '@vx@{}', '@v--@{}', '@x1@{}', '@v1{}', '@v99999999999999999@{}'])
+    expect(unseal(broken)).toEqual({ meta: { verifiedAt: null }, text: broken })
+})
