@@ -1,4 +1,18 @@
-import { defineConfig } from 'tsup'
+import { defineConfig, type Options } from 'tsup'
+
+/**
+ * esbuild turns `class X` that names itself into `var X = class _X`, and `_X` is what stack traces and `inspect` show.
+ * Its `keepNames` would give the name back by a call for each function made at run time, on the read path too.
+ */
+const classNames: NonNullable<Options['plugins']>[number] = {
+  name: 'class-names',
+  renderChunk: code => ({
+    code: [...code.matchAll(/^var (\w+) = class _\1\b/gm)].reduce(
+      (text, [, name]) => text.replaceAll(new RegExp(`(?<![\\w$])_${name}\\b`, 'g'), name!),
+      code,
+    ),
+  }),
+}
 
 // One build of all entries with shared chunks, so that `instanceof` holds across subpaths (per module format).
 export default defineConfig({
@@ -17,4 +31,5 @@ export default defineConfig({
   splitting: true,
   clean: true,
   treeshake: true,
+  plugins: [classNames],
 })
