@@ -82,6 +82,11 @@ describe.each([
   })
 })
 
+it('lets copies of the package in one process understand each other: two folders, ESM and CommonJS', async () => {
+  const [one, other] = await Promise.all(['one', 'other'].map(name => npmProject(join(folder, name), packed.path)))
+  expect(await one!.node('copies.mjs', other!.folder)).toBe('64\n')
+}, 240_000)
+
 it('brings one dependency, cookie, into an empty project', () => {
   const lock = JSON.parse(readFileSync(join(folder, 'alone/package-lock.json'), 'utf8'))
   expect(Object.keys(lock.packages).sort()).toEqual(['', 'node_modules/coatcheck', 'node_modules/cookie'])
