@@ -1,18 +1,18 @@
 // @ts-check
-// For servers that speak Request and Response: Hono, Next route handlers, Remix, Deno, Bun.
+// For servers that speak Request and Response: Hono, Next route handlers, React Router, Deno, Bun.
 //   deno serve --port 3000 examples/fetch.mjs        bun examples/fetch.mjs
-// In Hono the same is: app.use(async (c, next) => { …; await next(); c.res = visitOf(c.req.raw).respond(c.res) })
+// Around Hono: fetch: request => edge.handle(request, visit => app.fetch(request, { visit })), then c.env.visit. Not in a
+// middleware: assigning c.res lets the cookies and the Cache-Control that are there already replace ours.
 import { createServer } from 'node:http'
 import { SessionManager, stringify } from 'coatcheck'
 import { fetchEdge } from 'coatcheck/fetch'
 import { MemoryStore } from 'coatcheck/stores/memory'
 
 const sessions = new SessionManager({ store: new MemoryStore() })
-const visitOf = fetchEdge(sessions)
+const edge = fetchEdge(sessions)
 
-/** @param {Request} request */
-async function answer(request) {
-  const visit = visitOf(request) // asked again for the same request, it is the same visit
+/** @param {Request} request @param {ReturnType<typeof edge>} visit */
+async function answer(request, visit) {
   switch (`${request.method} ${new URL(request.url).pathname}`) {
     case 'POST /login':
       await visit.regenerate({ user: { id: 42n, name: 'ada' } }) // after the password was verified: see login.mjs
@@ -31,12 +31,11 @@ async function answer(request) {
 
 const app = {
   /** @param {Request} request */
-  async fetch(request) {
-    const response = await answer(request).catch(({ status = 500, message }) =>
-      Response.json({ error: message }, { status }),
-    )
-    return visitOf(request).respond(response) // cookies, Vary and Cache-Control go in here
-  },
+  fetch: request =>
+    // Cookies, Vary and Cache-Control go into the response, whatever it is.
+    edge.handle(request, visit =>
+      answer(request, visit).catch(({ status = 500, message }) => Response.json({ error: message }, { status })),
+    ),
 }
 export default app
 

@@ -17,6 +17,8 @@ export type SessionEvent<I extends UserIds = UserIds> =
     }
   | { type: 'invalidated'; userId: UserId<I>; count: number }
   | { type: 'ambiguous-cookie' }
+  /** No response carries the cookie of a session that began or was renewed. `isEnded`: nobody had it, so it was ended. */
+  | { type: 'unsent-cookie'; key: SessionKey; isEnded: boolean }
   /** A record that no store of ours wrote: removed, reads as absent. */
   | { type: 'corrupt-record'; key: SessionKey; cause: string }
   /** Stored data that no longer fits the schema was replaced by the start value; the session stays. */

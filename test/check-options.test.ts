@@ -26,7 +26,9 @@ it('refuses what is no object', () => {
   for (const wrong of [null, 'x', 1, []]) expect(check(wrong)).toThrow('SessionManager: expected an object of options')
 })
 
-it('shows no URL: it may contain a password', () => {
+it('shows no URL that may contain a password', () => {
   expect(quote('redis://:hunter2@host')).toBe('a URL (not shown: it may contain a password)')
-  expect(quote('postgres://u:hunter2@host/db')).not.toContain('hunter2')
+  for (const url of ['postgres://u:hunter2@host/db', 'mysql://host/db?password=hunter2', ' redis://\n:hunter2@host'])
+    expect(quote(url)).not.toContain('hunter2')
+  expect(quote('https://app.example.com/')).toBe('"https://app.example.com/"')
 })

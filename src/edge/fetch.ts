@@ -1,7 +1,9 @@
 import type { SessionManager } from '../manager.ts'
+import { quote } from '../quote.ts'
 import type { UserIds } from '../user-id.ts'
 import { type HeadDemands, withCookies, withNoStore, withVary } from './demands.ts'
 import { checkIsSecure, isLocalHost, looksForwarded } from './secure.ts'
+import type { Advice } from './unsent.ts'
 import { type EdgeOptions, RequestVisit, setUpEdge, type Visit } from './visit.ts'
 
 /** A `Request` has no peer address: behind a proxy that ends TLS, `isSecure` says what is HTTPS. */
@@ -9,31 +11,107 @@ export type FetchEdgeOptions = Omit<EdgeOptions<Request>, 'trustedProxies'>
 
 /** A visit whose headers go into a `Response`. */
 export interface FetchVisit<D extends object, I extends UserIds, In extends object> extends Visit<D, I, In> {
-  /** The response with our headers in; afterwards nothing can begin any more. */
+  /** The response with our headers in; afterwards nothing can begin any more. Within `handle` there is no need of it. */
   respond(response: Response): Response
+}
+
+export interface FetchEdge<D extends object, I extends UserIds, In extends object> {
+  /** The visit of this very Request, to be ended by `visit.respond(response)`; `handle` cannot forget that. */
+  (request: Request): FetchVisit<D, I, In>
+  /**
+   * Runs the handler and puts our headers into the Response that it answers or throws. Where it throws anything else, no
+   * cookie can be sent: what began in this visit ends, and the error goes on. A handler may answer `undefined` to a
+   * handshake that its server has taken over.
+   * @throws TypeError where the handler answers anything else
+   */
+  handle<R extends Response | undefined>(
+    request: Request,
+    handler: (visit: FetchVisit<D, I, In>) => R | Promise<R>,
+  ): Promise<Response | Extract<R, undefined>>
+}
+
+const ADVICE: Advice = {
+  insecure: 'behind a proxy that ends TLS set `isSecure` of fetchEdge',
+  send:
+    'answer within `edge.handle(request, visit => response)` and pass its visit on, since a framework may make a new ' +
+    'Request, which has a visit of its own; or send `visit.respond(response)`',
+}
+
+/** Of a request: what became of its response. */
+interface Progress {
+  isSent: boolean
+  /** How many `handle`s are running, one within the other: the outermost sends the response. */
+  handlers: number
 }
 
 class ResponseVisit<D extends object, I extends UserIds, In extends object>
   extends RequestVisit<D, I, In>
   implements FetchVisit<D, I, In>
 {
-  readonly #sent: () => void
+  readonly #progress: Progress
 
-  constructor(sent: () => void, ...visit: ConstructorParameters<typeof RequestVisit<D, I, In>>) {
+  constructor(progress: Progress, ...visit: ConstructorParameters<typeof RequestVisit<D, I, In>>) {
     super(...visit)
-    this.#sent = sent
+    this.#progress = progress
   }
 
   respond(response: Response): Response {
     const demands = this.demands()
-    this.#sent()
-    // Response.error() has status 0, a handshake 101: neither can be copied, neither carries cookies.
-    if (response.status < 200) return response
+    const { isSent, handlers } = this.#progress
+    if (handlers === 0) this.#progress.isSent = true
+    if (isBare(response)) {
+      if (!isSent && handlers === 0) void this.abandon(noCookiesIn(response))
+      return response
+    }
+    if (demands.vary.length === 0) return response
     const headers = new Headers(response.headers)
     put(headers, demands)
     return new Response(response.body, { status: response.status, statusText: response.statusText, headers })
   }
+
+  async run(handler: () => unknown, isHandshake: boolean): Promise<Response | undefined> {
+    const progress = this.#progress
+    progress.handlers += 1
+    try {
+      const { answer, isThrown } = await outcomeOf(handler).finally(() => {
+        progress.handlers -= 1
+      })
+      if (answer === undefined && isHandshake) return undefined
+      if (!isResponse(answer)) throw new TypeError(`handle: expected a Response from the handler, got ${quote(answer)}`)
+      if (isBare(answer) && progress.handlers === 0) await this.abandon(noCookiesIn(answer))
+      const response = this.respond(answer)
+      if (isThrown) throw response
+      return response
+    } catch (error) {
+      if (progress.handlers === 0 && !isResponse(error)) {
+        progress.isSent = true
+        const thrown = error instanceof Error ? `${error.name} ${quote(error.message)}` : quote(error)
+        await this.abandon(`its handler threw ${thrown} instead of answering or throwing a Response`)
+      }
+      throw error
+    }
+  }
 }
+
+/** Frameworks throw a Response to answer at once. */
+async function outcomeOf(handler: () => unknown): Promise<{ answer: unknown; isThrown: boolean }> {
+  try {
+    return { answer: await handler(), isThrown: false }
+  } catch (thrown) {
+    if (isResponse(thrown)) return { answer: thrown, isThrown: true }
+    throw thrown
+  }
+}
+
+/** Not by instanceof: frameworks and test runners have a class of their own. */
+function isResponse(value: unknown): value is Response {
+  const { status, headers } = (value ?? {}) as Partial<Response>
+  return typeof status === 'number' && typeof headers?.getSetCookie === 'function'
+}
+
+/** Response.error() has status 0, a handshake 101: neither can be copied, neither carries cookies. */
+const isBare = (response: Response): boolean => response.status < 200
+const noCookiesIn = (response: Response): string => `a response of status ${response.status} carries no cookies`
 
 function put(headers: Headers, demands: HeadDemands): void {
   for (const name of demands.vary) headers.set('Vary', withVary(headers.get('Vary'), name))
@@ -46,16 +124,24 @@ function put(headers: Headers, demands: HeadDemands): void {
   for (const [name, value] of demands.others) if (!headers.has(name)) headers.set(name, value)
 }
 
+/** Whether the connection becomes something else than HTTP, such as a WebSocket: its 101 carries no cookies. */
+function isHandshake({ headers }: Request): boolean {
+  const protocols = headers.get('upgrade')
+  // h2c offers HTTP/2 for what is an ordinary request all the same (curl --http2).
+  return protocols !== null && protocols.trim().toLowerCase() !== 'h2c'
+}
+
 /**
- * Visits for servers that speak `Request` and `Response` (Hono, Next route handlers, Remix, Bun, Deno): ask the visit,
- * then send `visit.respond(response)`. Asked again for the same request, it gives the same visit.
+ * Visits for servers that speak `Request` and `Response` (Hono, Next route handlers, React Router, Bun, Deno):
+ * `edge.handle(request, async visit => response)`, or `edge(request)` and at the end `visit.respond(response)`. Asked
+ * again for the same Request, it gives the same visit.
  * @throws TypeError that quotes the option which is malformed or impossible
  */
 export function fetchEdge<D extends object, I extends UserIds, In extends object>(
   sessions: SessionManager<D, I, In>,
   options: FetchEdgeOptions = {},
-): (request: Request) => FetchVisit<D, I, In> {
-  const setup = setUpEdge(options)
+): FetchEdge<D, I, In> {
+  const setup = setUpEdge(options, ADVICE)
   const { isSecure } = options
   checkIsSecure(isSecure)
   if ((options as EdgeOptions<Request>).trustedProxies !== undefined)
@@ -66,15 +152,13 @@ export function fetchEdge<D extends object, I extends UserIds, In extends object
     // Without a peer address the name has to do: a browser asks for it only over loopback.
     return url.protocol === 'https:' || (isLocalHost(url.host) && !looksForwarded(name => request.headers.get(name)))
   }
-  const visits = new WeakMap<Request, FetchVisit<D, I, In>>()
-  return request => {
+  const visits = new WeakMap<Request, ResponseVisit<D, I, In>>()
+  const visitOf = (request: Request): ResponseVisit<D, I, In> => {
     const known = visits.get(request)
     if (known !== undefined) return known
-    let isSent = false
+    const progress: Progress = { isSent: false, handlers: 0 }
     const visit = new ResponseVisit(
-      () => {
-        isSent = true
-      },
+      progress,
       sessions,
       {
         method: request.method,
@@ -84,11 +168,18 @@ export function fetchEdge<D extends object, I extends UserIds, In extends object
         },
         upgrade: request.headers.has('upgrade'),
         header: name => request.headers.get(name) ?? (name === 'host' ? new URL(request.url).host : null),
-        canSend: () => !isSent,
+        canSend: () => !progress.isSent && !isHandshake(request),
+        isPending: () => progress.handlers > 0,
       },
       setup,
     )
     visits.set(request, visit)
     return visit
   }
+  return Object.assign((request: Request) => visitOf(request), {
+    handle: (request: Request, handler: (visit: FetchVisit<D, I, In>) => unknown) => {
+      const visit = visitOf(request)
+      return visit.run(() => handler(visit), isHandshake(request))
+    },
+  }) as FetchEdge<D, I, In>
 }

@@ -4,7 +4,13 @@ import type { UserIds } from '../user-id.ts'
 import type { HeadDemands } from './demands.ts'
 import { guardHead } from './head.ts'
 import { hostOf, type Transport, transportTest } from './secure.ts'
+import type { Advice } from './unsent.ts'
 import { type EdgeOptions, RequestVisit, setUpEdge, type Visit, type VisitRequest } from './visit.ts'
+
+const ADVICE: Advice = {
+  insecure: 'behind a proxy that ends TLS set `trustedProxies` or `isSecure` of httpEdge',
+  send: 'the head was written past writeHead of the response that httpEdge was given',
+}
 
 /** A request of node:http as a visit sees it; everything is looked up when it is asked for. */
 class HttpRequest implements VisitRequest {
@@ -47,6 +53,11 @@ class HttpRequest implements VisitRequest {
     return response !== undefined && !response.headersSent && !response.destroyed
   }
 
+  /** One that is never answered, since the client went away, has lost nothing either. */
+  isPending(): boolean {
+    return !this.#response?.headersSent
+  }
+
   onDemands(demands: () => HeadDemands): void {
     if (this.#response !== undefined && !this.#response.headersSent) guardHead(this.#response, demands)
   }
@@ -68,7 +79,7 @@ export function httpEdge<D extends object, I extends UserIds, In extends object>
   sessions: SessionManager<D, I, In>,
   options: EdgeOptions<IncomingMessage> = {},
 ): (request: IncomingMessage, response?: ServerResponse) => Visit<D, I, In> {
-  const setup = setUpEdge(options)
+  const setup = setUpEdge(options, ADVICE)
   const transport = transportTest(options)
   const slot = Symbol('coatcheck visit')
   return (request, response) => {

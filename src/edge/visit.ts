@@ -12,6 +12,7 @@ import { isToken, maskToken } from './csrf.ts'
 import type { HeadDemands } from './demands.ts'
 import { originSet } from './origins.ts'
 import type { SecureOptions } from './secure.ts'
+import { type Advice, ofVisits, tellLost, Watch } from './unsent.ts'
 
 /** One request's dealings with its session: the manager's verbs without the ID. Reads the store at most once. */
 export interface Visit<D extends object, I extends UserIds, In extends object> {
@@ -73,6 +74,8 @@ export interface VisitRequest {
   canSend?(): boolean
   /** Called before the response first depends on a cookie. */
   onDemands?(demands: () => HeadDemands): void
+  /** Whether the response is still to come, so that a cookie which is not in it yet is not lost. @default never */
+  isPending?(): boolean
 }
 
 const OPTIONS = ['cookie', 'rememberName', 'origins', 'clearSiteData', 'trustedProxies', 'isSecure']
@@ -86,10 +89,11 @@ export interface EdgeSetup {
   readonly rememberCookie: SessionCookie
   readonly origins: ReadonlySet<string>
   readonly clearSiteData: string | null
+  readonly advice: Advice
 }
 
 /** @throws TypeError that quotes the option */
-export function setUpEdge(options: EdgeOptions<never> = {}): EdgeSetup {
+export function setUpEdge(options: EdgeOptions<never>, advice: Advice): EdgeSetup {
   if (typeof options !== 'object' || options === null)
     throw new TypeError(`expected options of an edge, got ${quote(options)}`)
   for (const option of Object.keys(options))
@@ -116,6 +120,7 @@ export function setUpEdge(options: EdgeOptions<never> = {}): EdgeSetup {
     rememberCookie,
     origins: originSet(options.origins, 'origins'),
     clearSiteData: clearSiteData?.length ? clearSiteData.map(name => `"${name}"`).join(', ') : null,
+    advice,
   }
 }
 
@@ -135,7 +140,7 @@ const plain: EdgeOptions<never> = {}
 function setUpOnce(options: EdgeOptions<never> = plain): EdgeSetup {
   let setup = setups.get(options)
   if (!setup) {
-    setup = setUpEdge(options)
+    setup = setUpEdge(options, ofVisits)
     setups.set(options, setup)
   }
   return setup
@@ -147,11 +152,10 @@ const crossOrigin = () =>
     "a page of another origin sent this request; list it in the edge's `origins` if it may",
   )
 
-const insecure = () =>
+const insecure = (advice: Advice) =>
   new SessionError(
     'ERR_SESSION_INSECURE',
-    'this request did not come over HTTPS; behind a proxy that ends TLS set `trustedProxies` or `isSecure` of the edge, ' +
-      'to do without HTTPS set `cookie: { secure: false }`',
+    `this request did not come over HTTPS; ${advice.insecure}, to do without HTTPS set \`cookie: { secure: false }\``,
   )
 
 const headersSent = () =>
@@ -186,6 +190,10 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
   #failed = false
   #cookie: 'keep' | 'send' | 'clear' = 'keep'
   #remember: 'keep' | 'clear' | { readonly token: string; readonly maxAge: number } = 'keep'
+  /** What began here, and can reach the browser by this response alone. */
+  #begun: { readonly session: Session<D, I>; readonly token: string | null } | null = null
+  /** Runs from the moment when a cookie has to be sent until it is in a head. */
+  #watch: Watch | null = null
 
   constructor(sessions: SessionManager<D, I, In>, request: VisitRequest, setup: EdgeSetup) {
     this.#sessions = sessions
@@ -261,16 +269,16 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
 
   async renew(options: { grace: Duration }): Promise<Session<D, I> | null> {
     this.#open()
-    return this.#reissue(current => this.#sessions.renew(current, options))
+    return this.#reissue(current => this.#sessions.renew(current, options), false)
   }
 
   async destroy(): Promise<void> {
     this.#open()
-    const { cookie, rememberCookie } = this.#setup
+    const { cookie } = this.#setup
     const current = (await this.#current()) ?? this.#id
     const { cookie: header } = this.#request
     // First: a token that is still good must not bear the session again.
-    const tokens = rememberCookie.candidates(header, MAX_CANDIDATES)
+    const tokens = this.#tokens()
     for (const token of tokens) await this.#sessions.forget(token)
     // Of several, one is the user's own; and what arrived without TLS is honoured for nothing but this.
     if (this.#isAmbiguous || this.#isLocked)
@@ -279,7 +287,8 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
     this.#know(null)
     this.#id = null
     this.#cookie = 'clear'
-    this.#remember = tokens.length > 0 || typeof this.#remember === 'object' ? 'clear' : 'keep'
+    this.#remember = tokens.length > 0 ? 'clear' : 'keep'
+    this.#settle()
   }
 
   async csrfToken(): Promise<string | null> {
@@ -296,6 +305,7 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
   /** What the response has to carry, if its head were written now. */
   demands(): HeadDemands {
     if (!this.#isOpen) return noDemands
+    this.#stopWatch()
     const cookies = this.#cookies()
     if (cookies.length === 0 && this.#cookie !== 'clear')
       return this.#session || this.#failed ? lookedWithResult : looked
@@ -310,6 +320,45 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
       noStore: true,
       others: this.#cookie === 'clear' && clearSiteData !== null ? [['Clear-Site-Data', clearSiteData]] : [],
     }
+  }
+
+  /** No response will carry what began here, so that nobody can hold it: it ends, and the remember token with it. */
+  async abandon(reason: string): Promise<void> {
+    const begun = this.#begun
+    this.#settle()
+    if (begun === null) return
+    const { session, token } = begun
+    this.#know(null)
+    this.#cookie = 'keep'
+    this.#remember = 'keep'
+    // The token first: it must not begin the session again. What fails was told as an event, and ends by its own clock.
+    if (token !== null) await this.#sessions.forget(token).catch(() => {})
+    await this.#sessions.destroy(session).catch(() => {})
+    tellLost(this.#context, session.key, reason, this.#setup.advice)
+  }
+
+  #settle(): void {
+    this.#begun = null
+    this.#stopWatch()
+  }
+
+  #stopWatch(): void {
+    this.#watch?.stop()
+    this.#watch = null
+  }
+
+  /** The remember tokens that this browser has, or would get by this response. */
+  #tokens(): string[] {
+    const tokens = this.#setup.rememberCookie.candidates(this.#request.cookie, MAX_CANDIDATES)
+    return typeof this.#remember === 'object' ? [...tokens, this.#remember.token] : tokens
+  }
+
+  #mustSend(session: Session<D, I>): void {
+    this.#cookie = 'send'
+    this.#watch ??= Watch.start(() => {
+      this.#watch = null
+      if (!this.#request.isPending?.()) tellLost(this.#context, session.key, null, this.#setup.advice)
+    })
   }
 
   #cookies(): string[] {
@@ -352,7 +401,7 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
   /** @throws SessionError where a session that began now could not be sent: nothing has been stored yet */
   #mayBegin(): void {
     if (!this.#canSend()) throw headersSent()
-    if (this.#isLocked) throw insecure()
+    if (this.#isLocked) throw insecure(this.#setup.advice)
   }
 
   #get(touch?: boolean): Promise<Session<D, I> | null> {
@@ -384,12 +433,13 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
   }
 
   async #recall(): Promise<Session<D, I> | null> {
-    if (this.#isLocked || !this.#canSend()) return null
+    // Ambiguous: the cookie of the session that began would not be honoured either, and each page view would begin one.
+    if (this.#isLocked || this.#isAmbiguous || !this.#canSend()) return null
     const token = this.#setup.rememberCookie.parse(this.#request.cookie).id
     if (token === null) return null
     const recalled = await this.#sessions.recall(token)
     if (recalled === null) return null
-    this.#cookie = 'send'
+    this.#mustSend(recalled.session)
     if (recalled.token !== null)
       this.#remember = { token: recalled.token, maxAge: this.#secondsUntil(recalled.expiresAt) }
     return recalled.session
@@ -409,19 +459,20 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
   #adopt(session: Session<D, I> | null): Session<D, I> | null {
     this.#know(session)
     if (session?.renewed && (this.#setup.cookie.lifetime === 'idle' || session.secret !== this.#id))
-      this.#cookie = 'send'
+      this.#mustSend(session)
     return session
   }
 
   /** The browser gets this session; one that can no more be sent, since the head went out meanwhile, ends. */
-  async #send<S extends Session<D, I>>(session: S): Promise<S> {
+  async #send<S extends Session<D, I>>(session: S, isOnlyHere = true): Promise<S> {
     if (!this.#canSend()) {
       this.#know(null)
       await this.#sessions.destroy(session)
       throw headersSent()
     }
     this.#know(session)
-    this.#cookie = 'send'
+    this.#mustSend(session)
+    if (isOnlyHere) this.#begun = { session, token: this.#begun?.token ?? null }
     return session
   }
 
@@ -451,12 +502,14 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
 
   async #reissue(
     reissue: (current: Session<D, I> | string) => Promise<Session<D, I> | null>,
+    isOnlyHere = true,
   ): Promise<Session<D, I> | null> {
     const current = await this.#current()
     if (current === null) return null
     this.#mayBegin()
     const session = await reissue(current)
-    if (session !== null) return this.#send(session)
+    // Within its grace the old ID leads to a renewed session, whether this response arrives or not.
+    if (session !== null) return this.#send(session, isOnlyHere)
     this.#know(null)
     return null
   }
@@ -467,12 +520,13 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
     if (remember && life === null) throw new TypeError("remember: is off: give the manager { remember: '30d' }")
     const current = (await this.#current()) ?? this.#id
     // Another login's token must not bring its user back once this session is over.
-    const tokens = this.#setup.rememberCookie.candidates(this.#request.cookie, MAX_CANDIDATES)
+    const tokens = this.#tokens()
     for (const token of tokens) await this.#sessions.forget(token)
     this.#mayBegin()
     const session = await this.#sessions.regenerate(current, login as Login<D, I, In>)
     const token = remember ? await this.#orEnd(session, () => this.#sessions.remember(session)) : null
     await this.#send(session)
+    this.#begun = { session, token }
     if (token !== null && life !== null) this.#remember = { token, maxAge: Math.ceil(life / 1000) }
     else if (tokens.length > 0) this.#remember = 'clear'
     return session

@@ -365,6 +365,22 @@ describe('several values under our name', () => {
     }
   })
 
+  it('recall nobody either: each page view would begin a session, and the last would be taken for a theft', async () => {
+    const made = makeSessions({ remember: '30d' })
+    const login = visitOf(made.sessions, null, { method: 'POST' })
+    await login.regenerate({ ...ada, remember: true })
+    const cookie = jar(setCookies(login))
+    made.events.length = 0
+    for (let view = 0; view < 3; view += 1) {
+      const visit = visitOf(made.sessions, `${cookie}; session_id=${planted}`)
+      expect([await visit.get(), setCookies(visit)]).toEqual([null, []])
+      made.clock.now += 120_000
+    }
+    expect(new Set(made.events)).toEqual(new Set(['ambiguous-cookie']))
+    const token = cookie.split('; ').find(each => each.startsWith('remember_token='))!
+    expect((await visitOf(made.sessions, token).get())?.user?.name).toBe('ada')
+  })
+
   it('are healed for the domains named', async () => {
     const made = makeSessions()
     const options = { cookie: { clearDomains: ['example.com'] } }

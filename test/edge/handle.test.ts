@@ -1,0 +1,408 @@
+// The first documented form of the fetch edge: whatever a handler does, its response has our headers, or nothing began.
+import { openVisit } from 'coatcheck'
+import { type FetchVisit, fetchEdge } from 'coatcheck/fetch'
+import { httpEdge } from 'coatcheck/http'
+import fc from 'fast-check'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { ada, type Data, jar, listen, makeSessions } from './service.ts'
+
+const URL = 'https://app.example.com/'
+const request = (headers: Record<string, string> = {}, method = 'POST') => new Request(URL, { method, headers })
+type Visit = FetchVisit<Data, 'u64', Data>
+const ours = /^session_id=[\w-]{43}; Max-Age=1800/
+const live = async ({ sessions }: ReturnType<typeof makeSessions>) => (await sessions.list(42)).length
+/** Sessions and remember tokens that are alive, anonymous ones included. */
+const held = async (made: ReturnType<typeof makeSessions>) =>
+  made.events.filter(type => type === 'created').length -
+  made.events.filter(type => type === 'destroyed').length +
+  (await made.store.listUser('42', 'remember', made.clock.now)).length
+
+const warnings: Error[] = []
+const noteWarning = (warning: Error) => warnings.push(warning)
+beforeEach(() => {
+  warnings.length = 0
+  process.on('warning', noteWarning)
+})
+afterEach(() => {
+  process.off('warning', noteWarning)
+  vi.restoreAllMocks()
+})
+
+/** The timers that watch for cookies that are not sent, to be fired by hand. */
+function watches() {
+  const { setTimeout: set, clearTimeout: clear } = globalThis
+  const running = new Map<unknown, () => void>()
+  const watch = {
+    unrefed: 0,
+    get size() {
+      return running.size
+    },
+    fire() {
+      for (const run of running.values()) run()
+    },
+  }
+  vi.spyOn(globalThis, 'setTimeout').mockImplementation(((run: () => void, wait: number) => {
+    if (wait !== 10_000) return set(run, wait)
+    const timer = { unref: () => (watch.unrefed += 1) }
+    running.set(timer, run)
+    return timer
+  }) as never)
+  vi.spyOn(globalThis, 'clearTimeout').mockImplementation(timer => {
+    if (!running.delete(timer)) clear(timer as never)
+  })
+  return watch
+}
+
+describe('edge.handle', () => {
+  it('puts the headers into the response that the handler answers', async () => {
+    const made = makeSessions()
+    const edge = fetchEdge(made.sessions)
+    const response = await edge.handle(request(), async visit => {
+      await visit.regenerate(ada)
+      return Response.json('Logged in.', { status: 201, headers: { 'Set-Cookie': 'theme=dark' } })
+    })
+    expect([response.status, await response.json()]).toEqual([201, 'Logged in.'])
+    expect(response.headers.getSetCookie()).toEqual(['theme=dark', expect.stringMatching(ours)])
+    expect(response.headers.get('cache-control')).toBe('no-store')
+    const cookie = jar(response.headers.getSetCookie())
+    const profile = await edge.handle(request({ cookie }, 'GET'), async visit =>
+      Response.json((await visit.get())?.user?.name),
+    )
+    expect(await profile.json()).toBe('ada')
+  })
+
+  it('takes a handler that is not asynchronous', async () => {
+    const { sessions } = makeSessions()
+    const response = await fetchEdge(sessions).handle(request(), () => new Response('x'))
+    expect(await response.text()).toBe('x')
+  })
+
+  it('throws on what a framework throws as a Response, with the headers in', async () => {
+    const made = makeSessions()
+    const thrown = await fetchEdge(made.sessions)
+      .handle(request(), async visit => {
+        await visit.regenerate(ada)
+        throw Response.redirect('https://app.example.com/home', 303)
+      })
+      .catch(error => error)
+    expect(thrown).toBeInstanceOf(Response)
+    expect([thrown.status, thrown.headers.get('location')]).toEqual([303, 'https://app.example.com/home'])
+    expect(thrown.headers.getSetCookie()).toEqual([expect.stringMatching(ours)])
+    expect(await live(made)).toBe(1)
+  })
+
+  it('ends what began where the handler throws an error: nobody holds it', async () => {
+    for (const begin of [
+      (visit: Visit) => visit.regenerate({ ...ada, remember: true }),
+      (visit: Visit) => visit.create(),
+      (visit: Visit) => visit.update({ n: 1 }),
+      async (visit: Visit) => {
+        await visit.regenerate(ada)
+        await visit.update({ n: 1 })
+        await visit.regenerate()
+      },
+    ]) {
+      const made = makeSessions({ remember: '30d' })
+      const failure = new Error('the template is broken')
+      const edge = fetchEdge(made.sessions)
+      let kept: Visit | undefined
+      const outcome = edge.handle(request(), async visit => {
+        kept = visit
+        await begin(visit)
+        throw failure
+      })
+      await expect(outcome).rejects.toBe(failure)
+      expect(await kept!.get()).toBeNull()
+      expect(await held(made)).toBe(0)
+      await expect(kept!.regenerate(ada)).rejects.toMatchObject({ code: 'ERR_SESSION_HEADERS_SENT' })
+    }
+  })
+
+  it('ends what a verb begins after the handler has thrown', async () => {
+    const made = makeSessions()
+    let late: Promise<unknown> = Promise.resolve()
+    const outcome = fetchEdge(made.sessions).handle(request(), async visit => {
+      late = visit.regenerate(ada)
+      late.catch(() => {})
+      throw new Error('something else failed first')
+    })
+    await expect(outcome).rejects.toThrow('first')
+    await expect(late).rejects.toMatchObject({ code: 'ERR_SESSION_HEADERS_SENT' })
+    expect(await live(made)).toBe(0)
+  })
+
+  it('keeps a session that began before, whatever the handler throws, and one renewed with a grace', async () => {
+    const made = makeSessions()
+    const { secret } = await made.sessions.create(ada)
+    const cookie = `session_id=${secret}`
+    for (const step of [
+      async (visit: Visit) => void (await visit.get()),
+      async (visit: Visit) => void (await visit.update({ n: 1 })),
+      async (visit: Visit) => void (await visit.renew({ grace: '30s' })),
+    ]) {
+      const outcome = fetchEdge(made.sessions).handle(request({ cookie }), async visit => {
+        await step(visit)
+        throw new Error('broken')
+      })
+      await expect(outcome).rejects.toThrow('broken')
+      expect((await made.sessions.get(secret))?.user?.name).toBe('ada')
+    }
+  })
+
+  it('says what was thrown where a framework throws something else to redirect, once', async () => {
+    const made = makeSessions()
+    made.events.length = 0
+    const redirect = Object.assign(new Error('NEXT_REDIRECT'), { digest: 'NEXT_REDIRECT;push;/;307;' })
+    for (let round = 0; round < 3; round += 1)
+      await fetchEdge(made.sessions)
+        .handle(request(), async visit => {
+          await visit.regenerate(ada)
+          throw redirect
+        })
+        .catch(() => {})
+    await new Promise(setImmediate)
+    expect(made.events.filter(type => type === 'unsent-cookie')).toHaveLength(3)
+    expect(warnings.length).toBeLessThanOrEqual(1)
+    for (const { message } of warnings) expect(message).toMatch(/threw .* instead of answering or throwing a Response/)
+  })
+
+  it('refuses a handler that answers no Response, and nothing began', async () => {
+    for (const answer of [undefined, null, 'text', { status: 200 }, new Headers()]) {
+      const made = makeSessions()
+      const outcome = fetchEdge(made.sessions).handle(request(), (async (visit: Visit) => {
+        await visit.regenerate(ada)
+        return answer
+      }) as never)
+      await expect(outcome).rejects.toThrow(/handle: expected a Response/)
+      expect(await live(made)).toBe(0)
+    }
+  })
+
+  it('ends what began where the response can carry no cookie', async () => {
+    for (const bare of [Response.error(), { status: 101, headers: new Headers() } as Response]) {
+      const made = makeSessions()
+      const response = await fetchEdge(made.sessions).handle(request(), async visit => {
+        await visit.regenerate(ada)
+        return bare
+      })
+      expect(response).toBe(bare)
+      expect(await live(made)).toBe(0)
+    }
+  })
+
+  it('ends what began where the body was read already, so that the response cannot be sent', async () => {
+    const made = makeSessions()
+    const outcome = fetchEdge(made.sessions).handle(request(), async visit => {
+      await visit.regenerate(ada)
+      const response = new Response('x')
+      await response.text()
+      return response
+    })
+    await expect(outcome).rejects.toThrow(TypeError)
+    expect(await live(made)).toBe(0)
+  })
+
+  it('within itself leaves the last word to the outermost', async () => {
+    const made = makeSessions()
+    const edge = fetchEdge(made.sessions)
+    const same = request()
+    const response = await edge.handle(same, async outer => {
+      const inner = await edge.handle(same, async visit => {
+        expect(visit).toBe(outer)
+        await visit.regenerate(ada)
+        return visit.respond(new Response('inner'))
+      })
+      await edge
+        .handle(same, async () => {
+          throw new Error('of one part of the page')
+        })
+        .catch(() => {})
+      await outer.update({ n: 7 })
+      await outer.regenerate()
+      return new Response(await inner.text())
+    })
+    expect([await response.text(), response.headers.getSetCookie().length]).toEqual(['inner', 1])
+    const session = await edge(request({ cookie: jar(response.headers.getSetCookie()) })).get()
+    expect([session?.user?.name, session?.data.n]).toEqual(['ada', 7])
+    expect(await live(made)).toBe(1)
+  })
+
+  it('leaves a live session without a browser under no order of verbs, responses and errors', async () => {
+    const steps = {
+      login: (visit: Visit) => visit.regenerate(ada),
+      remember: (visit: Visit) => visit.regenerate({ ...ada, remember: true }),
+      create: (visit: Visit) => visit.create(),
+      update: (visit: Visit) => visit.update({ n: 1 }),
+      reissue: (visit: Visit) => visit.regenerate(),
+      logout: (visit: Visit) => visit.destroy(),
+      get: (visit: Visit) => visit.get(),
+    }
+    const ends = ['answer', 'throw a Response', 'throw', 'answer 101', 'answer nothing'] as const
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.constantFrom(...Object.values(steps)), { maxLength: 5 }),
+        fc.constantFrom(...ends),
+        async (verbs, end) => {
+          const made = makeSessions({ remember: '30d' })
+          const outcome: unknown = await fetchEdge(made.sessions)
+            .handle(request(), async visit => {
+              for (const verb of verbs) await verb(visit)
+              if (end === 'throw') throw new Error('broken')
+              if (end === 'throw a Response') throw new Response('thrown')
+              if (end === 'answer 101') return { status: 101, headers: new Headers() } as Response
+              return (end === 'answer' ? new Response('x') : undefined) as Response
+            })
+            .catch(error => error)
+          const cookies = outcome instanceof Response ? outcome.headers.getSetCookie() : []
+          const sent = cookies.filter(cookie => !/Max-Age=0/.test(cookie)).length
+          expect(await held(made)).toBe(sent)
+        },
+      ),
+      { numRuns: 300 },
+    )
+  })
+})
+
+describe('an upgrade over the fetch edge', () => {
+  const websocket = { connection: 'upgrade', upgrade: 'websocket' }
+  it('begins, slides and recalls nothing: its 101 carries no cookie', async () => {
+    const made = makeSessions({ remember: '30d' })
+    const edge = fetchEdge(made.sessions)
+    const login = await edge.handle(request(), async visit => {
+      await visit.regenerate({ ...ada, remember: true })
+      return new Response()
+    })
+    const [session, token] = login.headers.getSetCookie().map(cookie => jar([cookie])) as [string, string]
+    made.clock.now += 20 * 60_000
+    made.calls.length = 0
+    const slid = edge(request({ ...websocket, cookie: session }, 'GET'))
+    expect((await slid.get())?.user?.name).toBe('ada')
+    const recalled = edge(request({ ...websocket, cookie: token }, 'GET'))
+    expect(await recalled.get()).toBeNull()
+    for (const verb of [() => recalled.create(), () => recalled.update({ n: 1 }), () => recalled.regenerate(ada)])
+      await expect(verb()).rejects.toMatchObject({ code: 'ERR_SESSION_HEADERS_SENT' })
+    expect([slid.headers.getSetCookie(), recalled.headers.getSetCookie(), made.calls]).toEqual([[], [], ['read']])
+  })
+
+  it('may be taken over by the server: handle lets the handler answer nothing', async () => {
+    const { sessions } = makeSessions()
+    const answer = await fetchEdge(sessions).handle(request(websocket, 'GET'), async visit => {
+      expect(await visit.get()).toBeNull()
+      return undefined
+    })
+    expect(answer).toBeUndefined()
+  })
+
+  it('that offers HTTP/2 alone is an ordinary request', async () => {
+    const made = makeSessions()
+    const response = await fetchEdge(made.sessions).handle(request({ upgrade: 'h2c' }), async visit => {
+      await visit.regenerate(ada)
+      return new Response()
+    })
+    expect(response.headers.getSetCookie()).toHaveLength(1)
+  })
+})
+
+describe('a session whose cookie no response carries', () => {
+  const told = (made: { events: string[] }) => made.events.filter(type => type === 'unsent-cookie').length
+  const open = (made: ReturnType<typeof makeSessions>) =>
+    openVisit(made.sessions, { method: 'POST', secure: true, cookie: null, header: () => null })
+
+  it('is told as an event, and once as a process warning that says how to send it', async () => {
+    const watch = watches()
+    const made = makeSessions()
+    const edge = fetchEdge(made.sessions)
+    for (let round = 1; round <= 2; round += 1) {
+      // A framework made a new Request: the one that is answered has another visit.
+      const original = request()
+      await edge(new Request(original)).regenerate(ada)
+      edge(original).respond(new Response())
+      expect([watch.size, told(made)]).toEqual([1, round - 1])
+      watch.fire()
+      expect([watch.size, told(made)]).toEqual([0, round])
+    }
+    await new Promise(setImmediate)
+    expect(warnings.map(({ message, name }) => [name, /edge\.handle\(request/.test(message)])).toEqual([
+      ['CoatcheckWarning', true],
+    ])
+  })
+
+  it('is told of a remembered one too: its token was spent, and its use again would be a theft', async () => {
+    const watch = watches()
+    const made = makeSessions({ remember: '30d' })
+    const session = await made.sessions.create(ada)
+    const token = await made.sessions.remember(session)
+    expect(await fetchEdge(made.sessions)(request({ cookie: `remember_token=${token}` })).get()).not.toBeNull()
+    watch.fire()
+    expect(told(made)).toBe(1)
+  })
+
+  it('is not told of one that was sent, ended, or is still being handled', async () => {
+    const watch = watches()
+    const made = makeSessions()
+    const edge = fetchEdge(made.sessions)
+    const sent = edge(request())
+    await sent.regenerate(ada)
+    sent.respond(new Response())
+    const jarred = open(made)
+    await jarred.regenerate(ada)
+    expect(jarred.headers.getSetCookie()).toHaveLength(1)
+    const ended = edge(request())
+    await ended.regenerate(ada)
+    await ended.destroy()
+    expect(watch.size).toBe(0)
+    const slow = await edge.handle(request(), async visit => {
+      await visit.regenerate(ada)
+      expect(watch.size).toBe(1)
+      watch.fire()
+      return new Response()
+    })
+    expect(slow.headers.getSetCookie()).toHaveLength(1)
+    expect([told(made), watch.size]).toEqual([0, 0])
+  })
+
+  it('is told of an openVisit whose headers nobody copies after the last verb', async () => {
+    const watch = watches()
+    const made = makeSessions()
+    const visit = open(made)
+    expect(visit.headers.getSetCookie()).toEqual([])
+    await visit.regenerate(ada)
+    watch.fire()
+    expect(told(made)).toBe(1)
+  })
+
+  it('is watched for a bounded number at a time, and keeps no process alive', async () => {
+    const watch = watches()
+    const made = makeSessions()
+    for (let at = 0; at < 100; at += 1) await fetchEdge(made.sessions)(request()).regenerate(ada)
+    expect([watch.size, watch.unrefed]).toEqual([64, 64])
+    watch.fire()
+    expect([told(made), watch.size]).toEqual([64, 0])
+    await fetchEdge(made.sessions)(request()).regenerate(ada)
+    watch.fire()
+    expect(told(made)).toBe(65)
+  })
+
+  it('is told of a node response whose head went out past us, not of one that is never answered', async () => {
+    const watch = watches()
+    const made = makeSessions()
+    const edge = httpEdge(made.sessions)
+    const { send } = await listen(async (request, response) => {
+      const { writeHead } = response
+      await edge(request, response).regenerate(ada)
+      expect(watch.size).toBe(1)
+      if (request.url === '/past') response.writeHead = writeHead
+      if (request.url === '/never') response.destroy()
+      else response.end('x')
+    })
+    for (const [path, count] of [
+      ['/', 0],
+      ['/past', 1],
+      ['/never', 1],
+    ] as const) {
+      await send(path, { method: 'POST' }).catch(() => {})
+      watch.fire()
+      expect([path, told(made)]).toEqual([path, count])
+    }
+  })
+})
