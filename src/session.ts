@@ -55,21 +55,12 @@ export interface SessionParts<D, I extends UserIds> {
   readonly space: string
 }
 
-class SessionUser<I extends UserIds> implements User<I> {
-  readonly id: UserId<I>
-  readonly name: string
-  readonly #passwordVersion: number | null
-
-  constructor(id: UserId<I>, name: string, passwordVersion: number | null) {
-    this.id = id
-    this.name = name
-    this.#passwordVersion = passwordVersion
-    Object.freeze(this)
-  }
-
-  get passwordVersion(): number | null {
-    return this.#passwordVersion
-  }
+/** Plain, because frameworks send to browsers what is plain alone, and compare by the prototype. */
+function makeUser<I extends UserIds>(id: UserId<I>, name: string, passwordVersion: number | null): User<I> {
+  const user = { id, name }
+  // Defined, not assigned: neither JSON nor spread nor a serialiser sees it.
+  Object.defineProperty(user, 'passwordVersion', { value: passwordVersion })
+  return Object.freeze(user) as User<I>
 }
 
 // Registered, because a session of one copy of this package may meet the manager of another; a getter of the class, so
@@ -109,7 +100,7 @@ class SessionSnapshot<D, I extends UserIds> implements SessionInfo<D, I> {
     const { record, userId } = parts
     this.#parts = parts
     this.key = record.key as SessionKey
-    this.user = userId === null ? null : new SessionUser<I>(userId, record.username ?? '', record.passwordVersion)
+    this.user = userId === null ? null : makeUser<I>(userId, record.username ?? '', record.passwordVersion)
     this.createdAt = record.createdAt
     // A remembered session is stored as not yet seen, see remember.ts.
     this.seenAt = Math.max(record.seenAt, record.createdAt)

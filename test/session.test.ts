@@ -1,7 +1,7 @@
 import { inspect } from 'node:util'
-import { SessionManager } from 'coatcheck'
+import { SessionManager, stringify } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 
 const user = { id: 2n ** 64n - 1n, name: 'max' }
 const setUp = () => new SessionManager({ store: new MemoryStore(), sweepEvery: false })
@@ -29,6 +29,59 @@ it('an anonymous session has no user, a login has both fields', async () => {
   await expect(sessions.regenerate(null, null as never)).rejects.toThrow('regenerate: expected { user, data }')
   for (const wrong of [null, 7, 'ada'])
     await expect(sessions.create(wrong as never)).rejects.toThrow(/^create: expected/)
+})
+
+describe('the user of a session', () => {
+  it('is a plain object with an ID and a name, wherever it comes from', async () => {
+    const sessions = new SessionManager({ store: new MemoryStore(), sweepEvery: false, remember: '30d' })
+    const created = await sessions.create({ user: { ...user, passwordVersion: 3 } })
+    const token = await sessions.remember(created)
+    const found = [
+      created,
+      await sessions.get(created.secret),
+      (await sessions.list(user.id))[0],
+      (await sessions.recall(token))?.session,
+      await sessions.update(created, { a: 1 }),
+      await sessions.regenerate(created),
+    ]
+    for (const session of found) {
+      expect(session?.user).toStrictEqual({ id: user.id, name: 'max' })
+      expect(Object.getPrototypeOf(session?.user)).toBe(Object.prototype)
+      expect(Reflect.ownKeys(session?.user as object)).toEqual(['id', 'name', 'passwordVersion'])
+      expect(session?.user?.passwordVersion).toBe(3)
+    }
+  })
+
+  it('shows no password version to JSON, spread, loops, clones and inspect, and cannot be changed', async () => {
+    const { user: shown } = await setUp().create({ user: { id: 7, name: 'ada', passwordVersion: 3 } })
+    const plain = { id: 7n, name: 'ada' }
+    for (const copy of [
+      { ...shown },
+      structuredClone(shown),
+      Object.assign({}, shown),
+      Object.fromEntries(Object.entries(shown)),
+    ])
+      expect(copy).toStrictEqual(plain)
+    expect(stringify(shown)).toBe('{"id":7,"name":"ada"}')
+    expect(inspect(shown)).toBe(inspect(plain))
+    for (const change of [
+      () => Object.assign(shown, { id: 8n }),
+      () => Object.assign(shown, { passwordVersion: 4 }),
+      () => Object.defineProperty(shown, 'passwordVersion', { enumerable: true }),
+      () => Object.assign(shown, { more: 1 }),
+    ])
+      expect(change).toThrow(TypeError)
+  })
+
+  it('passes what SvelteKit and React ask of what they send to a browser', async () => {
+    const { user: shown } = await setUp().create({ user })
+    // devalue 5 (is_plain_object, enumerable symbols) and react-server 19 (renderModelDestructive).
+    const prototype = Object.getPrototypeOf(shown)
+    expect(prototype === Object.prototype || prototype === null || Object.getPrototypeOf(prototype) === null).toBe(true)
+    expect(Object.getOwnPropertySymbols(shown)).toEqual([])
+    expect(Object.prototype.toString.call(shown)).toBe('[object Object]')
+    expect('toJSON' in shown).toBe(false)
+  })
 })
 
 it('inspect names the class and shows no secret', async () => {
