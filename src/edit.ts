@@ -12,7 +12,7 @@ import type { UserIds } from './user-id.ts'
 export function edit<D extends object, I extends UserIds, V>(
   context: Context<D, I, any>,
   session: Session<D, I>,
-  change: (draft: D) => { draft: object | null; value: V },
+  change: (draft: D, again: () => D) => { draft: object | null; value: V },
 ): Promise<{ session: Session<D, I>; value: V } | null> {
   const { calls, lines, options } = context
   const held = heldRecord(context, session)
@@ -22,7 +22,7 @@ export function edit<D extends object, I extends UserIds, V>(
     let record = newer(line.latest, held)
     let isFresh = false
     for (let attempt = 0; ; attempt += 1) {
-      const { draft, value } = change(context.thaw(record))
+      const { draft, value } = change(context.thaw(record), () => context.thaw(record))
       if (draft === null && !isFresh) {
         // Nothing to do, says a snapshot: the store may know better.
         const found = await findAgain(context, id, 0, deadline)

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { begin, logIn, reissue } from './begin.ts'
 import { Context } from './context.ts'
+import { type Change, runChange } from './data/change.ts'
 import { unseal } from './data/meta.ts'
 import { isPlain } from './data/plain.ts'
 import { type Duration, milliseconds } from './duration.ts'
@@ -17,10 +18,6 @@ import { type Current, recordOf, type Session, type SessionInfo, type UserSessio
 import { Sweeper } from './sweeper.ts'
 import type { UserIdInput, UserIds } from './user-id.ts'
 import { type Login, NOBODY, passwordVersionOf } from './users.ts'
-
-type Sync<R> = R extends PromiseLike<unknown> ? never : R
-/** Keys to set, or a function that edits fresh data and is run again on a conflict (so: synchronous, no side effects). */
-export type Change<D, R> = Partial<D> | ((draft: D) => Sync<R>)
 
 const NAMESPACE_NAME = /^[A-Za-z0-9_.-]{1,32}$/
 /** How many tenants are kept at hand: the name may be a client's choice. */
@@ -123,13 +120,9 @@ export class SessionManager<
   async update<R>(session: Session<D, I>, change: Change<D, R>): Promise<Session<D, I> | null> {
     if (typeof change !== 'function' && !isPlain(change))
       throw new TypeError(`update: expected keys to set or a function that edits them, got ${quote(change)}`)
-    const edited = await edit(this.#context, session, draft => {
+    const edited = await edit(this.#context, session, (draft, unchanged) => {
       if (typeof change !== 'function') return { draft: { ...draft, ...change }, value: undefined }
-      const value: unknown = change(draft)
-      if (typeof (value as { then?: unknown } | null | undefined)?.then === 'function') {
-        Promise.resolve(value).catch(() => {})
-        throw new TypeError('update: the function must be synchronous: it may run again after a conflict')
-      }
+      runChange(change, draft, unchanged)
       return { draft, value: undefined }
     })
     return edited === null ? null : edited.session

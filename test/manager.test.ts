@@ -197,6 +197,88 @@ it('update: a function that is asynchronous is refused before anything is writte
   expect(store.calls).toEqual([])
 })
 
+describe('update with a function that returns something', () => {
+  const data = () => ({ n: 1, tags: ['a', 'b'], queue: [{ id: 1 }, { id: 2 }], deep: { list: [3, 1, 2] } })
+  type Data = ReturnType<typeof data>
+  const begin = async () => {
+    const made = setUp({ initial: data })
+    const session: any = await made.sessions.create()
+    made.store.reset()
+    const update = (change: (draft: Data) => unknown) => made.sessions.update(session, change as never)
+    return { ...made, session, update }
+  }
+
+  it.each<[string, (draft: Data) => unknown]>([
+    ['a copy with a change', d => ({ ...d, n: d.n + 1 })],
+    ['a copy without one', d => ({ ...d })],
+    ['a part of the keys', d => ({ n: d.n + 1 })],
+    ['an empty object', () => ({})],
+    [
+      'a copy, after an edit',
+      d => {
+        d.tags.push('c')
+        return { ...d, n: d.n + 1 }
+      },
+    ],
+    ['a structured clone', d => structuredClone(d)],
+    ['a filtered list', d => d.tags.filter(tag => tag === 'a')],
+    ['a mapped list', d => d.queue.map(item => ({ ...item, id: 0 }))],
+    ['a copy of a part', d => ({ ...d.deep })],
+    ['an object without a prototype', d => Object.assign(Object.create(null), d)],
+    ['an instance', () => new Map()],
+    ['a function', d => () => d],
+  ])('%s is a TypeError that says what to do, and nothing is written', async (_, change) => {
+    const { store, update, sessions, session } = await begin()
+    await expect(update(change)).rejects.toThrow(TypeError)
+    await expect(update(change)).rejects.toThrow(/^update: .* would be lost: edit the draft and return nothing/)
+    expect(store.calls).toEqual([])
+    expect((await sessions.get(session))?.data).toEqual(data())
+  })
+
+  it.each<[string, (draft: Data) => unknown, Partial<Data>]>([
+    ['n++', d => d.n++, { n: 2 }],
+    ['n += 1', d => (d.n += 1), { n: 2 }],
+    ['push', d => d.tags.push('c'), { tags: ['a', 'b', 'c'] }],
+    ['push of an object', d => d.queue.push({ id: 3 }), { queue: [{ id: 1 }, { id: 2 }, { id: 3 }] }],
+    ['pop of text', d => d.tags.pop(), { tags: ['a'] }],
+    ['shift of an object', d => d.queue.shift(), { queue: [{ id: 2 }] }],
+    ['splice', d => d.tags.splice(0, 1), { tags: ['b'] }],
+    ['splice of objects', d => d.queue.splice(1), { queue: [{ id: 1 }] }],
+    ['sort', d => d.deep.list.sort(), { deep: { list: [1, 2, 3] } }],
+    ['an assigned list', d => (d.tags = d.tags.filter(tag => tag === 'b')), { tags: ['b'] }],
+    ['an assigned object', d => (d.deep = { list: [] }), { deep: { list: [] } }],
+    ['Object.assign', d => Object.assign(d, { n: 5 }), { n: 5 }],
+    [
+      'the draft',
+      d => {
+        d.n = 7
+        return d
+      },
+      { n: 7 },
+    ],
+    [
+      'a part of it',
+      d => {
+        d.deep.list.push(4)
+        return d.deep
+      },
+      { deep: { list: [3, 1, 2, 4] } },
+    ],
+    ['delete', d => delete (d as Partial<Data>).n, { n: 1 }],
+    [
+      'null',
+      d => {
+        d.n = 3
+        return null
+      },
+      { n: 3 },
+    ],
+  ])('%s is an edit like any other', async (_, change, expected) => {
+    const { update } = await begin()
+    expect((await update(change))?.data).toEqual({ ...data(), ...expected })
+  })
+})
+
 it('update: what the function throws is the caller’s, and the old data stays', async () => {
   const { sessions } = setUp()
   const session = await sessions.create({ data: { a: 1 } })

@@ -187,7 +187,7 @@ describe('size', () => {
       }
       await expect(sessions.create({ data: ofSize(16_385, character) })).rejects.toMatchObject(error)
       await expect(
-        sessions.update(session, draft => Object.assign(draft, { old: undefined }, ofSize(16_385, character))),
+        sessions.update(session, draft => void Object.assign(draft, { old: undefined }, ofSize(16_385, character))),
       ).rejects.toMatchObject(error)
       expect((await sessions.get(session))?.data).toEqual({ old: 1 })
     },

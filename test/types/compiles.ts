@@ -69,6 +69,9 @@ export async function dataTypedByInitial() {
   await sessions.update(session, draft => {
     draft.cart.push({ sku: 'a', n: skus.length })
   })
+  await sessions.update(session, draft => draft.cart.push({ sku: 'b', n: 1 }))
+  await sessions.update(session, draft => draft.cart.pop())
+  await sessions.update(session, draft => draft.cart.splice(0, 1))
   const theme = await sessions.take(session, 'theme')
   same<string | undefined, typeof theme>(true)
   await sessions.regenerate(session, { user: { id: 1, name: 'ada' }, data: before => ({ cart: before.cart }) })

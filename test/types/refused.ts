@@ -57,6 +57,13 @@ export async function refused() {
   // The function may be run again, so it must not wait.
   // @ts-expect-error TS2345 'Promise<undefined>' is not assignable to type 'never'
   await sessions.update(session, async draft => void draft.n++)
+  // The habit of React: what is returned would be lost.
+  // @ts-expect-error TS2322 'edit the draft and return nothing'
+  await sessions.update(session, draft => ({ ...draft, n: draft.n + 1 }))
+  // @ts-expect-error TS2322
+  await sessions.update(session, draft => ({ n: draft.n + 1 }))
+  // @ts-expect-error TS2322
+  await visit.update(draft => ({ ...draft }))
   // @ts-expect-error TS2345
   await sessions.take(session, 'unknown')
   // @ts-expect-error TS2769 'unknown' does not exist

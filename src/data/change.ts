@@ -1,0 +1,46 @@
+import { isDeepStrictEqual } from 'node:util'
+import { quote } from '../quote.ts'
+
+type Returned<D, R> =
+  R extends PromiseLike<unknown>
+    ? never
+    : R extends object
+      ? R extends Partial<D>
+        ? 'edit the draft and return nothing: what is returned would be lost'
+        : R
+      : R
+
+/**
+ * Keys to set, or a function that edits fresh data and is run again on a conflict (so: synchronous, no side effects). What
+ * it returns is not stored: `data => data.n++` is an edit, `data => ({ ...data, n: 1 })` a TypeError.
+ */
+export type Change<D, R> = Partial<D> | ((draft: D) => Returned<D, R>)
+
+/**
+ * Runs a function on a draft. `unchanged` makes the draft once more.
+ * @throws TypeError where it is asynchronous, or returned an object as if that were the new data
+ */
+export function runChange<D extends object>(change: (draft: D) => unknown, draft: D, unchanged: () => D): void {
+  const before = objectsIn(draft)
+  const value = change(draft)
+  if (typeof (value as { then?: unknown } | null | undefined)?.then === 'function') {
+    Promise.resolve(value).catch(() => {})
+    throw new TypeError('update: the function must be synchronous: it may run again after a conflict')
+  }
+  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return
+  // What was assigned, and what pop, shift and sort return.
+  if (before.has(value) || objectsIn(draft).has(value)) return
+  // What splice returns.
+  if (Array.isArray(value) && !isDeepStrictEqual(draft, unchanged())) return
+  throw new TypeError(
+    `update: ${quote(value)} that the function returned would be lost: edit the draft and return nothing, as in data => { data.n += 1 }`,
+  )
+}
+
+function objectsIn(value: unknown, found = new Set<unknown>()): Set<unknown> {
+  if (typeof value === 'object' && value !== null && !found.has(value)) {
+    found.add(value)
+    for (const member of Object.values(value)) objectsIn(member, found)
+  }
+  return found
+}
