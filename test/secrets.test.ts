@@ -5,7 +5,7 @@ import { SessionManager } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { expect, it } from 'vitest'
 import { BarrierStore, faults } from './services/barrier-store.ts'
-import { leaked, shown } from './services/scan.ts'
+import { failuresOf, leaked, PRIVATE, shown } from './services/scan.ts'
 
 const secrets = new Set<string>()
 const written: string[] = []
@@ -124,6 +124,39 @@ it('no secret is seen in sessions, errors, events, the diagnostics channel, stor
     expect([name, leaked(value, secrets)]).toEqual([name, null])
   for (const value of [...seen, ...errors, ...events]) expect(leaked(value, secrets)).toBeNull()
   unsubscribe('coatcheck', onMessage)
+})
+
+it('the scan sees a name and data that an error carries', async () => {
+  const carrying = { command: { args: ['SET', ...PRIVATE] } }
+  const store = BarrierStore.over(new MemoryStore())
+  const { errors } = await failuresOf(store, () =>
+    store.next('any', () => Promise.reject(Object.assign(new Error('refused'), carrying))),
+  )
+  expect(leaked(errors.create, PRIVATE)).toBe('Ada Pr…')
+})
+
+it('no name and no data is seen in errors, events and the diagnostics channel where a store fails', async () => {
+  const published: unknown[] = []
+  const onMessage = (message: unknown) => published.push(message)
+  for (const fault of [faults.rejects, faults.throws, faults.answers(PRIVATE), faults.hang]) {
+    const store = BarrierStore.over(new MemoryStore())
+    subscribe('coatcheck', onMessage)
+    const { errors, events } = await failuresOf(
+      store,
+      () => {
+        for (const verb of ['create', 'read', 'update', 'replace', 'delete', 'deleteUser', 'listUser'] as const)
+          store.every(verb, fault)
+      },
+      '20ms',
+    )
+    unsubscribe('coatcheck', onMessage)
+    expect(Object.keys(errors)).toHaveLength(12)
+    expect(events.length).toBeGreaterThan(12)
+    expect(published).toEqual(events)
+    published.length = 0
+    expect(leaked([errors, events], PRIVATE)).toBeNull()
+    for (const value of [...Object.values(errors), ...events]) expect(leaked(value, PRIVATE)).toBeNull()
+  }
 })
 
 it('what is shown of a session is what the server may show: the key, the user, the data and the times', async () => {

@@ -1,5 +1,6 @@
 // The clients, typed by the few methods used: node-redis in its four shapes of `sendCommand`, ioredis by `call`. None is
 // imported at run time; what differs between them ends in this file.
+import { quote } from '../../src/quote.ts'
 import { SLOTS, slotOf } from './keys.ts'
 
 /** ioredis 5 and 6: `Redis` (also with sentinels) and `Cluster`. */
@@ -84,20 +85,38 @@ const ignore = () => {}
  */
 export function linkTo(client: RedisClient): Link {
   const inner = client as Inner
-  if (typeof client !== 'object' || client === null) throw new TypeError(`client is ${String(client)}: ${EXPECTED}`)
+  if (typeof client !== 'object' || client === null) throw new TypeError(`client is ${quote(client)}: ${EXPECTED}`)
   refuseReplicas(inner)
   if (typeof inner.call === 'function' && typeof inner.status === 'string') {
     if (inner.status === 'wait' || inner.status === 'end')
       throw new TypeError(`the ioredis client is not connected (status '${inner.status}'): call connect() first`)
     return inner.isCluster ? ioredisCluster(inner) : ioredis(inner)
   }
-  if (typeof inner.sendCommand !== 'function' || typeof inner.isOpen !== 'boolean')
-    throw new TypeError(`client has neither call() nor sendCommand(): ${EXPECTED}`)
+  if (typeof inner.sendCommand !== 'function' || typeof inner.isOpen !== 'boolean') throw unusable(inner)
   if (!inner.isOpen) throw new TypeError('the node-redis client is not connected: await its connect() first')
   if (inner.masters !== undefined && inner.nodeClient) return nodeRedisCluster(inner)
   if (typeof inner.getMasterNode === 'function') return nodeRedisSentinel(inner)
   if (typeof inner.totalClients === 'number') return nodeRedisPool(inner)
+  if (typeof inner.isReady !== 'boolean') throw unusable(inner)
   return nodeRedis(inner)
+}
+
+// What is sent while the connection is away would be queued and run later: a client has to tell its state.
+function unusable(client: Inner): TypeError {
+  if (typeof client.sendCommand === 'function') {
+    const missing = (['isOpen', 'isReady'] as const).filter(name => typeof client[name] !== 'boolean')
+    return incomplete('sendCommand', missing)
+  }
+  if (typeof client.call === 'function') return incomplete('call', ['status'])
+  if ('client' in client) return new TypeError(`client: pass it by itself, new RedisStore(client, { … }): ${EXPECTED}`)
+  return new TypeError(`client is an object without call() and sendCommand(): ${EXPECTED}`)
+}
+
+function incomplete(method: string, missing: readonly string[]): TypeError {
+  const getters = missing.map(name => `get ${name}() { return client.${name} }`).join(', ')
+  return new TypeError(
+    `client has ${method}(), and lacks ${missing.join(', ')}: pass the client itself, or let the wrapper tell the state of the connection: { ${method}: (...args) => client.${method}(...args), ${getters} }`,
+  )
 }
 
 function refuseReplicas(client: Inner) {

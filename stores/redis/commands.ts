@@ -2,7 +2,7 @@
 import { SessionStoreError, type StoreOperation } from '../../src/errors.ts'
 import { type Link, NotReady } from './client.ts'
 import { SLOTS, shardOfKey, slotOf } from './keys.ts'
-import { isPassing, refusalOf } from './refusals.ts'
+import { isPassing, refusalOf, withoutArguments } from './refusals.ts'
 import type { ReplicaWaiter } from './replicas.ts'
 import type { Script } from './scripts.ts'
 
@@ -135,10 +135,13 @@ export class Commands {
   }
 }
 
-/** The error to reject a verb with: what is known about the outcome, and the client's error as its cause. */
+/**
+ * The error to reject a verb with: what is known about the outcome. What Redis said is in the cause, for the log; the
+ * message may reach a client of the application.
+ */
 export function storeError(operation: StoreOperation, error: unknown, writes: boolean, partly: boolean): unknown {
   if (error instanceof SessionStoreError) return error
   const untouched = !writes || (!partly && (error instanceof TooLate || refusalOf(error) !== null))
-  const reason = error instanceof Error ? error.message : String(error)
-  return new SessionStoreError(operation, untouched ? 'not-applied' : 'unknown', `Redis: ${reason}`, { cause: error })
+  const outcome = untouched ? 'not-applied' : 'unknown'
+  return new SessionStoreError(operation, outcome, `${operation}: the store failed`, { cause: withoutArguments(error) })
 }

@@ -1,6 +1,7 @@
 // Where things are kept: `prefix{shard}:…`. The shard is what Redis Cluster hashes, so that all keys of a user share a
 // slot; it is written on a standalone Redis too, so that its data can move into a cluster as it is.
 import { createHash } from 'node:crypto'
+import { quote } from '../../src/quote.ts'
 
 // CRC16, XMODEM: redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec, appendix A.
 const CRC16 = Uint16Array.from({ length: 256 }, (_, byte) => {
@@ -46,7 +47,7 @@ export function keysUnder(prefix: string): Keys {
   // A brace would move the hash tag: every key of every user in one slot, or one user's keys in several.
   if (typeof prefix !== 'string' || !/^[^{}\s\p{Cc}]{0,64}$/u.test(prefix))
     throw new TypeError(
-      `option 'prefix' must be at most 64 characters without braces, spaces and control characters, such as 'app1:'; got ${JSON.stringify(prefix)}`,
+      `option 'prefix' must be at most 64 characters without braces, spaces and control characters, such as 'app1:'; got ${quote(prefix)}`,
     )
   return {
     session: key => `${prefix}{${key.slice(0, 3)}}:${key.slice(3)}`,

@@ -18,3 +18,21 @@ export function refusalOf(error: unknown): string | null {
   // It also wraps the last of too many redirections.
   return REFUSAL.exec(error.message)?.[1] ?? (error.cause === undefined ? null : refusalOf(error.cause))
 }
+
+// What Redis adds for a command that it does not know: the first arguments, user IDs and names among them.
+const ECHO = /,? with args beginning with:.*$/s
+
+/**
+ * The same error without the command that failed: ioredis keeps its arguments in a property, Redis repeats some in its
+ * text, and whoever logs the error would print a user's data. Only what is named here is taken over.
+ */
+export function withoutArguments(error: unknown): Error {
+  if (!(error instanceof Error)) return new Error(`rejected with ${typeof error}`)
+  const message = error.message.replace(ECHO, '')
+  const plain = new Error(message, error.cause === undefined ? {} : { cause: withoutArguments(error.cause) })
+  Object.defineProperty(plain, 'name', { value: error.name, configurable: true, writable: true })
+  // Made anew above where the text was shortened: the stack begins with the text.
+  if (message === error.message && error.stack !== undefined) plain.stack = error.stack
+  const { code } = error as { code?: unknown }
+  return typeof code === 'string' ? Object.assign(plain, { code }) : plain
+}

@@ -1,4 +1,6 @@
-import { SessionStoreError, type StoreOperation } from '../../src/errors.ts'
+import { checkOptionNames, optionNames } from '../../src/check-options.ts'
+import type { StoreOperation } from '../../src/errors.ts'
+import { quote } from '../../src/quote.ts'
 import {
   type Corrupt,
   type CreateOptions,
@@ -34,6 +36,16 @@ export interface RedisStoreOptions {
   allowEviction?: boolean
 }
 
+const OPTIONS = optionNames<RedisStoreOptions>({ prefix: true, waitReplicas: true, allowEviction: true })
+// What stores of express-session have, and what to do here instead.
+const HINTS = {
+  client: 'it is the first argument: new RedisStore(client, { … })',
+  ttl: 'the manager says how long a session lives: idleTimeout and absoluteTimeout',
+  disableTTL: 'the manager says how long a session lives: idleTimeout and absoluteTimeout',
+  disableTouch: 'the manager says how often a visit is written down: touchInterval',
+  serializer: 'the manager writes data as text: codec',
+}
+
 // A user's sessions are ended in pieces of this many, so that no script holds the server up for long.
 const CHUNK = 250
 const COLLECT = 500
@@ -55,9 +67,10 @@ export class RedisStore implements Store {
   #checking: Promise<void> | null = null
 
   constructor(client: RedisClient, options: RedisStoreOptions = {}) {
+    checkOptionNames('RedisStore', options, OPTIONS, HINTS)
     const { prefix = 'coatcheck:', waitReplicas = 0, allowEviction = false } = options
     if (!Number.isInteger(waitReplicas) || waitReplicas < 0 || waitReplicas > 100)
-      throw new TypeError(`option 'waitReplicas' must be a whole number from 0 to 100, got ${String(waitReplicas)}`)
+      throw new TypeError(`option 'waitReplicas' must be a whole number from 0 to 100, got ${quote(waitReplicas)}`)
     this.#keys = keysUnder(prefix)
     this.#link = linkTo(client)
     this.#replicas = waitReplicas === 0 ? null : new ReplicaWaiter(this.#link, waitReplicas)
@@ -370,8 +383,7 @@ export class RedisStore implements Store {
     try {
       await this.#checking
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error)
-      throw new SessionStoreError(operation, 'not-applied', reason, { cause: error })
+      throw storeError(operation, error, false, false)
     }
   }
 }

@@ -1,4 +1,5 @@
 import { inspect } from 'node:util'
+import { type SessionEvent, SessionManager, type Store } from 'coatcheck'
 
 /** All that a log, a debugger or a careless `JSON.stringify` would show of a value. */
 export function shown(value: unknown): string {
@@ -28,4 +29,50 @@ export function leaked(value: unknown, secrets: Iterable<string>): string | null
   for (const secret of secrets)
     if (text.includes(secret) || text.includes(secret.slice(3))) return `${secret.slice(0, 6)}…`
   return null
+}
+
+/** A name and data that no error, event or log may show; `leaked(value, PRIVATE)` looks for them. */
+export const PRIVATE = ['Ada Private-Name', 'private: the data of ada'] as const
+const [name, data] = PRIVATE
+
+/**
+ * Logs a user in with that name and data, breaks the store, and calls every verb of a manager on it. Answers what a
+ * log would get: each error that a call rejected with, by verb, and all events.
+ */
+export async function failuresOf(
+  store: Store,
+  sabotage: () => unknown,
+  storeTimeout: `${number}ms` = '400ms',
+): Promise<{ errors: Record<string, unknown>; events: unknown[] }> {
+  const events: SessionEvent<'u64'>[] = []
+  const sessions = new SessionManager<{ text?: string }>({
+    store,
+    storeTimeout,
+    remember: '30d',
+    sweepEvery: false,
+    onEvent: event => events.push(event),
+  })
+  const login = { user: { id: 4_242_424_242, name }, data: { text: data } }
+  const session = await sessions.regenerate(null, login)
+  const anonymous = await sessions.create({ data: { text: data } })
+  const token = await sessions.remember(session)
+  await sabotage()
+  const verbs = {
+    create: () => sessions.create(login),
+    'anonymous create': () => sessions.create({ data: { text: data } }),
+    get: () => sessions.get(session.secret),
+    update: () => sessions.update(session, { text: `more ${data}` }),
+    'log-in': () => sessions.regenerate(anonymous, login),
+    regenerate: () => sessions.regenerate(session),
+    renew: () => sessions.renew(session, { grace: '1m' }),
+    remember: () => sessions.remember(session),
+    recall: () => sessions.recall(token),
+    list: () => sessions.list(login.user.id),
+    destroy: () => sessions.destroy(session),
+    invalidateUser: () => sessions.invalidateUser(login.user.id, { passwordVersion: 1 }),
+  }
+  const errors: Record<string, unknown> = {}
+  for (const [verb, call] of Object.entries(verbs)) await call().catch((error: unknown) => (errors[verb] = error))
+  await sessions.close().catch(() => {})
+  return { errors, events }
 }

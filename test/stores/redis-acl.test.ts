@@ -73,11 +73,11 @@ describeEngine('redis', 'a Redis user who may do no more than the README allows'
     await expect(new RedisStore(client).read(keyIn('abc'), T0)).rejects.toMatchObject({
       code: 'ERR_SESSION_STORE',
       outcome: 'not-applied',
-      message: expect.stringMatching(/may not ask INFO.*grant \+info/),
+      cause: { message: expect.stringMatching(/may not ask INFO.*grant \+info/) },
     })
     await expect(
       new RedisStore(client, { allowEviction: true }).create(recordOf(new RedisStore(client), '1'), { now: T0 }),
-    ).rejects.toMatchObject({ outcome: 'not-applied', message: expect.stringMatching(/NOPERM.*evalsha/) })
+    ).rejects.toMatchObject({ outcome: 'not-applied', cause: { message: expect.stringMatching(/NOPERM.*evalsha/) } })
     client.destroy()
   })
 })

@@ -107,7 +107,7 @@ describeEngine('redis', 'a master that dies', () => {
         expect(error).toMatchObject({
           code: 'ERR_SESSION_STORE',
           outcome: 'unknown',
-          message: expect.stringMatching(/0 of 1 replicas acknowledged/),
+          cause: { message: expect.stringMatching(/0 of 1 replicas acknowledged/) },
         })
         expect(performance.now() - began).toBeLessThan(4000)
         replica.resume()
