@@ -2,7 +2,7 @@ import type { SessionManager } from '../manager.ts'
 import { quote } from '../quote.ts'
 import type { UserIds } from '../user-id.ts'
 import { type HeadDemands, withCookies, withNoStore, withVary } from './demands.ts'
-import { checkIsSecure, isLocalHost, looksForwarded } from './secure.ts'
+import { checkIsSecure, isForwardedLocally, isLocalHost } from './secure.ts'
 import type { Advice } from './unsent.ts'
 import { type EdgeOptions, RequestVisit, setUpEdge, type Visit } from './visit.ts'
 
@@ -36,6 +36,9 @@ const ADVICE: Advice = {
     'answer within `edge.handle(request, visit => response)` and pass its visit on, since a framework may make a new ' +
     'Request, which has a visit of its own; or send `visit.respond(response)`',
 }
+
+/** What a server that listens everywhere calls itself (next start -H 0.0.0.0). */
+const ANY_ADDRESS = /^(?:0\.0\.0\.0|\[::\])(?::\d+)?$/
 
 /** Of a request: what became of its response. */
 interface Progress {
@@ -149,8 +152,15 @@ export function fetchEdge<D extends object, I extends UserIds, In extends object
   const isTls = (request: Request): boolean => {
     if (isSecure) return isSecure(request) === true
     const url = new URL(request.url)
-    // Without a peer address the name has to do: a browser asks for it only over loopback.
-    return url.protocol === 'https:' || (isLocalHost(url.host) && !looksForwarded(name => request.headers.get(name)))
+    if (url.protocol === 'https:') return true
+    // Without a peer address the names have to do: a browser asks for them only over loopback. Host as well as the URL,
+    // because some frameworks (Next.js) write their own name into the URL, whatever was asked for.
+    const { headers } = request
+    return (
+      (isLocalHost(url.host) || ANY_ADDRESS.test(url.host)) &&
+      isLocalHost(headers.get('host') ?? url.host) &&
+      isForwardedLocally(name => headers.get(name))
+    )
   }
   const visits = new WeakMap<Request, ResponseVisit<D, I, In>>()
   const visitOf = (request: Request): ResponseVisit<D, I, In> => {

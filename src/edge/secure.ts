@@ -14,26 +14,44 @@ export interface SecureOptions<R> {
 const LOCAL_HOST = /^(?:(?:[a-z0-9-]+\.)*localhost\.?|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i
 const LOOPBACK = /^(?:::ffff:)?127\.|^::1$/
 
-/** What proxies add. Any of them says that the peer is not the client. */
-const FORWARDED = [
-  'x-forwarded-for',
-  'x-forwarded-proto',
+/** What proxies add, and that says where a request came from. Next.js adds it to each request, also without a proxy. */
+const FORWARDED = ['x-forwarded-for', 'x-real-ip', 'x-forwarded-host', 'x-forwarded-proto', 'x-forwarded-port'] as const
+/** What nobody adds but a proxy between two machines, or says in a way that is not read here. */
+const OF_PROXIES = [
   'forwarded',
-  'x-real-ip',
-  'x-forwarded-host',
-  'x-forwarded-port',
+  'via',
   'x-forwarded-server',
   'x-forwarded-ssl',
-  'via',
+  'x-forwarded-scheme',
+  'x-client-ip',
+  'cf-connecting-ip',
+  'true-client-ip',
 ] as const
+const LOOPBACK_ADDRESS = /^(?:(?:::ffff:)?127(?:\.\d{1,3}){3}|::1)$/i
 
 /** Names of this machine (RFC 6761, section 6.3): a browser sends such a Host only for what it reaches over loopback. */
 export const isLocalHost = (host: string | null | undefined): boolean =>
   typeof host === 'string' && LOCAL_HOST.test(host)
 
-export function looksForwarded(header: (name: string) => unknown): boolean {
-  for (const name of FORWARDED) if (header(name) != null) return true
-  return false
+/**
+ * Whether no proxy is in between, or only ones of this machine that were themselves asked by this machine: then each
+ * address is loopback, and the host that was asked for is local. The addresses have to be there: a proxy that forwards
+ * the scheme alone says nothing about the client. One that adds nothing at all cannot be noticed.
+ */
+export function isForwardedLocally(header: (name: string) => unknown): boolean {
+  for (const name of OF_PROXIES) if (header(name) != null) return false
+  const values = FORWARDED.map(name => header(name))
+  if (values.every(value => value == null)) return true
+  const [addresses, realAddress, hosts, schemes] = values
+  const are = (value: unknown, test: (part: string) => boolean) =>
+    typeof value === 'string' && value.split(',').every(part => test(part.trim()))
+  const isLoopback = (address: string) => LOOPBACK_ADDRESS.test(address)
+  return (
+    are(addresses, isLoopback) &&
+    (realAddress == null || are(realAddress, isLoopback)) &&
+    (hosts == null || are(hosts, isLocalHost)) &&
+    (schemes == null || are(schemes, scheme => scheme.toLowerCase() === 'http'))
+  )
 }
 
 /** @throws TypeError that quotes the option */
@@ -47,7 +65,7 @@ export const hostOf = (request: IncomingMessage): string | undefined =>
   request.headers.host ?? (request.headers[':authority'] as string | undefined)
 
 /**
- * Development without TLS: the peer is this machine, it asked for a name of this machine, and no proxy is in between.
+ * Development without TLS: the peer is this machine, it asked for a name of this machine, and so did whoever is behind it.
  * HTTP/1.0 is what nginx speaks to its backends when nobody configured the forwarded headers; no browser does.
  */
 function isDirectLoopback(request: IncomingMessage): boolean {
@@ -56,7 +74,7 @@ function isDirectLoopback(request: IncomingMessage): boolean {
     LOOPBACK.test(request.socket?.remoteAddress ?? '') &&
     isLocalHost(hostOf(request)) &&
     request.httpVersion !== '1.0' &&
-    !looksForwarded(name => headers[name])
+    isForwardedLocally(name => headers[name])
   )
 }
 

@@ -1,4 +1,6 @@
 import type { IncomingMessage } from 'node:http'
+import { openVisit } from 'coatcheck'
+import { fetchEdge } from 'coatcheck/fetch'
 import { httpEdge, requireHttps } from 'coatcheck/http'
 import { describe, expect, it } from 'vitest'
 import { proxyTest } from '../../src/edge/proxies.ts'
@@ -95,6 +97,85 @@ describe('loopback without TLS', () => {
     expect(reach(message({ peer: '127.0.0.1', headers: local, httpVersion: '1.0' }))).toBe('plain')
   })
 
+  // What Next.js adds to each request, and a development proxy (http-proxy with xfwd) to what it passes on.
+  const added = {
+    'x-forwarded-for': '::1',
+    'x-forwarded-host': 'localhost:3000',
+    'x-forwarded-port': '3000',
+    'x-forwarded-proto': 'http',
+  }
+  const edges: [string, (headers: Record<string, string>) => Promise<boolean> | boolean][] = [
+    [
+      'httpEdge',
+      headers => reach(message({ peer: '127.0.0.1', headers: { host: 'localhost:3000', ...headers } })) === 'loopback',
+    ],
+    [
+      'fetchEdge',
+      async ({ url = 'http://localhost:3000/', ...headers }) => {
+        const { sessions } = makeSessions()
+        const { secret } = await sessions.create({ user: { id: 42, name: 'ada' } })
+        // Next.js writes its own name into the URL, whatever Host says.
+        const request = new Request(url, {
+          headers: { host: 'localhost:3000', cookie: `session_id=${secret}`, ...headers },
+        })
+        return (await fetchEdge(sessions)(request).get()) !== null
+      },
+    ],
+  ]
+  describe.each(edges)('behind what adds forwarded headers, at %s', (_name, isLoopback) => {
+    it('is let through where all of them are of this machine', async () => {
+      for (const headers of [
+        {},
+        { 'x-forwarded-for': '127.0.0.1' },
+        { 'x-forwarded-for': '::ffff:127.0.0.1, ::1,127.0.0.1', 'x-forwarded-proto': 'http,http' },
+        { 'x-forwarded-host': 'app.localhost:5173, localhost:3000' },
+        { 'x-real-ip': '127.0.0.1' },
+      ])
+        expect([headers, await isLoopback({ ...added, ...headers })]).toEqual([headers, true])
+    })
+
+    it('is not, as soon as one of them is not', async () => {
+      for (const headers of [
+        // A real proxy on this machine: its clients are elsewhere.
+        { 'x-forwarded-for': '203.0.113.9' },
+        { 'x-forwarded-for': '192.168.1.7' },
+        { 'x-forwarded-for': '127.0.0.1, 203.0.113.9' },
+        { 'x-forwarded-for': '203.0.113.9, 127.0.0.1' },
+        { 'x-forwarded-for': '' },
+        { 'x-forwarded-for': '127.0.0.1,' },
+        { 'x-forwarded-for': 'unknown' },
+        { 'x-forwarded-for': '127.evil.example' },
+        { 'x-forwarded-for': '127.0.0.1.evil.example' },
+        { 'x-forwarded-for': '::1%eth0' },
+        { 'x-real-ip': '203.0.113.9' },
+        { 'x-forwarded-host': 'app.example.com' },
+        { 'x-forwarded-host': 'app.example.com, localhost:3000' },
+        { 'x-forwarded-host': '' },
+        { 'x-forwarded-proto': 'https' },
+        { 'x-forwarded-proto': 'http, https' },
+        { 'x-forwarded-proto': '' },
+        { forwarded: 'for=127.0.0.1;proto=http' },
+        { via: '1.1 proxy' },
+        { 'x-forwarded-server': 'localhost' },
+        { 'cf-connecting-ip': '127.0.0.1' },
+        // DNS rebinding: a page of another name whose address has become 127.0.0.1 forges what it can.
+        { host: 'evil.example:3000' },
+        { host: 'evil.example:3000', 'x-forwarded-host': 'evil.example:3000' },
+      ] as Record<string, string>[])
+        expect([headers, await isLoopback({ ...added, ...headers })]).toEqual([headers, false])
+    })
+
+    it('is let through at a server that calls itself by the address it listens on', async () => {
+      expect(await isLoopback({ ...added, url: 'http://0.0.0.0:3000/' })).toBe(true)
+      expect(await isLoopback({ ...added, url: 'http://[::]:3000/' })).toBe(true)
+    })
+
+    it('is not where a proxy forwards the scheme or the host alone, and keeps its clients to itself', async () => {
+      for (const name of ['x-forwarded-proto', 'x-forwarded-host', 'x-forwarded-port'] as const)
+        expect([name, await isLoopback({ [name]: added[name] })]).toEqual([name, false])
+    })
+  })
+
   it('knows its own names', () => {
     for (const host of [null, undefined, 'localhost:', 'localhost:123456', '127.1', '[::2]', '::1', 'localhost/x'])
       expect([host, isLocalHost(host)]).toEqual([host, false])
@@ -151,6 +232,21 @@ describe('without HTTPS', () => {
     const { body, cookies } = await send('/login', { method: 'POST', headers: outside })
     expect(body).toMatch(/^403 ERR_SESSION_INSECURE .*trustedProxies.*isSecure.*secure: false/)
     expect([cookies, calls]).toEqual([[], []])
+  })
+
+  it('no refusal names an option that its edge does not have', async () => {
+    const { sessions } = makeSessions()
+    const ada = { user: { id: 1, name: 'ada' } }
+    const fetched = fetchEdge(sessions)(new Request('http://app.example.com/', { method: 'POST' })).regenerate(ada)
+    const opened = openVisit(sessions, { method: 'POST', secure: false, cookie: null, header: () => null })
+    for (const [attempt, advice] of [
+      [fetched, /set `isSecure` of fetchEdge, /],
+      [opened.regenerate(ada), /say so in `secure` of the request given to openVisit/],
+    ] as const) {
+      const error = await attempt.catch(error => error)
+      expect([error.code, error.message]).toEqual(['ERR_SESSION_INSECURE', expect.stringMatching(advice)])
+      expect(error.message).not.toContain('trustedProxies')
+    }
   })
 
   it('a cookie is not honoured, the store does not hear of it, and none is set or cleared', async () => {
