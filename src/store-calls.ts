@@ -138,7 +138,7 @@ export class StoreCalls {
         if (cause instanceof SessionStoreError) {
           this.#onError(cause)
           reject(cause)
-        } else fail(`the store failed: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
+        } else fail('the store failed', { cause })
       }
       const onAnswer = (answer: Answer<N>) => {
         if (!deadlines.close(pending)) return

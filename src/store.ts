@@ -126,7 +126,7 @@ export interface DeleteUserOptions {
 
 /**
  * Where sessions are kept. Absent is a value; only a failing backend rejects (best with a `SessionStoreError`, which
- * says whether the call was applied). Every write is atomic, conditional, and repeatable with the same `writeId`.
+ * says whether the call was applied, and nothing of the database in its message: frameworks send that to clients). Every write is atomic, conditional, and repeatable with the same `writeId`.
  *
  * `now` is the manager's clock: a store consults no other to decide what is live. `deadline`, on the scale of
  * `performance.now()`, is when the caller stops waiting: a store that queues or retries begins no command after it.

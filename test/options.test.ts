@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import { DEFAULTS, presets, SessionManager } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
@@ -15,11 +16,31 @@ it('the store has no default', () => {
 })
 
 it('a thing that is no store is refused with the verbs that it lacks', () => {
-  expect(build({ store: 'redis://localhost' })).toThrow('got "redis://localhost"')
+  expect(build({ store: 'memory' })).toThrow('got "memory"')
   expect(build({ store: {} })).toThrow(TypeError)
   expect(build({ store: { create() {}, read() {}, update() {}, touch() {}, replace() {}, delete() {} } })).toThrow(
     'got an object without deleteUser, listUser',
   )
+})
+
+it('a URL in place of a store is refused without its password', () => {
+  for (const url of [
+    'redis://:hunter2@host:6379',
+    ' rediss://u:hunter2@host',
+    'postgres://u:hunter2@host/db',
+    'x://hunter2',
+  ])
+    for (const options of [{ store: url }, url, { store: [url] }, { store: { url } }]) {
+      let error: unknown
+      try {
+        new SessionManager(options as never)
+      } catch (thrown) {
+        error = thrown
+      }
+      expect(error).toBeInstanceOf(TypeError)
+      expect(inspect(error, { depth: 9, showHidden: true })).not.toContain('hunter2')
+    }
+  expect(build({ store: 'redis://:hunter2@host' })).toThrow('got a URL (not shown: it may contain a password)')
 })
 
 describe('a wrong option is a TypeError that names it and quotes the value', () => {

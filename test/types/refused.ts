@@ -7,6 +7,7 @@ import {
   SessionManager,
   type SessionOf,
   type Store,
+  type Visit,
 } from 'coatcheck'
 import { httpEdge } from 'coatcheck/http'
 import { MemoryStore } from 'coatcheck/stores/memory'
@@ -14,6 +15,7 @@ import * as zod from 'zod'
 
 declare const key: SessionKey
 declare const info: SessionInfo<{ n: number }, 'u64'>
+declare const visit: Visit<{ n: number }, 'u64', { n: number }>
 declare const foreign: Session<{ n: number }, 'text'>
 const store = new MemoryStore()
 const sessions = new SessionManager({ store, initial: () => ({ cart: ['a'], n: 0, nested: { on: true } }) })
@@ -58,11 +60,11 @@ export async function refused() {
   // @ts-expect-error TS2345 'Promise<undefined>' is not assignable to type 'never'
   await sessions.update(session, async draft => void draft.n++)
   // The habit of React: what is returned would be lost.
-  // @ts-expect-error TS2322 'edit the draft and return nothing'
+  // @ts-expect-error TS2345 edit the draft and return nothing
   await sessions.update(session, draft => ({ ...draft, n: draft.n + 1 }))
-  // @ts-expect-error TS2322
+  // @ts-expect-error TS2345
   await sessions.update(session, draft => ({ n: draft.n + 1 }))
-  // @ts-expect-error TS2322
+  // @ts-expect-error TS2345
   await visit.update(draft => ({ ...draft }))
   // @ts-expect-error TS2345
   await sessions.take(session, 'unknown')
