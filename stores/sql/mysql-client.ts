@@ -130,7 +130,7 @@ export class MysqlConnections {
       return value
     } catch (error) {
       sound = !breaks(error)
-      if (error instanceof Late && error.failure.outcome === 'unknown') this.#kill(connection.threadId)
+      if (error instanceof Late) this.#kill(connection.threadId)
       throw named(error)
     } finally {
       if (sound) connection.release()

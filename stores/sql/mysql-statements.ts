@@ -13,7 +13,7 @@ import { compile, type Statement } from './statement.ts'
  * User IDs are cast to UNSIGNED, because a comparison with text would be one of floats; text IDs and tenants are
  * compared as bytes.
  */
-export function mysqlStatements(names: Names) {
+export function mysqlStatements(names: Names, batch: number) {
   const { sessions, users } = names
   const userValue = names.userId === 'u64' ? 'CAST(:user AS UNSIGNED)' : ':user'
   // mysql2 gives an exact BIGINT only as text.
@@ -109,7 +109,10 @@ export function mysqlStatements(names: Names) {
     remove: compile('?', `DELETE FROM ${sessions} WHERE id = :id`),
     facts: compile(
       '?',
-      `SELECT n.id IS NOT NULL, IF(n.moved_to IS NULL, n.write_id, NULL), o.version, o.parent,
+      `SELECT n.id IS NOT NULL,
+         IF(n.moved_to IS NULL AND n.tenant = :tenant AND n.user_id <=> ${userValue} AND n.created_at = :createdAt,
+           n.write_id, NULL),
+         o.version, o.parent,
          EXISTS (SELECT 1 FROM ${users} u WHERE ${user('u')} AND u.floor > :proof AND u.floor_until > :now),
          EXISTS (SELECT 1 FROM ${sessions} p WHERE ${parentLives})
        FROM (SELECT 1 AS one) one
@@ -133,15 +136,17 @@ export function mysqlStatements(names: Names) {
          expires_at = GREATEST(expires_at, VALUES(expires_at))`,
     ),
     lockParent: compile('?', `SELECT p.id FROM ${sessions} p WHERE p.id = :parent FOR UPDATE`),
+    /** Some of the user's live sessions; of those that are left, some of the rest. */
     endUser: compile(
       '?',
       `DELETE FROM ${sessions} WHERE user_id = ${userValue} AND tenant = :tenant AND id <> :except
-         AND kind = 'session' AND moved_to IS NULL AND expires_at > :now`,
+         AND kind = 'session' AND moved_to IS NULL AND expires_at > :now LIMIT ${batch}`,
     ),
     endRest: compile(
       '?',
-      `DELETE FROM ${sessions} WHERE user_id = ${userValue} AND tenant = :tenant AND id <> :except`,
+      `DELETE FROM ${sessions} WHERE user_id = ${userValue} AND tenant = :tenant AND id <> :except LIMIT ${batch}`,
     ),
+    movedTo: compile('?', `SELECT moved_to FROM ${sessions} WHERE id = :id`),
     listUser: compile(
       '?',
       `SELECT ${selected} FROM ${sessions} s WHERE ${user('s')} AND kind = :kind AND ${live('s')}`,

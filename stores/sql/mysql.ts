@@ -1,9 +1,18 @@
-import type { DeleteUserOptions, ReplaceResult } from '../../src/store.ts'
+import type { ReplaceResult } from '../../src/store.ts'
 import { checkMysqlPool, isDuplicate, MysqlConnections, type MysqlPool, mysqlFailure } from './mysql-client.ts'
 import { migrateMysql, mysqlSchema } from './mysql-schema.ts'
 import { mysqlStatements } from './mysql-statements.ts'
 import { namesOf, type SqlOptions } from './options.ts'
-import { changedMeanwhile, isLimited, type Making, ServerStore, SWEEP_BATCH, withinLimit } from './server-store.ts'
+import { isKey } from './rows.ts'
+import {
+  changedMeanwhile,
+  type Ended,
+  isLimited,
+  type Making,
+  ServerStore,
+  SWEEP_BATCH,
+  withinLimit,
+} from './server-store.ts'
 import type { Run, Statement, Values } from './statement.ts'
 import { answer, verdict } from './verdict.ts'
 
@@ -23,7 +32,7 @@ export class MysqlStore extends ServerStore {
     this.names = namesOf(options, '`')
     const bytes = this.names.userId === 'text' ? ['tenant', 'user'] : ['tenant']
     this.connections = new MysqlConnections(checkMysqlPool(pool), bytes)
-    this.statements = mysqlStatements(this.names)
+    this.statements = mysqlStatements(this.names, this.batch)
   }
 
   /** The DDL that `migrate()` runs, for those who keep their schema in files. */
@@ -38,19 +47,6 @@ export class MysqlStore extends ServerStore {
    */
   migrate(): Promise<void> {
     return migrateMysql(this.connections, this.names)
-  }
-
-  async deleteUser(userId: string, options: DeleteUserOptions, deadline?: number): Promise<number> {
-    return this.attempts('deleteUser', deadline, async end => {
-      const user = this.user(userId)
-      return this.connections.transaction(end, async run => {
-        await run(this.statements.lockUser, { ...user, ...this.floorValues(options, end) })
-        const values = { ...user, now: options.now, except: options.exceptKey ?? '' }
-        const { changed } = await run(this.statements.endUser, values)
-        await run(this.statements.endRest, values)
-        return changed
-      })
-    })
   }
 
   async sweep(now: number, limit: number, deadline?: number): Promise<number> {
@@ -71,6 +67,19 @@ export class MysqlStore extends ServerStore {
         }
       return removed
     })
+  }
+
+  protected async endSome(run: Run, values: Values): Promise<Ended> {
+    // Looked for under the lock: the excepted session may have been replaced before. A circle of forwards ends the walk.
+    const spared = new Set<unknown>()
+    for (let id: unknown = values.except; isKey(id) && !spared.has(id); ) {
+      spared.add(id)
+      id = (await run(this.statements.movedTo, { id })).rows[0]?.[0]
+    }
+    const rest = { ...values, except: ([...spared].at(-1) as string | undefined) ?? '' }
+    const { changed } = await run(this.statements.endUser, rest)
+    if (changed === this.batch) return { ended: changed, all: false }
+    return { ended: changed, all: (await run(this.statements.endRest, rest)).changed < this.batch }
   }
 
   protected failureOf = mysqlFailure

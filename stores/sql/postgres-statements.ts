@@ -11,7 +11,7 @@ import { compile } from './statement.ts'
  *
  * Each write bounds its own wait for locks, so that nothing runs after its caller has given up.
  */
-export function postgresStatements(names: Names) {
+export function postgresStatements(names: Names, batch: number) {
   const { sessions, users } = names
   const type = names.userId === 'u64' ? 'numeric' : 'text'
   const columns = COLUMNS.join(', ')
@@ -86,7 +86,10 @@ export function postgresStatements(names: Names) {
     /** Why nothing was written: the facts for a verdict, in one row. */
     facts: compile(
       '$',
-      `SELECT n.id IS NOT NULL, CASE WHEN n.moved_to IS NULL THEN n.write_id END, o.version, o.parent,
+      `SELECT n.id IS NOT NULL,
+         CASE WHEN n.moved_to IS NULL AND n.tenant = :tenant AND n.user_id IS NOT DISTINCT FROM :user::${type}
+           AND n.created_at = :createdAt THEN n.write_id END,
+         o.version, o.parent,
          EXISTS (SELECT 1 FROM ${users} WHERE tenant = :tenant AND user_id = :user::${type} AND floor > :proof AND floor_until > :now),
          EXISTS (SELECT 1 FROM ${sessions} WHERE id = :parent AND ${live})
        FROM (SELECT 1) one
@@ -106,11 +109,20 @@ export function postgresStatements(names: Names) {
          expires_at = GREATEST(u.expires_at, excluded.expires_at)
        WHERE excluded.floor_until > 0`,
     ),
-    deleteUser: compile(
+    /**
+     * Some of the user's records, how many of them were live sessions, and how many were found: one that somebody else
+     * deletes in this moment counts as found. The excepted one may have been replaced before the lock was taken.
+     */
+    endSome: compile(
       '$',
-      `WITH d AS (DELETE FROM ${sessions} WHERE tenant = :tenant AND user_id = :user::${type} AND id <> :except
-         RETURNING kind, expires_at, moved_to)
-       SELECT count(*) FROM d WHERE kind = 'session' AND ${live}`,
+      `WITH RECURSIVE e (id) AS (
+         SELECT :except::text
+         UNION SELECT s.moved_to FROM ${sessions} s JOIN e ON s.id = e.id WHERE s.moved_to IS NOT NULL),
+       x AS MATERIALIZED (
+         SELECT id FROM ${sessions} WHERE tenant = :tenant AND user_id = :user::${type} AND id NOT IN (SELECT id FROM e)
+         LIMIT ${batch}),
+       d AS (DELETE FROM ${sessions} t USING x WHERE t.id = x.id RETURNING t.kind, t.expires_at, t.moved_to)
+       SELECT (SELECT count(*) FROM d WHERE kind = 'session' AND ${live}), (SELECT count(*) FROM x)`,
     ),
     listUser: compile(
       '$',

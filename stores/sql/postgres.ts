@@ -1,11 +1,19 @@
-import type { DeleteUserOptions, ReplaceResult } from '../../src/store.ts'
+import type { ReplaceResult } from '../../src/store.ts'
 import { namesOf, type SqlOptions } from './options.ts'
 import { checkPgPool, isUniqueViolation, PgConnections, type PgPool, pgFailure } from './postgres-client.ts'
 import { migratePostgres, postgresSchema } from './postgres-schema.ts'
 import { postgresStatements } from './postgres-statements.ts'
 import { unpacked } from './rows.ts'
-import { changedMeanwhile, isLimited, type Making, ServerStore, SWEEP_BATCH, withinLimit } from './server-store.ts'
-import type { Run, Statement } from './statement.ts'
+import {
+  changedMeanwhile,
+  type Ended,
+  isLimited,
+  type Making,
+  ServerStore,
+  SWEEP_BATCH,
+  withinLimit,
+} from './server-store.ts'
+import type { Run, Statement, Values } from './statement.ts'
 import { answer } from './verdict.ts'
 
 export interface PostgresOptions extends SqlOptions {
@@ -29,7 +37,7 @@ export class PostgresStore extends ServerStore {
     super()
     this.names = namesOf(options, '"')
     this.connections = new PgConnections(checkPgPool(pool), options.prepare ?? true)
-    this.statements = postgresStatements(this.names)
+    this.statements = postgresStatements(this.names, this.batch)
   }
 
   /** The DDL that `migrate()` runs, for those who keep their schema in files. */
@@ -46,18 +54,6 @@ export class PostgresStore extends ServerStore {
     return migratePostgres(this.connections, this.names)
   }
 
-  async deleteUser(userId: string, options: DeleteUserOptions, deadline?: number): Promise<number> {
-    return this.attempts('deleteUser', deadline, async end => {
-      const user = this.user(userId)
-      return this.connections.transaction(end, async run => {
-        await run(this.statements.lockUser, { ...user, ...this.floorValues(options, end) })
-        const { now, exceptKey: except = '' } = options
-        const { rows } = await run(this.statements.deleteUser, { ...user, now, except })
-        return Number(rows[0]![0])
-      })
-    })
-  }
-
   async sweep(now: number, limit: number, deadline?: number): Promise<number> {
     return this.attempts('sweep', deadline, async end => {
       let removed = 0
@@ -69,6 +65,11 @@ export class PostgresStore extends ServerStore {
         }
       return removed
     })
+  }
+
+  protected async endSome(run: Run, values: Values): Promise<Ended> {
+    const [ended, found] = (await run(this.statements.endSome, values)).rows[0]!
+    return { ended: Number(ended), all: Number(found) < this.batch }
   }
 
   protected failureOf = pgFailure

@@ -31,6 +31,7 @@ export interface ServerStatements {
   readonly remove: Statement
   readonly facts: Statement
   readonly listUser: Statement
+  readonly lockUser: Statement
 }
 
 export interface Connections {
@@ -46,14 +47,25 @@ export interface Making {
   readonly values: Values
 }
 
+/** What one transaction of a `deleteUser` did. */
+export interface Ended {
+  /** How many live records of kind `'session'` it ended. */
+  readonly ended: number
+  /** Whether nothing of the user is left. */
+  readonly all: boolean
+}
+
 /** What the stores of database servers have in common: all but how a session is made live and a user's are ended. */
 export abstract class ServerStore implements Store {
   protected abstract readonly names: Names
   protected abstract readonly connections: Connections
   protected abstract readonly statements: ServerStatements
+  /** How many of a user's records one transaction ends: it is committed long before the caller's time is over. */
+  protected readonly batch: number = 1000
   protected abstract failureOf(error: unknown): Failure
   protected abstract make(making: Making, end: number): Promise<ReplaceResult>
-  abstract deleteUser(userId: string, options: DeleteUserOptions, deadline?: number): Promise<number>
+  /** Ends some of a user's records. The user's row is locked: nobody makes or replaces a session of this user. */
+  protected abstract endSome(run: Run, values: Values): Promise<Ended>
   abstract sweep(now: number, limit: number, deadline?: number): Promise<number>
 
   create(record: SessionRecord, options: CreateOptions, deadline?: number): Promise<CreateResult> {
@@ -139,6 +151,31 @@ export abstract class ServerStore implements Store {
       // The way is forgotten after its end: who fails in between and comes again still finds it.
       for (const id of forwards) await this.connections.run(this.statements.remove, { id, wait: wait(end) }, end)
       return ended
+    })
+  }
+
+  // In pieces, each committed: a user with very many sessions is logged out by repeating the call, if one is too short.
+  // Each piece locks the user's row, the first also raises the floor. One that finds nothing more proves under that lock
+  // that no session of the user is left, so that none from before the call lives on, under whatever key. A login between
+  // two pieces may be ended by the next.
+  async deleteUser(userId: string, options: DeleteUserOptions, deadline?: number): Promise<number> {
+    let sessions = 0
+    let begun = false
+    return this.attempts('deleteUser', deadline, async end => {
+      const user = this.user(userId)
+      const values = { ...user, now: options.now, except: options.exceptKey ?? '' }
+      for (;;) {
+        const piece = this.connections.transaction(end, async run => {
+          await run(this.statements.lockUser, { ...user, ...this.floorValues(options, end) })
+          return this.endSome(run, values)
+        })
+        const { ended, all } = await piece.catch(error => {
+          throw begun ? partly(error, this.failureOf) : error
+        })
+        sessions += ended
+        if (all) return sessions
+        begun = true
+      }
     })
   }
 
@@ -241,6 +278,13 @@ export abstract class ServerStore implements Store {
 
 const wait = (end: number) => `${timeLeft(end)}`
 const isTrue = (cell: unknown) => cell === 't' || Number(cell) === 1
+
+/** What came before the error was committed. */
+const partly = (error: unknown, failureOf: (error: unknown) => Failure) => {
+  const { retry } = error instanceof Refusal ? error.failure : failureOf(error)
+  const reason = error instanceof Refusal ? error.cause : error
+  return new Refusal(error instanceof Error ? error.message : String(error), { outcome: 'unknown', retry }, reason)
+}
 
 /** Whether the user's sessions have to be counted for this record. */
 export const isLimited = ({ record, options }: Making) =>

@@ -10,6 +10,7 @@ export const MISTAKES = {
   'no-lock': 'a create that looks at the floor without locking it',
   'one-statement': 'a log-out everywhere that locks and deletes in one statement',
   'no-transaction': 'a log-out everywhere that commits its lock before it deletes',
+  'lock-once': 'a log-out everywhere in pieces of which only the first locks',
   'two-steps': 'a create that looks at the floor and inserts in two steps',
 } as const
 export type Mistake = keyof typeof MISTAKES
@@ -30,6 +31,28 @@ const inside = (store: unknown) => store as Inside
 function commitEach(store: unknown) {
   const { connections } = inside(store)
   connections.transaction = (end, work) => work((statement, values) => connections.run(statement, values, end) as never)
+}
+
+// The pieces of a log-out everywhere, of which only the first is a transaction that locks the user's row.
+function lockOnce(store: { deleteUser: (...args: any) => Promise<number> }) {
+  const { connections } = inside(store)
+  const { deleteUser } = store
+  const { transaction } = connections
+  store.deleteUser = (...args) => {
+    let first = true
+    connections.transaction = (end, work) => {
+      if (first) {
+        first = false
+        return transaction.call(connections, end, work)
+      }
+      return work((statement, values) =>
+        statement === inside(store).statements.lockUser
+          ? Promise.resolve({ rows: [], changed: 0 })
+          : (connections.run(statement, values, end) as never),
+      )
+    }
+    return deleteUser.apply(store, args)
+  }
 }
 
 /** A PostgresStore with one mistake. */
@@ -61,6 +84,7 @@ export function naivePostgres(pool: any, table: string, mistake: Mistake): Postg
     }
   }
   if (mistake === 'no-transaction') commitEach(store)
+  if (mistake === 'lock-once') lockOnce(store)
   return store
 }
 
