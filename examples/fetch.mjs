@@ -34,7 +34,11 @@ const app = {
   fetch: request =>
     // Cookies, Vary and Cache-Control go into the response, whatever it is.
     edge.handle(request, visit =>
-      answer(request, visit).catch(({ status = 500, message }) => Response.json({ error: message }, { status })),
+      answer(request, visit).catch(error => {
+        const { status = 500, message } = error
+        if (status >= 500) console.error(error) // the details are for the log alone
+        return Response.json({ error: status < 500 ? message : 'Something went wrong.' }, { status })
+      }),
     ),
 }
 export default app

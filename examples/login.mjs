@@ -14,11 +14,14 @@ const visitOf = httpEdge(sessions)
 // In place of your user table and its password hashes, which server/users.mjs shows.
 const users = [{ id: 42n, name: 'ada', password: 'lovelace' }]
 
+/** @type {(status: number, message: string) => Error} */
+const failure = (status, message) => Object.assign(new Error(message), { status })
+
 /** @type {Record<string, (visit: ReturnType<typeof visitOf>, body: any) => Promise<unknown>>} */
 const endpoints = {
   async 'POST /login'(visit, body) {
     const user = users.find(({ name, password }) => name === body?.username && password === body.password)
-    if (!user) throw Object.assign(new Error('wrong name or password'), { status: 401 })
+    if (!user) throw failure(401, 'wrong name or password')
     await visit.regenerate({ user }) // a new ID; whatever the client had is dead
     return 'Logged in.'
   },
@@ -29,14 +32,16 @@ const endpoints = {
 const server = createServer(async (request, response) => {
   try {
     const endpoint = endpoints[`${request.method} ${request.url}`]
-    if (!endpoint) throw Object.assign(new Error('nothing here'), { status: 404 })
+    if (!endpoint) throw failure(404, 'nothing here')
     const isJson = request.headers['content-type'] === 'application/json'
+    if (isJson && !(Number(request.headers['content-length']) <= 16_384)) throw failure(413, 'over 16 KiB or no length')
     const answer = await endpoint(visitOf(request, response), isJson && (await json(request)))
     response.setHeader('Content-Type', 'application/json').end(stringify(answer))
   } catch (error) {
-    // The library's errors carry the status that fits: 401, 403, 503.
-    const { status = 500, message } = /** @type {{ status?: number, message: string }} */ (error)
-    response.writeHead(error instanceof SyntaxError ? 400 : status).end(stringify({ error: message }))
+    // The library's errors carry the status that fits: 401, 403, 503. From 500 on, details are for the log alone.
+    const { status = error instanceof SyntaxError ? 400 : 500, message } = /** @type {any} */ (error)
+    if (status >= 500) console.error(error)
+    response.writeHead(status).end(stringify({ error: status < 500 ? message : 'something went wrong' }))
   }
 })
 server.listen(Number(process.env.PORT ?? 3000), '127.0.0.1', () => console.log('listening', server.address()))

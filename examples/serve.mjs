@@ -25,14 +25,20 @@ export const listener = (visitOf, endpoints) => async (request, response) => {
     const name = `${request.method} ${request.url}`
     const endpoint = Object.hasOwn(endpoints, name) ? endpoints[name] : undefined
     if (!endpoint) throw failure(404, 'There is nothing here.')
-    const isJson = request.headers['content-type'] === 'application/json'
+    const { 'content-type': type, 'content-length': length } = request.headers
+    const isJson = type === 'application/json'
+    if (isJson && !(Number(length) <= 16_384))
+      throw failure(413, 'The body may have 16 KiB, and needs a Content-Length.')
     const body = isJson ? await json(request).catch(() => null) : {}
     if (typeof body !== 'object' || body === null) throw failure(400, 'The body is no JSON object.')
     const answer = await endpoint(visitOf(request, response), body, request)
     response.setHeader('Content-Type', 'application/json').end(stringify(answer))
   } catch (error) {
     const { status = 500, message } = /** @type {StatusError} */ (error)
-    response.writeHead(status, { 'Content-Type': 'application/json' }).end(stringify({ error: message }))
+    // From 500 on the message may name tables and hosts: it is for the log alone.
+    if (status >= 500) console.error(error)
+    const shown = status < 500 ? message : 'Something went wrong.'
+    response.writeHead(status, { 'Content-Type': 'application/json' }).end(stringify({ error: shown }))
   }
 }
 
