@@ -66,7 +66,9 @@ describe('the package', () => {
   })
 
   it('has no script that npm runs in the projects of its users', () => {
-    for (const hook of ['preinstall', 'install', 'postinstall', 'prepare'])
+    // `prepare` is not one of them: npm and pnpm run it in a clone and for a git dependency, where nothing is built yet,
+    // never for a package from a registry or a tarball.
+    for (const hook of ['preinstall', 'install', 'postinstall', 'prepublish', 'preprepare', 'postprepare'])
       expect(manifest.scripts[hook]).toBeUndefined()
   })
 
@@ -207,6 +209,11 @@ describe('the repository', () => {
       }
     for (const name of used) expect(readme, name).toContain(`\`${name}\``)
     for (const name of ['PORT', 'HOST', 'STORE_URL']) expect(readme).toContain(`\`${name}\``)
+  })
+
+  it('says in one line each how a clone is started and how it is tested', () => {
+    const first = read('README.md').split('## Try it\n')[1]!.split('```console')[0]!
+    for (const line of ['npm ci && npm start', 'npm ci && npm run test:all']) expect(first).toContain(`\n${line} `)
   })
 
   it('runs every script that the README names', () => {

@@ -9,7 +9,7 @@ import { DEFAULTS, presets, SessionError, type SessionErrorCode } from 'coatchec
 import { MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
 import ts from 'typescript'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { build } from './services/build.ts'
+import { build } from './scripts/build.mjs'
 import { describeEngine } from './services/engines.ts'
 import { freePort, type Running, start, until } from './services/process.ts'
 

@@ -1,14 +1,14 @@
 // The short examples, each run as its reader would run it.
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { request } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { build } from '../services/build.ts'
+import { build } from '../scripts/build.mjs'
 import { openBrowser, profileFolder } from '../services/chromium.ts'
 import { describeEngine } from '../services/engines.ts'
 import { freePort, until } from '../services/process.ts'
@@ -44,6 +44,59 @@ describe.each(['login.mjs', 'fetch.mjs'])('%s', name => {
     expect((await ada.send('POST', '/login', undefined, { Origin: 'https://evil.example' })).status).toBeGreaterThan(
       399,
     )
+  })
+})
+
+describe.each(['login.mjs', 'log-out-everywhere.mjs', 'cart.mjs'])('%s', name => {
+  it('reads a body of at most 16 KiB, and none whose length is not said', async () => {
+    const url = await open(name)
+    const post = (body: string | ReadableStream) =>
+      fetch(`${url}/login`, {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json' },
+        body,
+        duplex: 'half',
+      } as RequestInit)
+    const endless = new ReadableStream({
+      pull: controller => controller.enqueue(new TextEncoder().encode('[1,'.repeat(1000))),
+    })
+    expect((await post(JSON.stringify({ username: 'x'.repeat(16_000) }))).status).toBe(401)
+    expect((await post(JSON.stringify({ username: 'x'.repeat(17_000) }))).status).toBe(413)
+    expect((await post(endless).catch(error => error)).status ?? 413).toBe(413)
+    expect((await new Client(url).login('ada', 'lovelace')).status).toBe(200)
+  })
+})
+
+describe.each(['login.mjs', 'log-out-everywhere.mjs', 'cart.mjs', 'cors.mjs', 'fetch.mjs'])('%s', name => {
+  it('keeps what went wrong inside to itself, and in its log', async () => {
+    // The store fails, or the handler does where it looks a thing up.
+    const failing = `import { MemoryStore } from 'coatcheck/stores/memory'
+      const fail = () => { throw new Error('no table "users" at db.internal:5432') }
+      if (process.env.FAILS === 'store') MemoryStore.prototype.create = fail
+      else MemoryStore.prototype.shard = fail`
+    // Inside the project, where `coatcheck` is the package itself.
+    await mkdir(join(root, '.tmp'), { recursive: true })
+    const folder = await mkdtemp(join(root, '.tmp/failing-'))
+    try {
+      const preload = join(folder, 'failing.mjs')
+      await writeFile(preload, failing)
+      for (const [fails, status] of [
+        ['store', 503],
+        ['handler', 500],
+      ] as const) {
+        const url = await open(name, { NODE_OPTIONS: `--import ${preload}`, FAILS: fails })
+        const answer = await new Client(url).login('ada', 'lovelace')
+        expect([fails, answer.status, JSON.parse(answer.text)]).toEqual([
+          fails,
+          status,
+          { error: expect.stringMatching(/^something went wrong\.?$/i) },
+        ])
+        expect(service!.output()).toContain('no table "users" at db.internal:5432')
+        await service!.stop()
+      }
+    } finally {
+      await rm(folder, { recursive: true })
+    }
   })
 })
 

@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { build } from '../services/build.ts'
+import { build } from '../scripts/build.mjs'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const url = (path: string) => JSON.stringify(pathToFileURL(`${root}dist/${path}`).href)
