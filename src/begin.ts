@@ -132,24 +132,30 @@ function inLine<T>(
   )
 }
 
-/** A session that follows from a remember token: its ID is given, its life hangs on the series. */
+/**
+ * A session that follows from a remember token: its ID and `createdAt` are given, its life hangs on the series. `null`
+ * where the series is over or the user's limit refuses; 'expired' where one with this ID has been and was not used.
+ */
 export async function beginRemembered<D extends object, I extends UserIds>(
   context: Context<D, I, any>,
   id: string,
   series: SessionRecord,
+  bornAt: number,
   deadline: number,
-): Promise<Session<D, I> | null> {
+): Promise<Session<D, I> | 'expired' | null> {
   const now = context.now()
   const { userId, username, passwordVersion } = series
   const owner = { userId, username, passwordVersion }
   const fresh = context.newRecord(id, owner, context.shape.first(undefined), now)
   // Stored as not yet seen, so that its first visit is written down: that tells a lost response from a theft.
-  const record = { ...fresh, parent: series.key, seenAt: now - context.options.touchInterval }
+  const seenAt = Math.min(now, bornAt) - context.options.touchInterval
+  const record = { ...fresh, parent: series.key, createdAt: bornAt, seenAt }
   const { outcome, ended } = await context.calls.create(record, { now, ...context.limitFor(owner) }, deadline)
   context.noticeLimit(ended, owner)
   if (outcome === 'created') return context.created(record, id)
-  if (outcome === 'limit') throw context.refusal(outcome)
+  // Refused or ended, which is no news of the token: the same one works again as soon as a session is free.
   if (outcome !== 'collision') return null
   const found = await find(context, id, now, deadline)
-  return found === null || found === 'moved' ? null : context.session(found.record, found.id, true)
+  if (found === null) return 'expired'
+  return found === 'moved' ? null : context.session(found.record, found.id, true)
 }

@@ -165,10 +165,11 @@ export class Context<D extends object, I extends UserIds, In extends object> {
     }
   }
 
-  /** `seenAt` and `expiresAt` of a record that is written at `now`: they only rise. */
+  /** `seenAt` and `expiresAt` of a record that is visited at `now`: they only rise. */
   seen(record: SessionRecord, now: number): { seenAt: number; expiresAt: number } {
     return {
-      seenAt: Math.max(record.seenAt, now),
+      // By the clock of another node it may not have been created yet: all the same it is visited.
+      seenAt: Math.max(record.seenAt, record.createdAt, now),
       expiresAt: Math.max(record.expiresAt, expiryOf(now, record.absoluteExpiresAt, this.options)),
     }
   }

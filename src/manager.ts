@@ -107,7 +107,9 @@ export class SessionManager<
       if (typeof current === 'object' && current !== null) this.#noticeExpiry(current, now)
       return null
     }
-    if (options?.touch === false || !isTouchDue(found.record.seenAt, now, context.options)) return this.#show(found, id)
+    const { record } = found
+    const isDue = isTouchDue(record.seenAt, now, context.options) || isUnvisited(record)
+    if (options?.touch === false || !isDue) return this.#show(found, id)
     return this.#touch(id, found, now, deadline)
   }
 
@@ -245,7 +247,8 @@ export class SessionManager<
 
   /**
    * Redeems a remember token: the session born from it and, where it was rotated, the token that replaces it. `null`
-   * where it is worth nothing: unknown, expired, invalidated, or stolen.
+   * where it is worth nothing: unknown, expired, invalidated, or stolen; or where the user is at a limit that refuses:
+   * then it works again as soon as a session is free.
    */
   recall(token: string): Promise<Recalled<D, I> | null> {
     return this.#remember.redeem(token, this.#context.calls.deadline())

@@ -7,13 +7,16 @@ import type { Context } from './context.ts'
 import { deriveId, hashOf, hmac, keyOf, newId, newSalt, newWriteId, type SessionKey, shardOf } from './id.ts'
 import { find } from './lookup.ts'
 import type { UserSession } from './session.ts'
-import type { SessionRecord } from './store.ts'
+import { CLOCK_TOLERANCE, type SessionRecord } from './store.ts'
 import { isForward, isRecord } from './store-calls.ts'
 import type { UserIds } from './user-id.ts'
 
 const TOKEN = /^([A-Za-z0-9_-]{43})\.([A-Za-z0-9_-]{43})$/
-/** How long a spent token gives the same answer again: the slowest of parallel requests, in ms. */
-const GRACE = 60_000
+/**
+ * How long after the first visit with what a spent token bore that token gives the same answer again: the slowest of
+ * parallel requests (a minute), by the clock of any node.
+ */
+const GRACE = 60_000 + CLOCK_TOLERANCE
 
 /** What a series keeps as its record's data. */
 interface Series {
@@ -22,10 +25,12 @@ interface Series {
   /** Hash of the one that was spent last, and what followed from it. */
   readonly previous: string | null
   readonly salt: string
+  /** When the spent one was last found good for the answer that it gives. */
   readonly rotatedAt: number
-  /** Key of the session born at the last rotation, and whether anybody came back with it. */
+  /** Key and `createdAt` of the session born at the last rotation, and when somebody first came back with it. */
   readonly session: string | null
-  readonly seen: boolean
+  readonly bornAt: number
+  readonly visitedAt: number | null
   /** `createdAt` of the session that asked for the token: the same device. */
   readonly origin: number
 }
@@ -50,7 +55,8 @@ function parseSeries(text: string): Series | null {
       typeof series.salt === 'string' &&
       typeof series.rotatedAt === 'number' &&
       (series.session === null || typeof series.session === 'string') &&
-      typeof series.seen === 'boolean' &&
+      typeof series.bornAt === 'number' &&
+      (series.visitedAt === null || typeof series.visitedAt === 'number') &&
       typeof series.origin === 'number'
     return isSound ? series : null
   } catch {
@@ -82,7 +88,8 @@ export class Remember<D extends object, I extends UserIds> {
         salt: '',
         rotatedAt: now,
         session: null,
-        seen: false,
+        bornAt: 0,
+        visitedAt: null,
         origin: record.createdAt,
       }
       const { outcome } = await calls.create(
@@ -115,6 +122,8 @@ export class Remember<D extends object, I extends UserIds> {
     if (parsed === null || this.#context.options.remember === null) return null
     const { key, selector, verifier } = parsed
     const presented = hashOf(verifier)
+    /** `bornAt` of a session that expired before anybody came back with it. */
+    let expired: number | null = null
     for (;;) {
       const found = await this.#read(key, deadline)
       if (found === null) return null
@@ -122,24 +131,42 @@ export class Remember<D extends object, I extends UserIds> {
       const now = this.#context.now()
       const isSpent = series.previous !== null && isSame(presented, series.previous)
       if (!isSpent && !isSame(presented, series.current)) return this.#theft(record, deadline)
-      if (isSpent && now - series.rotatedAt <= GRACE) return this.#answer(record, selector, verifier, series, deadline)
-      // Late, but nobody ever came back with what it bore: the response was lost, the token was not stolen.
-      if (isSpent && series.seen) return this.#theft(record, deadline)
-      const salt = newSalt()
-      const next: Series = {
-        ...series,
-        current: hashOf(nextVerifier(verifier, salt)),
-        previous: presented,
-        salt,
-        rotatedAt: now,
-        session: this.#context.keyOf(bornId(selector, verifier, salt)),
-        seen: false,
+      const age = now - (series.visitedAt ?? series.rotatedAt)
+      // The browser had the next token before that visit: no request of its own takes so long.
+      if (isSpent && series.visitedAt !== null && age > GRACE) return this.#theft(record, deadline)
+      // Nobody ever came back with what it bore: the response was lost, the token was not stolen. The old answer is
+      // given up only where no node, however late its clock, may still be giving it.
+      const isLost = isSpent && age > GRACE + CLOCK_TOLERANCE
+      const follow = (salt: string) => this.#follow(series, selector, verifier, salt, now)
+      let next = series
+      if (!isSpent || isLost) next = follow(newSalt())
+      else if (series.bornAt === expired) next = follow(series.salt)
+      else if (age > GRACE) next = { ...series, rotatedAt: now }
+      if (next !== series) {
+        const outcome = await this.#write(record, next, now, deadline)
+        if (outcome === 'gone') return null
+        if (outcome === 'conflict') continue
       }
-      const outcome = await this.#write(record, next, now, deadline)
-      if (outcome === 'gone') return null
-      if (outcome === 'conflict') continue
-      if (isSpent) await this.#endChildren(record, next.session, 'revoked', deadline)
-      return this.#answer(record, selector, verifier, next, deadline)
+      if (isLost) await this.#endChildren(record, next.session, 'revoked', deadline)
+      const answer = await this.#answer(record, selector, verifier, next, deadline)
+      if (answer !== 'expired') return answer
+      expired = next.bornAt
+    }
+  }
+
+  /** What follows from a token: with a new salt the next token and a session, with the old one another session alone. */
+  #follow(series: Series, selector: string, verifier: string, salt: string, now: number): Series {
+    // Tells what was born now from all that was born before, whatever the clocks say.
+    const bornAt = Math.max(now, series.bornAt + 1)
+    return {
+      ...series,
+      current: hashOf(nextVerifier(verifier, salt)),
+      previous: hashOf(verifier),
+      salt,
+      rotatedAt: now,
+      session: this.#context.keyOf(bornId(selector, verifier, salt, bornAt)),
+      bornAt,
+      visitedAt: null,
     }
   }
 
@@ -152,11 +179,12 @@ export class Remember<D extends object, I extends UserIds> {
   async noteVisit(session: SessionRecord, deadline: number): Promise<void> {
     for (;;) {
       const found = await this.#read(session.parent!, deadline)
-      if (found === null || found.series.seen) return
+      if (found === null || found.series.visitedAt !== null) return
       // Born at the last rotation, under its first ID or a newer one: not at an earlier rotation.
-      if (found.series.session !== session.key && session.createdAt < found.series.rotatedAt) return
-      const seen = { ...found.series, seen: true }
-      if ((await this.#write(found.record, seen, this.#context.now(), deadline)) !== 'conflict') return
+      if (session.createdAt !== found.series.bornAt) return
+      const now = this.#context.now()
+      const visited = { ...found.series, visitedAt: now }
+      if ((await this.#write(found.record, visited, now, deadline)) !== 'conflict') return
     }
   }
 
@@ -208,18 +236,19 @@ export class Remember<D extends object, I extends UserIds> {
     series: SessionRecord,
     selector: string,
     verifier: string,
-    { salt, seen }: Series,
+    { salt, bornAt, visitedAt }: Series,
     deadline: number,
-  ): Promise<Recalled<D, I> | null> {
+  ): Promise<Recalled<D, I> | 'expired' | null> {
     const context = this.#context
-    const id = bornId(selector, verifier, salt)
+    const id = bornId(selector, verifier, salt, bornAt)
     const found = await find(context, id, context.now(), deadline)
     // One that somebody came back with, and is gone, has ended: it is not born again.
-    if (found === 'moved' || (found === null && seen)) return null
+    if (found === 'moved' || (found === null && visitedAt !== null)) return null
     const session =
       found === null
-        ? await beginRemembered(context, id, series, deadline)
+        ? await beginRemembered(context, id, series, bornAt, deadline)
         : context.session(found.record, found.id, true)
+    if (session === 'expired') return session
     if (session === null || session.user === null) return null
     const token = `${selector}.${nextVerifier(verifier, salt)}`
     return { session: session as UserSession<D, I>, token, expiresAt: series.expiresAt }
@@ -251,6 +280,6 @@ export class Remember<D extends object, I extends UserIds> {
   }
 }
 
-const bornId = (selector: string, verifier: string, salt: string) =>
-  deriveId(shardOf(selector), verifier, 'session', salt)
+const bornId = (selector: string, verifier: string, salt: string, bornAt: number) =>
+  deriveId(shardOf(selector), verifier, 'session', `${salt}\0${bornAt}`)
 const nextVerifier = (verifier: string, salt: string) => hmac(verifier, `next\0${salt}`)

@@ -802,6 +802,46 @@ export function testGuarantees(open: () => Store | Promise<Store>, dump?: () => 
       assert.equal((await nodes[0]!.list(user.id)).length, 3)
     })
 
+    it('a remember token at a limit that refuses begins nothing and is not spent: it works when one is free', async () => {
+      const { sessions, clock, events, user } = await setUp({
+        remember: '30d',
+        limit: { max: 1, onLimit: 'refuse' },
+        absoluteTimeout: '48h',
+        idleTimeout: '24h',
+      })
+      const first = await sessions.create({ user })
+      const token = await sessions.remember(first)
+      await sessions.destroy(await sessions.regenerate(first))
+      const login = await sessions.create({ user })
+      const visitWith = async () => {
+        const visit = openVisit(sessions, {
+          method: 'GET',
+          cookie: `session_id=${first.secret}; remember_token=${token}`,
+          secure: true,
+          header: () => null,
+        })
+        return { session: await visit.get(), cookies: visit.headers.getSetCookie() }
+      }
+      for (const wait of [0, MINUTE, 10 * MINUTE, HOUR]) {
+        clock.advance(wait)
+        const refused = await Promise.all(times(3).map(visitWith))
+        for (const { session, cookies } of refused) assert.deepEqual([session, cookies], [null, []])
+      }
+      assert.deepEqual(
+        (await sessions.list(user.id)).map(({ key }) => key),
+        [login.key],
+      )
+      await sessions.destroy(login)
+      const { session, cookies } = await visitWith()
+      assert.equal(session?.user?.name, 'ada')
+      assert.equal(cookies.length, 2)
+      assert.equal((await sessions.get(session))?.key, session?.key)
+      assert.deepEqual(
+        events.filter(({ type }) => type === 'remember-theft'),
+        [],
+      )
+    })
+
     it('a limit counts neither other users, nor anonymous sessions, nor the session that the login ends', async () => {
       const { clock, manager, user } = await setUp()
       const sessions = manager({ limit: { max: 2, onLimit: 'refuse' } })

@@ -1,11 +1,13 @@
 import { inspect } from 'node:util'
-import { SessionManager } from 'coatcheck'
+import { CLOCK_TOLERANCE, SessionManager } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { BarrierStore, faults } from './services/barrier-store.ts'
 import { MINUTE, SECOND, testClock } from './services/test-clock.ts'
 
 const DAY = 86_400_000
+/** A minute, and what clocks may differ. */
+const GRACE = 60_000 + CLOCK_TOLERANCE
 function setUp(options: object = {}) {
   const store = BarrierStore.over(new MemoryStore())
   const clock = testClock()
@@ -65,10 +67,19 @@ it('within the grace a spent token gives the same answer again, used or not', as
   const at = setUp()
   const { token } = await device(at)
   const first = (await at.sessions.recall(token))!
+  const isSame = async () => {
+    const again = (await at.sessions.recall(token))!
+    expect([again.session.secret, again.token]).toEqual([first.session.secret, first.token])
+  }
+  at.clock.advance(5 * MINUTE)
+  await isSame()
+  at.clock.advance(5 * MINUTE)
+  await isSame()
+  at.clock.advance(10 * MINUTE)
+  await isSame()
   await at.sessions.get(first.session.secret)
-  at.clock.advance(60 * SECOND)
-  const again = (await at.sessions.recall(token))!
-  expect([again.session.secret, again.token]).toEqual([first.session.secret, first.token])
+  at.clock.advance(GRACE)
+  await isSame()
   expect(at.thefts()).toEqual([])
 })
 
@@ -77,7 +88,7 @@ it('a lost response is no theft: the spent token is rotated again, and what it b
   const { token } = await device(at)
   const lost = (await at.sessions.recall(token))!
   for (const _ of times(3)) {
-    at.clock.advance(61 * SECOND)
+    at.clock.advance(GRACE + CLOCK_TOLERANCE + 1)
     const again = (await at.sessions.recall(token))!
     expect(again.session.secret).not.toBe(lost.session.secret)
     expect(again.token).not.toBe(lost.token)
@@ -86,6 +97,136 @@ it('a lost response is no theft: the spent token is rotated again, and what it b
   }
   expect(at.thefts()).toEqual([])
   expect(at.events.filter(({ reason }) => reason === 'theft')).toEqual([])
+})
+
+describe('on nodes whose clocks are up to five minutes apart', () => {
+  const skews = [-5 * MINUTE, -90 * SECOND, 30 * SECOND, 90 * SECOND, 5 * MINUTE]
+  for (const skew of skews) {
+    const apart = `(${skew / SECOND} s)`
+    const skewed = () => {
+      const at = setUp()
+      return { ...at, other: at.manager({ now: () => at.clock() + skew }) }
+    }
+
+    it(`parallel recalls are no theft, also where the browser comes back in between ${apart}`, async () => {
+      for (const swapped of [false, true]) {
+        const at = skewed()
+        const { token } = await device(at)
+        const [one, two] = swapped ? [at.other, at.sessions] : [at.sessions, at.other]
+        const first = (await one.recall(token))!
+        expect((await two.recall(token))?.token).toBe(first.token)
+        expect(await one.get(first.session.secret)).not.toBeNull()
+        for (const _ of times(3)) {
+          at.clock.advance(20 * SECOND)
+          for (const node of [one, two]) {
+            const again = (await node.recall(token))!
+            expect([again.session.secret, again.token]).toEqual([first.session.secret, first.token])
+            expect(await node.get(first.session.secret)).not.toBeNull()
+          }
+        }
+        expect(at.thefts()).toEqual([])
+      }
+    })
+
+    it(`a recall that is tried again since its response was lost is no theft, at any time ${apart}`, async () => {
+      for (let wait = 0; wait <= 30 * MINUTE; wait += 20 * SECOND)
+        for (const swapped of [false, true]) {
+          const at = skewed()
+          const { token } = await device(at)
+          const [one, two] = swapped ? [at.other, at.sessions] : [at.sessions, at.other]
+          await one.recall(token)
+          at.clock.advance(wait)
+          // Two windows that open together: either answer may be the one that the browser keeps.
+          const answers = await Promise.all([one.recall(token), two.recall(token)])
+          for (const answer of answers) expect(await two.get(answer!.session.secret)).not.toBeNull()
+          for (const node of [two, one]) expect(await node.recall(token)).not.toBeNull()
+          at.clock.advance(DAY)
+          expect(await one.recall(answers[0]!.token!)).not.toBeNull()
+          expect(await two.recall(answers[1]!.token!)).not.toBeNull()
+          expect(at.thefts()).toEqual([])
+        }
+    })
+
+    it(`a visit counts, whichever node made the session ${apart}`, async () => {
+      const at = skewed()
+      const { token } = await device(at)
+      at.store.next('create', faults.rejects)
+      await expect(at.sessions.recall(token)).rejects.toMatchObject({ operation: 'create' })
+      const first = (await at.other.recall(token))!
+      await at.sessions.get((await at.sessions.regenerate(first.session.secret))!)
+      at.clock.advance(GRACE + CLOCK_TOLERANCE + 1)
+      expect(await at.sessions.recall(token)).toBeNull()
+      expect(at.thefts()).toHaveLength(1)
+    })
+
+    it(`a visit with an earlier session is not taken for one with what was lost ${apart}`, async () => {
+      const at = skewed()
+      const { token } = await device(at)
+      const first = (await at.other.recall(token))!
+      at.clock.advance(SECOND)
+      await at.sessions.recall(first.token!)
+      await at.sessions.get(first.session.secret)
+      at.clock.advance(DAY)
+      expect(await at.sessions.recall(first.token!)).not.toBeNull()
+      expect(at.thefts()).toEqual([])
+    })
+
+    it(`a stolen token is found out on the second use, whoever came first ${apart}`, async () => {
+      for (const swapped of [false, true]) {
+        const at = skewed()
+        const { token } = await device(at)
+        const [victim, thief] = swapped ? [at.other, at.sessions] : [at.sessions, at.other]
+        const first = (await victim.recall(token))!
+        await thief.get(first.session.secret)
+        at.clock.advance(GRACE + CLOCK_TOLERANCE + 1)
+        expect(await thief.recall(token)).toBeNull()
+        expect(at.thefts()).toHaveLength(1)
+        expect(await victim.get(first.session.secret)).toBeNull()
+        expect(await victim.recall(first.token!)).toBeNull()
+      }
+    })
+  }
+
+  it('a stolen token whose answer the victim never used is found out when the victim comes back', async () => {
+    const at = setUp()
+    const { token } = await device(at)
+    const victim = (await at.sessions.recall(token))!
+    at.clock.advance(DAY)
+    const thief = (await at.sessions.recall(token))!
+    expect(await at.sessions.recall(victim.token!)).toBeNull()
+    expect(at.thefts()).toHaveLength(1)
+    expect(await at.sessions.get(thief.session.secret)).toBeNull()
+    expect(await at.sessions.recall(thief.token!)).toBeNull()
+  })
+})
+
+it('a session that expired before anybody came back with it is born again under another ID, its token stays', async () => {
+  const at = setUp({ idleTimeout: '2m', absoluteTimeout: '2m' })
+  const { token } = await device(at)
+  const lost = (await at.sessions.recall(token))!
+  at.clock.advance(3 * MINUTE)
+  const [again, other] = await Promise.all([at.sessions.recall(token), at.manager().recall(token)])
+  expect(again?.session.secret).not.toBe(lost.session.secret)
+  expect(other?.session.secret).toBe(again?.session.secret)
+  expect([again?.token, other?.token]).toEqual([lost.token, lost.token])
+  expect(await at.sessions.get(again!.session.secret)).not.toBeNull()
+  expect(at.thefts()).toEqual([])
+})
+
+it('where the user is at a limit that refuses, a token is not spent: it works as soon as a session is free', async () => {
+  for (const wait of [0, 2 * MINUTE, 2 * GRACE, 25 * MINUTE]) {
+    const at = setUp({ limit: { max: 1, onLimit: 'refuse' } })
+    const { token } = await device(at)
+    const login = await at.sessions.create({ user })
+    for (const _ of times(3)) {
+      expect(await at.sessions.recall(token)).toBeNull()
+      at.clock.advance(wait / 3)
+    }
+    await at.sessions.destroy(login)
+    const recalled = (await at.sessions.recall(token))!
+    expect((await at.sessions.get(recalled.session.secret))?.user?.name).toBe('ada')
+    expect(at.thefts()).toEqual([])
+  }
 })
 
 describe('theft', () => {
@@ -110,7 +251,7 @@ describe('theft', () => {
       const { token } = await device(at)
       const first = (await at.sessions.recall(token))!
       await comeBack(at, first)
-      at.clock.advance(61 * SECOND)
+      at.clock.advance(GRACE + 1)
       expect(await at.sessions.recall(token)).toBeNull()
       expect(at.thefts()).toMatchObject([{ userId: 1n }])
       expect(await at.sessions.list(1)).toEqual([])
@@ -125,7 +266,7 @@ describe('theft', () => {
     const { token } = await device(at)
     const { session } = (await at.sessions.recall(token))!
     await at.sessions.update(session, { hello: 1 })
-    at.clock.advance(61 * SECOND)
+    at.clock.advance(2 * GRACE)
     expect(await at.sessions.recall(token)).not.toBeNull()
     expect(at.thefts()).toEqual([])
   })
@@ -138,7 +279,7 @@ describe('theft', () => {
       await at.sessions.get(first.session.secret)
       const other = await at.sessions.create({ user })
       const otherToken = await at.sessions.remember(other)
-      at.clock.advance(61 * SECOND)
+      at.clock.advance(GRACE + 1)
       expect(await at.sessions.recall(token)).toBeNull()
       expect((await at.sessions.get(other)) !== null).toBe(onTheft === 'end-device')
       expect((await at.sessions.recall(otherToken)) !== null).toBe(onTheft === 'end-device')
