@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { begin, logIn, reissue } from './begin.ts'
+import { refuseCallbacks } from './callbacks.ts'
 import { Context } from './context.ts'
 import { type Change, runChange } from './data/change.ts'
 import { unseal } from './data/meta.ts'
@@ -52,6 +53,10 @@ export class SessionManager<
   I extends UserIds = 'u64',
   In extends object = D,
 > {
+  static {
+    refuseCallbacks('sessions', SessionManager.prototype, { update: 1, except: ['isFresh', 'namespace'] })
+  }
+
   readonly #context: Context<D, I, In>
   readonly #remember: Remember<D, I>
   readonly #sweeper: Sweeper | null

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Duration, milliseconds } from '../duration.ts'
 import { quote } from '../quote.ts'
+import { checkNode } from './expect.ts'
 import { guardHead } from './head.ts'
 import { originSet } from './origins.ts'
 
@@ -43,6 +44,7 @@ export function cors(options: CorsOptions): (request: IncomingMessage, response:
   const maxAge = Math.floor(milliseconds(options.maxAge ?? '10m', 'maxAge') / 1000)
   const demands = { cookies: [], cookieNames: [], vary: ['Origin'], noStore: false, others: [] }
   return (request, response) => {
+    checkNode('cors', request, response ?? null)
     // On every response, also to those without Origin: a cache must not give one origin's answer to another.
     guardHead(response, () => demands)
     const { origin } = request.headers

@@ -2,6 +2,7 @@ import type { SessionManager } from '../manager.ts'
 import { quote } from '../quote.ts'
 import type { UserIds } from '../user-id.ts'
 import { type HeadDemands, withCookies, withNoStore, withVary } from './demands.ts'
+import { checkFetch, checkSessions } from './expect.ts'
 import { checkIsSecure, isForwardedLocally, isLocalHost } from './secure.ts'
 import type { Advice } from './unsent.ts'
 import { type EdgeOptions, RequestVisit, setUpEdge, type Visit } from './visit.ts'
@@ -144,6 +145,7 @@ export function fetchEdge<D extends object, I extends UserIds, In extends object
   sessions: SessionManager<D, I, In>,
   options: FetchEdgeOptions = {},
 ): FetchEdge<D, I, In> {
+  checkSessions('fetchEdge', sessions)
   const setup = setUpEdge(options, ADVICE)
   const { isSecure } = options
   checkIsSecure(isSecure)
@@ -166,6 +168,7 @@ export function fetchEdge<D extends object, I extends UserIds, In extends object
   const visitOf = (request: Request): ResponseVisit<D, I, In> => {
     const known = visits.get(request)
     if (known !== undefined) return known
+    checkFetch('fetchEdge', request)
     const progress: Progress = { isSent: false, handlers: 0 }
     const visit = new ResponseVisit(
       progress,
@@ -187,8 +190,10 @@ export function fetchEdge<D extends object, I extends UserIds, In extends object
     return visit
   }
   return Object.assign((request: Request) => visitOf(request), {
-    handle: (request: Request, handler: (visit: FetchVisit<D, I, In>) => unknown) => {
+    handle: async (request: Request, handler: (visit: FetchVisit<D, I, In>) => unknown) => {
       const visit = visitOf(request)
+      if (typeof handler !== 'function')
+        throw new TypeError(`handle: expected a function, visit => response, got ${quote(handler)}`)
       return visit.run(() => handler(visit), isHandshake(request))
     },
   }) as FetchEdge<D, I, In>

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { SessionManager } from '../manager.ts'
 import type { UserIds } from '../user-id.ts'
 import type { HeadDemands } from './demands.ts'
+import { checkNode, checkSessions } from './expect.ts'
 import { guardHead } from './head.ts'
 import { hostOf, type Transport, transportTest } from './secure.ts'
 import type { Advice } from './unsent.ts'
@@ -79,13 +80,15 @@ export function httpEdge<D extends object, I extends UserIds, In extends object>
   sessions: SessionManager<D, I, In>,
   options: EdgeOptions<IncomingMessage> = {},
 ): (request: IncomingMessage, response?: ServerResponse) => Visit<D, I, In> {
+  checkSessions('httpEdge', sessions)
   const setup = setUpEdge(options, ADVICE)
   const transport = transportTest(options)
   const slot = Symbol('coatcheck visit')
   return (request, response) => {
-    const holder = request as { [slot]?: Known<Visit<D, I, In>> }
+    const holder = (request ?? {}) as { [slot]?: Known<Visit<D, I, In>> }
     const known = holder[slot]
     if (known !== undefined && (known.response === response || response === undefined)) return known.visit
+    checkNode('httpEdge', request, response)
     const visit = new RequestVisit(sessions, new HttpRequest(request, response, transport), setup)
     holder[slot] = { visit, response }
     return visit

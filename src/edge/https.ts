@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Duration, milliseconds } from '../duration.ts'
 import { quote } from '../quote.ts'
+import { checkNode } from './expect.ts'
 import { hostOf, type SecureOptions, transportTest } from './secure.ts'
 
 export interface HttpsOptions extends SecureOptions<IncomingMessage> {
@@ -50,6 +51,7 @@ export function requireHttps(
   const hsts = hstsHeader(options.hsts)
   const transport = transportTest(options)
   return (request, response) => {
+    checkNode('requireHttps', request, response ?? null)
     const reached = transport(request)
     if (reached === 'tls') {
       if (hsts !== null) response.setHeader('Strict-Transport-Security', hsts)

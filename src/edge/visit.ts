@@ -1,3 +1,4 @@
+import { refuseCallbacks } from '../callbacks.ts'
 import type { Context } from '../context.ts'
 import { type CookieOptions, SessionCookie } from '../cookie.ts'
 import type { Change } from '../data/change.ts'
@@ -11,6 +12,7 @@ import type { Login } from '../users.ts'
 import { isCrossOrigin } from './cross-origin.ts'
 import { isToken, maskToken } from './csrf.ts'
 import type { HeadDemands } from './demands.ts'
+import { checkSessions, checkVisitRequest } from './expect.ts'
 import { originSet } from './origins.ts'
 import type { SecureOptions } from './secure.ts'
 import { type Advice, ofVisits, tellLost, Watch } from './unsent.ts'
@@ -131,6 +133,8 @@ export function openVisit<D extends object, I extends UserIds, In extends object
   request: VisitRequest,
   options?: EdgeOptions<never>,
 ): Visit<D, I, In> {
+  checkSessions('openVisit', sessions)
+  checkVisitRequest(request)
   return new RequestVisit(sessions, request, setUpOnce(options))
 }
 
@@ -173,6 +177,10 @@ const looked: HeadDemands = { ...noDemands, vary: ['Cookie'] }
 const lookedWithResult: HeadDemands = { ...looked, noStore: true }
 
 export class RequestVisit<D extends object, I extends UserIds, In extends object> implements Visit<D, I, In> {
+  static {
+    refuseCallbacks('visit', RequestVisit.prototype, { update: 0, except: ['demands'] })
+  }
+
   readonly #sessions: SessionManager<D, I, In>
   readonly #context: Context<D, I, In>
   readonly #request: VisitRequest

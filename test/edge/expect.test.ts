@@ -1,0 +1,143 @@
+// What frameworks have in hand where an edge wants something else: each is a TypeError that says what to pass.
+import { IncomingMessage, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
+import { openVisit, type VisitRequest } from 'coatcheck'
+import { fetchEdge } from 'coatcheck/fetch'
+import { cors, httpEdge, requireHttps } from 'coatcheck/http'
+import { MemoryStore } from 'coatcheck/stores/memory'
+import { describe, expect, it } from 'vitest'
+import { makeSessions, serve, threeEndpoints } from './service.ts'
+
+const request = new IncomingMessage(new Socket())
+request.method = 'GET'
+request.httpVersion = '1.1'
+request.headers = { cookie: 'a=b', host: 'localhost' }
+const response = new ServerResponse(request)
+const fetched = new Request('https://app.example.com/')
+
+// As these frameworks make them: the request's and response's own members, in part, around the raw ones.
+const fastify = {
+  request: { raw: request, headers: request.headers, method: 'GET', url: '/', socket: request.socket },
+  reply: { raw: response, sent: false, header() {}, send() {} },
+}
+const koa = {
+  req: request,
+  res: response,
+  headers: request.headers,
+  request: { req: request, res: response, headers: request.headers, method: 'GET', socket: request.socket },
+  response: { req: request, res: response, headerSent: false, headers: {} },
+}
+const hono = { req: { raw: fetched, method: 'GET', url: fetched.url, header() {} } }
+const svelte = { request: fetched, url: new URL(fetched.url), cookies: {} }
+const broken = {
+  headers: {},
+  get raw() {
+    throw new Error('not yet')
+  },
+  req: request,
+}
+
+describe('httpEdge', () => {
+  const { sessions } = makeSessions()
+  const edge = httpEdge(sessions) as (request: unknown, response?: unknown) => unknown
+
+  it.each<[string, unknown, unknown, RegExp]>([
+    ['Fastify’s request', fastify.request, fastify.reply, /request of node:http.* as \.raw; .*Fastify: request\.raw/],
+    [
+      'Fastify’s reply',
+      request,
+      fastify.reply,
+      /response of node:http.* as \.raw; .*Fastify: request\.raw, reply\.raw/,
+    ],
+    ['Koa’s ctx.request', koa.request, koa.response, /request of node:http.* as \.req; .*Koa: ctx\.req, ctx\.res/],
+    ['Koa’s ctx.response', request, koa.response, /response of node:http.* as \.res; /],
+    ['Koa’s ctx', koa, undefined, /request of node:http.* as \.req; /],
+    ['an object whose getter throws', broken, undefined, / as \.req; /],
+    ['a Request', fetched, undefined, /got a Request: use fetchEdge of 'coatcheck\/fetch'/],
+    ['Hono’s context', hono, undefined, /got a Request: use fetchEdge/],
+    ['nothing', undefined, undefined, /request of node:http, got undefined/],
+    ['a text', 'GET /', undefined, /request of node:http, got "GET \/"/],
+    ['the two the wrong way round', response, request, /request of node:http, got an object/],
+    ['a socket as the response', request, new Socket(), /response of node:http, got an object; /],
+    ['null as the response', request, null, /response of node:http, got null/],
+  ])('refuses %s, and says what to pass', (_what, one, two, message) => {
+    expect(() => edge(one, two)).toThrow(TypeError)
+    expect(() => edge(one, two)).toThrow(message)
+  })
+
+  it('takes what tests put in place of a request, as long as it has headers', async () => {
+    const visit = edge({ method: 'GET', headers: {}, socket: {} }) as ReturnType<typeof openVisit>
+    expect(await visit.get()).toBeNull()
+  })
+
+  it('still takes requests and responses', async () => {
+    const { send } = await serve(threeEndpoints)
+    expect((await send('/login', { method: 'POST' })).cookies).toHaveLength(1)
+  })
+})
+
+it('cors and requireHttps refuse the same', () => {
+  for (const [name, guard] of [
+    ['cors', cors({ origins: ['https://app.example.com'] })],
+    ['requireHttps', requireHttps()],
+  ] as [string, (request: unknown, response?: unknown) => boolean][]) {
+    expect(() => guard(fastify.request, fastify.reply)).toThrow(new RegExp(`^${name}: .*Fastify: request\\.raw`))
+    expect(() => guard(request, koa.response)).toThrow(/Koa: ctx\.req, ctx\.res/)
+    expect(() => guard(request)).toThrow(/response of node:http, got null/)
+  }
+})
+
+it('fetchEdge refuses what is no Request, and says what to pass', async () => {
+  const edge = fetchEdge(makeSessions().sessions)
+  for (const [wrong, message] of [
+    [request, /got a request of node:http: use httpEdge of 'coatcheck\/http'/],
+    [hono, /a Request, got an object that has it as \.req\.raw; .*Hono: c\.req\.raw/],
+    [hono.req, / as \.raw; /],
+    [svelte, / as \.request; .*SvelteKit: event\.request/],
+    [undefined, /a Request, got undefined/],
+    ['https://app.example.com/', /a Request, got "https/],
+    [{ headers: {} }, /a Request, got an object; /],
+  ] as [never, RegExp][]) {
+    expect(() => edge(wrong)).toThrow(TypeError)
+    expect(() => edge(wrong)).toThrow(message)
+    await expect(edge.handle(wrong, () => new Response())).rejects.toThrow(message)
+  }
+  await expect(edge.handle(fetched, new Response() as never)).rejects.toThrow(/handle: expected a function/)
+})
+
+it('openVisit refuses requests of servers: it would never see their cookie', () => {
+  const { sessions } = makeSessions()
+  const express = { method: 'GET', secure: true, header: () => undefined, headers: {}, cookies: {} }
+  for (const wrong of [request, fetched, express, undefined, null, 'x'])
+    expect(() => openVisit(sessions, wrong as never)).toThrow(
+      /^openVisit: expected \{ method, cookie.*httpEdge.*fetchEdge/,
+    )
+  class Own implements VisitRequest {
+    readonly method = 'GET'
+    readonly secure = true
+    get cookie() {
+      return undefined
+    }
+    header() {
+      return null
+    }
+  }
+  expect(() => openVisit(sessions, new Own())).not.toThrow()
+})
+
+it('every edge refuses a store where the manager belongs, and whatever else is none', () => {
+  const request: VisitRequest = { method: 'GET', cookie: null, secure: true, header: () => null }
+  const edges: [string, (sessions: never) => unknown][] = [
+    ['httpEdge', sessions => httpEdge(sessions)],
+    ['fetchEdge', sessions => fetchEdge(sessions)],
+    ['openVisit', sessions => openVisit(sessions, request)],
+  ]
+  for (const [name, edge] of edges) {
+    expect(() => edge(new MemoryStore() as never)).toThrow(
+      `${name}: expected a SessionManager, got a store; pass new SessionManager({ store })`,
+    )
+    for (const wrong of [undefined, null, {}, 'x', () => {}, Promise.resolve(makeSessions().sessions)])
+      expect(() => edge(wrong as never)).toThrow(/expected a SessionManager, got/)
+    expect(() => edge(makeSessions().sessions as never)).not.toThrow()
+  }
+})
