@@ -28,7 +28,7 @@ it('a URL in place of a store is refused without its password', () => {
     'redis://:hunter2@host:6379',
     ' rediss://u:hunter2@host',
     'postgres://u:hunter2@host/db',
-    'x://hunter2',
+    'redis://host?password=hunter2',
   ])
     for (const options of [{ store: url }, url, { store: [url] }, { store: { url } }]) {
       let error: unknown
