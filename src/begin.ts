@@ -37,7 +37,7 @@ export async function logIn<D extends object, I extends UserIds, In extends obje
 ): Promise<Session<D, I>> {
   const { calls } = context
   const owner = context.users.ownerOf(login, context.now())
-  const deadline = calls.deadline()
+  const deadline = context.deadline()
   const id = idOf(context, current)
   const start = await findCurrent(context, current, deadline)
   const beginAfresh = () => begin(context, owner, context.firstData(login, null), deadline)
@@ -82,7 +82,7 @@ export async function reissue<D extends object, I extends UserIds>(
   grace: number | null,
 ): Promise<Session<D, I> | null> {
   const { calls } = context
-  const deadline = calls.deadline()
+  const deadline = context.deadline()
   const start = await findCurrent(context, current, deadline)
   if (start === null || start === 'moved') return null
   // A parallel request renewed it already: everybody gets the same new cookie.

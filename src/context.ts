@@ -19,6 +19,7 @@ import {
 } from './session.ts'
 import type { CreateResult, SessionLimit, SessionRecord } from './store.ts'
 import { StoreCalls } from './store-calls.ts'
+import { Sweeper } from './sweeper.ts'
 import type { UserIds } from './user-id.ts'
 import { type Login, type Owner, passwordVersionOf, Users } from './users.ts'
 import { WriteQueue } from './write-queue.ts'
@@ -42,6 +43,7 @@ class Common<D extends object, I extends UserIds, In extends object> {
   readonly touched: Recent<number>
   readonly ended = new Recent<true>(ENDED_LIFETIME)
   readonly invalidated = new Recent<{ order: number; exceptKey: string | null }>(ENDED_LIFETIME)
+  readonly sweeper: Sweeper | null
 
   constructor(given: SessionOptions<D, I, In>) {
     this.given = given
@@ -50,6 +52,20 @@ class Common<D extends object, I extends UserIds, In extends object> {
     this.calls = new StoreCalls(store, storeTimeout, error => emitTo(given.onEvent, { type: 'store-error', error }))
     this.shape = new DataShape({ schema: given.schema, initial: given.initial, codec: given.codec, maxDataBytes })
     this.touched = new Recent(touchInterval)
+    const { sweepEvery } = this.options
+    this.sweeper = sweepEvery === null ? null : new Sweeper(sweepEvery, () => this.sweep())
+  }
+
+  now(): number {
+    const now = this.options.now()
+    if (!Number.isFinite(now)) throw new TypeError(`now: expected epoch milliseconds, got ${quote(now)}`)
+    return Math.floor(now)
+  }
+
+  async sweep(): Promise<number> {
+    const { calls, options } = this
+    if (!options.store.sweep) return 0
+    return Sweeper.sweepAll(limit => calls.sweep(this.now(), limit, calls.deadline()))
   }
 }
 
@@ -92,9 +108,24 @@ export class Context<D extends object, I extends UserIds, In extends object> {
   }
 
   now(): number {
-    const now = this.options.now()
-    if (!Number.isFinite(now)) throw new TypeError(`now: expected epoch milliseconds, got ${quote(now)}`)
-    return Math.floor(now)
+    return this.#common.now()
+  }
+
+  /** The deadline of a verb that begins now: the first use of a manager, by itself or by a tenant, starts its sweeper. */
+  deadline(): number {
+    this.#common.sweeper?.start()
+    return this.calls.deadline()
+  }
+
+  sweep(): Promise<number> {
+    return this.#common.sweep()
+  }
+
+  async close(): Promise<void> {
+    // The tenants of one manager share its store.
+    if (this.namespace !== null) return
+    this.#common.sweeper?.stop()
+    await this.calls.close(this.calls.deadline())
   }
 
   emit(event: SessionEvent<I>): void {

@@ -16,7 +16,7 @@ export function edit<D extends object, I extends UserIds, V>(
 ): Promise<{ session: Session<D, I>; value: V } | null> {
   const { calls, lines, options } = context
   const held = heldRecord(context, session)
-  const deadline = calls.deadline()
+  const deadline = context.deadline()
   const job = async (line: { latest: typeof held | null }) => {
     let id = session.secret
     let record = newer(line.latest, held)

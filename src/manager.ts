@@ -16,7 +16,6 @@ import { quote } from './quote.ts'
 import { Recent } from './recent.ts'
 import { type Recalled, Remember } from './remember.ts'
 import { type Current, recordOf, type Session, type SessionInfo, type UserSession } from './session.ts'
-import { Sweeper } from './sweeper.ts'
 import type { UserIdInput, UserIds } from './user-id.ts'
 import { type Login, NOBODY, passwordVersionOf } from './users.ts'
 
@@ -59,7 +58,6 @@ export class SessionManager<
 
   readonly #context: Context<D, I, In>
   readonly #remember: Remember<D, I>
-  readonly #sweeper: Sweeper | null
   readonly #tenants = new Recent<SessionManager<D, I, In>>(Number.POSITIVE_INFINITY, MAX_TENANTS / 2)
 
   /** @throws TypeError that names the option and says what would be right */
@@ -72,10 +70,6 @@ export class SessionManager<
     // A tenant is made from its parent's context, see `namespace`.
     this.#context = given instanceof Context ? given : Context.from<D, I, In>(options)
     this.#remember = new Remember(this.#context)
-    // The tenants of one manager share its store: one sweeper does for all.
-    const { sweepEvery } = this.#context.options
-    this.#sweeper =
-      sweepEvery !== null && this.#context.namespace === null ? new Sweeper(sweepEvery, () => this.sweep()) : null
   }
 
   /**
@@ -93,7 +87,7 @@ export class SessionManager<
     // `{ user: undefined }` is a mistake, not a visitor.
     const owner = 'user' in start ? context.users.ownerOf(start, context.now()) : NOBODY
     if (owner === NOBODY && 'verifiedAt' in start) throw new TypeError('verifiedAt: only a login with a user has one')
-    return begin(context, owner, context.firstData(start, null), context.calls.deadline())
+    return begin(context, owner, context.firstData(start, null), context.deadline())
   }
 
   /**
@@ -105,7 +99,7 @@ export class SessionManager<
     const context = this.#context
     const id = idOf(context, current)
     if (id === null) return null
-    const deadline = context.calls.deadline()
+    const deadline = context.deadline()
     const now = context.now()
     const found = await find(context, id, now, deadline)
     if (found === null || found === 'moved') {
@@ -184,7 +178,7 @@ export class SessionManager<
     const id = idOf(this.#context, current)
     if (id === null) return
     const { calls, options } = this.#context
-    const deadline = calls.deadline()
+    const deadline = this.#context.deadline()
     const key = this.#context.keyOf(id)
     let record = typeof current === 'object' && current !== null ? recordOf(current) : null
     if (record === null && options.remember !== null) record = await storedRecord(this.#context, key, deadline)
@@ -210,7 +204,7 @@ export class SessionManager<
     return context.endUser(
       user,
       { ...(exceptKey !== null && { exceptKey }), ...(passwordVersion !== null && { passwordVersion }) },
-      context.calls.deadline(),
+      context.deadline(),
     )
   }
 
@@ -218,7 +212,7 @@ export class SessionManager<
   async list(userId: UserIdInput<I>): Promise<SessionInfo<D, I>[]> {
     const context = this.#context
     const user = context.users.toText(userId)
-    const records = await context.calls.listUser(user, 'session', context.now(), context.calls.deadline())
+    const records = await context.calls.listUser(user, 'session', context.now(), context.deadline())
     const theirs = records.filter(record => record.userId === user && record.kind === 'session')
     const outdated = await Promise.all(theirs.map(record => context.isOutdated(record)))
     return theirs
@@ -235,7 +229,7 @@ export class SessionManager<
     const context = this.#context
     const user = context.users.toText(userId)
     if (!isKey(key)) return false
-    const deadline = context.calls.deadline()
+    const deadline = context.deadline()
     const record = await storedRecord(context, key, deadline)
     if (record?.userId !== user || record.kind !== 'session') return false
     await this.#remember.endDevice(record, deadline)
@@ -247,7 +241,7 @@ export class SessionManager<
    * @throws SessionError ERR_SESSION_UNAUTHENTICATED where the session ended meanwhile
    */
   async remember(session: UserSession<D, I>): Promise<string> {
-    return this.#remember.issue(heldRecord(this.#context, session), this.#context.calls.deadline())
+    return this.#remember.issue(heldRecord(this.#context, session), this.#context.deadline())
   }
 
   /**
@@ -256,12 +250,12 @@ export class SessionManager<
    * then it works again as soon as a session is free.
    */
   recall(token: string): Promise<Recalled<D, I> | null> {
-    return this.#remember.redeem(token, this.#context.calls.deadline())
+    return this.#remember.redeem(token, this.#context.deadline())
   }
 
   /** Ends the series of a remember token; nothing where there is none. */
   forget(token: string): Promise<void> {
-    return this.#remember.forget(token, this.#context.calls.deadline())
+    return this.#remember.forget(token, this.#context.deadline())
   }
 
   /**
@@ -292,17 +286,13 @@ export class SessionManager<
   }
 
   /** Removes what has been expired for 5 minutes, in small steps; answers how many. 0 where the store does so itself. */
-  async sweep(): Promise<number> {
-    const { calls, options } = this.#context
-    if (!options.store.sweep) return 0
-    return Sweeper.sweepAll(limit => calls.sweep(this.#context.now(), limit, calls.deadline()))
+  sweep(): Promise<number> {
+    return this.#context.sweep()
   }
 
   /** Stops the sweep timer and closes the store (which leaves the application's database client open). */
-  async close(): Promise<void> {
-    this.#sweeper?.stop()
-    const { calls, namespace } = this.#context
-    if (namespace === null) await calls.close(calls.deadline())
+  close(): Promise<void> {
+    return this.#context.close()
   }
 
   [Symbol.asyncDispose](): Promise<void> {

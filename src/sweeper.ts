@@ -2,21 +2,29 @@ const BATCH = 1000
 /** From how many ms on a batch was work for somebody else: a database. */
 const NOTICEABLE = 5
 
-/** The manager's one timer: jittered, so that ten nodes do not sweep at once, and no reason for a process to stay. */
+/**
+ * The manager's one timer: jittered, so that ten nodes do not sweep at once, and no reason for a process to stay. Set at
+ * the first use: where managers are made at module level (Cloudflare Workers) no timer is allowed.
+ */
 export class Sweeper {
   readonly #interval: number
   readonly #sweep: () => Promise<unknown>
   #timer: NodeJS.Timeout | undefined
+  #isOver = false
 
   constructor(interval: number, sweep: () => Promise<unknown>) {
     this.#interval = interval
     this.#sweep = sweep
-    this.#arm()
+  }
+
+  /** Sweeps from now on, unless it does already, or was stopped. */
+  start(): void {
+    if (this.#timer === undefined && !this.#isOver) this.#arm()
   }
 
   stop(): void {
     clearTimeout(this.#timer)
-    this.#timer = undefined
+    this.#isOver = true
   }
 
   #arm(): void {
@@ -24,7 +32,7 @@ export class Sweeper {
     this.#timer = setTimeout(() => {
       // A failure was told as an event; the next round tries again.
       const done = () => {
-        if (this.#timer !== undefined) this.#arm()
+        if (!this.#isOver) this.#arm()
       }
       this.#sweep().then(done, done)
     }, wait)

@@ -10,16 +10,19 @@ afterEach(() => {
   vi.useRealTimers()
 })
 const swept = (store: BarrierStore) => store.counts().sweep ?? 0
+const use = (sessions: SessionManager) => sessions.get('x'.repeat(43))
 
 it('sweeps about once per interval, jittered, until it is closed', async () => {
   const store = BarrierStore.over(new MemoryStore())
   const sessions = new SessionManager({ store })
+  await use(sessions)
   await vi.advanceTimersByTimeAsync(3.7 * 60_000)
   expect(swept(store)).toBe(0)
   await vi.advanceTimersByTimeAsync(60 * 60_000)
   expect(swept(store)).toBeGreaterThanOrEqual(9)
   expect(swept(store)).toBeLessThanOrEqual(17)
   await sessions.close()
+  await use(sessions)
   store.reset()
   await vi.advanceTimersByTimeAsync(60 * 60_000)
   expect(swept(store)).toBe(0)
@@ -30,6 +33,7 @@ it('goes on after a failure, which is told as an event', async () => {
   const store = BarrierStore.over(new MemoryStore())
   const events: any[] = []
   const sessions = new SessionManager({ store, sweepEvery: '1m', onEvent: event => events.push(event) })
+  await use(sessions)
   store.next('sweep', faults.rejects)
   store.next('sweep', faults.throws)
   await vi.advanceTimersByTimeAsync(10 * 60_000)
@@ -38,11 +42,28 @@ it('goes on after a failure, which is told as an event', async () => {
   await sessions.close()
 })
 
+it('begins at the first use, by itself or by a tenant, and once', async () => {
+  for (const begin of [use, (sessions: SessionManager) => use(sessions.namespace('blue'))]) {
+    const store = BarrierStore.over(new MemoryStore())
+    const sessions = new SessionManager({ store, sweepEvery: '1m' })
+    sessions.namespace('blue')
+    await vi.advanceTimersByTimeAsync(10 * 60_000)
+    expect([swept(store), vi.getTimerCount()]).toEqual([0, 0])
+    for (let times = 0; times < 5; times += 1) await begin(sessions)
+    await vi.advanceTimersByTimeAsync(10 * 60_000)
+    expect(swept(store)).toBeGreaterThanOrEqual(7)
+    expect(swept(store)).toBeLessThanOrEqual(14)
+    await sessions.close()
+  }
+})
+
 it('neither sweepEvery: false, nor a store with a TTL of its own, nor a tenant has a timer', async () => {
   const ownTtl = Object.defineProperty(new MemoryStore(), 'sweep', { value: undefined })
-  new SessionManager({ store: new MemoryStore(), sweepEvery: false })
+  const never = new SessionManager({ store: new MemoryStore(), sweepEvery: false })
   const sessions = new SessionManager({ store: ownTtl })
-  sessions.namespace('blue')
+  for (const each of [never, sessions, sessions.namespace('blue')]) await use(each)
+  // What is left is the deadline of the calls.
+  await vi.advanceTimersByTimeAsync(2000)
   expect(vi.getTimerCount()).toBe(0)
   expect(await sessions.sweep()).toBe(0)
 })
@@ -68,6 +89,8 @@ it('asyncDispose closes, and closing a tenant leaves the store open', async () =
     },
   })
   const sessions = new SessionManager({ store })
+  await use(sessions)
+  await vi.advanceTimersByTimeAsync(2000)
   await sessions.namespace('blue').close()
   expect([closed, vi.getTimerCount()]).toEqual([0, 1])
   await sessions[Symbol.asyncDispose]()
@@ -80,9 +103,9 @@ it('neither the sweeper nor a call that was answered keeps the process; a call u
   const last = () => timers.mock.results.at(-1)!.value as NodeJS.Timeout
   const store = BarrierStore.over(new MemoryStore())
   const sessions = new SessionManager({ store })
-  const sweeper = last()
-  expect(sweeper.hasRef()).toBe(false)
   const { secret } = await sessions.create()
+  const sweeper = timers.mock.results[0]!.value as NodeJS.Timeout
+  expect(sweeper.hasRef()).toBe(false)
   const guard = last()
   expect(guard).not.toBe(sweeper)
   expect(guard.hasRef()).toBe(false)

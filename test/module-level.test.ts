@@ -1,0 +1,54 @@
+import { afterEach, expect, it, vi } from 'vitest'
+
+// What Cloudflare Workers refuse outside a request: timers, random values, I/O.
+// https://developers.cloudflare.com/workers/runtime-apis/web-standards/ ("global scope")
+const refused: string[] = []
+vi.mock('node:crypto', async importOriginal => {
+  const crypto = await importOriginal<typeof import('node:crypto')>()
+  const watched = Object.entries(crypto).map(([name, value]) => {
+    if (!/^(random|getRandom|generate|pseudo|rng|prng)/.test(name) || typeof value !== 'function') return [name, value]
+    const watch = (...args: unknown[]) => {
+      refused.push(name)
+      return (value as (...args: unknown[]) => unknown)(...args)
+    }
+    return [name, watch]
+  })
+  return Object.fromEntries(watched)
+})
+afterEach(() => {
+  vi.restoreAllMocks()
+})
+
+it('managers, stores and edges can be made at module level, where Workers allow no timer, no random value and no I/O', async () => {
+  for (const name of ['setTimeout', 'setInterval', 'setImmediate', 'fetch'] as const) {
+    const original = globalThis[name] as (...args: unknown[]) => unknown
+    vi.spyOn(globalThis, name).mockImplementation(((...args: unknown[]) => {
+      refused.push(name)
+      return original(...args)
+    }) as never)
+  }
+  for (const name of ['getRandomValues', 'randomUUID'] as const)
+    vi.spyOn(globalThis.crypto, name).mockImplementation(() => refused.push(name) as never)
+  vi.spyOn(Math, 'random').mockImplementation(() => refused.push('Math.random') as never)
+
+  const { SessionCookie, SessionManager } = await import('coatcheck')
+  const { fetchEdge } = await import('coatcheck/fetch')
+  const { cors, httpEdge, requireHttps } = await import('coatcheck/http')
+  const { MemoryStore } = await import('coatcheck/stores/memory')
+  await import('coatcheck/stores/redis')
+  await import('coatcheck/stores/sql')
+  const store = new MemoryStore()
+  const sessions = new SessionManager({ store, remember: '30d', limit: { max: 3 }, initial: () => ({ n: 0 }) })
+  const visitOf = fetchEdge(sessions, { cookie: { hostPrefix: true } })
+  fetchEdge(sessions.namespace('acme'))
+  httpEdge(sessions, { trustedProxies: ['10.0.0.0/8'] })
+  cors({ origins: ['https://app.example.com'] })
+  requireHttps()
+  new SessionCookie({ name: 'sid' })
+  expect(refused).toEqual([])
+
+  // In a request all of it is allowed, and noticed here.
+  await visitOf(new Request('https://a.example/', { method: 'POST' })).regenerate({ user: { id: 1, name: 'ada' } })
+  expect(new Set(refused)).toEqual(new Set(['randomFillSync', 'setTimeout', 'Math.random']))
+  await sessions.close()
+})
