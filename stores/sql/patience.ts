@@ -47,6 +47,24 @@ export function within<T>(end: number, work: Promise<T>, late: () => Error): Pro
   })
 }
 
+/** When a call with this deadline has to be over, on the scale of `performance.now()`. */
+export const endOf = (deadline: number | undefined): number =>
+  deadline === undefined ? performance.now() + PATIENCE : deadline - HEADSTART
+
+/** What the caller gets: neutral words, for they may reach a client; what the driver said is the cause. */
+export function storeError(operation: StoreOperation, failure: Failure, error: unknown): SessionStoreError {
+  // Nothing is lost by a read that failed.
+  const outcome = operation === 'read' || operation === 'listUser' ? 'not-applied' : failure.outcome
+  return new SessionStoreError(operation, outcome, `the session store failed in ${operation}`, {
+    cause: error instanceof Refusal && error.cause !== undefined ? error.cause : error,
+  })
+}
+
+export const tooLate = (operation: StoreOperation): SessionStoreError => {
+  const late = notBegun('the deadline passed before the database was asked')
+  return storeError(operation, late.failure, late)
+}
+
 /**
  * Runs `attempt` until it succeeds, fails for good, or `deadline` is near; between attempts it waits with full jitter,
  * so that those who met once do not meet again. Whatever fails becomes a `SessionStoreError`.
@@ -57,10 +75,10 @@ export async function persist<T>(
   failureOf: (error: unknown) => Failure,
   attempt: (end: number) => Promise<T>,
 ): Promise<T> {
-  const end = deadline === undefined ? performance.now() + PATIENCE : deadline - HEADSTART
+  const end = endOf(deadline)
   for (let pause = 2; ; pause = Math.min(pause * 2, 50)) {
+    if (performance.now() >= end) throw tooLate(operation)
     try {
-      if (performance.now() >= end) throw notBegun('the deadline passed before the database was asked')
       return await attempt(end)
     } catch (error) {
       const failure = error instanceof Refusal ? error.failure : failureOf(error)
@@ -69,12 +87,7 @@ export async function persist<T>(
         await new Promise(resolve => setTimeout(resolve, wait))
         continue
       }
-      // Nothing is lost by a read that failed.
-      const outcome = operation === 'read' || operation === 'listUser' ? 'not-applied' : failure.outcome
-      const said = error instanceof Error ? error.message : String(error)
-      throw new SessionStoreError(operation, outcome, `the database failed in ${operation}: ${said}`, {
-        cause: error instanceof Refusal && error.cause !== undefined ? error.cause : error,
-      })
+      throw storeError(operation, failure, error)
     }
   }
 }

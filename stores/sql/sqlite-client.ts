@@ -12,8 +12,11 @@ export interface SqliteDatabase {
   exec(sql: string): unknown
 }
 
-/** How long SQLite itself may wait for another process's lock, in ms: it blocks the event loop meanwhile. */
-export const BUSY_TIMEOUT = 20
+/**
+ * How long SQLite itself may wait for another process's lock, in ms: it blocks the event loop meanwhile. A transaction
+ * may wait twice, for its beginning and for readers at its end.
+ */
+export const BUSY_TIMEOUT = 5
 const BUSY = 5
 const LOCKED = 6
 const IO_ERROR = 10
@@ -33,10 +36,14 @@ export function sqliteFailure(error: unknown): Failure {
   return { outcome: code === IO_ERROR ? 'unknown' : 'not-applied', retry: code === BUSY || code === LOCKED }
 }
 
+/** Runs a write of the transaction under way; answers how many rows it changed. */
+export type Change = (sql: string, values: readonly Value[]) => number
+
 /** One connection with its statements, each prepared when it is first needed. */
 export class SqliteConnection {
   readonly #database: SqliteDatabase
   readonly #statements = new Map<string, SqliteStatement>()
+  readonly #unfinished = new Map<SqliteStatement, number>()
   #ready = false
 
   constructor(database: SqliteDatabase) {
@@ -45,30 +52,27 @@ export class SqliteConnection {
 
   /** Rows as arrays, in the order of the columns. */
   rows(sql: string, values: readonly Value[]): unknown[][] {
-    return this.#statement(sql, true)
-      .all(...values)
-      .map(cells)
+    return this.#read(sql, values, statement => statement.all(...values).map(cells))
   }
 
   row(sql: string, values: readonly Value[]): unknown[] | null {
-    const row = this.#statement(sql, true).get(...values)
-    return row === undefined || row === null ? null : cells(row)
-  }
-
-  /** How many rows a write changed. */
-  change(sql: string, values: readonly Value[]): number {
-    this.#refuseForeignTransaction()
-    return this.#change(sql, values)
+    return this.#read(sql, values, statement => {
+      const row = statement.get(...values)
+      return row === undefined || row === null ? null : cells(row)
+    })
   }
 
   /** `work` between BEGIN IMMEDIATE and COMMIT. Synchronous: nobody else gets in between. */
-  transaction<T>(work: (change: (sql: string, values: readonly Value[]) => number) => T): T {
+  transaction<T>(work: (change: Change) => T): T {
     this.#refuseForeignTransaction()
-    // DEFERRED would meet SQLITE_BUSY half-way, which no timeout waits for.
-    this.#change('BEGIN IMMEDIATE', [])
+    this.#finish()
+    // Only these two can meet a lock of somebody else, and `exec` leaves no statement open when it fails: libsql keeps
+    // a prepared one that met SQLITE_BUSY running, and refuses every COMMIT meanwhile. DEFERRED would meet SQLITE_BUSY
+    // half-way, which no timeout waits for.
+    this.#database.exec('BEGIN IMMEDIATE')
     try {
-      const value = work((sql, values) => this.#change(sql, values))
-      this.#change('COMMIT', [])
+      const value = work((sql, values) => this.#use(sql, false, statement => Number(statement.run(...values).changes)))
+      this.#database.exec('COMMIT')
       return value
     } catch (error) {
       try {
@@ -80,22 +84,54 @@ export class SqliteConnection {
     }
   }
 
-  run(sql: string): void {
-    this.#database.exec(sql)
+  #read<T>(sql: string, values: readonly Value[], read: (statement: SqliteStatement) => T): T {
+    this.#finish()
+    return this.#use(sql, true, statement => {
+      try {
+        return read(statement)
+      } catch (error) {
+        // A lock of a rollback journal. In libsql the statement is not over: it would keep the lock of the next one that
+        // reads, and with it this connection at that state of the file.
+        if (sqliteFailure(error).retry) this.#unfinished.set(statement, values.length)
+        throw error
+      }
+    })
   }
 
-  #change(sql: string, values: readonly Value[]): number {
-    return Number(this.#statement(sql, false).run(...values).changes)
+  // A statement that failed is dropped: in libsql it does not take new values and answers for the old ones.
+  #use<T>(sql: string, reads: boolean, work: (statement: SqliteStatement) => T): T {
+    const statement = this.#statement(sql, reads)
+    try {
+      return work(statement)
+    } catch (error) {
+      this.#statements.delete(sql)
+      throw error
+    }
   }
 
-  // libsql ends the process when a closed connection is used.
-  #refuseClosed(): void {
+  // Runs what was given up to its end, where it finds nothing: no row has '' for a key or a user. (A single NULL would
+  // be an object of named parameters to libsql.)
+  #finish(): void {
+    for (const [statement, parameters] of this.#unfinished) {
+      try {
+        statement.all(...Array.from({ length: parameters }, () => ''))
+      } catch (error) {
+        if (sqliteFailure(error).retry) throw error
+      }
+      this.#unfinished.delete(statement)
+    }
+  }
+
+  #prepareConnection(): void {
+    // libsql ends the process when a closed connection is used.
     if ((this.#database as { open?: unknown }).open === false) throw notBegun('the connection is closed')
+    if (!this.#ready) this.#database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT}`)
+    this.#ready = true
   }
 
   // Our own transactions end before anybody else runs: one that is open belongs to the application, which may roll back.
   #refuseForeignTransaction(): void {
-    this.#refuseClosed()
+    this.#prepareConnection()
     const { inTransaction, isTransaction } = this.#database as { inTransaction?: unknown; isTransaction?: unknown }
     if (inTransaction === true || isTransaction === true)
       throw new Refusal('the connection is inside a transaction of the application', {
@@ -105,11 +141,9 @@ export class SqliteConnection {
   }
 
   #statement(sql: string, reads: boolean): SqliteStatement {
-    this.#refuseClosed()
+    this.#prepareConnection()
     let statement = this.#statements.get(sql)
     if (statement === undefined) {
-      if (!this.#ready) this.#database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT}`)
-      this.#ready = true
       statement = this.#database.prepare(sql)
       const special = statement as { raw?: (on: boolean) => void; setReadBigInts?: (on: boolean) => void }
       if (reads) {

@@ -55,8 +55,18 @@ export function sqliteStatements(names: Names) {
          floor_until = max(floor_until, excluded.floor_until),
          expires_at = max(expires_at, excluded.expires_at)`,
     ),
-    endUser: compile('?', `DELETE FROM ${sessions} WHERE ${user} AND id <> :except AND kind = 'session' AND ${live}`),
-    endRest: compile('?', `DELETE FROM ${sessions} WHERE ${user} AND id <> :except`),
+    /** The first records of a user, the excepted one left out: how many, and how many of them are live sessions. */
+    userPiece: compile(
+      '?',
+      `SELECT count(*), count(CASE WHEN kind = 'session' AND ${live} THEN 1 END)
+       FROM (SELECT * FROM ${sessions} WHERE ${user} AND id <> :except ORDER BY rowid LIMIT :limit)`,
+    ),
+    /** Ends the same ones. */
+    endUserPiece: compile(
+      '?',
+      `DELETE FROM ${sessions} WHERE rowid IN
+         (SELECT rowid FROM ${sessions} WHERE ${user} AND id <> :except ORDER BY rowid LIMIT :limit)`,
+    ),
     listUser: compile('?', `SELECT ${columns} FROM ${sessions} WHERE ${user} AND kind = :kind AND ${live}`),
     sweep: [sessions, users].map(table =>
       compile(

@@ -1,3 +1,4 @@
+import { SessionStoreError, type StoreOperation } from '../../src/errors.ts'
 import {
   type Corrupt,
   type CreateOptions,
@@ -12,29 +13,34 @@ import {
   SWEEP_MARGIN,
 } from '../../src/store.ts'
 import { type Names, namesOf, type SqlOptions } from './options.ts'
-import { persist, unusable } from './patience.ts'
+import { notBegun, unusable } from './patience.ts'
 import { fromRow, isKey, recordValues } from './rows.ts'
-import { checkSqlite, SqliteConnection, type SqliteDatabase, sqliteFailure } from './sqlite-client.ts'
+import { type Change, checkSqlite, SqliteConnection, type SqliteDatabase } from './sqlite-client.ts'
 import { migrateSqlite, sqliteSchema } from './sqlite-schema.ts'
 import { sqliteStatements } from './sqlite-statements.ts'
+import { Turns } from './sqlite-turns.ts'
 import { bind, type Statement, type Value } from './statement.ts'
 import { splitUser, userFault } from './user.ts'
 import { answer, changeFault, recordFault, verdict } from './verdict.ts'
 
 type Values = Readonly<Record<string, Value>>
-type Change = (sql: string, values: readonly Value[]) => number
 
 /** How many rows a sweep removes at a time: the event loop runs in between. */
 const SWEEP_BATCH = 250
+/** How many records of a user end in one transaction: the same for a log-out everywhere. */
+const END_BATCH = 250
 
 /**
  * Sessions in a SQLite file, through a connection of better-sqlite3, libsql or node:sqlite that the application opens
  * and closes. Several processes may share the file; set `journal_mode = WAL`. At its first use the store sets
- * `busy_timeout` of the connection to 20 ms and waits by itself from there: SQLite's own waiting blocks the event loop.
+ * `busy_timeout` of the connection to 5 ms and waits by itself from there: SQLite's own waiting blocks the event loop.
  */
 export class SqliteStore implements Store {
   readonly #names: Names
   readonly #connection: SqliteConnection
+  // Apart, because in WAL mode nobody's lock stops a reader.
+  readonly #reads = new Turns()
+  readonly #writes = new Turns()
   readonly #statements: ReturnType<typeof sqliteStatements>
 
   /** Opens and creates nothing. @throws TypeError for a connection or an option of the wrong kind. */
@@ -54,11 +60,11 @@ export class SqliteStore implements Store {
    * @throws Error that names the difference where a table of another schema has the name.
    */
   async migrate(): Promise<void> {
-    await persist('create', undefined, sqliteFailure, async () => migrateSqlite(this.#connection, this.#names)).catch(
-      error => {
+    await this.#writes
+      .run('create', undefined, () => migrateSqlite(this.#connection, this.#names))
+      .catch(error => {
         throw error.cause ?? error
-      },
-    )
+      })
   }
 
   create(record: SessionRecord, options: CreateOptions, deadline?: number): Promise<CreateResult> {
@@ -77,12 +83,9 @@ export class SqliteStore implements Store {
 
   async read(key: string, now: number, deadline?: number): Promise<SessionRecord | Forward | Corrupt | null> {
     if (!isKey(key)) return null
-    return persist('read', deadline, sqliteFailure, async () => {
-      const row = this.#connection.row(this.#statements.read.text, [key])
-      const found = row === null ? null : fromRow(row, now, this.#names.userId)
-      if (found !== null && 'corrupt' in found) this.#connection.change(this.#statements.remove.text, [key])
-      return found
-    })
+    const found = await this.#reads.run('read', deadline, () => this.#find(key, now))
+    if (found !== null && 'corrupt' in found) await this.#write('read', deadline, this.#statements.remove, { id: key })
+    return found
   }
 
   async update(
@@ -93,14 +96,16 @@ export class SqliteStore implements Store {
     deadline?: number,
   ): Promise<'updated' | 'conflict' | 'gone'> {
     if (!isKey(key)) return 'gone'
-    return persist('update', deadline, sqliteFailure, async () => {
+    const { update } = this.#statements
+    return this.#writes.run('update', deadline, () => {
       const fault = changeFault(change)
       if (fault !== null) throw unusable(fault)
-      if (this.#change(this.#statements.update, { id: key, version, now, ...change }) === 1) return 'updated'
-      const row = this.#connection.row(this.#statements.read.text, [key])
-      const found = row === null ? null : fromRow(row, now, this.#names.userId)
-      if (found === null || !('key' in found)) return 'gone'
-      return found.version === version + 1 && found.writeId === change.writeId ? 'updated' : 'conflict'
+      return this.#connection.transaction(run => {
+        if (run(update.text, bind(update, { id: key, version, now, ...change })) === 1) return 'updated'
+        const found = this.#find(key, now)
+        if (found === null || !('key' in found)) return 'gone'
+        return found.version === version + 1 && found.writeId === change.writeId ? 'updated' : 'conflict'
+      })
     })
   }
 
@@ -112,40 +117,41 @@ export class SqliteStore implements Store {
     deadline?: number,
   ): Promise<'touched' | 'gone'> {
     if (!isKey(key)) return 'gone'
-    return persist('touch', deadline, sqliteFailure, async () =>
-      this.#change(this.#statements.touch, { id: key, seenAt, expiresAt, now }) === 1 ? 'touched' : 'gone',
-    )
+    const values = { id: key, seenAt, expiresAt, now }
+    return (await this.#write('touch', deadline, this.#statements.touch, values)) === 1 ? 'touched' : 'gone'
   }
 
   async delete(key: string, deadline?: number): Promise<boolean> {
-    if (!isKey(key)) return false
-    return persist('delete', deadline, sqliteFailure, async () => {
-      // What is absent needs no lock.
-      if (this.#connection.row(this.#statements.read.text, [key]) === null) return false
-      return this.#connection.transaction(change => {
+    // What is absent needs no lock.
+    if (!isKey(key) || (await this.#reads.run('delete', deadline, () => this.#row(key))) === null) return false
+    return this.#writes.run('delete', deadline, () =>
+      this.#connection.transaction(change => {
         // The last key is the session, if there is one; those before it are the way, which is forgotten.
         const ids = this.#lineage(key)
-        const isRecord = this.#connection.row(this.#statements.read.text, [ids.at(-1) as string])?.[14] === null
+        const isRecord = this.#row(ids.at(-1) as string)?.[14] === null
         for (const id of ids) change(this.#statements.remove.text, [id])
         return isRecord
-      })
-    })
+      }),
+    )
   }
 
   async deleteUser(userId: string, options: DeleteUserOptions, deadline?: number): Promise<number> {
-    return persist('deleteUser', deadline, sqliteFailure, async () => {
-      const user = this.#user(userId)
-      const { now, exceptKey = '', passwordVersion, floorUntil } = options
-      return this.#connection.transaction(change => {
-        const values = { ...user, now, except: this.#lineage(exceptKey).at(-1) ?? '' }
-        const run = (statement: Statement, more: Values = {}) =>
-          change(statement.text, bind(statement, { ...values, ...more }))
-        if (passwordVersion !== undefined) run(this.#statements.raiseFloor, { floor: passwordVersion, floorUntil })
-        const ended = run(this.#statements.endUser)
-        run(this.#statements.endRest)
-        return ended
-      })
-    })
+    let ended = 0
+    for (let piece = 0; ; piece++) {
+      try {
+        const { found, live } = await this.#writes.run('deleteUser', deadline, () =>
+          this.#endPiece(userId, options, piece === 0),
+        )
+        ended += live
+        // In the last piece nothing was left: what was derived from the first ones meanwhile is over as well.
+        if (found < END_BATCH) return ended
+      } catch (error) {
+        if (piece === 0 || !(error instanceof SessionStoreError)) throw error
+        // The floor and the first pieces are in.
+        throw new SessionStoreError('deleteUser', 'unknown', error.message, { cause: error.cause })
+      }
+      await new Promise(resolve => setImmediate(resolve))
+    }
   }
 
   async listUser(
@@ -154,7 +160,7 @@ export class SqliteStore implements Store {
     now: number,
     deadline?: number,
   ): Promise<SessionRecord[]> {
-    return persist('listUser', deadline, sqliteFailure, async () => {
+    return this.#reads.run('listUser', deadline, () => {
       const { listUser } = this.#statements
       return this.#connection
         .rows(listUser.text, bind(listUser, { ...this.#user(userId), kind, now }))
@@ -170,7 +176,7 @@ export class SqliteStore implements Store {
     for (const statement of this.#statements.sweep)
       for (let last = 1; last > 0 && removed < limit; ) {
         const values = { before, limit: Math.min(SWEEP_BATCH, limit - removed) }
-        last = await persist('sweep', deadline, sqliteFailure, async () => this.#change(statement, values))
+        last = await this.#write('sweep', deadline, statement, values)
         removed += last
         if (deadline !== undefined && performance.now() > deadline - 100) return removed
         await new Promise(resolve => setImmediate(resolve))
@@ -178,8 +184,46 @@ export class SqliteStore implements Store {
     return removed
   }
 
-  #change(statement: Statement, values: Values): number {
-    return this.#connection.change(statement.text, bind(statement, values))
+  /** One statement that writes, in its turn; answers how many rows it changed. */
+  #write(
+    operation: StoreOperation,
+    deadline: number | undefined,
+    statement: Statement,
+    values: Values,
+  ): Promise<number> {
+    const bound = bind(statement, values)
+    return this.#writes.run(operation, deadline, () =>
+      this.#connection.transaction(change => change(statement.text, bound)),
+    )
+  }
+
+  #row(key: string): unknown[] | null {
+    const row = this.#connection.row(this.#statements.read.text, [key])
+    // Nobody gets the session of another because of a driver's mistake.
+    if (row !== null && row[0] !== key) throw notBegun('the driver answered for another key')
+    return row
+  }
+
+  #find(key: string, now: number): SessionRecord | Forward | Corrupt | null {
+    const row = this.#row(key)
+    return row === null ? null : fromRow(row, now, this.#names.userId)
+  }
+
+  // So many of a user's records as keep the event loop and the file for a moment only.
+  #endPiece(userId: string, options: DeleteUserOptions, first: boolean): { found: number; live: number } {
+    const { now, exceptKey = '', passwordVersion, floorUntil } = options
+    const user = this.#user(userId)
+    const { raiseFloor, userPiece, endUserPiece } = this.#statements
+    return this.#connection.transaction(change => {
+      if (first && passwordVersion !== undefined)
+        change(raiseFloor.text, bind(raiseFloor, { ...user, now, floor: passwordVersion, floorUntil }))
+      // Asked in each piece: the excepted session may be renewed in between.
+      const except = this.#lineage(exceptKey).at(-1) ?? ''
+      const values = { ...user, now, except, limit: END_BATCH }
+      const [found, live] = this.#connection.row(userPiece.text, bind(userPiece, values)) as unknown[]
+      if (Number(found) > 0) change(endUserPiece.text, bind(endUserPiece, values))
+      return { found: Number(found), live: Number(live) }
+    })
   }
 
   // A key and where the forwards from it lead, step by step. A hand-made circle ends the walk.
@@ -187,7 +231,7 @@ export class SqliteStore implements Store {
     const seen = new Set<string>()
     for (let id: unknown = key; isKey(id) && !seen.has(id); ) {
       seen.add(id)
-      id = this.#connection.row(this.#statements.read.text, [id])?.[14]
+      id = this.#row(id)?.[14]
     }
     return [...seen]
   }
@@ -205,7 +249,7 @@ export class SqliteStore implements Store {
     deadline: number | undefined,
     old?: { key: string; version: number },
   ): Promise<ReplaceResult> {
-    return persist(operation, deadline, sqliteFailure, async () => {
+    return this.#writes.run(operation, deadline, () => {
       const fault = recordFault(record, this.#names.userId)
       if (fault !== null) throw unusable(fault)
       const { now, forward } = options

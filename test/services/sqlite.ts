@@ -10,12 +10,12 @@ export type SqliteDriver = (typeof SQLITE_DRIVERS)[number]
 export type OpenDatabase = SqliteDatabase & { close(): unknown }
 
 /** Opens a file (or `:memory:`) with a driver that this machine has. */
-export function openSqlite(driver: SqliteDriver, file: string): OpenDatabase {
+export function openSqlite(driver: SqliteDriver, file: string, mode: 'WAL' | 'DELETE' = 'WAL'): OpenDatabase {
   const from = driver === 'better-sqlite3' ? new URL('../drivers/package.json', import.meta.url) : import.meta.url
   const loaded = createRequire(from)(driver)
   const Database = driver === 'node:sqlite' ? loaded.DatabaseSync : loaded
   const database: OpenDatabase = new Database(file)
-  if (file !== ':memory:') database.exec('PRAGMA journal_mode = WAL')
+  if (file !== ':memory:') database.exec(`PRAGMA journal_mode = ${mode}`)
   return database
 }
 

@@ -213,8 +213,12 @@ describe('a driver of unknown shape', () => {
 
   it('is told at the first call where it could not be seen before', async () => {
     const odd = { connect: async () => ({}) } as unknown as PgPool
-    await expect(new PostgresStore(odd).read(newKey(), NOW)).rejects.toThrow(/expects a pg.Pool, whose connect\(\)/)
+    await expect(new PostgresStore(odd).read(newKey(), NOW)).rejects.toMatchObject({
+      cause: { message: expect.stringMatching(/expects a pg.Pool, whose connect\(\)/) },
+    })
     const silent = { getConnection: () => undefined } as never
-    await expect(new MysqlStore(silent).read(newKey(), NOW)).rejects.toThrow(/gives no promise: use mysql2/)
+    await expect(new MysqlStore(silent).read(newKey(), NOW)).rejects.toMatchObject({
+      cause: { message: expect.stringMatching(/gives no promise: use mysql2/) },
+    })
   })
 })

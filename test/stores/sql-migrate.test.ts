@@ -42,7 +42,9 @@ function migrations(
 ) {
   it('creates nothing when a store is made', async () => {
     const store = database().open({ table: 'untouched' })
-    await expect(store.read(record().key, NOW)).rejects.toThrow(/untouched/)
+    await expect(store.read(record().key, NOW)).rejects.toMatchObject({
+      cause: { message: expect.stringContaining('untouched') },
+    })
   })
 
   it('keeps what is there when it is called again', async () => {
@@ -92,7 +94,7 @@ function migrations(
       operation: 'read',
       outcome: 'not-applied',
     })
-    await expect(failure).rejects.toThrow(/kind/)
+    await expect(failure).rejects.toMatchObject({ cause: { message: expect.stringContaining('kind') } })
   })
 
   it('works with words of the language as names', async () => {

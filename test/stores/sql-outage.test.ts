@@ -203,7 +203,7 @@ describeEngine('postgresql', 'an outage of PostgreSQL', () => {
     const store = new PostgresStore(server.pool({ options: '-c default_transaction_read_only=on' }))
     const error = await failure(store.create(record(), { now: NOW }, deadline()))
     expect(error).toMatchObject({ outcome: 'not-applied', status: 503 })
-    expect(error.message).toContain('read-only')
+    expect(String(error.cause)).toContain('read-only')
     expect(await store.read(newKey(), NOW, deadline())).toBe(null)
   })
 
@@ -264,7 +264,7 @@ describeEngine('mariadb', 'an outage of MariaDB', () => {
     pool.on('connection', connection => connection.query('SET autocommit = 0'))
     const one = record()
     const error = await failure(new MysqlStore(pool).create(one, { now: NOW }, deadline()))
-    expect(error.message).toContain('autocommit is off')
+    expect(String(error.cause)).toContain('autocommit is off')
     expect(await isLive(new MysqlStore(admin), one.key)).toBe(false)
   })
 })
@@ -291,7 +291,7 @@ for (const driver of SQLITE_DRIVERS)
       delay.disable()
       expect(error).toMatchObject({ outcome: 'not-applied' })
       expect(await store.read(one.key, NOW, deadline())).toEqual(one)
-      // Each wait is 20 ms; 200 leaves room for a busy machine, and is far from SQLite's own seconds.
+      // Each wait is 5 ms; 200 leaves room for a busy machine, and is far from SQLite's own seconds.
       expect(delay.max / 1e6).toBeLessThan(200)
       const waiting = store.update(one.key, 1, change(), NOW, deadline())
       other.exec('COMMIT')
