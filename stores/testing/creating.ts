@@ -62,14 +62,15 @@ export const creating: readonly Case[] = [
   {
     name: 'tells a session of another user or another instant from a repetition, though key and write ID are the same',
     async run(kit) {
-      const record = await kit.put({ userId: kit.user() })
+      const [ada, max] = kit.neighbours()
+      const record = await kit.put({ userId: ada })
       const { key, writeId } = record
-      const others = [{ userId: kit.user() }, { userId: null }, { userId: record.userId, createdAt: kit.now + 1 }]
+      const others = [{ userId: max }, { userId: null }, { userId: ada, createdAt: kit.now + 1 }]
       for (const other of others)
         assert.deepEqual(await kit.create(kit.record({ key, writeId, ...other })), { outcome: 'collision', ended: [] })
       await kit.isExactly(record)
-      const anonymous = await kit.put()
-      const login = kit.record({ key: anonymous.key, writeId: anonymous.writeId, userId: kit.user() })
+      const anonymous = await kit.put({ key: kit.key(ada) })
+      const login = kit.record({ key: anonymous.key, writeId: anonymous.writeId, userId: ada })
       assert.equal((await kit.create(login)).outcome, 'collision')
       await kit.isExactly(anonymous)
       assert.equal((await kit.create(record)).outcome, 'created')

@@ -58,6 +58,17 @@ export class Kit {
     return newUserId()
   }
 
+  /** Two users whose sessions may have the same key: on one shard, where the store has shards. */
+  neighbours(): [string, string] {
+    const met = new Map<string, string>()
+    for (;;) {
+      const [user, other] = [newUserId(), newUserId()]
+      const neighbour = this.store.shard === undefined ? other : met.get(this.store.shard(user))
+      if (neighbour !== undefined) return [user, neighbour]
+      met.set(this.store.shard!(user), user)
+    }
+  }
+
   key(userId: string | null = null): string {
     return keyFor(this.store, userId)
   }

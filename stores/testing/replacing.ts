@@ -134,7 +134,7 @@ export const replacing: readonly Case[] = [
   {
     name: 'tells a login of another user or another instant from the same replace repeated, though key and write ID are the same',
     async run(kit) {
-      const [ada, max] = [kit.user(), kit.user()]
+      const [ada, max] = kit.neighbours()
       const options = { now: kit.now }
       const next = kit.successor(await kit.put({ userId: ada }), { userId: ada })
       await kit.put(next)
