@@ -5,7 +5,7 @@ import { SLOTS, slotOf } from './keys.ts'
 
 /** ioredis 5 and 6: `Redis` (also with sentinels) and `Cluster`. */
 export interface IoredisClient {
-  call(command: string, ...args: string[]): Promise<unknown>
+  call(command: string, args: string[]): Promise<unknown>
 }
 /** node-redis 5 and 6: `createClient` and `createClientPool`. */
 export interface NodeRedisClient {
@@ -45,7 +45,7 @@ export interface Link {
 // What the clients have beyond the methods in their public types above; all of it is optional to the compiler, so that
 // a version without it degrades instead of crashing.
 interface Inner {
-  call?(command: string, ...args: string[]): Promise<unknown>
+  call?(command: string, args: string[]): Promise<unknown>
   sendCommand?(...args: unknown[]): Promise<unknown>
   execute?<T>(task: (client: Inner) => Promise<T>): Promise<T>
   _execute?<T>(isReadonly: boolean, task: (client: Inner) => Promise<T>): Promise<T>
@@ -145,11 +145,14 @@ function refuseReplicas(client: Inner) {
 
 // — ioredis —
 
+// As an array: thousands of keys as arguments of a function would not fit on the stack.
+const callOn = (client: Inner, [command, ...args]: string[]) => client.call!(command!, args)
+
 const asDedicatedIoredis = async (client: Inner): Promise<Dedicated> => {
   client.on?.('error', ignore)
   await client.connect?.()
   return {
-    send: args => client.call!(...(args as [string, ...string[]])),
+    send: args => callOn(client, args),
     usable: () => client.status === 'ready',
     close: () => client.disconnect?.(),
   }
@@ -167,8 +170,8 @@ function ioredis(client: Inner): Link {
   return {
     cluster: false,
     obstacle: () => (client.status === 'ready' ? null : `${NOT_READY} (status '${client.status}')`),
-    send: (_shard, args) => client.call!(...(args as [string, ...string[]])),
-    toMasters: async args => [await client.call!(...(args as [string, ...string[]]))],
+    send: (_shard, args) => callOn(client, args),
+    toMasters: async args => [await callOn(client, args)],
     master: () => '',
     dedicate: () => asDedicatedIoredis(client.duplicate!(OWN_IOREDIS)),
   }
@@ -183,8 +186,8 @@ function ioredisCluster(client: Inner): Link {
   return {
     cluster: true,
     obstacle: () => (client.status === 'ready' ? null : `${NOT_READY} (status '${client.status}')`),
-    send: (_shard, args) => client.call!(...(args as [string, ...string[]])),
-    toMasters: args => Promise.all(client.nodes!('master').map(node => node.call!(...(args as [string, ...string[]])))),
+    send: (_shard, args) => callOn(client, args),
+    toMasters: args => Promise.all(client.nodes!('master').map(node => callOn(node, args))),
     master: shard => masterOf(shard).key,
     async dedicate(shard) {
       const { key, node } = masterOf(shard)

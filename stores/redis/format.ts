@@ -1,13 +1,15 @@
 // What a session looks like in Redis: one line for people and scripts, then the data as the codec wrote it.
 //
-//   s 3 Zk1vX0bq7TnE 1767225600000 +60000 +1860000 +43200000 7 - 42 ada
+//   s 3 Zk1vX0bq7TnE 1767225600000 +60000 +1860000 +43200000 +43500000 7 - 42 ada
 //   {"theme":"dark"}
 //
-// kind (s session, r remember-me series), version, write ID, createdAt, and relative to it seenAt, expiresAt and
-// absoluteExpiresAt in ms, password version, parent, user ID, name. `-` is null; blanks and % are percent-encoded.
+// kind (s session, r remember-me series), version, write ID, createdAt, and relative to it in ms seenAt, expiresAt,
+// absoluteExpiresAt and when the key goes at the latest by the clock of Redis; password version, parent, user ID, name.
+// `-` is null; blanks and % are percent-encoded.
 //
 //   f <movedTo> <until> <kept until> <salt>     a forward
-//   x <write ID>                                ended by a replacement on another shard
+//   p <attempt> <record>                        prepared: not live until the old session on another shard has ended
+//   x <attempt>                                 ended for what that attempt prepared
 import { corruption } from '../../src/record.ts'
 import { type Corrupt, FORWARD_LIFETIME, type Forward, type SessionRecord } from '../../src/store.ts'
 
@@ -17,13 +19,13 @@ export const escaped = (text: string) =>
 const unescaped = (text: string) => (text.includes('%') ? decodeURIComponent(text) : text)
 const relative = (instant: number, to: number) => (instant < to ? `${instant - to}` : `+${instant - to}`)
 
-/** The value of a record's key. */
+/** The value of a record's key; the script that stores it knows until when it is kept. */
 export function encodeRecord(record: SessionRecord): string {
   const { createdAt, userId, username } = record
   return `${record.kind === 'session' ? 's' : 'r'} ${record.version} ${record.writeId} ${createdAt} ${relative(
     record.seenAt,
     createdAt,
-  )} ${relative(record.expiresAt, createdAt)} ${relative(record.absoluteExpiresAt, createdAt)} ${
+  )} ${relative(record.expiresAt, createdAt)} ${relative(record.absoluteExpiresAt, createdAt)} +0 ${
     record.passwordVersion ?? '-'
   } ${record.parent ?? '-'} ${userId === null ? '-' : escaped(userId)} ${
     username === null ? '-' : escaped(username)
@@ -43,13 +45,15 @@ const offset = (text: string | undefined) => (text !== undefined && OFFSET.test(
 /** Reads the value of a session's key: the record (live or not), a forward, what is wrong with it, or `null`. */
 export function decode(key: string, value: string): (SessionRecord & { movedTo?: never }) | Forward | Corrupt | null {
   if (value.startsWith('f ')) return decodeForward(value)
-  if (value.startsWith('x ')) return null
+  if (value.startsWith('x ') || value.startsWith('p ')) return null
   const end = value.indexOf('\n')
   if (end < 0) return { corrupt: 'the value has no header line' }
   const fields = value.slice(0, end).split(' ')
-  if (fields.length !== 11) return { corrupt: 'the header line has not 11 fields' }
-  const [kind, version, writeId, created, seen, expires, absolute, passwordVersion, parent, userId, username] = fields
+  if (fields.length !== 12) return { corrupt: 'the header line has not 12 fields' }
+  const [kind, version, writeId, created, seen, expires, absolute, kept, passwordVersion, parent, userId, username] =
+    fields
   if (kind !== 's' && kind !== 'r') return { corrupt: 'kind is unknown' }
+  if (Number.isNaN(offset(kept))) return { corrupt: 'how long it is kept is malformed' }
   const createdAt = instant(created)
   let names: { userId: string | null; username: string | null }
   try {

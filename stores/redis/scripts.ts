@@ -3,6 +3,7 @@
 // runs what waits in its socket. Every key that a script touches is declared in KEYS, because a script that reaches
 // further fails half-way while a slot migrates.
 import { createHash } from 'node:crypto'
+import { CLOCK_TOLERANCE } from '../../src/store.ts'
 
 export interface Script {
   readonly sha: string
@@ -24,29 +25,41 @@ local function parse(value)
   local r = {}
   local head, tail
   if not value then return nil end
-  r.kind, r.version, r.writeId, r.created, r.seen, r.expires, r.absolute, head =
-    string.match(value, '^([sr]) (%d+) ([%w_-]+) (%d+) ([+-]%d+) ([+-]%d+) ([+-]%d+) ()')
+  r.kind, r.version, r.writeId, r.created, r.seen, r.expires, r.absolute, r.kept, head =
+    string.match(value, '^([sr]) (%d+) ([%w_-]+) (%d+) ([+-]%d+) ([+-]%d+) ([+-]%d+) ([+-]%d+) ()')
   if not r.kind then return nil end
-  r.parent, r.userId, tail = string.match(value, '^%S+ (%S+) (%S+) [^ \\n]*()\\n', head)
+  r.passwordVersion, r.parent, r.userId, tail = string.match(value, '^(%S+) (%S+) (%S+) [^ \\n]*()\\n', head)
   if not r.parent then return nil end
   r.version = tonumber(r.version)
   r.created = tonumber(r.created)
   r.seen = r.created + tonumber(r.seen)
   r.expires = r.created + tonumber(r.expires)
   r.absolute = r.created + tonumber(r.absolute)
+  r.kept = r.created + tonumber(r.kept)
   r.rest = string.sub(value, head, tail)
   r.data = string.sub(value, tail + 1)
   return r
 end
 
 local function build(r)
-  return string.format('%s %.0f %s %.0f %+.0f %+.0f %+.0f ', r.kind, r.version, r.writeId, r.created,
-    r.seen - r.created, r.expires - r.created, r.absolute - r.created) .. r.rest .. r.data
+  return string.format('%s %.0f %s %.0f %+.0f %+.0f %+.0f %+.0f ', r.kind, r.version, r.writeId, r.created,
+    r.seen - r.created, r.expires - r.created, r.absolute - r.created, r.kept - r.created) .. r.rest .. r.data
 end
 
-local function keep(key, value, life)
-  local px = math.max(redis.call('PTTL', key), life, 1)
-  redis.call('SET', key, value, 'PX', string.format('%.0f', px))
+-- A record that waits for its second step: which attempt wrote it, and the record.
+local function pending(value)
+  local attempt, record = string.match(value or '', '^p (%S+) (.*)$')
+  return attempt, parse(record)
+end
+
+local function same(r, other)
+  return r.writeId == other.writeId and r.userId == other.userId and r.created == other.created
+end
+
+local function keep(key, value, life, latest)
+  local px = math.max(redis.call('PTTL', key), life)
+  if latest then px = math.min(px, latest - clock) end
+  redis.call('SET', key, value, 'PX', string.format('%.0f', math.max(px, 1)))
 end
 
 local function member(key) return string.sub(key, -43) end
@@ -57,70 +70,103 @@ const script = (body: string): Script => {
   return { source, sha: createHash('sha1').update(source).digest('hex') }
 }
 
+/** Members of an index that a script reads at once at most. */
+export const PAGE = 16_384
+/** Sessions of one user that a limit decides about in one script; where there are more, most are ended before. */
+export const WINDOW = 1000
+// Members that each write looks up: of those whose record is gone, at most a third as many stay as there are others.
+const PRUNED = 4
+// How much longer than its own deadline a record waits for its second step, in ms.
+const WAITING = 1000
+
 /**
- * Makes a record live, in place of another one where there is one.
+ * Makes a record live, in place of another one where there is one. Where that one is on another slot, in two steps:
+ * `prepare` decides and keeps the place, `confirm` makes live what was prepared by this attempt.
  *
  * KEYS: new, old, index, floor, parent, then members of the index. A key that is not needed is not given, or given as
- * the first. ARGV after deadline and now: value, write ID, life ms, password version, index life ms (empty: no index),
+ * the first. ARGV after deadline and now: value, life ms, reach ms (longer than any life that a later write may give it),
  * parent key (empty: none), how to find it (own, elsewhere), limit (0: none), what to do at it (refuse, end-oldest),
- * old version (empty: no old record), forward (empty: none), its life ms.
+ * old version (empty: no old record), forward (empty: none), its life ms, step (empty: the only one), attempt.
  */
 export const PUT = script(`
 local new, old, index, floor, parent = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local value, writeId, life, passwordVersion, indexLife = ARGV[3], ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
-local parentKey, parentPlace, max, onLimit = ARGV[8], ARGV[9], tonumber(ARGV[10]), ARGV[11]
-local oldVersion, forward, forwardLife = ARGV[12], ARGV[13], tonumber(ARGV[14])
+local made, life, reach = parse(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local parentKey, parentPlace, max, onLimit = ARGV[6], ARGV[7], tonumber(ARGV[8]), ARGV[9]
+local oldVersion, forward, forwardLife, step, attempt = ARGV[10], ARGV[11], tonumber(ARGV[12]), ARGV[13], ARGV[14]
 
-local stored = parse(get(new))
-if stored and stored.writeId == writeId then return {'created', clock} end
+local found = get(new)
+local stored = parse(found)
+if stored and same(stored, made) then return {'created', clock} end
 local before
 if oldVersion ~= '' then
   before = parse(get(old))
   if not before or before.expires <= now then return {'gone', clock} end
   if before.version ~= tonumber(oldVersion) then return {'conflict', clock} end
 end
-if redis.call('EXISTS', new) == 1 then return {'collision', clock} end
+local holder, held = pending(found)
+if step == 'confirm' then
+  if holder ~= attempt then return {'gone', clock} end
+elseif step == 'prepare' and held and same(held, made) then
+  attempt = holder
+elseif redis.call('EXISTS', new) == 1 then
+  return {'collision', clock}
+end
 
-local owned = indexLife ~= ''
+local owned = made.userId ~= '-'
+local function refuse(outcome)
+  if step == 'confirm' then
+    redis.call('DEL', new)
+    if owned then redis.pcall('ZREM', index, member(new)) end
+  end
+  return {outcome, clock}
+end
 if owned then
   local version, holds = string.match(get(floor) or '', '^(%d+) (%d+)$')
-  if version and tonumber(holds) > now and tonumber(version) > passwordVersion then return {'stale-login', clock} end
+  if version and tonumber(holds) > now and tonumber(version) > (tonumber(made.passwordVersion) or 0) then
+    return refuse('stale-login')
+  end
   if parentKey ~= '' and not (before and before.parent == parentKey) then
     local born = parentPlace == 'own' and parse(get(parent))
-    if not born or born.expires <= now then return {'orphan', clock} end
+    if not born or born.expires <= now then return refuse('orphan') end
   end
 end
 
+-- What is prepared counts at a refusing limit, so that a confirmation is not refused after the old session has ended;
+-- nothing ends for it until it is confirmed.
 local dead, ended = {}, {}
-if owned and max > 0 then
-  local members = redis.pcall('ZRANGE', index, 0, -1)
-  local declared, undeclared, others = {}, 0, 0
-  for i = 6, #KEYS do declared[member(KEYS[i])] = KEYS[i] end
-  local replaced = before and member(old)
-  for _, m in ipairs(members) do
-    if m ~= replaced then
-      others = others + 1
-      if not declared[m] then undeclared = undeclared + 1 end
-    end
+if owned and max > 0 and (step == '' or (step == 'prepare') == (onLimit == 'refuse')) then
+  local own, replaced = member(new), before and member(old) or nil
+  local others = tonumber(redis.pcall('ZCARD', index)) or 0
+  for _, m in ipairs({own, replaced}) do
+    if tonumber(redis.pcall('ZSCORE', index, m) or nil) then others = others - 1 end
   end
   if others >= max then
-    if undeclared > 0 then
-      local again = {'again', clock}
-      for _, m in ipairs(members) do if m ~= replaced then again[#again + 1] = m end end
-      return again
-    end
-    local living = {}
+    local members = redis.pcall('ZRANGE', index, 0, math.max(#KEYS - 5, ${WINDOW}) + 1)
+    local declared, again, undeclared = {}, {'again', clock, others}, false
+    for i = 6, #KEYS do declared[member(KEYS[i])] = KEYS[i] end
     for _, m in ipairs(members) do
-      if m ~= replaced then
-        local r = parse(get(declared[m]))
-        if not r or r.expires <= now then
-          if redis.call('EXISTS', declared[m]) == 0 then dead[#dead + 1] = m end
-        elseif r.kind == 's' then
-          living[#living + 1] = {member = m, key = declared[m], created = r.created}
-        end
+      if m ~= replaced and m ~= own then
+        again[#again + 1] = m
+        undeclared = undeclared or not declared[m]
       end
     end
-    if #living >= max then
+    if undeclared then return again end
+    local living, waiting = {}, 0
+    for i = 4, #again do
+      local m = again[i]
+      local value = get(declared[m])
+      local r = parse(value)
+      if r and r.expires > now then
+        if r.kind == 's' and r.userId == made.userId then
+          living[#living + 1] = {member = m, key = declared[m], created = r.created}
+        end
+      elseif pending(value) then
+        if onLimit == 'refuse' then waiting = waiting + 1 end
+      elseif redis.call('EXISTS', declared[m]) == 0 then
+        dead[#dead + 1] = m
+      end
+    end
+    if #living + waiting >= max then
       if onLimit == 'refuse' then return {'limit', clock} end
       table.sort(living, function(a, b)
         if a.created ~= b.created then return a.created < b.created end
@@ -132,13 +178,20 @@ if owned and max > 0 then
 end
 
 -- The record first: a full Redis refuses the first write of a script, and then nothing has happened.
-keep(new, value, life)
+local answer = {'created', clock}
+if step == 'prepare' then
+  answer = {'prepared', clock, attempt}
+  local px = string.format('%.0f', tonumber(ARGV[1]) - clock + ${WAITING})
+  redis.call('SET', new, 'p ' .. attempt .. ' ' .. ARGV[3], 'PX', px)
+else
+  made.kept = clock + reach
+  keep(new, build(made), life, made.kept)
+end
 if before then
   if forward ~= '' then keep(old, forward, forwardLife) else redis.call('DEL', old) end
 end
-local answer = {'created', clock}
 if owned then
-  local score = string.format('%.0f', clock + tonumber(indexLife))
+  local score = string.format('%.0f', clock + reach)
   local added = redis.pcall('ZADD', index, score, member(new))
   if type(added) == 'table' then
     redis.call('DEL', index)
@@ -150,9 +203,17 @@ if owned then
     redis.call('ZREM', index, e.member)
     answer[#answer + 1] = e.member
   end
+  -- A member leaves the index where its record is gone. These keys are not declared; while their slot moves, a question
+  -- about one that is here and one that is not is refused, so that what has only moved is not taken for gone.
+  local keys = string.sub(new, 1, -44)
+  for _, m in ipairs(redis.pcall('ZRANDMEMBER', index, ${PRUNED})) do
+    if m ~= member(new) and redis.pcall('EXISTS', new, keys .. m) == 1 then dead[#dead + 1] = m end
+  end
   for _, m in ipairs(dead) do redis.call('ZREM', index, m) end
-  redis.call('ZREMRANGEBYSCORE', index, '-inf', string.format('(%.0f', clock))
-  redis.call('PEXPIRE', index, string.format('%.0f', math.max(redis.call('PTTL', index), tonumber(indexLife), 1)))
+  -- No record is kept longer than its reach, whatever the clock of who touches it; the index is, also where the keys of
+  -- a slot move one by one.
+  local px = math.max(redis.call('PTTL', index), reach + ${CLOCK_TOLERANCE})
+  redis.call('PEXPIRE', index, string.format('%.0f', px))
 end
 return answer
 `)
@@ -169,7 +230,7 @@ r.writeId = ARGV[4]
 r.seen = math.max(r.seen, tonumber(ARGV[5]))
 r.expires = math.max(r.expires, math.min(tonumber(ARGV[6]), r.absolute))
 r.data = ARGV[8]
-keep(KEYS[1], build(r), r.expires - now + tonumber(ARGV[7]))
+keep(KEYS[1], build(r), r.expires - now + tonumber(ARGV[7]), r.kept)
 return {'updated', clock}
 `)
 
@@ -182,7 +243,7 @@ local expires = math.max(r.expires, math.min(tonumber(ARGV[4]), r.absolute))
 if seen ~= r.seen or expires ~= r.expires then
   r.seen = seen
   r.expires = expires
-  keep(KEYS[1], build(r), expires - now + tonumber(ARGV[5]))
+  keep(KEYS[1], build(r), expires - now + tonumber(ARGV[5]), r.kept)
 end
 return {'touched', clock}
 `)
@@ -206,39 +267,49 @@ end
 /**
  * Ends a user's records and raises the floor.
  *
- * KEYS: index, floor, then members of the index. ARGV: user ID as in a header, member that survives (empty: none),
- * how far (part: only these members; all: or `again` with what is not declared), password version (empty: no floor),
- * floor until, margin ms.
+ * KEYS: index, floor, then the excepted one and what forwards lead to from there, as far as it is known, then members of
+ * the index. ARGV: user ID as in a header, how many keys are excepted ones, how far (part: only these members; all: or
+ * `again` with what is not declared), password version (empty: no floor), floor until, margin ms. Answers `follow` and
+ * the next one where the excepted one was replaced.
  */
 export const DELETE_USER = script(`
 local index, floor = KEYS[1], KEYS[2]
-local userId, except, extent, passwordVersion = ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local userId, first, extent, passwordVersion = ARGV[3], 3 + tonumber(ARGV[4]), ARGV[5], ARGV[6]
+local except
+for i = 3, first - 1 do
+  except = member(KEYS[i])
+  local movedTo = string.match(get(KEYS[i]) or '', '^f (%S+) ')
+  if not movedTo then break end
+  if i == first - 1 then return {'follow', clock, movedTo} end
+end
 if extent == 'all' then
   local declared = {}
-  for i = 3, #KEYS do declared[member(KEYS[i])] = true end
-  local members = redis.pcall('ZRANGE', index, 0, -1)
+  for i = first, #KEYS do declared[member(KEYS[i])] = true end
   local again
-  for _, m in ipairs(members) do
+  for _, m in ipairs(redis.pcall('ZRANGE', index, 0, ${PAGE - 1})) do
     if m ~= except and not declared[m] then
       again = again or {'again', clock}
       again[#again + 1] = m
     end
   end
   if again then
-    for i = 3, #KEYS do again[#again + 1] = member(KEYS[i]) end
+    for i = first, #KEYS do again[#again + 1] = member(KEYS[i]) end
     return again
   end
 end
 local count = 0
-for i = 3, #KEYS do
+for i = first, #KEYS do
   local m = member(KEYS[i])
   if m ~= except then
     local value = get(KEYS[i])
     local r = parse(value)
+    local _, held = pending(value)
     if r and r.userId == userId then
       if r.kind == 's' and r.expires > now then count = count + 1 end
       redis.call('DEL', KEYS[i])
-    elseif not r and not (value and string.find(value, '^[fx] ')) then
+    elseif held and held.userId == userId then
+      redis.call('DEL', KEYS[i])
+    elseif not r and not held and not (value and string.find(value, '^[fx] ')) then
       redis.call('DEL', KEYS[i])
     end
     redis.pcall('ZREM', index, m)
@@ -246,7 +317,7 @@ for i = 3, #KEYS do
 end
 if extent == 'all' then
   -- Also where nothing is left: a full Redis lets a script write on after its first deletion, and so raises the floor.
-  if except == '' or not tonumber(redis.pcall('ZSCORE', index, except) or nil) then redis.call('DEL', index)
+  if not except or not tonumber(redis.pcall('ZSCORE', index, except) or nil) then redis.call('DEL', index)
   else redis.call('ZREM', index, '') end
   if passwordVersion ~= '' then
     local version, holds = string.match(get(floor) or '', '^(%d+) (%d+)$')
@@ -258,7 +329,11 @@ end
 return {'ended', clock, count}
 `)
 
-/** Ends a record that a new one on another shard replaces. KEYS: record. ARGV: version, write ID, life ms of the mark. */
+/**
+ * Ends a record for one that was prepared on another slot: this decides that the new one becomes live.
+ *
+ * KEYS: record. ARGV: version, attempt, life ms of the mark.
+ */
 export const END = script(`
 local value = get(KEYS[1])
 if value == 'x ' .. ARGV[4] then return {'ended', clock} end
@@ -269,10 +344,12 @@ redis.call('SET', KEYS[1], 'x ' .. ARGV[4], 'PX', ARGV[5])
 return {'ended', clock}
 `)
 
-/** Takes back a record that this write made. KEYS: record. ARGV: write ID. */
+/** Takes back what this attempt prepared. KEYS: record, index (none: not given). ARGV: attempt. */
 export const UNDO = script(`
-local r = parse(get(KEYS[1]))
-if r and r.writeId == ARGV[3] then redis.call('DEL', KEYS[1]) end
+if pending(get(KEYS[1])) == ARGV[3] then
+  redis.call('DEL', KEYS[1])
+  if KEYS[2] then redis.pcall('ZREM', KEYS[2], member(KEYS[1])) end
+end
 return {'undone', clock}
 `)
 

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { checkOptionNames, optionNames } from '../../src/check-options.ts'
 import type { StoreOperation } from '../../src/errors.ts'
 import { quote } from '../../src/quote.ts'
@@ -21,7 +22,7 @@ import { decode, encodeForward, encodeRecord, escaped, forwardKeptUntil } from '
 import { type Keys, keysUnder, memberOf, shardOf, shardOfKey } from './keys.ts'
 import { refusalOf } from './refusals.ts'
 import { ReplicaWaiter } from './replicas.ts'
-import { DELETE, DELETE_USER, DISCARD, END, PUT, type Script, TOUCH, UNDO, UPDATE } from './scripts.ts'
+import { DELETE, DELETE_USER, DISCARD, END, PAGE, PUT, type Script, TOUCH, UNDO, UPDATE, WINDOW } from './scripts.ts'
 
 export interface RedisStoreOptions {
   /** Characters before every key name; two applications in one Redis need two. @default 'coatcheck:' */
@@ -173,33 +174,49 @@ export class RedisStore implements Store {
   }
 
   async deleteUser(userId: string, options: DeleteUserOptions, deadline?: number): Promise<number> {
-    const { now, exceptKey, passwordVersion, floorUntil } = options
-    const shard = shardOf(userId)
-    const except = exceptKey !== undefined && shardOfKey(exceptKey) === shard ? memberOf(exceptKey) : ''
-    const run = (call: Call, extent: 'all' | 'part', members: readonly string[]) =>
-      call.run(DELETE_USER, {
-        shard,
-        keys: [this.#keys.index(userId), this.#keys.floor(userId), ...members.map(m => this.#keys.session(shard + m))],
-        now,
-        args: [escaped(userId), except, extent, passwordVersion ?? '', floorUntil, SWEEP_MARGIN],
-        acknowledged: extent === 'all',
-      })
     return this.#verb('deleteUser', deadline, async call => {
+      const run = this.#ending(call, userId, options)
       let count = 0
       let members: string[] = []
       for (;;) {
         if (members.length > CHUNK) {
           call.partly = true
-          const parts = await Promise.all(chunks(members, CHUNK).map(part => run(call, 'part', part)))
+          const parts = await Promise.all(chunks(members, CHUNK).map(part => run('part', part)))
           for (const [, ended] of parts) count += Number(ended)
           members = []
         }
-        const [outcome, ...rest] = await run(call, 'all', members)
+        const [outcome, ...rest] = await run('all', members)
         if (outcome === 'ended') return count + Number(rest[0])
-        // The script named the members that it was not given: those that came meanwhile, or all.
+        // The script named members that it was not given: those that came meanwhile, or a page of all.
         members = rest.map(text)
       }
     })
+  }
+
+  // Runs DELETE_USER over some members. A forward from the excepted one never changes, so that what is known of where
+  // it leads stays true.
+  #ending(call: Call, userId: string, { now, exceptKey, passwordVersion, floorUntil }: DeleteUserOptions) {
+    const shard = shardOf(userId)
+    const spared = exceptKey !== undefined && shardOfKey(exceptKey) === shard ? [exceptKey] : []
+    return async (extent: 'all' | 'part', members: readonly string[]): Promise<[string, ...unknown[]]> => {
+      for (;;) {
+        const known = spared.length
+        const answer = await call.run(DELETE_USER, {
+          shard,
+          keys: [
+            this.#keys.index(userId),
+            this.#keys.floor(userId),
+            ...spared.map(this.#keys.session),
+            ...members.map(member => this.#keys.session(shard + member)),
+          ],
+          now,
+          args: [escaped(userId), known, extent, passwordVersion ?? '', floorUntil, SWEEP_MARGIN],
+          acknowledged: extent === 'all',
+        })
+        if (answer[0] !== 'follow') return answer
+        if (spared.length === known) spared.push(text(answer[1]))
+      }
+    }
   }
 
   async listUser(
@@ -208,25 +225,51 @@ export class RedisStore implements Store {
     now: number,
     deadline?: number,
   ): Promise<SessionRecord[]> {
-    const shard = shardOf(userId)
     return this.#verb('listUser', deadline, async call => {
-      const members = await call.read(shard, ['ZRANGE', this.#keys.index(userId), '0', '-1']).catch(error => {
-        if (refusalOf(error) === 'WRONGTYPE') return []
-        throw error
-      })
-      const keys = (members as unknown[]).map(member => shard + text(member))
+      const records: SessionRecord[] = []
+      for await (const page of this.#records(call, userId))
+        for (const { record } of page)
+          if (record?.userId === userId && record.kind === kind && record.expiresAt > now) records.push(record)
+      return records
+    })
+  }
+
+  // What the index of a user names, a page after the other, with what is stored there; `null` is nothing.
+  async *#records(call: Call, userId: string) {
+    const shard = shardOf(userId)
+    const index = this.#keys.index(userId)
+    const seen = new Set<string>()
+    // By score: a rank would skip members where others leave meanwhile.
+    for (let [from, skipped] = ['-inf', 0]; ; ) {
+      const answer = await call
+        .read(shard, ['ZRANGE', index, from, '+inf', 'BYSCORE', 'LIMIT', `${skipped}`, `${PAGE}`, 'WITHSCORES'])
+        .catch(error => {
+          if (refusalOf(error) === 'WRONGTYPE') return []
+          throw error
+        })
+      // RESP3 answers pairs.
+      const flat = (answer as unknown[]).flat()
+      const keys: string[] = []
+      for (let i = 0; i < flat.length; i += 2) {
+        const member = text(flat[i])
+        if (!seen.has(member)) keys.push(shard + member)
+        seen.add(member)
+      }
       const values = await Promise.all(
         chunks(keys, COLLECT).map(part => call.read(shard, ['MGET', ...part.map(this.#keys.session)])),
       )
-      const records: SessionRecord[] = []
-      for (const [i, value] of (values.flat() as unknown[]).entries()) {
-        if (value === null || value === undefined) continue
-        const found = decode(keys[i]!, text(value))
-        if (found === null || 'corrupt' in found || found.movedTo !== undefined) continue
-        if (found.userId === userId && found.kind === kind && found.expiresAt > now) records.push(found)
-      }
-      return records
-    })
+      yield (values.flat() as unknown[]).map((value, i) => {
+        const key = keys[i]!
+        if (value === null || value === undefined) return { key, isStored: false, record: null }
+        const found = decode(key, text(value))
+        const isRecord = found !== null && !('corrupt' in found) && found.movedTo === undefined
+        return { key, isStored: true, record: isRecord ? found : null }
+      })
+      if (flat.length < 2 * PAGE) return
+      const last = text(flat.at(-1))
+      skipped = last === from ? skipped + PAGE : 0
+      from = last
+    }
   }
 
   /** Closes the store's own connections (`waitReplicas`); the client stays open, it is the application's. */
@@ -242,7 +285,8 @@ export class RedisStore implements Store {
     call: Call,
     record: SessionRecord,
     options: CreateOptions,
-    old: { key: string; version: number } | null,
+    old: Old | null,
+    step: Step = ONLY_STEP,
   ): Promise<ReplaceResult> {
     const { now, limit, forward } = options
     const { key, userId, parent } = record
@@ -253,17 +297,17 @@ export class RedisStore implements Store {
     const ownParent = parent !== null && shardOfKey(parent) === shard
     const args = [
       encodeRecord(record),
-      record.writeId,
       life,
-      record.passwordVersion ?? 0,
-      userId === null ? '' : Math.max(life, record.absoluteExpiresAt - now + SWEEP_MARGIN),
-      parent ?? '',
+      Math.max(life, record.absoluteExpiresAt - now + SWEEP_MARGIN),
+      step.hasParent ? '' : (parent ?? ''),
       ownParent ? 'own' : 'elsewhere',
       limited ? limit.max : 0,
       limited ? limit.onLimit : '',
       old?.version ?? '',
       old && forward ? encodeForward(key, forward, now) : '',
       forward ? Math.max(0, forward.until - now) + FORWARD_LIFETIME + SWEEP_MARGIN : 0,
+      step.name,
+      step.attempt,
     ]
     const oldSession = old ? this.#keys.session(old.key) : session
     const keys =
@@ -278,6 +322,7 @@ export class RedisStore implements Store {
             this.#keys.floor(userId),
             ownParent ? this.#keys.session(parent) : session,
           ]
+    const ended: string[] = []
     let members: string[] = []
     for (;;) {
       const [outcome, ...rest] = await call.run(PUT, {
@@ -287,58 +332,94 @@ export class RedisStore implements Store {
         args,
         acknowledged: old !== null,
       })
-      if (outcome !== 'again')
-        return { outcome: outcome as ReplaceResult['outcome'], ended: rest.map(member => shard + text(member)) }
-      members = rest.map(text)
+      if (outcome === 'prepared') step.attempt = text(rest[0])
+      if (outcome !== 'again') {
+        for (const member of rest) if (outcome === 'created') ended.push(shard + text(member))
+        return { outcome: outcome as ReplaceResult['outcome'], ended }
+      }
+      const [others, ...named] = rest
+      if (Number(others) <= WINDOW) members = named.map(text)
+      else {
+        const left = await this.#thinOut(call, userId!, { now, limit: limit! }, [key, old?.key])
+        if (left.isFull) return { outcome: 'limit', ended }
+        for (const each of left.ended) ended.push(each)
+        members = left.members
+      }
     }
   }
 
-  // Two slots of a cluster, so two steps: the new record first. What happens in between is decided by the second one.
-  async #moveAcross(
+  // Where a user has far more sessions than a script should look at: ends what is beyond the limit, in pieces. What a
+  // limit says of the last one is for the script to decide.
+  async #thinOut(
     call: Call,
-    record: SessionRecord,
-    options: CreateOptions,
-    old: { key: string; version: number },
-  ): Promise<ReplaceResult> {
-    const name = this.#keys.session(old.key)
-    const shard = shardOfKey(old.key)
-    const stored = await call.read(shard, ['GET', name]).catch(error => {
+    userId: string,
+    { now, limit }: Pick<Required<CreateOptions>, 'now' | 'limit'>,
+    own: readonly (string | undefined)[],
+  ): Promise<{ isFull: boolean; ended: string[]; members: string[] }> {
+    const living: SessionRecord[] = []
+    const others: string[] = []
+    const gone: string[] = []
+    for await (const page of this.#records(call, userId))
+      for (const { key, isStored, record } of page) {
+        if (own.includes(key)) continue
+        if (!isStored) gone.push(key)
+        else if (record?.userId === userId && record.kind === 'session' && record.expiresAt > now) living.push(record)
+        else others.push(key)
+      }
+    const isFull = limit.onLimit === 'refuse' && living.length >= limit.max
+    living.sort((a, b) => a.createdAt - b.createdAt || (a.key < b.key ? -1 : 1))
+    const surplus = limit.onLimit === 'refuse' ? [] : living.splice(0, Math.max(0, living.length - limit.max))
+    const ended = surplus.map(({ key }) => key)
+    if (ended.length > 0) call.partly = true
+    const run = this.#ending(call, userId, { now, floorUntil: now })
+    await Promise.all(chunks([...ended, ...gone].map(memberOf), CHUNK).map(part => run('part', part)))
+    return { isFull, ended, members: [...living.map(({ key }) => key), ...others].map(memberOf) }
+  }
+
+  // Two slots of a cluster, so three steps: the new record is prepared, which is not live; the old one is ended, which
+  // decides; the new one becomes live. A process that dies in between leaves the old session as it was, or neither.
+  async #moveAcross(call: Call, record: SessionRecord, options: CreateOptions, old: Old): Promise<ReplaceResult> {
+    const step: Step = { name: 'prepare', attempt: randomBytes(12).toString('base64url'), hasParent: false }
+    let prepared = await this.#put(call, record, options, null, step)
+    if (!isPrepared(prepared) && prepared.outcome !== 'created') {
+      // What is to be said of the old session comes first; without a refusal its end will tell.
+      const before = await this.#stored(call, old.key)
+      if (before === null || before.expiresAt <= options.now) return { outcome: 'gone', ended: [] }
+      if (before.version !== old.version) return { outcome: 'conflict', ended: [] }
+      if (prepared.outcome !== 'orphan' || before.parent !== record.parent) return prepared
+      step.hasParent = true
+      prepared = await this.#put(call, record, options, null, step)
+    }
+    if (!isPrepared(prepared)) return prepared
+    const [outcome] = await call.run(END, {
+      shard: shardOfKey(old.key),
+      keys: [this.#keys.session(old.key)],
+      now: options.now,
+      args: [old.version, step.attempt, FORWARD_LIFETIME + SWEEP_MARGIN],
+      acknowledged: true,
+    })
+    if (outcome !== 'ended') {
+      // Where this fails, it is gone in a moment by itself.
+      await this.#undo(call, record, step.attempt).catch(() => {})
+      return { outcome: outcome as 'gone' | 'conflict', ended: [] }
+    }
+    call.partly = true
+    step.name = 'confirm'
+    return this.#put(call, record, options, null, step)
+  }
+
+  async #stored(call: Call, key: string): Promise<SessionRecord | null> {
+    const value = await call.read(shardOfKey(key), ['GET', this.#keys.session(key)]).catch(error => {
       if (refusalOf(error) === 'WRONGTYPE') return null
       throw error
     })
-    const value = stored === null || stored === undefined ? null : text(stored)
-    if (value === `x ${record.writeId}`) {
-      // A repeated call. Where the new record was ended since, it must not come back.
-      const now = await this.#commands.get(record.key, this.#keys.session(record.key), call.deadline)
-      const made = typeof now === 'string' || Buffer.isBuffer(now) ? decode(record.key, text(now)) : null
-      return { outcome: made && 'writeId' in made && made.writeId === record.writeId ? 'created' : 'gone', ended: [] }
-    }
-    const before = value === null ? null : decode(old.key, value)
-    if (before === null || 'corrupt' in before || before.movedTo !== undefined || before.expiresAt <= options.now)
-      return { outcome: 'gone', ended: [] }
-    if (before.version !== old.version) return { outcome: 'conflict', ended: [] }
-    const result = await this.#put(call, record, options, null)
-    if (result.outcome !== 'created') return result
-    call.partly = true
-    try {
-      const [outcome] = await call.run(END, {
-        shard,
-        keys: [name],
-        now: options.now,
-        args: [old.version, record.writeId, FORWARD_LIFETIME + SWEEP_MARGIN],
-        acknowledged: true,
-      })
-      if (outcome === 'ended') return result
-      await this.#undo(call, record, options.now)
-      return { outcome: outcome as 'gone' | 'conflict', ended: result.ended }
-    } catch (error) {
-      await this.#undo(call, record, options.now).catch(() => {})
-      throw error
-    }
+    const found = value === null || value === undefined ? null : decode(key, text(value))
+    return found === null || 'corrupt' in found || found.movedTo !== undefined ? null : found
   }
 
-  async #undo(call: Call, record: SessionRecord, now: number) {
-    await call.run(UNDO, this.#alone(record.key, now, [record.writeId]))
+  async #undo(call: Call, { key, userId }: SessionRecord, attempt: string) {
+    const { keys, ...alone } = this.#alone(key, 0, [attempt])
+    await call.run(UNDO, { ...alone, keys: userId === null ? keys : [...keys, this.#keys.index(userId)] })
   }
 
   async #discard(key: string, value: string, corrupt: string): Promise<Corrupt> {
@@ -396,6 +477,21 @@ interface Call {
   run(script: Script, run: Run): Promise<[string, ...unknown[]]>
   read(shard: string, args: string[]): Promise<unknown>
 }
+
+interface Old {
+  readonly key: string
+  readonly version: number
+}
+
+/** Of a replacement that takes several: which one, and whose. */
+interface Step {
+  name: '' | 'prepare' | 'confirm'
+  attempt: string
+  /** The old record hangs on the same parent, so that its life is not asked for again. */
+  hasParent: boolean
+}
+const ONLY_STEP: Step = Object.freeze({ name: '', attempt: '', hasParent: false })
+const isPrepared = ({ outcome }: { outcome: string }) => outcome === 'prepared'
 
 // Only where the manager did not ask `shard`: the index would be in another slot than the session.
 function requireShard({ key, userId }: SessionRecord) {

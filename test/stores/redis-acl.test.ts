@@ -11,7 +11,7 @@ import { keyIn, recordOf, soon, T0 } from './redis-records.ts'
 const RULES = [
   ...['reset', 'on', '>secret', '~coatcheck:*'],
   ...['+get', '+mget', '+set', '+del', '+exists', '+pttl', '+pexpire', '+eval', '+evalsha', '+time'],
-  ...['+zadd', '+zrem', '+zrange', '+zscore', '+zremrangebyscore', '+info', '+ping', '+hello', '+auth'],
+  ...['+zadd', '+zrem', '+zrange', '+zscore', '+zcard', '+zrandmember', '+info', '+ping', '+hello', '+auth'],
 ]
 const WAITING = ['+wait']
 
