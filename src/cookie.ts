@@ -1,4 +1,7 @@
 import { stringifySetCookie } from 'cookie'
+import { checkOptionNames } from './check-options.ts'
+import { COOKIE_HINTS, COOKIE_OPTIONS } from './hints.ts'
+import { DEFAULTS as ALL_DEFAULTS } from './options.ts'
 import { quote } from './quote.ts'
 import type { Session } from './session.ts'
 
@@ -23,18 +26,7 @@ export interface CookieOptions {
   partitioned?: boolean
 }
 
-/** All defaults in one place. */
-const DEFAULTS = {
-  name: 'session_id',
-  hostPrefix: false,
-  lifetime: 'idle',
-  sameSite: 'lax',
-  path: '/',
-  secure: true,
-  partitioned: false,
-} as const
-
-const OPTIONS = new Set([...Object.keys(DEFAULTS), 'clearDomains', 'domain'])
+const DEFAULTS = ALL_DEFAULTS.cookie
 
 // RFC 9110, section 5.6.2.
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
@@ -57,11 +49,7 @@ function checkDomain(option: string, value: unknown): void {
 
 /** @throws TypeError that quotes the option which is malformed or impossible beside another */
 function checkOptions(options: CookieOptions): void {
-  if (typeof options !== 'object' || options === null)
-    throw new TypeError(`cookie: expected options, got ${quote(options)}`)
-  for (const option of Object.keys(options))
-    if (!OPTIONS.has(option))
-      throw new TypeError(`cookie.${option}: not an option; there are ${[...OPTIONS].sort().join(', ')}`)
+  checkOptionNames('cookie', options, COOKIE_OPTIONS, COOKIE_HINTS)
   for (const option of ['hostPrefix', 'secure', 'partitioned'] as const)
     if (options[option] !== undefined && typeof options[option] !== 'boolean')
       wrong(option, 'true or false', options[option])

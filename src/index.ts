@@ -8,6 +8,7 @@ export {
   type EdgeOptions,
   openVisit,
   type Visit,
+  type VisitOptions,
   type VisitRequest,
 } from './edge/visit.ts'
 export { SessionError, type SessionErrorCode, SessionStoreError, type StoreOperation } from './errors.ts'

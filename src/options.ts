@@ -1,8 +1,10 @@
+import { checkOptionNames } from './check-options.ts'
 import type { Codec } from './data/codec.ts'
 import type { StandardSchemaV1 } from './data/schema.ts'
 import { type Duration, milliseconds } from './duration.ts'
 import type { SessionEvent } from './events.ts'
 import type { Lifetimes } from './expiry.ts'
+import { MANAGER_HINTS, MANAGER_OPTIONS } from './hints.ts'
 import { quote } from './quote.ts'
 import type { SessionLimit, Store } from './store.ts'
 import type { UserId, UserIds } from './user-id.ts'
@@ -44,23 +46,42 @@ export interface SessionOptions<D extends object, I extends UserIds, In extends 
   now?: () => number
 }
 
-/** All defaults in one place. */
-export const DEFAULTS = {
+function deepFrozen<T extends object>(value: T): T {
+  for (const inner of Object.values(value)) if (typeof inner === 'object' && inner !== null) deepFrozen(inner)
+  return Object.freeze(value)
+}
+
+/** All defaults in one place: of the manager, of an edge and its cookie, of `cors` and `requireHttps`. */
+export const DEFAULTS = deepFrozen({
   idleTimeout: '30m',
   absoluteTimeout: '12h',
+  /** A tenth of idleTimeout, whatever that is. */
+  touchInterval: '3m',
   storeTimeout: '2s',
   userIds: 'u64',
   maxDataBytes: 16_384,
   onLimit: 'end-oldest',
   onTheft: 'end-device',
   sweepEvery: '5m',
-} as const
+  cookie: {
+    name: 'session_id',
+    hostPrefix: false,
+    lifetime: 'idle',
+    sameSite: 'lax',
+    path: '/',
+    secure: true,
+    partitioned: false,
+  },
+  rememberName: 'remember_token',
+  cors: { methods: ['PUT', 'PATCH', 'DELETE'], headers: ['content-type'], exposeHeaders: [], maxAge: '10m' },
+  https: { insecure: 'refuse' },
+} as const)
 
 /**
  * Timeouts for the documented scenarios, to spread into the options: `{ store, ...presets.aal2 }`.
  * OWASP Session Management Cheat Sheet ("Session Expiration") and NIST SP 800-63B-4, sections 2.2.3 and 2.3.3.
  */
-export const presets = {
+export const presets = deepFrozen({
   /** Banking, administration: 10 minutes idle (5 to 15 are usual), 4 hours in all. */
   highSecurity: { idleTimeout: '10m', absoluteTimeout: '4h' },
   /** Most applications: 1 hour idle (30 minutes to 2 hours are usual), 12 hours in all. */
@@ -69,34 +90,11 @@ export const presets = {
   aal2: { idleTimeout: '1h', absoluteTimeout: '24h' },
   /** NIST AAL3: at most 12 hours, and 15 minutes idle. */
   aal3: { idleTimeout: '15m', absoluteTimeout: '12h' },
-} as const satisfies Record<string, { idleTimeout: Duration; absoluteTimeout: Duration }>
+} as const satisfies Record<string, { idleTimeout: Duration; absoluteTimeout: Duration }>)
 
 const DAY = 86_400_000
 const MAX_TIMER = 2 ** 31 - 1
 const VERBS = ['create', 'read', 'update', 'touch', 'replace', 'delete', 'deleteUser', 'listUser'] as const
-
-// One that is misspelt, or belongs to another library, must not be ignored without a word.
-const NAMES: ReadonlySet<string> = new Set(
-  Object.keys({
-    store: true,
-    idleTimeout: true,
-    absoluteTimeout: true,
-    touchInterval: true,
-    storeTimeout: true,
-    userIds: true,
-    schema: true,
-    initial: true,
-    maxDataBytes: true,
-    codec: true,
-    passwordVersion: true,
-    limit: true,
-    remember: true,
-    onTheft: true,
-    sweepEvery: true,
-    onEvent: true,
-    now: true,
-  } satisfies Record<keyof SessionOptions<object, UserIds, object>, true>),
-)
 
 /** The options with their numbers in ms. */
 export interface ResolvedOptions<I extends UserIds> extends Lifetimes {
@@ -144,10 +142,7 @@ function checkStore(store: unknown): asserts store is Store {
 export function resolveOptions<D extends object, I extends UserIds, In extends object>(
   options: SessionOptions<D, I, In>,
 ): ResolvedOptions<I> {
-  if (typeof options !== 'object' || options === null)
-    throw new TypeError(`SessionManager: expected options with a store, got ${quote(options)}`)
-  for (const name of Object.keys(options))
-    if (!NAMES.has(name)) throw new TypeError(`SessionManager: ${quote(name)} is no option`)
+  checkOptionNames('SessionManager', options, MANAGER_OPTIONS, MANAGER_HINTS)
   const { store } = options
   checkStore(store)
   const idle = milliseconds(options.idleTimeout ?? DEFAULTS.idleTimeout, 'idleTimeout')
@@ -175,6 +170,7 @@ export function resolveOptions<D extends object, I extends UserIds, In extends o
   const { limit, sweepEvery = DEFAULTS.sweepEvery } = options
   if (limit !== undefined && (typeof limit !== 'object' || limit === null))
     throw new TypeError(`limit: expected { max, onLimit }, got ${quote(limit)}`)
+  if (limit !== undefined) checkOptionNames('limit', limit, ['max', 'onLimit'])
   const sweepInterval = sweepEvery === false ? null : milliseconds(sweepEvery, 'sweepEvery')
   if (sweepInterval !== null && sweepInterval > MAX_TIMER / 2)
     throw new TypeError(`sweepEvery: expected at most 12 days, got ${quote(sweepEvery)}`)

@@ -1,9 +1,13 @@
+import { readFileSync } from 'node:fs'
 import { inspect } from 'node:util'
-import { DEFAULTS, presets, SessionManager } from 'coatcheck'
+import { DEFAULTS, openVisit, presets, SessionCookie, SessionManager } from 'coatcheck'
+import { fetchEdge } from 'coatcheck/fetch'
+import { cors, httpEdge, requireHttps } from 'coatcheck/http'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { milliseconds } from '../src/duration.ts'
 import { resolveOptions } from '../src/options.ts'
+import { makeSessions } from './edge/service.ts'
 
 const build = (options: object) => () => new SessionManager({ store: new MemoryStore(), ...options } as never)
 
@@ -81,10 +85,72 @@ describe('a wrong option is a TypeError that names it and quotes the value', () 
   })
 })
 
-it('an option that does not exist is refused, rather than ignored without a word', () => {
-  expect(build({ idletimeout: '5m' })).toThrow(TypeError)
-  expect(build({ idletimeout: '5m' })).toThrow('"idletimeout" is no option')
-  expect(build({ secret: 'x', resave: false })).toThrow('"secret" is no option')
+describe('an option that does not exist is refused, rather than ignored without a word', () => {
+  const { sessions } = makeSessions()
+  const places: Record<string, (options: object) => unknown> = {
+    SessionManager: options => build(options)(),
+    limit: options => build({ limit: { max: 1, ...options } })(),
+    cookie: options => new SessionCookie(options),
+    httpEdge: options => httpEdge(sessions, options),
+    fetchEdge: options => fetchEdge(sessions, options),
+    openVisit: options =>
+      openVisit(sessions, { method: 'GET', cookie: null, secure: true, header: () => null }, options),
+    cors: options => cors({ origins: ['https://app.example.com'], ...options }),
+    requireHttps: options => requireHttps(options),
+    hsts: options => requireHttps({ hsts: { maxAge: '365d', ...options } }),
+  }
+
+  it.each(Object.entries(places))('%s names it and all that there are', (where, make) => {
+    expect(() => make({ nonsense: undefined })).toThrow(TypeError)
+    expect(() => make({ nonsense: 1 })).toThrow(new RegExp(`^${where}: "nonsense" is not an option \\(there are: `))
+    expect(() => make({})).not.toThrow()
+  })
+
+  it.each([
+    ['SessionManager', 'idletimeout', 'idleTimeout'],
+    ['SessionManager', 'onEvents', 'onEvent'],
+    ['limit', 'maxx', 'max'],
+    ['cookie', 'samesite', 'sameSite'],
+    ['httpEdge', 'trustedProxy', 'trustedProxies'],
+    ['fetchEdge', 'origin', 'origins'],
+    ['openVisit', 'clearsitedata', 'clearSiteData'],
+    ['cors', 'method', 'methods'],
+    ['requireHttps', 'hosts', 'host'],
+    ['hsts', 'preloads', 'preload'],
+  ])('%s takes %j for %s, and says so', (where, name, near) => {
+    expect(() => places[where]!({ [name]: 1 })).toThrow(`${where}: "${name}" is not an option; did you mean ${near}?`)
+  })
+
+  const foreign = {
+    'express-session': 'cookie genid name proxy resave rolling saveUninitialized secret unset',
+    'cookie-session': 'keys secret maxAge expires path domain partitioned priority secure httpOnly signed overwrite',
+    '@fastify/session': 'secret algorithm cookieName cookiePrefix cookie saveUninitialized rolling idGenerator',
+    'koa-session': 'key maxAge autoCommit overwrite httpOnly signed rolling renew secure sameSite externalKey genid',
+    'iron-session': 'password cookieName ttl cookieOptions',
+  }
+  it.each(Object.entries(foreign))('each option of %s is explained', (_library, names) => {
+    for (const name of names.split(' ')) {
+      expect([name, build({ [name]: true })]).toEqual([name, expect.any(Function)])
+      expect(build({ [name]: true })).toThrow(new RegExp(`^SessionManager: "${name}" is not an option; (?!did you)`))
+    }
+  })
+
+  it('one that belongs elsewhere is told where', () => {
+    for (const [where, name, hint] of [
+      ['SessionManager', 'cookie', 'it belongs to the edge: httpEdge(sessions, { cookie })'],
+      ['SessionManager', 'sameSite', 'it belongs to the cookie of the edge: { cookie: { sameSite } }'],
+      ['httpEdge', 'store', 'it belongs to new SessionManager({ store })'],
+      ['httpEdge', 'name', 'it belongs to the cookie of the edge: { cookie: { name } }'],
+      ['cookie', 'idleTimeout', 'it belongs to new SessionManager({ idleTimeout })'],
+      ['cookie', 'trustedProxies', 'it belongs to the edge: httpEdge(sessions, { trustedProxies })'],
+      ['fetchEdge', 'trustedProxies', 'a Request has no peer address, so give isSecure(request) instead'],
+      ['openVisit', 'isSecure', '`secure` of the request says whether it came over HTTPS'],
+      ['cors', 'credentials', 'they are always allowed, to the origins listed'],
+      ['requireHttps', 'maxAge', 'it belongs to hsts: { maxAge, includeSubDomains, preload }'],
+    ] as const) {
+      expect(() => places[where]!({ [name]: 1 })).toThrow(`${where}: "${name}" is not an option; ${hint} (there are: `)
+    }
+  })
 })
 
 it('an option of undefined is the default', () => {
@@ -111,17 +177,30 @@ it('sweepEvery is checked for a store that does not need it too', () => {
   expect(build({ store, sweepEvery: 5 })).toThrow('sweepEvery: expected a duration')
 })
 
-it('the defaults are what the documentation says', () => {
-  expect(DEFAULTS).toEqual({
-    idleTimeout: '30m',
-    absoluteTimeout: '12h',
-    storeTimeout: '2s',
-    userIds: 'u64',
-    maxDataBytes: 16_384,
-    onLimit: 'end-oldest',
-    onTheft: 'end-device',
-    sweepEvery: '5m',
-  })
+it('the defaults are all that the types name, and nobody can change them', () => {
+  // `@default` of each option that has a value of its own; the others are told in words.
+  const told = (path: string) =>
+    Object.fromEntries(
+      [
+        ...readFileSync(path, 'utf8').matchAll(
+          /@default (?:'([^']+)'|(\d+|true|false|\[.*?\]))(?: where [^*]*)? \*\/\n {2}(\w+)\?:/g,
+        ),
+      ].map(([, text, other, name]) => [name, text ?? JSON.parse(other!.replaceAll("'", '"'))]),
+    )
+  const { onLimit, touchInterval, cookie, cors, https, rememberName, ...rest } = DEFAULTS
+  expect(told('src/options.ts')).toEqual({ ...rest, limit: onLimit })
+  expect(told('src/cookie.ts')).toEqual(cookie)
+  expect({ exposeHeaders: [], ...told('src/edge/cors.ts') }).toEqual(cors)
+  expect(told('src/edge/https.ts')).toEqual(https)
+  expect(told('src/edge/visit.ts')).toEqual({ rememberName })
+  const defaults = resolveOptions({ store: new MemoryStore() })
+  expect(milliseconds(touchInterval, 'touchInterval')).toBe(defaults.touchInterval)
+  const isFrozen = (value: unknown): boolean =>
+    typeof value !== 'object' || (Object.isFrozen(value) && Object.values(value as object).every(isFrozen))
+  expect([isFrozen(DEFAULTS), isFrozen(presets)]).toEqual([true, true])
+})
+
+it('the defaults in milliseconds are what the manager works with', () => {
   const store = new MemoryStore()
   expect(resolveOptions({ store })).toMatchObject({
     idle: 1_800_000,

@@ -1,5 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { checkOptionNames, optionNames } from '../check-options.ts'
 import { type Duration, milliseconds } from '../duration.ts'
+import { DEFAULTS } from '../options.ts'
 import { quote } from '../quote.ts'
 import { checkNode } from './expect.ts'
 import { guardHead } from './head.ts'
@@ -16,6 +18,25 @@ export interface CorsOptions {
   exposeHeaders?: readonly string[]
   /** How long a browser keeps the answer to a preflight. @default '10m' */
   maxAge?: Duration
+}
+
+const OPTIONS = optionNames<CorsOptions>({
+  origins: true,
+  methods: true,
+  headers: true,
+  exposeHeaders: true,
+  maxAge: true,
+})
+/** Of other CORS middleware. */
+const HINTS = {
+  origin: 'it is called origins, a list of exact ones',
+  credentials: 'they are always allowed, to the origins listed',
+  allowedHeaders: 'it is called headers',
+  allowHeaders: 'it is called headers',
+  allowMethods: 'it is called methods',
+  exposedHeaders: 'it is called exposeHeaders',
+  preflightContinue: 'a preflight is always answered',
+  optionsSuccessStatus: 'a preflight is always answered by 204',
 }
 
 const TOKEN = /^[!#$%&'+.^_`|~0-9A-Za-z-]+$/
@@ -36,12 +57,13 @@ function tokens(list: readonly string[], option: string): string {
  * @throws TypeError that quotes an origin with a path or a wildcard
  */
 export function cors(options: CorsOptions): (request: IncomingMessage, response: ServerResponse) => boolean {
-  const origins = originSet(options?.origins, 'origins')
+  checkOptionNames('cors', options, OPTIONS, HINTS)
+  const origins = originSet(options.origins, 'origins')
   if (origins.size === 0) throw new TypeError('origins: expected at least one origin')
-  const methods = tokens(options.methods ?? ['PUT', 'PATCH', 'DELETE'], 'methods')
-  const headers = tokens(options.headers ?? ['content-type'], 'headers')
-  const exposed = tokens(options.exposeHeaders ?? [], 'exposeHeaders')
-  const maxAge = Math.floor(milliseconds(options.maxAge ?? '10m', 'maxAge') / 1000)
+  const methods = tokens(options.methods ?? DEFAULTS.cors.methods, 'methods')
+  const headers = tokens(options.headers ?? DEFAULTS.cors.headers, 'headers')
+  const exposed = tokens(options.exposeHeaders ?? DEFAULTS.cors.exposeHeaders, 'exposeHeaders')
+  const maxAge = Math.floor(milliseconds(options.maxAge ?? DEFAULTS.cors.maxAge, 'maxAge') / 1000)
   const demands = { cookies: [], cookieNames: [], vary: ['Origin'], noStore: false, others: [] }
   return (request, response) => {
     checkNode('cors', request, response ?? null)

@@ -32,6 +32,8 @@ export interface FetchEdge<D extends object, I extends UserIds, In extends objec
 }
 
 const ADVICE: Advice = {
+  edge: 'fetchEdge',
+  lacks: { trustedProxies: 'a Request has no peer address, so give isSecure(request) instead' },
   insecure: 'behind a proxy that ends TLS set `isSecure` of fetchEdge',
   send:
     'answer within `edge.handle(request, visit => response)` and pass its visit on, since a framework may make a new ' +
@@ -149,8 +151,6 @@ export function fetchEdge<D extends object, I extends UserIds, In extends object
   const setup = setUpEdge(options, ADVICE)
   const { isSecure } = options
   checkIsSecure(isSecure)
-  if ((options as EdgeOptions<Request>).trustedProxies !== undefined)
-    throw new TypeError('trustedProxies: a Request has no peer address; give isSecure(request) instead')
   const isTls = (request: Request): boolean => {
     if (isSecure) return isSecure(request) === true
     const url = new URL(request.url)

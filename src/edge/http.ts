@@ -9,6 +9,8 @@ import type { Advice } from './unsent.ts'
 import { type EdgeOptions, RequestVisit, setUpEdge, type Visit, type VisitRequest } from './visit.ts'
 
 const ADVICE: Advice = {
+  edge: 'httpEdge',
+  lacks: {},
   insecure: 'behind a proxy that ends TLS set `trustedProxies` or `isSecure` of httpEdge',
   send: 'the head was written past writeHead of the response that httpEdge was given',
 }

@@ -1,5 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { checkOptionNames, optionNames } from '../check-options.ts'
 import { type Duration, milliseconds } from '../duration.ts'
+import { DEFAULTS } from '../options.ts'
 import { quote } from '../quote.ts'
 import { checkNode } from './expect.ts'
 import { hostOf, type SecureOptions, transportTest } from './secure.ts'
@@ -13,13 +15,32 @@ export interface HttpsOptions extends SecureOptions<IncomingMessage> {
   hsts?: { maxAge: Duration; includeSubDomains?: boolean; preload?: boolean }
 }
 
+const OPTIONS = optionNames<HttpsOptions>({
+  insecure: true,
+  host: true,
+  hsts: true,
+  trustedProxies: true,
+  isSecure: true,
+})
+const inHsts = 'it belongs to hsts: { maxAge, includeSubDomains, preload }'
+const HINTS = {
+  maxAge: inHsts,
+  includeSubDomains: inHsts,
+  preload: inHsts,
+  redirect: "it is called insecure: 'redirect'",
+  proxy: 'it is called trustedProxies',
+  trustProxy: 'it is called trustedProxies',
+}
 const HOST = /^(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i
 const YEAR = 31_536_000
 
 /** @throws TypeError that quotes the option; for `preload` the rules of https://hstspreload.org */
 function hstsHeader(hsts: HttpsOptions['hsts']): string | null {
   if (hsts === undefined) return null
-  const seconds = Math.floor(milliseconds(hsts?.maxAge, 'hsts.maxAge') / 1000)
+  checkOptionNames('hsts', hsts, ['maxAge', 'includeSubDomains', 'preload'], {
+    includeSubdomains: 'it is spelt includeSubDomains, as in the header',
+  })
+  const seconds = Math.floor(milliseconds(hsts.maxAge, 'hsts.maxAge') / 1000)
   if (hsts.preload && !(hsts.includeSubDomains && seconds >= YEAR))
     throw new TypeError("hsts.preload: true needs includeSubDomains: true and a maxAge of '365d' or more")
   return `max-age=${seconds}${hsts.includeSubDomains ? '; includeSubDomains' : ''}${hsts.preload ? '; preload' : ''}`
@@ -43,7 +64,8 @@ function refuse(response: ServerResponse): void {
 export function requireHttps(
   options: HttpsOptions = {},
 ): (request: IncomingMessage, response: ServerResponse) => boolean {
-  const { insecure = 'refuse', host } = options
+  checkOptionNames('requireHttps', options, OPTIONS, HINTS)
+  const { insecure = DEFAULTS.https.insecure, host } = options
   if (insecure !== 'refuse' && insecure !== 'redirect')
     throw new TypeError(`insecure: expected 'refuse' or 'redirect', got ${quote(insecure)}`)
   if (host !== undefined && (typeof host !== 'string' || !HOST.test(host)))

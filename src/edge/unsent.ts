@@ -4,6 +4,9 @@ import type { SessionKey } from '../id.ts'
 
 /** What an edge says in messages: only options and calls that it has. */
 export interface Advice {
+  readonly edge: string
+  /** Options of other edges, and what to do here instead. */
+  readonly lacks: Readonly<Partial<Record<'trustedProxies' | 'isSecure', string>>>
   /** What to set where a request did not come over HTTPS. */
   readonly insecure: string
   /** How a cookie gets into a response. */
@@ -11,6 +14,11 @@ export interface Advice {
 }
 
 export const ofVisits: Advice = {
+  edge: 'openVisit',
+  lacks: {
+    trustedProxies: '`secure` of the request says whether it came over HTTPS',
+    isSecure: '`secure` of the request says whether it came over HTTPS',
+  },
   insecure: 'say so in `secure` of the request given to openVisit if it did',
   send: 'after the last verb copy `visit.headers` into the response',
 }

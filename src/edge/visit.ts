@@ -1,10 +1,13 @@
 import { refuseCallbacks } from '../callbacks.ts'
+import { checkOptionNames } from '../check-options.ts'
 import type { Context } from '../context.ts'
 import { type CookieOptions, SessionCookie } from '../cookie.ts'
 import type { Change } from '../data/change.ts'
 import type { Duration } from '../duration.ts'
 import { SessionError } from '../errors.ts'
+import { EDGE_HINTS, EDGE_OPTIONS } from '../hints.ts'
 import { contextOf, type SessionManager } from '../manager.ts'
+import { DEFAULTS } from '../options.ts'
 import { quote } from '../quote.ts'
 import type { Session, UserSession } from '../session.ts'
 import type { UserIds } from '../user-id.ts'
@@ -63,6 +66,9 @@ export interface EdgeOptions<R> extends SecureOptions<R> {
   clearSiteData?: readonly ClearSiteData[]
 }
 
+/** Of `openVisit`: the request itself says what is HTTPS. */
+export type VisitOptions = Omit<EdgeOptions<never>, keyof SecureOptions<never>>
+
 /** What an edge is told about a request. */
 export interface VisitRequest {
   readonly method: string
@@ -81,7 +87,6 @@ export interface VisitRequest {
   isPending?(): boolean
 }
 
-const OPTIONS = ['cookie', 'rememberName', 'origins', 'clearSiteData', 'trustedProxies', 'isSecure']
 const CLEARABLE: readonly ClearSiteData[] = ['cache', 'cookies', 'storage', 'executionContexts']
 /** An ambiguous header may hold a thousand IDs; a log-out ends the sessions of the first few. */
 const MAX_CANDIDATES = 4
@@ -97,16 +102,15 @@ export interface EdgeSetup {
 
 /** @throws TypeError that quotes the option */
 export function setUpEdge(options: EdgeOptions<never>, advice: Advice): EdgeSetup {
-  if (typeof options !== 'object' || options === null)
-    throw new TypeError(`expected options of an edge, got ${quote(options)}`)
-  for (const option of Object.keys(options))
-    if (!OPTIONS.includes(option)) throw new TypeError(`${option}: not an option; there are ${OPTIONS.join(', ')}`)
+  const { edge, lacks } = advice
+  const known = EDGE_OPTIONS.filter(name => !Object.hasOwn(lacks, name))
+  checkOptionNames(edge, options, known, { ...EDGE_HINTS, ...lacks })
   const cookie = new SessionCookie(options.cookie)
   const { clearDomains: _, name: __, ...attributes } = options.cookie ?? {}
   const rememberCookie = new SessionCookie({
     ...attributes,
     hostPrefix: /^__host-/i.test(cookie.name),
-    name: options.rememberName ?? 'remember_token',
+    name: options.rememberName ?? DEFAULTS.rememberName,
   })
   if (rememberCookie.name === cookie.name)
     throw new TypeError(`rememberName: ${quote(cookie.name)} is the session cookie's name`)
@@ -131,7 +135,7 @@ export function setUpEdge(options: EdgeOptions<never>, advice: Advice): EdgeSetu
 export function openVisit<D extends object, I extends UserIds, In extends object>(
   sessions: SessionManager<D, I, In>,
   request: VisitRequest,
-  options?: EdgeOptions<never>,
+  options?: VisitOptions,
 ): Visit<D, I, In> {
   checkSessions('openVisit', sessions)
   checkVisitRequest(request)
@@ -139,10 +143,10 @@ export function openVisit<D extends object, I extends UserIds, In extends object
 }
 
 const setups = new WeakMap<object, EdgeSetup>()
-const plain: EdgeOptions<never> = {}
+const plain: VisitOptions = {}
 
 /** Options are checked once as long as they are the same object. */
-function setUpOnce(options: EdgeOptions<never> = plain): EdgeSetup {
+function setUpOnce(options: VisitOptions = plain): EdgeSetup {
   let setup = setups.get(options)
   if (!setup) {
     setup = setUpEdge(options, ofVisits)

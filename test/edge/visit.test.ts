@@ -540,8 +540,11 @@ describe('options of an edge', () => {
     [{ clearSiteData: 'cookies' }, /clearSiteData: .* got "cookies"/],
     [{ rememberName: 'session_id' }, /rememberName: "session_id"/],
     [{ rememberName: 'a b' }, /cookie\.name: .* got "a b"/],
-    [{ origin: [] }, /origin: not an option/],
-    [{ secure: true }, /secure: not an option/],
+    [{ origin: [] }, /openVisit: "origin" is not an option; did you mean origins\?/],
+    [
+      { secure: true },
+      /openVisit: "secure" is not an option; it belongs to the cookie of the edge: \{ cookie: \{ secure \} \}/,
+    ],
     [{ cookie: { hostPrefix: true, domain: 'example.com' } }, /cookie\.domain: "example\.com"/],
     [null, /null/],
   ]
