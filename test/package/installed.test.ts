@@ -82,6 +82,11 @@ describe.each([
   })
 })
 
+it('brings examples that run where they lie', async () => {
+  const project = await npmProject(join(folder, 'examples'), packed.path)
+  expect(await project.node('node_modules/coatcheck/examples/encrypted-store.test.mjs')).toMatch(/^(?:#|ℹ) fail 0$/m)
+}, 240_000)
+
 it('lets copies of the package in one process understand each other: two folders, ESM and CommonJS', async () => {
   const [one, other] = await Promise.all(['one', 'other'].map(name => npmProject(join(folder, name), packed.path)))
   expect(await one!.node('copies.mjs', other!.folder)).toBe('64\n')

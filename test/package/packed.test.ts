@@ -1,6 +1,6 @@
 // The package as npm would deliver it: what is in it, and its types. What it does once it is installed: installed.test.ts.
 import { execFile } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
@@ -19,12 +19,13 @@ beforeAll(async () => {
   const packed = await pack(folder)
   files = packed.files
   project = (await npmProject(join(folder, 'project'), packed.path)).folder
+  cpSync(join(project, 'consumer.mts'), join(project, 'consumer.ts'))
 }, 240_000)
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 describe('the packed package', () => {
   it('contains what users need and nothing else', () => {
-    const beside = files.map(file => file.path).filter(path => !path.startsWith('dist/'))
+    const beside = files.map(file => file.path).filter(path => !/^(?:dist|examples|\.github)\//.test(path))
     expect(beside.sort()).toEqual(['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json'])
     const built = files.map(file => file.path).filter(path => path.startsWith('dist/'))
     expect(built.filter(path => !/\.(js|cjs|d\.ts|d\.cts)$/.test(path))).toEqual([])
@@ -32,6 +33,16 @@ describe('the packed package', () => {
       if (typeof entry === 'object')
         for (const condition of Object.values(entry as Record<string, Record<string, string>>))
           for (const path of Object.values(condition)) expect(built).toContain(path.replace('./', ''))
+  })
+
+  it('has whatever its pages link to', () => {
+    const packed = new Set(files.map(file => file.path))
+    const pages = [...packed].filter(path => path.endsWith('.md'))
+    expect(pages).toContain('README.md')
+    for (const page of pages)
+      for (const [, target] of readFileSync(join(root, page), 'utf8').matchAll(/\]\(([^)\s#]+)[^)]*\)/g))
+        if (!/^[a-z]+:/.test(target!))
+          expect(packed, `${page} links to ${target}`).toContain(join(dirname(page), target!))
   })
 
   it('stays small: a program with the core, the http edge and the memory store loads under 150 kB', () => {
@@ -80,6 +91,7 @@ describe('a project in TypeScript that installed it', () => {
     { module: 'node16', moduleResolution: 'node16', file: 'consumer.mts' },
     { module: 'node16', moduleResolution: 'node16', file: 'consumer.cts' },
     { module: 'esnext', moduleResolution: 'bundler', file: 'consumer.mts' },
+    { module: 'commonjs', moduleResolution: 'node10', file: 'consumer.ts' },
   ])(
     'type-checks under $moduleResolution ($file), our declarations included',
     async ({ file, ...options }) => {
