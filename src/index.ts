@@ -14,7 +14,7 @@ export {
 export { SessionError, type SessionErrorCode, SessionStoreError, type StoreOperation } from './errors.ts'
 export type { SessionEvent } from './events.ts'
 export type { SessionId, SessionKey } from './id.ts'
-export { stringify } from './json.ts'
+export { replacer, stringify } from './json.ts'
 export { SessionManager, type SessionOf } from './manager.ts'
 export { DEFAULTS, presets, type SessionOptions } from './options.ts'
 export { corruption } from './record.ts'

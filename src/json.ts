@@ -1,4 +1,5 @@
 import { types } from 'node:util'
+import { quote } from './quote.ts'
 
 // Nothing here that JSON.stringify escapes (ECMA-262, 25.5.2.3 QuoteJSONString): no control, quote, backslash, surrogate.
 const PLAIN = /^[ !#-[\]-\ud7ff\ue000-\uffff]*$/
@@ -16,6 +17,25 @@ const text = (value: string): string => (PLAIN.test(value) ? `"${value}"` : JSON
  */
 export function stringify(value: unknown): string {
   return write(value, '', []) as string
+}
+
+/**
+ * For `JSON.stringify(value, replacer)`, and whatever takes a replacer: `app.set('json replacer', replacer)` of Express.
+ * A bigint becomes an exact JSON integer, on Node.js 20 (which has no `JSON.rawJSON`) a safe one only.
+ * @throws TypeError for a bigint that this Node.js cannot write exactly here, though `stringify` can
+ */
+export function replacer(this: unknown, key: string, value: unknown): unknown {
+  // BigInt.prototype.toJSON, a common patch, has been asked already: what it was asked about stands in the holder.
+  const own = 'toJSON' in BigInt.prototype ? ((this as Record<string, unknown> | undefined)?.[key] ?? value) : value
+  const integer = types.isBigIntObject(own) ? BigInt.prototype.valueOf.call(own) : own
+  if (typeof integer !== 'bigint') return value
+  const { rawJSON } = JSON as { rawJSON?: (text: string) => unknown }
+  if (rawJSON) return rawJSON(integer.toString())
+  const number = Number(integer)
+  if (Number.isSafeInteger(number)) return number
+  throw new TypeError(
+    `replacer: without JSON.rawJSON (Node.js 22) no exact JSON for the bigint at ${quote(key)}: send stringify(value)`,
+  )
 }
 
 function write(input: unknown, key: string, parents: object[]): string | undefined {

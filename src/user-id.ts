@@ -22,14 +22,26 @@ const CONTROL = /[\u0000-\u001f\u007f]/
 
 const isSafeId = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0
 
+const isU64 = (value: unknown): value is bigint => typeof value === 'bigint' && value >= 0n && value <= MAX_U64
+const isTextId = (value: unknown): value is string =>
+  typeof value === 'string' && value !== '' && value.length <= 128 && value.isWellFormed() && !CONTROL.test(value)
+
+/** Which `userIds` would take a value that the manager's does not. */
+function hintFor(value: unknown): string {
+  if (typeof value === 'string' && DECIMAL.test(value))
+    return "; convert it, with BigInt(id) or Number(id), or set userIds: 'text' in the manager's options"
+  const kind = isTextId(value) ? 'text' : isU64(value) ? 'u64' : isSafeId(value) ? 'number' : null
+  return kind === null ? '' : `; for such IDs set userIds: '${kind}' in the manager's options`
+}
+
 function refuse(expected: string, value: unknown): never {
-  throw new TypeError(`user ID: expected ${expected}, got ${quote(value)}`)
+  throw new TypeError(`user ID: expected ${expected}, got ${quote(value)}${hintFor(value)}`)
 }
 
 // `BigInt()` alone would take '', '0x10' and ' 12' for numbers: the pattern and the range decide.
 const u64: UserIdFormat<'u64'> = {
   toText(value) {
-    if (typeof value === 'bigint' && value >= 0n && value <= MAX_U64) return value.toString()
+    if (isU64(value)) return value.toString()
     if (isSafeId(value)) return `${value + 0}`
     return refuse('a bigint from 0n to 18446744073709551615n (or a safe integer)', value)
   },
@@ -47,9 +59,6 @@ const number: UserIdFormat<'number'> = {
     return Number.isSafeInteger(value) ? value : null
   },
 }
-
-const isTextId = (value: unknown): value is string =>
-  typeof value === 'string' && value !== '' && value.length <= 128 && value.isWellFormed() && !CONTROL.test(value)
 
 const text: UserIdFormat<'text'> = {
   toText: value =>

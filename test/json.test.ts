@@ -1,6 +1,6 @@
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
-import { stringify } from '../src/json.ts'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { replacer, stringify } from '../src/json.ts'
 
 const outcome = (make: () => unknown) => {
   try {
@@ -134,6 +134,75 @@ describe('stringify', () => {
         expect(JSON.parse(json)).toEqual(JSON.parse(plain))
       }),
       { numRuns: 1000 },
+    )
+  })
+})
+
+describe('replacer', () => {
+  const hasRawJson = 'rawJSON' in JSON
+  const without = () => vi.stubGlobal('JSON', { stringify: JSON.stringify })
+  afterEach(() => {
+    vi.unstubAllGlobals()
+  })
+  const max = { id: 2n ** 64n - 1n, name: 'max' }
+
+  it.runIf(hasRawJson)('makes JSON.stringify write user IDs that no double holds, to the last digit', () => {
+    expect(JSON.stringify(max, replacer)).toBe('{"id":18446744073709551615,"name":"max"}')
+    expect(JSON.stringify({ user: max, ids: [0n, -1n, Object(7n)] }, replacer)).toBe(
+      '{"user":{"id":18446744073709551615,"name":"max"},"ids":[0,-1,7]}',
+    )
+    expect(JSON.stringify(5n, replacer)).toBe('5')
+  })
+
+  it('writes safe integers exactly on any Node.js, and says what to do about others', () => {
+    without()
+    expect(JSON.stringify({ id: 42n, ids: [-(2n ** 53n) + 1n, Object(7n)] }, replacer)).toBe(
+      '{"id":42,"ids":[-9007199254740991,7]}',
+    )
+    for (const id of [2n ** 53n, -(2n ** 53n), 2n ** 64n - 1n]) {
+      expect(() => JSON.stringify({ id }, replacer)).toThrow(TypeError)
+      expect(() => JSON.stringify({ id }, replacer)).toThrow(/"id".*stringify\(value\)/)
+    }
+  })
+
+  it('does not ask the common patch BigInt.prototype.toJSON, which may round', () => {
+    const prototype = BigInt.prototype as { toJSON?: unknown }
+    prototype.toJSON = function (this: bigint) {
+      return Number(this)
+    }
+    try {
+      expect(JSON.stringify({ id: 5n, big: ['a'] }, replacer)).toBe('{"id":5,"big":["a"]}')
+      if (hasRawJson) expect(JSON.stringify([2n ** 64n - 1n], replacer)).toBe('[18446744073709551615]')
+      without()
+      expect(() => JSON.stringify([2n ** 64n - 1n], replacer)).toThrow(TypeError)
+    } finally {
+      delete prototype.toJSON
+    }
+  })
+
+  it('is called by another replacer as a function too', () => {
+    const json = JSON.stringify({ id: 42n, password: 'x' }, (key, value) =>
+      key === 'password' ? undefined : replacer(key, value),
+    )
+    expect(json).toBe('{"id":42}')
+  })
+
+  it('makes JSON.stringify say what stringify says, about any value', () => {
+    const anything = fc.anything({
+      withBigInt: hasRawJson,
+      withBoxedValues: true,
+      withDate: true,
+      withMap: true,
+      withNullPrototype: true,
+      withSparseArray: true,
+      withTypedArray: true,
+    })
+    const small = fc.dictionary(fc.string(), fc.bigInt({ min: -(2n ** 53n) + 1n, max: 2n ** 53n - 1n }))
+    fc.assert(
+      fc.property(fc.oneof(anything, small), value => {
+        expect(JSON.stringify(value, replacer)).toBe(stringify(value))
+      }),
+      { numRuns: 2000 },
     )
   })
 })

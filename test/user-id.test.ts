@@ -8,7 +8,8 @@ import { BOUNDARY_IDS } from './guarantees.ts'
 
 const { u64, number, text } = USER_ID_FORMATS
 
-const badForAll: unknown[] = [undefined, null, true, Symbol('id'), {}, [], [1], () => 1, new Date(0), Number.NaN, '']
+// A function is taken for a callback, and refused as one.
+const badForAll: unknown[] = [undefined, null, true, Symbol('id'), {}, [], [1], new Date(0), Number.NaN, '']
 const badNumbers: unknown[] = [
   ...badForAll,
   -1,
@@ -38,7 +39,7 @@ for (const kind of ['u64', 'number', 'text'] as const) {
         const sessions = new SessionManager({ store: new MemoryStore(), userIds: kind as any, sweepEvery: false })
         const id = value as never
         const error = new RegExp(
-          `^user ID: expected .*, got ${quoted.replace(/[\\^$.*+?()[\]{}|]/g, String.raw`\$&`)}$`,
+          `^user ID: expected .*, got ${quoted.replace(/[\\^$.*+?()[\]{}|]/g, String.raw`\$&`)}(?:; .*)?$`,
         )
         for (const attempt of [
           () => sessions.create({ user: { id, name: 'ada' } }),
@@ -54,6 +55,28 @@ for (const kind of ['u64', 'number', 'text'] as const) {
     )
   })
 }
+
+it.each([
+  ['u64', 'b6f1c7b2-7f0e-4c0a-9a59-3d1f3f0f2c11', "; for such IDs set userIds: 'text' in the manager's options"],
+  ['u64', '42', "; convert it, with BigInt(id) or Number(id), or set userIds: 'text' in the manager's options"],
+  ['u64', -1, ''],
+  ['u64', 2n ** 64n, ''],
+  ['number', 'ada', "; for such IDs set userIds: 'text' in the manager's options"],
+  ['number', 42n, "; for such IDs set userIds: 'u64' in the manager's options"],
+  ['text', 42, "; for such IDs set userIds: 'number' in the manager's options"],
+  ['text', 42n, "; for such IDs set userIds: 'u64' in the manager's options"],
+  ['text', '', ''],
+  ['text', 'x'.repeat(129), ''],
+] as const)("at userIds: '%s' the error for %s names what to set instead", (kind, id, hint) => {
+  let message = ''
+  try {
+    USER_ID_FORMATS[kind].toText(id as never)
+  } catch (error) {
+    message = (error as Error).message
+  }
+  expect(message).toMatch(/^user ID: expected/)
+  expect(message.replace(/^[^;]*/, '')).toBe(hint)
+})
 
 it('u64 IDs are exact from 0 to 2^64-1, in and out', () => {
   for (const id of BOUNDARY_IDS) expect(u64.fromText(u64.toText(id))).toBe(id)

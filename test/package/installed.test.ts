@@ -82,6 +82,18 @@ describe.each([
   })
 })
 
+it('lets Express, Fastify, Koa and Hono answer with 64-bit user IDs', async () => {
+  const frameworks = ['express@5', 'fastify@5', 'koa@3', 'hono@4']
+  const project = await npmProject(join(folder, 'frameworks'), packed.path, ...frameworks)
+  for (const id of ['42', '18446744073709551615']) {
+    const exact = `application/json {"id":${id},"name":"max"}`
+    const answers = JSON.parse(await project.node('frameworks.mjs', id))
+    expect(answers).toMatchObject({ fastify: exact, koa: exact, hono: exact })
+    if ('rawJSON' in JSON || id === '42') expect(answers.express).toBe(exact)
+    else expect(answers.express).toMatch(/TypeError: replacer: .*send stringify\(value\)/)
+  }
+}, 240_000)
+
 it('brings examples that run where they lie', async () => {
   const project = await npmProject(join(folder, 'examples'), packed.path)
   expect(await project.node('node_modules/coatcheck/examples/encrypted-store.test.mjs')).toMatch(/^(?:#|ℹ) fail 0$/m)
