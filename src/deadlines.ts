@@ -22,7 +22,7 @@ export class Deadlines {
     const pending = { deadline, onLate, previous: this.#last, next: null, isOpen: true }
     if (this.#timer === null || deadline < this.#due) this.#arm(deadline)
     // Referenced: a process that only waits for a hanging store must still hear that it hangs.
-    else if (this.#last === null) this.#timer.ref()
+    else if (this.#last === null) this.#timer.ref?.()
     if (this.#last !== null) this.#last.next = pending
     this.#last = pending
     return pending
@@ -42,7 +42,7 @@ export class Deadlines {
     pending.next = null
     pending.onLate = nothing
     // Left to ring: the next call is likely to come before, and finds it set.
-    if (this.#last === null) this.#timer?.unref()
+    if (this.#last === null) this.#timer?.unref?.()
     return true
   }
 

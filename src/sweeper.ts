@@ -36,7 +36,7 @@ export class Sweeper {
       }
       this.#sweep().then(done, done)
     }, wait)
-    this.#timer.unref()
+    this.#timer.unref?.()
   }
 
   /**

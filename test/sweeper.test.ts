@@ -134,3 +134,26 @@ it('leaves a database at least half of the time to others while it sweeps', asyn
   expect(await swept).toBe(3000)
   for (const [index, start] of begun.slice(1).entries()) expect(start - begun[index]!).toBeGreaterThanOrEqual(80)
 })
+
+it('works where timers are numbers, as in Cloudflare Workers', async () => {
+  vi.useRealTimers()
+  const setTimer = globalThis.setTimeout
+  const set: number[] = []
+  vi.spyOn(globalThis, 'setTimeout').mockImplementation(((callback: () => void, ms: number) => {
+    const id = setTimer(callback, ms).unref()[Symbol.toPrimitive]()
+    set.push(id)
+    return id
+  }) as never)
+  const store = BarrierStore.over(new MemoryStore())
+  const sessions = new SessionManager({ store })
+  const { secret } = await sessions.create()
+  expect(await sessions.get(secret)).not.toBeNull()
+  const pause = store.pause('read', 'before')
+  const call = sessions.get(secret)
+  await pause.reached
+  pause.resume()
+  expect(await call).not.toBeNull()
+  expect(set.length).toBeGreaterThan(1)
+  await sessions.close()
+  vi.restoreAllMocks()
+})
