@@ -27,52 +27,80 @@ function describeObject(value: object): string {
   return `only plain objects and arrays come back as they were, this is ${typeof name === 'string' && name ? name : 'something else'}`
 }
 
-/** Throws where JSON would change a value without a word; names the path. */
-function check(value: unknown, path: string, ancestors: object[]): void {
+/** An array as a literal makes it, also one of another realm: what `Array.prototype` inherits from inherits nothing. */
+function isPlainArray(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return (
+    prototype === Array.prototype ||
+    (Array.isArray(prototype) && Object.getPrototypeOf(Object.getPrototypeOf(prototype)) === null)
+  )
+}
+
+/** Enumerable properties only, which are the elements only: names come after them. */
+function isDense(list: readonly unknown[], keys: readonly string[]): boolean {
+  return keys.length === list.length && (keys.length === 0 || keys[keys.length - 1] === String(keys.length - 1))
+}
+
+/**
+ * Throws where JSON would change a value without a word; names the path. Answers whether there is a -0 in it, which JSON
+ * has, and `JSON.stringify` writes as 0.
+ */
+function check(value: unknown, path: string, ancestors: object[]): boolean {
   switch (typeof value) {
     case 'string':
     case 'boolean':
-      return
+      return false
     case 'number':
       if (!Number.isFinite(value)) refuse(path, `JSON has no ${value}`)
-      return
+      return Object.is(value, -0)
     case 'bigint':
-      refuse(path, 'JSON has no bigint: store its decimal text')
-      return
+      return refuse(path, 'JSON has no bigint: store its decimal text')
     case 'object':
       break
     default:
       refuse(path, `JSON has no ${typeof value}`)
   }
-  if (value === null) return
+  if (value === null) return false
   const object = value as object
   if (ancestors.includes(object)) refuse(path, 'is a cycle')
   if (ancestors.length >= MAX_DEPTH) refuse(path, `is nested deeper than ${MAX_DEPTH} levels`)
   ancestors.push(object)
-  if (!Array.isArray(object) && !isPlain(object)) refuse(path, describeObject(object))
-  if (typeof (object as { toJSON?: unknown }).toJSON === 'function') refuse(path, 'has a toJSON method')
-  if (Array.isArray(object)) {
-    if (Object.keys(object).length !== object.length) refuse(path, 'is an array with holes or with names')
-    for (let index = 0; index < object.length; index += 1) check(object[index], `${path}[${index}]`, ancestors)
+  const isArray = Array.isArray(object)
+  if (typeof (object as { toJSON?: unknown }).toJSON === 'function' && (isArray || isPlain(object)))
+    refuse(path, 'has a toJSON method')
+  if (!(isArray ? isPlainArray(object) : isPlain(object))) refuse(path, describeObject(object))
+  if (Object.getOwnPropertySymbols(object).length > 0) refuse(path, 'has a symbol for a key')
+  const keys = Object.keys(object)
+  if (isArray && !isDense(object, keys)) refuse(path, 'is an array with holes or with names')
+  if (Object.getOwnPropertyNames(object).length > keys.length + (isArray ? 1 : 0))
+    refuse(path, 'has a key that JSON does not see')
+  let hasMinusZero = false
+  if (isArray) {
+    for (let index = 0; index < object.length; index += 1)
+      hasMinusZero = check(object[index], `${path}[${index}]`, ancestors) || hasMinusZero
   } else {
-    if (Object.getOwnPropertySymbols(object).length > 0) refuse(path, 'has a symbol for a key')
-    const keys = Object.keys(object)
-    if (Object.getOwnPropertyNames(object).length > keys.length) refuse(path, 'has a key that JSON does not see')
     for (const key of keys) {
       if (FORBIDDEN_KEYS.has(key)) refuse(step(path, key), 'this key is not accepted (prototype pollution)')
       const member = (object as Record<string, unknown>)[key]
       // An optional property that is undefined is an absent one, as in TypeScript and in JSON.
-      if (member !== undefined) check(member, step(path, key), ancestors)
+      if (member !== undefined) hasMinusZero = check(member, step(path, key), ancestors) || hasMinusZero
     }
   }
   ancestors.pop()
+  return hasMinusZero
+}
+
+/** JSON of what `check` let through, with -0. */
+function write(value: unknown): string {
+  if (Object.is(value, -0)) return '-0'
+  if (Array.isArray(value)) return `[${value.map(write).join(',')}]`
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  const members = Object.entries(value).filter(([, member]) => member !== undefined)
+  return `{${members.map(([key, member]) => `${JSON.stringify(key)}:${write(member)}`).join(',')}}`
 }
 
 /** JSON that refuses what JSON would silently change: bigint, Date, NaN, functions, cycles, class instances, `__proto__`. */
 export const jsonCodec: Codec = {
-  encode(data) {
-    check(data, 'data', [])
-    return JSON.stringify(data)
-  },
+  encode: data => (check(data, 'data', []) ? write(data) : JSON.stringify(data)),
   decode: text => JSON.parse(text),
 }
