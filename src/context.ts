@@ -1,5 +1,6 @@
 import { type Meta, seal, unseal } from './data/meta.ts'
 import { DataShape, type Frozen } from './data/schema.ts'
+import { Deadlines } from './deadlines.ts'
 import { SessionError } from './errors.ts'
 import { emitTo, type SessionEvent } from './events.ts'
 import { expiryOf } from './expiry.ts'
@@ -44,6 +45,7 @@ class Common<D extends object, I extends UserIds, In extends object> {
   readonly ended = new Recent<true>(ENDED_LIFETIME)
   readonly invalidated = new Recent<{ order: number; exceptKey: string | null }>(ENDED_LIFETIME)
   readonly sweeper: Sweeper | null
+  readonly deadlines = new Deadlines()
 
   constructor(given: SessionOptions<D, I, In>) {
     this.given = given
@@ -210,11 +212,25 @@ export class Context<D extends object, I extends UserIds, In extends object> {
   }
 
   /** Whether the application raised the user's password version since this record's credentials were verified. */
-  async isOutdated(record: SessionRecord): Promise<boolean> {
+  async isOutdated(record: SessionRecord, deadline: number): Promise<boolean> {
+    return record.userId !== null && (record.passwordVersion ?? 0) < (await this.versionNow(record.userId, deadline))
+  }
+
+  /** The user's password version; 0 where the application does not say. It has what is left of `storeTimeout`, as a store. */
+  versionNow(user: string, deadline: number): Promise<number> {
     const { passwordVersion } = this.given
-    if (!passwordVersion || record.userId === null) return false
-    const current = passwordVersionOf(await passwordVersion(this.users.fromText(record.userId)!), 'passwordVersion()')
-    return (record.passwordVersion ?? 0) < (current ?? 0)
+    if (!passwordVersion) return Promise.resolve(0)
+    return new Promise((resolve, reject) => {
+      const { deadlines } = this.#common
+      const late = 'read: passwordVersion() did not answer within storeTimeout'
+      const pending = deadlines.open(deadline, () => reject(this.calls.fail('read', 'not-applied', late)))
+      const asked = (async () =>
+        passwordVersionOf(await passwordVersion(this.users.fromText(user)!), 'passwordVersion()'))()
+      asked.then(
+        version => deadlines.close(pending) && resolve(version ?? 0),
+        error => deadlines.close(pending) && reject(error),
+      )
+    })
   }
 
   refusal(outcome: Exclude<CreateResult['outcome'], 'created'>): SessionError {

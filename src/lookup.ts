@@ -88,7 +88,9 @@ function isAcceptable(
   if (record.kind !== 'session' || !(record.expiresAt > now)) return false
   if (record.userId === null) return true
   if (context.users.fromText(record.userId) === null) return removeForeign(context, key, deadline)
-  return context.given.passwordVersion === undefined || context.isOutdated(record).then(isOutdated => !isOutdated)
+  return (
+    context.given.passwordVersion === undefined || context.isOutdated(record, deadline).then(isOutdated => !isOutdated)
+  )
 }
 
 async function removeForeign(context: AnyContext, key: SessionKey, deadline: number): Promise<boolean> {

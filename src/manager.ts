@@ -212,11 +212,12 @@ export class SessionManager<
   async list(userId: UserIdInput<I>): Promise<SessionInfo<D, I>[]> {
     const context = this.#context
     const user = context.users.toText(userId)
-    const records = await context.calls.listUser(user, 'session', context.now(), context.deadline())
+    const deadline = context.deadline()
+    const records = await context.calls.listUser(user, 'session', context.now(), deadline)
     const theirs = records.filter(record => record.userId === user && record.kind === 'session')
-    const outdated = await Promise.all(theirs.map(record => context.isOutdated(record)))
+    const version = theirs.length === 0 ? 0 : await context.versionNow(user, deadline)
     return theirs
-      .filter((_, index) => !outdated[index])
+      .filter(record => (record.passwordVersion ?? 0) >= version)
       .map(record => context.info(record))
       .sort((a, b) => b.seenAt - a.seenAt)
   }

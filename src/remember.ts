@@ -223,7 +223,7 @@ export class Remember<D extends object, I extends UserIds> {
       context.emit({ type: 'corrupt-record', key: key as SessionKey, cause: 'not a remember-me series' })
       return null
     }
-    return (await context.isOutdated(answer)) ? null : { record: answer, series }
+    return (await context.isOutdated(answer, deadline)) ? null : { record: answer, series }
   }
 
   #write(record: SessionRecord, series: Series, now: number, deadline: number) {

@@ -1,6 +1,6 @@
-import { openVisit, SessionManager } from 'coatcheck'
+import { openVisit, type SessionEvent, SessionManager, SessionStoreError } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { BarrierStore, faults } from './services/barrier-store.ts'
 import { HOUR, MINUTE, SECOND, testClock } from './services/test-clock.ts'
 
@@ -53,6 +53,93 @@ describe('the option passwordVersion, alone', () => {
     await expect(sessions.get(session.secret)).rejects.toThrow('passwordVersion(): expected a whole number')
     answer = () => 1
     expect(await sessions.get(session.secret)).not.toBeNull()
+  })
+
+  it('that never answers is an outage after storeTimeout, no log-out and no hang', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+    try {
+      let answer: () => unknown = () => 1
+      const errors: SessionStoreError[] = []
+      const onEvent = (event: SessionEvent) => event.type === 'store-error' && errors.push(event.error)
+      const { sessions, store } = setUp({
+        passwordVersion: () => answer(),
+        remember: '30d',
+        storeTimeout: '3s',
+        onEvent,
+      })
+      const session = await sessions.create({ user: { ...user, passwordVersion: 1 } })
+      const token = await sessions.remember(session)
+      let answerLate!: (error: Error) => void
+      answer = () => new Promise((_, reject) => (answerLate = reject))
+      for (const call of [
+        () => sessions.get(session.secret),
+        () => sessions.list(1),
+        () => sessions.recall(token),
+        () => sessions.regenerate(session.secret),
+        () => sessions.renew(session.secret, { grace: '1m' }),
+        () => sessions.regenerate(session.secret, { user }),
+      ]) {
+        const settled = call().then(
+          () => 'an answer',
+          (error: unknown) => error,
+        )
+        await vi.advanceTimersByTimeAsync(2998)
+        const early = await Promise.race([settled, Promise.resolve('nothing yet')])
+        expect(early).toBe('nothing yet')
+        await vi.advanceTimersByTimeAsync(4)
+        const error = (await Promise.race([settled, Promise.resolve('a hang')])) as SessionStoreError
+        expect(error).toBeInstanceOf(SessionStoreError)
+        expect(error).toMatchObject({
+          status: 503,
+          operation: 'read',
+          outcome: 'not-applied',
+          message: 'read: passwordVersion() did not answer within storeTimeout',
+        })
+        answerLate(new Error('too late'))
+      }
+      expect(errors).toHaveLength(6)
+      expect(store.counts()).not.toHaveProperty('delete')
+      expect(store.counts()).not.toHaveProperty('replace')
+      answer = () => 1
+      expect(await sessions.get(session.secret)).not.toBeNull()
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
+  it('has what the store left of storeTimeout, not all of it once more', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+    try {
+      const { sessions, store } = setUp({
+        passwordVersion: () => new Promise(resolve => setTimeout(resolve, 1500, 1)),
+        storeTimeout: '2s',
+      })
+      const session = await sessions.create({ user: { ...user, passwordVersion: 1 } })
+      store.next('read', async proceed => {
+        await new Promise(resolve => setTimeout(resolve, 1000))
+        return proceed()
+      })
+      const call = sessions.get(session.secret).catch((error: unknown) => error)
+      await vi.advanceTimersByTimeAsync(2002)
+      expect(await Promise.race([call, Promise.resolve('still waiting')])).toBeInstanceOf(SessionStoreError)
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
+  it('is asked once by list, however many sessions the user has, and not where there is none', async () => {
+    const asked: bigint[] = []
+    const { sessions } = setUp({
+      passwordVersion: (id: bigint) => {
+        asked.push(id)
+        return 2
+      },
+    })
+    for (const passwordVersion of [1, 2, 2, 3, null]) await sessions.create({ user: { ...user, passwordVersion } })
+    expect(await sessions.list(1)).toHaveLength(3)
+    expect(asked).toEqual([1n])
+    expect(await sessions.list(2)).toEqual([])
+    expect(asked).toEqual([1n])
   })
 })
 
