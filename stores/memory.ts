@@ -1,4 +1,6 @@
+import { checkOptionNames, optionNames } from '../src/check-options.ts'
 import { SessionStoreError } from '../src/errors.ts'
+import { quote } from '../src/quote.ts'
 import {
   type CreateOptions,
   type CreateResult,
@@ -21,6 +23,14 @@ export interface MemoryStoreOptions {
    * @default 100_000
    */
   maxSessions?: number
+}
+
+const OPTIONS = optionNames<MemoryStoreOptions>({ maxSessions: true })
+// Of other memory stores for sessions.
+const HINTS = {
+  max: 'it is called maxSessions',
+  ttl: 'a session lives as the manager says: idleTimeout and absoluteTimeout',
+  checkPeriod: 'what has expired is removed by the sweep of the manager: sweepEvery',
 }
 
 // One object per record, linked in a ring with the others of its user (the anonymous ones have a ring as well), oldest
@@ -88,7 +98,7 @@ const answer = <O extends string>(outcome: O, ended: readonly string[] = NONE) =
  *
  * It is bounded: at `maxSessions`, a new record takes the place of one that has expired, else of the oldest anonymous
  * session; if all that is kept are users' live sessions, the call rejects with a `SessionStoreError` (`'not-applied'`)
- * that names the option: nobody is logged out to let somebody in. Password floors (one small object per user who changed
+ * whose cause names the option: nobody is logged out to let somebody in. Password floors (one small object per user who changed
  * the password within a day) are not counted. Records that are read are frozen. It sets no timer.
  *
  * @throws TypeError for a `maxSessions` that is not a whole number above 0
@@ -103,9 +113,10 @@ export class MemoryStore implements Store {
   #oldestAnonymous: Kept | undefined
 
   constructor(options: MemoryStoreOptions = {}) {
+    checkOptionNames('MemoryStore', options, OPTIONS, HINTS)
     const { maxSessions = 100_000 } = options
     if (!Number.isSafeInteger(maxSessions) || maxSessions < 1)
-      throw new TypeError(`maxSessions: a whole number above 0 is expected, not ${String(maxSessions)}`)
+      throw new TypeError(`maxSessions: a whole number above 0 is expected, not ${quote(maxSessions)}`)
     this.#max = maxSessions
   }
 
@@ -251,11 +262,9 @@ export class MemoryStore implements Store {
       let victim = this.#oldestAnonymous
       if (victim !== undefined && victim === spared) victim = victim.newer === victim ? undefined : victim.newer
       if (victim === undefined)
-        throw new SessionStoreError(
-          operation,
-          'not-applied',
-          `the memory store is full of users' live sessions: maxSessions is ${this.#max}`,
-        )
+        throw new SessionStoreError(operation, 'not-applied', 'the session store is full', {
+          cause: new Error(`the memory store is full of users' live sessions: maxSessions is ${this.#max}`),
+        })
       this.#drop(victim)
     }
   }

@@ -1,3 +1,6 @@
+import { optionNames } from '../../src/check-options.ts'
+import { quote as quoteValue } from '../../src/quote.ts'
+
 /** Options that all SQL stores share. */
 export interface SqlOptions {
   /**
@@ -16,6 +19,9 @@ export interface SqlOptions {
    */
   userId?: 'u64' | 'text'
 }
+
+/** Their names, for `checkOptionNames`. */
+export const SQL_OPTIONS = optionNames<SqlOptions>({ table: true, schema: true, userId: true })
 
 /** The quoted names that the statements of one store use. */
 export interface Names {
@@ -39,10 +45,10 @@ export function namesOf(options: SqlOptions, mark: '"' | '`'): Names {
   for (const [option, value] of Object.entries({ table, ...(schema === undefined ? {} : { schema }) }))
     if (typeof value !== 'string' || !IDENTIFIER.test(value))
       throw new TypeError(
-        `${option} must be 1 to 48 letters, digits and underscores, not beginning with a digit; got ${JSON.stringify(value)}`,
+        `${option} must be 1 to 48 letters, digits and underscores, not beginning with a digit; got ${quoteValue(value)}`,
       )
   if (userId !== 'u64' && userId !== 'text')
-    throw new TypeError(`userId must be 'u64' or 'text'; got ${JSON.stringify(userId)}`)
+    throw new TypeError(`userId must be 'u64' or 'text'; got ${quoteValue(userId)}`)
   const quote = (name: string) => mark + name + mark
   const within = (name: string) => (schema === undefined ? quote(name) : `${quote(schema)}.${quote(name)}`)
   const plain = { sessions: table, users: `${table}_users` }

@@ -1,4 +1,5 @@
-import { type Failure, notBegun, Refusal } from './patience.ts'
+import { quote } from '../../src/quote.ts'
+import { type Failure, notBegun, Refusal, unusable } from './patience.ts'
 import type { Value } from './statement.ts'
 
 export interface SqliteStatement {
@@ -6,7 +7,7 @@ export interface SqliteStatement {
   get(...values: any[]): unknown
   all(...values: any[]): unknown[]
 }
-/** What the store uses of better-sqlite3, libsql and node:sqlite (`DatabaseSync`). */
+/** What the store uses of better-sqlite3, libsql, node:sqlite (`DatabaseSync`) and bun:sqlite. */
 export interface SqliteDatabase {
   prepare(sql: string): SqliteStatement
   exec(sql: string): unknown
@@ -39,6 +40,12 @@ export function sqliteFailure(error: unknown): Failure {
 /** Runs a write of the transaction under way; answers how many rows it changed. */
 export type Change = (sql: string, values: readonly Value[]) => number
 
+const EXPECTED =
+  'SqliteStore expects a connection of better-sqlite3, libsql, node:sqlite or bun:sqlite: an object with prepare() and exec() that answer at once'
+
+/** A driver that calls back, or gives a promise, has the two methods too: it shows itself at the first call. */
+const answersLater = (what: string) => unusable(`${EXPECTED}; ${what}`)
+
 /** One connection with its statements, each prepared when it is first needed. */
 export class SqliteConnection {
   readonly #database: SqliteDatabase
@@ -52,7 +59,11 @@ export class SqliteConnection {
 
   /** Rows as arrays, in the order of the columns. */
   rows(sql: string, values: readonly Value[]): unknown[][] {
-    return this.#read(sql, values, statement => statement.all(...values).map(cells))
+    return this.#read(sql, values, statement => {
+      const rows = statement.all(...values)
+      if (!Array.isArray(rows)) throw answersLater('its all() gives no rows')
+      return rows.map(cells)
+    })
   }
 
   row(sql: string, values: readonly Value[]): unknown[] | null {
@@ -71,7 +82,13 @@ export class SqliteConnection {
     // half-way, which no timeout waits for.
     this.#database.exec('BEGIN IMMEDIATE')
     try {
-      const value = work((sql, values) => this.#use(sql, false, statement => Number(statement.run(...values).changes)))
+      const value = work((sql, values) =>
+        this.#use(sql, false, statement => {
+          const changes = Number(statement.run(...values)?.changes)
+          if (Number.isNaN(changes)) throw answersLater('its run() does not say how many rows it changed')
+          return changes
+        }),
+      )
       this.#database.exec('COMMIT')
       return value
     } catch (error) {
@@ -125,7 +142,12 @@ export class SqliteConnection {
   #prepareConnection(): void {
     // libsql ends the process when a closed connection is used.
     if ((this.#database as { open?: unknown }).open === false) throw notBegun('the connection is closed')
-    if (!this.#ready) this.#database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT}`)
+    if (this.#ready) return
+    const answer = this.#database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT}`)
+    if (has(answer, 'then')) {
+      ;(answer as Promise<unknown>).then(undefined, () => {})
+      throw answersLater('its exec() gives a promise')
+    }
     this.#ready = true
   }
 
@@ -145,26 +167,51 @@ export class SqliteConnection {
     let statement = this.#statements.get(sql)
     if (statement === undefined) {
       statement = this.#database.prepare(sql)
-      const special = statement as { raw?: (on: boolean) => void; setReadBigInts?: (on: boolean) => void }
-      if (reads) {
-        special.raw?.(true)
-        // node:sqlite throws at an integer above 2^53, which a hand-edited row may contain.
-        special.setReadBigInts?.(true)
-      }
+      if (!['run', 'get', 'all'].every(name => has(statement, name)))
+        throw answersLater('its prepare() gives no statement with run(), get() and all()')
+      if (reads) asExactRows(statement)
       this.#statements.set(sql, statement)
     }
     return statement
   }
 }
 
+// A hand-edited row may contain an integer above 2^53: node:sqlite throws there unless told, bun:sqlite rounds.
+function asExactRows(statement: SqliteStatement): void {
+  const special = statement as {
+    raw?: (on: boolean) => void
+    setReadBigInts?: (on: boolean) => void
+    values?: unknown
+    safeIntegers?: (on: boolean) => void
+  }
+  // In bun:sqlite, raw() runs the statement.
+  if (typeof special.values === 'function') special.safeIntegers?.(true)
+  else special.raw?.(true)
+  special.setReadBigInts?.(true)
+}
+
 const cells = (row: unknown): unknown[] => (Array.isArray(row) ? row : Object.values(row as object))
 
-/** Refuses what is no SQLite connection, saying what is expected. */
+const has = (value: unknown, name: string) => typeof (value as any)?.[name] === 'function'
+
+/** What is wrong with something that is no SQLite connection, and what to pass instead; `null` for what looks like one. */
+function connectionFault(given: any): string | null {
+  if (typeof given === 'string') return `got ${quote(given)}: open it, new Database(path), and pass the connection`
+  if (has(given, 'then')) return 'got a promise: await it'
+  if (typeof given === 'function') return 'got a function: pass a connection that it opened'
+  // sqlite3, the package `sqlite` around it, D1 and the client of libsql.
+  const late = ['parallelize', 'getDatabaseInstance', 'dump', 'executeMultiple'].find(name => has(given, name))
+  if (late !== undefined) return `got a driver whose answers come later (it has ${late}())`
+  const missing = ['prepare', 'exec'].filter(name => !has(given, name))
+  if (missing.length === 0) return null
+  const inside = ['$client', 'driver', 'db'].find(name => has(given?.[name], 'prepare') && has(given[name], 'exec'))
+  if (inside !== undefined) return `got an object around one: pass its ${inside}`
+  return `got ${quote(given)}${given === null || typeof given !== 'object' ? '' : ` without ${missing.join('() and ')}()`}`
+}
+
+/** Refuses what is no SQLite connection, saying what is missing. @throws TypeError */
 export function checkSqlite(database: SqliteDatabase): SqliteDatabase {
-  const given = database as unknown as Record<string, unknown> | null | undefined
-  if (typeof given?.prepare !== 'function' || typeof given.exec !== 'function')
-    throw new TypeError(
-      'SqliteStore expects a connection of better-sqlite3, libsql or node:sqlite: an object with prepare() and exec()',
-    )
+  const fault = connectionFault(database)
+  if (fault !== null) throw new TypeError(`${EXPECTED}; ${fault}`)
   return database
 }

@@ -1,3 +1,4 @@
+import { checkOptionNames } from '../../src/check-options.ts'
 import { SessionStoreError, type StoreOperation } from '../../src/errors.ts'
 import {
   type Corrupt,
@@ -12,7 +13,7 @@ import {
   type Store,
   SWEEP_MARGIN,
 } from '../../src/store.ts'
-import { type Names, namesOf, type SqlOptions } from './options.ts'
+import { type Names, namesOf, SQL_OPTIONS, type SqlOptions } from './options.ts'
 import { notBegun, unusable } from './patience.ts'
 import { fromRow, isKey, recordValues } from './rows.ts'
 import { type Change, checkSqlite, SqliteConnection, type SqliteDatabase } from './sqlite-client.ts'
@@ -30,8 +31,13 @@ const SWEEP_BATCH = 250
 /** How many records of a user end in one transaction: the same for a log-out everywhere. */
 const END_BATCH = 250
 
+function sqliteNames(options: SqlOptions): Names {
+  checkOptionNames('SqliteStore', options, SQL_OPTIONS)
+  return namesOf(options, '"')
+}
+
 /**
- * Sessions in a SQLite file, through a connection of better-sqlite3, libsql or node:sqlite that the application opens
+ * Sessions in a SQLite file, through a connection of better-sqlite3, libsql, node:sqlite or bun:sqlite that the application opens
  * and closes. Several processes may share the file; set `journal_mode = WAL`. At its first use the store sets
  * `busy_timeout` of the connection to 5 ms and waits by itself from there: SQLite's own waiting blocks the event loop.
  */
@@ -45,14 +51,14 @@ export class SqliteStore implements Store {
 
   /** Opens and creates nothing. @throws TypeError for a connection or an option of the wrong kind. */
   constructor(database: SqliteDatabase, options: SqlOptions = {}) {
-    this.#names = namesOf(options, '"')
     this.#connection = new SqliteConnection(checkSqlite(database))
+    this.#names = sqliteNames(options)
     this.#statements = sqliteStatements(this.#names)
   }
 
   /** The DDL that `migrate()` runs, for those who keep their schema in files. */
   static schema(options: SqlOptions = {}): string {
-    return sqliteSchema(namesOf(options, '"'))
+    return sqliteSchema(sqliteNames(options))
   }
 
   /**

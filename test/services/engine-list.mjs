@@ -71,6 +71,8 @@ export const ENGINES = /** @type {const} */ ({
   'node:sqlite': { debian: null, optional: true, missing: () => module_('node:sqlite') },
   // Compiled for minutes, so that `npm ci` does without it; `npm run test:all` brings it.
   'better-sqlite3': { debian: null, npm: 'test/drivers', optional: false, missing: betterSqlite },
+  // For bun:sqlite alone: the tests run on Node.js.
+  bun: { debian: null, optional: true, missing: () => binaries('bun') },
   chromium: { debian: 'chromium', optional: false, missing: () => binaries('chromium') },
   nginx: { debian: 'nginx-light openssl', optional: false, missing: () => binaries('nginx', 'openssl') },
   curl: { debian: 'curl', optional: false, missing: () => binaries('curl') },

@@ -67,7 +67,8 @@ describe('a full memory store', () => {
       const error = await store.create(refused, { now: NOW }).catch((thrown: unknown) => thrown)
       expect(error).toBeInstanceOf(SessionStoreError)
       expect(error).toMatchObject({ operation: 'create', outcome: 'not-applied', status: 503 })
-      expect(String(error)).toContain('maxSessions is 2')
+      expect(String((error as Error).cause)).toContain('maxSessions is 2')
+      expect(String(error)).not.toContain('maxSessions')
       expect(await isLive(store, refused)).toBe(false)
     }
     for (const user of users) expect(await isLive(store, user)).toBe(true)
