@@ -50,8 +50,8 @@ class Common<D extends object, I extends UserIds, In extends object> {
   constructor(given: SessionOptions<D, I, In>) {
     this.given = given
     this.options = resolveOptions(given)
-    const { store, storeTimeout, maxDataBytes, touchInterval } = this.options
-    this.calls = new StoreCalls(store, storeTimeout, error => emitTo(given.onEvent, { type: 'store-error', error }))
+    const { store, maxDataBytes, touchInterval } = this.options
+    this.calls = new StoreCalls(store, this.options, error => emitTo(given.onEvent, { type: 'store-error', error }))
     this.shape = new DataShape({ schema: given.schema, initial: given.initial, codec: given.codec, maxDataBytes })
     this.touched = new Recent(touchInterval)
     const { sweepEvery } = this.options

@@ -1,7 +1,8 @@
 /** What has to be over by an instant. */
 export interface Pending {
   readonly deadline: number
-  onLate: () => void
+  /** Called once the deadline has come, unless it was closed before. */
+  late(): void
   previous: Pending | null
   next: Pending | null
   isOpen: boolean
@@ -17,15 +18,20 @@ export class Deadlines {
   /** When the timer rings. */
   #due = 0
 
-  /** Calls `onLate` once `deadline` has come, unless the call was closed before. */
-  open(deadline: number, onLate: () => void): Pending {
-    const pending = { deadline, onLate, previous: this.#last, next: null, isOpen: true }
+  open(deadline: number, late: () => void): Pending {
+    const pending = { deadline, late, previous: null, next: null, isOpen: true }
+    this.add(pending)
+    return pending
+  }
+
+  add(pending: Pending): void {
+    const { deadline } = pending
     if (this.#timer === null || deadline < this.#due) this.#arm(deadline)
     // Referenced: a process that only waits for a hanging store must still hear that it hangs.
     else if (this.#last === null) this.#timer.ref?.()
+    pending.previous = this.#last
     if (this.#last !== null) this.#last.next = pending
     this.#last = pending
-    return pending
   }
 
   /** Whether there was still time. */
@@ -40,7 +46,6 @@ export class Deadlines {
     // until the next full collection.
     pending.previous = null
     pending.next = null
-    pending.onLate = nothing
     // Left to ring: the next call is likely to come before, and finds it set.
     if (this.#last === null) this.#timer?.unref?.()
     return true
@@ -56,16 +61,20 @@ export class Deadlines {
     this.#timer = null
     // Timers count whole milliseconds and may ring a fraction early.
     const now = performance.now() + 1
+    // After a loop that was busy for long, timers come before sockets: answers that arrived in time wait there unread.
+    // They are read before anything is given up.
+    setImmediate(() => this.#giveUp(now))
+  }
+
+  #giveUp(now: number): void {
     let earliest = Number.POSITIVE_INFINITY
     for (let pending = this.#last; pending !== null; ) {
-      const { previous, deadline, onLate } = pending
+      const { previous, deadline } = pending
       if (deadline > now) earliest = Math.min(earliest, deadline)
-      else if (this.close(pending)) onLate()
+      else if (this.close(pending)) pending.late()
       pending = previous
     }
     // What was told of the delay may have begun another call, and armed the timer for it.
     if (earliest < Number.POSITIVE_INFINITY && (this.#timer === null || earliest < this.#due)) this.#arm(earliest)
   }
 }
-
-function nothing() {}

@@ -13,6 +13,7 @@ export const MANAGER_OPTIONS = optionNames<SessionOptions<object, 'u64', object>
   absoluteTimeout: true,
   touchInterval: true,
   storeTimeout: true,
+  maxPendingCalls: true,
   userIds: true,
   schema: true,
   initial: true,

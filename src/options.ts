@@ -20,6 +20,8 @@ export interface SessionOptions<D extends object, I extends UserIds, In extends 
   touchInterval?: Duration
   /** How long a call waits for the store, all its commands and waiting in our own queue included. @default '2s' */
   storeTimeout?: Duration
+  /** Calls of one store under way, given up or not; what comes beyond is refused at once. @default 5000 */
+  maxPendingCalls?: number
   /** What user IDs look like; all three are canonical text in the store. @default 'u64' */
   userIds?: I
   /** Any Standard Schema (zod, valibot, arktype, …), synchronous, that accepts its own output. */
@@ -58,6 +60,7 @@ export const DEFAULTS = deepFrozen({
   /** A tenth of idleTimeout, whatever that is. */
   touchInterval: '3m',
   storeTimeout: '2s',
+  maxPendingCalls: 5000,
   userIds: 'u64',
   maxDataBytes: 16_384,
   onLimit: 'end-oldest',
@@ -100,6 +103,7 @@ const VERBS = ['create', 'read', 'update', 'touch', 'replace', 'delete', 'delete
 export interface ResolvedOptions<I extends UserIds> extends Lifetimes {
   readonly store: Store
   readonly storeTimeout: number
+  readonly maxPendingCalls: number
   readonly userIds: I
   readonly maxDataBytes: number
   readonly limit: SessionLimit | null
@@ -186,6 +190,7 @@ export function resolveOptions<D extends object, I extends UserIds, In extends o
     absolute,
     touchInterval,
     storeTimeout,
+    maxPendingCalls: positiveInteger(options.maxPendingCalls ?? DEFAULTS.maxPendingCalls, 'maxPendingCalls'),
     userIds: oneOf<UserIds>(options.userIds ?? DEFAULTS.userIds, ['u64', 'number', 'text'], 'userIds') as I,
     maxDataBytes: positiveInteger(options.maxDataBytes ?? DEFAULTS.maxDataBytes, 'maxDataBytes'),
     limit: limit

@@ -1,4 +1,4 @@
-import { Deadlines } from './deadlines.ts'
+import { Deadlines, type Pending } from './deadlines.ts'
 import { SessionStoreError, type StoreOperation } from './errors.ts'
 import type { Corrupt, CreateResult, Forward, ReplaceResult, SessionRecord, Store } from './store.ts'
 
@@ -58,6 +58,9 @@ function isSound(operation: StoreOperation, answer: unknown): boolean {
   }
 }
 
+/** One count for all managers of a store: it is the store's client that keeps what is under way. */
+const COUNTS = new WeakMap<Store, { count: number }>()
+
 /**
  * The store behind a guard: each call ends by its deadline, and whatever goes wrong is a `SessionStoreError` (G7).
  * Deadlines are on the scale of `performance.now()`: the wall clock may jump.
@@ -65,13 +68,23 @@ function isSound(operation: StoreOperation, answer: unknown): boolean {
 export class StoreCalls {
   readonly #store: Store
   readonly #timeout: number
-  readonly #onError: (error: SessionStoreError) => void
-  readonly #deadlines = new Deadlines()
+  readonly #maxPending: number
+  readonly report: (error: SessionStoreError) => void
+  readonly deadlines = new Deadlines()
+  /** The calls that the store has not settled, those that were given up included. */
+  readonly underWay: { count: number }
 
-  constructor(store: Store, timeout: number, onError: (error: SessionStoreError) => void) {
+  constructor(
+    store: Store,
+    { storeTimeout, maxPendingCalls }: { storeTimeout: number; maxPendingCalls: number },
+    onError: (error: SessionStoreError) => void,
+  ) {
     this.#store = store
-    this.#timeout = timeout
-    this.#onError = onError
+    this.#timeout = storeTimeout
+    this.#maxPending = maxPendingCalls
+    this.report = onError
+    this.underWay = COUNTS.get(store) ?? { count: 0 }
+    COUNTS.set(store, this.underWay)
   }
 
   /** The deadline of a manager's call that begins now. */
@@ -119,38 +132,94 @@ export class StoreCalls {
     options?: { cause?: unknown },
   ): SessionStoreError {
     const error = new SessionStoreError(operation, outcome, message, options)
-    this.#onError(error)
+    this.report(error)
     return error
   }
 
   #guard<N extends StoreOperation>(operation: N, deadline: number, args: readonly unknown[]): Promise<Answer<N>> {
     if (deadline <= performance.now())
       return Promise.reject(this.fail(operation, 'not-applied', `${operation}: no time was left before storeTimeout`))
+    const { underWay } = this
+    // A store that hangs keeps what it was asked for as long as it hangs: more of it must not pile up.
+    if (underWay.count >= this.#maxPending && operation !== 'close')
+      return Promise.reject(
+        this.fail(operation, 'not-applied', `${operation}: ${underWay.count} calls are under way (maxPendingCalls)`),
+      )
     return new Promise((resolve, reject) => {
-      const deadlines = this.#deadlines
-      const fail = (message: string, options?: { cause: unknown }) =>
-        reject(
-          this.fail(operation, isReading(operation) ? 'not-applied' : 'unknown', `${operation}: ${message}`, options),
-        )
-      const pending = deadlines.open(deadline, () => fail('the store did not answer within storeTimeout'))
-      const onFailure = (cause: unknown) => {
-        if (!deadlines.close(pending)) return
-        if (cause instanceof SessionStoreError) {
-          this.#onError(cause)
-          reject(cause)
-        } else fail('the store failed', { cause })
-      }
-      const onAnswer = (answer: Answer<N>) => {
-        if (!deadlines.close(pending)) return
-        if (isSound(operation, answer)) resolve(answer)
-        else fail(`the store answered nonsense (${typeof answer})`)
-      }
+      const call = new Call(this, operation, resolve, reject, deadline)
+      this.deadlines.add(call)
+      underWay.count += 1
       try {
         const verb = this.#store[operation] as (...args: readonly unknown[]) => Promise<Answer<N>>
-        Promise.resolve(verb.apply(this.#store, args as unknown[])).then(onAnswer, onFailure)
+        Promise.resolve(verb.apply(this.#store, args as unknown[])).then(
+          answer => call.answer(answer),
+          cause => call.fail(cause),
+        )
       } catch (error) {
-        onFailure(error)
+        call.fail(error)
       }
     })
+  }
+}
+
+/** One call of the store. Once it is given up it holds on to nothing, since the store may hold on to it for long. */
+class Call<N extends StoreOperation> implements Pending {
+  readonly deadline: number
+  previous: Pending | null = null
+  next: Pending | null = null
+  isOpen = true
+  readonly #calls: StoreCalls
+  readonly #operation: N
+  #resolve: ((answer: Answer<N>) => void) | null
+  #reject: ((error: SessionStoreError) => void) | null
+
+  constructor(
+    calls: StoreCalls,
+    operation: N,
+    resolve: (answer: Answer<N>) => void,
+    reject: (error: SessionStoreError) => void,
+    deadline: number,
+  ) {
+    this.#calls = calls
+    this.#operation = operation
+    this.#resolve = resolve
+    this.#reject = reject
+    this.deadline = deadline
+  }
+
+  answer(answer: Answer<N>): void {
+    const { deadlines, underWay } = this.#calls
+    underWay.count -= 1
+    if (!deadlines.close(this)) return
+    if (isSound(this.#operation, answer)) this.#resolve!(answer)
+    else this.#refuse(`the store answered nonsense (${typeof answer})`)
+    this.#release()
+  }
+
+  fail(cause: unknown): void {
+    const { deadlines, underWay } = this.#calls
+    underWay.count -= 1
+    if (!deadlines.close(this)) return
+    if (cause instanceof SessionStoreError) {
+      this.#calls.report(cause)
+      this.#reject!(cause)
+    } else this.#refuse('the store failed', { cause })
+    this.#release()
+  }
+
+  late(): void {
+    this.#refuse('the store did not answer within storeTimeout')
+    this.#release()
+  }
+
+  #refuse(message: string, options?: { cause: unknown }): void {
+    const operation = this.#operation
+    const outcome = isReading(operation) ? 'not-applied' : 'unknown'
+    this.#reject!(this.#calls.fail(operation, outcome, `${operation}: ${message}`, options))
+  }
+
+  #release(): void {
+    this.#resolve = null
+    this.#reject = null
   }
 }

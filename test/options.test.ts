@@ -59,6 +59,8 @@ describe('a wrong option is a TypeError that names it and quotes the value', () 
     ["userIds: expected 'u64' or 'number' or 'text', got \"bigint\"", { userIds: 'bigint' }],
     ["userIds: expected 'u64' or 'number' or 'text', got 64", { userIds: 64 }],
     ['maxDataBytes: expected a whole number from 1, got 0', { maxDataBytes: 0 }],
+    ['maxPendingCalls: expected a whole number from 1, got 0', { maxPendingCalls: 0 }],
+    ['maxPendingCalls: expected a whole number from 1, got "5000"', { maxPendingCalls: '5000' }],
     ['maxDataBytes: expected a whole number from 1, got "16k"', { maxDataBytes: '16k' }],
     ['maxDataBytes: expected a whole number from 1, got Infinity', { maxDataBytes: Number.POSITIVE_INFINITY }],
     ['limit: expected { max, onLimit }, got 3', { limit: 3 }],

@@ -1,3 +1,8 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { Worker } from 'node:worker_threads'
 import { SessionManager, SessionStoreError, type Store } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
@@ -381,5 +386,163 @@ it('close waits for the store no longer than storeTimeout, and tells its failure
   const failing = Object.assign(new MemoryStore(), { close: () => Promise.reject(new Error('already closed')) })
   await expect(new SessionManager({ store: failing, sweepEvery: false }).close()).rejects.toMatchObject({
     operation: 'close',
+  })
+})
+
+describe('calls under way', () => {
+  it('beyond maxPendingCalls are refused at once, given up or not, until the store has settled some', async () => {
+    const { store, sessions, events } = setUp({ maxPendingCalls: 3 })
+    const { secret } = await sessions.create({ user })
+    const settle: (() => void)[] = []
+    store.every('read', proceed => new Promise(resolve => settle.push(() => resolve(proceed()))))
+    const tooMany = {
+      operation: 'read',
+      outcome: 'not-applied',
+      status: 503,
+      message: 'read: 3 calls are under way (maxPendingCalls)',
+    }
+    const first = [1, 2, 3].map(() => sessions.get(secret))
+    store.reset()
+    events.length = 0
+    await expect(sessions.get(secret)).rejects.toMatchObject(tooMany)
+    expect(events).toMatchObject([{ type: 'store-error', error: tooMany }])
+    await expect(sessions.destroy(secret)).rejects.toMatchObject({ outcome: 'not-applied' })
+    expect(store.calls).toEqual([])
+    const outcomes = Promise.allSettled(first)
+    await vi.advanceTimersByTimeAsync(2001)
+    expect((await outcomes).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
+    await expect(sessions.get(secret)).rejects.toMatchObject(tooMany)
+    settle.shift()!()
+    await vi.advanceTimersByTimeAsync(0)
+    const fourth = sessions.get(secret)
+    await expect(sessions.get(secret)).rejects.toMatchObject(tooMany)
+    settle.pop()!()
+    expect((await fourth)?.user?.name).toBe('ada')
+  })
+
+  it('are counted for all managers and tenants of a store, and for each store on its own', async () => {
+    const { store, sessions } = setUp({ maxPendingCalls: 2 })
+    const { secret } = await sessions.create()
+    store.every('read', faults.hang)
+    const another = new SessionManager({ store, sweepEvery: false, maxPendingCalls: 2 })
+    const hanging = Promise.allSettled([sessions.get(secret), sessions.namespace('blue').get(secret)])
+    for (const each of [sessions, sessions.namespace('green'), another])
+      await expect(each.get(secret)).rejects.toMatchObject({ outcome: 'not-applied' })
+    expect(await setUp({ maxPendingCalls: 2 }).sessions.get(secret)).toBeNull()
+    await vi.advanceTimersByTimeAsync(2001)
+    await hanging
+  })
+
+  it('end however they end: thousands that fail leave room', async () => {
+    const { store, sessions } = setUp({ maxPendingCalls: 2 })
+    const { secret } = await sessions.create({ user })
+    for (const fault of [faults.rejects, faults.throws, faults.answers(undefined), answersTwice, explodes])
+      for (let tries = 0; tries < 10; tries += 1) {
+        store.next('read', fault)
+        await expect(sessions.get(secret)).rejects.toMatchObject({
+          status: 503,
+          message: expect.stringMatching(/store (failed|answered)/),
+        })
+      }
+    expect(await sessions.get(secret)).not.toBeNull()
+  })
+
+  it('do not keep the store from being closed', async () => {
+    let closed = false
+    const store: Store = Object.assign(new MemoryStore(), {
+      read: () => new Promise<never>(() => {}),
+      close: async () => {
+        closed = true
+      },
+    })
+    const sessions = new SessionManager({ store, sweepEvery: false, maxPendingCalls: 1 })
+    const hanging = expect(sessions.get('A'.repeat(43))).rejects.toThrow()
+    await sessions.close()
+    expect(closed).toBe(true)
+    await vi.advanceTimersByTimeAsync(2001)
+    await hanging
+  })
+
+  it('30,000 given up while a store hangs keep less than 20 MB', async () => {
+    vi.useRealTimers()
+    setFlagsFromString('--expose-gc')
+    const gc: () => void = runInNewContext('gc')
+    const used = () => {
+      gc()
+      const { heapUsed, external } = process.memoryUsage()
+      return heapUsed + external
+    }
+    const kept: unknown[] = []
+    const store: Store = Object.assign(new MemoryStore(), {
+      // As much as a client keeps of a command that has no answer: its text, its promise.
+      read: (key: string) =>
+        new Promise<never>(resolve => {
+          kept.push({ resolve, command: Array.from({ length: 200 }, () => key) })
+        }),
+    })
+    const sessions = new SessionManager({ store, sweepEvery: false, storeTimeout: '50ms' })
+    const before = used()
+    const told: Record<string, number> = {}
+    for (let round = 0; round < 30; round += 1)
+      await Promise.all(
+        Array.from({ length: 1000 }, () =>
+          sessions.get('A'.repeat(43)).catch(({ outcome }) => {
+            told[outcome] = (told[outcome] ?? 0) + 1
+          }),
+        ),
+      )
+    expect(told).toEqual({ 'not-applied': 30_000 })
+    expect(kept.length).toBeGreaterThan(1000)
+    expect(used() - before).toBeLessThan(20_000_000)
+  })
+})
+
+describe('a process that was busy for longer than storeTimeout', () => {
+  it('hears the answers that arrived meanwhile before it gives anything up', async () => {
+    vi.useRealTimers()
+    // A database on another thread that answers each line after a moment.
+    const server = new Worker(
+      `const { createServer } = require('node:net')
+      const server = createServer(socket => socket.on('data', data => setTimeout(() => socket.write(data), 30)))
+      server.listen(0, '127.0.0.1', () => require('node:worker_threads').parentPort.postMessage(server.address().port))`,
+      { eval: true },
+    )
+    const [port] = await once(server, 'message')
+    const socket = connect({ port, host: '127.0.0.1', noDelay: true })
+    await once(socket, 'connect')
+    const inner = new MemoryStore()
+    const waiting: (() => void)[] = []
+    socket.on('data', data => {
+      for (const _ of `${data}`.trim().split('\n')) waiting.shift()!()
+    })
+    const overTheWire: Handler = proceed => {
+      socket.write('x\n')
+      return new Promise<void>(resolve => waiting.push(resolve)).then(proceed)
+    }
+    const store = BarrierStore.over(inner)
+    const sessions = new SessionManager({ store, sweepEvery: false, storeTimeout: '200ms' })
+    let session: any = await sessions.create({ user })
+    try {
+      for (const verb of ['read', 'update'] as const) store.every(verb, overTheWire)
+      for (let round = 0; round < 3; round += 1) {
+        const calls = [
+          ...Array.from({ length: 20 }, () => sessions.get(session.secret)),
+          sessions.update(session, { round }),
+        ]
+        // So long that the command is on its way, and nothing has come back.
+        await new Promise(resolve => setImmediate(resolve))
+        const end = performance.now() + 400
+        while (performance.now() < end);
+        const outcomes = await Promise.allSettled(calls)
+        expect(outcomes.filter(({ status }) => status === 'rejected')).toEqual([])
+        session = (outcomes.at(-1) as PromiseFulfilledResult<unknown>).value
+      }
+      // Silence is still told.
+      store.every('read', faults.hang)
+      await expect(sessions.get(session.secret)).rejects.toMatchObject({ operation: 'read' })
+    } finally {
+      socket.destroy()
+      await server.terminate()
+    }
   })
 })
