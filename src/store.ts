@@ -168,6 +168,10 @@ export interface Store {
    * Ends all records of the user, of both kinds, and whatever is derived from them while it runs. With
    * `passwordVersion`, from then on `create` and `replace` answer `'stale-login'` to a lower (or missing) one while
    * the floor holds (`floorUntil > now`). Answers how many live records of kind `'session'` it ended.
+   *
+   * Many records may be ended in pieces, the floor first; who creates or replaces in between is served. It resolves when
+   * nothing was left in one moment after it was called; it rejects with `'unknown'` when time runs out before, and a
+   * repeated call does the rest.
    */
   deleteUser(userId: string, options: DeleteUserOptions, deadline?: number): Promise<number>
   /** The user's live records of one kind, in any order. Corrupt ones are left out. */

@@ -33,6 +33,9 @@ const HINTS = {
   checkPeriod: 'what has expired is removed by the sweep of the manager: sweepEvery',
 }
 
+/** How many records of a user end in one turn of the event loop. */
+const END_BATCH = 1000
+
 // One object per record, linked in a ring with the others of its user (the anonymous ones have a ring as well), oldest
 // first: a Set per user would cost more than the session of the many users who have just one.
 class Kept extends Dated {
@@ -181,17 +184,25 @@ export class MemoryStore implements Store {
     return true
   }
 
-  async deleteUser(userId: string, options: DeleteUserOptions): Promise<number> {
+  async deleteUser(userId: string, options: DeleteUserOptions, deadline?: number): Promise<number> {
     const { now, passwordVersion, floorUntil } = options
-    const spared = this.#successor(options.exceptKey)
     if (passwordVersion !== undefined) this.#raiseFloor(userId, passwordVersion, floorUntil)
     let ended = 0
-    for (const kept of this.#ring(userId)) {
-      if (kept === spared) continue
-      if (kept.record.kind === 'session' && kept.record.expiresAt > now) ended++
-      this.#drop(kept)
+    for (;;) {
+      // Asked for each piece: the excepted session may be renewed in between.
+      const piece = this.#oldestOf(userId, END_BATCH, this.#successor(options.exceptKey))
+      for (const kept of piece) {
+        if (kept.record.kind === 'session' && kept.record.expiresAt > now) ended++
+        this.#drop(kept)
+      }
+      // The last piece left nothing: what was renewed from the first ones meanwhile is over as well.
+      if (piece.length < END_BATCH) return ended
+      await new Promise(resolve => setImmediate(resolve))
+      if (deadline !== undefined && performance.now() >= deadline)
+        throw new SessionStoreError('deleteUser', 'unknown', 'the session store failed in deleteUser', {
+          cause: new Error('the deadline passed before all sessions of the user were ended'),
+        })
     }
-    return ended
   }
 
   async listUser(userId: string, kind: SessionRecord['kind'], now: number): Promise<SessionRecord[]> {
@@ -311,14 +322,18 @@ export class MemoryStore implements Store {
   }
 
   #ring(userId: string): Kept[] {
+    return this.#oldestOf(userId, Number.POSITIVE_INFINITY, undefined)
+  }
+
+  #oldestOf(userId: string, count: number, spared: Kept | undefined): Kept[] {
     const ring: Kept[] = []
     const oldest = this.#users.get(userId)
     if (oldest !== undefined) {
       let kept = oldest
       do {
-        ring.push(kept)
+        if (kept !== spared) ring.push(kept)
         kept = kept.newer
-      } while (kept !== oldest)
+      } while (kept !== oldest && ring.length < count)
     }
     return ring
   }

@@ -298,6 +298,20 @@ const everywhere: readonly Case[] = [
     }),
   ),
   {
+    name: 'ends 1,200 sessions of one user, and what is renewed from them meanwhile',
+    async run(kit) {
+      const userId = kit.user()
+      const records = await all(1200, () => kit.put({ userId }))
+      const [, ...lineages] = await Promise.all([
+        kit.deleteUser(userId),
+        ...records.filter((_, place) => place % 100 === 99).map(record => lineage(kit, record, 8)),
+      ])
+      for (const { key } of lineages.flat()) assert.equal(await kit.isLive(key), false)
+      assert.deepEqual(await kit.keys(userId), [])
+      assert.equal(await kit.deleteUser(userId), 0)
+    },
+  },
+  {
     name: 'lets no session born from a series survive a log-out everywhere that it meets',
     run: kit =>
       kit.race(async together => {

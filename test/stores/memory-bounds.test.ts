@@ -284,3 +284,57 @@ describe('the map of the memory store', () => {
       expect(Math.max(...phases)).toBeLessThan(32)
     })
 })
+
+describe('a log-out everywhere of many sessions in memory', () => {
+  const turn = () => new Promise<void>(resolve => setImmediate(resolve))
+  const many = async () => {
+    const store = new MemoryStore()
+    const records = Array.from({ length: 10_500 }, () => record(store, '7'))
+    for (const one of records) await store.create(one, { now: NOW })
+    return { store, records }
+  }
+  const successor = (store: MemoryStore, old: SessionRecord) => ({
+    ...old,
+    key: keyFor(store, '7'),
+    writeId: newWriteId(),
+  })
+  const forward = { salt: '', until: NOW + 60_000 }
+
+  it('lets the event loop run in between, and ends what is renewed there', async () => {
+    const { store, records } = await many()
+    const spared = record(store, '7')
+    await store.create(spared, { now: NOW })
+    let done = false
+    const ending = store.deleteUser('7', { now: NOW, floorUntil: NOW, exceptKey: spared.key })
+    ending.then(() => {
+      done = true
+    })
+    let [turns, renewed, mine, last] = [0, 0, spared, records.at(-1)!]
+    for (; !done; turns++) {
+      await turn()
+      const [next, theirs] = [successor(store, mine), successor(store, last)]
+      if ((await store.replace(last.key, 1, theirs, { now: NOW, forward })).outcome === 'created') {
+        last = theirs
+        renewed++
+      }
+      expect((await store.replace(mine.key, 1, next, { now: NOW, forward })).outcome).toBe('created')
+      mine = next
+    }
+    expect(turns).toBeGreaterThanOrEqual(10)
+    expect(renewed).toBeGreaterThan(0)
+    expect(await ending).toBe(10_500)
+    expect((await store.listUser('7', 'session', NOW)).map(({ key }) => key)).toEqual([mine.key])
+  })
+
+  it('has raised the floor and says unknown when its time runs out, and does the rest when it is repeated', async () => {
+    const { store } = await many()
+    const options = { now: NOW, passwordVersion: 2, floorUntil: NOW + HOUR }
+    const error = await store.deleteUser('7', options, performance.now()).catch((thrown: unknown) => thrown)
+    expect(error).toBeInstanceOf(SessionStoreError)
+    expect(error).toMatchObject({ operation: 'deleteUser', outcome: 'unknown' })
+    const left = (await store.listUser('7', 'session', NOW)).length
+    expect(left).toBeLessThan(10_500)
+    expect((await store.create(record(store, '7'), { now: NOW })).outcome).toBe('stale-login')
+    expect(await store.deleteUser('7', options, performance.now() + 30_000)).toBe(left)
+  })
+})

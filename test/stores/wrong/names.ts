@@ -124,6 +124,29 @@ class EndsByAnOldList extends ReferenceStore {
   }
 }
 
+class EndsTheFirstThousand extends ReferenceStore {
+  override async deleteUser(userId: string, options: DeleteUserOptions) {
+    const own = [...this.records.values()].filter(record => record.userId === userId).slice(1000)
+    for (const { key } of own) this.records.delete(key)
+    const ended = await super.deleteUser(userId, options)
+    for (const record of own) this.records.set(record.key, record)
+    return ended
+  }
+}
+
+class ListsOnceAndEndsInPieces extends ReferenceStore {
+  override async deleteUser(userId: string, options: DeleteUserOptions) {
+    const own = [...this.records.values()].filter(record => record.userId === userId)
+    if (own.length < 1000) return super.deleteUser(userId, options)
+    let ended = 0
+    for (const [place, { key }] of own.entries()) {
+      if (place % 100 === 0) await pause()
+      if (this.records.delete(key)) ended++
+    }
+    return ended
+  }
+}
+
 class SparesNobody extends ReferenceStore {
   override deleteUser(userId: string, { now, floorUntil, passwordVersion }: DeleteUserOptions) {
     return super.deleteUser(userId, { now, floorUntil, ...(passwordVersion === undefined ? {} : { passwordVersion }) })
@@ -177,6 +200,7 @@ class SignedPasswordVersions extends ReferenceStore {
 
 const KEYS_APART = 'tells keys apart that differ in one character, in case or in a wildcard'
 const USERS_APART = 'keeps text user IDs apart that differ in case, accent, length, wildcards or quotes'
+const MANY = 'ends 1,200 sessions of one user, and what is renewed from them meanwhile'
 const SPARES_SUCCESSOR = 'spares the successor of the excepted session, however often it was replaced, and nobody else'
 const SPARES_RENEWED = 'spares the excepted session while it is being renewed, in a log-out everywhere'
 const like = (pattern: string) => {
@@ -283,6 +307,16 @@ export const names: readonly WrongStore[] = [
       'lets no renewed session survive a log-out everywhere with a password version',
       'lets no session born from a series survive a log-out everywhere that it meets',
     ],
+  },
+  {
+    mistake: 'ends a thousand sessions of a user and no more',
+    open: () => new EndsTheFirstThousand(),
+    caughtBy: [MANY],
+  },
+  {
+    mistake: 'ends many sessions in pieces, by a list that it read before the first',
+    open: () => new ListsOnceAndEndsInPieces(),
+    caughtBy: [MANY],
   },
   {
     mistake: 'spares nobody',
