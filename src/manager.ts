@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { begin, logIn, reissue } from './begin.ts'
 import { refuseCallbacks } from './callbacks.ts'
+import { checkOptionNames } from './check-options.ts'
 import { Context } from './context.ts'
 import { type Change, runChange } from './data/change.ts'
 import { unseal } from './data/meta.ts'
@@ -17,7 +18,7 @@ import { Recent } from './recent.ts'
 import { type Recalled, Remember } from './remember.ts'
 import { type Current, recordOf, type Session, type SessionInfo, type UserSession } from './session.ts'
 import type { UserIdInput, UserIds } from './user-id.ts'
-import { type Login, NOBODY, passwordVersionOf } from './users.ts'
+import { checkLogin, type Login, NOBODY, passwordVersionOf } from './users.ts'
 
 const NAMESPACE_NAME = /^[A-Za-z0-9_.-]{1,32}$/
 /** How many tenants are kept at hand: the name may be a client's choice. */
@@ -84,6 +85,7 @@ export class SessionManager<
     const context = this.#context
     if (typeof start !== 'object' || start === null)
       throw new TypeError(`create: expected { user, data }, { data } or nothing, got ${quote(start)}`)
+    checkLogin('create', start)
     // `{ user: undefined }` is a mistake, not a visitor.
     const owner = 'user' in start ? context.users.ownerOf(start, context.now()) : NOBODY
     if (owner === NOBODY && 'verifiedAt' in start) throw new TypeError('verifiedAt: only a login with a user has one')
@@ -97,6 +99,7 @@ export class SessionManager<
    */
   async get(current: Current<D, I>, options?: { touch?: boolean }): Promise<Session<D, I> | null> {
     const context = this.#context
+    if (options !== undefined && options.touch === undefined) checkOptionNames('get', options, ['touch'])
     const id = idOf(context, current)
     if (id === null) return null
     const deadline = context.deadline()
@@ -155,6 +158,7 @@ export class SessionManager<
     if (login === undefined) return reissue(this.#context, current, null)
     if (typeof login !== 'object' || login === null || !('user' in login))
       throw new TypeError('regenerate: expected { user, data } for a login, or nothing')
+    checkLogin('regenerate', login)
     return logIn(this.#context, current, login)
   }
 
@@ -164,6 +168,7 @@ export class SessionManager<
    * login: there `regenerate`.
    */
   async renew(current: Current<D, I>, options: { grace: Duration }): Promise<Session<D, I> | null> {
+    if (options !== undefined) checkOptionNames('renew', options, ['grace'])
     const grace = milliseconds(options?.grace, 'grace')
     if (grace > 120_000) throw new TypeError(`grace: expected at most '2m', got ${quote(options.grace)}`)
     return reissue(this.#context, current, grace)
@@ -199,6 +204,7 @@ export class SessionManager<
   ): Promise<number> {
     const context = this.#context
     const user = context.users.toText(userId)
+    checkOptionNames('invalidateUser', options, ['except', 'passwordVersion'])
     const passwordVersion = passwordVersionOf(options.passwordVersion, 'passwordVersion')
     const exceptKey = keyOfExcept(context, options.except)
     return context.endUser(

@@ -1,3 +1,4 @@
+import { checkOptionNames } from './check-options.ts'
 import { quote } from './quote.ts'
 import { CLOCK_TOLERANCE, type SessionRecord, type Store } from './store.ts'
 import { USER_ID_FORMATS, type UserId, type UserIdFormat, type UserIdInput, type UserIds } from './user-id.ts'
@@ -10,6 +11,15 @@ export interface Login<D, I extends UserIds, In> {
   /** When the password was verified, epoch ms (of single sign-on its `auth_time`, of an adopted session its begin); `null`: never, so that `isFresh` refuses. @default now */
   verifiedAt?: number | null | undefined
 }
+
+const LOGIN = ['user', 'data', 'verifiedAt']
+const LOGIN_HINTS = {
+  remember: 'sessions.remember(session) makes the token, and visit.regenerate({ remember: true }) sends it',
+  passwordVersion: 'it belongs to user: { id, name, passwordVersion }',
+}
+
+/** @throws TypeError that names what no login has */
+export const checkLogin = (verb: string, login: object): void => checkOptionNames(verb, login, LOGIN, LOGIN_HINTS)
 
 /** The part of a record that says whose it is. */
 export type Owner = Pick<SessionRecord, 'userId' | 'username' | 'passwordVersion'>

@@ -259,3 +259,53 @@ it('a clock that answers nonsense is a TypeError, not a session without an end',
     await expect(sessions.get('x'.repeat(43))).rejects.toThrow(TypeError)
   }
 })
+
+it('an option of a verb that does not exist is refused: misspelt, it would let through what it was to stop', async () => {
+  const { sessions } = makeSessions()
+  const user = { id: 42, name: 'ada' }
+  const session = await sessions.create({ user })
+  const visit = () =>
+    openVisit(sessions, {
+      method: 'POST',
+      cookie: `session_id=${session.secret}`,
+      secure: true,
+      header: () => null,
+    })
+  const calls: [(options: object) => Promise<unknown>, object, string][] = [
+    [
+      options => visit().requireUser(options),
+      { withn: '5m' },
+      'requireUser: "withn" is not an option; did you mean within?',
+    ],
+    [options => visit().get(options), { touh: false }, 'get: "touh" is not an option; did you mean touch?'],
+    [options => sessions.get(session, options), { touh: false }, 'get: "touh" is not an option'],
+    [options => visit().renew(options as never), { grace: '1m', graze: 1 }, 'renew: "graze" is not an option; did you'],
+    [options => sessions.renew(session, options as never), {}, 'grace: expected a duration'],
+    [
+      options => sessions.invalidateUser(42, options),
+      { passwordversion: 3 },
+      'invalidateUser: "passwordversion" is not an option; did you mean passwordVersion?',
+    ],
+    [options => sessions.create(options), { user, dat: {} }, 'create: "dat" is not an option; did you mean data?'],
+    [
+      options => sessions.regenerate(session, options as never),
+      { user, passwordVersion: 3 },
+      'regenerate: "passwordVersion" is not an option; it belongs to user: { id, name, passwordVersion }',
+    ],
+    [
+      options => visit().regenerate(options as never),
+      { user, verifiedAtt: 3 },
+      'regenerate: "verifiedAtt" is not an option; did you mean verifiedAt?',
+    ],
+    [
+      options => sessions.regenerate(session, options as never),
+      { user, remember: true },
+      'regenerate: "remember" is not an option; sessions.remember(session) makes the token',
+    ],
+  ]
+  for (const [call, options, message] of calls) {
+    await expect(call(options)).rejects.toThrow(TypeError)
+    await expect(call(options)).rejects.toThrow(message)
+  }
+  expect((await sessions.get(session))?.user?.name).toBe('ada')
+})

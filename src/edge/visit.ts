@@ -227,6 +227,7 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
 
   get(options?: { touch?: boolean }): Promise<Session<D, I> | null> {
     try {
+      if (options !== undefined && options.touch === undefined) checkOptionNames('get', options, ['touch'])
       this.#open()
     } catch (error) {
       return Promise.reject(error)
@@ -235,6 +236,8 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
   }
 
   async requireUser(options: { within?: Duration } = {}): Promise<UserSession<D, I>> {
+    // Misspelt, `within` would let a stolen session through.
+    checkOptionNames('requireUser', options, ['within'])
     const session = await this.get()
     if (session?.user == null) throw new SessionError('ERR_SESSION_UNAUTHENTICATED', 'nobody is logged in')
     if (options.within !== undefined && !this.#sessions.isFresh(session, options.within))
