@@ -15,36 +15,51 @@ const KEY = /^[A-Za-z0-9_-]{46}$/
 export const isId = (value: string): boolean => value.length === 43 && ID.test(value)
 export const isKey = (value: unknown): value is SessionKey => typeof value === 'string' && KEY.test(value)
 
+const sha256: (text: string) => string =
+  typeof hashOnce === 'function' // from Node 20.12
+    ? text => hashOnce('sha256', text, 'base64url')
+    : text => createHash('sha256').update(text).digest('base64url')
+
 // One call for many IDs: 0.4 us each instead of 4.2. What was handed out is wiped, so that a heap dump holds no ID twice.
 const pool = Buffer.alloc(4096)
+const BLOCK = 32
 let used = pool.length
+let lastFill = ''
+
+function fill(): void {
+  // Filled aside first: a generator that fails half-way must not leave bytes that were handed out before.
+  used = pool.length
+  randomFillSync(pool)
+  // Mixed with the time, its IDs would differ, and be easy to guess.
+  const first = sha256(pool.toString('latin1', 0, BLOCK))
+  if (first === lastFill || pool.compare(pool, 0, BLOCK, BLOCK, 2 * BLOCK) === 0)
+    throw new Error('the random generator repeats itself')
+  lastFill = first
+  used = 0
+}
 
 function random(bytes: number): string {
-  if (used + bytes > pool.length) {
-    // Filled aside first: a generator that fails half-way must not leave bytes that were handed out before.
-    used = pool.length
-    randomFillSync(pool)
-    used = 0
-  }
+  if (used + bytes > pool.length) fill()
   const text = pool.toString('base64url', used, used + bytes)
   pool.fill(0, used, used + bytes)
   used += bytes
   return text
 }
 
-const sha256: (text: string) => string =
-  typeof hashOnce === 'function' // from Node 20.12
-    ? text => hashOnce('sha256', text, 'base64url')
-    : text => createHash('sha256').update(text).digest('base64url')
+/**
+ * Characters of 6 random bits, at most 42. Hashed with the time: a restored snapshot of a virtual machine is a second copy
+ * of this process with the same pool and, since OpenSSL keeps its own, the same generator.
+ */
+const draw = (length: number): string => sha256(`${random(BLOCK)}${performance.now()} ${Date.now()}`).slice(0, length)
 
 export const hmac = (key: string, text: string): string => createHmac('sha256', key).update(text).digest('base64url')
 export const hashOf = sha256
 
 /** A new session ID: the shard (random unless given) and 240 random bits. @throws what the generator throws */
-export const newId = (shard: string = random(SHARD_LENGTH).slice(0, SHARD_LENGTH)): string => shard + random(30)
+export const newId = (shard: string = random(SHARD_LENGTH).slice(0, SHARD_LENGTH)): string => shard + draw(40)
 
 /** A random salt of 96 bits: not secret, never used twice. */
-export const newSalt = (): string => random(12)
+export const newSalt = (): string => draw(16)
 
 /**
  * The ID that everybody who holds `secret` derives with the stored `salt`, for a `purpose`. Who reads the store has the
@@ -59,11 +74,17 @@ export const keyOf = (id: string, space: string): SessionKey =>
 
 export const shardOf = (idOrKey: string): string => idOrKey.slice(0, SHARD_LENGTH)
 
+const CLOCK_LENGTH = 5
+const CLOCK_RANGE = 36 ** CLOCK_LENGTH
 let writes = 0
 let writer = ''
-/** Unique for each write of each process; short, because every record keeps one. */
+/**
+ * Unique for each write of each process, by a count; of each copy of a process too, by the time in nanoseconds. Short,
+ * because every record keeps one.
+ */
 export function newWriteId(): string {
   if (writer === '') writer = random(6)
   writes += 1
-  return writer + writes.toString(36)
+  const clock = Math.floor((Date.now() + performance.now() * 1e6) % CLOCK_RANGE)
+  return writer + clock.toString(36).padStart(CLOCK_LENGTH, '0') + writes.toString(36)
 }

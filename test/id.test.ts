@@ -75,16 +75,7 @@ describe('a malformed ID is nobody, and does not reach the store', () => {
 
   it('what is neither text nor a session is a TypeError', async () => {
     const { sessions } = setUp()
-    for (const current of [
-      7,
-      true,
-      {},
-      [],
-      Symbol('id'),
-      () => 1,
-      Buffer.from('x'.repeat(43)),
-      new String('x'.repeat(43)),
-    ]) {
+    for (const current of [7, true, {}, [], Symbol('id'), Buffer.from('x'.repeat(43)), new String('x'.repeat(43))]) {
       await expect(sessions.get(current as never)).rejects.toThrow(TypeError)
       await expect(sessions.destroy(current as never)).rejects.toThrow(TypeError)
     }
@@ -184,6 +175,80 @@ describe('when the generator fails', () => {
     const { secret } = await sessions.create()
     expect(seen.has(secret)).toBe(false)
   })
+})
+
+describe('two copies of one running process, as a restored snapshot of a virtual machine makes them,', () => {
+  afterEach(() => {
+    vi.doUnmock('node:crypto')
+    vi.resetModules()
+  })
+
+  /** Copies whose generators, and all else, are in the same state. */
+  async function copies() {
+    const make = async () => {
+      vi.resetModules()
+      let fills = 0
+      vi.doMock('node:crypto', async original => {
+        const crypto = await original<typeof import('node:crypto')>()
+        const key = Buffer.alloc(32, 7)
+        const randomFillSync = (buffer: Buffer) => {
+          fills += 1
+          const stream = crypto.createCipheriv('aes-256-ctr', key, Buffer.alloc(16, fills))
+          return buffer.set(stream.update(Buffer.alloc(buffer.length)))
+        }
+        return { ...crypto, randomFillSync }
+      })
+      const { SessionManager } = await import('../src/manager.ts')
+      return { SessionManager, ids: await import('../src/id.ts') }
+    }
+    return [await make(), await make()] as const
+  }
+
+  it('draw different IDs, salts and write IDs', async () => {
+    const [one, two] = await copies()
+    for (const draw of ['newId', 'newSalt', 'newWriteId'] as const) {
+      const seen = new Set([one, two].flatMap(({ ids }) => Array.from({ length: 500 }, () => ids[draw]())))
+      expect(seen.size).toBe(1000)
+    }
+    for (const shard of ['abc', undefined]) expect(one.ids.newId(shard)).not.toBe(two.ids.newId(shard))
+  })
+
+  it('acknowledge no update that the other one wrote', async () => {
+    const store = new MemoryStore()
+    const [one, two] = (await copies()).map(
+      ({ SessionManager: Manager }) => new Manager({ store, sweepEvery: false, initial: () => ({ one: 0, two: 0 }) }),
+    )
+    const session = await one!.create()
+    // As many writes in both: then the next write ID of both was the same.
+    await two!.create()
+    const held = (await two!.get(session.secret))!
+    await Promise.all([one!.update(session, { one: 1 }), two!.update(held, { two: 1 })])
+    expect((await one!.get(session.secret))?.data).toEqual({ one: 1, two: 1 })
+  })
+})
+
+it('a generator that repeats itself is an error, though each draw is mixed with the time', async () => {
+  const { randomFillSync } = await import('node:crypto')
+  const same = randomFillSync(Buffer.alloc(8192))
+  const repeating: ((buffer: Buffer) => unknown)[] = [
+    buffer => buffer.fill(0),
+    buffer => buffer.fill(same.subarray(0, 32)),
+    buffer => buffer.set(same.subarray(0, buffer.length)),
+  ]
+  for (const fill of repeating) {
+    vi.resetModules()
+    vi.doMock('node:crypto', async original => ({
+      ...(await original<typeof import('node:crypto')>()),
+      randomFillSync: fill,
+    }))
+    const ids = await import('../src/id.ts')
+    const draws = () => Array.from({ length: 300 }, () => ids.newId())
+    expect(draws).toThrow('the random generator repeats itself')
+    expect(draws).toThrow('the random generator repeats itself')
+    expect(() => ids.newWriteId()).toThrow('the random generator repeats itself')
+  }
+  vi.doUnmock('node:crypto')
+  vi.resetModules()
 })
 
 it('an ID that is taken is drawn again, and a generator that repeats itself is an error, at once', async () => {
