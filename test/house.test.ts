@@ -66,10 +66,14 @@ describe('the package', () => {
   })
 
   it('has no script that npm runs in the projects of its users', () => {
-    // `prepare` is not one of them: npm and pnpm run it in a clone and for a git dependency, where nothing is built yet,
-    // never for a package from a registry or a tarball.
-    for (const hook of ['preinstall', 'install', 'postinstall', 'prepublish', 'preprepare', 'postprepare'])
+    // `prepare` too: npm does not run it for a tarball, but asks people to approve it. A clone is built by `dependencies`,
+    // which npm runs after npm ci, and for no package that somebody depends on.
+    for (const hook of ['preinstall', 'install', 'postinstall', 'prepublish', 'preprepare', 'prepare', 'postprepare'])
       expect(manifest.scripts[hook]).toBeUndefined()
+  })
+
+  it('is built in a clone by the script that npm runs after npm ci', () => {
+    expect(manifest.scripts.dependencies).toBe('node test/scripts/build.mjs')
   })
 
   it.each(Object.keys(manifest.exports).filter(key => key !== './package.json'))('has an entry file for %s', key => {

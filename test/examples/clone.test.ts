@@ -20,9 +20,8 @@ beforeAll(() => {
 afterAll(() => rmSync(clone, { recursive: true, force: true }))
 
 describe('a clone', () => {
-  it('is installed without the development dependencies too: nothing is built, and npm does not fail', async () => {
-    const { stderr } = await run('npm', ['ci', '--omit=dev', '--prefer-offline'], { cwd: clone })
-    expect(stderr).toContain('dist was not built: that needs the development dependencies')
+  it('can be installed without the development dependencies: nothing is built, and npm does not fail', async () => {
+    await run('npm', ['ci', '--omit=dev', '--prefer-offline'], { cwd: clone })
     expect(readdirSync(join(clone, 'node_modules')).filter(name => !name.startsWith('.'))).toEqual(['cookie'])
     expect(existsSync(join(clone, 'dist'))).toBe(false)
   }, 120_000)
@@ -30,7 +29,7 @@ describe('a clone', () => {
   it('is built by the script that npm ci runs', async () => {
     rmSync(join(clone, 'node_modules'), { recursive: true })
     symlinkSync(join(root, 'node_modules'), join(clone, 'node_modules'))
-    await run('npm', ['run', 'prepare'], { cwd: clone })
+    await run('npm', ['run', 'dependencies'], { cwd: clone })
     expect(existsSync(join(clone, 'dist/index.js'))).toBe(true)
   }, 180_000)
 

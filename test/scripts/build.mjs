@@ -1,6 +1,6 @@
 // @ts-check
 // Examples, tests and consumers resolve `coatcheck` to dist. `node test/scripts/build.mjs` builds it if the sources are
-// newer, with `--always` in any case. As npm's `prepare` script it builds a clone right after `npm ci`.
+// newer, with `--always` in any case. As the `dependencies` script it builds a clone: npm runs that after `npm ci`.
 import { execFile } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, realpathSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -65,7 +65,7 @@ async function main() {
   if (!existsSync(bundler)) {
     console.error('dist was not built: that needs the development dependencies (npm ci without --omit=dev).')
     // An installation without them is one that has a build from elsewhere, or wants none.
-    if (process.env.npm_lifecycle_event !== 'prepare') process.exitCode = 1
+    if (process.env.npm_lifecycle_event !== 'dependencies') process.exitCode = 1
     return
   }
   try {
