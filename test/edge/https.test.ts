@@ -147,6 +147,8 @@ describe('loopback without TLS', () => {
         { 'x-forwarded-for': '127.evil.example' },
         { 'x-forwarded-for': '127.0.0.1.evil.example' },
         { 'x-forwarded-for': '::1%eth0' },
+        { 'x-forwarded-for': '2001:db8::1' },
+        { 'x-forwarded-for': '10.127.0.0.1' },
         { 'x-real-ip': '203.0.113.9' },
         { 'x-forwarded-host': 'app.example.com' },
         { 'x-forwarded-host': 'app.example.com, localhost:3000' },
@@ -165,15 +167,18 @@ describe('loopback without TLS', () => {
         expect([headers, await isLoopback({ ...added, ...headers })]).toEqual([headers, false])
     })
 
-    it('is let through at a server that calls itself by the address it listens on', async () => {
-      expect(await isLoopback({ ...added, url: 'http://0.0.0.0:3000/' })).toBe(true)
-      expect(await isLoopback({ ...added, url: 'http://[::]:3000/' })).toBe(true)
-    })
-
     it('is not where a proxy forwards the scheme or the host alone, and keeps its clients to itself', async () => {
       for (const name of ['x-forwarded-proto', 'x-forwarded-host', 'x-forwarded-port'] as const)
         expect([name, await isLoopback({ [name]: added[name] })]).toEqual([name, false])
     })
+  })
+
+  it('is at fetchEdge what Host and the URL say: the URL may name the address that the server listens on', async () => {
+    const [, [, isLoopback]] = edges as [(typeof edges)[0], (typeof edges)[0]]
+    for (const url of ['http://localhost:3000/', 'http://0.0.0.0:3000/', 'http://[::]:3000/'])
+      expect([url, await isLoopback({ ...added, url })]).toEqual([url, true])
+    for (const url of ['http://app.example.com/', 'http://0.0.0.0.example.com/', 'http://192.168.1.7:3000/'])
+      expect([url, await isLoopback({ ...added, url })]).toEqual([url, false])
   })
 
   it('knows its own names', () => {
