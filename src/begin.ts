@@ -1,4 +1,5 @@
 import type { Context } from './context.ts'
+import { withCsrfToken } from './csrf.ts'
 import { isUnvisited } from './expiry.ts'
 import { deriveId, newId, newSalt, newWriteId, shardOf } from './id.ts'
 import { find, findAgain, findCurrent, idOf, newer } from './lookup.ts'
@@ -102,7 +103,8 @@ export async function reissue<D extends object, I extends UserIds>(
       const nextId = grace === null ? newId(shardOf(id)) : deriveId(shardOf(id), id, 'renew', salt)
       const key = context.keyOf(nextId)
       const seen = isUnvisited(record) ? null : context.seen(record, now)
-      const next = { ...record, ...seen, key, version: 1, writeId: newWriteId() }
+      const data = withCsrfToken(record.data, id, nextId)
+      const next = { ...record, ...seen, key, data, version: 1, writeId: newWriteId() }
       const forward = { salt, until: now + (grace ?? 0) }
       const { outcome } = await calls.replace(record.key, record.version, next, { now, forward }, deadline)
       if (outcome === 'created') return context.regenerated(record.key, next, nextId)

@@ -1,6 +1,7 @@
 import { inspect } from 'node:util'
+import { csrfTokenOf } from './csrf.ts'
 import type { Frozen } from './data/schema.ts'
-import { hmac, type SessionId, type SessionKey } from './id.ts'
+import type { SessionId, SessionKey } from './id.ts'
 import type { SessionRecord } from './store.ts'
 import type { UserId, UserIds } from './user-id.ts'
 
@@ -32,7 +33,7 @@ export interface SessionInfo<D, I extends UserIds> {
 export interface Session<D, I extends UserIds> extends SessionInfo<D, I> {
   /** The session ID, for the cookie alone. */
   readonly secret: string
-  /** Derived from the secret, dies with it, costs no store write. */
+  /** Survives a new ID of the same session, dies at a log-in and at the log-out; costs no store write. */
   readonly csrfToken: string
   /** New ID or new expiry: the cookie has to be sent. */
   readonly renewed: boolean
@@ -131,7 +132,7 @@ class SecretSession<D, I extends UserIds> extends SessionSnapshot<D, I> implemen
   }
 
   get csrfToken(): string {
-    return hmac(this.#secret, 'csrf')
+    return csrfTokenOf(this.#secret, recordOf(this)!.data)
   }
 }
 Object.defineProperty(SecretSession, 'name', { value: 'Session' })

@@ -3,6 +3,8 @@
 export interface Meta {
   /** When the password was verified, epoch ms; `null`: never. Without it: when the session was created. */
   readonly verifiedAt?: number | null
+  /** 32 bytes in base64url, see csrf.ts. Without it: the session has its first ID. */
+  readonly csrf?: string
 }
 
 const NOTHING: Meta = Object.freeze({})
@@ -10,11 +12,12 @@ const NOTHING: Meta = Object.freeze({})
 const BROKEN: Meta = Object.freeze({ verifiedAt: null })
 /** No JSON text begins with it. */
 const MARK = '@'
-const SEALED = /^@(?:v(-|\d{1,16}))?@/
+const SEALED = /^@(?:v(-|\d{1,16}))?(?:c([A-Za-z0-9_-]{43}))?@/
 
 /** The text to store. A codec's text that begins with the mark is told from ours by a mark of its own before it. */
-export function seal({ verifiedAt }: Meta, text: string): string {
-  const fields = verifiedAt === undefined ? '' : `v${verifiedAt ?? '-'}`
+export function seal({ verifiedAt, csrf }: Meta, text: string): string {
+  const verified = verifiedAt === undefined ? '' : `v${verifiedAt ?? '-'}`
+  const fields = csrf === undefined ? verified : `${verified}c${csrf}`
   return fields === '' && !text.startsWith(MARK) ? text : MARK + fields + MARK + text
 }
 
@@ -23,8 +26,10 @@ export function unseal(stored: string): { meta: Meta; text: string } {
   if (!stored.startsWith(MARK)) return { meta: NOTHING, text: stored }
   const match = SEALED.exec(stored)
   if (match === null) return { meta: BROKEN, text: stored }
-  const [head, verified] = match
-  const text = stored.slice(head.length)
-  if (verified === undefined) return { meta: NOTHING, text }
-  return { meta: { verifiedAt: verified === '-' ? null : Number(verified) }, text }
+  const [head, verified, csrf] = match
+  const meta = {
+    ...(verified !== undefined && { verifiedAt: verified === '-' ? null : Number(verified) }),
+    ...(csrf !== undefined && { csrf }),
+  }
+  return { meta, text: stored.slice(head.length) }
 }

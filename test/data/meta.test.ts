@@ -3,7 +3,10 @@ import { expect, it } from 'vitest'
 import { seal, unseal } from '../../src/data/meta.ts'
 
 const meta = fc.record(
-  { verifiedAt: fc.oneof(fc.constant(null), fc.nat({ max: Number.MAX_SAFE_INTEGER })) },
+  {
+    verifiedAt: fc.oneof(fc.constant(null), fc.nat({ max: Number.MAX_SAFE_INTEGER })),
+    csrf: fc.uint8Array({ minLength: 32, maxLength: 32 }).map(bytes => Buffer.from(bytes).toString('base64url')),
+  },
   { requiredKeys: [] },
 )
 const text = fc.oneof(
@@ -26,6 +29,17 @@ it('data of a session with nothing beside it is stored as the codec wrote it', (
 })
 
 it('what somebody broke is data that cannot be read, of a session that is not fresh', () => {
-  for (const broken of ['@', '@v', '@v@{}', '@vx@{}', '@v--@{}', '@x1@{}', '@v1{}', '@v99999999999999999@{}'])
+  for (const broken of [
+    '@',
+    '@v',
+    '@v@{}',
+    '@vx@{}',
+    '@v--@{}',
+    '@x1@{}',
+    '@v1{}',
+    '@v99999999999999999@{}',
+    '@c@{}',
+    `@c${'a'.repeat(42)}@{}`,
+  ])
     expect(unseal(broken)).toEqual({ meta: { verifiedAt: null }, text: broken })
 })

@@ -1,5 +1,11 @@
+import { inspect } from 'node:util'
+import { SessionManager } from 'coatcheck'
+import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { isToken, maskToken } from '../../src/edge/csrf.ts'
+import { hmac } from '../../src/id.ts'
+import { BarrierStore } from '../services/barrier-store.ts'
+import { leaked } from '../services/scan.ts'
 import { jar, serve } from './service.ts'
 
 const TOKEN = 'abcdefghijklmnopqrstuvwxyz-_0123456789ABCDE'
@@ -51,7 +57,15 @@ describe('a masked CSRF token', () => {
 describe('the token of a visit', () => {
   const service = () =>
     serve(async (visit, request, response) => {
+      if (request.url === '/begin') await visit.create()
       if (request.url === '/login') await visit.regenerate({ user: { id: 1, name: 'ada' } })
+      if (request.url === '/login-with-data')
+        await visit.regenerate({ user: { id: 1, name: 'ada' }, data: before => before })
+      if (request.url === '/renew') await visit.renew({ grace: '1m' })
+      if (request.url === '/regenerate') await visit.regenerate()
+      if (request.url === '/update') await visit.update({ n: 1 })
+      if (request.url === '/take') await visit.take('n')
+      if (request.url === '/logout') await visit.destroy()
       if (request.url === '/check') await visit.checkCsrf(request.headers['x-csrf-token'])
       response.end(String(await visit.csrfToken()))
     })
@@ -75,12 +89,89 @@ describe('the token of a visit', () => {
     }
   })
 
-  it('dies when the session gets a new ID', async () => {
+  it('dies at a log-in, whatever data goes along, and at the log-out', async () => {
+    for (const path of ['/login', '/login-with-data']) {
+      const { send } = await service()
+      const before = await send('/begin', { method: 'POST' })
+      const first = await send(path, { method: 'POST', headers: { cookie: jar(before.cookies) } })
+      expect((await send('/check', check(jar(first.cookies), before.body))).status).toBe(403)
+      const rotated = await send('/regenerate', { method: 'POST', headers: { cookie: jar(first.cookies) } })
+      const again = await send(path, { method: 'POST', headers: { cookie: jar(rotated.cookies) } })
+      for (const { body } of [before, first, rotated])
+        expect((await send('/check', check(jar(again.cookies), body))).status).toBe(403)
+      expect((await send('/check', check(jar(again.cookies), again.body))).status).toBe(200)
+      await send('/logout', { method: 'POST', headers: { cookie: jar(again.cookies) } })
+      expect((await send('/check', check(jar(again.cookies), again.body))).status).toBe(403)
+      const next = await send(path, { method: 'POST' })
+      expect((await send('/check', check(jar(next.cookies), again.body))).status).toBe(403)
+    }
+  })
+
+  it('survives a new ID of the same session, under the old one too as long as it leads on', async () => {
     const { send } = await service()
-    const first = await send('/login', { method: 'POST' })
-    const again = await send('/login', { method: 'POST', headers: { cookie: jar(first.cookies) } })
-    expect((await send('/check', check(jar(again.cookies), first.body))).status).toBe(403)
-    expect((await send('/check', check(jar(again.cookies), again.body))).status).toBe(200)
+    const login = await send('/login', { method: 'POST' })
+    const old = jar(login.cookies)
+    let cookie = old
+    // Each form of the chain, in each state of it.
+    const forms = [login.body]
+    for (const path of ['/renew', '/update', '/renew', '/regenerate', '/take', '/renew']) {
+      const reply = await send(path, { method: 'POST', headers: { cookie } })
+      if (reply.cookies.length > 0) cookie = jar(reply.cookies)
+      forms.push(reply.body)
+      for (const form of forms) expect((await send('/check', check(cookie, form))).status).toBe(200)
+      if (path === '/renew' && forms.length < 4)
+        for (const form of forms) expect((await send('/check', check(old, form))).status).toBe(200)
+    }
+    expect(cookie).not.toBe(old)
+  })
+
+  it('is the same in every process, and of each session another', async () => {
+    const store = new MemoryStore()
+    const nodes = [0, 1].map(() => new SessionManager<Record<string, unknown>>({ store, sweepEvery: false }))
+    const [here, there] = nodes as [SessionManager<Record<string, unknown>>, SessionManager<Record<string, unknown>>]
+    const user = { id: 1, name: 'ada' }
+    const first = await here.create({ user, verifiedAt: Date.now() - 10_000_000 })
+    const { csrfToken } = first
+    const renewed = (await there.renew(first.secret, { grace: '1m' }))!
+    expect(renewed.csrfToken).toBe(csrfToken)
+    expect((await here.get(first.secret))?.csrfToken).toBe(csrfToken)
+    expect((await here.renew(first.secret, { grace: '1m' }))?.csrfToken).toBe(csrfToken)
+    const saved = (await here.update(renewed, { a: 1 }))!
+    expect([saved.csrfToken, { ...saved.data }]).toEqual([csrfToken, { a: 1 }])
+    const again = (await there.regenerate(saved.secret))!
+    expect((await here.get(again.secret))?.csrfToken).toBe(csrfToken)
+    expect(here.isFresh(again, '1h')).toBe(false)
+    expect((await here.create({ user })).csrfToken).not.toBe(csrfToken)
+  })
+
+  it('cannot be told by who reads the store, though it goes along there', async () => {
+    const store = BarrierStore.over(new MemoryStore())
+    const sessions = new SessionManager<Record<string, unknown>>({ store, sweepEvery: false })
+    let session = (await sessions.create())!
+    const { csrfToken } = session
+    const seen = new Set<string>()
+    for (let turn = 0; turn < 5; turn += 1) {
+      session = (await sessions.renew(session, { grace: '1m' }))!
+      const { data } = store.calls.at(-1)!.args[2]
+      const [kept] = data.match(/[A-Za-z0-9_-]{43}/)!
+      seen.add(kept)
+      expect(store.counts()).toEqual({ create: 1, replace: turn + 1 })
+    }
+    // Another mask each time: two of them together tell no more than one.
+    expect(seen.size).toBe(5)
+    const bytes = [...seen].map(each => Buffer.from(each, 'base64url'))
+    const pairs = bytes.flatMap(a =>
+      bytes.map(b => Buffer.from(a.map((byte, at) => byte ^ b[at]!)).toString('base64url')),
+    )
+    const keys = store.calls.flatMap(({ args }) => inspect(args, { depth: 5 }).match(/[A-Za-z0-9_-]{16,}/g) ?? [])
+    const derived = [...seen, ...pairs, ...keys].flatMap(text => [
+      text,
+      hmac(text, 'csrf'),
+      hmac(text.slice(0, 43), 'csrf'),
+    ])
+    expect(derived).not.toContain(csrfToken)
+    expect(hmac(session.secret, 'csrf')).not.toBe(csrfToken)
+    expect(leaked(store.calls, [csrfToken, session.secret])).toBeNull()
   })
 
   it('does not exist without a session, and begins none', async () => {
