@@ -1,5 +1,6 @@
 const SPAN = 10_000 // ms
 const PATIENCE = 64
+const MANY = 64
 
 /** What a `Calendar` keeps: linked with the others of its span of time, so that it leaves in one step. */
 export abstract class Dated {
@@ -29,7 +30,8 @@ const unlink = (item: Dated) => {
  */
 export class Calendar<T extends Dated> {
   readonly #spans = new Map<number, Span>()
-  readonly #earliestFirst: Span[] = [] // a binary heap; spans that became empty stay until their turn
+  #earliestFirst: Span[] = [] // a binary heap; spans that became empty stay until their turn, or are half of all
+  #empty = 0
 
   add(item: T): void {
     const start = item.due - (item.due % SPAN)
@@ -38,7 +40,7 @@ export class Calendar<T extends Dated> {
       span = new Span(start)
       this.#spans.set(start, span)
       this.#push(span)
-    }
+    } else if (span.after === span) this.#empty--
     item.before = span.before
     item.after = span
     span.before.after = item
@@ -46,12 +48,21 @@ export class Calendar<T extends Dated> {
   }
 
   move(item: T): void {
-    unlink(item)
+    this.remove(item)
     this.add(item)
   }
 
   remove(item: T): void {
+    const { after } = item
     unlink(item)
+    if (!(after instanceof Span) || after.after !== after) return
+    this.#empty++
+    if (this.#empty > MANY && this.#empty > this.#earliestFirst.length / 2) this.#forgetEmpty()
+  }
+
+  /** How many spans are kept, empty ones included. */
+  get spans(): number {
+    return this.#earliestFirst.length
   }
 
   /** One item that is due before the instant. In the span that the instant falls into only the first 64 are asked. */
@@ -65,8 +76,16 @@ export class Calendar<T extends Dated> {
       if (span.after !== span) return undefined
       this.#spans.delete(span.due)
       this.#pop()
+      this.#empty--
     }
     return undefined
+  }
+
+  // Series that are given up long before their time would leave a span for every ten seconds of months.
+  #forgetEmpty(): void {
+    const left = this.#earliestFirst.filter(span => span.after !== span || !this.#spans.delete(span.due))
+    this.#earliestFirst = left.sort((a, b) => a.due - b.due)
+    this.#empty = 0
   }
 
   #push(span: Span): void {

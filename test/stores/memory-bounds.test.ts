@@ -245,6 +245,30 @@ describe('the calendar of the memory store', () => {
     )
   })
 
+  it('forgets the spans of what left before its time, and keeps the order of the rest', () => {
+    class Item extends Dated {
+      readonly due: number
+      constructor(due: number) {
+        super()
+        this.due = due
+      }
+    }
+    const calendar = new Calendar<Item>()
+    const far = Array.from({ length: 20_000 }, (_, number) => new Item(((number * 7919) % 20_000) * 10_000))
+    for (const item of far) calendar.add(item)
+    for (const item of far.filter((_, number) => number % 200 !== 0)) calendar.remove(item)
+    expect(calendar.spans).toBeLessThan(300)
+    for (const item of far.slice(1, 50)) calendar.add(item)
+    const order: number[] = []
+    for (let item = calendar.dueBefore(1e12); item !== undefined; item = calendar.dueBefore(1e12)) {
+      order.push(item.due)
+      calendar.remove(item)
+    }
+    expect(order).toHaveLength(149)
+    expect(order).toEqual(order.toSorted((a, b) => a - b))
+    expect(calendar.spans).toBe(0)
+  })
+
   it('asks 64 items at most to find that none is due', () => {
     let asked = 0
     class Counted extends Dated {

@@ -1,4 +1,6 @@
 // A SQLite file that somebody else has locked: who waits, who is given up, and what is left of it.
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import type { SessionRecord, Store } from 'coatcheck'
 import { type SqliteDatabase, SqliteStore } from 'coatcheck/stores/sql'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -201,6 +203,38 @@ function locks(driver: SqliteDriver) {
     expect(await store.delete(newKey(), deadline())).toBe(false)
     other.exec('COMMIT')
     expect(await waiting).toBe('updated')
+  })
+
+  it('keeps nothing of 30,000 calls that were given up while the file is still locked', async () => {
+    const { store, other } = await open('DELETE')
+    setFlagsFromString('--expose-gc')
+    const collect: () => void = runInNewContext('gc')
+    const heap = () => {
+      collect()
+      return process.memoryUsage().heapUsed
+    }
+    other.exec('BEGIN EXCLUSIVE')
+    await READS.read!(store, record()).catch(() => {})
+    const before = heap()
+    const end = performance.now() + 2000
+    let givenUp = 0
+    const calls: Promise<void>[] = []
+    for (let number = 0; number < 30_000; number++) {
+      const call = number % 2 === 0 ? store.read(newKey(), NOW, end) : store.update(newKey(), 1, change(), NOW, end)
+      calls.push(
+        call.then(
+          () => {},
+          () => {
+            givenUp++
+          },
+        ),
+      )
+    }
+    await Promise.all(calls.splice(0))
+    expect(givenUp).toBe(30_000)
+    expect((heap() - before) / 1e6).toBeLessThan(20)
+    other.exec('COMMIT')
+    expect(await store.read(newKey(), NOW)).toBe(null)
   })
 
   describe('a log-out everywhere of many sessions', () => {
