@@ -262,18 +262,25 @@ function nodeRedisSentinel(sentinel: Inner): Link {
 }
 
 const PROBE_EVERY = 250
+const MAX_PROBES = 16
 
 function nodeRedisCluster(cluster: Inner): Link {
   const nodeOf = (slot: number) => (cluster.slots?.[slot] as { master?: NodeRedisNode } | undefined)?.master
   let probedAt = Number.NEGATIVE_INFINITY
   // The client learns of a failover from MOVED alone (version 5) or late (version 6). While a master is away, a harmless
-  // read for its slot on another node makes it look again.
+  // read for its slot on another node makes it look again; a few at a time, because that node may be silent as well.
+  let probes = 0
   const probe = (shard: string) => {
     const now = performance.now()
-    if (now - probedAt < PROBE_EVERY) return
+    if (probes >= MAX_PROBES || now - probedAt < PROBE_EVERY) return
     probedAt = now
+    probes++
     const abortSignal = AbortSignal.timeout(1000)
-    cluster.sendCommand!(undefined, false, ['GET', `{${shard}}`], { abortSignal }).catch(ignore)
+    cluster.sendCommand!(undefined, false, ['GET', `{${shard}}`], { abortSignal })
+      .catch(ignore)
+      .finally(() => {
+        probes--
+      })
   }
   return {
     cluster: true,

@@ -1,7 +1,7 @@
 // `waitReplicas`: a revocation is acknowledged when that many replicas have it. WAIT is about what its own connection
 // wrote, and blocks that connection: so both go over one that belongs to the store, one per master. On a shared one
 // everybody would wait along; over a pool, WAIT would answer for another connection.
-import type { Dedicated, Link } from './client.ts'
+import { type Dedicated, type Link, NotReady } from './client.ts'
 import { refusalOf } from './refusals.ts'
 import type { Script } from './scripts.ts'
 
@@ -48,6 +48,7 @@ class Lane {
   readonly #open: () => Promise<Dedicated>
   #waiting: Job[] = []
   #running = false
+  #isClosed = false
   #connection: Dedicated | null = null
 
   constructor(replicas: number, open: () => Promise<Dedicated>) {
@@ -61,8 +62,18 @@ class Lane {
   }
 
   close() {
+    this.#isClosed = true
     this.#connection?.close()
-    this.#connection = null
+  }
+
+  // One that is ready only after the store was closed is closed at once: later there is no trace of it.
+  async #connect(): Promise<Dedicated> {
+    const refuse = () => new NotReady('the store was closed')
+    if (this.#isClosed) throw refuse()
+    const connection = await this.#open()
+    if (!this.#isClosed) return connection
+    connection.close()
+    throw refuse()
   }
 
   // In batches: all that came while the last WAIT was under way share the next one.
@@ -79,8 +90,9 @@ class Lane {
   async #batch(batch: readonly Job[]) {
     try {
       if (!this.#connection?.usable()) {
-        this.close()
-        this.#connection = await this.#open()
+        this.#connection?.close()
+        this.#connection = null
+        this.#connection = await this.#connect()
       }
     } catch (error) {
       for (const job of batch) job.reject(error)
