@@ -1,32 +1,22 @@
 import { type Meta, seal, unseal } from './data/meta.ts'
 import { DataShape, type Frozen } from './data/schema.ts'
 import { Deadlines } from './deadlines.ts'
+import { Endings } from './endings.ts'
 import { SessionError } from './errors.ts'
 import { emitTo, type SessionEvent } from './events.ts'
 import { expiryOf } from './expiry.ts'
 import { keyOf, newWriteId, type SessionKey } from './id.ts'
+import { LogIns } from './log-ins.ts'
 import { type ResolvedOptions, resolveOptions, type SessionOptions } from './options.ts'
 import { quote } from './quote.ts'
 import { Recent } from './recent.ts'
-import {
-  makeInfo,
-  makeSession,
-  nextOrder,
-  orderOf,
-  recordOf,
-  type Session,
-  type SessionInfo,
-  type SessionParts,
-} from './session.ts'
+import { makeInfo, makeSession, nextOrder, type Session, type SessionInfo, type SessionParts } from './session.ts'
 import type { CreateResult, SessionLimit, SessionRecord } from './store.ts'
 import { StoreCalls } from './store-calls.ts'
 import { Sweeper } from './sweeper.ts'
 import type { UserIds } from './user-id.ts'
 import { type Login, type Owner, passwordVersionOf, Users } from './users.ts'
 import { WriteQueue } from './write-queue.ts'
-
-/** How long this process remembers which keys ended here: longer than a slow response takes, in ms. */
-const ENDED_LIFETIME = 300_000
 
 type First<D, I extends UserIds, In> = Pick<Login<D, I, In>, 'data' | 'verifiedAt'>
 type EndReason = Extract<SessionEvent, { type: 'destroyed' }>['reason']
@@ -42,8 +32,8 @@ class Common<D extends object, I extends UserIds, In extends object> {
   readonly shape: DataShape<D, In>
   readonly lines = new WriteQueue()
   readonly touched: Recent<number>
-  readonly ended = new Recent<true>(ENDED_LIFETIME)
-  readonly invalidated = new Recent<{ order: number; exceptKey: string | null }>(ENDED_LIFETIME)
+  readonly endings = new Endings()
+  readonly logIns = new LogIns()
   readonly sweeper: Sweeper | null
   readonly deadlines = new Deadlines()
 
@@ -84,6 +74,8 @@ export class Context<D extends object, I extends UserIds, In extends object> {
   readonly lines: WriteQueue
   /** When this process last wrote down a visit, by key. */
   readonly touched: Recent<number>
+  readonly endings: Endings
+  readonly logIns: LogIns
   readonly #common: Common<D, I, In>
 
   private constructor(common: Common<D, I, In>, namespace: string | null) {
@@ -94,6 +86,8 @@ export class Context<D extends object, I extends UserIds, In extends object> {
     this.shape = common.shape
     this.lines = common.lines
     this.touched = common.touched
+    this.endings = common.endings
+    this.logIns = common.logIns
     this.namespace = namespace
     this.space = namespace === null ? '' : `namespace\0${namespace}`
     this.users = new Users(this.options.userIds, namespace, this.options.store)
@@ -258,25 +252,37 @@ export class Context<D extends object, I extends UserIds, In extends object> {
     return session
   }
 
+  /** The same session goes on under a new ID. */
   regenerated(oldKey: string, record: SessionRecord, id: string): Session<D, I> {
-    this.#common.ended.set(oldKey, true, performance.now())
+    this.endings.moved(oldKey, record.key)
+    return this.#renamed(oldKey, record, id)
+  }
+
+  /** A new session stands in the old one's place. */
+  replaced(oldKey: string, record: SessionRecord, id: string): Session<D, I> {
+    this.endings.end(oldKey, 'left', record.key)
+    return this.#renamed(oldKey, record, id)
+  }
+
+  #renamed(oldKey: string, record: SessionRecord, id: string): Session<D, I> {
     const session = this.session(record, id, true)
     const userId = session.user?.id ?? null
     this.emit({ type: 'regenerated', key: session.key, oldKey: oldKey as SessionKey, userId })
     return session
   }
 
-  /** Deletes a session, or the successor that its key leads to. */
+  /** Deletes a session, the successor that its key leads to, and what began in its place in this process. */
   async end(key: string, userId: string | null, reason: EndReason, deadline: number): Promise<boolean> {
     // Before the answer: even where it is lost, a slow response must not send this cookie again.
-    this.#common.ended.set(key, true, performance.now())
+    const began = this.endings.end(key, fateOf(reason))
     const existed = await this.calls.delete(key, deadline)
     if (existed) this.noticeEnd(key, userId, reason)
+    for (const each of began) if (await this.calls.delete(each, deadline)) this.noticeEnd(each, null, reason)
     return existed
   }
 
   noticeEnd(key: string, userId: string | null, reason: EndReason): void {
-    this.#common.ended.set(key, true, performance.now())
+    this.endings.end(key, fateOf(reason))
     const user = userId === null ? null : this.users.fromText(userId)
     this.emit({ type: 'destroyed', key: key as SessionKey, userId: user, reason })
   }
@@ -293,18 +299,12 @@ export class Context<D extends object, I extends UserIds, In extends object> {
   ): Promise<number> {
     const now = this.now()
     const floorUntil = now + this.options.floorLifetime
-    this.#common.invalidated.set(user, { order: nextOrder(), exceptKey: options.exceptKey ?? null }, performance.now())
+    this.endings.endUser(user, options.exceptKey ?? null)
     const count = await this.calls.deleteUser(user, { now, floorUntil, ...options }, deadline)
-    this.#common.invalidated.set(user, { order: nextOrder(), exceptKey: options.exceptKey ?? null }, performance.now())
+    this.endings.endUser(user, options.exceptKey ?? null)
     this.emit({ type: 'invalidated', userId: this.users.fromText(user)!, count })
     return count
   }
-
-  /** Whether a session ended in this process, alone or with its user's others, after this snapshot was made. */
-  endedHere(session: Session<D, I>): boolean {
-    if (this.#common.ended.get(session.key)) return true
-    const user = recordOf(session)?.userId
-    const invalidation = user === null || user === undefined ? undefined : this.#common.invalidated.get(user)
-    return invalidation !== undefined && orderOf(session) < invalidation.order && session.key !== invalidation.exceptKey
-  }
 }
+
+const fateOf = (reason: EndReason) => (reason === 'logout' ? 'left' : 'ended')

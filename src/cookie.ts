@@ -157,10 +157,10 @@ export class SessionCookie {
     return found === null ? NONE : { id: found, ambiguous: false }
   }
 
-  /** The different values under our name, at most `limit`: a log-out ends them all, since any may be the user's own. */
-  candidates(header: string | readonly string[] | null | undefined, limit: number): string[] {
+  /** The different values under our name, in the order in which they came: any may be the user's own. */
+  candidates(header: string | readonly string[] | null | undefined): string[] {
     const values = new Set<string>()
-    this.#each(header, value => values.add(value).size < limit)
+    this.#each(header, value => values.add(value) !== null)
     return [...values]
   }
 

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Context } from './context.ts'
 import { isTouchDue, isUnvisited } from './expiry.ts'
 import { newWriteId } from './id.ts'
@@ -55,4 +56,23 @@ export function edit<D extends object, I extends UserIds, V>(
   return lines.run(held.key, deadline, job, () =>
     calls.fail('update', 'not-applied', 'update: earlier writers of this session took all of storeTimeout'),
   )
+}
+
+/** Reads and removes one key: the value, and the session as it is then, `null` where it is gone. */
+export async function takeKey<D extends object, I extends UserIds, N extends keyof D & string>(
+  context: Context<D, I, any>,
+  session: Session<D, I>,
+  name: N,
+): Promise<{ session: Session<D, I> | null; value: D[N] | undefined }> {
+  const edited = await edit<D, I, D[N] | undefined>(context, session, draft => {
+    if (!Object.hasOwn(draft, name)) return { draft: null, value: undefined }
+    const { [name]: value, ...rest } = draft
+    if (value === undefined) return { draft: null, value }
+    const start = context.shape.start()
+    if (!Object.hasOwn(start, name)) return { draft: rest, value }
+    // A flash message that is asked for at each request, and is not there, must not be written at each request.
+    if (isDeepStrictEqual(value, start[name])) return { draft: null, value }
+    return { draft: { ...rest, [name]: start[name] }, value }
+  })
+  return edited ?? { session: null, value: undefined }
 }

@@ -61,6 +61,7 @@ export async function find(
       context.emit({ type: 'corrupt-record', key, cause: answer.corrupt })
       return null
     }
+    context.endings.moved(key, answer.movedTo)
     const next = follow(context, id, answer, now)
     if (next === null) return 'moved'
     id = next
@@ -121,6 +122,7 @@ export async function storedRecord(
   for (let hops = 0; hops < MAX_HOPS; hops += 1) {
     const answer = await context.calls.read(key, context.now(), deadline)
     if (answer === null || !isForward(answer)) return answer !== null && isRecord(answer) ? answer : null
+    context.endings.moved(key, answer.movedTo)
     key = answer.movedTo
   }
   return null

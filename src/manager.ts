@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util'
 import { begin, logIn, reissue } from './begin.ts'
 import { refuseCallbacks } from './callbacks.ts'
 import { checkOptionNames } from './check-options.ts'
@@ -7,7 +6,7 @@ import { type Change, runChange } from './data/change.ts'
 import { unseal } from './data/meta.ts'
 import { isPlain } from './data/plain.ts'
 import { type Duration, milliseconds } from './duration.ts'
-import { edit } from './edit.ts'
+import { edit, takeKey } from './edit.ts'
 import { SessionStoreError } from './errors.ts'
 import { isTouchDue, isUnvisited } from './expiry.ts'
 import { isKey, type SessionKey } from './id.ts'
@@ -16,6 +15,7 @@ import type { SessionOptions } from './options.ts'
 import { quote } from './quote.ts'
 import { Recent } from './recent.ts'
 import { type Recalled, Remember } from './remember.ts'
+import { endSeries } from './series.ts'
 import { type Current, recordOf, type Session, type SessionInfo, type UserSession } from './session.ts'
 import type { UserIdInput, UserIds } from './user-id.ts'
 import { checkLogin, type Login, NOBODY, passwordVersionOf } from './users.ts'
@@ -134,17 +134,7 @@ export class SessionManager<
 
   /** Reads and removes one key atomically: flash messages, OAuth state. Of many takers one gets the value. */
   async take<N extends keyof D & string>(session: Session<D, I>, name: N): Promise<D[N] | undefined> {
-    const edited = await edit(this.#context, session, draft => {
-      if (!Object.hasOwn(draft, name)) return { draft: null, value: undefined }
-      const { [name]: value, ...rest } = draft
-      if (value === undefined) return { draft: null, value }
-      const start = this.#context.shape.start()
-      if (!Object.hasOwn(start, name)) return { draft: rest, value }
-      // A flash message that is asked for at each request, and is not there, must not be written at each request.
-      if (isDeepStrictEqual(value, start[name])) return { draft: null, value }
-      return { draft: { ...rest, [name]: start[name] }, value }
-    })
-    return edited?.value
+    return (await takeKey(this.#context, session, name)).value
   }
 
   /**
@@ -180,16 +170,18 @@ export class SessionManager<
    * @throws SessionStoreError keep the cookie, answer 503: the call may be repeated
    */
   async destroy(current: Current<D, I>): Promise<void> {
-    const id = idOf(this.#context, current)
+    const context = this.#context
+    const id = idOf(context, current)
     if (id === null) return
-    const { calls, options } = this.#context
-    const deadline = this.#context.deadline()
-    const key = this.#context.keyOf(id)
+    const deadline = context.deadline()
+    const key = context.keyOf(id)
     let record = typeof current === 'object' && current !== null ? recordOf(current) : null
-    if (record === null && options.remember !== null) record = await storedRecord(this.#context, key, deadline)
+    // Before the answers: even where they are lost, a slow response must not send this cookie again.
+    context.endings.end(key, 'left')
+    if (record === null && context.options.remember !== null) record = await storedRecord(context, key, deadline)
     // First: a token that is still good must not bear the session again.
-    if (record?.parent) await calls.delete(record.parent, deadline)
-    await this.#context.end(key, record?.userId ?? null, 'logout', deadline)
+    if (record?.parent) await endSeries(context, { ...record, key: record.parent }, 'logout', deadline, record.key)
+    await context.end(key, record?.userId ?? null, 'logout', deadline)
   }
 
   /**

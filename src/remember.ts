@@ -4,14 +4,14 @@
 import { timingSafeEqual } from 'node:crypto'
 import { beginRemembered, MAX_COLLISIONS } from './begin.ts'
 import type { Context } from './context.ts'
-import { deriveId, hashOf, hmac, keyOf, newId, newSalt, newWriteId, type SessionKey, shardOf } from './id.ts'
-import { find } from './lookup.ts'
+import { deriveId, hashOf, hmac, newId, newSalt, newWriteId, type SessionKey, shardOf } from './id.ts'
+import { find, storedRecord } from './lookup.ts'
+import { endChildren, endSeries, parseToken, seriesKey } from './series.ts'
 import type { UserSession } from './session.ts'
 import { CLOCK_TOLERANCE, type SessionRecord } from './store.ts'
 import { isForward, isRecord } from './store-calls.ts'
 import type { UserIds } from './user-id.ts'
 
-const TOKEN = /^([A-Za-z0-9_-]{43})\.([A-Za-z0-9_-]{43})$/
 /**
  * How long after the first visit with what a spent token bore that token gives the same answer again: the slowest of
  * parallel requests (a minute), by the clock of any node.
@@ -66,12 +66,9 @@ function parseSeries(text: string): Series | null {
 
 export class Remember<D extends object, I extends UserIds> {
   readonly #context: Context<D, I, any>
-  readonly #space: string
 
   constructor(context: Context<D, I, any>) {
     this.#context = context
-    // A session ID offered as a token, or the reverse, leads nowhere.
-    this.#space = `remember\0${context.namespace ?? ''}`
   }
 
   async issue(record: SessionRecord, deadline: number): Promise<string> {
@@ -94,7 +91,7 @@ export class Remember<D extends object, I extends UserIds> {
       }
       const { outcome } = await calls.create(
         {
-          key: keyOf(selector, this.#space),
+          key: seriesKey(this.#context.namespace, selector),
           kind: 'remember',
           // Born only while the session lives: an invalidation in between wins.
           parent: record.key,
@@ -118,7 +115,7 @@ export class Remember<D extends object, I extends UserIds> {
   }
 
   async redeem(token: string, deadline: number): Promise<Recalled<D, I> | null> {
-    const parsed = this.#parse(token)
+    const parsed = parseToken(this.#context.namespace, token)
     if (parsed === null || this.#context.options.remember === null) return null
     const { key, selector, verifier } = parsed
     const presented = hashOf(verifier)
@@ -147,7 +144,7 @@ export class Remember<D extends object, I extends UserIds> {
         if (outcome === 'gone') return null
         if (outcome === 'conflict') continue
       }
-      if (isLost) await this.#endChildren(record, next.session, 'revoked', deadline)
+      if (isLost) await endChildren(this.#context, record, next.session, 'revoked', deadline)
       const answer = await this.#answer(record, selector, verifier, next, deadline)
       if (answer !== 'expired') return answer
       expired = next.bornAt
@@ -170,9 +167,20 @@ export class Remember<D extends object, I extends UserIds> {
     }
   }
 
+  /** Ends the series of a token, and the sessions that began with it. */
   async forget(token: string, deadline: number): Promise<void> {
-    const parsed = this.#parse(token)
-    if (parsed !== null) await this.#context.calls.delete(parsed.key, deadline)
+    const context = this.#context
+    const parsed = parseToken(context.namespace, token)
+    if (parsed === null) return
+    // Before the answer: a slow response must not bring the token, or a session that began with it, to the browser again.
+    const began = context.endings.end(parsed.key, 'left')
+    for (const each of began) await context.end(each, null, 'logout', deadline)
+    const series = await storedRecord(context, parsed.key, deadline)
+    if (series?.kind !== 'remember') return
+    const ended = await endSeries(context, series, 'logout', deadline)
+    // Also where it was getting a new ID, so that the list had neither.
+    const last = parseSeries(series.data)?.session ?? null
+    if (last !== null && !ended.includes(last)) await context.end(last, series.userId, 'logout', deadline)
   }
 
   /** From now on a spent token of the series is a stolen one: what it bore has reached somebody. */
@@ -195,16 +203,8 @@ export class Remember<D extends object, I extends UserIds> {
     for (const record of await calls.listUser(session.userId, 'remember', this.#context.now(), deadline)) {
       const isSameDevice = record.key === session.parent || parseSeries(record.data)?.origin === session.createdAt
       if (!isSameDevice) continue
-      await calls.delete(record.key, deadline)
-      await this.#endChildren(record, session.key, 'revoked', deadline)
+      await endSeries(this.#context, record, 'revoked', deadline, session.key)
     }
-  }
-
-  #parse(token: string): { key: SessionKey; selector: string; verifier: string } | null {
-    const match = typeof token === 'string' && token.length === 87 ? TOKEN.exec(token) : null
-    if (match === null) return null
-    const [, selector, verifier] = match as unknown as [string, string, string]
-    return { key: keyOf(selector, this.#space), selector, verifier }
   }
 
   async #read(key: string, deadline: number): Promise<{ record: SessionRecord; series: Series } | null> {
@@ -258,25 +258,14 @@ export class Remember<D extends object, I extends UserIds> {
   async #theft(series: SessionRecord, deadline: number): Promise<null> {
     const context = this.#context
     const userId = series.userId!
+    context.endings.end(series.key, 'ended')
     const isFirst = await context.calls.delete(series.key, deadline)
     if (context.options.onTheft === 'end-user') await context.endUser(userId, {}, deadline)
-    else await this.#endChildren(series, null, 'theft', deadline)
+    else await endChildren(context, series, null, 'theft', deadline)
     // Parallel requests with one stolen token are one theft.
     if (isFirst)
       context.emit({ type: 'remember-theft', key: series.key as SessionKey, userId: context.users.fromText(userId) })
     return null
-  }
-
-  async #endChildren(
-    series: SessionRecord,
-    exceptKey: string | null,
-    reason: 'revoked' | 'theft',
-    deadline: number,
-  ): Promise<void> {
-    const context = this.#context
-    for (const session of await context.calls.listUser(series.userId!, 'session', context.now(), deadline))
-      if (session.parent === series.key && session.key !== exceptKey)
-        await context.end(session.key, session.userId, reason, deadline)
   }
 }
 

@@ -177,10 +177,9 @@ describe('reading the cookie', () => {
     for (const odd of [7, {}, true, [7, null, {}]]) expect(parse(odd as unknown as string)).toEqual(none)
   })
 
-  it('names the candidates of an ambiguous header, no more than asked for', () => {
-    expect(cookie.candidates(`session_id=a; session_id=b; session_id=a`, 4)).toEqual(['a', 'b'])
-    const many = Array.from({ length: 1000 }, (_, index) => `session_id=${index}`).join('; ')
-    expect(cookie.candidates(many, 4)).toEqual(['0', '1', '2', '3'])
+  it('names the different values of an ambiguous header in their order', () => {
+    expect(cookie.candidates(`session_id=a; session_id=b; session_id=a`)).toEqual(['a', 'b'])
+    expect(cookie.candidates(['session_id=b', 'x=y; session_id=c'])).toEqual(['b', 'c'])
   })
 
   it('never throws, and finds exactly what a splitting parser finds', () => {

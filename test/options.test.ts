@@ -194,7 +194,7 @@ it('the defaults are all that the types name, and nobody can change them', () =>
   expect(told('src/cookie.ts')).toEqual(cookie)
   expect({ exposeHeaders: [], ...told('src/edge/cors.ts') }).toEqual(cors)
   expect(told('src/edge/https.ts')).toEqual(https)
-  expect(told('src/edge/visit.ts')).toEqual({ rememberName })
+  expect(told('src/edge/setup.ts')).toEqual({ rememberName })
   const defaults = resolveOptions({ store: new MemoryStore() })
   expect(milliseconds(touchInterval, 'touchInterval')).toBe(defaults.touchInterval)
   const isFrozen = (value: unknown): boolean =>

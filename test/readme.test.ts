@@ -200,7 +200,7 @@ describe('the tables of the README', () => {
   })
 
   it('list every option of the edges', () => {
-    const options = [...members('src/edge/visit.ts', 'EdgeOptions'), ...members('src/edge/secure.ts', 'SecureOptions')]
+    const options = [...members('src/edge/setup.ts', 'EdgeOptions'), ...members('src/edge/secure.ts', 'SecureOptions')]
     expect(table('Edge options').map(([option]) => plain(option))).toEqual(options.map(([name]) => name))
   })
 

@@ -39,13 +39,9 @@ function answers(model: Model, request: Request, now: number): [Model, Answer][]
     case 'invalidate':
       return [[dead(), 'done']]
     case 'forget':
-      return [[{ ...model, alive: false }, 'done']]
-    case 'destroy': {
-      if (!model.live.has(request.session)) return [[model, 'done']]
-      const live = new Set(model.live)
-      live.delete(request.session)
-      return [[{ ...model, live, alive: false }, 'done']]
-    }
+      return [[model.alive ? dead() : model, 'done']]
+    case 'destroy':
+      return [[model.live.has(request.session) ? dead() : model, 'done']]
     case 'visit': {
       if (!model.live.has(request.session)) return [[model, 'null']]
       const visitedAt = model.visitedAt ?? (request.session === model.born ? now : null)
@@ -252,7 +248,7 @@ export async function checkRemember(open: () => Store | Promise<Store>, runs: nu
             if (request.type === 'destroy' && early & (1 << index)) {
               // Found the session, and so its series, before a parallel rotation ended it.
               if (!model.live.has(request.session)) return null
-              after = { ...after, alive: false }
+              after = { ...after, alive: false, live: new Set() }
             }
             if (request.type === 'visit' && early & (1 << index)) {
               // Answered before the session ended, noted too late: only where a rotation ended it at this moment.

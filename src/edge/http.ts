@@ -5,8 +5,9 @@ import type { HeadDemands } from './demands.ts'
 import { checkNode, checkSessions } from './expect.ts'
 import { guardHead } from './head.ts'
 import { hostOf, type Transport, transportTest } from './secure.ts'
+import { type EdgeOptions, setUpEdge } from './setup.ts'
 import type { Advice } from './unsent.ts'
-import { type EdgeOptions, RequestVisit, setUpEdge, type Visit, type VisitRequest } from './visit.ts'
+import { RequestVisit, type Visit, type VisitRequest } from './visit.ts'
 
 const ADVICE: Advice = {
   edge: 'httpEdge',

@@ -1,26 +1,35 @@
+import { alreadyLeft, beginInstead } from '../begin.ts'
 import { refuseCallbacks } from '../callbacks.ts'
 import { checkOptionNames } from '../check-options.ts'
 import type { Context } from '../context.ts'
-import { type CookieOptions, SessionCookie } from '../cookie.ts'
 import type { Change } from '../data/change.ts'
 import type { Duration } from '../duration.ts'
+import { takeKey } from '../edit.ts'
 import { SessionError } from '../errors.ts'
-import { EDGE_HINTS, EDGE_OPTIONS } from '../hints.ts'
+import type { SessionKey } from '../id.ts'
+import type { LogIn } from '../log-ins.ts'
 import { contextOf, type SessionManager } from '../manager.ts'
-import { DEFAULTS } from '../options.ts'
-import { quote } from '../quote.ts'
+import type { Recalled } from '../remember.ts'
+import { parseToken } from '../series.ts'
 import type { Session, UserSession } from '../session.ts'
 import type { UserIds } from '../user-id.ts'
 import type { Login } from '../users.ts'
+import { idsIn, keysOf, tokensIn } from './arrival.ts'
 import { isCrossOrigin } from './cross-origin.ts'
 import { isToken, maskToken } from './csrf.ts'
 import type { HeadDemands } from './demands.ts'
 import { checkSessions, checkVisitRequest } from './expect.ts'
-import { originSet } from './origins.ts'
-import type { SecureOptions } from './secure.ts'
-import { type Advice, ofVisits, tellLost, Watch } from './unsent.ts'
+import { crossOrigin, headersSent, insecure } from './refusals.ts'
+import { type EdgeSetup, setUpOnce, type VisitOptions } from './setup.ts'
+import { endLogIn, inTurns, joinOrEnd } from './twins.ts'
+import { tellLost, Watch } from './unsent.ts'
 
-/** One request's dealings with its session: the manager's verbs without the ID. Reads the store at most once. */
+export type { ClearSiteData, EdgeOptions, VisitOptions } from './setup.ts'
+
+/**
+ * One request's dealings with its session: the manager's verbs without the ID. Reads the store at most once. Verbs that
+ * write take turns, so that each sees what the one before it left.
+ */
 export interface Visit<D extends object, I extends UserIds, In extends object> {
   /**
    * The live session of this request, or `null`. Where there is none, a remember token begins one.
@@ -33,9 +42,15 @@ export interface Visit<D extends object, I extends UserIds, In extends object> {
    * @throws SessionError ERR_SESSION_UNAUTHENTICATED, ERR_SESSION_NOT_FRESH (both 401)
    */
   requireUser(options?: { within?: Duration }): Promise<UserSession<D, I>>
-  /** Begins an anonymous session; one that this browser had before ends. */
+  /**
+   * Begins an anonymous session; one that this browser had before ends.
+   * @throws SessionError ERR_SESSION_CONFLICT where a parallel request of this browser logged in or out
+   */
   create(anonymous?: { data?: Partial<In> }): Promise<Session<D, I>>
-  /** Writes data; begins an anonymous session where there is none. `null` where the session ended meanwhile. */
+  /**
+   * Writes data; begins an anonymous session where there is none. `null` where the session ended meanwhile, also where it
+   * did so before this request came: nothing begins in place of what this browser logged in or out of a moment ago.
+   */
   update<R>(change: Change<D, R>): Promise<Session<D, I> | null>
   take<N extends keyof D & string>(name: N): Promise<D[N] | undefined>
   regenerate(): Promise<Session<D, I> | null>
@@ -52,22 +67,6 @@ export interface Visit<D extends object, I extends UserIds, In extends object> {
   /** What the response has to carry so far. The edges put it in by themselves. */
   readonly headers: Headers
 }
-
-/** Names of `Clear-Site-Data`, see https://www.w3.org/TR/clear-site-data/ */
-export type ClearSiteData = 'cache' | 'cookies' | 'storage' | 'executionContexts'
-
-export interface EdgeOptions<R> extends SecureOptions<R> {
-  cookie?: CookieOptions
-  /** Name of the remember token's cookie; its other attributes are the session cookie's. @default 'remember_token' */
-  rememberName?: string
-  /** Other origins whose pages may send unsafe requests, exactly as in `Origin`. @default none */
-  origins?: readonly string[]
-  /** What the browser drops at log-out. `'cookies'` empties the whole registrable domain's jar. @default none */
-  clearSiteData?: readonly ClearSiteData[]
-}
-
-/** Of `openVisit`: the request itself says what is HTTPS. */
-export type VisitOptions = Omit<EdgeOptions<never>, keyof SecureOptions<never>>
 
 /** What an edge is told about a request. */
 export interface VisitRequest {
@@ -87,50 +86,6 @@ export interface VisitRequest {
   isPending?(): boolean
 }
 
-const CLEARABLE: readonly ClearSiteData[] = ['cache', 'cookies', 'storage', 'executionContexts']
-/** An ambiguous header may hold a thousand IDs; a log-out ends the sessions of the first few. */
-const MAX_CANDIDATES = 4
-
-/** Options of an edge, checked once. */
-export interface EdgeSetup {
-  readonly cookie: SessionCookie
-  readonly rememberCookie: SessionCookie
-  readonly origins: ReadonlySet<string>
-  readonly clearSiteData: string | null
-  readonly advice: Advice
-}
-
-/** @throws TypeError that quotes the option */
-export function setUpEdge(options: EdgeOptions<never>, advice: Advice): EdgeSetup {
-  const { edge, lacks } = advice
-  const known = EDGE_OPTIONS.filter(name => !Object.hasOwn(lacks, name))
-  checkOptionNames(edge, options, known, { ...EDGE_HINTS, ...lacks })
-  const cookie = new SessionCookie(options.cookie)
-  const { clearDomains: _, name: __, ...attributes } = options.cookie ?? {}
-  const rememberCookie = new SessionCookie({
-    ...attributes,
-    hostPrefix: /^__host-/i.test(cookie.name),
-    name: options.rememberName ?? DEFAULTS.rememberName,
-  })
-  if (rememberCookie.name === cookie.name)
-    throw new TypeError(`rememberName: ${quote(cookie.name)} is the session cookie's name`)
-  const { clearSiteData } = options
-  if (clearSiteData !== undefined) {
-    if (!Array.isArray(clearSiteData))
-      throw new TypeError(`clearSiteData: expected an array of names, got ${quote(clearSiteData)}`)
-    for (const name of clearSiteData)
-      if (!CLEARABLE.includes(name))
-        throw new TypeError(`clearSiteData: expected ${CLEARABLE.map(quote).join(', ')}, got ${quote(name)}`)
-  }
-  return {
-    cookie,
-    rememberCookie,
-    origins: originSet(options.origins, 'origins'),
-    clearSiteData: clearSiteData?.length ? clearSiteData.map(name => `"${name}"`).join(', ') : null,
-    advice,
-  }
-}
-
 /** What an edge is made of: write one for any server or cookie jar. */
 export function openVisit<D extends object, I extends UserIds, In extends object>(
   sessions: SessionManager<D, I, In>,
@@ -141,37 +96,6 @@ export function openVisit<D extends object, I extends UserIds, In extends object
   checkVisitRequest(request)
   return new RequestVisit(sessions, request, setUpOnce(options))
 }
-
-const setups = new WeakMap<object, EdgeSetup>()
-const plain: VisitOptions = {}
-
-/** Options are checked once as long as they are the same object. */
-function setUpOnce(options: VisitOptions = plain): EdgeSetup {
-  let setup = setups.get(options)
-  if (!setup) {
-    setup = setUpEdge(options, ofVisits)
-    setups.set(options, setup)
-  }
-  return setup
-}
-
-const crossOrigin = () =>
-  new SessionError(
-    'ERR_SESSION_CROSS_ORIGIN',
-    "a page of another origin sent this request; list it in the edge's `origins` if it may",
-  )
-
-const insecure = (advice: Advice) =>
-  new SessionError(
-    'ERR_SESSION_INSECURE',
-    `this request did not come over HTTPS; ${advice.insecure}, to do without HTTPS set \`cookie: { secure: false }\``,
-  )
-
-const headersSent = () =>
-  new SessionError(
-    'ERR_SESSION_HEADERS_SENT',
-    'no cookie can be sent: there is no response, or its head was sent already; begin sessions before that',
-  )
 
 const TOUCH = { touch: true } as const
 const NO_TOUCH = { touch: false } as const
@@ -199,7 +123,6 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
   #reading: Promise<Session<D, I> | null> | null = null
   /** The session as this request knows it; `undefined` until it was looked for. */
   #session: Session<D, I> | null | undefined = undefined
-  #isStale = false
   #failed = false
   #cookie: 'keep' | 'send' | 'clear' = 'keep'
   #remember: 'keep' | 'clear' | { readonly token: string; readonly maxAge: number } = 'keep'
@@ -207,6 +130,16 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
   #begun: { readonly session: Session<D, I>; readonly token: string | null } | null = null
   /** Runs from the moment when a cookie has to be sent until it is in a head. */
   #watch: Watch | null = null
+  /** What the request's cookies name: see `#cameWith`. */
+  #keys: readonly SessionKey[] | null = null
+  /** Of a log-out: the keys that the request came with. */
+  #leaves: readonly SessionKey[] = []
+  /** The log-in whose session this request got. */
+  #logIn: LogIn | null = null
+  /** Whether the session ended while this request was under way. */
+  #hasEnded = false
+  /** Settles when the writing verbs so far are done; never rejects. */
+  #turn: Promise<unknown> | null = null
 
   constructor(sessions: SessionManager<D, I, In>, request: VisitRequest, setup: EdgeSetup) {
     this.#sessions = sessions
@@ -248,63 +181,88 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
     return session as UserSession<D, I>
   }
 
-  async create(anonymous?: { data?: Partial<In> }): Promise<Session<D, I>> {
-    this.#open()
-    this.#mayBegin()
-    const before = await this.#get(false)
-    this.#mayBegin()
-    const session = await this.#begin(anonymous)
-    if (before !== null) await this.#orEnd(session, () => this.#sessions.destroy(before))
-    return this.#send(session)
+  create(anonymous?: { data?: Partial<In> }): Promise<Session<D, I>> {
+    return this.#inTurn(async () => {
+      if (anonymous !== undefined && 'user' in anonymous)
+        throw new TypeError('create: begins an anonymous session; a log-in is regenerate({ user })')
+      this.#mayBegin()
+      const before = await this.#get(false)
+      this.#mayBegin()
+      const session =
+        before === null ? await this.#begin(anonymous) : await beginInstead(this.#context, before, anonymous?.data)
+      if (session === null) throw alreadyLeft()
+      return this.#send(session)
+    })
   }
 
-  async update<R>(change: Change<D, R>): Promise<Session<D, I> | null> {
-    this.#open()
-    const session = await this.#get()
-    if (session !== null) return this.#adopt(await this.#sessions.update(session, change))
-    this.#mayBegin()
-    const begun = await this.#begin()
-    return this.#send((await this.#orEnd(begun, () => this.#sessions.update(begun, change))) ?? begun)
+  update<R>(change: Change<D, R>): Promise<Session<D, I> | null> {
+    return this.#inTurn(async () => {
+      const session = await this.#get()
+      if (session !== null) return this.#goOn(await this.#sessions.update(session, change))
+      this.#mayBegin()
+      const begun = await this.#begin()
+      if (begun === null) return null
+      return this.#send((await this.#orEnd(begun, () => this.#sessions.update(begun, change))) ?? begun)
+    })
   }
 
-  async take<N extends keyof D & string>(name: N): Promise<D[N] | undefined> {
-    this.#open()
-    const session = await this.#get()
-    if (session === null || !Object.hasOwn(session.data as object, name)) return undefined
-    const value = await this.#sessions.take(session, name)
-    this.#isStale = true
-    return value
+  take<N extends keyof D & string>(name: N): Promise<D[N] | undefined> {
+    return this.#inTurn(async () => {
+      const before = await this.#get()
+      if (before === null || !Object.hasOwn(before.data as object, name)) return undefined
+      const { session, value } = await takeKey(this.#context, before, name)
+      this.#goOn(session)
+      return value
+    })
   }
 
   regenerate(): Promise<Session<D, I> | null>
   regenerate(login: Login<D, I, In> & { remember?: boolean }): Promise<UserSession<D, I>>
-  async regenerate(login?: Login<D, I, In> & { remember?: boolean }): Promise<Session<D, I> | null> {
-    this.#open()
-    return login === undefined ? this.#reissue(current => this.#sessions.regenerate(current)) : this.#login(login)
+  regenerate(login?: Login<D, I, In> & { remember?: boolean }): Promise<Session<D, I> | null> {
+    return this.#inTurn(async () =>
+      login === undefined ? this.#reissue(current => this.#sessions.regenerate(current)) : this.#login(login),
+    )
   }
 
-  async renew(options: { grace: Duration }): Promise<Session<D, I> | null> {
-    this.#open()
-    return this.#reissue(current => this.#sessions.renew(current, options), false)
+  renew(options: { grace: Duration }): Promise<Session<D, I> | null> {
+    return this.#inTurn(() => this.#reissue(current => this.#sessions.renew(current, options), false))
   }
 
-  async destroy(): Promise<void> {
-    this.#open()
-    const { cookie } = this.#setup
-    const current = (await this.#current()) ?? this.#id
-    const { cookie: header } = this.#request
-    // First: a token that is still good must not bear the session again.
-    const tokens = this.#tokens()
-    for (const token of tokens) await this.#sessions.forget(token)
-    // Of several, one is the user's own; and what arrived without TLS is honoured for nothing but this.
-    if (this.#isAmbiguous || this.#isLocked)
-      for (const id of cookie.candidates(header, MAX_CANDIDATES)) await this.#sessions.destroy(id)
-    await this.#sessions.destroy(current)
-    this.#know(null)
-    this.#id = null
-    this.#cookie = 'clear'
-    this.#remember = tokens.length > 0 ? 'clear' : 'keep'
-    this.#settle()
+  destroy(): Promise<void> {
+    return this.#inTurn(async () => {
+      const current = (await this.#current()) ?? this.#id
+      // First: a token that is still good must not bear the session again.
+      await this.#forget()
+      if (this.#isAmbiguous || this.#isLocked) await this.#endUnhonoured()
+      await this.#sessions.destroy(current)
+      this.#leaves = this.#cameWith()
+      await this.#endLogIns()
+      this.#know(null)
+      this.#id = null
+      this.#keys = []
+      this.#hasEnded = false
+      this.#cookie = 'clear'
+      this.#remember = this.#hasTokens() ? 'clear' : 'keep'
+      this.#settle()
+    })
+  }
+
+  /** Of several values one is the user's own; and what arrived without TLS is honoured for nothing but this. */
+  async #endUnhonoured(): Promise<void> {
+    const ids = idsIn(this.#setup.cookie, this.#request.cookie)
+    const context = this.#context
+    const deadline = context.deadline()
+    if (ids.length === 1) await this.#sessions.destroy(ids[0])
+    else await Promise.all(ids.map(id => context.end(context.keyOf(id), null, 'logout', deadline)))
+  }
+
+  /** Ends what parallel requests with the same cookies logged in to, before this log-out or after it. */
+  async #endLogIns(): Promise<void> {
+    const { logIns } = this.#context
+    for (let logIn = logIns.of(this.#leaves); logIn !== null; logIn = logIns.of(this.#leaves)) {
+      logIns.delete(this.#leaves)
+      await endLogIn(this.#sessions, logIn)
+    }
   }
 
   async csrfToken(): Promise<string | null> {
@@ -347,10 +305,19 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
     this.#know(null)
     this.#cookie = 'keep'
     this.#remember = 'keep'
+    if (this.#shares(session)) return
     // The token first: it must not begin the session again. What fails was told as an event, and ends by its own clock.
     if (token !== null) await this.#sessions.forget(token).catch(() => {})
     await this.#sessions.destroy(session).catch(() => {})
     tellLost(this.#context, session.key, reason, this.#setup.advice)
+  }
+
+  /** Whether another request of this browser got the same session; this one gives it up. */
+  #shares({ key }: Session<D, I>): boolean {
+    const logIn = this.#logIn
+    if (logIn === null || logIn.session.key !== key || logIn.holders === 1) return false
+    logIn.holders -= 1
+    return true
   }
 
   #settle(): void {
@@ -361,12 +328,6 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
   #stopWatch(): void {
     this.#watch?.stop()
     this.#watch = null
-  }
-
-  /** The remember tokens that this browser has, or would get by this response. */
-  #tokens(): string[] {
-    const tokens = this.#setup.rememberCookie.candidates(this.#request.cookie, MAX_CANDIDATES)
-    return typeof this.#remember === 'object' ? [...tokens, this.#remember.token] : tokens
   }
 
   #mustSend(session: Session<D, I>): void {
@@ -380,14 +341,45 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
   #cookies(): string[] {
     const { cookie, rememberCookie } = this.#setup
     const cookies = this.#isAmbiguous ? cookie.clearPlanted() : []
-    if (this.#cookie === 'clear') cookies.push(cookie.clear())
+    if (this.#cookie === 'clear') {
+      cookies.push(cookie.clear())
+      // Who logged in after this log-out, and is answered before it, loses the cookie here.
+      if (this.#context.logIns.of(this.#leaves) !== null) this.#endLogIns().catch(() => {})
+    }
     // Ended in this process meanwhile: a slow response must not overwrite the cookie of a login.
-    else if (this.#cookie === 'send' && this.#session && !this.#context.endedHere(this.#session))
+    else if (this.#cookie === 'send' && this.#session && !this.#context.endings.has(this.#session)) {
       cookies.push(cookie.serialize(this.#session))
+      if (this.#logIn !== null) this.#logIn.isSent = true
+    }
     if (this.#remember === 'clear') cookies.push(rememberCookie.clear())
-    else if (this.#remember !== 'keep')
+    else if (this.#remember !== 'keep' && !this.#hasSeriesEnded(this.#remember.token))
       cookies.push(rememberCookie.serializeValue(this.#remember.token, this.#remember.maxAge))
     return cookies
+  }
+
+  #hasSeriesEnded(token: string): boolean {
+    const series = parseToken(this.#context.namespace, token)
+    return series !== null && this.#context.endings.isOver(series.key)
+  }
+
+  /**
+   * Runs a verb that writes, after those of this visit that began before it. `get` waits for none, so that a verb may ask
+   * for it.
+   */
+  #inTurn<T>(verb: () => Promise<T>): Promise<T> {
+    try {
+      this.#open()
+    } catch (error) {
+      return Promise.reject(error)
+    }
+    const running = this.#turn === null ? verb() : this.#turn.then(verb)
+    const turn = running
+      .catch(() => {})
+      .then(() => {
+        if (this.#turn === turn) this.#turn = null
+      })
+    this.#turn = turn
+    return running
   }
 
   /** Before the cookie is looked at: the guards, and the response hears of us. */
@@ -421,10 +413,6 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
   }
 
   #get(touch?: boolean): Promise<Session<D, I> | null> {
-    if (this.#isStale) {
-      this.#isStale = false
-      this.#reading = this.#sessions.get(this.#session, { touch: false }).then(session => this.#adopt(session))
-    }
     if (this.#reading === null)
       this.#reading = this.#session === undefined ? this.#read(touch) : Promise.resolve(this.#session)
     return this.#reading
@@ -432,15 +420,22 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
 
   async #read(touch: boolean | undefined): Promise<Session<D, I> | null> {
     let session: Session<D, I> | null = null
+    let recalled: Recalled<D, I> | null = null
     try {
       if (this.#id !== null) session = await this.#sessions.get(this.#id, this.#mayTouch(touch) ? TOUCH : NO_TOUCH)
-      if (session === null && this.#context.options.remember !== null) session = await this.#recall()
+      if (session === null && this.#context.options.remember !== null) recalled = await this.#recall()
     } catch (error) {
       this.#failed = true
       throw error
     }
     // A verb that finished meanwhile knows better.
-    return this.#session === undefined ? this.#adopt(session) : this.#session
+    if (this.#session !== undefined) return this.#session
+    if (recalled === null) return this.#adopt(session)
+    this.#know(recalled.session)
+    this.#mustSend(recalled.session)
+    if (recalled.token !== null)
+      this.#remember = { token: recalled.token, maxAge: this.#secondsUntil(recalled.expiresAt) }
+    return recalled.session
   }
 
   /** What slides in the store has to slide in the browser. */
@@ -448,17 +443,17 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
     return touch !== false && (this.#setup.cookie.lifetime !== 'idle' || this.#canSend())
   }
 
-  async #recall(): Promise<Session<D, I> | null> {
+  async #recall(): Promise<Recalled<D, I> | null> {
     // Ambiguous: the cookie of the session that began would not be honoured either, and each page view would begin one.
     if (this.#isLocked || this.#isAmbiguous || !this.#canSend()) return null
     const token = this.#setup.rememberCookie.parse(this.#request.cookie).id
     if (token === null) return null
-    const recalled = await this.#sessions.recall(token)
-    if (recalled === null) return null
-    this.#mustSend(recalled.session)
-    if (recalled.token !== null)
-      this.#remember = { token: recalled.token, maxAge: this.#secondsUntil(recalled.expiresAt) }
-    return recalled.session
+    // A parallel request logged in or out, or gave the session its new ID: this cookie would overwrite that one's.
+    const { endings } = this.#context
+    const series = parseToken(this.#context.namespace, token)?.key
+    if (series !== undefined && endings.isLeft(series)) return null
+    if (this.#cameWith().some(key => endings.hasHeir(key))) return null
+    return this.#sessions.recall(token)
   }
 
   #secondsUntil(instant: number): number {
@@ -467,7 +462,6 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
 
   #know(session: Session<D, I> | null): void {
     this.#session = session
-    this.#isStale = false
     this.#reading = null
   }
 
@@ -483,7 +477,7 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
   async #send<S extends Session<D, I>>(session: S, isOnlyHere = true): Promise<S> {
     if (!this.#canSend()) {
       this.#know(null)
-      await this.#sessions.destroy(session)
+      if (!this.#shares(session)) await this.#sessions.destroy(session)
       throw headersSent()
     }
     this.#know(session)
@@ -492,8 +486,46 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
     return session
   }
 
-  #begin(anonymous?: { data?: Partial<In> }): Promise<Session<D, I>> {
-    return this.#sessions.create(anonymous)
+  /** After a write to the session: `null` where it had ended. */
+  #goOn(session: Session<D, I> | null): Session<D, I> | null {
+    if (session === null) this.#hasEnded = true
+    return this.#adopt(session)
+  }
+
+  /** Ends the series of the tokens that the request brought, and of the one that this response would bring. */
+  async #forget(): Promise<void> {
+    for (const token of this.#tokens()) await this.#sessions.forget(token)
+    if (typeof this.#remember === 'object') await this.#sessions.forget(this.#remember.token)
+  }
+
+  #hasTokens(): boolean {
+    return typeof this.#remember === 'object' || this.#setup.rememberCookie.candidates(this.#request.cookie).length > 0
+  }
+
+  #tokens(): readonly string[] {
+    return tokensIn(this.#context, this.#setup.rememberCookie, this.#request.cookie)
+  }
+
+  /** The keys of the session and of the series that the request's cookies name; none after a log-out in this visit. */
+  #cameWith(): readonly SessionKey[] {
+    this.#keys ??= keysOf(this.#context, this.#id, this.#tokens())
+    return this.#keys
+  }
+
+  /** Whether a parallel request of this browser logged in or out: whatever began now would overwrite what that one sent. */
+  #hasLeft(): boolean {
+    return this.#hasEnded || this.#cameWith().some(key => this.#context.endings.isLeft(key))
+  }
+
+  /** A session of nobody, where there was none; `null` where nothing may begin. */
+  async #begin(anonymous?: { data?: Partial<In> }): Promise<Session<D, I> | null> {
+    if (this.#hasLeft()) return null
+    const session = await this.#sessions.create(anonymous)
+    // All are told, so that a log-in which comes later ends it.
+    const stands = this.#cameWith().map(key => this.#context.endings.began(key, session.key))
+    if (stands.every(Boolean)) return session
+    await this.#sessions.destroy(session)
+    return null
   }
 
   /** Takes the next step with a session that no browser has yet; if that fails, the session ends. */
@@ -535,16 +567,28 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
     const life = this.#context.options.remember
     if (remember && life === null) throw new TypeError("remember: is off: give the manager { remember: '30d' }")
     const current = (await this.#current()) ?? this.#id
-    // Another login's token must not bring its user back once this session is over.
-    const tokens = this.#tokens()
-    for (const token of tokens) await this.#sessions.forget(token)
     this.#mayBegin()
-    const session = await this.#sessions.regenerate(current, login as Login<D, I, In>)
-    const token = remember ? await this.#orEnd(session, () => this.#sessions.remember(session)) : null
+    const keys = this.#cameWith()
+    const logIn = await inTurns(this.#context, keys, async () => {
+      const earlier = this.#logIn === null ? this.#context.logIns.of(keys) : null
+      const joined = earlier === null ? null : await joinOrEnd(this.#sessions, earlier, login, remember === true)
+      if (joined !== null) return joined
+      const session = await this.#sessions.regenerate(current, login)
+      // Another login's token must not bring its user back once this session is over. Last: a log-in that fails leaves it.
+      const token = await this.#orEnd(session, async () => {
+        await this.#forget()
+        return remember ? this.#sessions.remember(session) : null
+      })
+      const made = { session, token, verifiedAt: login.verifiedAt, holders: 1, isSent: false }
+      this.#context.logIns.add(keys, made)
+      return made
+    })
+    const session = logIn.session as UserSession<D, I>
+    this.#logIn = logIn
     await this.#send(session)
-    this.#begun = { session, token }
-    if (token !== null && life !== null) this.#remember = { token, maxAge: Math.ceil(life / 1000) }
-    else if (tokens.length > 0) this.#remember = 'clear'
+    this.#begun = { session, token: logIn.token }
+    if (logIn.token !== null && life !== null) this.#remember = { token: logIn.token, maxAge: Math.ceil(life / 1000) }
+    else if (this.#hasTokens()) this.#remember = 'clear'
     return session
   }
 }

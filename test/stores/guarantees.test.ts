@@ -4,6 +4,7 @@ import { MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
 import { afterAll, beforeAll, it } from 'vitest'
 import type { Store } from '../../src/store.ts'
 import { testGuarantees } from '../guarantees.ts'
+import { testParallel } from '../parallel.ts'
 import { checkRemember } from '../remember-model.ts'
 import { describeEngine, type EngineName } from '../services/engines.ts'
 import { startMariadb } from '../services/mariadb.ts'
@@ -28,6 +29,7 @@ function onEngine(engine: EngineName, name: string, open: () => Promise<Opened>)
     afterAll(() => opened?.close())
     const store = () => opened.store
     testGuarantees(store, () => opened.dump())
+    testParallel(store)
     it('remember-me answers as its reference does', () => checkRemember(store, 40), 120_000)
   })
 }

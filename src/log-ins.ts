@@ -1,0 +1,38 @@
+import { Recent } from './recent.ts'
+import type { Session } from './session.ts'
+
+/** How long after a log-in another one of the same browser may still be under way: the slowest of parallel requests, in ms. */
+const LIFETIME = 60_000
+const MAX_LOG_INS = 1000
+
+/** A log-in of this process, for those that the same browser sent beside it. */
+export interface LogIn {
+  session: Session<any, any>
+  readonly token: string | null
+  readonly verifiedAt: number | null | undefined
+  /** How many requests got this session. */
+  holders: number
+  /** Whether its cookie is in a head: from then on the browser may hold it. */
+  isSent: boolean
+}
+
+/** The latest log-ins, by the keys of the sessions and series that their requests came with. */
+export class LogIns {
+  readonly #latest = new Recent<LogIn>(LIFETIME, MAX_LOG_INS)
+
+  of(keys: readonly string[]): LogIn | null {
+    for (const key of keys) {
+      const logIn = this.#latest.get(key)
+      if (logIn !== undefined) return logIn
+    }
+    return null
+  }
+
+  add(keys: readonly string[], logIn: LogIn): void {
+    for (const key of keys) this.#latest.set(key, logIn, performance.now())
+  }
+
+  delete(keys: readonly string[]): void {
+    for (const key of keys) this.#latest.delete(key)
+  }
+}
