@@ -10,6 +10,8 @@ import { compile, type Statement } from './statement.ts'
  *   of an UPDATE) and reads its floor there; `deleteUser` locks that row before it deletes;
  * - user row before session rows, everywhere: STRAIGHT_JOIN keeps the order.
  *
+ * Each write carries its caller's deadline on the server's clock, and refuses to run after it.
+ *
  * User IDs are cast to UNSIGNED, because a comparison with text would be one of floats; text IDs and tenants are
  * compared as bytes.
  */
@@ -25,6 +27,8 @@ export function mysqlStatements(names: Names, batch: number) {
   const selected = COLUMNS.map(name => readable[name] ?? name).join(', ')
   const live = (table: string) => `${table}.moved_to IS NULL AND ${table}.expires_at > :now`
   const user = (table: string) => `${table}.user_id = ${userValue} AND ${table}.tenant = :tenant`
+  // An error (1690) after the deadline, looked at for each row once its lock is held: SYSDATE is the time now.
+  const inTime = '18446744073709551615 + (UNIX_TIMESTAMP(SYSDATE(6)) * 1000 > :deadline) > 0'
   const passes = '(u.floor <= :proof OR u.floor_until <= :now)'
   const parentLives = `p.id = :parent AND ${live('p')}`
   const renew = `seen_at = GREATEST(seen_at, :seenAt),
@@ -63,11 +67,11 @@ export function mysqlStatements(names: Names, batch: number) {
 
   const create = (known: boolean, born: boolean): Statement => {
     const from = [...(known ? [`${users} u`] : []), ...(born ? [`${sessions} p`] : [])].join(' STRAIGHT_JOIN ')
-    const where = [...(known ? [user('u'), passes] : []), ...(born ? [parentLives] : [])].join(' AND ')
+    const where = [...(known ? [user('u'), passes] : []), ...(born ? [parentLives] : []), inTime].join(' AND ')
     return compile(
       '?',
       `INSERT INTO ${sessions} (${columns})
-       ${from === '' ? `VALUES (${values.join(', ')})` : `SELECT ${values.join(', ')} FROM ${from} WHERE ${where} FOR UPDATE`}`,
+       SELECT ${values.join(', ')} FROM ${from === '' ? 'DUAL' : from} WHERE ${where}${from === '' ? '' : ' FOR UPDATE'}`,
     )
   }
 
@@ -75,7 +79,7 @@ export function mysqlStatements(names: Names, batch: number) {
   const replace = (known: boolean, leaves: boolean): Statement => {
     const from = `${known ? `${users} u STRAIGHT_JOIN ` : ''}${sessions} o`
     const where = `${known ? `${user('u')} AND ${passes} AND ` : ''}
-      o.id = :old AND o.version = :oldVersion AND ${live('o')} AND (:born = 0 OR o.parent = :parent)`
+      o.id = :old AND o.version = :oldVersion AND ${live('o')} AND (:born = 0 OR o.parent = :parent) AND ${inTime}`
     if (!leaves)
       return compile(
         '?',
@@ -102,11 +106,11 @@ export function mysqlStatements(names: Names, batch: number) {
     update: compile(
       '?',
       `UPDATE ${sessions} s SET data = :data, version = version + 1, write_id = :writeId, ${renew}
-       WHERE id = :id AND version = :version AND ${live('s')}`,
+       WHERE id = :id AND version = :version AND ${live('s')} AND ${inTime}`,
     ),
-    touch: compile('?', `UPDATE ${sessions} s SET ${renew} WHERE id = :id AND ${live('s')}`),
-    delete: compile('?', `DELETE FROM ${sessions} WHERE id = :id AND moved_to IS NULL`),
-    remove: compile('?', `DELETE FROM ${sessions} WHERE id = :id`),
+    touch: compile('?', `UPDATE ${sessions} s SET ${renew} WHERE id = :id AND ${live('s')} AND ${inTime}`),
+    delete: compile('?', `DELETE FROM ${sessions} WHERE id = :id AND moved_to IS NULL AND ${inTime}`),
+    remove: compile('?', `DELETE FROM ${sessions} WHERE id = :id AND ${inTime}`),
     facts: compile(
       '?',
       `SELECT n.id IS NOT NULL,
@@ -129,7 +133,7 @@ export function mysqlStatements(names: Names, batch: number) {
     lockUser: compile(
       '?',
       `INSERT INTO ${users} (tenant, user_id, floor, floor_until, expires_at)
-       VALUES (:tenant, ${userValue}, :floor, :floorUntil, :userUntil)
+       SELECT :tenant, ${userValue}, :floor, :floorUntil, :userUntil FROM DUAL WHERE ${inTime}
        ON DUPLICATE KEY UPDATE
          floor = IF(floor_until > :now, GREATEST(floor, VALUES(floor)), VALUES(floor)),
          floor_until = GREATEST(floor_until, VALUES(floor_until)),
@@ -140,11 +144,11 @@ export function mysqlStatements(names: Names, batch: number) {
     endUser: compile(
       '?',
       `DELETE FROM ${sessions} WHERE user_id = ${userValue} AND tenant = :tenant AND id <> :except
-         AND kind = 'session' AND moved_to IS NULL AND expires_at > :now LIMIT ${batch}`,
+         AND kind = 'session' AND moved_to IS NULL AND expires_at > :now AND ${inTime} LIMIT ${batch}`,
     ),
     endRest: compile(
       '?',
-      `DELETE FROM ${sessions} WHERE user_id = ${userValue} AND tenant = :tenant AND id <> :except LIMIT ${batch}`,
+      `DELETE FROM ${sessions} WHERE user_id = ${userValue} AND tenant = :tenant AND id <> :except AND ${inTime} LIMIT ${batch}`,
     ),
     movedTo: compile('?', `SELECT moved_to FROM ${sessions} WHERE id = :id`),
     listUser: compile(

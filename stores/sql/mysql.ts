@@ -1,8 +1,9 @@
+import { checkOptionNames } from '../../src/check-options.ts'
 import type { ReplaceResult } from '../../src/store.ts'
 import { checkMysqlPool, isDuplicate, MysqlConnections, type MysqlPool, mysqlFailure } from './mysql-client.ts'
 import { migrateMysql, mysqlSchema } from './mysql-schema.ts'
 import { mysqlStatements } from './mysql-statements.ts'
-import { namesOf, type SqlOptions } from './options.ts'
+import { namesOf, SQL_OPTIONS, type SqlOptions } from './options.ts'
 import { isKey } from './rows.ts'
 import {
   changedMeanwhile,
@@ -15,6 +16,11 @@ import {
 } from './server-store.ts'
 import type { Run, Statement, Values } from './statement.ts'
 import { answer, verdict } from './verdict.ts'
+
+function checked(options: SqlOptions): SqlOptions {
+  checkOptionNames('MysqlStore', options, SQL_OPTIONS)
+  return options
+}
 
 /**
  * Sessions in MySQL 8 or MariaDB 10.5 and later (InnoDB), through a pool of `mysql2/promise` or of `mysql2` that the
@@ -29,15 +35,15 @@ export class MysqlStore extends ServerStore {
   /** Opens and creates nothing. @throws TypeError for a pool or an option of the wrong kind. */
   constructor(pool: MysqlPool, options: SqlOptions = {}) {
     super()
-    this.names = namesOf(options, '`')
+    this.names = namesOf(checked(options), '`')
     const bytes = this.names.userId === 'text' ? ['tenant', 'user'] : ['tenant']
-    this.connections = new MysqlConnections(checkMysqlPool(pool), bytes)
+    this.connections = new MysqlConnections(checkMysqlPool(pool), bytes, this.names.plain.sessions)
     this.statements = mysqlStatements(this.names, this.batch)
   }
 
   /** The DDL that `migrate()` runs, for those who keep their schema in files. */
   static schema(options: SqlOptions = {}): string {
-    return mysqlSchema(namesOf(options, '`'))
+    return mysqlSchema(namesOf(checked(options), '`'))
   }
 
   /**
@@ -85,7 +91,7 @@ export class MysqlStore extends ServerStore {
   protected failureOf = mysqlFailure
 
   protected async make(making: Making, end: number): Promise<ReplaceResult> {
-    if (isLimited(making)) return this.connections.transaction(end, run => this.#careful(making, run))
+    if (isLimited(making)) return this.connections.transaction(end, run => this.#careful(making, run), true)
     const alone: Run = (statement, values) => this.connections.run(statement, values, end)
     if (await this.#write(making, alone)) return answer('created')
     // A user's first login: there was no row to lock.
@@ -94,7 +100,7 @@ export class MysqlStore extends ServerStore {
     const reason = await this.reason(alone, making)
     if (reason !== null) return answer(reason)
     if (making.old === undefined || making.record.parent === null) throw changedMeanwhile()
-    return this.connections.transaction(end, run => this.#careful(making, run))
+    return this.connections.transaction(end, run => this.#careful(making, run), true)
   }
 
   // For what one statement cannot say: to count after the lock, and to ask for the parent of another session's successor.

@@ -1,4 +1,5 @@
 import { SessionStoreError, type StoreOperation } from '../../src/errors.ts'
+import { withoutValues } from './causes.ts'
 
 /** How long a call without a deadline waits and retries, in ms. */
 const PATIENCE = 10_000
@@ -27,20 +28,41 @@ export const notBegun = (message: string, cause?: unknown) =>
 /** The input cannot be stored, or the driver is not what the store expects. */
 export const unusable = (message: string) => notBegun(message, new TypeError(message))
 
+/** The statement came to the database when its time was over, and was refused there. */
+export const cameLate = (cause: unknown) =>
+  new Refusal('the statement came to the database after its deadline', { outcome: 'not-applied', retry: true }, cause)
+
+/** What a timer of Node can count, in ms; a longer one would ring at once. */
+const LONGEST = 2_147_483_647
 /** Milliseconds left before `end` (on the scale of `performance.now()`), at least 1. */
-export const timeLeft = (end: number) => Math.max(1, Math.ceil(end - performance.now()))
+export const timeLeft = (end: number) => Math.min(Math.max(1, Math.ceil(end - performance.now())), LONGEST)
+
+/**
+ * Calls `late` after so many ms, unless it is stopped. Sockets are read once more before: an answer that came while the
+ * event loop was blocked has come in time.
+ */
+export function afterTurn(ms: number, late: () => void): () => void {
+  let turn: NodeJS.Immediate | null = null
+  const timer = setTimeout(() => {
+    turn = setImmediate(late)
+  }, ms)
+  return () => {
+    clearTimeout(timer)
+    if (turn !== null) clearImmediate(turn)
+  }
+}
 
 /** Settles as `work` does, or rejects with `late()` once `end` is reached. */
 export function within<T>(end: number, work: Promise<T>, late: () => Error): Promise<T> {
   return new Promise<T>((resolve, reject) => {
-    const timer = setTimeout(() => reject(late()), timeLeft(end))
+    const stop = afterTurn(timeLeft(end), () => reject(late()))
     work.then(
       value => {
-        clearTimeout(timer)
+        stop()
         resolve(value)
       },
       error => {
-        clearTimeout(timer)
+        stop()
         reject(error)
       },
     )
@@ -56,7 +78,8 @@ export function storeError(operation: StoreOperation, failure: Failure, error: u
   // Nothing is lost by a read that failed.
   const outcome = operation === 'read' || operation === 'listUser' ? 'not-applied' : failure.outcome
   return new SessionStoreError(operation, outcome, `the session store failed in ${operation}`, {
-    cause: error instanceof Refusal && error.cause !== undefined ? error.cause : error,
+    // Ours of a wrong input or driver says all there is to say.
+    cause: error instanceof Refusal && error.cause instanceof TypeError ? error.cause : withoutValues(error),
   })
 }
 

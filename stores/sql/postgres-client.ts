@@ -1,5 +1,8 @@
-import { type Failure, notBegun, Refusal, unusable, within } from './patience.ts'
-import { bind, type Outcome, type Run, type Statement, type Value, type Values } from './statement.ts'
+import { Clocks } from './clocks.ts'
+import { Lender } from './lending.ts'
+import { cameLate, type Failure, notBegun, Refusal, unusable, within } from './patience.ts'
+import { cancelStatement } from './postgres-cancel.ts'
+import { bind, compile, type Outcome, type Run, type Statement, type Values } from './statement.ts'
 
 export interface PgQuery {
   name?: string
@@ -32,6 +35,8 @@ const ignore = () => {}
 
 const NOT_PREPARED = new Set(['26000', '42P05'])
 const RETRIED = new Set(['40001', '40P01', 'CR000'])
+// What set_config says to a time that is over: a negative one.
+const LATE = '22023'
 const FOREIGN = new Set(['42P01', '42703', '42804', '42883', '3F000', '23502', '22001'])
 
 const sqlState = (error: unknown): string | null => {
@@ -50,106 +55,167 @@ export function pgFailure(error: unknown): Failure {
 
 export const isUniqueViolation = (error: unknown) => sqlState(error) === '23505'
 
+/** How long a connection whose statement was given up is kept for the server's word, in ms. */
+const CANCELLING = 1000
+/** How long after the server took the request to cancel a statement the statement may still run, in ms. */
+const SETTLING = 1000
+
+const CLOCK = compile('$', 'SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint')
+
 /** Takes connections from the pool, each for one statement or one transaction. */
 export class PgConnections {
   readonly #pool: PgPool
+  readonly #lender: Lender<PgClient>
+  readonly #clocks = new Clocks()
   #prepare: boolean
 
   constructor(pool: PgPool, prepare: boolean) {
     this.#pool = pool
     this.#prepare = prepare
+    this.#lender = new Lender(
+      answer => connect(pool, answer),
+      client => giveBack(client, true),
+    )
+    // The pool emits the error of a connection that is lost while nobody uses it, as when an administrator ends it.
+    const { on } = pool as { on?: unknown }
+    if (typeof on === 'function' && !LISTENED.has(pool)) {
+      LISTENED.add(pool)
+      on.call(pool, 'error', ignore)
+    }
   }
 
   /** One statement by itself. */
   async run(statement: Statement, values: Values, end: number): Promise<Outcome> {
     const client = await this.#take(end)
-    let sound = false
     try {
-      const result = await this.#query(client, statement, bind(statement, values), end)
-      sound = true
+      const result = await this.#query(client, statement, values, end)
+      giveBack(client, true)
       return result
     } catch (error) {
-      sound = !breaks(error)
+      if (error instanceof Late) void this.#abandon(client, error.pending)
+      else giveBack(client, !breaks(error))
       throw named(error)
-    } finally {
-      client.removeListener('error', ignore)
-      client.release(!sound)
     }
   }
 
   /** Statements in one READ COMMITTED transaction: each sees what was committed before it began, whatever the default. */
   async transaction<T>(end: number, work: (run: Run) => Promise<T>): Promise<T> {
     const client = await this.#take(end)
-    const simple = (text: string) => this.#query(client, { name: '', text, order: [] }, [], end)
-    let [sound, committing] = [false, false]
+    const simple = (text: string) => this.#query(client, { name: '', text, order: [] }, {}, end)
+    let committing = false
     try {
       await simple('BEGIN ISOLATION LEVEL READ COMMITTED')
-      const value = await work((statement, values) => this.#query(client, statement, bind(statement, values), end))
+      const value = await work((statement, values) => this.#query(client, statement, values, end))
       committing = true
       await simple('COMMIT')
-      sound = true
+      giveBack(client, true)
       return value
     } catch (error) {
-      if (!breaks(error))
-        sound = await within(
-          end,
-          simple('ROLLBACK').then(() => true),
-          () => new Error('late'),
-        ).catch(() => false)
+      const rollBack = () => client.query({ text: 'ROLLBACK', values: [], rowMode: 'array', types: TYPES })
+      // A connection that may be inside a transaction is closed, never given back.
+      if (error instanceof Late) void this.#abandon(client, error.pending, rollBack)
+      else if (breaks(error)) giveBack(client, false)
+      else
+        giveBack(
+          client,
+          await within(end, rollBack(), tooLate).then(
+            () => true,
+            () => false,
+          ),
+        )
       // Before COMMIT was sent, a lost connection means a rollback.
       if (committing && breaks(error)) throw error
       const { retry } = error instanceof Refusal ? error.failure : pgFailure(error)
       throw new Refusal((error as Error).message, { outcome: 'not-applied', retry }, named(error))
-    } finally {
-      client.removeListener('error', ignore)
-      // A connection that may be inside a transaction is closed, never given back.
-      client.release(!sound)
     }
   }
 
   async #take(end: number): Promise<PgClient> {
-    let late = false
-    let client: PgClient
-    try {
-      const pending = this.#pool.connect().then(client => {
-        // Whoever waited has gone: what they wanted must not run any more.
-        if (late) client.release()
-        return client
-      })
-      client = await within(end, pending, () => {
-        late = true
-        return new Error('no connection of the pool became free in time')
-      })
-    } catch (error) {
-      throw notBegun((error as Error).message, error)
-    }
+    const client = await this.#lender.take(end)
     if (typeof client?.query !== 'function' || typeof client.release !== 'function')
       throw unusable('PostgresStore expects a pg.Pool, whose connect() gives a client with query() and release()')
-    if (performance.now() >= end) {
-      client.release()
-      throw notBegun('a connection became free too late')
-    }
-    client.on('error', ignore)
-    return client
+    if (performance.now() < end) return client
+    giveBack(client, true)
+    throw notBegun('a connection became free too late')
   }
 
-  async #query(client: PgClient, statement: Statement, values: Value[], end: number): Promise<Outcome> {
-    const query: PgQuery = { text: statement.text, values, rowMode: 'array', types: TYPES }
-    if (this.#prepare && statement.name !== '') query.name = statement.name
+  async #query(client: PgClient, statement: Statement, values: Values, end: number): Promise<Outcome> {
+    const { text, name, timed } = statement
+    const bound = bind(statement, timed ? { ...values, deadline: await this.#deadline(client, end) } : values)
+    const query: PgQuery = { text, values: bound, rowMode: 'array', types: TYPES }
+    if (this.#prepare && name !== '') query.name = name
+    const pending = client.query(query)
     try {
-      const { rows, rowCount } = await within(end, client.query(query), tooLate)
+      const { rows, rowCount } = await within(end, pending, () => new Late(pending))
       return { rows, changed: rowCount ?? 0 }
     } catch (error) {
+      const state = sqlState(error)
+      if (timed && state === LATE) {
+        this.#clocks.forget(client)
+        throw cameLate(error)
+      }
       // Behind pgbouncer in transaction mode another server connection may answer, which knows no such statement.
-      if (query.name === undefined || !NOT_PREPARED.has(sqlState(error) ?? '')) throw error
+      if (query.name === undefined || !NOT_PREPARED.has(state ?? '')) throw error
       this.#prepare = false
       throw new Refusal('prepared statements do not work here', { outcome: 'not-applied', retry: true }, error)
     }
   }
+
+  async #deadline(client: PgClient, end: number): Promise<number> {
+    const known = this.#clocks.until(client, end)
+    if (known !== null) return known
+    const { rows } = await this.#query(client, CLOCK, {}, end)
+    this.#clocks.learn(client, Number(rows[0]![0]))
+    return this.#clocks.until(client, end) as number
+  }
+
+  // A statement that waits for a lock outlives its connection: closed at once, a connection would leave its process at
+  // the server and free its place in the pool for the next to wait. So the statement is cancelled, and the connection
+  // kept until it has said so. A server that cannot be asked to cancel cannot be asked for new connections either.
+  async #abandon(client: PgClient, pending: Promise<unknown>, after?: () => Promise<unknown>): Promise<void> {
+    const over = pending
+      .then(
+        () => true,
+        error => !breaks(error),
+      )
+      .then(sound => (sound && after !== undefined ? after().then(() => true) : sound))
+      .catch(() => false)
+    const { options } = this.#pool as { options?: { stream?: unknown } }
+    const asked = cancelStatement(client, options?.stream, CANCELLING)
+    const wait = asked === null ? CANCELLING : (await asked) ? SETTLING : 0
+    giveBack(client, await Promise.race([over, new Promise<boolean>(resolve => setTimeout(resolve, wait, false))]))
+  }
 }
 
-class Late extends Refusal {}
-const tooLate = () => new Late('the database did not answer in time', { outcome: 'unknown', retry: false })
+/** Pools that have our listener: several stores may share one. */
+const LISTENED = new WeakSet<PgPool>()
+
+// With a callback, because the pool takes its own listener away in the moment in which it hands the connection out: the
+// server may have ended it by then, and after a promise's turn the error would have met no listener.
+function connect(pool: PgPool, answer: (error: unknown, client?: PgClient) => void): void {
+  const taken = (error: unknown, client?: PgClient) => {
+    if (typeof client?.on === 'function') client.on('error', ignore)
+    answer(error, client)
+  }
+  const given = (pool.connect as (callback: typeof taken) => Promise<PgClient> | undefined).call(pool, taken)
+  if (typeof given?.then === 'function') given.then(client => taken(null, client), taken)
+}
+
+function giveBack(client: PgClient, sound: boolean): void {
+  // A connection that is closed keeps it: it may still have something to say.
+  if (sound) client.removeListener('error', ignore)
+  client.release(!sound)
+}
+
+class Late extends Refusal {
+  /** The answer that did not come. */
+  readonly pending: Promise<unknown>
+  constructor(pending: Promise<unknown>) {
+    super('the database did not answer in time', { outcome: 'unknown', retry: false })
+    this.pending = pending
+  }
+}
+const tooLate = () => notBegun('the database did not answer in time')
 
 /** Whether the connection is of no use after this error. */
 const breaks = (error: unknown) => error instanceof Late || (!(error instanceof Refusal) && isLost(sqlState(error)))

@@ -9,19 +9,26 @@ import { compile } from './statement.ts'
  *   floor; `deleteUser` locks that row in one statement and deletes in the next, which sees all that was committed;
  * - user row before session rows, everywhere.
  *
- * Each write bounds its own wait for locks, so that nothing runs after its caller has given up.
+ * Each write carries its caller's deadline on the server's clock: after it the setting of a negative time is an error
+ * (22023), before it the wait for locks, and that for the COMMIT of a transaction, end at it. So nothing is written after
+ * its caller has given up, neither by what waited for a lock nor by what was on its way in a stalled network.
  */
 export function postgresStatements(names: Names, batch: number) {
   const { sessions, users } = names
   const type = names.userId === 'u64' ? 'numeric' : 'text'
   const columns = COLUMNS.join(', ')
-  const bounded = `(SELECT set_config('lock_timeout', :wait, true)) IS NOT NULL`
+  // 0 would mean no limit.
+  const left = `COALESCE(NULLIF(:deadline::bigint - (extract(epoch FROM clock_timestamp()) * 1000)::bigint, 0), -1)::text`
+  const [patience, idle] = ['lock_timeout', 'idle_in_transaction_session_timeout'].map(
+    setting => `set_config('${setting}', ${left}, true)`,
+  )
+  const bounded = `(SELECT ${patience} || ${idle}) IS NOT NULL`
   const live = 'moved_to IS NULL AND expires_at > :now'
 
   // The conditional DO UPDATE locks the row and sees the newest floor, and writes nothing where the floor lets pass.
   const floor = `f AS (
     INSERT INTO ${users} AS u (tenant, user_id, floor, floor_until, expires_at)
-    SELECT :tenant, :user::${type}, 0, 0, :userUntil::bigint FROM set_config('lock_timeout', :wait, true)
+    SELECT :tenant, :user::${type}, 0, 0, :userUntil::bigint FROM ${patience} a, ${idle} b
     ON CONFLICT (user_id, tenant) DO UPDATE SET floor = u.floor WHERE u.floor > :proof AND u.floor_until > :now
     RETURNING floor)`
   const passes = 'NOT EXISTS (SELECT 1 FROM f WHERE f.floor > :proof)'
@@ -101,8 +108,7 @@ export function postgresStatements(names: Names, batch: number) {
       '$',
       `INSERT INTO ${users} AS u (tenant, user_id, floor, floor_until, expires_at)
        SELECT :tenant, :user::${type}, :floor::bigint, :floorUntil::bigint, :userUntil::bigint
-       FROM set_config('lock_timeout', :wait, true) a, set_config('statement_timeout', :wait, true) b,
-         set_config('idle_in_transaction_session_timeout', :wait, true) c
+       FROM ${patience} a, ${idle} b, set_config('statement_timeout', ${left}, true) c
        ON CONFLICT (user_id, tenant) DO UPDATE SET
          floor = CASE WHEN u.floor_until > :now THEN GREATEST(u.floor, excluded.floor) ELSE excluded.floor END,
          floor_until = GREATEST(u.floor_until, excluded.floor_until),

@@ -1,5 +1,7 @@
+import { checkOptionNames, optionNames } from '../../src/check-options.ts'
+import { quote } from '../../src/quote.ts'
 import type { ReplaceResult } from '../../src/store.ts'
-import { namesOf, type SqlOptions } from './options.ts'
+import { namesOf, SQL_OPTIONS, type SqlOptions } from './options.ts'
 import { checkPgPool, isUniqueViolation, PgConnections, type PgPool, pgFailure } from './postgres-client.ts'
 import { migratePostgres, postgresSchema } from './postgres-schema.ts'
 import { postgresStatements } from './postgres-statements.ts'
@@ -25,6 +27,15 @@ export interface PostgresOptions extends SqlOptions {
   prepare?: boolean
 }
 
+const OPTIONS = [...SQL_OPTIONS, ...optionNames<Omit<PostgresOptions, keyof SqlOptions>>({ prepare: true })]
+
+function checked(options: PostgresOptions): PostgresOptions {
+  checkOptionNames('PostgresStore', options, OPTIONS)
+  if (options.prepare !== undefined && typeof options.prepare !== 'boolean')
+    throw new TypeError(`PostgresStore: prepare must be true or false, got ${quote(options.prepare)}`)
+  return options
+}
+
 /** Sessions in PostgreSQL 12 or later, through a `pg.Pool` that the application makes and closes. */
 export class PostgresStore extends ServerStore {
   protected readonly names
@@ -35,14 +46,14 @@ export class PostgresStore extends ServerStore {
   /** Opens and creates nothing. @throws TypeError for a pool or an option of the wrong kind. */
   constructor(pool: PgPool, options: PostgresOptions = {}) {
     super()
-    this.names = namesOf(options, '"')
+    this.names = namesOf(checked(options), '"')
     this.connections = new PgConnections(checkPgPool(pool), options.prepare ?? true)
     this.statements = postgresStatements(this.names, this.batch)
   }
 
   /** The DDL that `migrate()` runs, for those who keep their schema in files. */
   static schema(options: SqlOptions = {}): string {
-    return postgresSchema(namesOf(options, '"'))
+    return postgresSchema(namesOf(checked(options), '"'))
   }
 
   /**

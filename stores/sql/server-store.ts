@@ -11,7 +11,7 @@ import {
   type Store,
 } from '../../src/store.ts'
 import type { Names } from './options.ts'
-import { type Failure, persist, Refusal, timeLeft, unusable } from './patience.ts'
+import { type Failure, persist, Refusal, unusable } from './patience.ts'
 import { fromRow, isKey, recordValues } from './rows.ts'
 import type { Outcome, Run, Statement, Values } from './statement.ts'
 import { splitUser, userFault } from './user.ts'
@@ -86,8 +86,7 @@ export abstract class ServerStore implements Store {
     if (!isKey(key)) return null
     return this.attempts('read', deadline, async end => {
       const found = await this.#find(key, now, end)
-      if (found !== null && 'corrupt' in found)
-        await this.connections.run(this.statements.remove, { id: key, wait: wait(end) }, end)
+      if (found !== null && 'corrupt' in found) await this.connections.run(this.statements.remove, { id: key }, end)
       return found
     })
   }
@@ -103,7 +102,7 @@ export abstract class ServerStore implements Store {
     return this.attempts('update', deadline, async end => {
       const fault = changeFault(change)
       if (fault !== null) throw unusable(fault)
-      const values = { id: key, version, now, ...change, wait: wait(end) }
+      const values = { id: key, version, now, ...change }
       const { changed } = await this.connections.run(this.statements.update, values, end)
       if (changed > 0) return 'updated'
       const found = await this.#find(key, now, end)
@@ -121,7 +120,7 @@ export abstract class ServerStore implements Store {
   ): Promise<'touched' | 'gone'> {
     if (!isKey(key)) return 'gone'
     return this.attempts('touch', deadline, async end => {
-      const values = { id: key, seenAt, expiresAt, now, wait: wait(end) }
+      const values = { id: key, seenAt, expiresAt, now }
       const { changed } = await this.connections.run(this.statements.touch, values, end)
       if (changed > 0) return 'touched'
       // Without FOUND_ROWS, MySQL counts rows that it changed, and a second touch of one instant changes nothing.
@@ -137,7 +136,7 @@ export abstract class ServerStore implements Store {
       const forwards = new Set<string>()
       let ended = false
       for (let id: unknown = key; isKey(id) && !forwards.has(id); ) {
-        const { changed } = await this.connections.run(this.statements.delete, { id, wait: wait(end) }, end)
+        const { changed } = await this.connections.run(this.statements.delete, { id }, end)
         ended = changed > 0
         if (ended) break
         const { rows } = await this.connections.run(this.statements.read, { id }, end)
@@ -149,7 +148,7 @@ export abstract class ServerStore implements Store {
         id = movedTo
       }
       // The way is forgotten after its end: who fails in between and comes again still finds it.
-      for (const id of forwards) await this.connections.run(this.statements.remove, { id, wait: wait(end) }, end)
+      for (const id of forwards) await this.connections.run(this.statements.remove, { id }, end)
       return ended
     })
   }
@@ -166,7 +165,7 @@ export abstract class ServerStore implements Store {
       const values = { ...user, now: options.now, except: options.exceptKey ?? '' }
       for (;;) {
         const piece = this.connections.transaction(end, async run => {
-          await run(this.statements.lockUser, { ...user, ...this.floorValues(options, end) })
+          await run(this.statements.lockUser, { ...user, ...this.floorValues(options) })
           return this.endSome(run, values)
         })
         const { ended, all } = await piece.catch(error => {
@@ -213,14 +212,13 @@ export abstract class ServerStore implements Store {
   }
 
   /** The values for the first statement of `deleteUser`. */
-  protected floorValues({ now, passwordVersion, floorUntil }: DeleteUserOptions, end: number): Values {
+  protected floorValues({ now, passwordVersion, floorUntil }: DeleteUserOptions): Values {
     const raises = passwordVersion !== undefined
     return {
       now,
       floor: passwordVersion ?? 0,
       floorUntil: raises ? floorUntil : 0,
       userUntil: floorUntil,
-      wait: wait(end),
     }
   }
 
@@ -269,14 +267,12 @@ export abstract class ServerStore implements Store {
         // For the lock of a user's row that raises no floor.
         floor: 0,
         floorUntil: 0,
-        wait: wait(end),
       }
       return this.make({ record, options, old, values }, end)
     })
   }
 }
 
-const wait = (end: number) => `${timeLeft(end)}`
 const isTrue = (cell: unknown) => cell === 't' || Number(cell) === 1
 
 /** What came before the error was committed. */

@@ -17,6 +17,8 @@ export interface Statement {
   readonly name: string
   readonly text: string
   readonly order: readonly string[]
+  /** Whether it refuses to run after `:deadline`, an instant of the database's clock that the connection adds. */
+  readonly timed?: boolean
 }
 
 /** Turns `:name` into the dialect's parameters: `$1` (one per name) or `?` (one per mention). `::` is a cast. */
@@ -33,7 +35,8 @@ export function compile(style: '$' | '?', sql: string): Statement {
       if (!order.includes(name)) order.push(name)
       return `$${order.indexOf(name) + 1}`
     })
-  return { name: `coatcheck_${createHash('sha256').update(text).digest('hex').slice(0, 20)}`, text, order }
+  const name = `coatcheck_${createHash('sha256').update(text).digest('hex').slice(0, 20)}`
+  return { name, text, order, timed: order.includes('deadline') }
 }
 
 /** The values of a statement's parameters, in order. */

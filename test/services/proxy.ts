@@ -14,7 +14,16 @@ export interface FaultProxy {
   loseRequest(text: string): Promise<void>
   /** Cuts all connections now; new ones are refused until `heal`. */
   sever(): void
-  heal(): void
+  /** Keeps all that is sent, closings and new connections too, and delivers it in order at `heal`, as a network does. */
+  stall(): void
+  /** Begins to stall with the next request that contains `text`; resolves when that has come. */
+  stallAt(text: string): Promise<void>
+  /** Ends what was begun; resolves once the connections that were closed in a stall are closed at the server as well. */
+  heal(): Promise<void>
+  /** Where new connections go from now on, as behind an address that fails over. */
+  redirect(target: number): void
+  /** What the server sends next that ends with `last` is followed at once by `more`, and by the end of the connection. */
+  endAfter(last: Buffer, more: Buffer): void
   stop(): Promise<void>
 }
 
@@ -23,6 +32,15 @@ export async function startProxy(target: number): Promise<FaultProxy> {
   let trap: { text: string; before: boolean; sprung: () => void } | null = null
   let severed = false
   let seen = ''
+  let port = target
+  let held: (() => void)[] | null = null
+  let ending: { last: Buffer; more: Buffer } | null = null
+  let stalling: { text: string; begun: () => void } | null = null
+  const orphans = new Set<unknown>()
+  const deliver = (step: () => void) => {
+    if (held === null) step()
+    else held.push(step)
+  }
   const cutAll = () => {
     for (const [client, upstream] of pairs) {
       client.destroy()
@@ -32,7 +50,13 @@ export async function startProxy(target: number): Promise<FaultProxy> {
   }
   const server = createServer(client => {
     if (severed) return void client.destroy()
-    const upstream = connect({ port: target, host: '127.0.0.1', noDelay: true })
+    client.on('error', () => {})
+    deliver(() => {
+      if (!client.destroyed) join(client)
+    })
+  })
+  const join = (client: Socket) => {
+    const upstream = connect({ port, host: '127.0.0.1', noDelay: true })
     client.setNoDelay(true)
     const pair = [client, upstream] as const
     pairs.add(pair)
@@ -56,19 +80,36 @@ export async function startProxy(target: number): Promise<FaultProxy> {
         }
         cutting = sprung
       }
-      upstream.write(chunk)
+      if (stalling && request.includes(stalling.text)) {
+        held ??= []
+        stalling.begun()
+        stalling = null
+      }
+      deliver(() => upstream.write(chunk))
     })
     upstream.on('data', chunk => {
       if (cutting) {
         close()
         cutting()
-      } else client.write(chunk)
+      } else if (ending && chunk.subarray(-ending.last.length).equals(ending.last)) {
+        client.write(Buffer.concat([chunk, ending.more]))
+        ending = null
+        client.end()
+        upstream.destroy()
+      } else deliver(() => client.write(chunk))
     })
-    for (const socket of pair) {
-      socket.on('error', close)
-      socket.on('close', close)
-    }
-  })
+    for (const socket of pair) socket.on('error', () => {})
+    upstream.on('close', () => deliver(close))
+    client.on('close', () => {
+      if (held === null) return close()
+      const closed = upstream.destroyed || new Promise(resolve => upstream.once('close', resolve))
+      // What was sent before still arrives, then the end.
+      held.push(() => {
+        orphans.add(closed)
+        upstream.end()
+      })
+    })
+  }
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   return {
     port: (server.address() as AddressInfo).port,
@@ -89,8 +130,26 @@ export async function startProxy(target: number): Promise<FaultProxy> {
       severed = true
       cutAll()
     },
-    heal() {
+    stall() {
+      held ??= []
+    },
+    stallAt: text =>
+      new Promise<void>(begun => {
+        stalling = { text, begun }
+      }),
+    async heal() {
       severed = false
+      const steps = held ?? []
+      held = null
+      for (const step of steps) step()
+      await Promise.all(orphans)
+      orphans.clear()
+    },
+    redirect(target) {
+      port = target
+    },
+    endAfter(last, more) {
+      ending = { last, more }
     },
     async stop() {
       cutAll()

@@ -179,6 +179,23 @@ for (const driver of SQLITE_DRIVERS)
     )
   })
 
+describe('an option that there is not', () => {
+  const wrong = (options: object) => options as never
+  const pg = { connect: async () => ({}) } as never
+  const mysql = { getConnection: async () => ({}) } as never
+  it('is refused by PostgresStore and MysqlStore, with the nearest one and all that there are', () => {
+    const ofPostgres =
+      /PostgresStore: "prepared" is not an option; did you mean prepare\? \(there are: table, .*prepare\)/
+    expect(() => new PostgresStore(pg, wrong({ prepared: false }))).toThrow(ofPostgres)
+    expect(() => PostgresStore.schema(wrong({ prepared: false }))).toThrow(ofPostgres)
+    expect(() => new PostgresStore(pg, wrong({ prepare: 'no' }))).toThrow('prepare must be true or false, got "no"')
+    const ofMysql = /MysqlStore: "userIds" is not an option; did you mean userId\? \(there are: table, schema, userId\)/
+    expect(() => new MysqlStore(mysql, wrong({ userIds: 'text' }))).toThrow(ofMysql)
+    expect(() => MysqlStore.schema(wrong({ userIds: 'text' }))).toThrow(ofMysql)
+    expect(() => new MysqlStore(mysql, wrong([]))).toThrow(/expected an object of options, got an array/)
+  })
+})
+
 describe('a driver of unknown shape', () => {
   const shapes: [string, unknown][] = [
     ['nothing', undefined],

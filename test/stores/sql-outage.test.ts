@@ -63,7 +63,8 @@ function outages(get: () => Server) {
     const one = record()
     await store.create(one, { now: NOW })
     await server.kill()
-    await allFail(store)
+    // The processes of PostgreSQL's connections outlive it by a moment.
+    await until('the end of the last connection', () => allFail(store))
     await server.restart()
     await until('an answer', async () => expect(await isLive(store, one.key)).toBe(true))
   })

@@ -1,0 +1,36 @@
+/** How long a connection's clock is relied on, in ms: a database's clock may be set. */
+const FRESH = 60_000
+/** No deadline is further away than this, in ms: settings of the databases are 32-bit numbers of ms. */
+const FURTHEST = 1_000_000_000
+
+/**
+ * The databases' clocks, by connection: a pool may reach several servers, one after the other. A write carries its
+ * deadline on the database's clock, so that it is refused where it arrives late; how much this process's clock and the
+ * database's differ is of no effect.
+ */
+export class Clocks {
+  // The database's clock minus performance.now().
+  readonly #known = new WeakMap<object, { readonly ahead: number; readonly at: number }>()
+
+  /** `end` (on the scale of `performance.now()`) in the database's epoch ms; `null` if its clock has to be asked first. */
+  until(connection: object, end: number): number | null {
+    const known = this.#known.get(connection)
+    const now = performance.now()
+    if (known === undefined || now - known.at > FRESH) return null
+    return Math.floor(known.ahead + Math.min(end, now + FURTHEST))
+  }
+
+  /**
+   * `clock` was told by the answer that has just come. It was read earlier, so that the difference is rather taken for
+   * too small: a write may be refused that would have been answered too late, none runs late.
+   */
+  learn(connection: object, clock: number): void {
+    const at = performance.now()
+    this.#known.set(connection, { ahead: clock - at, at })
+  }
+
+  /** The clock was wrong, or has been set. */
+  forget(connection: object): void {
+    this.#known.delete(connection)
+  }
+}
