@@ -90,26 +90,22 @@ it('inspect names the class and shows no secret', async () => {
   expect(inspect(session)).not.toContain(session.secret)
 })
 
-it('the CSRF token is bound to the secret: another one after a new ID, the same at each look', async () => {
+it('the CSRF token is bound to the session: the same at each look and after a new ID, another one after a log-in', async () => {
   const sessions = setUp()
   const session = await sessions.create()
   expect((await sessions.get(session.secret))?.csrfToken).toBe(session.csrfToken)
   expect(session.csrfToken).not.toContain(session.secret.slice(3))
-  expect((await sessions.regenerate(session))?.csrfToken).not.toBe(session.csrfToken)
+  const rotated = (await sessions.regenerate(session))!
+  expect(rotated.csrfToken).toBe(session.csrfToken)
+  expect((await sessions.regenerate(rotated, { user })).csrfToken).not.toBe(session.csrfToken)
+  expect((await sessions.create()).csrfToken).not.toBe(session.csrfToken)
 })
 
 it('a copy of a session, and an entry of list, are no session to write with', async () => {
   const sessions = setUp()
   const session = await sessions.create({ user })
   const [entry] = await sessions.list(user.id)
-  for (const wrong of [
-    { ...session },
-    structuredClone({ ...session }),
-    entry,
-    { secret: session.secret },
-    [],
-    () => session,
-  ]) {
+  for (const wrong of [{ ...session }, structuredClone({ ...session }), entry, { secret: session.secret }, []]) {
     await expect(sessions.update(wrong as never, { a: 1 })).rejects.toThrow(TypeError)
     await expect(sessions.destroy(wrong as never)).rejects.toThrow(TypeError)
     await expect(sessions.remember(wrong as never)).rejects.toThrow(TypeError)
