@@ -56,9 +56,9 @@ export function pgFailure(error: unknown): Failure {
 export const isUniqueViolation = (error: unknown) => sqlState(error) === '23505'
 
 /** How long a connection whose statement was given up is kept for the server's word, in ms. */
-const CANCELLING = 1000
-/** How long after the server took the request to cancel a statement the statement may still run, in ms. */
-const SETTLING = 1000
+const CANCELLING = 2000
+/** After how long the server is asked again to cancel a statement, in ms. */
+const SETTLING = 250
 
 const CLOCK = compile('$', 'SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint')
 
@@ -181,9 +181,16 @@ export class PgConnections {
       .then(sound => (sound && after !== undefined ? after().then(() => true) : sound))
       .catch(() => false)
     const { options } = this.#pool as { options?: { stream?: unknown } }
-    const asked = cancelStatement(client, options?.stream, CANCELLING)
-    const wait = asked === null ? CANCELLING : (await asked) ? SETTLING : 0
-    giveBack(client, await Promise.race([over, new Promise<boolean>(resolve => setTimeout(resolve, wait, false))]))
+    const end = performance.now() + CANCELLING
+    const settling = () => new Promise<null>(resolve => setTimeout(resolve, SETTLING, null))
+    let sound: boolean | null = null
+    // Again where nothing came of it: a request that overtakes its statement cancels nothing.
+    while (sound === null && performance.now() < end) {
+      const asked = cancelStatement(client, options?.stream, end - performance.now())
+      if (asked !== null && !(await asked)) break
+      sound = await Promise.race([over, settling()])
+    }
+    giveBack(client, sound === true)
   }
 }
 
