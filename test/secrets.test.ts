@@ -36,6 +36,9 @@ it('the scan sees what it looks for', () => {
     new Map([[1, secret]]),
   ])
     expect(leaked(value, [secret])).toBe('ssssss…')
+  const another = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQ'
+  for (const at of [0, 3, 11, 23]) expect(leaked([another.slice(at, at + 20)], [another])).toBe('abcdef…')
+  expect(leaked([another.slice(0, 19), another.slice(24)], [another])).toBeNull()
   expect(leaked({ a: 1 }, [secret])).toBeNull()
 })
 

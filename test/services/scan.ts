@@ -23,11 +23,19 @@ export function shown(value: unknown): string {
   return texts.join('\n')
 }
 
-/** The first of the secrets that appears in what a value shows, shortened; `null` where none does. */
+/** As many characters of a secret as no chance repeats: whoever has that many was shown a part of it. */
+const PART = 20
+
+/** Whether a text holds a secret or, of a long one, any 20 characters in a row. */
+export function holdsPartOf(secret: string, text: string): boolean {
+  for (let at = 0; at + PART <= secret.length; at += 1) if (text.includes(secret.slice(at, at + PART))) return true
+  return text.includes(secret)
+}
+
+/** The first of the secrets that appears in what a value shows, in part too, shortened; `null` where none does. */
 export function leaked(value: unknown, secrets: Iterable<string>): string | null {
   const text = shown(value)
-  for (const secret of secrets)
-    if (text.includes(secret) || text.includes(secret.slice(3))) return `${secret.slice(0, 6)}…`
+  for (const secret of secrets) if (holdsPartOf(secret, text)) return `${secret.slice(0, 6)}…`
   return null
 }
 
