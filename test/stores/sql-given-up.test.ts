@@ -265,12 +265,18 @@ describeEngine('postgresql', 'what was given up at PostgreSQL', () => {
 
   it('survives the end of connections that nobody uses, though the application does not listen to its pool', async () => {
     const pool = openPool(2, 'idle')
-    const store = new PostgresStore(pool)
     pool.removeAllListeners('error')
+    const store = new PostgresStore(pool)
     const another = new PostgresStore(pool)
-    new PostgresStore(pool)
-    expect(pool.listenerCount('error')).toBe(0)
+    expect(pool.listenerCount('error')).toBe(1)
     await Promise.all([store.read(newKey(), NOW), another.read(newKey(), NOW)])
+    expect(pool.idleCount).toBe(2)
+    const ended = await admin.query(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'idle'",
+    )
+    expect(ended.rowCount).toBe(2)
+    await until('the pool to hear of it', async () => expect(pool.totalCount).toBe(0))
+    expect(await store.read(newKey(), NOW, within(2000))).toBe(null)
   })
 
   it('tells clients neither host nor table, and logs no value of a statement', async () => {
