@@ -82,7 +82,7 @@ export interface CreateResult {
   /**
    * In the order in which they are decided:
    * - `'created'`, also where a record with this key, `writeId`, `userId` and `createdAt` is stored already: a repeated
-   *   call. The `writeId` alone is no proof: two copies of one process (a restored snapshot) draw the same;
+   *   call. The `writeId` alone is no proof: two copies of one process (a restored snapshot) could draw the same;
    * - `'collision'`: the key is taken by another record or a forward;
    * - `'stale-login'`: the user's floor (see `deleteUser`) is above the record's password version;
    * - `'orphan'`: `parent` names no live record;
@@ -139,7 +139,9 @@ export interface Store {
   /**
    * Writes `data`, `version + 1` and `writeId` if the live record's version is `version`. `seenAt` and `expiresAt` only
    * rise, `expiresAt` never above the record's `absoluteExpiresAt`. A repeated call (same `writeId`, version now
-   * `version + 1`) answers `'updated'` again.
+   * `version + 1`) answers `'updated'` again. User and instant need no look here, as in `create`: the caller has read the
+   * record under this key, which another user's never takes. Copies of one process may write to the same version, so the
+   * manager draws each `writeId` with the time in nanoseconds: no two copies have the same.
    */
   update(
     key: string,
