@@ -35,7 +35,7 @@ if (packages.length > 0) {
 
 for (const folder of new Set(missing.map(([, engine]) => ('npm' in engine ? engine.npm : null)))) {
   if (folder === null) continue
-  console.log(`\nInstalling the npm packages of ${folder}: they are compiled, for some minutes`)
+  console.log(`\nInstalling the npm packages of ${folder}: what has to be compiled takes some minutes`)
   // A failure is told by name: the engine is still missing then.
   spawnSync('npm', ['install', '--prefix', folder, '--no-audit', '--no-fund', '--no-package-lock'], {
     stdio: ['ignore', 'inherit', 'inherit'],

@@ -1,8 +1,10 @@
 // @ts-check
 // Plain JavaScript, because `npm run test:all` reads it before any TypeScript runs, on Node 20 too.
+import { spawnSync } from 'node:child_process'
 import { accessSync, constants, readdirSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 
 const debianFolders = () => {
   const folders = ['/usr/sbin', '/usr/local/sbin', '/sbin']
@@ -45,15 +47,27 @@ const module_ = name => {
   }
 }
 
+const drivers = new URL('../drivers/', import.meta.url)
+
 // Opened, not only found: what was compiled for one Node does not load in another.
 const betterSqlite = () => {
   try {
-    const Database = createRequire(new URL('../drivers/package.json', import.meta.url))('better-sqlite3')
+    const Database = createRequire(new URL('package.json', drivers))('better-sqlite3')
     new Database(':memory:').close()
     return null
   } catch {
     return `cannot be loaded: npm install --prefix test/drivers (Node ${process.versions.node})`
   }
+}
+
+/**
+ * The full path of Bun, among the drivers or on PATH; `null` if there is none.
+ * @returns {string | null}
+ */
+export function findBun() {
+  // The name on every platform. Where npm ran no script it is a text that says so, and does not start.
+  const path = fileURLToPath(new URL('node_modules/bun/bin/bun.exe', drivers))
+  return spawnSync(path, ['--version']).status === 0 ? path : findBinary('bun')
 }
 
 /**
@@ -72,7 +86,12 @@ export const ENGINES = /** @type {const} */ ({
   // Compiled for minutes, so that `npm ci` does without it; `npm run test:all` brings it.
   'better-sqlite3': { debian: null, npm: 'test/drivers', optional: false, missing: betterSqlite },
   // For bun:sqlite alone: the tests run on Node.js.
-  bun: { debian: null, optional: true, missing: () => binaries('bun') },
+  bun: {
+    debian: null,
+    npm: 'test/drivers',
+    optional: false,
+    missing: () => (findBun() === null ? 'not on PATH: npm install --prefix test/drivers' : null),
+  },
   chromium: { debian: 'chromium', optional: false, missing: () => binaries('chromium') },
   nginx: { debian: 'nginx-light openssl', optional: false, missing: () => binaries('nginx', 'openssl') },
   curl: { debian: 'curl', optional: false, missing: () => binaries('curl') },

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { afterAll, expect, it } from 'vitest'
-import { findBinary } from '../services/engine-list.mjs'
+import { findBun } from '../services/engine-list.mjs'
 import { describeEngine } from '../services/engines.ts'
 import { sqliteFile } from '../services/sqlite.ts'
 
@@ -11,7 +11,7 @@ describeEngine('bun', 'the SQLite store with bun:sqlite', () => {
 
   it('keeps the contract, and waits for locks, under Bun', () => {
     const suite = fileURLToPath(new URL('sql/bun-suite.ts', import.meta.url))
-    const { stdout, stderr } = spawnSync(findBinary('bun')!, [suite, file], { encoding: 'utf8', timeout: 110_000 })
+    const { stdout, stderr } = spawnSync(findBun()!, [suite, file], { encoding: 'utf8', timeout: 110_000 })
     expect(`${stdout}${stderr}`.trim()).toMatch(/^\d{3,} passed, 0 failed$/)
   }, 120_000)
 })
