@@ -30,6 +30,19 @@ const failure = (call: Promise<unknown>): Promise<SessionStoreError> =>
     },
   )
 
+/** Fails where something throws that nobody catches, which ends a process outside of a test runner. */
+async function survive(work: () => Promise<void>): Promise<void> {
+  const uncaught: unknown[] = []
+  const note = (error: unknown) => uncaught.push(error)
+  process.on('uncaughtException', note)
+  try {
+    await work()
+  } finally {
+    process.off('uncaughtException', note)
+  }
+  expect(uncaught).toEqual([])
+}
+
 interface Server {
   /** The database as it is, without the proxy. */
   readonly direct: Store
@@ -249,35 +262,37 @@ describeEngine('postgresql', 'what was given up at PostgreSQL', () => {
     }
   })
 
-  it('survives a connection that the server ends in the moment in which it becomes ready', async () => {
-    const ready = Buffer.from('Z\0\0\0\x05I')
-    const fields = 'SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0'
-    const ended = Buffer.alloc(5 + fields.length, 'E')
-    ended.writeInt32BE(4 + fields.length, 1)
-    ended.write(fields, 5, 'latin1')
-    const store = new PostgresStore(openPool(1))
-    for (let i = 0; i < 3; i++) {
-      proxy.endAfter(ready, ended)
-      expect(await failure(store.read(newKey(), NOW, within(2000)))).toMatchObject({ outcome: 'not-applied' })
-    }
-    expect(await store.read(newKey(), NOW, within(2000))).toBe(null)
-  })
+  it('survives a connection that the server ends in the moment in which it becomes ready', () =>
+    survive(async () => {
+      const ready = Buffer.from('Z\0\0\0\x05I')
+      const fields = 'SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0'
+      const ended = Buffer.alloc(5 + fields.length, 'E')
+      ended.writeInt32BE(4 + fields.length, 1)
+      ended.write(fields, 5, 'latin1')
+      const store = new PostgresStore(openPool(1))
+      for (let i = 0; i < 3; i++) {
+        proxy.endAfter(ready, ended)
+        expect(await failure(store.read(newKey(), NOW, within(2000)))).toMatchObject({ outcome: 'not-applied' })
+      }
+      expect(await store.read(newKey(), NOW, within(2000))).toBe(null)
+    }))
 
-  it('survives the end of connections that nobody uses, though the application does not listen to its pool', async () => {
-    const pool = openPool(2, 'idle')
-    pool.removeAllListeners('error')
-    const store = new PostgresStore(pool)
-    const another = new PostgresStore(pool)
-    expect(pool.listenerCount('error')).toBe(1)
-    await Promise.all([store.read(newKey(), NOW), another.read(newKey(), NOW)])
-    expect(pool.idleCount).toBe(2)
-    const ended = await admin.query(
-      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'idle'",
-    )
-    expect(ended.rowCount).toBe(2)
-    await until('the pool to hear of it', async () => expect(pool.totalCount).toBe(0))
-    expect(await store.read(newKey(), NOW, within(2000))).toBe(null)
-  })
+  it('survives the end of connections that nobody uses, though the application does not listen to its pool', () =>
+    survive(async () => {
+      const pool = openPool(2, 'idle')
+      pool.removeAllListeners('error')
+      const store = new PostgresStore(pool)
+      const another = new PostgresStore(pool)
+      expect(pool.listenerCount('error')).toBe(1)
+      await Promise.all([store.read(newKey(), NOW), another.read(newKey(), NOW)])
+      expect(pool.idleCount).toBe(2)
+      const ended = await admin.query(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'idle'",
+      )
+      expect(ended.rowCount).toBe(2)
+      await until('the pool to hear of it', async () => expect(pool.totalCount).toBe(0))
+      expect(await store.read(newKey(), NOW, within(2000))).toBe(null)
+    }))
 
   it('tells clients neither host nor table, and logs no value of a statement', async () => {
     const table = 'strict_sessions'
@@ -337,18 +352,19 @@ describeEngine('mariadb', 'what was given up at MariaDB', () => {
     },
   }))
 
-  it('survives a connection that the server ends in the moment in which it becomes ready', async () => {
-    // The end of the OK packet: the schema is now 'test'.
-    const ready = Buffer.from('\x07\x01\x05\x04test')
-    const message = '#08S01Server shutdown in progress'
-    const ended = Buffer.concat([Buffer.from([3 + message.length, 0, 0, 0, 0xff, 0x1d, 0x04]), Buffer.from(message)])
-    const store = new MysqlStore(openPool(1))
-    for (let i = 0; i < 3; i++) {
-      proxy.endAfter(ready, ended)
-      await failure(store.read(newKey(), NOW, within(2000)))
-    }
-    expect(await store.read(newKey(), NOW, within(2000))).toBe(null)
-  })
+  it('survives a connection that the server ends in the moment in which it becomes ready', () =>
+    survive(async () => {
+      // The end of the OK packet: the schema is now 'test'.
+      const ready = Buffer.from('\x07\x01\x05\x04test')
+      const message = '#08S01Server shutdown in progress'
+      const ended = Buffer.concat([Buffer.from([3 + message.length, 0, 0, 0, 0xff, 0x1d, 0x04]), Buffer.from(message)])
+      const store = new MysqlStore(openPool(1))
+      for (let i = 0; i < 3; i++) {
+        proxy.endAfter(ready, ended)
+        await failure(store.read(newKey(), NOW, within(2000)))
+      }
+      expect(await store.read(newKey(), NOW, within(2000))).toBe(null)
+    }))
 
   it('tells clients neither host nor table, and logs no value of a statement', async () => {
     const table = 'strict_sessions'
