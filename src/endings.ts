@@ -10,6 +10,8 @@ const LIFETIME = 300_000
 const MAX_FOLLOWERS = 8
 /** How many successors in a row are looked at: as many as a late request may have missed. */
 const MAX_HOPS = 8
+/** How many follow one that ends: a client that makes a longer chain must not buy any number of store calls by one request. */
+const MAX_ENDED = 32
 
 /**
  * What became of a session or of a remember-me series: the session goes on under another key (`moved`), its browser
@@ -58,31 +60,31 @@ export class Endings {
    */
   end(key: string, fate: 'left' | 'ended', exceptKey: string | null = null): string[] {
     const began: string[] = []
-    const seen = new Set<string>()
-    const mark = (each: string) => {
-      if (seen.has(each) || each === exceptKey) return
-      seen.add(each)
-      if (this.#fates.get(each) !== 'left') this.#set(each, fate)
-      for (const follower of this.#followers.get(each) ?? []) {
-        if (!follower.isSuccessor && follower.key !== exceptKey) began.push(follower.key)
-        mark(follower.key)
+    if (key === exceptKey) return began
+    const ending = new Set([key])
+    // A set hands out what is added while it is walked through: the nearest come first.
+    for (const each of ending) {
+      if (this.#fate(each) !== 'left') this.#set(each, fate)
+      for (const follower of this.#followersOf(each)) {
+        if (ending.size > MAX_ENDED || ending.has(follower.key) || follower.key === exceptKey) continue
+        ending.add(follower.key)
+        if (!follower.isSuccessor) began.push(follower.key)
       }
     }
-    mark(key)
     return began
   }
 
   /** Whether its browser has something else by now: nothing may begin in its place. */
   isLeft(key: string): boolean {
-    const fate = this.#fates.get(key)
+    const fate = this.#fate(key)
     return fate === 'left' || fate === 'moved'
   }
 
-  /** Whether its browser has another session in its place by now, or will have. */
-  hasHeir(key: string): boolean {
+  /** Whether its browser has another session in its place by now, or will have; so it is taken where the chain is long. */
+  hasHeir(key: string, hops = MAX_HOPS): boolean {
     if (!this.isLeft(key)) return false
-    return (this.#followers.get(key) ?? []).some(
-      ({ key: heir }) => this.#fates.get(heir) === undefined || this.hasHeir(heir),
+    return this.#followersOf(key).some(
+      ({ key: heir }) => hops === 0 || this.#fate(heir) === undefined || this.hasHeir(heir, hops - 1),
     )
   }
 
@@ -101,16 +103,24 @@ export class Endings {
     const record = recordOf(session)
     if (record === null) return false
     const { key, parent, userId } = record
-    if (this.#fates.get(key) !== undefined) return true
+    if (this.#fate(key) !== undefined) return true
     if (parent !== null && this.isOver(parent)) return true
-    const invalidation = userId === null ? undefined : this.#invalidated.get(userId)
+    const invalidation = userId === null ? undefined : this.#invalidated.get(userId, performance.now())
     if (invalidation === undefined || orderOf(session) >= invalidation.order) return false
     return invalidation.exceptKey === null || !this.#leadsTo(invalidation.exceptKey, key)
   }
 
   #over(key: string): 'left' | 'ended' | null {
-    const fate = this.#fates.get(key)
+    const fate = this.#fate(key)
     return fate === undefined || fate === 'moved' ? null : fate
+  }
+
+  #fate(key: string): Fate | undefined {
+    return this.#fates.get(key, performance.now())
+  }
+
+  #followersOf(key: string): readonly Follower[] {
+    return this.#followers.get(key, performance.now()) ?? []
   }
 
   #set(key: string, fate: Fate): void {
@@ -118,13 +128,13 @@ export class Endings {
   }
 
   #follow(from: string, follower: Follower): void {
-    const before = this.#followers.get(from) ?? []
+    const before = this.#followersOf(from)
     if (before.some(({ key }) => key === follower.key)) return
     this.#followers.set(from, [...before, follower].slice(-MAX_FOLLOWERS), performance.now())
   }
 
   #successorOf(key: string): string | undefined {
-    return this.#followers.get(key)?.find(({ isSuccessor }) => isSuccessor)?.key
+    return this.#followersOf(key).find(({ isSuccessor }) => isSuccessor)?.key
   }
 
   #leadsTo(from: string, to: string): boolean {

@@ -277,7 +277,7 @@ export class SessionManager<
     if (typeof name !== 'string' || !NAMESPACE_NAME.test(name))
       throw new TypeError(`namespace: expected 1 to 32 of the characters A-Z a-z 0-9 _ . -, got ${quote(name)}`)
     if (this.#context.namespace !== null) throw new TypeError('namespace: a namespace has no namespaces of its own')
-    const known = this.#tenants.get(name)
+    const known = this.#tenants.get(name, 0)
     if (known !== undefined) return known
     const tenant = new SessionManager<D, I, In>(this.#context.tenant(name) as never)
     this.#tenants.set(name, tenant, 0)
@@ -307,7 +307,7 @@ export class SessionManager<
   async #touch(asked: string, found: Found, now: number, deadline: number): Promise<Session<D, I> | null> {
     const { calls, options, touched } = this.#context
     const { record } = found
-    const last = touched.get(record.key)
+    const last = touched.get(record.key, now)
     if (last !== undefined && now >= last && now - last < options.touchInterval) return this.#show(found, asked)
     touched.set(record.key, now, now)
     const seen = this.#context.seen(record, now)

@@ -1,7 +1,7 @@
 /**
  * What happened to some keys lately, in bounded memory: two generations of at most `capacity` keys, the older one dropped
  * when the newer is full or `lifetime` ms old. An entry is remembered for at least `lifetime` unless the capacity is
- * exceeded, and for at most twice that.
+ * exceeded, and for at most twice that, also where nothing happens any more.
  */
 export class Recent<T> {
   readonly #lifetime: number
@@ -15,11 +15,13 @@ export class Recent<T> {
     this.#capacity = capacity
   }
 
-  get(key: string): T | undefined {
-    return this.#young.get(key) ?? this.#old.get(key)
+  /** `now` in ms of any one clock; one that runs backwards only keeps entries longer. */
+  get(key: string, now: number): T | undefined {
+    const age = now - this.#since
+    if (age >= 2 * this.#lifetime) return undefined
+    return this.#young.get(key) ?? (age < this.#lifetime ? this.#old.get(key) : undefined)
   }
 
-  /** `now` in ms of any one clock; one that runs backwards only keeps entries longer. */
   set(key: string, value: T, now: number): void {
     const age = now - this.#since
     if (age >= this.#lifetime || this.#young.size >= this.#capacity) {

@@ -1,11 +1,15 @@
 // Log-ins that one browser sent beside each other, such as those of a double click. The browser keeps the cookie that
-// arrives last, and nobody knows which one that is. So all get one session, where they are of the same user with the same
-// password version: each has proved the password. Where they differ, the earlier session ends if its cookie cannot have
-// arrived.
+// arrives last, and nobody knows which one that is. So all get one session, where each would have begun the same one: of
+// the same user, with the same password version, with the same data. What one has proved beyond the password, such as a
+// second factor, the other must not get: cookies can be planted, so that those who share them may be two people. Where
+// they differ, the earlier session ends if its cookie cannot have arrived.
+import { isDeepStrictEqual } from 'node:util'
 import type { Context } from '../context.ts'
+import { copyPlain } from '../data/plain.ts'
 import type { LogIn } from '../log-ins.ts'
 import { contextOf, type SessionManager } from '../manager.ts'
 import { recordOf, type Session } from '../session.ts'
+import type { SessionRecord } from '../store.ts'
 import type { UserIds } from '../user-id.ts'
 import type { Login } from '../users.ts'
 
@@ -23,10 +27,7 @@ export function inTurns<T>(
   )
 }
 
-/**
- * The earlier log-in, where this one may have its session: what it wants in its data is written over what is there.
- * Else `null`, and the earlier session ends if its cookie is in no head yet.
- */
+/** The earlier log-in, where this one may have its session. Else `null`, and that ends if its cookie is in no head yet. */
 export async function joinOrEnd<D extends object, I extends UserIds, In extends object>(
   sessions: SessionManager<D, I, In>,
   earlier: LogIn,
@@ -34,23 +35,13 @@ export async function joinOrEnd<D extends object, I extends UserIds, In extends 
   remember: boolean,
 ): Promise<LogIn | null> {
   const context = contextOf(sessions)
-  if (!isTwin(context, earlier, login, remember)) {
-    // What fails was told as an event.
-    if (!earlier.isSent) await endLogIn(sessions, earlier).catch(() => {})
-    return null
-  }
-  const { data } = login
-  const session: Session<D, I> = earlier.session
+  const wanted = isTwin(context, earlier, login, remember) ? dataOf(context, earlier, login) : null
   // Before it is looked at: a request that gives the session up ends it where nobody else has it.
   earlier.holders += 1
   try {
-    const now =
-      data === undefined
-        ? await sessions.get(session, { touch: false })
-        : await sessions.update(session, draft => {
-            Object.assign(draft, typeof data === 'function' ? data(structuredClone(draft)) : data)
-          })
-    if (now !== null && !context.endings.has(now)) {
+    const now = wanted === null ? null : await sessions.get(earlier.session as Session<D, I>, { touch: false })
+    // Written to since, it may have proved more, too.
+    if (now !== null && !context.endings.has(now) && isDeepStrictEqual(wanted, context.thaw(recordOf(now)!))) {
       earlier.session = now
       return earlier
     }
@@ -59,6 +50,8 @@ export async function joinOrEnd<D extends object, I extends UserIds, In extends 
     throw error
   }
   earlier.holders -= 1
+  // What fails was told as an event.
+  if (!earlier.isSent) await endLogIn(sessions, earlier).catch(() => {})
   return null
 }
 
@@ -80,6 +73,33 @@ function isTwin<D extends object, I extends UserIds>(
     verifiedAt === login.verifiedAt &&
     (token !== null) === remember
   )
+}
+
+/** What a log-in would begin with in the place of an earlier one. */
+function dataOf<D extends object, I extends UserIds, In extends object>(
+  context: Context<D, I, In>,
+  { session, before }: LogIn,
+  { data }: Login<D, I, In>,
+): D {
+  const carry = typeof data === 'function' && before !== null ? () => data(copyPlain(before) as D) : data
+  const text = context.firstData(carry === undefined ? {} : { data: carry }, null)
+  return context.thaw({ ...(recordOf(session) as SessionRecord), data: text })
+}
+
+/** The same log-in; what its `data` function is given is handed to `keep`. */
+export function keepingBefore<D extends object, I extends UserIds, In extends object>(
+  login: Login<D, I, In>,
+  keep: (before: object) => void,
+): Login<D, I, In> {
+  const { data } = login
+  if (typeof data !== 'function') return login
+  return {
+    ...login,
+    data: before => {
+      keep(copyPlain(before))
+      return data(before)
+    },
+  }
 }
 
 export async function endLogIn(

@@ -21,7 +21,7 @@ import type { HeadDemands } from './demands.ts'
 import { checkSessions, checkVisitRequest } from './expect.ts'
 import { crossOrigin, headersSent, insecure } from './refusals.ts'
 import { type EdgeSetup, setUpOnce, type VisitOptions } from './setup.ts'
-import { endLogIn, inTurns, joinOrEnd } from './twins.ts'
+import { endLogIn, inTurns, joinOrEnd, keepingBefore } from './twins.ts'
 import { tellLost, Watch } from './unsent.ts'
 
 export type { ClearSiteData, EdgeOptions, VisitOptions } from './setup.ts'
@@ -573,13 +573,18 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
       const earlier = this.#logIn === null ? this.#context.logIns.of(keys) : null
       const joined = earlier === null ? null : await joinOrEnd(this.#sessions, earlier, login, remember === true)
       if (joined !== null) return joined
-      const session = await this.#sessions.regenerate(current, login)
+      let before: object | null = null
+      const keeping = keepingBefore(login, data => {
+        before = data
+      })
+      const session = await this.#sessions.regenerate(current, keeping)
       // Another login's token must not bring its user back once this session is over. Last: a log-in that fails leaves it.
       const token = await this.#orEnd(session, async () => {
         await this.#forget()
         return remember ? this.#sessions.remember(session) : null
       })
-      const made = { session, token, verifiedAt: login.verifiedAt, holders: 1, isSent: false }
+      const { verifiedAt } = login
+      const made = { session, token, verifiedAt, before, at: performance.now(), holders: 1, isSent: false }
       this.#context.logIns.add(keys, made)
       return made
     })

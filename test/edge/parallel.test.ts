@@ -1,5 +1,5 @@
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import {
   checkEnding,
   type Ending,
@@ -100,6 +100,21 @@ describe('a late request', () => {
           cookies: [],
         })
       })
+  })
+
+  it('begins one again after ten minutes, also where nothing else ended meanwhile', async () => {
+    for (const { scene } of await ends('an anonymous session', [], { orders: { all: 1 } })) {
+      await scene.visit().destroy()
+      const start = performance.now()
+      const now = vi.spyOn(performance, 'now').mockReturnValue(start + 200_000)
+      try {
+        expect(await scene.visit().update({ n: 1 })).toBeNull()
+        now.mockReturnValue(start + 601_000)
+        expect(await scene.visit().update({ n: 1 })).toMatchObject({ data: { n: 1 } })
+      } finally {
+        now.mockRestore()
+      }
+    }
   })
 
   it('with a spent remember token alone begins nothing after a log-in or a log-out', async () => {
@@ -266,17 +281,75 @@ describe('parallel log-ins with one old ID', () => {
         }
   })
 
-  it('what each wants in its data is there', async () => {
-    const logIn =
-      (data: object | ((before: object) => object)): Step =>
-      (visit, { max }) =>
-        visit.regenerate({ user: max, data })
-    for (const { held, live } of await ends('an anonymous session', [
-      logIn({ from: 'a' }),
-      logIn((before: any) => ({ cart: before.cart, to: 'b' })),
-    ])) {
+  const logInWith =
+    (data?: object | ((before: any) => object)): Step =>
+    (visit, { max }) =>
+      visit.regenerate({ user: max, ...(data && { data }) })
+
+  it('what they carry over is there, whichever comes first, and carried over once', async () => {
+    const carry = logInWith(({ cart, visits = 0 }) => ({ cart, visits: visits + 1 }))
+    for (const { held, live } of await ends('an anonymous session', [carry, carry])) {
       expect(live).toEqual([held?.key])
-      expect(held?.data).toMatchObject({ to: 'b' })
+      expect(held?.data).toEqual({ cart: 'tea', visits: 1 })
+    }
+  })
+
+  it('one that wants other data is no twin: the first ends where its cookie is in no head', async () => {
+    for (const { held, live, outcomes, heads } of await ends('an anonymous session', [
+      logInWith({ from: 'a' }),
+      logInWith({ from: 'b' }),
+    ])) {
+      const [one, two] = outcomes.map(outcome => (outcome as PromiseFulfilledResult<any>).value)
+      expect(one.key).not.toBe(two.key)
+      expect(live).toContain(held?.key)
+      expect(live.length).toBeLessThanOrEqual(heads.length)
+      expect(held?.user?.id).toBeDefined()
+    }
+  })
+
+  // Cookies can be planted, and the ID before a step-up may be known to somebody: so may the password.
+  it.each<[string, Step]>([
+    ['in its log-in', logInWith({ isSecondFactor: true })],
+    [
+      'after its log-in',
+      async (visit, { max }) => {
+        await visit.regenerate({ user: max })
+        return visit.update({ isSecondFactor: true })
+      },
+    ],
+  ])('a password alone gets nothing of a session that proved more %s', async (_, stepUp) => {
+    const carryAll = logInWith(before => before)
+    for (const thief of [logInWith(), logInWith({}), carryAll])
+      for (const { scene } of await ends('an anonymous session', [], { orders: { all: 1 } })) {
+        const send = async (cookie: string, step: Step) => {
+          const visit = scene.visit(cookie)
+          await step(visit, scene)
+          return visit.headers.getSetCookie()[0]!.split(';')[0]!
+        }
+        const before = await send(scene.jar.header, logInWith())
+        const stepped = await send(before, stepUp)
+        const stolen = await send(before, thief)
+        expect(stolen).not.toBe(stepped)
+        expect((await scene.visit(stolen).get())?.data).toEqual({})
+        expect((await scene.visit(stepped).get())?.data).toEqual({ isSecondFactor: true })
+      }
+  })
+
+  it('one that comes later than parallel requests do is a log-in of its own', async () => {
+    for (const { scene } of await ends('an anonymous session', [], { orders: { all: 1 } })) {
+      const start = performance.now()
+      const now = vi.spyOn(performance, 'now')
+      try {
+        const keys: string[] = []
+        for (const after of [0, 59_000, 61_000]) {
+          now.mockReturnValue(start + after)
+          keys.push((await scene.visit().regenerate({ user: scene.max })).key)
+        }
+        expect(keys[1]).toBe(keys[0])
+        expect(keys[2]).not.toBe(keys[0])
+      } finally {
+        now.mockRestore()
+      }
     }
   })
 
@@ -348,6 +421,20 @@ it('a take leaves the visit with the session as it is then: one read, one write'
     expect((await visit.get())?.data).toEqual({})
     expect(await visit.take('cart')).toBeUndefined()
     expect(scene.store.counts()).toEqual({ read: 1, update: 1 })
+  }
+})
+
+it('a log-out with an old ID costs few store calls, however many sessions a client began in its place', async () => {
+  for (const { scene } of await ends('an anonymous session', [], { orders: { all: 1 } })) {
+    const before = scene.jar.header
+    for (let count = 0; count < 2000; count += 1) {
+      const visit = scene.visit()
+      await visit.create()
+      scene.jar.apply(visit.headers.getSetCookie())
+    }
+    scene.store.reset()
+    await scene.visit(before).destroy()
+    expect(scene.store.calls.length).toBeLessThanOrEqual(40)
   }
 })
 
