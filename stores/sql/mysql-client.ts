@@ -68,8 +68,10 @@ const ignore = () => {}
 const MEET = compile(
   '?',
   `SELECT UNIX_TIMESTAMP(SYSDATE(6)) * 1000, CONNECTION_ID(), SUBSTRING_INDEX(USER(), '@', 1),
-     CONCAT_WS('|', @@hostname, @@port, @@server_id, @@datadir, @@version), @@SESSION.wait_timeout`,
+     CONCAT_WS('|', @@hostname, @@port, @@server_id, @@datadir, @@version)`,
 )
+/** How long the server lets this connection be idle, in seconds. */
+const IDLE = compile('?', 'SELECT @@SESSION.wait_timeout')
 
 /** Whom a connection reaches. */
 interface Met {
@@ -77,8 +79,6 @@ interface Met {
   readonly user: string
   /** What tells one server from another behind the same address. */
   readonly server: string
-  /** How long the server lets the connection be idle, in seconds. */
-  readonly idle: number
   readonly at: number
 }
 
@@ -130,8 +130,10 @@ export class MysqlConnections {
           async (statement, values) => (await this.#execute(connection, statement, values, end)).outcome,
         )
         const core = coreOf(connection)
-        const idle = this.#met.get(core)?.idle
-        if (brief && idle !== undefined) {
+        let idle = 0
+        if (brief) {
+          // Asked each time: the application may have set it since.
+          idle = Number((await this.#send(connection, IDLE, {}, end)).outcome.rows[0]![0])
           CHANGED.add(core)
           await simple(`SET SESSION wait_timeout = ${Math.ceil(timeLeft(end) / 1000)}`)
         }
@@ -200,10 +202,10 @@ export class MysqlConnections {
   async #meet(connection: MysqlConnection, end: number): Promise<Met> {
     const core = coreOf(connection)
     const { rows } = (await this.#send(connection, MEET, {}, end)).outcome
-    const [clock, id, user, server, idle] = rows[0]!
+    const [clock, id, user, server] = rows[0]!
     this.#clocks.learn(core, Number(clock))
     const at = performance.now()
-    const met = { id: Number(id), user: String(user), server: String(server), idle: Number(idle), at }
+    const met = { id: Number(id), user: String(user), server: String(server), at }
     if (!this.#met.has(core)) this.#met.set(core, met)
     return met
   }

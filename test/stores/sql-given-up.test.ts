@@ -241,6 +241,21 @@ describeEngine('postgresql', 'what was given up at PostgreSQL', () => {
     },
   }))
 
+  it('lets who comes later wait as long as others for a connection, whenever the pool refuses those that gave up', async () => {
+    const pool = server.pool({ max: 1, connectionTimeoutMillis: 600 })
+    const store = new PostgresStore(pool)
+    const one = record({ userId: '7901' })
+    await store.create(one, { now: NOW })
+    const taken = await pool.connect()
+    const gaveUp = failure(store.read(one.key, NOW, within(300)))
+    await pause(450)
+    const later = store.read(one.key, NOW, within(600))
+    await gaveUp
+    await pause(300)
+    taken.release()
+    expect(await later).toMatchObject({ key: one.key })
+  })
+
   it('keeps connections whose statement was cancelled: the next caller does not wait for a new one', async () => {
     const pool = openPool(1)
     const store = new PostgresStore(pool)
@@ -351,6 +366,16 @@ describeEngine('mariadb', 'what was given up at MariaDB', () => {
       }
     },
   }))
+
+  it('leaves a connection the wait_timeout that the application has set meanwhile', async () => {
+    const pool = server.pool({ connectionLimit: 1 })
+    const store = new MysqlStore(pool)
+    await store.read(newKey(), NOW)
+    await pool.query('SET SESSION wait_timeout = 77')
+    await store.create(record({ userId: '7902' }), { now: NOW, limit: { max: 1, onLimit: 'end-oldest' } })
+    const [rows] = await pool.query<mysql.RowDataPacket[]>('SELECT @@SESSION.wait_timeout AS idle')
+    expect(rows).toEqual([{ idle: 77 }])
+  })
 
   it('survives a connection that the server ends in the moment in which it becomes ready', () =>
     survive(async () => {
