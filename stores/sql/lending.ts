@@ -4,6 +4,8 @@ import { afterTurn, notBegun, timeLeft } from './patience.ts'
 const ASKED = 16
 
 interface Waiter<C> {
+  /** How many had come before. */
+  readonly number: number
   give(connection: C): void
   fail(error: unknown): void
 }
@@ -19,6 +21,7 @@ export class Lender<C> {
   readonly #waiting = new Set<Waiter<C>>()
   readonly #urgent = new Set<Waiter<C>>()
   #asked = 0
+  #came = 0
 
   constructor(ask: (answer: (error: unknown, connection?: C) => void) => void, giveBack: (connection: C) => void) {
     this.#ask = ask
@@ -34,6 +37,7 @@ export class Lender<C> {
         reject(notBegun('no connection of the pool became free in time'))
       })
       const waiter: Waiter<C> = {
+        number: this.#came++,
         give: connection => {
           stop()
           resolve(connection)
@@ -51,15 +55,21 @@ export class Lender<C> {
   #demand(): void {
     while (this.#asked < Math.min(ASKED, this.#waiting.size + this.#urgent.size)) {
       this.#asked += 1
+      const came = this.#came
       let answered = false
       const answer = (error: unknown, connection?: C) => {
         if (answered) return
         answered = true
         this.#asked -= 1
-        const waiter = this.#next()
-        if (connection === undefined || connection === null) waiter?.fail(error)
-        else if (waiter === undefined) this.#giveBack(connection)
-        else waiter.give(connection)
+        if (connection === undefined || connection === null) {
+          // A refusal is for those who waited when the pool was asked: who came later has not waited as long, and asks
+          // for himself.
+          this.#next(came)?.fail(error)
+        } else {
+          const waiter = this.#next()
+          if (waiter === undefined) this.#giveBack(connection)
+          else waiter.give(connection)
+        }
         this.#demand()
       }
       try {
@@ -70,9 +80,11 @@ export class Lender<C> {
     }
   }
 
-  #next(): Waiter<C> | undefined {
+  /** Who has waited longest; only of the first `came` ones. */
+  #next(came = Number.POSITIVE_INFINITY): Waiter<C> | undefined {
     for (const queue of [this.#urgent, this.#waiting])
       for (const waiter of queue) {
+        if (waiter.number >= came) break
         queue.delete(waiter)
         return waiter
       }
