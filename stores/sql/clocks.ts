@@ -1,5 +1,7 @@
-/** How long a connection's clock is relied on, in ms: a database's clock may be set. */
+/** How old what is known of a connection's clock becomes before it is asked again, in ms: a clock may be set. */
 const FRESH = 60_000
+/** How long it is relied on where nobody has asked since, in ms. */
+const STALE = 600_000
 /** No deadline is further away than this, in ms: settings of the databases are 32-bit numbers of ms. */
 const FURTHEST = 1_000_000_000
 
@@ -16,8 +18,17 @@ export class Clocks {
   until(connection: object, end: number): number | null {
     const known = this.#known.get(connection)
     const now = performance.now()
-    if (known === undefined || now - known.at > FRESH) return null
+    if (known === undefined || now - known.at > STALE) return null
     return Math.floor(known.ahead + Math.min(end, now + FURTHEST))
+  }
+
+  /**
+   * Whether to ask this clock again, once the caller has his answer: a database that takes long for each statement would
+   * answer no write in time that has to wait for two.
+   */
+  isOld(connection: object): boolean {
+    const known = this.#known.get(connection)
+    return known !== undefined && performance.now() - known.at > FRESH
   }
 
   /**

@@ -214,7 +214,7 @@ export class MysqlConnections {
     const connection = await this.#take(end)
     try {
       const value = await work(connection)
-      giveBack(connection)
+      this.#done(connection)
       return value
     } catch (error) {
       if (!breaks(error)) giveBack(connection)
@@ -226,6 +226,19 @@ export class MysqlConnections {
       }
       throw named(error)
     }
+  }
+
+  #done(connection: MysqlConnection): void {
+    const core = coreOf(connection)
+    if (this.#clocks.isOld(core) && !CHANGED.has(core))
+      this.#meet(connection, performance.now() + ENDING).then(
+        () => giveBack(connection),
+        error => {
+          if (breaks(error)) connection.destroy()
+          else giveBack(connection)
+        },
+      )
+    else giveBack(connection)
   }
 
   // A statement that waits for a lock outlives its connection. The place in the pool that its connection leaves goes to

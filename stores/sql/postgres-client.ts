@@ -89,7 +89,7 @@ export class PgConnections {
     const client = await this.#take(end)
     try {
       const result = await this.#query(client, statement, values, end)
-      giveBack(client, true)
+      this.#done(client)
       return result
     } catch (error) {
       if (error instanceof Late) void this.#abandon(client, error.pending)
@@ -108,7 +108,7 @@ export class PgConnections {
       const value = await work((statement, values) => this.#query(client, statement, values, end))
       committing = true
       await simple('COMMIT')
-      giveBack(client, true)
+      this.#done(client)
       return value
     } catch (error) {
       const rollBack = () => client.query({ text: 'ROLLBACK', values: [], rowMode: 'array', types: TYPES })
@@ -164,9 +164,25 @@ export class PgConnections {
   async #deadline(client: PgClient, end: number): Promise<number> {
     const known = this.#clocks.until(client, end)
     if (known !== null) return known
+    await this.#askClock(client, end)
+    return this.#clocks.until(client, end) as number
+  }
+
+  async #askClock(client: PgClient, end: number): Promise<void> {
     const { rows } = await this.#query(client, CLOCK, {}, end)
     this.#clocks.learn(client, Number(rows[0]![0]))
-    return this.#clocks.until(client, end) as number
+  }
+
+  #done(client: PgClient): void {
+    if (this.#clocks.isOld(client))
+      this.#askClock(client, performance.now() + CANCELLING).then(
+        () => giveBack(client, true),
+        error => {
+          if (error instanceof Late) void this.#abandon(client, error.pending)
+          else giveBack(client, !breaks(error))
+        },
+      )
+    else giveBack(client, true)
   }
 
   // A statement that waits for a lock outlives its connection: closed at once, a connection would leave its process at

@@ -16,6 +16,8 @@ export interface FaultProxy {
   sever(): void
   /** Keeps all that is sent, closings and new connections too, and delivers it in order at `heal`, as a network does. */
   stall(): void
+  /** From now on each answer takes so many ms longer. */
+  slow(ms: number): void
   /** Begins to stall with the next request that contains `text`; resolves when that has come. */
   stallAt(text: string): Promise<void>
   /** Ends what was begun; resolves once the connections that were closed in a stall are closed at the server as well. */
@@ -31,6 +33,7 @@ export async function startProxy(target: number): Promise<FaultProxy> {
   const pairs = new Set<readonly [Socket, Socket]>()
   let trap: { text: string; before: boolean; sprung: () => void } | null = null
   let severed = false
+  let delay = 0
   let seen = ''
   let port = target
   let held: (() => void)[] | null = null
@@ -96,7 +99,8 @@ export async function startProxy(target: number): Promise<FaultProxy> {
         ending = null
         client.end()
         upstream.destroy()
-      } else deliver(() => client.write(chunk))
+      } else if (delay > 0) setTimeout(() => deliver(() => client.write(chunk)), delay)
+      else deliver(() => client.write(chunk))
     })
     for (const socket of pair) socket.on('error', () => {})
     upstream.on('close', () => deliver(close))
@@ -132,6 +136,9 @@ export async function startProxy(target: number): Promise<FaultProxy> {
     },
     stall() {
       held ??= []
+    },
+    slow(ms) {
+      delay = ms
     },
     stallAt: text =>
       new Promise<void>(begun => {

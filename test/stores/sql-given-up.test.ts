@@ -132,6 +132,26 @@ function givenUp(get: () => Server) {
     }
   })
 
+  it('answers writes of a slow database within the time of one statement, also where its clock is to be asked again', async () => {
+    const { open, proxy } = get()
+    const store = open(1)
+    const one = record({ userId: `${++user}` })
+    await store.create(one, { now: NOW })
+    await store.touch(one.key, NOW + 1, NOW + 8e6, NOW)
+    const real = performance.now.bind(performance)
+    const later = vi.spyOn(performance, 'now').mockImplementation(() => real() + 90_000)
+    proxy.slow(400)
+    try {
+      for (const at of [2, 3, 4]) {
+        expect(await store.touch(one.key, NOW + at, NOW + 8e6 + at, NOW, within(700))).toBe('touched')
+        await pause(600)
+      }
+    } finally {
+      proxy.slow(0)
+      later.mockRestore()
+    }
+  })
+
   it('never holds more connections than the pool while the table is locked, however long callers go on', async () => {
     const { direct, open, connections, lockTable, atMost } = get()
     const store = open(5, 'crowd')

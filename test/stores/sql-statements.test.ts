@@ -18,7 +18,7 @@ async function counts(store: Store, counted: (call: () => Promise<unknown>) => P
   const guest = anonymous()
   const change = { data: '{}', seenAt: NOW, expiresAt: NOW + 9e6, writeId: newWriteId() }
   const forward = { salt: 'c2FsdA', until: NOW }
-  // A connection asks the database for its clock before its first write, and once a minute.
+  // A connection asks the database for its clock before its first write, and once a minute after an answer.
   await store.touch(newKey(), NOW, NOW, NOW)
   return {
     firstLogin: await counted(() => store.create(first, { now: NOW })),
