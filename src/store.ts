@@ -141,7 +141,7 @@ export interface Store {
    * rise, `expiresAt` never above the record's `absoluteExpiresAt`. A repeated call (same `writeId`, version now
    * `version + 1`) answers `'updated'` again. User and instant need no look here, as in `create`: the caller has read the
    * record under this key, which another user's never takes. Copies of one process may write to the same version, so the
-   * manager draws each `writeId` with the time in nanoseconds: no two copies have the same.
+   * manager puts the time in nanoseconds into each `writeId`: two copies would have to write in the same one.
    */
   update(
     key: string,
