@@ -1,19 +1,23 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Context } from './context.ts'
+import { type Change, runChange } from './data/change.ts'
+import { isPlain } from './data/plain.ts'
 import { isTouchDue, isUnvisited } from './expiry.ts'
 import { newWriteId } from './id.ts'
 import { findAgain, heldRecord, newer } from './lookup.ts'
+import { quote } from './quote.ts'
 import type { Session } from './session.ts'
 import type { UserIds } from './user-id.ts'
 
 /**
  * Reads, edits and writes until no other writer came between; `draft: null` leaves the data as it is. `null` where the
- * session is gone.
+ * session is gone. `slides: false` leaves its idle time as it is, where the browser's cookie cannot slide with it.
  */
-export function edit<D extends object, I extends UserIds, V>(
+function edit<D extends object, I extends UserIds, V>(
   context: Context<D, I, any>,
   session: Session<D, I>,
   change: (draft: D, again: () => D) => { draft: object | null; value: V },
+  slides: boolean,
 ): Promise<{ session: Session<D, I>; value: V } | null> {
   const { calls, lines, options } = context
   const held = heldRecord(context, session)
@@ -37,7 +41,7 @@ export function edit<D extends object, I extends UserIds, V>(
         return { session: context.session(record, id, session.renewed || id !== session.secret), value }
       const now = context.now()
       // As seldom as a touch: else each update would have to send the cookie again.
-      const isDue = !isUnvisited(record) && isTouchDue(record.seenAt, now, options)
+      const isDue = slides && !isUnvisited(record) && isTouchDue(record.seenAt, now, options)
       const { seenAt, expiresAt } = isDue ? context.seen(record, now) : record
       const written = { data: context.encode(record, draft), seenAt, expiresAt, writeId: newWriteId() }
       const outcome = await calls.update(record.key, record.version, written, now, deadline)
@@ -58,13 +62,31 @@ export function edit<D extends object, I extends UserIds, V>(
   )
 }
 
+/** Sets keys, or runs a function on fresh data: the session as it is then, `null` where it is gone. */
+export async function writeData<D extends object, I extends UserIds, R>(
+  context: Context<D, I, any>,
+  session: Session<D, I>,
+  change: Change<D, R>,
+  slides = true,
+): Promise<Session<D, I> | null> {
+  if (typeof change !== 'function' && !isPlain(change))
+    throw new TypeError(`update: expected keys to set or a function that edits them, got ${quote(change)}`)
+  const written = (draft: D, unchanged: () => D) => {
+    if (typeof change !== 'function') return { draft: { ...draft, ...change }, value: undefined }
+    runChange(change, draft, unchanged)
+    return { draft, value: undefined }
+  }
+  return (await edit(context, session, written, slides))?.session ?? null
+}
+
 /** Reads and removes one key: the value, and the session as it is then, `null` where it is gone. */
 export async function takeKey<D extends object, I extends UserIds, N extends keyof D & string>(
   context: Context<D, I, any>,
   session: Session<D, I>,
   name: N,
+  slides = true,
 ): Promise<{ session: Session<D, I> | null; value: D[N] | undefined }> {
-  const edited = await edit<D, I, D[N] | undefined>(context, session, draft => {
+  const taken = (draft: D): { draft: object | null; value: D[N] | undefined } => {
     if (!Object.hasOwn(draft, name)) return { draft: null, value: undefined }
     const { [name]: value, ...rest } = draft
     if (value === undefined) return { draft: null, value }
@@ -73,6 +95,6 @@ export async function takeKey<D extends object, I extends UserIds, N extends key
     // A flash message that is asked for at each request, and is not there, must not be written at each request.
     if (isDeepStrictEqual(value, start[name])) return { draft: null, value }
     return { draft: { ...rest, [name]: start[name] }, value }
-  })
-  return edited ?? { session: null, value: undefined }
+  }
+  return (await edit(context, session, taken, slides)) ?? { session: null, value: undefined }
 }

@@ -2,11 +2,10 @@ import { begin, logIn, reissue } from './begin.ts'
 import { refuseCallbacks } from './callbacks.ts'
 import { checkOptionNames } from './check-options.ts'
 import { Context } from './context.ts'
-import { type Change, runChange } from './data/change.ts'
+import type { Change } from './data/change.ts'
 import { unseal } from './data/meta.ts'
-import { isPlain } from './data/plain.ts'
 import { type Duration, milliseconds } from './duration.ts'
-import { edit, takeKey } from './edit.ts'
+import { takeKey, writeData } from './edit.ts'
 import { SessionStoreError } from './errors.ts'
 import { isTouchDue, isUnvisited } from './expiry.ts'
 import { isKey, type SessionKey } from './id.ts'
@@ -122,14 +121,7 @@ export class SessionManager<
    * @throws SessionStoreError with outcome 'unknown': the change may have been written; it is not run again
    */
   async update<R>(session: Session<D, I>, change: Change<D, R>): Promise<Session<D, I> | null> {
-    if (typeof change !== 'function' && !isPlain(change))
-      throw new TypeError(`update: expected keys to set or a function that edits them, got ${quote(change)}`)
-    const edited = await edit(this.#context, session, (draft, unchanged) => {
-      if (typeof change !== 'function') return { draft: { ...draft, ...change }, value: undefined }
-      runChange(change, draft, unchanged)
-      return { draft, value: undefined }
-    })
-    return edited === null ? null : edited.session
+    return writeData(this.#context, session, change)
   }
 
   /** Reads and removes one key atomically: flash messages, OAuth state. Of many takers one gets the value. */

@@ -4,7 +4,7 @@ import { checkOptionNames } from '../check-options.ts'
 import type { Context } from '../context.ts'
 import type { Change } from '../data/change.ts'
 import type { Duration } from '../duration.ts'
-import { takeKey } from '../edit.ts'
+import { takeKey, writeData } from '../edit.ts'
 import { SessionError } from '../errors.ts'
 import type { SessionKey } from '../id.ts'
 import type { LogIn } from '../log-ins.ts'
@@ -198,7 +198,7 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
   update<R>(change: Change<D, R>): Promise<Session<D, I> | null> {
     return this.#inTurn(async () => {
       const session = await this.#get()
-      if (session !== null) return this.#goOn(await this.#sessions.update(session, change))
+      if (session !== null) return this.#goOn(await writeData(this.#context, session, change, this.#mayTouch()))
       this.#mayBegin()
       const begun = await this.#begin()
       if (begun === null) return null
@@ -210,7 +210,7 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
     return this.#inTurn(async () => {
       const before = await this.#get()
       if (before === null || !Object.hasOwn(before.data as object, name)) return undefined
-      const { session, value } = await takeKey(this.#context, before, name)
+      const { session, value } = await takeKey(this.#context, before, name, this.#mayTouch())
       this.#goOn(session)
       return value
     })
@@ -439,7 +439,7 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
   }
 
   /** What slides in the store has to slide in the browser. */
-  #mayTouch(touch: boolean | undefined): boolean {
+  #mayTouch(touch?: boolean): boolean {
     return touch !== false && (this.#setup.cookie.lifetime !== 'idle' || this.#canSend())
   }
 
@@ -465,11 +465,11 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
     this.#reading = null
   }
 
-  /** The session goes on; the cookie is sent where the browser needs it. */
+  /** The session goes on; the cookie is sent where the browser needs it, and this response can still carry it. */
   #adopt(session: Session<D, I> | null): Session<D, I> | null {
     this.#know(session)
-    if (session?.renewed && (this.#setup.cookie.lifetime === 'idle' || session.secret !== this.#id))
-      this.#mustSend(session)
+    const isNews = session?.renewed && (this.#setup.cookie.lifetime === 'idle' || session.secret !== this.#id)
+    if (isNews && this.#canSend()) this.#mustSend(session)
     return session
   }
 

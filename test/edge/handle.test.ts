@@ -327,6 +327,26 @@ describe('a session whose cookie no response carries', () => {
     ])
   })
 
+  it('is not told of one that the browser holds, where a response under way reads it or writes data', async () => {
+    const watch = watches()
+    const made = makeSessions()
+    const { secret } = await made.sessions.create(ada)
+    const edge = httpEdge(made.sessions)
+    const { send } = await listen(async (request, response) => {
+      const visit = edge(request, response)
+      made.clock.now += 600_000
+      const reading = visit.get()
+      response.writeHead(200, { 'Content-Type': 'text/event-stream' })
+      await reading
+      made.clock.now += 600_000
+      expect((await visit.update({ n: 1 }))?.data.n).toBe(1)
+      response.end('data: 1\n\n')
+    })
+    expect((await send('/', { headers: { Cookie: `session_id=${secret}` } })).status).toBe(200)
+    watch.fire()
+    expect([told(made), watch.size]).toEqual([0, 0])
+  })
+
   it('is told of a remembered one too: its token was spent, and its use again would be a theft', async () => {
     const watch = watches()
     const made = makeSessions({ remember: '30d' })

@@ -228,6 +228,36 @@ describe('the cookie slides with the session', () => {
     expect(made.calls).toEqual(['read', 'read'])
   })
 
+  it('stays as it is, in the store too, where a response that is under way writes data', async () => {
+    const made = makeSessions()
+    const { cookie, session } = await loggedIn(made)
+    let canSend = true
+    const stream = visitOf(made.sessions, cookie, { canSend: () => canSend })
+    await stream.update({ flash: 'hello' })
+    canSend = false
+    for (let minutes = 0; minutes < 25; minutes += 5) {
+      made.clock.now += 5 * MINUTE
+      expect((await stream.update({ n: minutes }))?.expiresAt).toBe(session.expiresAt)
+    }
+    expect(await stream.take('flash')).toBe('hello')
+    const socket = visitOf(made.sessions, cookie, { upgrade: true, canSend: () => false })
+    expect((await socket.update({ n: 1 }))?.expiresAt).toBe(session.expiresAt)
+    expect([setCookies(stream), setCookies(socket)]).toEqual([[], []])
+    // Had the store slid, this page view would not be due, and the browser would drop the cookie of a live session.
+    const page = visitOf(made.sessions, cookie)
+    await page.get()
+    expect(setCookies(page)).toHaveLength(1)
+  })
+
+  it('slides with data that a response under way writes, where the cookie does not slide', async () => {
+    const options = { cookie: { lifetime: 'browser' } } as const
+    const made = makeSessions()
+    const { cookie, session } = await loggedIn(made, options)
+    made.clock.now += 20 * MINUTE
+    const stream = visitOf(made.sessions, cookie, { canSend: () => false }, options)
+    expect((await stream.update({ n: 1 }))?.expiresAt).toBe(session.expiresAt + 20 * MINUTE)
+  })
+
   it('is not sent for a session that ended in this process meanwhile', async () => {
     const made = makeSessions()
     const { cookie } = await loggedIn(made)
