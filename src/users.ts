@@ -21,6 +21,19 @@ const LOGIN_HINTS = {
 /** @throws TypeError that names what no login has */
 export const checkLogin = (verb: string, login: object): void => checkOptionNames(verb, login, LOGIN, LOGIN_HINTS)
 
+/** @throws TypeError for what is no object; its members are checked later */
+export function loginFrom<T extends object>(given: T): T {
+  if (typeof given === 'object' && given !== null) return given
+  throw new TypeError(`regenerate: expected { user, data } for a login, or nothing, got ${quote(given)}`)
+}
+
+/** @throws TypeError for what is no first data; a login is no visitor */
+export function checkAnonymous(anonymous: object): void {
+  if (typeof anonymous === 'object' && anonymous !== null && 'user' in anonymous)
+    throw new TypeError('create: begins an anonymous session; a log-in is regenerate({ user })')
+  checkOptionNames('create', anonymous, ['data'])
+}
+
 /** The part of a record that says whose it is. */
 export type Owner = Pick<SessionRecord, 'userId' | 'username' | 'passwordVersion'>
 export const NOBODY: Owner = { userId: null, username: null, passwordVersion: null }

@@ -78,8 +78,14 @@ export function checkSessions(where: string, sessions: unknown): void {
 /** @throws TypeError that says what to pass */
 export function checkVisitRequest(request: unknown): void {
   // A request of Express has the other members too, and would never have a cookie.
-  if (typeof loosely(request).header === 'function' && 'cookie' in loosely(request)) return
-  throw new TypeError(
-    `openVisit: expected { method, cookie, secure, header(name) }, got ${quote(request)}; for a request of node:http use httpEdge of 'coatcheck/http', for a Request fetchEdge of 'coatcheck/fetch'`,
-  )
+  if (typeof loosely(request).header !== 'function' || !('cookie' in loosely(request)))
+    throw new TypeError(
+      `openVisit: expected { method, cookie, secure, header(name) }, got ${quote(request)}; for a request of node:http use httpEdge of 'coatcheck/http', for a Request fetchEdge of 'coatcheck/fetch'`,
+    )
+  // Anything else would be a visitor whom no request ever finds logged in, such as the jar of Next's cookies().
+  const { cookie, secure } = request as { cookie: unknown; secure: unknown }
+  if (cookie !== undefined && cookie !== null && typeof cookie !== 'string' && !Array.isArray(cookie))
+    throw new TypeError(`openVisit: cookie: expected the Cookie header, got ${quote(cookie)}`)
+  if (typeof secure !== 'boolean')
+    throw new TypeError(`openVisit: secure: expected true or false, got ${quote(secure)}`)
 }

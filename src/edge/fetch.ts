@@ -63,6 +63,7 @@ class ResponseVisit<D extends object, I extends UserIds, In extends object>
   }
 
   respond(response: Response): Response {
+    if (!isResponse(response)) throw new TypeError(`respond: expected a Response, got ${quote(response)}`)
     const demands = this.demands()
     const { isSent, handlers } = this.#progress
     if (handlers === 0) this.#progress.isSent = true

@@ -13,7 +13,7 @@ import type { Recalled } from '../remember.ts'
 import { parseToken } from '../series.ts'
 import type { Session, UserSession } from '../session.ts'
 import type { UserIds } from '../user-id.ts'
-import type { Login } from '../users.ts'
+import { checkAnonymous, type Login, loginFrom } from '../users.ts'
 import { idsIn, keysOf, tokensIn } from './arrival.ts'
 import { isCrossOrigin } from './cross-origin.ts'
 import { isToken, maskToken } from './csrf.ts'
@@ -183,8 +183,7 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
 
   create(anonymous?: { data?: Partial<In> }): Promise<Session<D, I>> {
     return this.#inTurn(async () => {
-      if (anonymous !== undefined && 'user' in anonymous)
-        throw new TypeError('create: begins an anonymous session; a log-in is regenerate({ user })')
+      if (anonymous !== undefined) checkAnonymous(anonymous)
       this.#mayBegin()
       const before = await this.#get(false)
       this.#mayBegin()
@@ -562,7 +561,8 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
     return null
   }
 
-  async #login({ remember, ...login }: Login<D, I, In> & { remember?: boolean }): Promise<UserSession<D, I>> {
+  async #login(given: Login<D, I, In> & { remember?: boolean }): Promise<UserSession<D, I>> {
+    const { remember, ...login } = loginFrom(given)
     this.#mayBegin()
     const life = this.#context.options.remember
     if (remember && life === null) throw new TypeError("remember: is off: give the manager { remember: '30d' }")

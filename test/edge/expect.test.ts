@@ -141,3 +141,44 @@ it('every edge refuses a store where the manager belongs, and whatever else is n
     expect(() => edge(makeSessions().sessions as never)).not.toThrow()
   }
 })
+
+it('openVisit refuses a jar as the cookie, and a request that does not say whether it is secure', () => {
+  const { sessions } = makeSessions()
+  const good = { method: 'GET', cookie: null, secure: true, header: () => null }
+  for (const cookie of [undefined, null, '', 'a=b', [], ['a=b']])
+    expect(() => openVisit(sessions, { ...good, cookie })).not.toThrow()
+  // Each would be a visitor whom nobody ever finds logged in.
+  for (const cookie of [{ get() {}, toString: () => 'a=b' }, new Map(), 5, true])
+    expect(() => openVisit(sessions, { ...good, cookie } as never)).toThrow(
+      /^openVisit: cookie: expected the Cookie header, got /,
+    )
+  for (const secure of [undefined, null, 'https', 1])
+    expect(() => openVisit(sessions, { ...good, secure } as never)).toThrow(
+      /^openVisit: secure: expected true or false, got /,
+    )
+})
+
+it('respond refuses what is no Response, and can still send the cookie in one', async () => {
+  const visit = fetchEdge(makeSessions().sessions)(new Request('https://app.example.com/', { method: 'POST' }))
+  for (const wrong of [undefined, null, 'x', hono, { status: 200 }, Promise.resolve(new Response())])
+    expect(() => visit.respond(wrong as never)).toThrow(/^respond: expected a Response, got /)
+  await visit.regenerate({ user: { id: 42n, name: 'ada' } })
+  expect(() => visit.respond(undefined as never)).toThrow(/^respond: expected a Response, got undefined/)
+  expect(visit.respond(new Response()).headers.getSetCookie()).toHaveLength(1)
+})
+
+it('a visit refuses what is no login and no first data, with a session and without one', async () => {
+  const { sessions } = makeSessions()
+  const { secret } = await sessions.create()
+  for (const cookie of [null, `session_id=${secret}`]) {
+    const visit = openVisit(sessions, { method: 'POST', secure: true, cookie, header: () => null })
+    for (const wrong of [null, 'ada', 42])
+      await expect(visit.regenerate(wrong as never)).rejects.toThrow(/^regenerate: expected \{ user, data \}/)
+    for (const wrong of [null, 'ada', 42, []])
+      await expect(visit.create(wrong as never)).rejects.toThrow(/^create: expected (an object of options|\{ data \})/)
+    await expect(visit.create({ dta: {} } as never)).rejects.toThrow(
+      /^create: "dta" is not an option; did you mean data/,
+    )
+    expect((await visit.get())?.secret ?? null).toBe(cookie === null ? null : secret)
+  }
+})
