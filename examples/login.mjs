@@ -33,7 +33,7 @@ const server = createServer(async (request, response) => {
   try {
     const endpoint = endpoints[`${request.method} ${request.url}`]
     if (!endpoint) throw failure(404, 'nothing here')
-    const isJson = request.headers['content-type'] === 'application/json'
+    const isJson = request.headers['content-type']?.startsWith('application/json')
     if (isJson && !(Number(request.headers['content-length']) <= 16_384)) throw failure(413, 'over 16 KiB or no length')
     const answer = await endpoint(visitOf(request, response), isJson && (await json(request)))
     response.setHeader('Content-Type', 'application/json').end(stringify(answer))

@@ -26,7 +26,7 @@ export const listener = (visitOf, endpoints) => async (request, response) => {
     const endpoint = Object.hasOwn(endpoints, name) ? endpoints[name] : undefined
     if (!endpoint) throw failure(404, 'There is nothing here.')
     const { 'content-type': type, 'content-length': length } = request.headers
-    const isJson = type === 'application/json'
+    const isJson = type?.startsWith('application/json')
     if (isJson && !(Number(length) <= 16_384))
       throw failure(413, 'The body may have 16 KiB, and needs a Content-Length.')
     const body = isJson ? await json(request).catch(() => null) : {}

@@ -68,6 +68,9 @@ describe.each(['login.mjs', 'log-out-everywhere.mjs', 'cart.mjs'])('%s', name =>
     expect((await post(JSON.stringify({ username: 'x'.repeat(17_000) }))).status).toBe(413)
     expect((await post(endless).catch(error => error)).status ?? 413).toBe(413)
     expect((await new Client(url).login('ada', 'lovelace')).status).toBe(200)
+    const withCharset = { 'Content-Type': 'application/json; charset=utf-8' }
+    const body = { username: 'ada', password: 'lovelace' }
+    expect((await new Client(url).send('POST', '/login', body, withCharset)).status).toBe(200)
   })
 })
 
