@@ -50,17 +50,20 @@ describeEngine('redis', 'an error of a Redis client that is logged', () => {
 
     it('shows none where Redis repeats the arguments of a command that it does not know', async () => {
       const strict = await startRedis(['--rename-command', 'EVALSHA', ''])
-      const { client, close } = await STANDALONE[name]!(strict.url)
-      const store = new RedisStore(client)
-      const [user] = PRIVATE
-      const error = await store.deleteUser(user, { now: T0, floorUntil: T0 }).catch((error: unknown) => error)
-      expect(error).toMatchObject({
-        code: 'ERR_SESSION_STORE',
-        cause: { message: expect.stringMatching(/unknown command/) },
-      })
-      expect(leaked(error, PRIVATE)).toBeNull()
-      await close()
-      await strict.stop()
+      try {
+        const { client, close } = await STANDALONE[name]!(strict.url)
+        const store = new RedisStore(client)
+        const [user] = PRIVATE
+        const error = await store.deleteUser(user, { now: T0, floorUntil: T0 }).catch((error: unknown) => error)
+        expect(error).toMatchObject({
+          code: 'ERR_SESSION_STORE',
+          cause: { message: expect.stringMatching(/unknown command/) },
+        })
+        expect(leaked(error, PRIVATE)).toBeNull()
+        await close()
+      } finally {
+        await strict.stop()
+      }
     })
   })
 })
