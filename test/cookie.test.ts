@@ -240,7 +240,8 @@ describe('reading the cookie', () => {
       return least
     }
     cost(20_000)
-    // 32 times the length: a quadratic parser would take 1,024 times as long.
-    expect(cost(640_000) / Math.max(cost(20_000), 0.05)).toBeLessThan(200)
+    // 32 times the length: a quadratic parser would take 1,024 times as long, each time. A busy machine only sometimes.
+    const ratios = Array.from({ length: 5 }, () => cost(640_000) / Math.max(cost(20_000), 0.05))
+    expect(Math.min(...ratios)).toBeLessThan(200)
   })
 })

@@ -115,13 +115,11 @@ export class PgConnections {
       // A connection that may be inside a transaction is closed, never given back.
       if (error instanceof Late) void this.#abandon(client, error.pending, rollBack)
       else if (breaks(error)) giveBack(client, false)
+      // Not within the caller's time, which is over where a wait for a lock was: the connection is sound all the same.
       else
-        giveBack(
-          client,
-          await within(end, rollBack(), tooLate).then(
-            () => true,
-            () => false,
-          ),
+        within(performance.now() + CANCELLING, rollBack(), tooLate).then(
+          () => giveBack(client, true),
+          () => giveBack(client, false),
         )
       // Before COMMIT was sent, a lost connection means a rollback.
       if (committing && breaks(error)) throw error
