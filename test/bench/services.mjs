@@ -2,22 +2,11 @@
 // Private database servers on free loopback ports, without persistence that would blur the figures, stopped at the end.
 import { execFileSync, spawn } from 'node:child_process'
 import { chownSync, mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { findBinary } from '../services/engine-list.mjs'
-
-/** @returns {Promise<number>} */
-const freePort = () =>
-  new Promise((resolve, reject) => {
-    const server = createServer()
-    server.on('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
-      server.close(() => resolve(port))
-    })
-  })
+import { freePort } from '../services/port.mjs'
 
 /** PostgreSQL and MariaDB refuse root. @param {string} name */
 function account(name) {

@@ -61,11 +61,12 @@ export async function startMariadb(settings: Readonly<Record<string, string>> = 
     server.child.once('exit', (code, signal) => {
       if (!expected) console.error(`MariaDB ended by itself (${code ?? signal}):\n${server.output().slice(-4000)}`)
     })
-    await until('MariaDB', async () => {
+    const answers = async () => {
       const connection = await mysql.createConnection(url({ database: '' }))
       await connection.query('CREATE DATABASE IF NOT EXISTS test')
       await connection.end()
-    })
+    }
+    await until('MariaDB answering', answers, { server })
   }
   await boot()
   return {

@@ -47,7 +47,7 @@ export async function startNginx(
     await rm(folder, { recursive: true, force: true })
   }
   try {
-    for (const port of ports) await until('nginx listens', () => isListening(port))
+    for (const port of ports) await until('nginx listening', () => isListening(port), { server: running })
   } catch (error) {
     await stop()
     throw new Error(`nginx did not start:\n${running.output()}`, { cause: error })

@@ -56,11 +56,12 @@ export async function startPostgres(settings: Readonly<Record<string, string>> =
       ['-D', data, '-p', String(port), ...Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])],
       { cwd: folder, ...as },
     )
-    await until('PostgreSQL', async () => {
+    const answers = async () => {
       const client = new pg.Client(url())
       await client.connect()
       await client.end()
-    })
+    }
+    await until('PostgreSQL answering', answers, { server })
   }
   await boot()
   return {

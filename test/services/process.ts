@@ -1,29 +1,27 @@
 // Private servers for tests: found on PATH, started on free loopback ports in a temporary folder, stopped afterwards.
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
-import { createServer } from 'node:net'
 
 export { findBinary } from './engine-list.mjs'
+export { freePort } from './port.mjs'
 
-/** A loopback port that is free now. */
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer()
-    server.on('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number }
-      server.close(() => resolve(port))
-    })
-  })
-}
-
-/** Calls `probe` until it stops throwing; rejects with its last error after `timeout` ms. */
-export async function until<T>(what: string, probe: () => T | Promise<T>, timeout = 30_000): Promise<T> {
+/**
+ * Calls `probe` until it stops throwing; rejects with its last error after `timeout` ms, and at once when `server`, the
+ * process that is asked, has ended.
+ */
+export async function until<T>(
+  what: string,
+  probe: () => T | Promise<T>,
+  { timeout = 30_000, server }: { timeout?: number; server?: Running } = {},
+): Promise<T> {
   const end = Date.now() + timeout
   for (;;) {
+    // Asked before the probe: another server on the same port must not answer in its place.
+    if (server?.ended()) throw new Error(`${what}: the process has ended\n${server.output()}`)
     try {
       return await probe()
     } catch (error) {
-      if (Date.now() > end) throw new Error(`${what} did not happen within ${timeout} ms`, { cause: error })
+      if (Date.now() > end)
+        throw new Error(`${what} did not happen within ${timeout} ms\n${server?.output() ?? ''}`, { cause: error })
       await new Promise(resolve => setTimeout(resolve, 25))
     }
   }
@@ -38,6 +36,7 @@ export interface Running {
   readonly child: ChildProcess
   /** Everything the process printed so far. */
   output(): string
+  ended(): boolean
   /** Sends a signal (SIGTERM unless told) and resolves when the process has ended. */
   stop(signal?: NodeJS.Signals): Promise<void>
 }
@@ -53,21 +52,25 @@ export function start(binary: string, args: readonly string[], options: SpawnOpt
     output += chunk
   })
   running.add(child)
+  let over = false
   const ended = new Promise<void>(resolve => {
     child.once('error', error => {
       output += String(error)
+      over = true
       resolve()
     })
     child.once('exit', () => {
       running.delete(child)
+      over = true
       resolve()
     })
   })
   return {
     child,
     output: () => output,
+    ended: () => over,
     async stop(signal = 'SIGTERM') {
-      if (child.exitCode === null && child.signalCode === null) child.kill(signal)
+      if (!over) child.kill(signal)
       await ended
     },
   }

@@ -33,13 +33,13 @@ export async function startRedis(options: readonly string[] = []): Promise<Redis
     (await run(cliBinary(), ['-p', `${port}`, ...command], { maxBuffer: 1 << 28 })).stdout.trimEnd()
   let running: Running
   const launch = async (extra: readonly string[] = []) => {
-    running = start(findBinary('redis-server')!, [...args, ...options, ...extra], {
-      stdio: ['ignore', 'ignore', 'pipe'],
-    })
-    await until('redis-server answering', async () => {
+    const server = start(findBinary('redis-server')!, [...args, ...options, ...extra])
+    running = server
+    const ready = async () => {
       const pong = await cli('PING')
-      if (!/PONG|NOAUTH|LOADING|MASTERDOWN/.test(pong)) throw new Error(`${pong}\n${running.output()}`)
-    })
+      if (!/PONG|NOAUTH|LOADING|MASTERDOWN/.test(pong)) throw new Error(pong)
+    }
+    await until('redis-server answering', ready, { server })
   }
   await launch()
   return {

@@ -149,7 +149,7 @@ describeEngine('redis', 'a master that dies', () => {
       const found = await until(
         'all shards answering again',
         () => Promise.all(records.map(({ key }) => store.read(key, T0, performance.now() + 1000))),
-        45_000,
+        { timeout: 45_000 },
       )
       expect(found.map(record => record !== null)).toEqual(users.map((_, i) => i >= 20))
       // All verbs go on, the waiting ones too, on the shards that have kept their replica.
@@ -179,12 +179,12 @@ describeEngine('redis', 'a master that dies', () => {
       const found = await until(
         'an answer of the new master',
         () => store.read(kept.key, T0, performance.now() + 500),
-        45_000,
+        { timeout: 45_000 },
       )
       expect(found).toEqual(kept)
       expect(await store.read(ended.key, T0)).toBe(null)
       const touch = () => store.touch(kept.key, T0 + 1, T0 + HOUR, T0, soon())
-      expect(await until('a write', touch, 20_000)).toBe('touched')
+      expect(await until('a write', touch, { timeout: 20_000 })).toBe('touched')
       await store.close()
       await close()
       await watched.stop()

@@ -67,7 +67,7 @@ describeEngine('redis', 'an outage of Redis is not a log-out', () => {
       )
     }
     const back = (session: Session) =>
-      until('the session being found again', () => sessions.get(session.secret), 15_000)
+      until('the session being found again', () => sessions.get(session.secret), { timeout: 15_000 })
 
     it('killed and started again: errors meanwhile, at once, and the same session afterwards', async () => {
       const session = await sessions.create(ada)

@@ -1,0 +1,66 @@
+import { createServer } from 'node:net'
+import { afterEach, describe, expect, it } from 'vitest'
+import { freePort, start, until } from './process.ts'
+
+const open: { close(): unknown }[] = []
+afterEach(() => {
+  for (const server of open.splice(0)) server.close()
+})
+
+/** Listens as a server of a test does; rejects where the port is taken. */
+const listen = (port: number) =>
+  new Promise<number>((resolve, reject) => {
+    const server = createServer()
+    open.push(server)
+    server.once('error', reject)
+    server.listen(port, '127.0.0.1', () => resolve((server.address() as { port: number }).port))
+  })
+
+describe('a port for a private server', () => {
+  it('is below the ports that the system gives to listeners on port 0 and to outgoing connections', async () => {
+    const given = await Promise.all(Array.from({ length: 50 }, freePort))
+    expect(Math.max(...given)).toBeLessThan(32_768)
+    expect(Math.min(...given)).toBeGreaterThanOrEqual(10_000)
+  })
+
+  it('is free, and never given twice, whether or not its server listens', async () => {
+    const given = await Promise.all(Array.from({ length: 300 }, freePort))
+    expect(new Set(given).size).toBe(300)
+    await Promise.all(given.map(listen))
+  })
+
+  it('is not given to another process either, while this one lives', async () => {
+    const mine = new Set(await Promise.all(Array.from({ length: 300 }, freePort)))
+    // The other process tries the very ports of this one: it may have none of them.
+    const other = `
+      const { createSocket } = require('node:dgram')
+      const bind = port => new Promise(resolve => {
+        const socket = createSocket('udp4')
+        socket.once('error', () => resolve(false))
+        socket.bind({ port, address: '127.0.0.1', exclusive: true }, () => { socket.close(); resolve(true) })
+      })
+      Promise.all([${[...mine]}].map(bind)).then(all => console.log(all.filter(Boolean).length))`
+    const running = start(process.execPath, ['-e', other])
+    await until('an answer', () => expect(running.output()).not.toBe(''))
+    expect(running.output().trim()).toBe('0')
+  })
+})
+
+describe('waiting for a private server', () => {
+  it('ends at once, with what the server printed, when its process has ended', async () => {
+    const server = start(process.execPath, ['-e', 'console.error("port taken"); process.exit(1)'])
+    const asked = () => {
+      throw new Error('no answer')
+    }
+    await expect(until('the server answering', asked, { server, timeout: 1e9 })).rejects.toThrow(
+      /the server answering: the process has ended[\s\S]*port taken/,
+    )
+  })
+
+  it('ends at once where the program does not exist', async () => {
+    const server = start('/nowhere/redis-server', [])
+    await expect(
+      until('it answering', () => Promise.reject(new Error('no')), { server, timeout: 1e9 }),
+    ).rejects.toThrow(/the process has ended[\s\S]*ENOENT/)
+  })
+})
