@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs'
 import { defineConfig, type Options } from 'tsup'
 
 /**
@@ -14,17 +15,17 @@ const classNames: NonNullable<Options['plugins']>[number] = {
   }),
 }
 
+const entries = (folder: string, prefix: string) =>
+  Object.fromEntries(
+    readdirSync(folder)
+      .filter(name => name.endsWith('.ts'))
+      .map(name => [`${prefix}${name.slice(0, -3)}`, `${folder}/${name}`]),
+  )
+
 // One build of all entries with shared chunks, so that `instanceof` holds across subpaths (per module format).
 export default defineConfig({
-  entry: {
-    index: 'src/index.ts',
-    http: 'src/http.ts',
-    fetch: 'src/fetch.ts',
-    'stores/memory': 'stores/memory.ts',
-    'stores/redis': 'stores/redis.ts',
-    'stores/sql': 'stores/sql.ts',
-    testing: 'stores/testing.ts',
-  },
+  // src/NAME.ts is the subpath NAME, stores/NAME.ts is stores/NAME: the files that only re-export.
+  entry: { ...entries('src', ''), ...entries('stores', 'stores/') },
   format: ['esm', 'cjs'],
   target: 'node20',
   dts: true,

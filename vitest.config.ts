@@ -7,12 +7,8 @@ export default defineConfig({
   resolve: {
     // Tests import the package by its name and run against the sources.
     alias: [
-      { find: 'coatcheck/stores/memory', replacement: here('./stores/memory.ts') },
-      { find: 'coatcheck/stores/redis', replacement: here('./stores/redis.ts') },
-      { find: 'coatcheck/stores/sql', replacement: here('./stores/sql.ts') },
-      { find: 'coatcheck/testing', replacement: here('./stores/testing.ts') },
-      { find: 'coatcheck/http', replacement: here('./src/http.ts') },
-      { find: 'coatcheck/fetch', replacement: here('./src/fetch.ts') },
+      { find: /^coatcheck\/(stores\/\w+)$/, replacement: here('./$1.ts') },
+      { find: /^coatcheck\/(\w+)$/, replacement: here('./src/$1.ts') },
       { find: /^coatcheck$/, replacement: here('./src/index.ts') },
     ],
   },

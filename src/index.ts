@@ -1,25 +1,5 @@
-export { type CookieOptions, SessionCookie } from './cookie.ts'
-export type { Change } from './data/change.ts'
-export type { Codec } from './data/codec.ts'
-export type { Frozen, SchemaResult, StandardSchemaV1 } from './data/schema.ts'
-export type { Duration } from './duration.ts'
-export {
-  type ClearSiteData,
-  type EdgeOptions,
-  openVisit,
-  type Visit,
-  type VisitOptions,
-  type VisitRequest,
-} from './edge/visit.ts'
-export { SessionError, type SessionErrorCode, SessionStoreError, type StoreOperation } from './errors.ts'
-export type { SessionEvent } from './events.ts'
-export type { SessionId, SessionKey } from './id.ts'
-export { replacer, stringify } from './json.ts'
-export { SessionManager, type SessionOf } from './manager.ts'
-export { DEFAULTS, presets, type SessionOptions } from './options.ts'
-export { corruption } from './record.ts'
-export type { Recalled } from './remember.ts'
-export type { Current, Session, SessionInfo, User, UserSession } from './session.ts'
+export { SessionError, type SessionErrorCode, SessionStoreError, type StoreOperation } from './contract/errors.ts'
+export { corruption } from './contract/record.ts'
 export {
   CLOCK_TOLERANCE,
   type Corrupt,
@@ -34,6 +14,26 @@ export {
   type SessionRecord,
   type Store,
   SWEEP_MARGIN,
-} from './store.ts'
-export type { UserId, UserIdInput, UserIds } from './user-id.ts'
-export type { Login } from './users.ts'
+} from './contract/store.ts'
+export type { Change } from './data/change.ts'
+export type { Codec } from './data/codec.ts'
+export type { Frozen, SchemaResult, StandardSchemaV1 } from './data/schema.ts'
+export { type CookieOptions, SessionCookie } from './edge/cookie.ts'
+export {
+  type ClearSiteData,
+  type EdgeOptions,
+  openVisit,
+  type Visit,
+  type VisitOptions,
+  type VisitRequest,
+} from './edge/visit.ts'
+export type { SessionEvent } from './manager/events.ts'
+export { SessionManager, type SessionOf } from './manager/manager.ts'
+export { DEFAULTS, presets, type SessionOptions } from './manager/options.ts'
+export type { Recalled } from './manager/remember.ts'
+export type { SessionId, SessionKey } from './session/id.ts'
+export type { Current, Session, SessionInfo, User, UserSession } from './session/session.ts'
+export type { UserId, UserIdInput, UserIds } from './session/user-id.ts'
+export type { Login } from './session/users.ts'
+export type { Duration } from './text/duration.ts'
+export { replacer, stringify } from './text/json.ts'

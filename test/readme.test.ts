@@ -180,7 +180,9 @@ describe('the other code of the README', () => {
 describe('the tables of the README', () => {
   it('list every option of the manager, with its default', () => {
     const rows = table('Options')
-    expect(rows.map(([option]) => plain(option))).toEqual([...members('src/options.ts', 'SessionOptions').keys()])
+    expect(rows.map(([option]) => plain(option))).toEqual([
+      ...members('src/manager/options.ts', 'SessionOptions').keys(),
+    ])
     for (const [option, shown] of rows) {
       const value = (DEFAULTS as Record<string, unknown>)[plain(option)]
       // Told in words: its default follows idleTimeout.
@@ -205,12 +207,12 @@ describe('the tables of the README', () => {
   })
 
   it('list every option of the cookie, with its default', () => {
-    const options = members('src/cookie.ts', 'CookieOptions')
+    const options = members('src/edge/cookie.ts', 'CookieOptions')
     expect(table('Cookie options').map(([option, shown]) => [plain(option), plain(shown)])).toEqual([...options])
   })
 
   it('list every error, with its status', () => {
-    const codes = [...read('src/errors.ts').matchAll(/^ {2}\| '(ERR_\w+)'$/gm)].map(match => match[1]!)
+    const codes = [...read('src/contract/errors.ts').matchAll(/^ {2}\| '(ERR_\w+)'$/gm)].map(match => match[1]!)
     const rows = table('Errors')
     expect(rows.map(([code]) => plain(code)).sort()).toEqual(codes.sort())
     for (const [code, status] of rows)
@@ -218,7 +220,7 @@ describe('the tables of the README', () => {
   })
 
   it('list every event, with its fields', () => {
-    const union = /export type SessionEvent.*?> =\n(.*?)\n\nconst/s.exec(read('src/events.ts'))![1]!
+    const union = /export type SessionEvent.*?> =\n(.*?)\n\nconst/s.exec(read('src/manager/events.ts'))![1]!
     const expected = [...union.replaceAll(/\/\*\*.*?\*\//gs, '').matchAll(/\{(.*?)\}/gs)].flatMap(([, body]) => {
       const types = [.../type: ((?:'[\w-]+'[ |]*)+)/.exec(body!)![1]!.matchAll(/'([\w-]+)'/g)].map(match => match[1]!)
       const fields = [...body!.matchAll(/(\w+):/g)].map(match => match[1]!).filter(field => field !== 'type')

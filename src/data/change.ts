@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { quote } from '../quote.ts'
+import { quote } from '../text/quote.ts'
 
 type Returned<D, R> =
   R extends PromiseLike<unknown>

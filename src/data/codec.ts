@@ -1,4 +1,4 @@
-import { SessionError } from '../errors.ts'
+import { SessionError } from '../contract/errors.ts'
 import { isPlain } from './plain.ts'
 
 /** How session data becomes text and back. `encode` is called with a plain object, `decode` with what `encode` gave. */

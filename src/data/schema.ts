@@ -1,5 +1,5 @@
-import { SessionError } from '../errors.ts'
-import { quote } from '../quote.ts'
+import { SessionError } from '../contract/errors.ts'
+import { quote } from '../text/quote.ts'
 import { type Codec, jsonCodec } from './codec.ts'
 import { copyPlain, isPlain } from './plain.ts'
 

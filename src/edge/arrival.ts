@@ -1,8 +1,8 @@
 // What the cookies of a request name, honoured or not: for log-ins and log-outs, which end it.
-import type { Context } from '../context.ts'
-import type { SessionCookie } from '../cookie.ts'
-import { isId, type SessionKey } from '../id.ts'
-import { parseToken } from '../series.ts'
+import type { Context } from '../manager/context.ts'
+import { parseToken } from '../manager/series.ts'
+import { isId, type SessionKey } from '../session/id.ts'
+import type { SessionCookie } from './cookie.ts'
 
 type Header = string | readonly string[] | null | undefined
 

@@ -1,7 +1,7 @@
 // What was passed to an edge, and what should have been: frameworks wrap requests, and the wrappers look alike enough to
 // answer 200 without a cookie.
-import { contextOf, type SessionManager } from '../manager.ts'
-import { quote } from '../quote.ts'
+import { contextOf, type SessionManager } from '../manager/manager.ts'
+import { quote } from '../text/quote.ts'
 
 type Test = (value: unknown) => boolean
 type Loose = Record<string, unknown>

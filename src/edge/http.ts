@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { SessionManager } from '../manager.ts'
-import type { UserIds } from '../user-id.ts'
+import type { SessionManager } from '../manager/manager.ts'
+import type { UserIds } from '../session/user-id.ts'
 import type { HeadDemands } from './demands.ts'
 import { checkNode, checkSessions } from './expect.ts'
 import { guardHead } from './head.ts'

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { checkOptionNames, optionNames } from '../check-options.ts'
-import { type Duration, milliseconds } from '../duration.ts'
-import { DEFAULTS } from '../options.ts'
-import { quote } from '../quote.ts'
+import { DEFAULTS } from '../manager/options.ts'
+import { checkOptionNames, optionNames } from '../text/check-options.ts'
+import { type Duration, milliseconds } from '../text/duration.ts'
+import { quote } from '../text/quote.ts'
 import { checkNode } from './expect.ts'
 import { hostOf, type SecureOptions, transportTest } from './secure.ts'
 

@@ -1,4 +1,4 @@
-import { quote } from '../quote.ts'
+import { quote } from '../text/quote.ts'
 
 // RFC 6454, section 6.2, for schemes that the URL Standard gives no origin: browser extensions, WebView shells.
 const OTHER_SCHEME = /^(?!https?:)[a-z][a-z0-9+.-]*:\/\/[a-z0-9._:[\]-]+$/

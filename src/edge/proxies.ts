@@ -1,5 +1,5 @@
 import { BlockList, isIP } from 'node:net'
-import { quote } from '../quote.ts'
+import { quote } from '../text/quote.ts'
 
 const isPrefix = (text: string | undefined, max: number) =>
   text !== undefined && /^(0|[1-9]\d{0,2})$/.test(text) && Number(text) <= max

@@ -1,4 +1,4 @@
-import { SessionError } from '../errors.ts'
+import { SessionError } from '../contract/errors.ts'
 import type { Advice } from './unsent.ts'
 
 export const crossOrigin = () =>

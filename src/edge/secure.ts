@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { TLSSocket } from 'node:tls'
-import { quote } from '../quote.ts'
+import { quote } from '../text/quote.ts'
 import { proxyTest } from './proxies.ts'
 
 /** How an edge knows that a request came over TLS. */

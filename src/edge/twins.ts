@@ -4,14 +4,14 @@
 // second factor, the other must not get: cookies can be planted, so that those who share them may be two people. Where
 // they differ, the earlier session ends if its cookie cannot have arrived.
 import { isDeepStrictEqual } from 'node:util'
-import type { Context } from '../context.ts'
+import type { SessionRecord } from '../contract/store.ts'
 import { copyPlain } from '../data/plain.ts'
-import type { LogIn } from '../log-ins.ts'
-import { contextOf, type SessionManager } from '../manager.ts'
-import { recordOf, type Session } from '../session.ts'
-import type { SessionRecord } from '../store.ts'
-import type { UserIds } from '../user-id.ts'
-import type { Login } from '../users.ts'
+import type { Context } from '../manager/context.ts'
+import type { LogIn } from '../manager/log-ins.ts'
+import { contextOf, type SessionManager } from '../manager/manager.ts'
+import { recordOf, type Session } from '../session/session.ts'
+import type { UserIds } from '../session/user-id.ts'
+import type { Login } from '../session/users.ts'
 
 /** Log-ins that came with the same cookies take turns. */
 export function inTurns<T>(

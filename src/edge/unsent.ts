@@ -1,6 +1,6 @@
 // Sessions whose cookie no response carries: the browser is not logged in, the log-in answered 200, and nothing fails.
-import type { Context } from '../context.ts'
-import type { SessionKey } from '../id.ts'
+import type { Context } from '../manager/context.ts'
+import type { SessionKey } from '../session/id.ts'
 
 /** What an edge says in messages: only options and calls that it has. */
 export interface Advice {

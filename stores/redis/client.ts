@@ -1,6 +1,6 @@
 // The clients, typed by the few methods used: node-redis in its four shapes of `sendCommand`, ioredis by `call`. None is
 // imported at run time; what differs between them ends in this file.
-import { quote } from '../../src/quote.ts'
+import { quote } from '../../src/text/quote.ts'
 import { SLOTS, slotOf } from './keys.ts'
 
 /** ioredis 5 and 6: `Redis` (also with sentinels) and `Cluster`. */

@@ -1,5 +1,5 @@
 // Sends the commands: at once or not at all, again where Redis asks for it, never after the deadline.
-import { SessionStoreError, type StoreOperation } from '../../src/errors.ts'
+import { SessionStoreError, type StoreOperation } from '../../src/contract/errors.ts'
 import { type Link, NotReady } from './client.ts'
 import { SLOTS, shardOfKey, slotOf } from './keys.ts'
 import { isPassing, refusalOf, withoutArguments } from './refusals.ts'

@@ -10,8 +10,8 @@
 //   f <movedTo> <until> <kept until> <salt>     a forward
 //   p <attempt> <record>                        prepared: not live until the old session on another shard has ended
 //   x <attempt>                                 ended for what that attempt prepared
-import { corruption } from '../../src/record.ts'
-import { type Corrupt, FORWARD_LIFETIME, type Forward, type SessionRecord } from '../../src/store.ts'
+import { corruption } from '../../src/contract/record.ts'
+import { type Corrupt, FORWARD_LIFETIME, type Forward, type SessionRecord } from '../../src/contract/store.ts'
 
 /** A text without blanks, as it stands in a header line. */
 export const escaped = (text: string) =>

@@ -1,7 +1,7 @@
 // Where things are kept: `prefix{shard}:…`. The shard is what Redis Cluster hashes, so that all keys of a user share a
 // slot; it is written on a standalone Redis too, so that its data can move into a cluster as it is.
 import { createHash } from 'node:crypto'
-import { quote } from '../../src/quote.ts'
+import { quote } from '../../src/text/quote.ts'
 
 // CRC16, XMODEM: redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec, appendix A.
 const CRC16 = Uint16Array.from({ length: 256 }, (_, byte) => {

@@ -3,7 +3,7 @@
 // runs what waits in its socket. Every key that a script touches is declared in KEYS, because a script that reaches
 // further fails half-way while a slot migrates.
 import { createHash } from 'node:crypto'
-import { CLOCK_TOLERANCE } from '../../src/store.ts'
+import { CLOCK_TOLERANCE } from '../../src/contract/store.ts'
 
 export interface Script {
   readonly sha: string

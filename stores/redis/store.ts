@@ -1,7 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { checkOptionNames, optionNames } from '../../src/check-options.ts'
-import type { StoreOperation } from '../../src/errors.ts'
-import { quote } from '../../src/quote.ts'
+import type { StoreOperation } from '../../src/contract/errors.ts'
 import {
   type Corrupt,
   type CreateOptions,
@@ -14,7 +12,9 @@ import {
   type SessionRecord,
   type Store,
   SWEEP_MARGIN,
-} from '../../src/store.ts'
+} from '../../src/contract/store.ts'
+import { checkOptionNames, optionNames } from '../../src/text/check-options.ts'
+import { quote } from '../../src/text/quote.ts'
 import { type Link, linkTo, type RedisClient } from './client.ts'
 import { Commands, deadlineOf, type Run, storeError } from './commands.ts'
 import { evictionHazard } from './eviction.ts'

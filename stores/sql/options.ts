@@ -1,5 +1,5 @@
-import { optionNames } from '../../src/check-options.ts'
-import { quote as quoteValue } from '../../src/quote.ts'
+import { optionNames } from '../../src/text/check-options.ts'
+import { quote as quoteValue } from '../../src/text/quote.ts'
 
 /** Options that all SQL stores share. */
 export interface SqlOptions {

@@ -1,4 +1,4 @@
-import { SessionStoreError, type StoreOperation } from '../../src/errors.ts'
+import { SessionStoreError, type StoreOperation } from '../../src/contract/errors.ts'
 import { withoutValues } from './causes.ts'
 
 /** How long a call without a deadline waits and retries, in ms. */

@@ -1,5 +1,5 @@
-import { corruption } from '../../src/record.ts'
-import type { Corrupt, Forward, SessionRecord } from '../../src/store.ts'
+import { corruption } from '../../src/contract/record.ts'
+import type { Corrupt, Forward, SessionRecord } from '../../src/contract/store.ts'
 import { isU64, joinUser, splitUser } from './user.ts'
 
 /**

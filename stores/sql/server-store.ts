@@ -9,7 +9,7 @@ import {
   type ReplaceResult,
   type SessionRecord,
   type Store,
-} from '../../src/store.ts'
+} from '../../src/contract/store.ts'
 import type { Names } from './options.ts'
 import { type Failure, persist, Refusal, unusable } from './patience.ts'
 import { fromRow, isKey, recordValues } from './rows.ts'

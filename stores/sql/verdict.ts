@@ -1,5 +1,5 @@
-import { corruption } from '../../src/record.ts'
-import type { CreateResult, ReplaceResult, SessionRecord } from '../../src/store.ts'
+import { corruption } from '../../src/contract/record.ts'
+import type { CreateResult, ReplaceResult, SessionRecord } from '../../src/contract/store.ts'
 import { userFault } from './user.ts'
 
 /** What the tables say about a `create` or `replace` that did not take place. */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { SessionRecord } from '../../src/store.ts'
+import type { SessionRecord } from '../../src/contract/store.ts'
 import { type Case, HOUR, type Kit, MINUTE, same } from './kit.ts'
 
 const TEXTS: readonly string[] = [

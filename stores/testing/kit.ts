@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { FORWARD_LIFETIME, type RecordChange, type SessionRecord, type Store } from '../../src/store.ts'
+import { FORWARD_LIFETIME, type RecordChange, type SessionRecord, type Store } from '../../src/contract/store.ts'
 
 export const MINUTE = 60_000
 export const HOUR = 60 * MINUTE

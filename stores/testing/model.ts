@@ -1,4 +1,4 @@
-import type { Store } from '../../src/store.ts'
+import type { Store } from '../../src/contract/store.ts'
 import { STEP_RANGE, type Step, stepName, World } from './world.ts'
 
 // mulberry32 by Tommy Ettinger (public domain): 32 bits of state are enough to vary tests and to repeat them.

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { SessionRecord } from '../../src/store.ts'
+import type { SessionRecord } from '../../src/contract/store.ts'
 import { type Case, HOUR, type Kit, MINUTE, newWriteId } from './kit.ts'
 
 // Every race ends in a state that one of the orders of its contestants leads to; what no order leads to is asserted.

@@ -9,7 +9,7 @@ import {
   type SessionRecord,
   type Store,
   SWEEP_MARGIN,
-} from '../../src/store.ts'
+} from '../../src/contract/store.ts'
 
 /** A forward and until when it is kept. */
 export interface KeptForward {

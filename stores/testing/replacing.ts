@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { FORWARD_LIFETIME } from '../../src/store.ts'
+import { FORWARD_LIFETIME } from '../../src/contract/store.ts'
 import { type Case, forwardEnd, HOUR, MINUTE, newWriteId, same } from './kit.ts'
 
 const GONE = { outcome: 'gone', ended: [] }

@@ -1,4 +1,4 @@
-import type { Store } from '../../src/store.ts'
+import type { Store } from '../../src/contract/store.ts'
 import { contents } from './contents.ts'
 import { creating } from './creating.ts'
 import { ending } from './ending.ts'

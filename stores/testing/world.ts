@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { CreateOptions, SessionRecord, Store } from '../../src/store.ts'
+import type { CreateOptions, SessionRecord, Store } from '../../src/contract/store.ts'
 import { HOUR, keyFor, MINUTE, newUserId, newWriteId } from './kit.ts'
 import { ReferenceStore } from './reference.ts'
 

@@ -7,9 +7,9 @@ import type { BrowserContext, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
 import { createApp } from '../../examples/server/app.mjs'
 import { openUsers } from '../../examples/server/users.mjs'
-import { Client, PASSWORD } from '../examples/service.ts'
 import { openBrowser, profileFolder } from '../services/chromium.ts'
 import { describeEngine } from '../services/engines.ts'
+import { Client, PASSWORD } from '../support/example-service.ts'
 
 const MINUTE = 60_000
 const NEW_PASSWORD = 'a password that is new'

@@ -5,7 +5,7 @@ import { openVisit, SessionManager, type Store } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { ada, jar, makeSessions, serve, threeEndpoints } from './service.ts'
+import { ada, jar, makeSessions, serve, threeEndpoints } from '../support/edge-service.ts'
 
 /** Sends bytes as they are, since http.request refuses half of what a hostile client sends. */
 async function raw(port: number, lines: readonly string[]): Promise<string> {

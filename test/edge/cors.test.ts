@@ -1,6 +1,6 @@
 import { cors, httpEdge } from 'coatcheck/http'
 import { describe, expect, it } from 'vitest'
-import { jar, listen, makeSessions } from './service.ts'
+import { jar, listen, makeSessions } from '../support/edge-service.ts'
 
 const front = 'https://front.example.net'
 const ask = { Origin: front, 'Access-Control-Request-Method': 'PUT', 'Access-Control-Request-Headers': 'content-type' }

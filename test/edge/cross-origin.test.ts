@@ -1,7 +1,7 @@
 import { httpEdge } from 'coatcheck/http'
 import { describe, expect, it } from 'vitest'
 import { isCrossOrigin } from '../../src/edge/cross-origin.ts'
-import { makeSessions, serve, threeEndpoints } from './service.ts'
+import { makeSessions, serve, threeEndpoints } from '../support/edge-service.ts'
 
 const HOST = 'app.example.com'
 const SITES = [

@@ -6,7 +6,7 @@ import { fetchEdge } from 'coatcheck/fetch'
 import { cors, httpEdge, requireHttps } from 'coatcheck/http'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
-import { makeSessions, serve, threeEndpoints } from './service.ts'
+import { makeSessions, serve, threeEndpoints } from '../support/edge-service.ts'
 
 const request = new IncomingMessage(new Socket())
 request.method = 'GET'

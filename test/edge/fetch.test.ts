@@ -2,7 +2,7 @@ import { SessionManager } from 'coatcheck'
 import { type FetchEdgeOptions, fetchEdge } from 'coatcheck/fetch'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
-import { ada, jar, type Manager, makeSessions } from './service.ts'
+import { ada, jar, type Manager, makeSessions } from '../support/edge-service.ts'
 
 const URL = 'https://app.example.com/'
 const request = (headers: Record<string, string> = {}, url = URL, method = 'POST') =>

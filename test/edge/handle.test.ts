@@ -4,7 +4,7 @@ import { type FetchVisit, fetchEdge } from 'coatcheck/fetch'
 import { httpEdge } from 'coatcheck/http'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { ada, type Data, jar, listen, makeSessions } from './service.ts'
+import { ada, type Data, jar, listen, makeSessions } from '../support/edge-service.ts'
 
 const URL = 'https://app.example.com/'
 const request = (headers: Record<string, string> = {}, method = 'POST') => new Request(URL, { method, headers })

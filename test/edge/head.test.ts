@@ -6,7 +6,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { type AnyVisit, ada, answerError, type Handler, serve } from './service.ts'
+import { type AnyVisit, ada, answerError, type Handler, serve } from '../support/edge-service.ts'
 
 const ours = /^session_id=[\w-]{43}; Max-Age=1800; Path=\/; HttpOnly; Secure; SameSite=Lax$/
 

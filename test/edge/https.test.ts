@@ -5,7 +5,7 @@ import { httpEdge, requireHttps } from 'coatcheck/http'
 import { describe, expect, it } from 'vitest'
 import { proxyTest } from '../../src/edge/proxies.ts'
 import { isLocalHost, transportTest } from '../../src/edge/secure.ts'
-import { jar, listen, makeSessions, serve, threeEndpoints } from './service.ts'
+import { jar, listen, makeSessions, serve, threeEndpoints } from '../support/edge-service.ts'
 
 interface Wire {
   peer?: string

@@ -10,7 +10,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { describeEngine } from '../services/engines.ts'
 import { startNginx } from '../services/nginx.ts'
 import { type Certificate, makeCertificate } from '../services/tls.ts'
-import { ada, answerError, jar, type Reply, sender, threeEndpoints } from './service.ts'
+import { ada, answerError, jar, type Reply, sender, threeEndpoints } from '../support/edge-service.ts'
 
 const NAME = 'app.example.test'
 const FORWARDED =

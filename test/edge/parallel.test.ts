@@ -1,5 +1,6 @@
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it, vi } from 'vitest'
+import { faults } from '../support/barrier-store.ts'
 import {
   checkEnding,
   type Ending,
@@ -9,8 +10,7 @@ import {
   type Scene,
   type Step,
   steps,
-} from '../parallel.ts'
-import { faults } from '../services/barrier-store.ts'
+} from '../support/parallel.ts'
 
 const open = () => new MemoryStore()
 const every = { all: 5000 }

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { openVisit, SessionManager, type Store } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
-import { ada, type Data, jar, type Manager, makeSessions } from './service.ts'
+import { ada, type Data, jar, type Manager, makeSessions } from '../support/edge-service.ts'
 
 type Options = Parameters<typeof openVisit>[2]
 type Request = Parameters<typeof openVisit>[1]

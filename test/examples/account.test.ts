@@ -6,7 +6,7 @@ import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createApp } from '../../examples/server/app.mjs'
 import { openUsers } from '../../examples/server/users.mjs'
-import { Client, PASSWORD } from './service.ts'
+import { Client, PASSWORD } from '../support/example-service.ts'
 
 // The service's own parts in this process, so that a test can hold the clock and break the store.
 const DAY = 86_400_000

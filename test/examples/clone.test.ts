@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { freePort, start, until } from '../services/process.ts'
-import { root } from './service.ts'
+import { root } from '../support/example-service.ts'
 
 const run = promisify(execFile)
 

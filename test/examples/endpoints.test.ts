@@ -1,7 +1,7 @@
 import { request as httpRequest } from 'node:http'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { Client, PASSWORD, type Service, startExample } from './service.ts'
+import { Client, PASSWORD, type Service, startExample } from '../support/example-service.ts'
 
 let service: Service
 const client = (agent?: string) => new Client(service.url, agent)

@@ -12,7 +12,7 @@ import { build } from '../scripts/build.mjs'
 import { openBrowser, profileFolder } from '../services/chromium.ts'
 import { describeEngine } from '../services/engines.ts'
 import { freePort, until } from '../services/process.ts'
-import { Client, type Service, startExample } from './service.ts'
+import { Client, type Service, startExample } from '../support/example-service.ts'
 
 const run = promisify(execFile)
 const root = fileURLToPath(new URL('../../', import.meta.url))

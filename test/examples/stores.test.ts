@@ -11,7 +11,7 @@ import { freePort, until } from '../services/process.ts'
 import { startRedis, startRedisCluster } from '../services/redis.ts'
 import { sqliteFile } from '../services/sqlite.ts'
 import { makeCertificate } from '../services/tls.ts'
-import { Client, PASSWORD, root, runExample, type Service, startExample } from './service.ts'
+import { Client, PASSWORD, root, runExample, type Service, startExample } from '../support/example-service.ts'
 
 interface Database {
   readonly url: string

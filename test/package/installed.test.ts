@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { npmProject, type Pack, type Project, pack, pnpmProject, root } from '../services/consumer.ts'
+import { npmProject, type Pack, type Project, pack, pnpmProject, root } from '../support/consumer.ts'
 
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 const subpaths = Object.keys(manifest.exports)

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { npmProject, type Pack, pack, root, tool } from '../services/consumer.ts'
+import { npmProject, type Pack, pack, root, tool } from '../support/consumer.ts'
 
 const run = promisify(execFile)
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))

@@ -13,7 +13,7 @@ const MAJORS = ['20', '22', '24', '26']
 // The packed package as each Node.js and its package managers install and load it.
 const INSTALLED = 'test/package/installed.test.ts'
 // Folders whose tests start servers, browsers, compilers or npm: their subject is not the Node version.
-const NOT_CORE = /^(?:bench|browser|examples|package|scripts|services|types)\//
+const NOT_CORE = /^(?:bench|browser|examples|package|scripts|services|stores\/redis|types)\//
 
 /** @param {string} major */
 function fetchNode(major) {
@@ -35,7 +35,7 @@ function fetchNode(major) {
 }
 
 // Of test/services, what starts no process: with these a test stays in the core, SQLite's included.
-const IN_PROCESS = /^(?:barrier-store|engines|sqlite|test-clock)\.ts$/
+const IN_PROCESS = /^(?:engines|sqlite)\.ts$/
 
 /** Test files that need no server. */
 function coreTests() {

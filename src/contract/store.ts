@@ -1,0 +1,192 @@
+// The store contract. A store keeps opaque records under keys; it knows no cookie, no secret and no clock of its own.
+// Every rule below is a case of the conformance suite in `coatcheck/testing`.
+
+/** How far the clocks of two nodes may be apart: 5 minutes, in ms. Within it no session is lost and no theft is told. */
+export const CLOCK_TOLERANCE = 300_000
+/**
+ * How long after its `until` a forward is kept, so that a late log-out still finds the successor: 2 minutes by the clock
+ * of any node, in ms.
+ */
+export const FORWARD_LIFETIME = 120_000 + CLOCK_TOLERANCE
+/** How long ago a record must have expired before a sweep or a TTL may remove it: 5 minutes, in ms (clocks differ). */
+export const SWEEP_MARGIN = 300_000
+
+/**
+ * One session, or one remember-me series, as a store keeps it. Instants are epoch milliseconds (safe integers).
+ *
+ * A record is **live** at `now` while it is stored and `expiresAt > now`.
+ */
+export interface SessionRecord {
+  /** Derived from the session ID by SHA-256: 46 characters of `A-Z a-z 0-9 _ -`; the first 3 are the shard. */
+  readonly key: string
+  /** Remember-me series live in the same store, count separately, and die in the same `deleteUser`. */
+  readonly kind: 'session' | 'remember'
+  /** The record this one was born from: of a remembered session its series, of a series the session that asked for it. */
+  readonly parent: string | null
+  /** Canonical text of the user ID (decimal for numbers), at most 200 characters; `null` for an anonymous session. */
+  readonly userId: string | null
+  /** At most 256 characters, may be empty; well-formed Unicode without NUL. `null` exactly when `userId` is. */
+  readonly username: string | null
+  /** Unsigned 32-bit; a missing one counts as 0 where it is compared with a floor. */
+  readonly passwordVersion: number | null
+  /** Opaque to the store: well-formed Unicode without NUL. */
+  readonly data: string
+  /** 1 at creation, also of a replacement; plus 1 at each update. A touch does not change it. */
+  readonly version: number
+  /** Of the last create, replace or update: 8 to 32 characters of `A-Z a-z 0-9 _ -`. A touch does not change it. */
+  readonly writeId: string
+  readonly createdAt: number
+  readonly seenAt: number
+  readonly expiresAt: number
+  readonly absoluteExpiresAt: number
+}
+
+/**
+ * Left under the old key by a `replace` with `forward`; kept until `max(now of the replace, until) + FORWARD_LIFETIME`.
+ * Not live: `update`, `touch` and `replace` answer `'gone'`, only `delete` follows it, only `read` reports it.
+ */
+export interface Forward {
+  readonly movedTo: string
+  readonly salt: string
+  /**
+   * Until when the manager may lead a reader on to the successor (a renewal's grace, plus `CLOCK_TOLERANCE`). The store
+   * only keeps it.
+   */
+  readonly until: number
+}
+
+/** What `read` answers for a record that cannot be what this store wrote. The store has already removed it. */
+export interface Corrupt {
+  /** What is wrong, in a few words, without the content. */
+  readonly corrupt: string
+}
+
+export interface SessionLimit {
+  readonly max: number
+  readonly onLimit: 'refuse' | 'end-oldest'
+}
+
+export interface CreateOptions {
+  readonly now: number
+  /**
+   * At most `max` live records of kind `'session'` for this user once the record is in (others' kinds never count;
+   * a replaced record of the same user does not count). `'refuse'` answers `'limit'` and writes nothing;
+   * `'end-oldest'` ends those with the smallest `createdAt`, never the new one.
+   */
+  readonly limit?: SessionLimit
+  /** `replace` only: what to leave under the old key. Without it nothing is left there. */
+  readonly forward?: { readonly salt: string; readonly until: number }
+}
+
+export interface CreateResult {
+  /**
+   * In the order in which they are decided:
+   * - `'created'`, also where a record with this key, `writeId`, `userId` and `createdAt` is stored already: a repeated
+   *   call. The `writeId` alone is no proof: two copies of one process (a restored snapshot) could draw the same;
+   * - `'collision'`: the key is taken by another record or a forward;
+   * - `'stale-login'`: the user's floor (see `deleteUser`) is above the record's password version;
+   * - `'orphan'`: `parent` names no live record;
+   * - `'limit'`: refused by `options.limit`.
+   */
+  readonly outcome: 'created' | 'collision' | 'stale-login' | 'limit' | 'orphan'
+  /** Keys of the sessions that the limit ended; may be empty in the answer to a repeated call. */
+  readonly ended: readonly string[]
+}
+
+export interface ReplaceResult {
+  /**
+   * As for `create`, with two more, decided after the repetition and before the rest:
+   * - `'gone'`: no live record under the old key;
+   * - `'conflict'`: its version is not `oldVersion`.
+   *
+   * `'orphan'` is not answered where the old record has the same `parent`: only a birth needs a living parent.
+   */
+  readonly outcome: CreateResult['outcome'] | 'conflict' | 'gone'
+  readonly ended: readonly string[]
+}
+
+export interface RecordChange {
+  readonly data: string
+  readonly seenAt: number
+  readonly expiresAt: number
+  readonly writeId: string
+}
+
+export interface DeleteUserOptions {
+  readonly now: number
+  /**
+   * The record under it survives, whoever's it is; where a forward stands under it, its successor (and so on), also when
+   * the `replace` that leaves the forward commits while `deleteUser` runs: a renewal ends nobody's own session.
+   */
+  readonly exceptKey?: string
+  /** Raises the user's floor to this. The floor only rises, and holds until the later of all `floorUntil`. */
+  readonly passwordVersion?: number
+  readonly floorUntil: number
+}
+
+/**
+ * Where sessions are kept. Absent is a value; only a failing backend rejects (best with a `SessionStoreError`, which
+ * says whether the call was applied, and nothing of the database in its message: frameworks send that to clients). Every write is atomic, conditional, and repeatable with the same `writeId`.
+ *
+ * `now` is the manager's clock: a store consults no other to decide what is live. `deadline`, on the scale of
+ * `performance.now()`, is when the caller stops waiting: a store that queues or retries begins no command after it.
+ */
+export interface Store {
+  /** Makes a session live. */
+  create(record: SessionRecord, options: CreateOptions, deadline?: number): Promise<CreateResult>
+  /** The live record, the forward, what was corrupt (and is now removed), or `null`: absent and expired are the same. */
+  read(key: string, now: number, deadline?: number): Promise<SessionRecord | Forward | Corrupt | null>
+  /**
+   * Writes `data`, `version + 1` and `writeId` if the live record's version is `version`. `seenAt` and `expiresAt` only
+   * rise, `expiresAt` never above the record's `absoluteExpiresAt`. A repeated call (same `writeId`, version now
+   * `version + 1`) answers `'updated'` again. User and instant need no look here, as in `create`: the caller has read the
+   * record under this key, which another user's never takes. Copies of one process may write to the same version, so the
+   * manager puts the time in nanoseconds into each `writeId`: two copies would have to write in the same one.
+   */
+  update(
+    key: string,
+    version: number,
+    change: RecordChange,
+    now: number,
+    deadline?: number,
+  ): Promise<'updated' | 'conflict' | 'gone'>
+  /** Raises `seenAt` and `expiresAt` (never lowers them, never above `absoluteExpiresAt`) of a live record. */
+  touch(key: string, seenAt: number, expiresAt: number, now: number, deadline?: number): Promise<'touched' | 'gone'>
+  /**
+   * Ends the old session and makes the new one live, in one atomic step. Where the two keys live on different shards
+   * (never with `forward`): the new one is written first; if the old one cannot be ended, the new one is removed again
+   * and the call answers `'gone'` or `'conflict'`, or rejects.
+   */
+  replace(
+    oldKey: string,
+    oldVersion: number,
+    record: SessionRecord,
+    options: CreateOptions,
+    deadline?: number,
+  ): Promise<ReplaceResult>
+  /** Ends the session under this key; where a forward stands there, its successor (and so on). True if one was stored. */
+  delete(key: string, deadline?: number): Promise<boolean>
+  /**
+   * Ends all records of the user, of both kinds, and whatever is derived from them while it runs. With
+   * `passwordVersion`, from then on `create` and `replace` answer `'stale-login'` to a lower (or missing) one while
+   * the floor holds (`floorUntil > now`). Answers how many live records of kind `'session'` it ended.
+   *
+   * Many records may be ended in pieces, the floor first; who creates or replaces in between is served. It resolves when
+   * nothing was left in one moment after it was called; it rejects with `'unknown'` when time runs out before, and a
+   * repeated call does the rest.
+   */
+  deleteUser(userId: string, options: DeleteUserOptions, deadline?: number): Promise<number>
+  /** The user's live records of one kind, in any order. Corrupt ones are left out. */
+  listUser(userId: string, kind: SessionRecord['kind'], now: number, deadline?: number): Promise<SessionRecord[]>
+  /**
+   * Removes at most `limit` records that expired more than `SWEEP_MARGIN` before `now`, and what else is past its time;
+   * answers how many. Absent where the backend expires keys by itself.
+   */
+  sweep?(now: number, limit: number, deadline?: number): Promise<number>
+  /**
+   * 3 characters of `A-Z a-z 0-9 _ -` that the IDs (and so the keys) of this user's sessions begin with, so that a
+   * sharded backend keeps them together. Absent: they are random.
+   */
+  shard?(userId: string): string
+  close?(): Promise<void>
+}

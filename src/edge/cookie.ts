@@ -1,0 +1,230 @@
+import { stringifySetCookie } from 'cookie'
+import { COOKIE_HINTS, COOKIE_OPTIONS } from '../manager/hints.ts'
+import { DEFAULTS as ALL_DEFAULTS } from '../manager/options.ts'
+import type { Session } from '../session/session.ts'
+import { checkOptionNames } from '../text/check-options.ts'
+import { quote } from '../text/quote.ts'
+
+export interface CookieOptions {
+  /** A token (RFC 6265, section 4.1.1). @default 'session_id' */
+  name?: string
+  /** Puts `__Host-` before the name: no other host, and no page without TLS, can plant the cookie (RFC 6265bis, section 4.1.3.2). @default false */
+  hostPrefix?: boolean
+  /** Domains where a planted cookie of our name is expired when several values arrive. @default none */
+  clearDomains?: readonly string[]
+  /** `'idle'`: Max-Age slides, so a touch re-sends the cookie; `'absolute'` and `'browser'` (no Max-Age) never re-send. @default 'idle' */
+  lifetime?: 'idle' | 'absolute' | 'browser'
+  /** @default 'lax' */
+  sameSite?: 'strict' | 'lax' | 'none'
+  /** Sends the cookie to subdomains too. @default this host alone */
+  domain?: string
+  /** @default '/' */
+  path?: string
+  /** `false` gives up HTTPS: the cookie travels, and is honoured, without TLS. @default true */
+  secure?: boolean
+  /** One jar per top-level site, for embedded pages; needs `sameSite: 'none'`. @default false */
+  partitioned?: boolean
+}
+
+const DEFAULTS = ALL_DEFAULTS.cookie
+
+// RFC 9110, section 5.6.2.
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
+// RFC 6265, section 4.1.1: any CHAR but CTLs and ';'. A path that does not begin with '/' is ignored by browsers.
+const PATH = /^\/[ -:<-~]*$/
+// RFC 1123, section 2.1; a dot in front is allowed and ignored (RFC 6265, section 5.2.3).
+const DOMAIN = /^\.?[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/i
+
+const SPACE = 0x20
+const TAB = 0x09
+
+function wrong(option: string, expected: string, value: unknown): never {
+  throw new TypeError(`cookie.${option}: expected ${expected}, got ${quote(value)}`)
+}
+
+function checkDomain(option: string, value: unknown): void {
+  if (typeof value !== 'string' || value.length > 253 || !DOMAIN.test(value))
+    wrong(option, "a host name such as 'example.com'", value)
+}
+
+/** @throws TypeError that quotes the option which is malformed or impossible beside another */
+function checkOptions(options: CookieOptions): void {
+  checkOptionNames('cookie', options, COOKIE_OPTIONS, COOKIE_HINTS)
+  for (const option of ['hostPrefix', 'secure', 'partitioned'] as const)
+    if (options[option] !== undefined && typeof options[option] !== 'boolean')
+      wrong(option, 'true or false', options[option])
+  const {
+    lifetime = DEFAULTS.lifetime,
+    sameSite = DEFAULTS.sameSite,
+    path = DEFAULTS.path,
+    domain,
+    clearDomains,
+  } = options
+  if (lifetime !== 'idle' && lifetime !== 'absolute' && lifetime !== 'browser')
+    wrong('lifetime', "'idle', 'absolute' or 'browser'", lifetime)
+  if (sameSite !== 'strict' && sameSite !== 'lax' && sameSite !== 'none')
+    wrong('sameSite', "'strict', 'lax' or 'none'", sameSite)
+  if (typeof path !== 'string' || !PATH.test(path)) wrong('path', "a path that begins with '/'", path)
+  if (domain !== undefined) checkDomain('domain', domain)
+  if (clearDomains !== undefined) {
+    if (!Array.isArray(clearDomains)) wrong('clearDomains', 'an array of domains', clearDomains)
+    for (const each of clearDomains) checkDomain('clearDomains', each)
+  }
+}
+
+/** What browsers refuse, or would silently ignore (RFC 6265bis, sections 4.1.3 and 5.7). */
+function checkTogether(name: string, options: CookieOptions): void {
+  const insecure = options.secure === false
+  // Browsers compare the prefixes without regard to case.
+  const prefix = /^__(host|secure)-/i.exec(name)?.[0]
+  const clash = (option: keyof CookieOptions, reason: string) => {
+    throw new TypeError(`cookie.${option}: ${quote(options[option])} is impossible ${reason}`)
+  }
+  if (prefix && insecure) clash('secure', `beside the prefix ${prefix}`)
+  if (prefix?.toLowerCase() === '__host-') {
+    if (options.domain !== undefined) clash('domain', `beside the prefix ${prefix}, which binds the cookie to one host`)
+    if ((options.path ?? '/') !== '/') clash('path', `beside the prefix ${prefix}, which demands '/'`)
+    if (options.clearDomains !== undefined)
+      throw new TypeError(`cookie.clearDomains: nothing to clear beside the prefix ${prefix}: nobody else can plant it`)
+  }
+  if (options.sameSite === 'none' && insecure) clash('sameSite', 'with secure: false, browsers refuse it')
+  if (options.partitioned && insecure) clash('partitioned', 'with secure: false, browsers refuse it')
+  if (options.partitioned && options.sameSite !== 'none')
+    clash('partitioned', "without sameSite: 'none': an embedded page would never send it")
+}
+
+/** What a Cookie header says under one name. */
+export interface ParsedCookie {
+  /** The value as it stands, undecoded and unchecked; `null` where there is none, or no telling which is right. */
+  readonly id: string | null
+  /** Several different values arrived: a sibling host can plant one, and neither the first nor the last is safe. */
+  readonly ambiguous: boolean
+}
+
+const NONE: ParsedCookie = Object.freeze({ id: null, ambiguous: false })
+const AMBIGUOUS: ParsedCookie = Object.freeze({ id: null, ambiguous: true })
+
+/**
+ * The session cookie: how it is read and written. Always `HttpOnly`.
+ * @throws TypeError that quotes an option which is malformed, unknown, or impossible beside another
+ */
+export class SessionCookie {
+  /** As the browser sees it, prefix included. */
+  readonly name: string
+  readonly lifetime: 'idle' | 'absolute' | 'browser'
+  readonly secure: boolean
+  readonly clearDomains: readonly string[]
+  readonly #attributes: {
+    name: string
+    path: string
+    httpOnly: true
+    secure: boolean
+    sameSite: 'strict' | 'lax' | 'none'
+    partitioned: boolean
+    domain?: string
+  }
+
+  constructor(options: CookieOptions = {}) {
+    checkOptions(options)
+    const { name = DEFAULTS.name, hostPrefix = DEFAULTS.hostPrefix } = options
+    if (typeof name !== 'string' || !TOKEN.test(name)) wrong('name', "a token such as 'session_id'", name)
+    this.name = hostPrefix && !name.startsWith('__Host-') ? `__Host-${name}` : name
+    checkTogether(this.name, options)
+    this.lifetime = options.lifetime ?? DEFAULTS.lifetime
+    this.secure = options.secure ?? DEFAULTS.secure
+    this.clearDomains = [...(options.clearDomains ?? [])]
+    this.#attributes = {
+      name: this.name,
+      path: options.path ?? DEFAULTS.path,
+      httpOnly: true,
+      secure: this.secure,
+      sameSite: options.sameSite ?? DEFAULTS.sameSite,
+      partitioned: options.partitioned ?? DEFAULTS.partitioned,
+      ...(options.domain === undefined ? {} : { domain: options.domain }),
+    }
+  }
+
+  /** Reads one or several Cookie lines: the exact name, only space and tab trimmed, nothing decoded. Never throws. */
+  parse(header: string | readonly string[] | null | undefined): ParsedCookie {
+    let found: string | null = null
+    let ambiguous = false
+    this.#each(header, value => {
+      if (found !== null && found !== value) ambiguous = true
+      else found = value
+      return !ambiguous
+    })
+    if (ambiguous) return AMBIGUOUS
+    return found === null ? NONE : { id: found, ambiguous: false }
+  }
+
+  /** The different values under our name, in the order in which they came: any may be the user's own. */
+  candidates(header: string | readonly string[] | null | undefined): string[] {
+    const values = new Set<string>()
+    this.#each(header, value => values.add(value) !== null)
+    return [...values]
+  }
+
+  /** The `Set-Cookie` value that brings this session's ID to the browser. */
+  serialize(session: Session<any, any>): string {
+    if (this.lifetime === 'browser') return this.serializeValue(session.secret, null)
+    const end = this.lifetime === 'idle' ? session.expiresAt : session.absoluteExpiresAt
+    // From seenAt, not from a clock: the session was seen now, and rounding up never ends a cookie before its session.
+    return this.serializeValue(session.secret, Math.max(0, Math.ceil((end - session.seenAt) / 1000)))
+  }
+
+  /** The same attributes around another value; `maxAge` in seconds, `null` for a cookie that ends with the browser. */
+  serializeValue(value: string, maxAge: number | null): string {
+    return stringifySetCookie({ ...this.#attributes, value, ...(maxAge === null ? {} : { maxAge }) })
+  }
+
+  /** The `Set-Cookie` value that removes the cookie from the browser. */
+  clear(): string {
+    return this.#expired({})
+  }
+
+  /** `Set-Cookie` values that remove what a sibling host planted for the `clearDomains`. */
+  clearPlanted(): string[] {
+    return this.clearDomains.map(domain => this.#expired({ domain, partitioned: false }))
+  }
+
+  #expired(change: { domain?: string; partitioned?: boolean }): string {
+    return stringifySetCookie({ ...this.#attributes, ...change, value: '', maxAge: 0, expires: new Date(0) })
+  }
+
+  /** Calls `take` with each value under our name until it answers false. Linear in the header's length. */
+  #each(header: string | readonly string[] | null | undefined, take: (value: string) => boolean): void {
+    if (typeof header === 'string') scan(header, this.name, take)
+    else if (Array.isArray(header))
+      for (const line of header) if (typeof line === 'string' && !scan(line, this.name, take)) return
+  }
+}
+
+/** Where the text between `from` and `to` begins without spaces and tabs. Not \s: NBSP and its like are part of a name. */
+function trimStart(text: string, from: number, to: number): number {
+  let at = from
+  while (at < to && (text.charCodeAt(at) === SPACE || text.charCodeAt(at) === TAB)) at += 1
+  return at
+}
+
+function trimEnd(text: string, from: number, to: number): number {
+  let at = to
+  while (at > from && (text.charCodeAt(at - 1) === SPACE || text.charCodeAt(at - 1) === TAB)) at -= 1
+  return at
+}
+
+function scan(line: string, name: string, take: (value: string) => boolean): boolean {
+  for (let from = 0; from < line.length; ) {
+    const semicolon = line.indexOf(';', from)
+    const to = semicolon === -1 ? line.length : semicolon
+    const start = trimStart(line, from, to)
+    if (line.startsWith(name, start)) {
+      const equals = trimStart(line, start + name.length, to)
+      if (equals < to && line[equals] === '=') {
+        const value = trimStart(line, equals + 1, to)
+        if (!take(line.slice(value, trimEnd(line, value, to)))) return false
+      }
+    }
+    from = to + 1
+  }
+  return true
+}

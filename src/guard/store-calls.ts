@@ -1,0 +1,225 @@
+import { SessionStoreError, type StoreOperation } from '../contract/errors.ts'
+import type { Corrupt, CreateResult, Forward, ReplaceResult, SessionRecord, Store } from '../contract/store.ts'
+import { Deadlines, type Pending } from './deadlines.ts'
+
+type Answer<N extends keyof Store> = Awaited<ReturnType<NonNullable<Store[N]>>>
+type Arguments<N extends keyof Store> = Parameters<NonNullable<Store[N]>>
+
+const CREATED = new Set<unknown>([
+  'created',
+  'collision',
+  'stale-login',
+  'limit',
+  'orphan',
+] satisfies CreateResult['outcome'][])
+const REPLACED = new Set<unknown>([...CREATED, 'conflict', 'gone'])
+
+const isObject = (answer: unknown): answer is Record<string, unknown> => typeof answer === 'object' && answer !== null
+const isCount = (answer: unknown) => Number.isSafeInteger(answer) && (answer as number) >= 0
+/** Has what is decided by: a record with less would pass for an expired one, and an outage for a log-out. */
+const isSoundRecord = (answer: Record<string, unknown>) =>
+  typeof answer.key === 'string' &&
+  (answer.kind === 'session' || answer.kind === 'remember') &&
+  typeof answer.data === 'string' &&
+  typeof answer.version === 'number' &&
+  (answer.userId === null || typeof answer.userId === 'string') &&
+  Number.isFinite(answer.createdAt) &&
+  Number.isFinite(answer.seenAt) &&
+  Number.isFinite(answer.expiresAt) &&
+  Number.isFinite(answer.absoluteExpiresAt)
+
+/** What each verb may answer; anything else is a broken store, not an absent session. */
+const SOUND: { readonly [N in StoreOperation]: (answer: unknown) => boolean } = {
+  create: answer => isObject(answer) && CREATED.has(answer.outcome) && Array.isArray(answer.ended),
+  read: answer =>
+    answer === null ||
+    (isObject(answer) && ('key' in answer ? isSoundRecord(answer) : 'movedTo' in answer || 'corrupt' in answer)),
+  update: answer => answer === 'updated' || answer === 'conflict' || answer === 'gone',
+  touch: answer => answer === 'touched' || answer === 'gone',
+  replace: answer => isObject(answer) && REPLACED.has(answer.outcome) && Array.isArray(answer.ended),
+  delete: answer => typeof answer === 'boolean',
+  deleteUser: isCount,
+  listUser: answer => Array.isArray(answer) && answer.every(record => isObject(record) && isSoundRecord(record)),
+  sweep: isCount,
+  close: () => true,
+}
+
+/** Nothing can have been written by these, whatever went wrong. */
+const isReading = (operation: StoreOperation) => operation === 'read' || operation === 'listUser'
+
+export const isRecord = (answer: SessionRecord | Forward | Corrupt): answer is SessionRecord => 'key' in answer
+export const isForward = (answer: SessionRecord | Forward | Corrupt): answer is Forward => 'movedTo' in answer
+
+function isSound(operation: StoreOperation, answer: unknown): boolean {
+  try {
+    return SOUND[operation](answer)
+  } catch {
+    return false // a proxy, or a getter that throws
+  }
+}
+
+/** One count for all managers of a store: it is the store's client that keeps what is under way. */
+const COUNTS = new WeakMap<Store, { count: number }>()
+
+/**
+ * The store behind a guard: each call ends by its deadline, and whatever goes wrong is a `SessionStoreError` (G7).
+ * Deadlines are on the scale of `performance.now()`: the wall clock may jump.
+ */
+export class StoreCalls {
+  readonly #store: Store
+  readonly #timeout: number
+  readonly #maxPending: number
+  readonly report: (error: SessionStoreError) => void
+  readonly deadlines = new Deadlines()
+  /** The calls that the store has not settled, those that were given up included. */
+  readonly underWay: { count: number }
+
+  constructor(
+    store: Store,
+    { storeTimeout, maxPendingCalls }: { storeTimeout: number; maxPendingCalls: number },
+    onError: (error: SessionStoreError) => void,
+  ) {
+    this.#store = store
+    this.#timeout = storeTimeout
+    this.#maxPending = maxPendingCalls
+    this.report = onError
+    this.underWay = COUNTS.get(store) ?? { count: 0 }
+    COUNTS.set(store, this.underWay)
+  }
+
+  /** The deadline of a manager's call that begins now. */
+  deadline(): number {
+    return performance.now() + this.#timeout
+  }
+
+  read(key: string, now: number, deadline: number): Promise<SessionRecord | Forward | Corrupt | null> {
+    return this.#guard('read', deadline, [key, now, deadline])
+  }
+  create(...args: Required<Arguments<'create'>>): Promise<CreateResult> {
+    return this.#guard('create', args[2], args)
+  }
+  update(...args: Required<Arguments<'update'>>): Promise<Answer<'update'>> {
+    return this.#guard('update', args[4], args)
+  }
+  touch(...args: Required<Arguments<'touch'>>): Promise<Answer<'touch'>> {
+    return this.#guard('touch', args[4], args)
+  }
+  replace(...args: Required<Arguments<'replace'>>): Promise<ReplaceResult> {
+    return this.#guard('replace', args[4], args)
+  }
+  delete(...args: Required<Arguments<'delete'>>): Promise<boolean> {
+    return this.#guard('delete', args[1], args)
+  }
+  deleteUser(...args: Required<Arguments<'deleteUser'>>): Promise<number> {
+    return this.#guard('deleteUser', args[2], args)
+  }
+  listUser(...args: Required<Arguments<'listUser'>>): Promise<SessionRecord[]> {
+    return this.#guard('listUser', args[3], args)
+  }
+  sweep(...args: Required<Arguments<'sweep'>>): Promise<number> {
+    return this.#guard('sweep', args[2], args)
+  }
+
+  async close(deadline: number): Promise<void> {
+    if (this.#store.close) await this.#guard('close', deadline, [])
+  }
+
+  /** For errors found outside a call, such as time that ran out in our own queue. */
+  fail(
+    operation: StoreOperation,
+    outcome: SessionStoreError['outcome'],
+    message: string,
+    options?: { cause?: unknown },
+  ): SessionStoreError {
+    const error = new SessionStoreError(operation, outcome, message, options)
+    this.report(error)
+    return error
+  }
+
+  #guard<N extends StoreOperation>(operation: N, deadline: number, args: readonly unknown[]): Promise<Answer<N>> {
+    if (deadline <= performance.now())
+      return Promise.reject(this.fail(operation, 'not-applied', `${operation}: no time was left before storeTimeout`))
+    const { underWay } = this
+    // A store that hangs keeps what it was asked for as long as it hangs: more of it must not pile up.
+    if (underWay.count >= this.#maxPending && operation !== 'close')
+      return Promise.reject(
+        this.fail(operation, 'not-applied', `${operation}: ${underWay.count} calls are under way (maxPendingCalls)`),
+      )
+    return new Promise((resolve, reject) => {
+      const call = new Call(this, operation, resolve, reject, deadline)
+      this.deadlines.add(call)
+      underWay.count += 1
+      try {
+        const verb = this.#store[operation] as (...args: readonly unknown[]) => Promise<Answer<N>>
+        Promise.resolve(verb.apply(this.#store, args as unknown[])).then(
+          answer => call.answer(answer),
+          cause => call.fail(cause),
+        )
+      } catch (error) {
+        call.fail(error)
+      }
+    })
+  }
+}
+
+/** One call of the store. Once it is given up it holds on to nothing, since the store may hold on to it for long. */
+class Call<N extends StoreOperation> implements Pending {
+  readonly deadline: number
+  previous: Pending | null = null
+  next: Pending | null = null
+  isOpen = true
+  readonly #calls: StoreCalls
+  readonly #operation: N
+  #resolve: ((answer: Answer<N>) => void) | null
+  #reject: ((error: SessionStoreError) => void) | null
+
+  constructor(
+    calls: StoreCalls,
+    operation: N,
+    resolve: (answer: Answer<N>) => void,
+    reject: (error: SessionStoreError) => void,
+    deadline: number,
+  ) {
+    this.#calls = calls
+    this.#operation = operation
+    this.#resolve = resolve
+    this.#reject = reject
+    this.deadline = deadline
+  }
+
+  answer(answer: Answer<N>): void {
+    const { deadlines, underWay } = this.#calls
+    underWay.count -= 1
+    if (!deadlines.close(this)) return
+    if (isSound(this.#operation, answer)) this.#resolve!(answer)
+    else this.#refuse(`the store answered nonsense (${typeof answer})`)
+    this.#release()
+  }
+
+  fail(cause: unknown): void {
+    const { deadlines, underWay } = this.#calls
+    underWay.count -= 1
+    if (!deadlines.close(this)) return
+    if (cause instanceof SessionStoreError) {
+      this.#calls.report(cause)
+      this.#reject!(cause)
+    } else this.#refuse('the store failed', { cause })
+    this.#release()
+  }
+
+  late(): void {
+    this.#refuse('the store did not answer within storeTimeout')
+    this.#release()
+  }
+
+  #refuse(message: string, options?: { cause: unknown }): void {
+    const operation = this.#operation
+    const outcome = isReading(operation) ? 'not-applied' : 'unknown'
+    this.#reject!(this.#calls.fail(operation, outcome, `${operation}: ${message}`, options))
+  }
+
+  #release(): void {
+    this.#resolve = null
+    this.#reject = null
+  }
+}

@@ -1,0 +1,26 @@
+// The CSRF token of a session. It is derived from the first ID of the session. A new ID must not make the forms useless
+// that were rendered before, so the token goes along in the record, masked by what only the holder of the new ID can
+// derive: who reads the store learns nothing, and each mask is used once. A log-in begins a record without it.
+import { seal, unseal } from '../data/meta.ts'
+import { hmac } from './id.ts'
+
+const maskOf = (id: string) => Buffer.from(hmac(id, 'csrf\0mask'), 'base64url')
+
+function masked(text: string, id: string): string {
+  const bytes = Buffer.from(text, 'base64url')
+  const mask = maskOf(id)
+  for (let at = 0; at < bytes.length; at += 1) bytes[at]! ^= mask[at]!
+  return bytes.toString('base64url')
+}
+
+/** The token of the session with this ID and this stored data. */
+export function csrfTokenOf(id: string, data: string): string {
+  const { csrf } = unseal(data).meta
+  return csrf === undefined ? hmac(id, 'csrf') : masked(csrf, id)
+}
+
+/** The data of a session that goes on under `nextId`. */
+export function withCsrfToken(data: string, id: string, nextId: string): string {
+  const { meta, text } = unseal(data)
+  return seal({ ...meta, csrf: masked(csrfTokenOf(id, data), nextId) }, text)
+}

@@ -1,0 +1,161 @@
+import { inspect } from 'node:util'
+import type { SessionRecord } from '../contract/store.ts'
+import type { Frozen } from '../data/schema.ts'
+import { csrfTokenOf } from './csrf.ts'
+import type { SessionId, SessionKey } from './id.ts'
+import type { UserId, UserIds } from './user-id.ts'
+
+/** Who is logged in. JSON shows `id` and `name`, the body of GET /profile (`stringify` writes a bigint exactly). */
+export interface User<I extends UserIds> {
+  readonly id: UserId<I>
+  readonly name: string
+  /** Not enumerable: nobody's business but the server's. */
+  readonly passwordVersion: number | null
+}
+
+/** What may be shown of a session. Instants are epoch ms. */
+export interface SessionInfo<D, I extends UserIds> {
+  readonly key: SessionKey
+  /** Both fields or none; `null` in an anonymous session. */
+  readonly user: User<I> | null
+  /** Frozen at run time too: `update` is the only way to write. Decoded at the first look. */
+  readonly data: Frozen<D>
+  /** Of a login session: when the credentials were verified. */
+  readonly createdAt: number
+  readonly seenAt: number
+  readonly expiresAt: number
+  readonly absoluteExpiresAt: number
+  /** Began with a remember token, not with a password. */
+  readonly remembered: boolean
+}
+
+/** A snapshot. `secret` and `csrfToken` are getters that JSON, spread and inspect do not see. */
+export interface Session<D, I extends UserIds> extends SessionInfo<D, I> {
+  /** The session ID, for the cookie alone. */
+  readonly secret: string
+  /** Survives a new ID of the same session, dies at a log-in and at the log-out; costs no store write. */
+  readonly csrfToken: string
+  /** New ID or new expiry: the cookie has to be sent. */
+  readonly renewed: boolean
+}
+
+export type UserSession<D, I extends UserIds> = Session<D, I> & { readonly user: User<I> }
+/** Whose session: a snapshot, or what the cookie contained. */
+export type Current<D, I extends UserIds> = Session<D, I> | SessionId | null | undefined
+
+/** What a snapshot is made from. */
+export interface SessionParts<D, I extends UserIds> {
+  readonly record: SessionRecord
+  readonly userId: UserId<I> | null
+  /** Counts up with each snapshot of this process: which came first, whatever the clocks say. */
+  readonly order: number
+  /** Found under an ID that a renewal within its grace had replaced. */
+  readonly followed: boolean
+  readonly decode: (record: SessionRecord) => Frozen<D>
+  /** Of the tenant that it belongs to. */
+  readonly space: string
+}
+
+/** Plain, because frameworks send to browsers what is plain alone, and compare by the prototype. */
+function makeUser<I extends UserIds>(id: UserId<I>, name: string, passwordVersion: number | null): User<I> {
+  const user = { id, name }
+  // Defined, not assigned: neither JSON nor spread nor a serialiser sees it.
+  Object.defineProperty(user, 'passwordVersion', { value: passwordVersion })
+  return Object.freeze(user) as User<I>
+}
+
+// Registered, because a session of one copy of this package may meet the manager of another; a getter of the class, so
+// that JSON, spread and inspect do not see it. The number rises when the parts change.
+const PARTS = Symbol.for('coatcheck.session.1')
+
+const partsOf = (session: object): SessionParts<unknown, UserIds> | null =>
+  (session as { [PARTS]?: SessionParts<unknown, UserIds> })[PARTS] ?? null
+
+class SessionSnapshot<D, I extends UserIds> implements SessionInfo<D, I> {
+  declare readonly data: Frozen<D>
+  readonly key: SessionKey
+  readonly user: User<I> | null
+  readonly createdAt: number
+  readonly seenAt: number
+  readonly expiresAt: number
+  readonly absoluteExpiresAt: number
+  readonly remembered: boolean
+  readonly #parts: SessionParts<D, I>
+  #data: Frozen<D> | undefined
+
+  // An own property, so that spread and JSON see the data; an accessor, because most requests never look at it.
+  static readonly #DATA: PropertyDescriptor = {
+    enumerable: true,
+    get(this: SessionSnapshot<unknown, UserIds>) {
+      this.#data ??= this.#parts.decode(this.#parts.record)
+      return this.#data
+    },
+  }
+
+  /** Nothing for a proxy, or for what only inherits from a session. */
+  get [PARTS](): SessionParts<D, I> | undefined {
+    return #parts in this ? this.#parts : undefined
+  }
+
+  constructor(parts: SessionParts<D, I>) {
+    const { record, userId } = parts
+    this.#parts = parts
+    this.key = record.key as SessionKey
+    this.user = userId === null ? null : makeUser<I>(userId, record.username ?? '', record.passwordVersion)
+    this.createdAt = record.createdAt
+    // A remembered session is stored as not yet seen, see remember.ts.
+    this.seenAt = Math.max(record.seenAt, record.createdAt)
+    this.expiresAt = record.expiresAt
+    this.absoluteExpiresAt = record.absoluteExpiresAt
+    this.remembered = record.parent !== null
+    Object.defineProperty(this, 'data', SessionSnapshot.#DATA)
+  }
+
+  [inspect.custom](_depth: number, options: object): string {
+    return `${this.constructor.name} ${inspect({ ...this }, options)}`
+  }
+}
+
+class SecretSession<D, I extends UserIds> extends SessionSnapshot<D, I> implements Session<D, I> {
+  readonly renewed: boolean
+  readonly #secret: string
+
+  constructor(parts: SessionParts<D, I>, secret: string, renewed: boolean) {
+    super(parts)
+    this.renewed = renewed
+    this.#secret = secret
+    Object.freeze(this)
+  }
+
+  get secret(): string {
+    return this.#secret
+  }
+
+  get csrfToken(): string {
+    return csrfTokenOf(this.#secret, recordOf(this)!.data)
+  }
+}
+Object.defineProperty(SecretSession, 'name', { value: 'Session' })
+Object.defineProperty(SessionSnapshot, 'name', { value: 'SessionInfo' })
+
+export const makeSession = <D, I extends UserIds>(
+  parts: SessionParts<D, I>,
+  secret: string,
+  renewed: boolean,
+): Session<D, I> => new SecretSession(parts, secret, renewed)
+
+export const makeInfo = <D, I extends UserIds>(parts: SessionParts<D, I>): SessionInfo<D, I> =>
+  Object.freeze(new SessionSnapshot(parts))
+
+let made = 0
+export const nextOrder = (): number => {
+  made += 1
+  return made
+}
+export const wasFollowed = (session: object): boolean => partsOf(session)?.followed ?? false
+export const orderOf = (session: object): number => partsOf(session)?.order ?? 0
+
+export const spaceOf = (session: object): string | undefined => partsOf(session)?.space
+
+/** The record behind a session that a manager made; `null` for a copy or anything else. */
+export const recordOf = (session: object): SessionRecord | null => partsOf(session)?.record ?? null

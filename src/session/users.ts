@@ -1,0 +1,114 @@
+import { CLOCK_TOLERANCE, type SessionRecord, type Store } from '../contract/store.ts'
+import { checkOptionNames } from '../text/check-options.ts'
+import { quote } from '../text/quote.ts'
+import { USER_ID_FORMATS, type UserId, type UserIdFormat, type UserIdInput, type UserIds } from './user-id.ts'
+
+/** Whose session begins. */
+export interface Login<D, I extends UserIds, In> {
+  user: { id: UserIdInput<I>; name: string; passwordVersion?: number | null | undefined }
+  /** First data. The function gets the data of the session that ends here: anonymous or the same user's, else initial. */
+  data?: Partial<In> | ((before: D) => Partial<In>)
+  /** When the password was verified, epoch ms (of single sign-on its `auth_time`, of an adopted session its begin); `null`: never, so that `isFresh` refuses. @default now */
+  verifiedAt?: number | null | undefined
+}
+
+const LOGIN = ['user', 'data', 'verifiedAt']
+const LOGIN_HINTS = {
+  remember: 'sessions.remember(session) makes the token, and visit.regenerate({ remember: true }) sends it',
+  passwordVersion: 'it belongs to user: { id, name, passwordVersion }',
+}
+
+/** @throws TypeError that names what no login has */
+export const checkLogin = (verb: string, login: object): void => checkOptionNames(verb, login, LOGIN, LOGIN_HINTS)
+
+/** @throws TypeError for what is no object; its members are checked later */
+export function loginFrom<T extends object>(given: T): T {
+  if (typeof given === 'object' && given !== null) return given
+  throw new TypeError(`regenerate: expected { user, data } for a login, or nothing, got ${quote(given)}`)
+}
+
+/** @throws TypeError for what is no first data; a login is no visitor */
+export function checkAnonymous(anonymous: object): void {
+  if (typeof anonymous === 'object' && anonymous !== null && 'user' in anonymous)
+    throw new TypeError('create: begins an anonymous session; a log-in is regenerate({ user })')
+  checkOptionNames('create', anonymous, ['data'])
+}
+
+/** The part of a record that says whose it is. */
+export type Owner = Pick<SessionRecord, 'userId' | 'username' | 'passwordVersion'>
+export const NOBODY: Owner = { userId: null, username: null, passwordVersion: null }
+
+const MAX_NAME = 256
+const SHARD = /^[A-Za-z0-9_-]{3}$/
+const SEPARATOR = '\t' // no user ID contains a control character
+
+/** @throws TypeError that quotes the value */
+export function passwordVersionOf(value: unknown, name: string): number | null {
+  if (value === undefined || value === null) return null
+  if (!Number.isInteger(value) || (value as number) < 0 || (value as number) > 0xffff_ffff)
+    throw new TypeError(`${name}: expected a whole number from 0 to 4294967295, got ${quote(value)}`)
+  return value as number
+}
+
+/** Before this, milliseconds are seconds: 1973. */
+const FIRST_VERIFIED = 1e11
+
+/** Clocks of two nodes, or of two companies, differ. @throws TypeError that quotes the value */
+function checkVerifiedAt(value: unknown, now: number): void {
+  if (value === undefined || value === null) return
+  if (!Number.isSafeInteger(value) || (value as number) < 0 || (value as number) > now + CLOCK_TOLERANCE)
+    throw new TypeError(
+      `verifiedAt: expected epoch milliseconds, not in the future, or null for never, got ${quote(value)}`,
+    )
+  if ((value as number) < FIRST_VERIFIED && now > FIRST_VERIFIED)
+    throw new TypeError(`verifiedAt: expected epoch milliseconds, got ${value}: of seconds give 1000 times as much`)
+}
+
+/** Translates between an application's users and the canonical text in the store, for one namespace. */
+export class Users<I extends UserIds> {
+  readonly #format: UserIdFormat<I>
+  readonly #prefix: string
+  readonly #store: Store
+
+  constructor(kind: I, namespace: string | null, store: Store) {
+    this.#format = USER_ID_FORMATS[kind]
+    this.#prefix = namespace === null ? '' : namespace + SEPARATOR
+    this.#store = store
+  }
+
+  /** @throws TypeError that quotes the value */
+  toText(id: UserIdInput<I>): string {
+    return this.#prefix + this.#format.toText(id)
+  }
+
+  /** `null` where the text is not one of this namespace's users. */
+  fromText(text: string): UserId<I> | null {
+    if (this.#prefix === '') return this.#format.fromText(text)
+    return text.startsWith(this.#prefix) ? this.#format.fromText(text.slice(this.#prefix.length)) : null
+  }
+
+  /** @throws TypeError that names the field and quotes the value */
+  ownerOf({ user, verifiedAt }: Pick<Login<unknown, I, unknown>, 'user' | 'verifiedAt'>, now: number): Owner {
+    checkVerifiedAt(verifiedAt, now)
+    if (typeof user !== 'object' || user === null)
+      throw new TypeError(`user: expected { id, name, passwordVersion? }, got ${quote(user)}`)
+    const { name } = user
+    if (typeof name !== 'string' || name.length > MAX_NAME || !name.isWellFormed() || name.includes('\0'))
+      throw new TypeError(`user.name: expected text of at most ${MAX_NAME} characters without NUL, got ${quote(name)}`)
+    return {
+      userId: this.toText(user.id),
+      username: name,
+      passwordVersion: passwordVersionOf(user.passwordVersion, 'user.passwordVersion'),
+    }
+  }
+
+  /** What the IDs of this user's sessions begin with; `undefined` where the store does not mind. */
+  shardOf(userId: string | null): string | undefined {
+    if (userId === null || !this.#store.shard) return undefined
+    const shard = this.#store.shard(userId)
+    // An ID of another length would be a session that nobody finds again.
+    if (typeof shard !== 'string' || !SHARD.test(shard))
+      throw new TypeError(`shard: expected 3 of the characters A-Z a-z 0-9 _ - from the store, got ${quote(shard)}`)
+    return shard
+  }
+}

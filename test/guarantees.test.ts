@@ -1,4 +1,0 @@
-import { MemoryStore } from 'coatcheck/stores/memory'
-import { testGuarantees } from './guarantees.ts'
-
-testGuarantees(() => new MemoryStore())

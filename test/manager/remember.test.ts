@@ -1,0 +1,505 @@
+import { inspect } from 'node:util'
+import { CLOCK_TOLERANCE, SessionManager } from 'coatcheck'
+import { MemoryStore } from 'coatcheck/stores/memory'
+import { describe, expect, it } from 'vitest'
+import { BarrierStore, faults } from '../support/barrier-store.ts'
+import { MINUTE, SECOND, testClock } from '../support/test-clock.ts'
+
+const DAY = 86_400_000
+/** A minute, and what clocks may differ. */
+const GRACE = 60_000 + CLOCK_TOLERANCE
+function setUp(options: object = {}) {
+  const store = BarrierStore.over(new MemoryStore())
+  const clock = testClock()
+  const events: any[] = []
+  const manager = (more: object = {}) =>
+    new SessionManager({
+      store,
+      now: clock,
+      sweepEvery: false,
+      remember: '30d',
+      onEvent: event => events.push(event),
+      ...options,
+      ...more,
+    })
+  const thefts = () => events.filter(({ type }) => type === 'remember-theft')
+  return { store, clock, events, thefts, manager, sessions: manager() }
+}
+const user = { id: 1, name: 'ada' }
+const times = (count: number) => Array.from({ length: count }, (_, index) => index)
+
+async function device(at: ReturnType<typeof setUp>, owner = user) {
+  const session = await at.sessions.create({ user: owner })
+  const token = await at.sessions.remember(session)
+  at.clock.advance(DAY)
+  return { session, token }
+}
+
+it('a token brings its user back, as remembered and never fresh', async () => {
+  const at = setUp()
+  const { session, token } = await device(at)
+  expect(await at.sessions.get(session)).toBeNull()
+  const recalled = (await at.sessions.recall(token))!
+  expect(recalled.session.user).toEqual({ id: 1n, name: 'ada' })
+  expect([recalled.session.remembered, session.remembered]).toEqual([true, false])
+  expect(at.sessions.isFresh(recalled.session, '1h')).toBe(false)
+  expect(recalled.token).not.toBe(token)
+  expect((await at.sessions.get(recalled.session.secret))?.remembered).toBe(true)
+  expect(await at.sessions.recall(recalled.token!)).not.toBeNull()
+})
+
+it('20 parallel requests with one token in two processes: 20 successes, 1 rotation, 1 session, 0 alarms', async () => {
+  const at = setUp({ storeTimeout: '20s' })
+  const { token } = await device(at)
+  const other = at.manager()
+  const series = () => at.store.inner.listUser('1', 'remember', at.clock())
+  const [before] = await series()
+  const results = await Promise.all(times(20).map(index => (index % 2 ? other : at.sessions).recall(token)))
+  expect(results.every(result => result !== null)).toBe(true)
+  expect(new Set(results.map(result => result?.session.secret)).size).toBe(1)
+  expect(new Set(results.map(result => result?.token)).size).toBe(1)
+  expect((await series())[0]!.version).toBe(before!.version + 1)
+  expect(await at.sessions.list(1)).toHaveLength(1)
+  expect(at.thefts()).toEqual([])
+})
+
+it('within the grace a spent token gives the same answer again, used or not', async () => {
+  const at = setUp()
+  const { token } = await device(at)
+  const first = (await at.sessions.recall(token))!
+  const isSame = async () => {
+    const again = (await at.sessions.recall(token))!
+    expect([again.session.secret, again.token]).toEqual([first.session.secret, first.token])
+  }
+  at.clock.advance(5 * MINUTE)
+  await isSame()
+  at.clock.advance(5 * MINUTE)
+  await isSame()
+  at.clock.advance(10 * MINUTE)
+  await isSame()
+  await at.sessions.get(first.session.secret)
+  at.clock.advance(GRACE)
+  await isSame()
+  expect(at.thefts()).toEqual([])
+})
+
+it('a lost response is no theft: the spent token is rotated again, and what it bore ends', async () => {
+  const at = setUp()
+  const { token } = await device(at)
+  const lost = (await at.sessions.recall(token))!
+  for (const _ of times(3)) {
+    at.clock.advance(GRACE + CLOCK_TOLERANCE + 1)
+    const again = (await at.sessions.recall(token))!
+    expect(again.session.secret).not.toBe(lost.session.secret)
+    expect(again.token).not.toBe(lost.token)
+    expect(await at.sessions.get(lost.session.secret)).toBeNull()
+    expect(await at.sessions.list(1)).toHaveLength(1)
+  }
+  expect(at.thefts()).toEqual([])
+  expect(at.events.filter(({ reason }) => reason === 'theft')).toEqual([])
+})
+
+describe('on nodes whose clocks are up to five minutes apart', () => {
+  const skews = [-5 * MINUTE, -90 * SECOND, 30 * SECOND, 90 * SECOND, 5 * MINUTE]
+  for (const skew of skews) {
+    const apart = `(${skew / SECOND} s)`
+    const skewed = () => {
+      const at = setUp()
+      return { ...at, other: at.manager({ now: () => at.clock() + skew }) }
+    }
+
+    it(`parallel recalls are no theft, also where the browser comes back in between ${apart}`, async () => {
+      for (const swapped of [false, true]) {
+        const at = skewed()
+        const { token } = await device(at)
+        const [one, two] = swapped ? [at.other, at.sessions] : [at.sessions, at.other]
+        const first = (await one.recall(token))!
+        expect((await two.recall(token))?.token).toBe(first.token)
+        expect(await one.get(first.session.secret)).not.toBeNull()
+        for (const _ of times(3)) {
+          at.clock.advance(20 * SECOND)
+          for (const node of [one, two]) {
+            const again = (await node.recall(token))!
+            expect([again.session.secret, again.token]).toEqual([first.session.secret, first.token])
+            expect(await node.get(first.session.secret)).not.toBeNull()
+          }
+        }
+        expect(at.thefts()).toEqual([])
+      }
+    })
+
+    it(`a recall that is tried again since its response was lost is no theft, at any time ${apart}`, async () => {
+      for (let wait = 0; wait <= 30 * MINUTE; wait += 20 * SECOND)
+        for (const swapped of [false, true]) {
+          const at = skewed()
+          const { token } = await device(at)
+          const [one, two] = swapped ? [at.other, at.sessions] : [at.sessions, at.other]
+          await one.recall(token)
+          at.clock.advance(wait)
+          // Two windows that open together: either answer may be the one that the browser keeps.
+          const answers = await Promise.all([one.recall(token), two.recall(token)])
+          for (const answer of answers) expect(await two.get(answer!.session.secret)).not.toBeNull()
+          for (const node of [two, one]) expect(await node.recall(token)).not.toBeNull()
+          at.clock.advance(DAY)
+          expect(await one.recall(answers[0]!.token!)).not.toBeNull()
+          expect(await two.recall(answers[1]!.token!)).not.toBeNull()
+          expect(at.thefts()).toEqual([])
+        }
+    })
+
+    it(`a visit counts, whichever node made the session ${apart}`, async () => {
+      const at = skewed()
+      const { token } = await device(at)
+      at.store.next('create', faults.rejects)
+      await expect(at.sessions.recall(token)).rejects.toMatchObject({ operation: 'create' })
+      const first = (await at.other.recall(token))!
+      await at.sessions.get((await at.sessions.regenerate(first.session.secret))!)
+      at.clock.advance(GRACE + CLOCK_TOLERANCE + 1)
+      expect(await at.sessions.recall(token)).toBeNull()
+      expect(at.thefts()).toHaveLength(1)
+    })
+
+    it(`a visit with an earlier session is not taken for one with what was lost ${apart}`, async () => {
+      const at = skewed()
+      const { token } = await device(at)
+      const first = (await at.other.recall(token))!
+      at.clock.advance(SECOND)
+      await at.sessions.recall(first.token!)
+      await at.sessions.get(first.session.secret)
+      at.clock.advance(DAY)
+      expect(await at.sessions.recall(first.token!)).not.toBeNull()
+      expect(at.thefts()).toEqual([])
+    })
+
+    it(`a stolen token is found out on the second use, whoever came first ${apart}`, async () => {
+      for (const swapped of [false, true]) {
+        const at = skewed()
+        const { token } = await device(at)
+        const [victim, thief] = swapped ? [at.other, at.sessions] : [at.sessions, at.other]
+        const first = (await victim.recall(token))!
+        await thief.get(first.session.secret)
+        at.clock.advance(GRACE + CLOCK_TOLERANCE + 1)
+        expect(await thief.recall(token)).toBeNull()
+        expect(at.thefts()).toHaveLength(1)
+        expect(await victim.get(first.session.secret)).toBeNull()
+        expect(await victim.recall(first.token!)).toBeNull()
+      }
+    })
+  }
+
+  it('a stolen token whose answer the victim never used is found out when the victim comes back', async () => {
+    const at = setUp()
+    const { token } = await device(at)
+    const victim = (await at.sessions.recall(token))!
+    at.clock.advance(DAY)
+    const thief = (await at.sessions.recall(token))!
+    expect(await at.sessions.recall(victim.token!)).toBeNull()
+    expect(at.thefts()).toHaveLength(1)
+    expect(await at.sessions.get(thief.session.secret)).toBeNull()
+    expect(await at.sessions.recall(thief.token!)).toBeNull()
+  })
+})
+
+it('a session that expired before anybody came back with it is born again under another ID, its token stays', async () => {
+  const at = setUp({ idleTimeout: '2m', absoluteTimeout: '2m' })
+  const { token } = await device(at)
+  const lost = (await at.sessions.recall(token))!
+  at.clock.advance(3 * MINUTE)
+  const [again, other] = await Promise.all([at.sessions.recall(token), at.manager().recall(token)])
+  expect(again?.session.secret).not.toBe(lost.session.secret)
+  expect(other?.session.secret).toBe(again?.session.secret)
+  expect([again?.token, other?.token]).toEqual([lost.token, lost.token])
+  expect(await at.sessions.get(again!.session.secret)).not.toBeNull()
+  expect(at.thefts()).toEqual([])
+})
+
+it('where the user is at a limit that refuses, a token is not spent: it works as soon as a session is free', async () => {
+  for (const wait of [0, 2 * MINUTE, 2 * GRACE, 25 * MINUTE]) {
+    const at = setUp({ limit: { max: 1, onLimit: 'refuse' } })
+    const { token } = await device(at)
+    const login = await at.sessions.create({ user })
+    for (const _ of times(3)) {
+      expect(await at.sessions.recall(token)).toBeNull()
+      at.clock.advance(wait / 3)
+    }
+    await at.sessions.destroy(login)
+    const recalled = (await at.sessions.recall(token))!
+    expect((await at.sessions.get(recalled.session.secret))?.user?.name).toBe('ada')
+    expect(at.thefts()).toEqual([])
+  }
+})
+
+describe('theft', () => {
+  const stolen: Record<string, (at: ReturnType<typeof setUp>, first: any) => Promise<unknown>> = {
+    'came back with get': ({ sessions }, { session }) => sessions.get(session.secret),
+    'saved something in the first request, then came back': async ({ sessions }, { session }) => {
+      await sessions.update(session, { seen: 1 })
+      await sessions.get(session.secret)
+    },
+    'got a new ID in the first request, then came back': async ({ sessions }, { session }) => {
+      const next = await sessions.regenerate(session)
+      await sessions.get(next!.secret)
+    },
+    'came back by a renewal, then by a request': async ({ sessions }, { session }) => {
+      const next = await sessions.renew(session.secret, { grace: '1m' })
+      await sessions.get(next!.secret)
+    },
+  }
+  for (const [how, comeBack] of Object.entries(stolen)) {
+    it(`a spent token after the grace is theft, where the browser ${how}`, async () => {
+      const at = setUp()
+      const { token } = await device(at)
+      const first = (await at.sessions.recall(token))!
+      await comeBack(at, first)
+      at.clock.advance(GRACE + 1)
+      expect(await at.sessions.recall(token)).toBeNull()
+      expect(at.thefts()).toMatchObject([{ userId: 1n }])
+      expect(await at.sessions.list(1)).toEqual([])
+      expect(await at.sessions.recall(first.token!)).toBeNull()
+      expect(await at.sessions.recall(token)).toBeNull()
+      expect(at.thefts()).toHaveLength(1)
+    })
+  }
+
+  it('a save in the request of the birth is no sign of life: its response may be lost', async () => {
+    const at = setUp()
+    const { token } = await device(at)
+    const { session } = (await at.sessions.recall(token))!
+    await at.sessions.update(session, { hello: 1 })
+    at.clock.advance(2 * GRACE)
+    expect(await at.sessions.recall(token)).not.toBeNull()
+    expect(at.thefts()).toEqual([])
+  })
+
+  it('ends this device alone, or everything of the user by option', async () => {
+    for (const onTheft of ['end-device', 'end-user'] as const) {
+      const at = setUp({ onTheft })
+      const { token } = await device(at)
+      const first = (await at.sessions.recall(token))!
+      await at.sessions.get(first.session.secret)
+      const other = await at.sessions.create({ user })
+      const otherToken = await at.sessions.remember(other)
+      at.clock.advance(GRACE + 1)
+      expect(await at.sessions.recall(token)).toBeNull()
+      expect((await at.sessions.get(other)) !== null).toBe(onTheft === 'end-device')
+      expect((await at.sessions.recall(otherToken)) !== null).toBe(onTheft === 'end-device')
+    }
+  })
+
+  it('an old token of two rotations ago, and a verifier of another series, are theft; both users stay apart', async () => {
+    const at = setUp()
+    const { token } = await device(at)
+    const second = (await at.sessions.recall(token))!
+    at.clock.advance(DAY)
+    const third = (await at.sessions.recall(second.token!))!
+    expect(await at.sessions.recall(token)).toBeNull()
+    expect(await at.sessions.get(third.session.secret)).toBeNull()
+    expect(at.thefts()).toHaveLength(1)
+
+    const a = await device(at)
+    const b = await device(at, { id: 2, name: 'max' })
+    const spliced = `${a.token.slice(0, 43)}.${b.token.slice(44)}`
+    expect(await at.sessions.recall(spliced)).toBeNull()
+    expect(await at.sessions.recall(a.token)).toBeNull()
+    expect((await at.sessions.recall(b.token))?.session.user.id).toBe(2n)
+  })
+})
+
+describe('what is no token does not reach the store', () => {
+  it.each([
+    ['truncated', (token: string) => token.slice(0, -1)],
+    ['doubled', (token: string) => token + token],
+    ['doubled with a dot', (token: string) => `${token}.${token}`],
+    ['only the selector', (token: string) => token.slice(0, 43)],
+    ['without the dot', (token: string) => token.replace('.', '')],
+    ['quoted', (token: string) => `"${token}"`],
+    ['with a line end', (token: string) => `${token}\n`],
+    ['percent-encoded', (token: string) => token.replace('.', '%2E')],
+    ['1 MB', () => 'x'.repeat(1_000_000)],
+    ['nothing', () => ''],
+    ['undefined', () => undefined as never],
+    ['an object', () => ({}) as never],
+  ])('%s', async (_, mangle) => {
+    const at = setUp()
+    const { token } = await device(at)
+    at.store.reset()
+    expect(await at.sessions.recall(mangle(token))).toBeNull()
+    await at.sessions.forget(mangle(token))
+    expect(at.store.calls).toEqual([])
+    expect(await at.sessions.recall(token)).not.toBeNull()
+  })
+})
+
+it('a session ID is no token, and a token no session ID', async () => {
+  const at = setUp()
+  const { token } = await device(at)
+  const session = await at.sessions.create({ user })
+  expect(await at.sessions.get(token)).toBeNull()
+  expect(await at.sessions.get(token.slice(0, 43))).toBeNull()
+  expect(await at.sessions.get(token.slice(44))).toBeNull()
+  expect(await at.sessions.recall(session.secret)).toBeNull()
+  expect(await at.sessions.recall(`${session.secret}.${session.secret}`)).toBeNull()
+  expect(await at.sessions.recall(`${session.secret}.${token.slice(44)}`)).toBeNull()
+  expect(await at.sessions.revoke(1, (await at.store.inner.listUser('1', 'remember', at.clock()))[0]!.key)).toBe(false)
+  expect(await at.sessions.recall(token)).not.toBeNull()
+  expect(at.thefts()).toEqual([])
+})
+
+it('a token of one tenant is nothing to another, nor where remember is off', async () => {
+  const at = setUp()
+  const [blue, green] = [at.sessions.namespace('blue'), at.sessions.namespace('green')]
+  const token = await blue.remember(await blue.create({ user }))
+  expect(await green.recall(token)).toBeNull()
+  expect(await at.sessions.recall(token)).toBeNull()
+  const off = at.manager({ remember: undefined })
+  expect(await off.namespace('blue').recall(token)).toBeNull()
+  expect((await blue.recall(token))?.session.user.id).toBe(1n)
+  await expect(off.remember(await off.create({ user }))).rejects.toThrow(
+    "remember: is off: give the manager { remember: '30d' }",
+  )
+  await expect(at.sessions.remember((await at.sessions.create()) as never)).rejects.toThrow('got an anonymous one')
+  await expect(at.sessions.remember({} as never)).rejects.toThrow(TypeError)
+})
+
+it('a token expires with its series, however often it was rotated', async () => {
+  const at = setUp()
+  let { token } = await device(at)
+  const end = at.clock() + 29 * DAY
+  for (const _ of times(28)) {
+    at.clock.advance(DAY)
+    const recalled = (await at.sessions.recall(token))!
+    expect(recalled.expiresAt).toBe(end)
+    token = recalled.token!
+  }
+  at.clock.advance(DAY)
+  expect(await at.sessions.recall(token)).toBeNull()
+  expect(at.thefts()).toEqual([])
+})
+
+describe('log-out ends the series of the device', () => {
+  for (const [how, of] of [
+    ['a session', (session: any) => session],
+    ['an ID', (session: any) => session.secret],
+  ] as const) {
+    it(`by ${how}, also of one that was renewed meanwhile, and nothing is born again`, async () => {
+      for (const renewed of [false, true]) {
+        const at = setUp()
+        const { token } = await device(at)
+        const { session, token: next } = (await at.sessions.recall(token))!
+        if (renewed) await at.sessions.renew(session.secret, { grace: '1m' })
+        await at.sessions.destroy(of(session))
+        expect(await at.sessions.recall(token)).toBeNull()
+        expect(await at.sessions.recall(next!)).toBeNull()
+        expect(await at.sessions.get(session.secret)).toBeNull()
+        expect(await at.sessions.list(1)).toEqual([])
+        expect(at.thefts()).toEqual([])
+      }
+    })
+  }
+
+  it('with the token in hand, forget does it', async () => {
+    const at = setUp()
+    const { token } = await device(at)
+    await at.sessions.forget(token)
+    expect(await at.sessions.recall(token)).toBeNull()
+    await at.sessions.forget(token)
+  })
+})
+
+it('the ID of a remembered session is dead after a login, also while its token is in its grace', async () => {
+  for (const of of [(session: any) => session, (session: any) => session.secret]) {
+    const at = setUp()
+    const { token } = await device(at)
+    const { session } = (await at.sessions.recall(token))!
+    const login = await at.sessions.regenerate(of(session), { user })
+    expect(login.remembered).toBe(false)
+    await at.sessions.recall(token)
+    expect(await at.sessions.get(session.secret)).toBeNull()
+    expect((await at.sessions.list(1)).map(({ key }) => key)).toEqual([login.key])
+  }
+})
+
+it('a remembered session that ended after it was seen is not born again in the grace', async () => {
+  const at = setUp({ limit: { max: 1, onLimit: 'end-oldest' } })
+  const { token } = await device(at)
+  const { session } = (await at.sessions.recall(token))!
+  await at.sessions.get(session.secret)
+  const login = await at.sessions.create({ user })
+  expect(await at.sessions.recall(token)).toBeNull()
+  expect(await at.sessions.get(session.secret)).toBeNull()
+  expect(await at.sessions.get(login)).not.toBeNull()
+  expect(at.thefts()).toEqual([])
+})
+
+it('revoking a device ends its token and what was born from it, told as revoked; the other devices stay', async () => {
+  const at = setUp()
+  const laptop = await device(at)
+  const phone = await device(at)
+  const born = (await at.sessions.recall(laptop.token))!
+  const desk = await at.sessions.create({ user })
+  const deskToken = await at.sessions.remember(desk)
+  expect(await at.sessions.revoke(1, born.session.key)).toBe(true)
+  expect(await at.sessions.recall(laptop.token)).toBeNull()
+  expect(await at.sessions.recall(born.token!)).toBeNull()
+  // A session that asked for a token, renewed since.
+  const next = (await at.sessions.regenerate(desk))!
+  expect(await at.sessions.revoke(1, next.key)).toBe(true)
+  expect(await at.sessions.recall(deskToken)).toBeNull()
+  expect(await at.sessions.recall(phone.token)).not.toBeNull()
+  expect(new Set(at.events.filter(({ type }) => type === 'destroyed').map(({ reason }) => reason))).toEqual(
+    new Set(['revoked']),
+  )
+})
+
+it('an older password version is worth nothing, by the floor and by the option', async () => {
+  const at = setUp()
+  const old = await at.sessions.create({ user: { ...user, passwordVersion: 1 } })
+  const token = await at.sessions.remember(old)
+  expect((await at.manager({ passwordVersion: () => 1 }).recall(token))?.session.user.passwordVersion).toBe(1)
+  expect(await at.manager({ passwordVersion: () => 2 }).recall(token)).toBeNull()
+})
+
+describe('when the store fails', () => {
+  it('in the middle of a redemption, the same token works at the next try', async () => {
+    for (const fault of [faults.rejects, faults.rejectsAfter, faults.throws]) {
+      for (const call of times(4)) {
+        const at = setUp()
+        const { token } = await device(at)
+        for (const _ of times(call)) at.store.next('any', proceed => proceed())
+        at.store.next('any', fault)
+        const first = await at.sessions.recall(token).catch((error: unknown) => error)
+        expect(first).toMatchObject({ code: 'ERR_SESSION_STORE' })
+        const again = (await at.sessions.recall(token))!
+        expect((await at.sessions.get(again.session.secret))?.user?.name).toBe('ada')
+        expect(at.thefts()).toEqual([])
+        expect(await at.sessions.list(1)).toHaveLength(1)
+      }
+    }
+  })
+})
+
+it('neither a token nor a part of one is in the store', async () => {
+  const at = setUp()
+  const { token } = await device(at)
+  const recalled = (await at.sessions.recall(token))!
+  const kept = [
+    await at.store.inner.listUser('1', 'remember', at.clock()),
+    await at.store.inner.listUser('1', 'session', at.clock()),
+  ]
+  const content = inspect([kept, at.store.calls, at.events], { depth: 9, maxArrayLength: null })
+  expect(content).toContain(recalled.session.key)
+  for (const secret of [...token.split('.'), ...recalled.token!.split('.'), recalled.session.secret])
+    expect(content.includes(secret)).toBe(false)
+})
+
+it('recall costs four calls at a rotation and two in the grace', async () => {
+  const at = setUp()
+  const { token } = await device(at)
+  at.store.reset()
+  await at.sessions.recall(token)
+  expect(at.store.counts()).toEqual({ read: 2, update: 1, create: 1 })
+  at.store.reset()
+  await at.sessions.recall(token)
+  expect(at.store.counts()).toEqual({ read: 2 })
+  at.clock.advance(5 * MINUTE)
+})

@@ -1,0 +1,159 @@
+import { SessionManager } from 'coatcheck'
+import { MemoryStore } from 'coatcheck/stores/memory'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { BarrierStore, faults } from '../support/barrier-store.ts'
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance', 'Date'] })
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+const swept = (store: BarrierStore) => store.counts().sweep ?? 0
+const use = (sessions: SessionManager) => sessions.get('x'.repeat(43))
+
+it('sweeps about once per interval, jittered, until it is closed', async () => {
+  const store = BarrierStore.over(new MemoryStore())
+  const sessions = new SessionManager({ store })
+  await use(sessions)
+  await vi.advanceTimersByTimeAsync(3.7 * 60_000)
+  expect(swept(store)).toBe(0)
+  await vi.advanceTimersByTimeAsync(60 * 60_000)
+  expect(swept(store)).toBeGreaterThanOrEqual(9)
+  expect(swept(store)).toBeLessThanOrEqual(17)
+  await sessions.close()
+  await use(sessions)
+  store.reset()
+  await vi.advanceTimersByTimeAsync(60 * 60_000)
+  expect(swept(store)).toBe(0)
+  expect(vi.getTimerCount()).toBe(0)
+})
+
+it('goes on after a failure, which is told as an event', async () => {
+  const store = BarrierStore.over(new MemoryStore())
+  const events: any[] = []
+  const sessions = new SessionManager({ store, sweepEvery: '1m', onEvent: event => events.push(event) })
+  await use(sessions)
+  store.next('sweep', faults.rejects)
+  store.next('sweep', faults.throws)
+  await vi.advanceTimersByTimeAsync(10 * 60_000)
+  expect(swept(store)).toBeGreaterThan(5)
+  expect(events.map(({ type }) => type)).toEqual(['store-error', 'store-error'])
+  await sessions.close()
+})
+
+it('begins at the first use, by itself or by a tenant, and once', async () => {
+  for (const begin of [use, (sessions: SessionManager) => use(sessions.namespace('blue'))]) {
+    const store = BarrierStore.over(new MemoryStore())
+    const sessions = new SessionManager({ store, sweepEvery: '1m' })
+    sessions.namespace('blue')
+    await vi.advanceTimersByTimeAsync(10 * 60_000)
+    expect([swept(store), vi.getTimerCount()]).toEqual([0, 0])
+    for (let times = 0; times < 5; times += 1) await begin(sessions)
+    await vi.advanceTimersByTimeAsync(10 * 60_000)
+    expect(swept(store)).toBeGreaterThanOrEqual(7)
+    expect(swept(store)).toBeLessThanOrEqual(14)
+    await sessions.close()
+  }
+})
+
+it('neither sweepEvery: false, nor a store with a TTL of its own, nor a tenant has a timer', async () => {
+  const ownTtl = Object.defineProperty(new MemoryStore(), 'sweep', { value: undefined })
+  const never = new SessionManager({ store: new MemoryStore(), sweepEvery: false })
+  const sessions = new SessionManager({ store: ownTtl })
+  for (const each of [never, sessions, sessions.namespace('blue')]) await use(each)
+  // What is left is the deadline of the calls.
+  await vi.advanceTimersByTimeAsync(2000)
+  expect(vi.getTimerCount()).toBe(0)
+  expect(await sessions.sweep()).toBe(0)
+})
+
+it('a sweep works in batches, and answers how many went', async () => {
+  const store = BarrierStore.over(new MemoryStore())
+  let now = 1_000_000_000_000
+  const sessions = new SessionManager({ store, now: () => now, sweepEvery: false })
+  for (let count = 0; count < 2500; count += 1) await sessions.create()
+  now += 30 * 60_000 + 299_999
+  expect(await sessions.sweep()).toBe(0)
+  now += 2
+  store.reset()
+  expect(await sessions.sweep()).toBe(2500)
+  expect(swept(store)).toBe(3)
+})
+
+it('asyncDispose closes, and closing a tenant leaves the store open', async () => {
+  let closed = 0
+  const store = Object.assign(new MemoryStore(), {
+    close: async () => {
+      closed += 1
+    },
+  })
+  const sessions = new SessionManager({ store })
+  await use(sessions)
+  await vi.advanceTimersByTimeAsync(2000)
+  await sessions.namespace('blue').close()
+  expect([closed, vi.getTimerCount()]).toEqual([0, 1])
+  await sessions[Symbol.asyncDispose]()
+  expect(closed).toBe(1)
+})
+
+it('neither the sweeper nor a call that was answered keeps the process; a call under way does', async () => {
+  vi.useRealTimers()
+  const timers = vi.spyOn(globalThis, 'setTimeout')
+  const last = () => timers.mock.results.at(-1)!.value as NodeJS.Timeout
+  const store = BarrierStore.over(new MemoryStore())
+  const sessions = new SessionManager({ store })
+  const { secret } = await sessions.create()
+  const sweeper = timers.mock.results[0]!.value as NodeJS.Timeout
+  expect(sweeper.hasRef()).toBe(false)
+  const guard = last()
+  expect(guard).not.toBe(sweeper)
+  expect(guard.hasRef()).toBe(false)
+  const pause = store.pause('read', 'before')
+  const call = sessions.get(secret)
+  await pause.reached
+  expect(guard.hasRef()).toBe(true)
+  pause.resume()
+  await call
+  expect(guard.hasRef()).toBe(false)
+  await sessions.close()
+  timers.mockRestore()
+})
+
+it('leaves a database at least half of the time to others while it sweeps', async () => {
+  const store = new MemoryStore()
+  const begun: number[] = []
+  store.sweep = async (_now, limit) => {
+    begun.push(performance.now())
+    await new Promise(resolve => setTimeout(resolve, 40))
+    return begun.length < 4 ? limit : 0
+  }
+  const sessions = new SessionManager({ store, sweepEvery: false })
+  const swept = sessions.sweep()
+  await vi.advanceTimersByTimeAsync(1000)
+  expect(await swept).toBe(3000)
+  for (const [index, start] of begun.slice(1).entries()) expect(start - begun[index]!).toBeGreaterThanOrEqual(80)
+})
+
+it('works where timers are numbers, as in Cloudflare Workers', async () => {
+  vi.useRealTimers()
+  const setTimer = globalThis.setTimeout
+  const set: number[] = []
+  vi.spyOn(globalThis, 'setTimeout').mockImplementation(((callback: () => void, ms: number) => {
+    const id = setTimer(callback, ms).unref()[Symbol.toPrimitive]()
+    set.push(id)
+    return id
+  }) as never)
+  const store = BarrierStore.over(new MemoryStore())
+  const sessions = new SessionManager({ store })
+  const { secret } = await sessions.create()
+  expect(await sessions.get(secret)).not.toBeNull()
+  const pause = store.pause('read', 'before')
+  const call = sessions.get(secret)
+  await pause.reached
+  pause.resume()
+  expect(await call).not.toBeNull()
+  expect(set.length).toBeGreaterThan(1)
+  await sessions.close()
+  vi.restoreAllMocks()
+})

@@ -1,0 +1,364 @@
+import { FORWARD_LIFETIME, type SessionRecord, SessionStoreError, SWEEP_MARGIN } from 'coatcheck'
+import { MemoryStore } from 'coatcheck/stores/memory'
+import { keyFor, newWriteId } from 'coatcheck/testing'
+import fc from 'fast-check'
+import { describe, expect, it, vi } from 'vitest'
+import { Calendar, Dated } from '../../../stores/memory/calendar.ts'
+import { WideMap } from '../../../stores/memory/wide-map.ts'
+
+const NOW = 1_700_000_000_000
+const HOUR = 3_600_000
+
+function record(store: MemoryStore, userId: string | null, over: Partial<SessionRecord> = {}): SessionRecord {
+  return {
+    key: keyFor(store, userId),
+    kind: 'session',
+    parent: null,
+    userId,
+    username: userId === null ? null : 'Ada',
+    passwordVersion: null,
+    data: '{}',
+    version: 1,
+    writeId: newWriteId(),
+    createdAt: NOW,
+    seenAt: NOW,
+    expiresAt: NOW + HOUR,
+    absoluteExpiresAt: NOW + 12 * HOUR,
+    ...over,
+  }
+}
+
+async function put(store: MemoryStore, userId: string | null, over: Partial<SessionRecord> = {}) {
+  const stored = record(store, userId, over)
+  expect((await store.create(stored, { now: NOW })).outcome).toBe('created')
+  return stored
+}
+
+const isLive = async (store: MemoryStore, { key }: SessionRecord) => (await store.read(key, NOW)) !== null
+
+describe('a full memory store', () => {
+  it('lets what has expired go first, wherever it was created', async () => {
+    const store = new MemoryStore({ maxSessions: 3 })
+    const [anonymous, user] = [await put(store, null), await put(store, '1')]
+    const expired = await put(store, '2', { expiresAt: NOW })
+    const added = await put(store, '3')
+    for (const kept of [anonymous, user, added]) expect(await isLive(store, kept)).toBe(true)
+    expect(await store.read(expired.key, NOW - 1)).toBeNull()
+  })
+
+  it('lets the oldest anonymous session go next', async () => {
+    const store = new MemoryStore({ maxSessions: 3 })
+    const user = await put(store, '1')
+    const [first, second] = [await put(store, null), await put(store, null)]
+    const third = await put(store, null)
+    expect(await isLive(store, first)).toBe(false)
+    await put(store, '2')
+    expect(await isLive(store, second)).toBe(false)
+    await put(store, '3')
+    expect(await isLive(store, third)).toBe(false)
+    expect(await isLive(store, user)).toBe(true)
+  })
+
+  it('logs nobody out to let somebody in: the call rejects, writes nothing and names the option', async () => {
+    const store = new MemoryStore({ maxSessions: 2 })
+    const users = [await put(store, '1'), await put(store, '2')]
+    for (const userId of ['3', null]) {
+      const refused = record(store, userId)
+      const error = await store.create(refused, { now: NOW }).catch((thrown: unknown) => thrown)
+      expect(error).toBeInstanceOf(SessionStoreError)
+      expect(error).toMatchObject({ operation: 'create', outcome: 'not-applied', status: 503 })
+      expect(String((error as Error).cause)).toContain('maxSessions is 2')
+      expect(String(error)).not.toContain('maxSessions')
+      expect(await isLive(store, refused)).toBe(false)
+    }
+    for (const user of users) expect(await isLive(store, user)).toBe(true)
+    await store.delete(users[0]!.key)
+    await put(store, '3')
+  })
+
+  it('replaces a session without asking for room', async () => {
+    const store = new MemoryStore({ maxSessions: 1 })
+    const old = await put(store, '1')
+    const next = record(store, '1')
+    expect((await store.replace(old.key, 1, next, { now: NOW })).outcome).toBe('created')
+    expect(await isLive(store, next)).toBe(true)
+  })
+
+  it('ends the oldest of a user for the limit without asking for room', async () => {
+    const store = new MemoryStore({ maxSessions: 1 })
+    const old = await put(store, '1')
+    const options = { now: NOW, limit: { max: 1, onLimit: 'end-oldest' } } as const
+    expect(await store.create(record(store, '1'), options)).toEqual({ outcome: 'created', ended: [old.key] })
+  })
+
+  it('counts a forward, and refuses a renewal for which there is no room before it changes anything', async () => {
+    const store = new MemoryStore({ maxSessions: 2 })
+    const old = await put(store, '1')
+    await put(store, '2')
+    const options = { now: NOW, forward: { salt: '', until: NOW } }
+    const next = record(store, '1')
+    await expect(store.replace(old.key, 1, next, options)).rejects.toMatchObject({ outcome: 'not-applied' })
+    expect(await store.read(old.key, NOW)).toEqual(old)
+    expect(await store.read(next.key, NOW)).toBeNull()
+  })
+
+  it('does not take the anonymous session that is being renewed for the one that may go', async () => {
+    const store = new MemoryStore({ maxSessions: 2 })
+    const [old, other] = [await put(store, null), await put(store, null)]
+    const options = { now: NOW, forward: { salt: '', until: NOW } }
+    const next = record(store, null)
+    expect((await store.replace(old.key, 1, next, options)).outcome).toBe('created')
+    expect(await isLive(store, other)).toBe(false)
+    expect(await store.read(old.key, NOW)).toMatchObject({ movedTo: next.key })
+  })
+
+  it('keeps its word through any sequence of calls: never more than maxSessions, never a user put out', async () => {
+    const action = fc.tuple(fc.nat(4), fc.nat(5), fc.nat(20))
+    await fc.assert(
+      fc.asyncProperty(fc.array(action, { minLength: 20, maxLength: 60 }), async actions => {
+        const store = new MemoryStore({ maxSessions: 5 })
+        const users = new Set<SessionRecord>()
+        const all: SessionRecord[] = []
+        const successors = new Map<SessionRecord, SessionRecord>()
+        for (const [verb, user, place] of actions) {
+          const old = all[place % Math.max(1, all.length)]
+          if (verb === 0 && old !== undefined) {
+            await store.delete(old.key)
+            for (let ended: SessionRecord | undefined = old; ended !== undefined; ended = successors.get(ended))
+              users.delete(ended)
+            continue
+          }
+          const next = record(store, user < 3 ? null : String(user))
+          const renewed = verb === 1 && old !== undefined && old.userId === next.userId ? old : undefined
+          const forward = { salt: '', until: NOW }
+          const call =
+            renewed === undefined
+              ? store.create(next, { now: NOW })
+              : store.replace(renewed.key, 1, next, { now: NOW, forward })
+          const outcome = await call.then(result => result.outcome).catch(() => 'full')
+          if (outcome !== 'created') continue
+          if (renewed !== undefined) {
+            users.delete(renewed)
+            successors.set(renewed, next)
+          }
+          all.push(next)
+          if (next.userId !== null) users.add(next)
+          let stored = 0
+          for (const { key } of all) if ((await store.read(key, NOW)) !== null) stored++
+          expect(stored).toBeLessThanOrEqual(5)
+          for (const kept of users) expect(await isLive(store, kept)).toBe(true)
+        }
+      }),
+      { numRuns: 50 },
+    )
+  })
+
+  it('is refused with a bound that is no whole number above 0', () => {
+    for (const maxSessions of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, '5' as never])
+      expect(() => new MemoryStore({ maxSessions })).toThrow(TypeError)
+    expect(() => new MemoryStore({ maxSessions: 1.5 })).toThrow(
+      'maxSessions: a whole number above 0 is expected, not 1.5',
+    )
+  })
+})
+
+describe('the memory store in the course of time', () => {
+  it('sweeps in steps, and forwards and floors with the sessions', async () => {
+    const store = new MemoryStore()
+    for (let number = 0; number < 25; number++) await put(store, String(number), { expiresAt: NOW + number })
+    const old = await put(store, 'ada')
+    await store.replace(old.key, 1, record(store, 'ada'), { now: NOW, forward: { salt: '', until: NOW } })
+    await store.deleteUser('max', { now: NOW, passwordVersion: 3, floorUntil: NOW + HOUR })
+    const later = NOW + SWEEP_MARGIN + 25
+    expect([await store.sweep(later, 10), await store.sweep(later, 10), await store.sweep(later, 10)]).toEqual([
+      10, 10, 5,
+    ])
+    expect(await store.sweep(NOW + FORWARD_LIFETIME + SWEEP_MARGIN, 10)).toBe(0)
+    expect(await store.sweep(NOW + FORWARD_LIFETIME + SWEEP_MARGIN + 1, 10)).toBe(1)
+    expect(await store.delete(old.key)).toBe(false)
+    expect(await store.sweep(NOW + HOUR + SWEEP_MARGIN + 10_000, 10)).toBe(2)
+    const login = record(store, 'max', { expiresAt: NOW + 9 * HOUR })
+    expect((await store.create(login, { now: NOW })).outcome).toBe('created')
+  })
+
+  it('hands out the frozen record itself: a read copies nothing', async () => {
+    const store = new MemoryStore()
+    const stored = await put(store, '1')
+    const [first, second] = [await store.read(stored.key, NOW), await store.read(stored.key, NOW)]
+    expect(first).toBe(second)
+    expect(first).not.toBe(stored)
+    expect(Object.isFrozen(first)).toBe(true)
+  })
+
+  it('sets no timer', async () => {
+    const timers = (['setTimeout', 'setInterval', 'setImmediate'] as const).map(name => vi.spyOn(globalThis, name))
+    const store = new MemoryStore()
+    const stored = await put(store, '1')
+    await store.touch(stored.key, NOW + 1, NOW + HOUR, NOW)
+    await store.deleteUser('1', { now: NOW, passwordVersion: 1, floorUntil: NOW + HOUR })
+    await store.sweep(NOW + 24 * HOUR, 100)
+    for (const timer of timers) {
+      expect(timer).not.toHaveBeenCalled()
+      timer.mockRestore()
+    }
+  })
+})
+
+describe('the calendar of the memory store', () => {
+  class Item extends Dated {
+    due: number
+    constructor(due: number) {
+      super()
+      this.due = due
+    }
+  }
+
+  it('gives up what is due in the order of spans, whatever was added, moved and removed', () => {
+    const action = fc.tuple(fc.nat(2), fc.nat(2_000_000), fc.nat(100))
+    fc.assert(
+      fc.property(fc.array(action, { maxLength: 300 }), fc.nat(2_000_000), (actions, instant) => {
+        const calendar = new Calendar<Item>()
+        const kept: Item[] = []
+        for (const [verb, due, place] of actions) {
+          const item = kept[place % Math.max(1, kept.length)]
+          if (verb === 0 || item === undefined) {
+            const added = new Item(due)
+            kept.push(added)
+            calendar.add(added)
+          } else if (verb === 1) {
+            item.due = due
+            calendar.move(item)
+          } else {
+            calendar.remove(item)
+            kept.splice(kept.indexOf(item), 1)
+          }
+        }
+        const gone: Item[] = []
+        for (let item = calendar.dueBefore(instant); item !== undefined; item = calendar.dueBefore(instant)) {
+          gone.push(item)
+          calendar.remove(item)
+        }
+        expect(new Set(gone)).toEqual(new Set(kept.filter(({ due }) => due < instant)))
+        const spans = gone.map(({ due }) => Math.floor(due / 10_000))
+        expect(spans).toEqual(spans.toSorted((a, b) => a - b))
+      }),
+    )
+  })
+
+  it('forgets the spans of what left before its time, and keeps the order of the rest', () => {
+    class Item extends Dated {
+      readonly due: number
+      constructor(due: number) {
+        super()
+        this.due = due
+      }
+    }
+    const calendar = new Calendar<Item>()
+    const far = Array.from({ length: 20_000 }, (_, number) => new Item(((number * 7919) % 20_000) * 10_000))
+    for (const item of far) calendar.add(item)
+    for (const item of far.filter((_, number) => number % 200 !== 0)) calendar.remove(item)
+    expect(calendar.spans).toBeLessThan(300)
+    for (const item of far.slice(1, 50)) calendar.add(item)
+    const order: number[] = []
+    for (let item = calendar.dueBefore(1e12); item !== undefined; item = calendar.dueBefore(1e12)) {
+      order.push(item.due)
+      calendar.remove(item)
+    }
+    expect(order).toHaveLength(149)
+    expect(order).toEqual(order.toSorted((a, b) => a - b))
+    expect(calendar.spans).toBe(0)
+  })
+
+  it('asks 64 items at most to find that none is due', () => {
+    let asked = 0
+    class Counted extends Dated {
+      get due() {
+        asked++
+        return 15_000
+      }
+    }
+    const calendar = new Calendar<Counted>()
+    for (let number = 0; number < 1000; number++) calendar.add(new Counted())
+    asked = 0
+    expect(calendar.dueBefore(12_000)).toBeUndefined()
+    expect(asked).toBe(64)
+    expect(calendar.dueBefore(15_001)).toBeDefined()
+    expect(asked).toBe(65)
+  })
+})
+
+describe('the map of the memory store', () => {
+  const named: [string, (number: number) => string][] = [
+    ['user IDs in a row', String],
+    ['user IDs in tens', number => String(number * 10)],
+    ['UUIDs', () => crypto.randomUUID()],
+    ['keys', () => keyFor(new MemoryStore(), null)],
+  ]
+  for (const [what, name] of named)
+    it(`keeps ${what} in parts of which no two halves move at once`, () => {
+      const map = new WideMap<number>()
+      const count = 50_000
+      for (let number = 0; number < count; number++) map.set(name(number), number)
+      const sizes = map.sizes
+      expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(count)
+      expect(Math.max(...sizes)).toBeLessThan(count / 20)
+      // A Map moves at a power of two: how far each part is on its way to the next.
+      const phases = Array.from({ length: 8 }, () => 0)
+      for (const size of sizes) phases[Math.floor((Math.log2(size) % 1) * 8)]!++
+      expect(Math.max(...phases)).toBeLessThan(32)
+    })
+})
+
+describe('a log-out everywhere of many sessions in memory', () => {
+  const turn = () => new Promise<void>(resolve => setImmediate(resolve))
+  const many = async () => {
+    const store = new MemoryStore()
+    const records = Array.from({ length: 10_500 }, () => record(store, '7'))
+    for (const one of records) await store.create(one, { now: NOW })
+    return { store, records }
+  }
+  const successor = (store: MemoryStore, old: SessionRecord) => ({
+    ...old,
+    key: keyFor(store, '7'),
+    writeId: newWriteId(),
+  })
+  const forward = { salt: '', until: NOW + 60_000 }
+
+  it('lets the event loop run in between, and ends what is renewed there', async () => {
+    const { store, records } = await many()
+    const spared = record(store, '7')
+    await store.create(spared, { now: NOW })
+    let done = false
+    const ending = store.deleteUser('7', { now: NOW, floorUntil: NOW, exceptKey: spared.key })
+    ending.then(() => {
+      done = true
+    })
+    let [turns, renewed, mine, last] = [0, 0, spared, records.at(-1)!]
+    for (; !done; turns++) {
+      await turn()
+      const [next, theirs] = [successor(store, mine), successor(store, last)]
+      if ((await store.replace(last.key, 1, theirs, { now: NOW, forward })).outcome === 'created') {
+        last = theirs
+        renewed++
+      }
+      expect((await store.replace(mine.key, 1, next, { now: NOW, forward })).outcome).toBe('created')
+      mine = next
+    }
+    expect(turns).toBeGreaterThanOrEqual(10)
+    expect(renewed).toBeGreaterThan(0)
+    expect(await ending).toBe(10_500)
+    expect((await store.listUser('7', 'session', NOW)).map(({ key }) => key)).toEqual([mine.key])
+  })
+
+  it('has raised the floor and says unknown when its time runs out, and does the rest when it is repeated', async () => {
+    const { store } = await many()
+    const options = { now: NOW, passwordVersion: 2, floorUntil: NOW + HOUR }
+    const error = await store.deleteUser('7', options, performance.now()).catch((thrown: unknown) => thrown)
+    expect(error).toBeInstanceOf(SessionStoreError)
+    expect(error).toMatchObject({ operation: 'deleteUser', outcome: 'unknown' })
+    const left = (await store.listUser('7', 'session', NOW)).length
+    expect(left).toBeLessThan(10_500)
+    expect((await store.create(record(store, '7'), { now: NOW })).outcome).toBe('stale-login')
+    expect(await store.deleteUser('7', options, performance.now() + 30_000)).toBe(left)
+  })
+})

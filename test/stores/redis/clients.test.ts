@@ -1,0 +1,78 @@
+// One story with every client and shape; the rules in full are the conformance suite's business.
+import { RedisStore } from 'coatcheck/stores/redis'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { describeEngine } from '../../services/engines.ts'
+import {
+  type RedisCluster,
+  type RedisSentinels,
+  type RedisServer,
+  startRedis,
+  startRedisCluster,
+  startRedisSentinels,
+} from '../../services/redis.ts'
+import { CLUSTER, type OpenClient, SENTINEL, STANDALONE } from '../../support/redis/clients.ts'
+import { anywhere, HOUR, recordOf, T0, writeId } from '../../support/redis/records.ts'
+
+describeEngine('redis', 'the Redis store with every client', () => {
+  let one: RedisServer
+  let many: RedisCluster
+  let watched: RedisSentinels
+  beforeAll(async () => {
+    ;[one, many, watched] = await Promise.all([startRedis(), startRedisCluster(), startRedisSentinels()])
+  })
+  afterAll(() => Promise.all([one.stop(), many.stop(), watched.stop()]))
+
+  const shapes: [string, () => Promise<OpenClient>][] = [
+    ...Object.entries(STANDALONE).map(([name, open]) => [name, () => open(one.url)] as const),
+    ...Object.entries(CLUSTER).map(([name, open]) => [name, () => open(many.addresses)] as const),
+    ...Object.entries(SENTINEL).map(([name, open]) => [name, () => open(watched.name, watched.sentinels)] as const),
+  ].map(([name, open]) => [name, open])
+
+  it.each(shapes)('keeps, changes, moves and ends sessions with %s', async (name, open) => {
+    const { client, close } = await open()
+    const store = new RedisStore(client, { prefix: `${name.replaceAll(' ', '-')}:` })
+    const at = { now: T0 }
+    const created = { outcome: 'created', ended: [] }
+    const first = recordOf(store, '42', { data: 'hé\n"x"', username: 'ada l %', passwordVersion: 7 })
+    expect(await store.create(first, at)).toEqual(created)
+    expect(await store.create(first, at)).toEqual(created)
+    expect(await store.create({ ...first, writeId: writeId() }, at)).toEqual({ outcome: 'collision', ended: [] })
+    expect(await store.read(first.key, T0)).toEqual(first)
+    expect(await store.read(first.key, first.expiresAt)).toBe(null)
+
+    const change = { data: 'n', seenAt: T0 + 5, expiresAt: T0 + 99 * HOUR, writeId: writeId() }
+    expect(await store.update(first.key, 1, change, T0)).toBe('updated')
+    expect(await store.update(first.key, 1, change, T0)).toBe('updated')
+    expect(await store.update(first.key, 1, { ...change, writeId: writeId() }, T0)).toBe('conflict')
+    expect(await store.touch(first.key, T0 + 7, T0, T0)).toBe('touched')
+    const changed = { data: 'n', version: 2, writeId: change.writeId, seenAt: T0 + 7 }
+    expect(await store.read(first.key, T0)).toEqual({ ...first, ...changed, expiresAt: first.absoluteExpiresAt })
+
+    const next = recordOf(store, '42')
+    const forward = { salt: 's', until: T0 + 10 }
+    expect(await store.replace(first.key, 2, next, { now: T0, forward })).toEqual(created)
+    expect(await store.read(first.key, T0)).toEqual({ movedTo: next.key, ...forward })
+    expect((await store.listUser('42', 'session', T0)).map(({ key }) => key)).toEqual([next.key])
+    expect(await store.delete(first.key)).toBe(true)
+    expect(await store.read(next.key, T0)).toBe(null)
+
+    const anonymous = recordOf(store, null)
+    await store.create(anonymous, at)
+    const login = recordOf(store, '43')
+    expect(await store.replace(anonymous.key, 1, login, at)).toEqual(created)
+    expect(await store.replace(anonymous.key, 1, login, at)).toEqual(created)
+    expect(await store.read(anonymous.key, T0)).toBe(null)
+
+    const second = recordOf(store, '43', { createdAt: T0 + 1 })
+    const limit = (onLimit: 'refuse' | 'end-oldest') => ({ now: T0, limit: { max: 1, onLimit } })
+    expect(await store.create(second, limit('refuse'))).toEqual({ outcome: 'limit', ended: [] })
+    expect(await store.create(second, limit('end-oldest'))).toEqual({ outcome: 'created', ended: [login.key] })
+
+    expect(await store.deleteUser('43', { now: T0, passwordVersion: 3, floorUntil: T0 + 1000 })).toBe(1)
+    expect(await store.create(recordOf(store, '43'), at)).toEqual({ outcome: 'stale-login', ended: [] })
+    const orphan = recordOf(store, '43', { passwordVersion: 3, parent: anywhere() })
+    expect(await store.create(orphan, at)).toEqual({ outcome: 'orphan', ended: [] })
+    await store.close()
+    await close()
+  })
+})

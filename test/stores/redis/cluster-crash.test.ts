@@ -1,0 +1,226 @@
+import type { CreateOptions, SessionRecord } from 'coatcheck'
+import { RedisStore } from 'coatcheck/stores/redis'
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describeEngine } from '../../services/engines.ts'
+import { type RedisCluster, startRedisCluster } from '../../services/redis.ts'
+import { CLUSTER, type OpenClient } from '../../support/redis/clients.ts'
+import { HOUR, recordOf, soon, T0, writeId } from '../../support/redis/records.ts'
+
+const LONG = process.env.COATCHECK_LONG === '1'
+const at = { now: T0 }
+const never = new Promise<never>(() => {})
+let users = 1000
+
+/** Which command of a call is the process's last, and whether it arrived. */
+interface Crash {
+  readonly command: number
+  readonly isSent: boolean
+}
+
+/**
+ * The client of a process that dies: it hears no answer to its last command and sends nothing after it. `before` is
+ * called before each command, with its number.
+ */
+function dying(client: any, crash: Crash, before: (command: number) => Promise<unknown>) {
+  let command = 0
+  let isDead = false
+  let die: (value: 'dead') => void
+  const died = new Promise<'dead'>(resolve => {
+    die = resolve
+  })
+  const run = async (send: () => Promise<unknown>) => {
+    command++
+    const number = command
+    if (isDead) return never
+    await before(number)
+    if (number !== crash.command) return send()
+    isDead = true
+    if (crash.isSent) await send().catch(() => {})
+    die('dead')
+    return never
+  }
+  const wrapped = {
+    isOpen: true,
+    isReady: true,
+    isCluster: true,
+    status: 'ready',
+    options: client.options,
+    masters: client.masters,
+    nodes: (role: string) => client.nodes(role),
+    nodeClient: (node: unknown) => client.nodeClient(node),
+    get slots() {
+      return client.slots
+    },
+    ...(typeof client.call === 'function'
+      ? { call: (...args: unknown[]) => run(() => client.call(...args)) }
+      : { sendCommand: (...args: unknown[]) => run(() => client.sendCommand(...args)) }),
+  }
+  return { client: wrapped as never, died }
+}
+
+describeEngine('redis', 'a process that dies during a log-in from a session on another slot', () => {
+  let cluster: RedisCluster
+  let open: OpenClient
+  let witness: RedisStore
+  beforeAll(async () => {
+    cluster = await startRedisCluster()
+    open = await CLUSTER['node-redis 6 cluster']!(cluster.addresses)
+    witness = new RedisStore(open.client)
+  })
+  afterAll(async () => {
+    await open.close()
+    await cluster.stop()
+  })
+
+  const live = async (key: string) => {
+    const found = await witness.read(key, T0, soon())
+    return found !== null && 'key' in found ? found : null
+  }
+  const listed = async (userId: string) => (await witness.listUser(userId, 'session', T0, soon())).map(({ key }) => key)
+
+  const LIMITS: (CreateOptions['limit'] | undefined)[] = [
+    undefined,
+    { max: 2, onLimit: 'refuse' },
+    { max: 2, onLimit: 'end-oldest' },
+  ]
+  /** What others do meanwhile: each is told the old session, the new record, and the two users. */
+  interface Scene {
+    readonly ada: string
+    readonly max: string
+    readonly old: SessionRecord
+    readonly next: SessionRecord
+    readonly options: CreateOptions
+    /** What was acknowledged to somebody who lives. */
+    readonly held: Set<string>
+  }
+  const meanwhile = {
+    'end ada’s sessions': ({ ada }: Scene) => witness.deleteUser(ada, { ...at, floorUntil: T0 }, soon()),
+    'change ada’s password': ({ ada }: Scene) =>
+      witness.deleteUser(ada, { ...at, passwordVersion: 9, floorUntil: T0 + HOUR }, soon()),
+    'end max’s sessions': ({ max }: Scene) => witness.deleteUser(max, { ...at, floorUntil: T0 }, soon()),
+    'log the old ID out': ({ old }: Scene) => witness.delete(old.key, soon()),
+    'write to the old session': ({ old }: Scene) =>
+      witness.update(old.key, 1, { data: '1', seenAt: T0, expiresAt: T0 + HOUR, writeId: writeId() }, T0, soon()),
+    'look at ada’s devices': ({ ada }: Scene) => listed(ada),
+    'log ada in elsewhere': async ({ ada, options, held }: Scene) => {
+      const record = recordOf(witness, ada, { createdAt: T0 + 1 })
+      const { outcome } = await witness.create(record, options, soon())
+      if (outcome === 'created') held.add(record.key)
+    },
+    'log max in from the same ID': async ({ max, old, held }: Scene) => {
+      const record = recordOf(witness, max, { createdAt: T0 + 2 })
+      const { outcome } = await witness.replace(old.key, 1, record, at, soon())
+      if (outcome === 'created') held.add(record.key)
+    },
+    'repeat the call': async ({ old, next, options, held }: Scene) => {
+      const { outcome } = await witness.replace(old.key, 1, next, options, soon())
+      if (outcome === 'created') held.add(next.key)
+      return outcome
+    },
+    'log the new ID out': ({ next }: Scene) => witness.delete(next.key, soon()),
+    nothing: async () => {},
+  }
+  type Deed = keyof typeof meanwhile
+  const deed = fc.constantFrom(...(Object.keys(meanwhile) as Deed[]))
+
+  /** What must hold at every moment, whoever died. */
+  async function check(scene: Scene): Promise<void> {
+    const { old, next, ada, options, held } = scene
+    const [before, after] = [await live(old.key), await live(next.key)]
+    expect(before !== null && after !== null, 'both IDs are live').toBe(false)
+    if (after !== null) expect(held.has(next.key), 'a session that nobody holds is live').toBe(true)
+    const devices = await listed(ada)
+    for (const key of devices) {
+      expect(held.has(key), 'a session that nobody holds is in the list').toBe(true)
+      expect(await live(key)).not.toBe(null)
+    }
+    if (options.limit) expect(devices.length).toBeLessThanOrEqual(options.limit.max)
+  }
+
+  describe.each(['node-redis 6 cluster', 'ioredis 6 cluster'])('with %s', name => {
+    let mortal: OpenClient
+    beforeAll(async () => {
+      mortal = await CLUSTER[name]!(cluster.addresses)
+    })
+    afterAll(() => mortal.close())
+
+    it('such a log-in is three commands', async () => {
+      const sent: number[] = []
+      const { client } = dying(mortal.client, { command: 0, isSent: true }, async command => sent.push(command))
+      const store = new RedisStore(client, { allowEviction: true })
+      for (let i = 0; i < 40; i++) {
+        const old = recordOf(store, null)
+        await store.create(old, at, soon())
+        sent.length = 0
+        const login = recordOf(store, String(users++))
+        expect(await store.replace(old.key, 1, login, at, soon())).toEqual({ outcome: 'created', ended: [] })
+        // The first ones load the scripts on each master.
+        if (i >= 30) expect(sent).toHaveLength(3)
+        expect([await live(old.key), await live(login.key)]).toEqual([null, login])
+      }
+    })
+
+    it('leaves the old session as it was or none, whatever others do meanwhile', { timeout: 600_000 }, async () => {
+      const outcomes = new Map<string, number>()
+      const story = fc.record({
+        isMax: fc.boolean(),
+        limit: fc.nat(LIMITS.length - 1),
+        others: fc.nat(2),
+        crash: fc.record({ command: fc.integer({ min: 1, max: 6 }), isSent: fc.boolean() }),
+        deeds: fc.array(deed, { minLength: 5, maxLength: 5 }),
+        afterwards: fc.array(deed, { maxLength: 4 }),
+      })
+      const property = fc.asyncProperty(story, async ({ isMax, limit, others, crash, deeds, afterwards }) => {
+        const [ada, max] = [String(users++), String(users++)]
+        const old = recordOf(witness, isMax ? max : null)
+        const next = recordOf(witness, ada, { passwordVersion: 1, createdAt: T0 + 3 })
+        const chosen = LIMITS[limit]
+        const options: CreateOptions = { ...at, ...(chosen && { limit: chosen }) }
+        const held = new Set<string>([old.key])
+        const scene: Scene = { ada, max, old, next, options, held }
+        await witness.create(old, at, soon())
+        for (let i = 0; i < others; i++) {
+          const record = recordOf(witness, ada, { passwordVersion: 9, createdAt: T0 - 10 + i })
+          await witness.create(record, at, soon())
+          held.add(record.key)
+        }
+        let last = 0
+        const { client, died } = dying(mortal.client, crash, async command => {
+          last = command
+          await meanwhile[deeds[command - 1] ?? 'nothing'](scene)
+          await check(scene)
+        })
+        const store = new RedisStore(client, { allowEviction: true })
+        const call = store.replace(old.key, 1, next, options, soon())
+        const told = await Promise.race([call, died])
+        const outcome = told === 'dead' ? told : told.outcome
+        outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
+        if (outcome === 'created') {
+          held.add(next.key)
+          expect(await live(old.key)).toBe(null)
+        }
+        // The answer to the last command alone was lost: the process may have made its session live.
+        if (outcome === 'dead' && crash.isSent && last === crash.command && (await live(next.key)) !== null) {
+          expect(await live(old.key)).toBe(null)
+          held.add(next.key)
+        }
+        await check(scene)
+        for (const each of afterwards) {
+          await meanwhile[each](scene)
+          await check(scene)
+        }
+        // What was prepared goes by itself.
+        const value = await cluster
+          .masterOf(await slotOf(next.key))
+          .then(async server => [await server.cli('GET', nameOf(next.key)), await server.cli('PTTL', nameOf(next.key))])
+        if (value[0]!.startsWith('p ')) expect(Number(value[1])).toBeLessThan(17_000)
+      })
+      await fc.assert(property, { numRuns: LONG ? 2000 : 80 })
+      // Every end was met.
+      expect([...outcomes.keys()].sort()).toEqual(expect.arrayContaining(['created', 'dead', 'gone']))
+    })
+  })
+  const nameOf = (key: string) => `coatcheck:{${key.slice(0, 3)}}:${key.slice(3)}`
+  const slotOf = async (key: string) => Number(await cluster.nodes[0]!.cli('CLUSTER', 'KEYSLOT', nameOf(key)))
+})

@@ -1,0 +1,13 @@
+import { RedisStore } from 'coatcheck/stores/redis'
+import { modelTest, testStore } from 'coatcheck/testing'
+import fc from 'fast-check'
+import { it } from 'vitest'
+import { describeEngine } from '../../../services/engines.ts'
+import { onRedis } from '../../../support/redis/suite.ts'
+
+describeEngine('redis', 'the Redis store behind Sentinel', () => {
+  onRedis('sentinel', (open, options) => {
+    testStore(it, async () => new RedisStore((await open()).client), undefined, options)
+    it('behaves like the reference model', () => modelTest(fc, async () => new RedisStore((await open()).client)))
+  })
+})

@@ -1,0 +1,81 @@
+import { randomBytes } from 'node:crypto'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { SessionManager } from 'coatcheck'
+import { RedisStore } from 'coatcheck/stores/redis'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { describeEngine } from '../../services/engines.ts'
+import { until } from '../../services/process.ts'
+import {
+  type RedisCluster,
+  type RedisSentinels,
+  type RedisServer,
+  startRedis,
+  startRedisCluster,
+  startRedisSentinels,
+} from '../../services/redis.ts'
+import { CLUSTER, type OpenClient, SENTINEL, STANDALONE } from '../../support/redis/clients.ts'
+
+setFlagsFromString('--expose-gc')
+const collect = runInNewContext('gc') as () => void
+const GETS = 30_000
+const MIB = 2 ** 20
+
+describeEngine('redis', 'a Redis that is silent for a while', () => {
+  let one: RedisServer
+  let many: RedisCluster
+  let watched: RedisSentinels
+  beforeAll(async () => {
+    ;[one, many, watched] = await Promise.all([startRedis(), startRedisCluster(), startRedisSentinels()])
+  })
+  afterAll(() => Promise.all([one.stop(), many.stop(), watched.stop()]))
+
+  const shapes: [string, () => Promise<OpenClient>, () => readonly RedisServer[]][] = [
+    ...Object.entries(STANDALONE).map(([name, open]) => [name, () => open(one.url), () => [one]] as const),
+    ...Object.entries(CLUSTER).map(([name, open]) => [name, () => open(many.addresses), () => many.nodes] as const),
+    ...Object.entries(SENTINEL).map(
+      ([name, open]) =>
+        [name, () => open(watched.name, watched.sentinels), () => [watched.master, watched.replica]] as const,
+    ),
+  ].map(([name, open, servers]) => [name, open, servers])
+
+  const held = () => {
+    for (let times = 0; times < 3; times++) collect()
+    const { heapUsed, external } = process.memoryUsage()
+    return heapUsed + external
+  }
+
+  it.each(shapes)(
+    'costs little memory for 30,000 visits that were given up, with %s',
+    { timeout: 60_000 },
+    async (_, open, servers) => {
+      const { client, close } = await open()
+      const sessions = new SessionManager({ store: new RedisStore(client), storeTimeout: '500ms' })
+      const { secret } = await sessions.create({ user: { id: 42, name: 'ada' } })
+      const outcomes = new Map<string, number>()
+      const count = (outcome: string) => outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
+      const shard = secret.slice(0, 3)
+      const before = held()
+      for (const server of servers()) server.pause()
+      try {
+        for (let made = 0; made < GETS; made += 1000) {
+          const visits = Array.from({ length: 1000 }, () =>
+            sessions.get(shard + randomBytes(30).toString('base64url')).then(
+              () => count('answered'),
+              error => count(error.outcome),
+            ),
+          )
+          await Promise.all(visits)
+        }
+        expect(Object.fromEntries(outcomes)).toEqual({ 'not-applied': GETS })
+        expect((held() - before) / MIB).toBeLessThan(20)
+      } finally {
+        for (const server of servers()) server.resume()
+      }
+      expect(await until('the session being found again', () => sessions.get(secret))).not.toBe(null)
+      expect((held() - before) / MIB).toBeLessThan(6)
+      await sessions.close()
+      await close()
+    },
+  )
+})

@@ -1,0 +1,32 @@
+import { PostgresStore } from 'coatcheck/stores/sql'
+import { modelTest, testStore } from 'coatcheck/testing'
+import fc from 'fast-check'
+import type pg from 'pg'
+import { afterAll, beforeAll, describe, it } from 'vitest'
+import { describeEngine } from '../../../services/engines.ts'
+import { type PostgresServer, startPostgres } from '../../../services/postgres.ts'
+
+describeEngine('postgresql', 'the PostgreSQL store', () => {
+  let server: PostgresServer
+  let pool: pg.Pool
+  beforeAll(async () => {
+    server = await startPostgres()
+    pool = server.pool({ max: 10 })
+  })
+  afterAll(() => server?.stop())
+
+  describe.each(['u64', 'text'] as const)('with %s user IDs', userId => {
+    const open = async (options = {}) => {
+      const store = new PostgresStore(pool, { userId, table: `${userId}_sessions`, ...options })
+      await store.migrate()
+      return store
+    }
+    const corrupt = async (_: unknown, key: string) => {
+      await pool.query(`UPDATE ${userId}_sessions SET version = -1 WHERE id = $1`, [key])
+    }
+    testStore(it, open, undefined, { textUserIds: userId === 'text', corrupt, runs: 25 })
+    it('behaves like the reference model', () => modelTest(fc, open, undefined, { runs: 50 }))
+    it('behaves like the reference model without prepared statements', () =>
+      modelTest(fc, () => open({ prepare: false }), undefined, { runs: 25 }))
+  })
+})

@@ -1,0 +1,30 @@
+import { SqliteStore } from 'coatcheck/stores/sql'
+import { modelTest, testStore } from 'coatcheck/testing'
+import fc from 'fast-check'
+import { afterAll, describe, it } from 'vitest'
+import { describeEngine } from '../../../services/engines.ts'
+import { type OpenDatabase, openSqlite, SQLITE_DRIVERS, sqliteFile } from '../../../services/sqlite.ts'
+
+for (const driver of SQLITE_DRIVERS)
+  describeEngine(driver, `the SQLite store with ${driver}`, () => {
+    const { file, remove } = sqliteFile()
+    let database: OpenDatabase | undefined
+    afterAll(() => {
+      database?.close()
+      remove()
+    })
+
+    describe.each(['u64', 'text'] as const)('with %s user IDs', userId => {
+      const open = async () => {
+        database ??= openSqlite(driver, file)
+        const store = new SqliteStore(database, { userId, table: `${userId}_sessions` })
+        await store.migrate()
+        return store
+      }
+      const corrupt = async (_: unknown, key: string) => {
+        database?.exec(`UPDATE ${userId}_sessions SET version = -1 WHERE id = '${key}'`)
+      }
+      testStore(it, open, undefined, { textUserIds: userId === 'text', corrupt, runs: 25 })
+      it('behaves like the reference model', () => modelTest(fc, open, undefined, { runs: 50 }))
+    })
+  })

@@ -1,0 +1,133 @@
+import { MysqlStore, PostgresStore } from 'coatcheck/stores/sql'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { describeEngine } from '../../services/engines.ts'
+import { type MariadbServer, startMariadb } from '../../services/mariadb.ts'
+import { type PostgresServer, startPostgres } from '../../services/postgres.ts'
+import { isLive, NOW, record } from '../../support/sql/records.ts'
+
+const LONG = process.env.COATCHECK_LONG === '1'
+const MANY = LONG ? 200_000 : 3_500
+const USER = '42'
+const everybody = { now: NOW, passwordVersion: 2, floorUntil: NOW + 1e9 }
+const deadline = (timeout = 2000) => performance.now() + timeout
+/** Keys of the same length that sort by number. */
+const keyOf = (number: number) => `many${String(number).padStart(42, '0')}`
+
+interface Tables {
+  store: PostgresStore | MysqlStore
+  /** `MANY` sessions of the user, of which every tenth has expired. */
+  fill(): Promise<void>
+  count(): Promise<number>
+  /** Locks one session as another transaction does; gives what ends it. */
+  hold(key: string): Promise<() => Promise<void>>
+}
+
+function manySessions(get: () => Tables) {
+  it('ends what it can of very many sessions, keeps it ended, and ends the rest when it is repeated', async () => {
+    const { store, fill, count, hold } = get()
+    await fill()
+    const release = await hold(keyOf(MANY))
+    const refused = await store.deleteUser(USER, everybody, deadline(600)).then(String, error => error)
+    // Part of it is committed: nobody may be told that nothing was written.
+    expect(refused).toMatchObject({ code: 'ERR_SESSION_STORE', outcome: 'unknown' })
+    expect(await count()).toBeLessThan(MANY - 1000)
+    // The floor came first: no login with the old password gets in meanwhile.
+    const stale = record({ userId: USER, passwordVersion: 1 })
+    expect((await store.create(stale, { now: NOW }, deadline())).outcome).toBe('stale-login')
+    await release()
+    const fresh = record({ userId: USER, passwordVersion: 2 })
+    expect((await store.create(fresh, { now: NOW }, deadline())).outcome).toBe('created')
+    let tries = 0
+    for (let ended = false; !ended; tries++)
+      ended = await store.deleteUser(USER, { ...everybody, exceptKey: fresh.key }, deadline()).then(
+        () => true,
+        () => false,
+      )
+    if (LONG) console.log(`${MANY} sessions: ${tries} calls of 2 s`)
+    expect(await count()).toBe(1)
+    expect(await isLive(store, fresh.key)).toBe(true)
+    await store.deleteUser(USER, everybody, deadline())
+  }, 120_000)
+
+  it('counts the live sessions of all pieces, and spares the excepted one and its successor in each', async () => {
+    const { store, fill, count } = get()
+    await fill()
+    const old = record({ userId: USER, passwordVersion: 2 })
+    const next = record({ userId: USER, passwordVersion: 2 })
+    await store.create(old, { now: NOW }, deadline())
+    const forward = { salt: 'c2FsdA', until: NOW }
+    await store.replace(old.key, 1, next, { now: NOW, forward }, deadline())
+    const ended = await store.deleteUser(USER, { ...everybody, exceptKey: old.key }, deadline(100_000))
+    expect(ended).toBe(MANY - Math.floor(MANY / 10))
+    expect(await count()).toBe(1)
+    expect(await isLive(store, next.key)).toBe(true)
+    await store.deleteUser(USER, everybody, deadline())
+  }, 120_000)
+}
+
+const COLUMNS = `id, kind, tenant, user_id, username, password_version, data, version, write_id, created_at, seen_at,
+  expires_at, absolute_expires_at`
+const cells = (expired: string) =>
+  `'session', '', ${USER}, 'ada', 1, '{}', 1, 'writeId0', ${NOW}, ${NOW}, ${expired}, ${NOW + 9e7}`
+const EXPIRY = `CASE WHEN n % 10 = 0 THEN ${NOW - 1} ELSE ${NOW + 9e6} END`
+
+describeEngine('postgresql', 'very many sessions of one user in PostgreSQL', () => {
+  let server: PostgresServer
+  let tables: Tables
+  beforeAll(async () => {
+    server = await startPostgres()
+    const pool = server.pool()
+    const store = new PostgresStore(pool)
+    await store.migrate()
+    tables = {
+      store,
+      async fill() {
+        await pool.query(`INSERT INTO coatcheck_sessions (${COLUMNS})
+          SELECT 'many' || lpad(n::text, 42, '0'), ${cells(EXPIRY)} FROM generate_series(1, ${MANY}) n`)
+      },
+      count: async () =>
+        Number((await pool.query(`SELECT count(*) FROM coatcheck_sessions WHERE user_id = 42`)).rows[0].count),
+      async hold(key) {
+        const client = await pool.connect()
+        await client.query(`BEGIN; SELECT 1 FROM coatcheck_sessions WHERE id = '${key}' FOR UPDATE`)
+        return async () => {
+          await client.query('ROLLBACK')
+          client.release()
+        }
+      },
+    }
+  })
+  afterAll(() => server?.stop())
+  manySessions(() => tables)
+})
+
+describeEngine('mariadb', 'very many sessions of one user in MariaDB', () => {
+  let server: MariadbServer
+  let tables: Tables
+  beforeAll(async () => {
+    server = await startMariadb()
+    const pool = server.pool()
+    const store = new MysqlStore(pool)
+    await store.migrate()
+    tables = {
+      store,
+      async fill() {
+        await pool.query(`INSERT INTO coatcheck_sessions (${COLUMNS})
+          SELECT CONCAT('many', LPAD(seq, 42, '0')), ${cells(EXPIRY.replace('n %', 'seq %'))} FROM seq_1_to_${MANY}`)
+      },
+      count: async () =>
+        Number(((await pool.query('SELECT count(*) AS n FROM coatcheck_sessions WHERE user_id = 42')) as any)[0][0].n),
+      async hold(key) {
+        const connection = await pool.getConnection()
+        await connection.query('START TRANSACTION')
+        await connection.query(`SELECT 1 FROM coatcheck_sessions WHERE id = '${key}' FOR UPDATE`)
+        return async () => {
+          await connection.query('ROLLBACK')
+          connection.release()
+        }
+      },
+    }
+  })
+  afterAll(() => server?.stop())
+  manySessions(() => tables)
+})

@@ -1,0 +1,195 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
+import type mysql from 'mysql2/promise'
+import type pg from 'pg'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describeEngine } from '../../services/engines.ts'
+import { type MariadbServer, startMariadb } from '../../services/mariadb.ts'
+import { type PostgresServer, startPostgres } from '../../services/postgres.ts'
+import { openSqlite, sqliteFile } from '../../services/sqlite.ts'
+import type { Contestant } from '../../support/sql/contestant.ts'
+import { compileWorker } from '../../support/sql/race.ts'
+import { isLive, NOW, record } from '../../support/sql/records.ts'
+
+let worker: Awaited<ReturnType<typeof compileWorker>>
+beforeAll(async () => {
+  worker = await compileWorker('migrate-worker')
+})
+afterAll(() => worker?.remove())
+
+/** Ten processes that call `migrate()` at once. */
+async function tenProcesses(contestant: Contestant): Promise<unknown[]> {
+  const children = Array.from({ length: 10 }, () => fork(worker.path, { stdio: 'inherit' }))
+  await Promise.all(children.map(child => once(child, 'message')))
+  const answers = children.map(child => once(child, 'message').then(([answer]) => answer))
+  for (const child of children) child.send(contestant)
+  const all = await Promise.all(answers)
+  for (const child of children) child.disconnect()
+  return all
+}
+
+/** What holds for every dialect. `run` executes DDL as the administrator. */
+function migrations(
+  database: () => {
+    open(options: { table?: string; schema?: string; userId?: 'u64' | 'text' }): {
+      migrate(): Promise<void>
+    } & Parameters<typeof isLive>[0]
+    run(sql: string): Promise<unknown>
+    contestant: Contestant
+    schema(options: { table: string }): string
+  },
+) {
+  it('creates nothing when a store is made', async () => {
+    const store = database().open({ table: 'untouched' })
+    await expect(store.read(record().key, NOW)).rejects.toMatchObject({
+      cause: { message: expect.stringContaining('untouched') },
+    })
+  })
+
+  it('keeps what is there when it is called again', async () => {
+    const store = database().open({ table: 'twice' })
+    await store.migrate()
+    const one = record()
+    await store.create(one, { now: NOW })
+    await store.migrate()
+    expect(await isLive(store, one.key)).toBe(true)
+  })
+
+  it('works when ten processes call it at once', { timeout: 60_000 }, async () => {
+    const { contestant, open } = database()
+    expect(await tenProcesses({ ...contestant, table: 'ten' })).toEqual(Array(10).fill('done'))
+    await open({ table: 'ten' }).migrate()
+  })
+
+  it('finds nothing to do where the printed schema was run by hand', async () => {
+    const { open, run, schema } = database()
+    for (const statement of schema({ table: 'printed' }).split(';\n')) if (statement.trim()) await run(statement)
+    const store = open({ table: 'printed' })
+    await store.migrate()
+    expect(await store.create(record(), { now: NOW })).toEqual({ outcome: 'created', ended: [] })
+  })
+
+  it('names what is different in a table of another schema', async () => {
+    const { open, run } = database()
+    await run('CREATE TABLE older (id INTEGER NOT NULL, kind INTEGER, must_have INTEGER NOT NULL)')
+    await expect(open({ table: 'older' }).migrate()).rejects.toThrow(
+      /table .*older.* has another schema.*column id is .*; column kind is .*; column parent is missing;.*column must_have is unknown, NOT NULL, and has no default/,
+    )
+  })
+
+  it('names the user IDs when the option does not fit the table', async () => {
+    const { open, contestant } = database()
+    if (contestant.database === 'sqlite') return // text in both cases
+    await open({ table: 'kinds', userId: 'text' }).migrate()
+    await expect(open({ table: 'kinds', userId: 'u64' }).migrate()).rejects.toThrow(/column user_id is .*, not /)
+  })
+
+  it('says that migrate() is needed when a column is missing at run time', async () => {
+    const { open, run } = database()
+    await run('CREATE TABLE ancient (id VARCHAR(46) NOT NULL)')
+    const failure = open({ table: 'ancient' }).read(record().key, NOW)
+    await expect(failure).rejects.toMatchObject({
+      code: 'ERR_SESSION_STORE',
+      operation: 'read',
+      outcome: 'not-applied',
+    })
+    await expect(failure).rejects.toMatchObject({ cause: { message: expect.stringContaining('kind') } })
+  })
+
+  it('works with words of the language as names', async () => {
+    const store = database().open({ table: 'order' })
+    await store.migrate()
+    expect((await store.create(record(), { now: NOW })).outcome).toBe('created')
+    expect(await store.deleteUser('42', { now: NOW, floorUntil: NOW })).toBe(1)
+  })
+}
+
+describe('names of tables', () => {
+  const pool = { connect: () => Promise.reject(new Error('not used')) }
+  it.each(['x"; DROP TABLE users; --', 'a`b', 'nul\0', 'a.b', '', ' x', '1x', 'ö', 'x'.repeat(49), 42, null])(
+    'refuses %j',
+    name => {
+      expect(() => new PostgresStore(pool, { table: name as string })).toThrow(/table must be/)
+      expect(() => PostgresStore.schema({ schema: name as string })).toThrow(/schema must be/)
+      expect(() => MysqlStore.schema({ table: name as string })).toThrow(TypeError)
+      expect(() => SqliteStore.schema({ table: name as string })).toThrow(TypeError)
+    },
+  )
+  it('refuses another kind of user ID', () => {
+    expect(() => PostgresStore.schema({ userId: 'uuid' as 'text' })).toThrow("userId must be 'u64' or 'text'")
+  })
+  it('quotes what it prints', () => {
+    expect(PostgresStore.schema({ schema: 'auth', table: 'user' })).toContain('"auth"."user"')
+    expect(MysqlStore.schema({ schema: 'auth', table: 'user' })).toContain('`auth`.`user`')
+    expect(SqliteStore.schema({ table: 'user' })).toContain('"user"')
+  })
+})
+
+describeEngine('postgresql', 'migrate() on PostgreSQL', () => {
+  let server: PostgresServer
+  let pool: pg.Pool
+  beforeAll(async () => {
+    server = await startPostgres()
+    pool = server.pool()
+  })
+  afterAll(() => server?.stop())
+  migrations(() => ({
+    open: options => new PostgresStore(pool, options),
+    run: sql => pool.query(sql),
+    contestant: { database: 'postgres', url: server.url(), table: '' },
+    schema: PostgresStore.schema,
+  }))
+
+  it('names a collation that does not compare keys by bytes', async () => {
+    const ddl = PostgresStore.schema({ table: 'collated' }).replace('id text COLLATE "C"', 'id text')
+    await pool.query(ddl)
+    const failure = new PostgresStore(pool, { table: 'collated' }).migrate()
+    await expect(failure).rejects.toThrow('column id is collated default, not C')
+  })
+  it('uses a schema of its own', async () => {
+    await pool.query('CREATE SCHEMA auth')
+    const store = new PostgresStore(pool, { schema: 'auth' })
+    await store.migrate()
+    expect((await store.create(record(), { now: NOW })).outcome).toBe('created')
+    expect((await pool.query('SELECT count(*) FROM auth.coatcheck_sessions')).rows[0].count).toBe('1')
+  })
+})
+
+describeEngine('mariadb', 'migrate() on MariaDB', () => {
+  let server: MariadbServer
+  let pool: mysql.Pool
+  beforeAll(async () => {
+    server = await startMariadb()
+    pool = server.pool()
+  })
+  afterAll(() => server?.stop())
+  migrations(() => ({
+    open: options => new MysqlStore(pool, options),
+    run: sql => pool.query(sql),
+    contestant: { database: 'mysql', url: server.url(), table: '' },
+    schema: MysqlStore.schema,
+  }))
+
+  it('uses a database of its own', async () => {
+    await pool.query('CREATE DATABASE auth')
+    const store = new MysqlStore(pool, { schema: 'auth' })
+    await store.migrate()
+    expect((await store.create(record(), { now: NOW })).outcome).toBe('created')
+  })
+})
+
+describeEngine('libsql', 'migrate() on SQLite', () => {
+  const { file, remove } = sqliteFile()
+  const database = openSqlite('libsql', file)
+  afterAll(() => {
+    database.close()
+    remove()
+  })
+  migrations(() => ({
+    open: options => new SqliteStore(database, options),
+    run: async sql => database.exec(sql),
+    contestant: { database: 'sqlite', url: file, table: '', driver: 'libsql' },
+    schema: SqliteStore.schema,
+  }))
+})

@@ -1,0 +1,328 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { SessionStoreError, type Store } from 'coatcheck'
+import { MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
+import type mysql from 'mysql2/promise'
+import type pg from 'pg'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { describeEngine } from '../../services/engines.ts'
+import { type MariadbServer, startMariadb } from '../../services/mariadb.ts'
+import { type PostgresServer, startPostgres } from '../../services/postgres.ts'
+import { until } from '../../services/process.ts'
+import { type FaultProxy, startProxy } from '../../services/proxy.ts'
+import { openSqlite, SQLITE_DRIVERS, sqliteFile } from '../../services/sqlite.ts'
+import { isLive, NOW, newKey, newWriteId, record } from '../../support/sql/records.ts'
+
+const TIMEOUT = 400
+const deadline = () => performance.now() + TIMEOUT
+const change = () => ({ data: '"new"', seenAt: NOW, expiresAt: NOW + 9e6, writeId: newWriteId() })
+const everybody = { now: NOW, passwordVersion: 1, floorUntil: NOW + 1e9 }
+
+/** The error of a call that has to fail by its deadline; the machine may be late by a second, a hanging call is not. */
+async function failure(call: Promise<unknown>): Promise<SessionStoreError> {
+  const begun = performance.now()
+  const error = await call.then(
+    value => expect.unreachable(`answered ${JSON.stringify(value)}`),
+    error => error,
+  )
+  expect(error).toBeInstanceOf(SessionStoreError)
+  expect(performance.now() - begun).toBeLessThan(TIMEOUT + 1500)
+  return error
+}
+
+async function allFail(store: Store): Promise<void> {
+  const key = newKey()
+  const one = record()
+  await Promise.all([
+    failure(store.read(key, NOW, deadline())),
+    failure(store.create(one, { now: NOW }, deadline())),
+    failure(store.update(key, 1, change(), NOW, deadline())),
+    failure(store.touch(key, NOW, NOW, NOW, deadline())),
+    failure(store.replace(key, 1, one, { now: NOW }, deadline())),
+    failure(store.delete(key, deadline())),
+    failure(store.deleteUser('42', everybody, deadline())),
+    failure(store.listUser('42', 'session', NOW, deadline())),
+    failure(store.sweep!(NOW, 10, deadline())),
+  ])
+}
+
+interface Server {
+  open(options?: { direct?: boolean; max?: number }): { store: Store; take(): Promise<() => void> }
+  /** A transaction of somebody else; gives what ends it. */
+  hold(sql: string): Promise<() => Promise<void>>
+  inTransaction(): Promise<number>
+  /** What a COMMIT looks like on the wire, unlike READ COMMITTED. */
+  readonly commit: string
+  readonly proxy: FaultProxy
+  readonly server: { kill(): Promise<void>; restart(): Promise<void> }
+}
+
+function outages(get: () => Server) {
+  it('fails by the deadline while the server is dead, and resumes by itself', async () => {
+    const { open, server } = get()
+    const { store } = open({ direct: true })
+    const one = record()
+    await store.create(one, { now: NOW })
+    await server.kill()
+    // The processes of PostgreSQL's connections outlive it by a moment.
+    await until('the end of the last connection', () => allFail(store))
+    await server.restart()
+    await until('an answer', async () => expect(await isLive(store, one.key)).toBe(true))
+  })
+
+  it('says that an update may have been applied when its answer is lost, and counts its repetition once', async () => {
+    const { open, proxy } = get()
+    const { store } = open()
+    const one = record()
+    await store.create(one, { now: NOW })
+    const edit = change()
+    const lost = proxy.loseAnswerTo(one.key)
+    expect(await failure(store.update(one.key, 1, edit, NOW, deadline()))).toMatchObject({ outcome: 'unknown' })
+    await lost
+    await until('the same update', async () =>
+      expect(await store.update(one.key, 1, edit, NOW, deadline())).toBe('updated'),
+    )
+    expect(await store.read(one.key, NOW)).toMatchObject({ version: 2 })
+  })
+
+  it('makes one session of a login whose answer is lost and that is repeated', async () => {
+    const { open, proxy } = get()
+    const { store } = open()
+    const one = record()
+    await store.read(one.key, NOW)
+    const lost = proxy.loseAnswerTo(one.key)
+    expect(await failure(store.create(one, { now: NOW }, deadline()))).toMatchObject({ outcome: 'unknown' })
+    await lost
+    await until('the same login', async () =>
+      expect(await store.create(one, { now: NOW }, deadline())).toEqual({ outcome: 'created', ended: [] }),
+    )
+  })
+
+  it('can repeat a log-out everywhere whose connection is cut between commit and answer', async () => {
+    const { open, proxy, inTransaction, commit } = get()
+    const { store } = open()
+    const one = record({ userId: '77' })
+    await store.create(one, { now: NOW })
+    const lost = proxy.loseAnswerTo(commit)
+    expect(await failure(store.deleteUser('77', everybody, deadline()))).toMatchObject({ outcome: 'unknown' })
+    await lost
+    await until('the same log-out', () => store.deleteUser('77', everybody, deadline()))
+    expect(await isLive(store, one.key)).toBe(false)
+    expect((await store.create(record({ userId: '77' }), { now: NOW })).outcome).toBe('stale-login')
+    await until('no open transaction', async () => expect(await inTransaction()).toBe(0))
+  })
+
+  it('runs nothing late when the pool was exhausted', async () => {
+    const { store, take } = get().open({ max: 1 })
+    const one = record({ userId: '78' })
+    await store.create(one, { now: NOW })
+    const release = await take()
+    const refused = await failure(store.deleteUser('78', everybody, deadline()))
+    expect(refused).toMatchObject({ outcome: 'not-applied' })
+    await failure(store.update(one.key, 1, change(), NOW, deadline()))
+    release()
+    await new Promise(resolve => setTimeout(resolve, 200))
+    expect(await store.read(one.key, NOW)).toEqual(one)
+  })
+
+  it('runs nothing late when another transaction held the lock', async () => {
+    const { open, hold, inTransaction } = get()
+    const { store } = open({ max: 2 })
+    const one = record({ userId: '79' })
+    await store.create(one, { now: NOW })
+    const release = await hold(`SELECT * FROM coatcheck_sessions WHERE id = '${one.key}' FOR UPDATE`)
+    await Promise.all([
+      failure(store.update(one.key, 1, change(), NOW, deadline())),
+      failure(store.touch(one.key, NOW + 5, NOW + 9e6, NOW, deadline())),
+      failure(store.delete(one.key, deadline())),
+      failure(store.deleteUser('79', everybody, deadline())),
+    ])
+    // Time for what was told to stop: it must have stopped before the lock is free.
+    await new Promise(resolve => setTimeout(resolve, 500))
+    await release()
+    await new Promise(resolve => setTimeout(resolve, 300))
+    expect(await store.read(one.key, NOW)).toEqual(one)
+    await until('no open transaction', async () => expect(await inTransaction()).toBe(0))
+    expect(await store.deleteUser('79', everybody, deadline())).toBe(1)
+  })
+}
+
+describeEngine('postgresql', 'an outage of PostgreSQL', () => {
+  let server: PostgresServer
+  let proxy: FaultProxy
+  let admin: pg.Pool
+  beforeAll(async () => {
+    server = await startPostgres()
+    proxy = await startProxy(server.port)
+    admin = server.pool()
+    await new PostgresStore(admin).migrate()
+  })
+  afterAll(async () => {
+    await proxy?.stop()
+    await server?.stop()
+  })
+  outages(() => ({
+    server,
+    commit: 'COMMIT\0',
+    proxy,
+    open({ direct = false, max = 3 } = {}) {
+      const url = direct ? server.url() : server.url().replace(String(server.port), String(proxy.port))
+      const pool = server.pool({ connectionString: url, max })
+      const take = async () => {
+        const client = await pool.connect()
+        return () => client.release()
+      }
+      return { store: new PostgresStore(pool), take }
+    },
+    async hold(sql) {
+      const client = await admin.connect()
+      await client.query(`BEGIN; ${sql}`)
+      return async () => {
+        await client.query('ROLLBACK')
+        client.release()
+      }
+    },
+    inTransaction: async () =>
+      Number(
+        (await admin.query("SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'")).rows[0]
+          .count,
+      ),
+  }))
+
+  it('gives up a read that the server does not answer, and its connection', async () => {
+    const pool = server.pool({ max: 1 })
+    const store = new PostgresStore(pool)
+    await store.read(newKey(), NOW)
+    const client = await admin.connect()
+    await client.query('BEGIN; LOCK TABLE coatcheck_sessions IN ACCESS EXCLUSIVE MODE')
+    expect(await failure(store.read(newKey(), NOW, deadline()))).toMatchObject({ outcome: 'not-applied' })
+    await client.query('ROLLBACK')
+    client.release()
+    expect(await store.read(newKey(), NOW, deadline())).toBe(null)
+  })
+
+  it('tells a read-only database from a log-out', async () => {
+    const store = new PostgresStore(server.pool({ options: '-c default_transaction_read_only=on' }))
+    const error = await failure(store.create(record(), { now: NOW }, deadline()))
+    expect(error).toMatchObject({ outcome: 'not-applied', status: 503 })
+    expect(String(error.cause)).toContain('read-only')
+    expect(await store.read(newKey(), NOW, deadline())).toBe(null)
+  })
+
+  it('goes on without prepared statements behind a pooler that does not know them', async () => {
+    // What pgbouncer in transaction mode does: the statement is looked for on another server connection.
+    const pool = server.pool({ max: 1 })
+    const store = new PostgresStore(pool)
+    await store.read(newKey(), NOW)
+    await pool.query('DEALLOCATE ALL')
+    expect(await store.read(newKey(), NOW, deadline())).toBe(null)
+    await pool.query('DEALLOCATE ALL')
+    expect((await store.create(record({ userId: '80' }), { now: NOW }, deadline())).outcome).toBe('created')
+  })
+})
+
+describeEngine('mariadb', 'an outage of MariaDB', () => {
+  let server: MariadbServer
+  let proxy: FaultProxy
+  let admin: mysql.Pool
+  beforeAll(async () => {
+    server = await startMariadb()
+    proxy = await startProxy(server.port)
+    admin = server.pool()
+    await new MysqlStore(admin).migrate()
+  })
+  afterAll(async () => {
+    await proxy?.stop()
+    await server?.stop()
+  })
+  outages(() => ({
+    server,
+    commit: '\x03COMMIT',
+    proxy,
+    open({ direct = false, max = 3 } = {}) {
+      const uri = direct ? server.url() : server.url().replace(String(server.port), String(proxy.port))
+      const pool = server.pool({ uri, connectionLimit: max })
+      const take = async () => {
+        const connection = await pool.getConnection()
+        return () => connection.release()
+      }
+      return { store: new MysqlStore(pool), take }
+    },
+    async hold(sql) {
+      const connection = await admin.getConnection()
+      await connection.query('START TRANSACTION')
+      await connection.query(sql)
+      return async () => {
+        await connection.query('ROLLBACK')
+        connection.release()
+      }
+    },
+    inTransaction: async () =>
+      Number(((await admin.query('SELECT count(*) AS n FROM information_schema.innodb_trx')) as any)[0][0].n),
+  }))
+
+  it('refuses to write where autocommit is off', async () => {
+    const pool = server.pool({ connectionLimit: 1 })
+    pool.on('connection', connection => connection.query('SET autocommit = 0'))
+    const one = record()
+    const error = await failure(new MysqlStore(pool).create(one, { now: NOW }, deadline()))
+    expect(String(error.cause)).toContain('autocommit is off')
+    expect(await isLive(new MysqlStore(admin), one.key)).toBe(false)
+  })
+})
+
+for (const driver of SQLITE_DRIVERS)
+  describeEngine(driver, `an outage of SQLite with ${driver}`, () => {
+    const { file, remove } = sqliteFile()
+    afterAll(remove)
+    const open = async () => {
+      const database = openSqlite(driver, file)
+      const store = new SqliteStore(database)
+      await store.migrate()
+      return { database, store }
+    }
+
+    it('waits for a lock of somebody else without blocking the event loop', async () => {
+      const [{ store }, other] = [await open(), (await open()).database]
+      const one = record()
+      await store.create(one, { now: NOW })
+      other.exec('BEGIN IMMEDIATE')
+      const delay = monitorEventLoopDelay({ resolution: 5 })
+      delay.enable()
+      const error = await failure(store.update(one.key, 1, change(), NOW, deadline()))
+      delay.disable()
+      expect(error).toMatchObject({ outcome: 'not-applied' })
+      expect(await store.read(one.key, NOW, deadline())).toEqual(one)
+      // Each wait is 5 ms; 200 leaves room for a busy machine, and is far from SQLite's own seconds.
+      expect(delay.max / 1e6).toBeLessThan(200)
+      const waiting = store.update(one.key, 1, change(), NOW, deadline())
+      other.exec('COMMIT')
+      expect(await waiting).toBe('updated')
+      other.close()
+    })
+
+    it('waits for a transaction that the application has open on the same connection', async () => {
+      const { store, database } = await open()
+      const one = record({ userId: '9' })
+      database.exec('BEGIN')
+      const waiting = store.create(one, { now: NOW }, deadline())
+      await new Promise(resolve => setTimeout(resolve, 20))
+      database.exec('ROLLBACK')
+      expect((await waiting).outcome).toBe('created')
+      expect(await isLive(store, one.key)).toBe(true)
+    })
+
+    it('says that nothing was written to a full or read-only file', async () => {
+      const { store, database } = await open()
+      database.exec('PRAGMA max_page_count = 1')
+      const big = () => store.create(record({ userId: '10', data: 'x'.repeat(1_000_000) }), { now: NOW }, deadline())
+      expect(await failure(big())).toMatchObject({ outcome: 'not-applied' })
+      database.exec('PRAGMA max_page_count = 1000000')
+      expect((await big()).outcome).toBe('created')
+      database.exec('PRAGMA query_only = 1')
+      expect(await failure(big())).toMatchObject({ outcome: 'not-applied' })
+      expect((await store.listUser('10', 'session', NOW)).length).toBe(1)
+      database.exec('PRAGMA query_only = 0')
+      database.close()
+      await allFail(store)
+    })
+  })

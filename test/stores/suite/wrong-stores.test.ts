@@ -1,0 +1,117 @@
+// What the suite is worth: each of these stores has one mistake, and the cases that are about it say so.
+import { corruption, type SessionRecord, type Store } from 'coatcheck'
+import { modelTest, ReferenceStore, type TestStoreOptions, testStore } from 'coatcheck/testing'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { life } from '../../support/wrong-stores/life.ts'
+import { names } from '../../support/wrong-stores/names.ts'
+import { writes } from '../../support/wrong-stores/writes.ts'
+
+const MODEL = 'answers random sequences of calls as the reference model does'
+
+function casesOf(open: () => Store, options: TestStoreOptions = {}): Map<string, () => Promise<void>> {
+  const cases = new Map<string, () => Promise<void>>()
+  testStore((name, test) => cases.set(name, test), open, undefined, options)
+  return cases
+}
+
+async function failing(cases: Map<string, () => Promise<void>>, wanted: readonly string[]): Promise<string[]> {
+  const failed: string[] = []
+  for (const name of wanted) {
+    const test = cases.get(name)
+    expect(test, `the suite has no case '${name}'`).toBeDefined()
+    await test!().catch(() => failed.push(name))
+  }
+  return failed
+}
+
+describe('the suite catches a store that', () => {
+  for (const { mistake, open, caughtBy } of [...life, ...writes, ...names])
+    it(mistake, async () => {
+      expect(await failing(casesOf(open), caughtBy)).toEqual(caughtBy)
+    })
+})
+
+describe('the model-based tests', () => {
+  const falling = names.find(({ mistake }) => mistake === 'lets a floor fall')!
+
+  it('find a mistake by themselves, and name a seed that finds it again', async () => {
+    const report = await casesOf(falling.open, { seed: 1, runs: 200 }).get(MODEL)!().catch(
+      (error: Error) => error.message,
+    )
+    const seed = Number(/\{ seed: (-?\d+), runs: 1 \}/.exec(report ?? '')?.[1])
+    expect(seed).toBeGreaterThan(0)
+    const again = await casesOf(falling.open, { seed, runs: 1 }).get(MODEL)!().catch((error: Error) => error.message)
+    const step = (text: unknown) => /\nat .*/.exec(String(text))?.[0]
+    expect(step(again)).toBe(step(report))
+  })
+
+  it('find a mistake with fast-check, and print its seed', async () => {
+    await expect(modelTest(fc, falling.open, undefined, { seed: 1, runs: 500 })).rejects.toThrow(/seed: 1\b/)
+  })
+})
+
+// Rows that others have edited: the correct store checks what it reads, the wrong ones do not.
+class CheckedStore extends ReferenceStore {
+  override async read(key: string, now: number) {
+    const record = this.records.get(key)
+    const corrupt = record === undefined ? null : corruption(record)
+    if (corrupt === null) return super.read(key, now)
+    this.records.delete(key)
+    return { corrupt } as never
+  }
+  override live(key: string, now: number) {
+    const live = super.live(key, now)
+    return live !== undefined && corruption(live) === null ? live : undefined
+  }
+  override liveOf(userId: string, kind: SessionRecord['kind'], now: number) {
+    return super.liveOf(userId, kind, now).filter(record => corruption(record) === null)
+  }
+}
+
+class LeavesTheCorrupt extends CheckedStore {
+  override async read(key: string, now: number) {
+    const record = this.records.get(key)
+    const found = await super.read(key, now)
+    if (found !== null && 'corrupt' in found) this.records.set(key, record!)
+    return found
+  }
+}
+
+class ShowsTheContent extends CheckedStore {
+  override async read(key: string, now: number) {
+    const record = this.records.get(key)
+    const found = await super.read(key, now)
+    return found !== null && 'corrupt' in found ? ({ corrupt: JSON.stringify(record) } as never) : found
+  }
+}
+
+describe('corrupted records', () => {
+  const corrupt = async (store: Store, key: string) => {
+    const { records } = store as ReferenceStore
+    records.set(key, { ...records.get(key)!, version: -1 })
+  }
+  const REPORTED = 'reports a corrupted record once, without its content, and removes it'
+  const ALL = [
+    REPORTED,
+    'leaves corrupted records out of the list',
+    'ends a session and a user although records are corrupted',
+  ]
+  const tested = (open: () => Store, wanted: readonly string[]) => failing(casesOf(open, { corrupt }), wanted)
+
+  it('pass where the store checks what it reads', async () => {
+    expect(await tested(() => new CheckedStore(), ALL)).toEqual([])
+  })
+  it('are caught where the store takes them for sessions', async () => {
+    expect(await tested(() => new ReferenceStore(), ALL)).toEqual(ALL.slice(0, 2))
+  })
+  it('are caught where the store leaves them in place', async () => {
+    expect(await tested(() => new LeavesTheCorrupt(), [REPORTED])).toEqual([REPORTED])
+  })
+  it('are caught where the store reports their content', async () => {
+    expect(await tested(() => new ShowsTheContent(), [REPORTED])).toEqual([REPORTED])
+  })
+  it('are not asked for where nobody says how to damage a row', () => {
+    expect(casesOf(() => new ReferenceStore()).has(REPORTED)).toBe(false)
+  })
+})

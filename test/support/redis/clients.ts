@@ -1,0 +1,87 @@
+// Every client and shape that the Redis store takes, opened against a private server.
+import { Redis as Redis6 } from 'ioredis'
+import { Redis as Redis5 } from 'ioredis-5'
+import * as nodeRedis6 from 'redis'
+import * as nodeRedis5 from 'redis-5'
+import type { RedisClient } from '../../../stores/redis.ts'
+
+export interface OpenClient {
+  readonly client: RedisClient
+  close(): Promise<void> | void
+}
+type Address = { readonly host: string; readonly port: number }
+
+const quiet = <T extends { on(event: 'error', listener: (error: Error) => void): unknown }>(client: T): T => {
+  client.on('error', () => {})
+  return client
+}
+const untilReady = (client: { status: string; once(event: 'ready', listener: () => void): unknown }) =>
+  client.status === 'ready' ? null : new Promise<void>(resolve => client.once('ready', resolve))
+
+const nodeRedis = async (library: typeof nodeRedis6, url: string): Promise<OpenClient> => {
+  const client = quiet(library.createClient({ url }))
+  await client.connect()
+  return { client, close: () => client.destroy() }
+}
+const nodeRedisPool = async (library: typeof nodeRedis6, url: string): Promise<OpenClient> => {
+  const client = quiet(library.createClientPool({ url }, { minimum: 2, maximum: 8 }))
+  await client.connect()
+  return { client, close: () => client.destroy() }
+}
+const ioredis = async (Redis: typeof Redis6, url: string): Promise<OpenClient> => {
+  const client = quiet(new Redis(url))
+  await untilReady(client)
+  return { client, close: () => client.disconnect() }
+}
+const v5 = nodeRedis5 as unknown as typeof nodeRedis6
+const io5 = Redis5 as unknown as typeof Redis6
+
+/** Clients of one server, by name. */
+export const STANDALONE: Record<string, (url: string) => Promise<OpenClient>> = {
+  'node-redis 6': url => nodeRedis(nodeRedis6, url),
+  'ioredis 6': url => ioredis(Redis6, url),
+  'node-redis 5': url => nodeRedis(v5, url),
+  'ioredis 5': url => ioredis(io5, url),
+  'node-redis 6 pool': url => nodeRedisPool(nodeRedis6, url),
+  'node-redis 5 pool': url => nodeRedisPool(v5, url),
+}
+
+const nodeRedisCluster = async (library: typeof nodeRedis6, nodes: readonly Address[]): Promise<OpenClient> => {
+  const client = quiet(library.createCluster({ rootNodes: nodes.map(socket => ({ socket })) }))
+  await client.connect()
+  return { client, close: () => void client.destroy() }
+}
+const ioredisCluster = async (Redis: typeof Redis6, nodes: readonly Address[]): Promise<OpenClient> => {
+  const client = quiet(new Redis.Cluster([...nodes]))
+  await untilReady(client)
+  return { client, close: () => client.disconnect() }
+}
+
+/** Clients of a Redis Cluster, by name. */
+export const CLUSTER: Record<string, (nodes: readonly Address[]) => Promise<OpenClient>> = {
+  'node-redis 6 cluster': nodes => nodeRedisCluster(nodeRedis6, nodes),
+  'ioredis 6 cluster': nodes => ioredisCluster(Redis6, nodes),
+  'node-redis 5 cluster': nodes => nodeRedisCluster(v5, nodes),
+  'ioredis 5 cluster': nodes => ioredisCluster(io5, nodes),
+}
+
+const nodeRedisSentinel = async (library: typeof nodeRedis6, name: string, nodes: readonly Address[]) => {
+  const client = quiet(
+    library.createSentinel({ name, sentinelRootNodes: nodes.map(node => ({ ...node })), scanInterval: 500 }),
+  )
+  await client.connect()
+  return { client, close: () => client.destroy() }
+}
+const ioredisSentinel = async (Redis: typeof Redis6, name: string, nodes: readonly Address[]): Promise<OpenClient> => {
+  const client = quiet(new Redis({ name, sentinels: nodes.map(node => ({ ...node })) }))
+  await untilReady(client)
+  return { client, close: () => client.disconnect() }
+}
+
+/** Clients behind Sentinel, by name. */
+export const SENTINEL: Record<string, (name: string, nodes: readonly Address[]) => Promise<OpenClient>> = {
+  'node-redis 6 sentinel': (name, nodes) => nodeRedisSentinel(nodeRedis6, name, nodes),
+  'ioredis 6 sentinel': (name, nodes) => ioredisSentinel(Redis6, name, nodes),
+  'node-redis 5 sentinel': (name, nodes) => nodeRedisSentinel(v5, name, nodes),
+  'ioredis 5 sentinel': (name, nodes) => ioredisSentinel(io5, name, nodes),
+}

@@ -1,0 +1,73 @@
+// Runs a suite with every client of one kind of Redis: in full with the newest, shorter with the others.
+import type { Store } from 'coatcheck'
+import type { TestStoreOptions } from 'coatcheck/testing'
+import { afterAll, beforeAll, describe } from 'vitest'
+import { type RedisServer, startRedis, startRedisCluster, startRedisSentinels } from '../../services/redis.ts'
+import { CLUSTER, type OpenClient, SENTINEL, STANDALONE } from './clients.ts'
+
+interface Place {
+  /** The server that has a key. */
+  serverOf(name: string): Promise<RedisServer>
+  /** Opens the named client. */
+  open(client: string): Promise<OpenClient>
+  stop(): Promise<unknown>
+}
+
+const PLACES = {
+  standalone: {
+    clients: Object.keys(STANDALONE),
+    async start(): Promise<Place> {
+      const server = await startRedis()
+      return { serverOf: async () => server, open: name => STANDALONE[name]!(server.url), stop: server.stop }
+    },
+  },
+  cluster: {
+    clients: Object.keys(CLUSTER),
+    async start(): Promise<Place> {
+      const cluster = await startRedisCluster()
+      return {
+        serverOf: async name => cluster.masterOf(Number(await cluster.nodes[0]!.cli('CLUSTER', 'KEYSLOT', name))),
+        open: name => CLUSTER[name]!(cluster.addresses),
+        stop: cluster.stop,
+      }
+    },
+  },
+  sentinel: {
+    clients: Object.keys(SENTINEL),
+    async start(): Promise<Place> {
+      const watched = await startRedisSentinels()
+      return {
+        serverOf: async () => watched.master,
+        open: name => SENTINEL[name]!(watched.name, watched.sentinels),
+        stop: watched.stop,
+      }
+    },
+  },
+}
+
+/** Calls `tests` once per client of this kind; `open` gives the same connected client each time. */
+export function onRedis(
+  kind: keyof typeof PLACES,
+  tests: (open: () => Promise<OpenClient>, options: TestStoreOptions) => void,
+): void {
+  const { clients, start } = PLACES[kind]
+  let place: Place
+  beforeAll(async () => {
+    place = await start()
+  })
+  afterAll(() => place.stop())
+  describe.each(clients)('with %s', name => {
+    let opened: Promise<OpenClient> | null = null
+    afterAll(async () => (await opened)?.close())
+    const open = () => {
+      opened ??= place.open(name)
+      return opened
+    }
+    const corrupt = async (_store: Store, key: string) => {
+      const redisKey = `coatcheck:{${key.slice(0, 3)}}:${key.slice(3)}`
+      await (await place.serverOf(redisKey)).cli('SET', redisKey, 's 1 careless', 'PX', '600000')
+    }
+    const full = / 6( cluster)?$/.test(name)
+    tests(open, { corrupt, ...(full ? {} : { runs: 10, rounds: 3 }) })
+  })
+}

@@ -1,0 +1,45 @@
+// A store as one process of several opens it.
+import { MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
+import mysql from 'mysql2/promise'
+import pg from 'pg'
+import { mysqlStatements } from '../../../stores/sql/mysql/statements.ts'
+import { namesOf } from '../../../stores/sql/options.ts'
+import { postgresStatements } from '../../../stores/sql/postgres/statements.ts'
+import { openSqlite, type SqliteDriver } from '../../services/sqlite.ts'
+import { type Mistake, naiveMysql, naivePostgres, naiveSqlite } from './naive.ts'
+
+export interface Contestant {
+  readonly database: 'postgres' | 'mysql' | 'sqlite'
+  readonly url: string
+  readonly table: string
+  readonly isolation?: string
+  readonly mistake?: Mistake
+  readonly driver?: SqliteDriver
+  /** In pieces of how many records a log-out everywhere ends them; far more than a race has, unless told. */
+  readonly pieces?: number
+}
+const POOL = 22
+
+export function openContestant({ database, url, table, isolation, mistake, driver = 'libsql', pieces }: Contestant) {
+  if (database === 'sqlite') {
+    const connection = openSqlite(driver, url)
+    return mistake ? naiveSqlite(connection, table, mistake) : new SqliteStore(connection, { table })
+  }
+  if (database === 'mysql') {
+    const pool = mysql.createPool({ uri: url, connectionLimit: POOL })
+    if (isolation !== undefined)
+      pool.on('connection', connection => connection.query(`SET SESSION TRANSACTION ISOLATION LEVEL ${isolation}`))
+    const store = mistake ? naiveMysql(pool, table, mistake) : new MysqlStore(pool, { table })
+    return pieces === undefined ? store : inPieces(store, mysqlStatements(namesOf({ table }, '`'), pieces), pieces)
+  }
+  const options =
+    isolation === undefined
+      ? {}
+      : { options: `-c default_transaction_isolation=${isolation.toLowerCase().replace(' ', '\\ ')}` }
+  const pool = new pg.Pool({ connectionString: url, max: POOL, ...options })
+  const store = mistake ? naivePostgres(pool, table, mistake) : new PostgresStore(pool, { table })
+  return pieces === undefined ? store : inPieces(store, postgresStatements(namesOf({ table }, '"'), pieces), pieces)
+}
+
+const inPieces = <S extends object>(store: S, statements: object, batch: number): S =>
+  Object.assign(store, { statements, batch })

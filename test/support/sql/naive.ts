@@ -1,0 +1,124 @@
+// Stores as one would write them first: each is wrong in one place, and the races have to notice it.
+import type { DeleteUserOptions, SessionRecord } from 'coatcheck'
+import { MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
+import { namesOf } from '../../../stores/sql/options.ts'
+import { COLUMNS, recordValues } from '../../../stores/sql/rows.ts'
+import { sqliteStatements } from '../../../stores/sql/sqlite/statements.ts'
+import { bind, compile, type Run, type Statement, type Values } from '../../../stores/sql/statement.ts'
+
+export const MISTAKES = {
+  'no-lock': 'a create that looks at the floor without locking it',
+  'one-statement': 'a log-out everywhere that locks and deletes in one statement',
+  'no-transaction': 'a log-out everywhere that commits its lock before it deletes',
+  'lock-once': 'a log-out everywhere in pieces of which only the first locks',
+  'two-steps': 'a create that looks at the floor and inserts in two steps',
+} as const
+export type Mistake = keyof typeof MISTAKES
+
+/** What the mistakes are made with: the protected parts of a store. */
+interface Inside {
+  statements: Record<string, unknown>
+  connections: {
+    run: (statement: Statement, values: Values, end: number) => Promise<unknown>
+    transaction: (end: number, work: (run: Run) => Promise<unknown>) => Promise<unknown>
+  }
+}
+
+const columns = COLUMNS.join(', ')
+const inside = (store: unknown) => store as Inside
+
+// Each statement of the transaction by itself.
+function commitEach(store: unknown) {
+  const { connections } = inside(store)
+  connections.transaction = (end, work) => work((statement, values) => connections.run(statement, values, end) as never)
+}
+
+// The pieces of a log-out everywhere, of which only the first is a transaction that locks the user's row.
+function lockOnce(store: { deleteUser: (...args: any) => Promise<number> }) {
+  const { connections } = inside(store)
+  const { deleteUser } = store
+  const { transaction } = connections
+  store.deleteUser = (...args) => {
+    let first = true
+    connections.transaction = (end, work) => {
+      if (first) {
+        first = false
+        return transaction.call(connections, end, work)
+      }
+      return work((statement, values) =>
+        statement === inside(store).statements.lockUser
+          ? Promise.resolve({ rows: [], changed: 0 })
+          : (connections.run(statement, values, end) as never),
+      )
+    }
+    return deleteUser.apply(store, args)
+  }
+}
+
+/** A PostgresStore with one mistake. */
+export function naivePostgres(pool: any, table: string, mistake: Mistake): PostgresStore {
+  const store = new PostgresStore(pool, { table })
+  const { statements, connections } = inside(store)
+  if (mistake === 'no-lock')
+    statements.create = () =>
+      compile(
+        '$',
+        `INSERT INTO ${table} (${columns}) SELECT :id::text, :kind::text, :parent::text, :tenant::text, :user::numeric,
+           :username::text, :passwordVersion::bigint, :data::text, :version::bigint, :writeId::text, :createdAt::bigint,
+           :seenAt::bigint, :expiresAt::bigint, :absoluteExpiresAt::bigint, NULL
+         WHERE NOT EXISTS (SELECT 1 FROM ${table}_users WHERE user_id = :user::numeric AND floor > :proof AND floor_until > :now)`,
+      )
+  if (mistake === 'one-statement') {
+    const both = compile(
+      '$',
+      `WITH l AS (INSERT INTO ${table}_users AS u (tenant, user_id, floor, floor_until, expires_at)
+         VALUES ('', :user::numeric, :floor, :floorUntil, :floorUntil)
+         ON CONFLICT (user_id, tenant) DO UPDATE SET floor = GREATEST(u.floor, excluded.floor),
+           floor_until = GREATEST(u.floor_until, excluded.floor_until) RETURNING 1),
+       d AS (DELETE FROM ${table} WHERE user_id = :user::numeric AND EXISTS (SELECT 1 FROM l) RETURNING 1)
+       SELECT count(*) FROM d`,
+    )
+    store.deleteUser = async (user: string, { passwordVersion, floorUntil }: DeleteUserOptions) => {
+      await connections.run(both, { user, floor: passwordVersion ?? 0, floorUntil }, performance.now() + 5000)
+      return 0
+    }
+  }
+  if (mistake === 'no-transaction') commitEach(store)
+  if (mistake === 'lock-once') lockOnce(store)
+  return store
+}
+
+/** A MysqlStore with one mistake. */
+export function naiveMysql(pool: any, table: string, mistake: Mistake): MysqlStore {
+  const store = new MysqlStore(pool, { table })
+  if (mistake === 'no-lock')
+    inside(store).statements.create = () =>
+      compile(
+        '?',
+        `INSERT INTO ${table} (${columns}) SELECT :id, :kind, :parent, :tenant, CAST(:user AS UNSIGNED), :username,
+           :passwordVersion, :data, :version, :writeId, :createdAt, :seenAt, :expiresAt, :absoluteExpiresAt, NULL
+         FROM (SELECT 1) one WHERE NOT EXISTS (SELECT 1 FROM ${table}_users
+           WHERE user_id = CAST(:user AS UNSIGNED) AND floor > :proof AND floor_until > :now)`,
+      )
+  if (mistake === 'no-transaction') {
+    commitEach(store)
+    // The second DELETE of our own sweeps up behind the first.
+    inside(store).statements.endRest = compile('?', `DELETE FROM ${table} WHERE id = :except`)
+  }
+  return store
+}
+
+/** A SqliteStore with one mistake. */
+export function naiveSqlite(database: any, table: string, mistake: Mistake): SqliteStore {
+  const store = new SqliteStore(database, { table })
+  const { insert } = sqliteStatements(namesOf({ table }, '"'))
+  if (mistake === 'two-steps')
+    store.create = async (record: SessionRecord) => {
+      const floor = database.prepare(`SELECT floor FROM ${table}_users WHERE user_id = ?`).get(record.userId)
+      await new Promise(resolve => setImmediate(resolve))
+      if ((floor?.floor ?? 0) > (record.passwordVersion ?? 0)) return { outcome: 'stale-login', ended: [] }
+      database.prepare(insert.text).run(...bind(insert, recordValues(record)))
+      return { outcome: 'created', ended: [] }
+    }
+  return store
+}
