@@ -22,13 +22,14 @@ export interface MemoryStoreOptions {
    *
    * @default 100_000
    */
-  maxSessions?: number
+  maxRecords?: number
 }
 
-const OPTIONS = optionNames<MemoryStoreOptions>({ maxSessions: true })
+const OPTIONS = optionNames<MemoryStoreOptions>({ maxRecords: true })
 // Of other memory stores for sessions.
 const HINTS = {
-  max: 'it is called maxSessions',
+  max: 'it is called maxRecords',
+  maxSessions: 'it is called maxRecords: remember-me series and forwards count as well',
   ttl: 'a session lives as the manager says: idleTimeout and absoluteTimeout',
   checkPeriod: 'what has expired is removed by the sweep of the manager: sweepEvery',
 }
@@ -99,12 +100,12 @@ const answer = <O extends string>(outcome: O, ended: readonly string[] = NONE) =
 /**
  * Keeps sessions in the memory of this process: for one process, for tests and development.
  *
- * It is bounded: at `maxSessions`, a new record takes the place of one that has expired, else of the oldest anonymous
+ * It is bounded: at `maxRecords`, a new record takes the place of one that has expired, else of the oldest anonymous
  * session; if all that is kept are users' live sessions, the call rejects with a `SessionStoreError` (`'not-applied'`)
  * whose cause names the option: nobody is logged out to let somebody in. Password floors (one small object per user who changed
  * the password within a day) are not counted. Records that are read are frozen. It sets no timer.
  *
- * @throws TypeError for a `maxSessions` that is not a whole number above 0
+ * @throws TypeError for a `maxRecords` that is not a whole number above 0
  */
 export class MemoryStore implements Store {
   readonly #max: number
@@ -117,10 +118,10 @@ export class MemoryStore implements Store {
 
   constructor(options: MemoryStoreOptions = {}) {
     checkOptionNames('MemoryStore', options, OPTIONS, HINTS)
-    const { maxSessions = 100_000 } = options
-    if (!Number.isSafeInteger(maxSessions) || maxSessions < 1)
-      throw new TypeError(`maxSessions: a whole number above 0 is expected, not ${quote(maxSessions)}`)
-    this.#max = maxSessions
+    const { maxRecords = 100_000 } = options
+    if (!Number.isSafeInteger(maxRecords) || maxRecords < 1)
+      throw new TypeError(`maxRecords: a whole number above 0 is expected, not ${quote(maxRecords)}`)
+    this.#max = maxRecords
   }
 
   async create(record: SessionRecord, options: CreateOptions): Promise<CreateResult> {
@@ -274,7 +275,7 @@ export class MemoryStore implements Store {
       if (victim !== undefined && victim === spared) victim = victim.newer === victim ? undefined : victim.newer
       if (victim === undefined)
         throw new SessionStoreError(operation, 'not-applied', 'the session store is full', {
-          cause: new Error(`the memory store is full of users' live sessions: maxSessions is ${this.#max}`),
+          cause: new Error(`the memory store is full of users' live sessions: maxRecords is ${this.#max}`),
         })
       this.#drop(victim)
     }

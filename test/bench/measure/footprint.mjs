@@ -12,7 +12,7 @@ const contestants = {
   async coatcheck() {
     const { SessionManager } = await coatcheck('index.js')
     const { MemoryStore } = await coatcheck('stores/memory.js')
-    const sessions = new SessionManager({ store: new MemoryStore({ maxSessions: 2 * COUNT }) })
+    const sessions = new SessionManager({ store: new MemoryStore({ maxRecords: 2 * COUNT }) })
     return { add: user => sessions.create({ user: { id: user, name: `user ${user}` } }), kept: sessions }
   },
   async 'express-session'() {

@@ -9,7 +9,7 @@ const { SessionManager } = await coatcheck('index.js')
 const { MemoryStore } = await coatcheck('stores/memory.js')
 let now = Date.now()
 const sessions = new SessionManager({
-  store: new MemoryStore({ maxSessions: 2 * COUNT }),
+  store: new MemoryStore({ maxRecords: 2 * COUNT }),
   sweepEvery: false,
   now: () => now,
 })

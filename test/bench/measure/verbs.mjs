@@ -10,7 +10,7 @@ const CREATES = 10_000
 
 const { SessionManager } = await coatcheck('index.js')
 const { MemoryStore } = await coatcheck('stores/memory.js')
-const sessions = new SessionManager({ store: new MemoryStore({ maxSessions: 1_000_000 }) })
+const sessions = new SessionManager({ store: new MemoryStore({ maxRecords: 1_000_000 }) })
 const map = new Map()
 const keyOf = (/** @type {string} */ id) => hash('sha256', id, 'base64url')
 

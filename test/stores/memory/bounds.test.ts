@@ -38,7 +38,7 @@ const isLive = async (store: MemoryStore, { key }: SessionRecord) => (await stor
 
 describe('a full memory store', () => {
   it('lets what has expired go first, wherever it was created', async () => {
-    const store = new MemoryStore({ maxSessions: 3 })
+    const store = new MemoryStore({ maxRecords: 3 })
     const [anonymous, user] = [await put(store, null), await put(store, '1')]
     const expired = await put(store, '2', { expiresAt: NOW })
     const added = await put(store, '3')
@@ -47,7 +47,7 @@ describe('a full memory store', () => {
   })
 
   it('lets the oldest anonymous session go next', async () => {
-    const store = new MemoryStore({ maxSessions: 3 })
+    const store = new MemoryStore({ maxRecords: 3 })
     const user = await put(store, '1')
     const [first, second] = [await put(store, null), await put(store, null)]
     const third = await put(store, null)
@@ -60,15 +60,15 @@ describe('a full memory store', () => {
   })
 
   it('logs nobody out to let somebody in: the call rejects, writes nothing and names the option', async () => {
-    const store = new MemoryStore({ maxSessions: 2 })
+    const store = new MemoryStore({ maxRecords: 2 })
     const users = [await put(store, '1'), await put(store, '2')]
     for (const userId of ['3', null]) {
       const refused = record(store, userId)
       const error = await store.create(refused, { now: NOW }).catch((thrown: unknown) => thrown)
       expect(error).toBeInstanceOf(SessionStoreError)
       expect(error).toMatchObject({ operation: 'create', outcome: 'not-applied', status: 503 })
-      expect(String((error as Error).cause)).toContain('maxSessions is 2')
-      expect(String(error)).not.toContain('maxSessions')
+      expect(String((error as Error).cause)).toContain('maxRecords is 2')
+      expect(String(error)).not.toContain('maxRecords')
       expect(await isLive(store, refused)).toBe(false)
     }
     for (const user of users) expect(await isLive(store, user)).toBe(true)
@@ -77,7 +77,7 @@ describe('a full memory store', () => {
   })
 
   it('replaces a session without asking for room', async () => {
-    const store = new MemoryStore({ maxSessions: 1 })
+    const store = new MemoryStore({ maxRecords: 1 })
     const old = await put(store, '1')
     const next = record(store, '1')
     expect((await store.replace(old.key, 1, next, { now: NOW })).outcome).toBe('created')
@@ -85,14 +85,14 @@ describe('a full memory store', () => {
   })
 
   it('ends the oldest of a user for the limit without asking for room', async () => {
-    const store = new MemoryStore({ maxSessions: 1 })
+    const store = new MemoryStore({ maxRecords: 1 })
     const old = await put(store, '1')
     const options = { now: NOW, limit: { max: 1, onLimit: 'end-oldest' } } as const
     expect(await store.create(record(store, '1'), options)).toEqual({ outcome: 'created', ended: [old.key] })
   })
 
   it('counts a forward, and refuses a renewal for which there is no room before it changes anything', async () => {
-    const store = new MemoryStore({ maxSessions: 2 })
+    const store = new MemoryStore({ maxRecords: 2 })
     const old = await put(store, '1')
     await put(store, '2')
     const options = { now: NOW, forward: { salt: '', until: NOW } }
@@ -103,7 +103,7 @@ describe('a full memory store', () => {
   })
 
   it('does not take the anonymous session that is being renewed for the one that may go', async () => {
-    const store = new MemoryStore({ maxSessions: 2 })
+    const store = new MemoryStore({ maxRecords: 2 })
     const [old, other] = [await put(store, null), await put(store, null)]
     const options = { now: NOW, forward: { salt: '', until: NOW } }
     const next = record(store, null)
@@ -112,11 +112,11 @@ describe('a full memory store', () => {
     expect(await store.read(old.key, NOW)).toMatchObject({ movedTo: next.key })
   })
 
-  it('keeps its word through any sequence of calls: never more than maxSessions, never a user put out', async () => {
+  it('keeps its word through any sequence of calls: never more than maxRecords, never a user put out', async () => {
     const action = fc.tuple(fc.nat(4), fc.nat(5), fc.nat(20))
     await fc.assert(
       fc.asyncProperty(fc.array(action, { minLength: 20, maxLength: 60 }), async actions => {
-        const store = new MemoryStore({ maxSessions: 5 })
+        const store = new MemoryStore({ maxRecords: 5 })
         const users = new Set<SessionRecord>()
         const all: SessionRecord[] = []
         const successors = new Map<SessionRecord, SessionRecord>()
@@ -154,10 +154,10 @@ describe('a full memory store', () => {
   })
 
   it('is refused with a bound that is no whole number above 0', () => {
-    for (const maxSessions of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, '5' as never])
-      expect(() => new MemoryStore({ maxSessions })).toThrow(TypeError)
-    expect(() => new MemoryStore({ maxSessions: 1.5 })).toThrow(
-      'maxSessions: a whole number above 0 is expected, not 1.5',
+    for (const maxRecords of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, '5' as never])
+      expect(() => new MemoryStore({ maxRecords })).toThrow(TypeError)
+    expect(() => new MemoryStore({ maxRecords: 1.5 })).toThrow(
+      'maxRecords: a whole number above 0 is expected, not 1.5',
     )
   })
 })

@@ -73,11 +73,12 @@ describe('an option that there is not', () => {
   })
 
   it('is refused by MemoryStore, and options of other memory stores are explained', () => {
-    expect(() => new MemoryStore(wrong({ maxSession: 5 }))).toThrow(
-      /"maxSession" is not an option; did you mean maxSessions/,
+    expect(() => new MemoryStore(wrong({ maxRecord: 5 }))).toThrow(
+      /"maxRecord" is not an option; did you mean maxRecords/,
     )
     expect(() => new MemoryStore(wrong({ checkPeriod: 86_400_000 }))).toThrow(/sweepEvery/)
-    expect(() => new MemoryStore(wrong({ max: 5 }))).toThrow(/it is called maxSessions/)
+    expect(() => new MemoryStore(wrong({ max: 5 }))).toThrow(/it is called maxRecords/)
+    expect(() => new MemoryStore(wrong({ maxSessions: 5 }))).toThrow(/it is called maxRecords: remember-me series/)
     expect(() => new MemoryStore(null as never)).toThrow(TypeError)
     expect(() => new MemoryStore(undefined)).not.toThrow()
   })
