@@ -12,6 +12,7 @@ export type SessionErrorCode =
   | 'ERR_SESSION_LIMIT'
   | 'ERR_SESSION_DATA'
   | 'ERR_SESSION_HEADERS_SENT'
+  | 'ERR_SESSION_ID_COLLISION'
 
 const STATUS: Readonly<Record<SessionErrorCode, number>> = {
   ERR_SESSION_STORE: 503,
@@ -25,6 +26,7 @@ const STATUS: Readonly<Record<SessionErrorCode, number>> = {
   ERR_SESSION_LIMIT: 409,
   ERR_SESSION_DATA: 500,
   ERR_SESSION_HEADERS_SENT: 500,
+  ERR_SESSION_ID_COLLISION: 500,
 }
 
 // Registered symbols, so that `instanceof` holds between the ESM and the CommonJS build loaded side by side.

@@ -38,6 +38,12 @@ const DOMAIN = /^\.?[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61
 const SPACE = 0x20
 const TAB = 0x09
 
+/** @throws TypeError that quotes what is no cookie name */
+export function checkCookieName(option: string, name: unknown): asserts name is string {
+  if (typeof name !== 'string' || !TOKEN.test(name))
+    throw new TypeError(`${option}: expected a token such as 'session_id', got ${quote(name)}`)
+}
+
 function wrong(option: string, expected: string, value: unknown): never {
   throw new TypeError(`cookie.${option}: expected ${expected}, got ${quote(value)}`)
 }
@@ -127,7 +133,7 @@ export class SessionCookie {
   constructor(options: CookieOptions = {}) {
     checkOptions(options)
     const { name = DEFAULTS.name, hostPrefix = DEFAULTS.hostPrefix } = options
-    if (typeof name !== 'string' || !TOKEN.test(name)) wrong('name', "a token such as 'session_id'", name)
+    checkCookieName('cookie.name', name)
     this.name = hostPrefix && !name.startsWith('__Host-') ? `__Host-${name}` : name
     checkTogether(this.name, options)
     this.lifetime = options.lifetime ?? DEFAULTS.lifetime

@@ -1,8 +1,8 @@
-import { EDGE_HINTS, EDGE_OPTIONS } from '../manager/hints.ts'
+import { COOKIE_OPTIONS, EDGE_HINTS, EDGE_OPTIONS } from '../manager/hints.ts'
 import { DEFAULTS } from '../manager/options.ts'
 import { checkOptionNames } from '../text/check-options.ts'
 import { quote } from '../text/quote.ts'
-import { type CookieOptions, SessionCookie } from './cookie.ts'
+import { type CookieOptions, checkCookieName, SessionCookie } from './cookie.ts'
 import { originSet } from './origins.ts'
 import type { SecureOptions } from './secure.ts'
 import { type Advice, ofVisits } from './unsent.ts'
@@ -12,8 +12,8 @@ export type ClearSiteData = 'cache' | 'cookies' | 'storage' | 'executionContexts
 
 export interface EdgeOptions<R> extends SecureOptions<R> {
   cookie?: CookieOptions
-  /** Name of the remember token's cookie; its other attributes are the session cookie's. @default 'remember_token' */
-  rememberName?: string
+  /** The remember token's cookie: its name. Its other attributes are the session cookie's. @default { name: 'remember_token' } */
+  rememberCookie?: { name: string }
   /** Other origins whose pages may send unsafe requests, exactly as in `Origin`. @default none */
   origins?: readonly string[]
   /** What the browser drops at log-out. `'cookies'` empties the whole registrable domain's jar. @default none */
@@ -22,6 +22,11 @@ export interface EdgeOptions<R> extends SecureOptions<R> {
 
 /** Of `openVisit`: the request itself says what is HTTPS. */
 export type VisitOptions = Omit<EdgeOptions<never>, keyof SecureOptions<never>>
+
+/** The browser must keep and send both cookies alike, so that they share their attributes. */
+const REMEMBER_HINTS = Object.fromEntries(
+  COOKIE_OPTIONS.map(name => [name, `it is the session cookie's, for both: { cookie: { ${name} } }`]),
+)
 
 const CLEARABLE: readonly ClearSiteData[] = ['cache', 'cookies', 'storage', 'executionContexts']
 
@@ -41,13 +46,13 @@ export function setUpEdge(options: EdgeOptions<never>, advice: Advice): EdgeSetu
   checkOptionNames(edge, options, known, { ...EDGE_HINTS, ...lacks })
   const cookie = new SessionCookie(options.cookie)
   const { clearDomains: _, name: __, ...attributes } = options.cookie ?? {}
-  const rememberCookie = new SessionCookie({
-    ...attributes,
-    hostPrefix: /^__host-/i.test(cookie.name),
-    name: options.rememberName ?? DEFAULTS.rememberName,
-  })
+  const remember = options.rememberCookie ?? DEFAULTS.rememberCookie
+  checkOptionNames('rememberCookie', remember, ['name'], REMEMBER_HINTS)
+  checkCookieName('rememberCookie.name', remember.name)
+  const hostPrefix = /^__host-/i.test(cookie.name)
+  const rememberCookie = new SessionCookie({ ...attributes, hostPrefix, name: remember.name })
   if (rememberCookie.name === cookie.name)
-    throw new TypeError(`rememberName: ${quote(cookie.name)} is the session cookie's name`)
+    throw new TypeError(`rememberCookie.name: ${quote(cookie.name)} is the session cookie's name`)
   const { clearSiteData } = options
   if (clearSiteData !== undefined) {
     if (!Array.isArray(clearSiteData))

@@ -51,8 +51,8 @@ class Common<D extends object, I extends UserIds, In extends object> {
     this.calls = new StoreCalls(store, this.options, error => emitTo(given.onEvent, { type: 'store-error', error }))
     this.shape = new DataShape({ schema: given.schema, initial: given.initial, codec: given.codec, maxDataBytes })
     this.touched = new Recent(touchInterval)
-    const { sweepEvery } = this.options
-    this.sweeper = sweepEvery === null ? null : new Sweeper(sweepEvery, () => this.sweep())
+    const { sweepInterval } = this.options
+    this.sweeper = sweepInterval === null ? null : new Sweeper(sweepInterval, () => this.sweep())
   }
 
   now(): number {
@@ -249,7 +249,10 @@ export class Context<D extends object, I extends UserIds, In extends object> {
       case 'orphan':
         return new SessionError('ERR_SESSION_UNAUTHENTICATED', 'the session has ended meanwhile: log in again')
       case 'collision':
-        return new SessionError('ERR_SESSION_CONFLICT', 'new IDs collide: the random generator or the store is broken')
+        return new SessionError(
+          'ERR_SESSION_ID_COLLISION',
+          'new IDs collide: the random generator or the store is broken',
+        )
     }
   }
 

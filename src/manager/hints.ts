@@ -23,14 +23,14 @@ export const MANAGER_OPTIONS = optionNames<SessionOptions<object, 'u64', object>
   limit: true,
   remember: true,
   onTheft: true,
-  sweepEvery: true,
+  sweepInterval: true,
   onEvent: true,
   now: true,
 })
 
 export const EDGE_OPTIONS = optionNames<EdgeOptions<never>>({
   cookie: true,
-  rememberName: true,
+  rememberCookie: true,
   origins: true,
   clearSiteData: true,
   trustedProxies: true,
@@ -76,10 +76,16 @@ const FOREIGN: Hints = {
   ...each(['touchAfter', 'disableTouch', 'resaveInterval'], () => 'it is called touchInterval, of the SessionManager'),
 }
 
+/** Names that our own options had before the first release. */
+const FORMER: Hints = {
+  sweepEvery: 'it is called sweepInterval, of the SessionManager',
+  rememberName: 'it is called rememberCookie: { name }, of the edge',
+}
+
 const ofManager = each(MANAGER_OPTIONS, name => `it belongs to new SessionManager({ ${name} })`)
 const ofEdges = each(EDGE_OPTIONS, name => `it belongs to the edge: httpEdge(sessions, { ${name} })`)
 const ofCookies = each(COOKIE_OPTIONS, name => `it belongs to the cookie of the edge: { cookie: { ${name} } }`)
 
-export const MANAGER_HINTS: Hints = { ...FOREIGN, ...ofCookies, ...ofEdges }
-export const EDGE_HINTS: Hints = { ...FOREIGN, ...ofManager, ...ofCookies }
-export const COOKIE_HINTS: Hints = { ...FOREIGN, ...ofManager, ...ofEdges }
+export const MANAGER_HINTS: Hints = { ...FOREIGN, ...FORMER, ...ofCookies, ...ofEdges }
+export const EDGE_HINTS: Hints = { ...FOREIGN, ...FORMER, ...ofManager, ...ofCookies }
+export const COOKIE_HINTS: Hints = { ...FOREIGN, ...FORMER, ...ofManager, ...ofEdges }

@@ -41,7 +41,7 @@ export interface SessionOptions<D extends object, I extends UserIds, In extends 
   /** What dies where a remember token was stolen: the device's series and its sessions, or everything of the user. @default 'end-device' */
   onTheft?: 'end-device' | 'end-user'
   /** How often expired records are removed; `false`: never by this manager. @default '5m' where the store has no TTL of its own */
-  sweepEvery?: Duration | false
+  sweepInterval?: Duration | false
   /** Hears what happens; also published on `node:diagnostics_channel` 'coatcheck'. */
   onEvent?: (event: SessionEvent<I>) => void
   /** Epoch ms. @default () => Date.now(), looked up at each call */
@@ -65,7 +65,7 @@ export const DEFAULTS = deepFrozen({
   maxDataBytes: 16_384,
   onLimit: 'end-oldest',
   onTheft: 'end-device',
-  sweepEvery: '5m',
+  sweepInterval: '5m',
   cookie: {
     name: 'session_id',
     hostPrefix: false,
@@ -75,7 +75,7 @@ export const DEFAULTS = deepFrozen({
     secure: true,
     partitioned: false,
   },
-  rememberName: 'remember_token',
+  rememberCookie: { name: 'remember_token' },
   cors: { methods: ['PUT', 'PATCH', 'DELETE'], headers: ['content-type'], exposeHeaders: [], maxAge: '10m' },
   https: { insecure: 'refuse' },
 } as const)
@@ -109,7 +109,7 @@ export interface ResolvedOptions<I extends UserIds> extends Lifetimes {
   readonly limit: SessionLimit | null
   readonly remember: number | null
   readonly onTheft: 'end-device' | 'end-user'
-  readonly sweepEvery: number | null
+  readonly sweepInterval: number | null
   readonly floorLifetime: number
   readonly now: () => number
 }
@@ -171,13 +171,14 @@ export function resolveOptions<D extends object, I extends UserIds, In extends o
     throw new TypeError(
       `remember: expected at most '400d', longer cookies are cut by browsers, got ${quote(options.remember)}`,
     )
-  const { limit, sweepEvery = DEFAULTS.sweepEvery } = options
+  const { limit } = options
   if (limit !== undefined && (typeof limit !== 'object' || limit === null))
     throw new TypeError(`limit: expected { max, onLimit }, got ${quote(limit)}`)
   if (limit !== undefined) checkOptionNames('limit', limit, ['max', 'onLimit'])
-  const sweepInterval = sweepEvery === false ? null : milliseconds(sweepEvery, 'sweepEvery')
-  if (sweepInterval !== null && sweepInterval > MAX_TIMER / 2)
-    throw new TypeError(`sweepEvery: expected at most 12 days, got ${quote(sweepEvery)}`)
+  const { sweepInterval = DEFAULTS.sweepInterval } = options
+  const sweep = sweepInterval === false ? null : milliseconds(sweepInterval, 'sweepInterval')
+  if (sweep !== null && sweep > MAX_TIMER / 2)
+    throw new TypeError(`sweepInterval: expected at most 12 days, got ${quote(sweepInterval)}`)
   for (const name of ['initial', 'passwordVersion', 'onEvent', 'now'] as const) optionalFunction(options[name], name)
   const { codec, schema } = options
   if (codec !== undefined && !(typeof codec?.encode === 'function' && typeof codec?.decode === 'function'))
@@ -201,7 +202,7 @@ export function resolveOptions<D extends object, I extends UserIds, In extends o
       : null,
     remember,
     onTheft: oneOf(options.onTheft ?? DEFAULTS.onTheft, ['end-device', 'end-user'], 'onTheft'),
-    sweepEvery: store.sweep ? sweepInterval : null,
+    sweepInterval: store.sweep ? sweep : null,
     // It has to outlast a login in flight, not the account.
     floorLifetime: Math.max(DAY, absolute),
     now: options.now ?? (() => Date.now()),

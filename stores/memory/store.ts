@@ -31,7 +31,7 @@ const HINTS = {
   max: 'it is called maxRecords',
   maxSessions: 'it is called maxRecords: remember-me series and forwards count as well',
   ttl: 'a session lives as the manager says: idleTimeout and absoluteTimeout',
-  checkPeriod: 'what has expired is removed by the sweep of the manager: sweepEvery',
+  checkPeriod: 'what has expired is removed by the sweep of the manager: sweepInterval',
 }
 
 /** How many records of a user end in one turn of the event loop. */

@@ -51,7 +51,7 @@ async function sweepOf(kind, url, query) {
   const { store, end } = await openStore(kind, url, 10)
   await store.migrate()
   const past = Date.now() - 30 * 24 * 3_600_000
-  const old = new SessionManager({ store, sweepEvery: false, now: () => past })
+  const old = new SessionManager({ store, sweepInterval: false, now: () => past })
   await old.create({ user: { id: 999_999, name: 'long ago' } })
   const columns = (
     await query(`SELECT column_name AS c FROM information_schema.columns WHERE table_name = '${TABLE}'`)
@@ -63,7 +63,7 @@ async function sweepOf(kind, url, query) {
   const errors = []
   const sessions = new SessionManager({
     store,
-    sweepEvery: false,
+    sweepInterval: false,
     touchInterval: '1s',
     onEvent: (/** @type {any} */ event) => {
       if (event.type === 'store-error') errors.push(event.error.message)

@@ -50,7 +50,7 @@ describeEngine('chromium', 'cookies in Chromium', () => {
   const eve = { user: { id: 666n, name: 'eve' } }
 
   function setUp(edge: EdgeOptions<IncomingMessage> = {}, options: { idleTimeout?: `${number}s` } = {}) {
-    sessions = new SessionManager({ store: new MemoryStore(), now: () => now, sweepEvery: false, ...options })
+    sessions = new SessionManager({ store: new MemoryStore(), now: () => now, sweepInterval: false, ...options })
     visitOf = httpEdge(sessions, edge) as typeof visitOf
   }
 

@@ -20,7 +20,7 @@ describe('what a framework sends to a client of an error, its message,', () => {
       const sessions = new SessionManager({
         store,
         now: clock,
-        sweepEvery: false,
+        sweepInterval: false,
         onEvent: event => {
           if (event.type === 'store-error') errors.push(event.error)
         },

@@ -74,7 +74,7 @@ describe('what JSON would silently change is refused, and the old data kept', ()
   // `__proto__` is an identifier: either way of writing its path will do.
   const loose = (message: string) => message.replace('["__proto__"]', '.__proto__')
   it.each(refused)('%s', async (message, data) => {
-    const sessions = new SessionManager({ store: new MemoryStore(), sweepEvery: false })
+    const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false })
     const session = await sessions.create({ data: { old: 1 } })
     const error = { code: 'ERR_SESSION_DATA', status: 500, message: expect.stringContaining(loose(message)) }
     await expect(sessions.create({ data: data as never })).rejects.toMatchObject(error)
@@ -136,7 +136,7 @@ const hasMinusZero = (value: unknown): boolean =>
   Object.is(value, -0) || (typeof value === 'object' && value !== null && Object.values(value).some(hasMinusZero))
 
 it('-0 is kept, at every depth', async () => {
-  const sessions = new SessionManager({ store: new MemoryStore(), sweepEvery: false })
+  const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false })
   const data = { n: -0, list: [0, -0, { deep: [-0] }], text: '-0', absent: undefined, '"quoted"\ud800': [-1, 1e21] }
   const { absent: _, ...kept } = data
   const session = await sessions.create({ data })
@@ -205,7 +205,7 @@ it('every JSON document that is an object is accepted, but for the forbidden key
 })
 
 it('the text is well-formed and without NUL, whatever characters the strings have', async () => {
-  const sessions = new SessionManager({ store: new MemoryStore(), sweepEvery: false })
+  const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false })
   for (const text of [
     '\0',
     '\ud800',
@@ -237,7 +237,7 @@ it('100 levels are deep enough, and the limit is exact', () => {
 })
 
 describe('size', () => {
-  const sessions = new SessionManager({ store: new MemoryStore(), sweepEvery: false })
+  const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false })
   const ofSize = (bytes: number, character = 'x') => {
     const frame = Buffer.byteLength('{"a":""}')
     const width = Buffer.byteLength(character)
@@ -261,7 +261,7 @@ describe('size', () => {
   )
 
   it('maxDataBytes moves the limit', async () => {
-    const small = new SessionManager({ store: new MemoryStore(), sweepEvery: false, maxDataBytes: 20 })
+    const small = new SessionManager({ store: new MemoryStore(), sweepInterval: false, maxDataBytes: 20 })
     await small.create({ data: ofSize(20) })
     await expect(small.create({ data: ofSize(21) })).rejects.toThrow('21 bytes, at most 20')
   })
@@ -279,7 +279,7 @@ it.each([
   [Promise.resolve({})],
   [new Date(0)],
 ])('data of %o instead of an object is refused, not stored as something else', async wrong => {
-  const sessions = new SessionManager({ store: new MemoryStore(), sweepEvery: false })
+  const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false })
   const session = await sessions.create({ data: { old: 1 } })
   await expect(sessions.update(session, wrong as never)).rejects.toThrow(TypeError)
   if (wrong !== undefined) {
@@ -298,12 +298,16 @@ it('a codec of the application is used both ways, and must give text', async () 
     decode: (text: string) => JSON.parse(Buffer.from(text.slice(3), 'hex').toString()) as unknown,
   }
   const store = new MemoryStore()
-  const sessions = new SessionManager({ store, codec, sweepEvery: false })
+  const sessions = new SessionManager({ store, codec, sweepInterval: false })
   const session = await sessions.create({ data: { a: 'ä' } })
   expect((await store.read(session.key, 0)) as object).toMatchObject({ data: codec.encode({ a: 'ä' }) })
   expect((await sessions.get(session))?.data).toEqual({ a: 'ä' })
   for (const wrong of [undefined, null, 7, Buffer.from('x'), 'a\0b', '\ud800', Promise.resolve('x')]) {
-    const broken = new SessionManager({ store, codec: { ...codec, encode: () => wrong as never }, sweepEvery: false })
+    const broken = new SessionManager({
+      store,
+      codec: { ...codec, encode: () => wrong as never },
+      sweepInterval: false,
+    })
     await expect(broken.create({ data: { a: 1 } })).rejects.toThrow(
       'codec: encode must return well-formed text without NUL',
     )

@@ -18,9 +18,9 @@ for (const [name, schema] of Object.entries(schemas)) {
     const setUp = () => {
       const events: any[] = []
       const store = new MemoryStore()
-      const sessions = new SessionManager({ store, schema, sweepEvery: false, onEvent: event => events.push(event) })
+      const sessions = new SessionManager({ store, schema, sweepInterval: false, onEvent: event => events.push(event) })
       const store1 = (data: string) =>
-        new SessionManager({ store, sweepEvery: false, codec: { encode: () => data, decode: JSON.parse } }).create({
+        new SessionManager({ store, sweepInterval: false, codec: { encode: () => data, decode: JSON.parse } }).create({
           data: {},
         })
       return { sessions, events, stored: async (data: string) => (await store1(data)).secret }
@@ -89,7 +89,7 @@ for (const [name, schema] of Object.entries(schemas)) {
 it('a nested default of a schema is shared by nobody', async () => {
   const nested = { deep: { list: [] as string[] } }
   const schema = z.object({ a: z.object({ deep: z.object({ list: z.array(z.string()) }) }).default(nested) })
-  const sessions = new SessionManager({ store: new MemoryStore(), schema, sweepEvery: false })
+  const sessions = new SessionManager({ store: new MemoryStore(), schema, sweepInterval: false })
   const session = await sessions.create()
   expect(session.data.a.deep.list).toEqual([])
   expect(Object.isFrozen(nested.deep.list)).toBe(false)
@@ -97,8 +97,8 @@ it('a nested default of a schema is shared by nobody', async () => {
   // A record from before the key existed: its draft begins with the default.
   const store = new MemoryStore()
   const [old, young] = [
-    new SessionManager({ store, sweepEvery: false }),
-    new SessionManager({ store, schema, sweepEvery: false }),
+    new SessionManager({ store, sweepInterval: false }),
+    new SessionManager({ store, schema, sweepInterval: false }),
   ]
   const { secret } = await old.create()
   const found = (await young.get(secret))!
@@ -111,10 +111,10 @@ describe('initial', () => {
   it('is called for each session, and what it returns stays its own', async () => {
     const constant = { count: 0, list: [] as string[], inner: { flag: false } }
     const store = new MemoryStore()
-    const sessions = new SessionManager({ store, initial: () => constant, sweepEvery: false })
+    const sessions = new SessionManager({ store, initial: () => constant, sweepInterval: false })
     const a = await sessions.create()
     expect(a.data).toEqual({ count: 0, list: [], inner: { flag: false } })
-    const { secret } = await new SessionManager({ store, sweepEvery: false }).create()
+    const { secret } = await new SessionManager({ store, sweepInterval: false }).create()
     const b = (await sessions.get(secret))!
     expect(b.data.inner.flag).toBe(false)
     expect([constant, constant.list, constant.inner].map(part => Object.isFrozen(part))).toEqual([false, false, false])
@@ -130,7 +130,7 @@ describe('initial', () => {
     const sessions = new SessionManager({
       store: new MemoryStore(),
       initial: () => ({ a: 1, b: 2 }),
-      sweepEvery: false,
+      sweepInterval: false,
     })
     const session = await sessions.create({ data: { a: 5 } })
     expect(session.data).toEqual({ a: 5, b: 2 })
@@ -141,7 +141,7 @@ describe('initial', () => {
     'that returns %o is an error',
     async wrong => {
       const build = () =>
-        new SessionManager({ store: new MemoryStore(), initial: () => wrong as never, sweepEvery: false })
+        new SessionManager({ store: new MemoryStore(), initial: () => wrong as never, sweepInterval: false })
       await expect((async () => (await build()).create())()).rejects.toThrow(
         /^initial: expected it to return an object, got /,
       )
@@ -151,7 +151,7 @@ describe('initial', () => {
   it('goes through the schema', async () => {
     const schema = z.object({ n: z.number() })
     const build = (initial?: () => { n: number }) =>
-      new SessionManager({ store: new MemoryStore(), schema, sweepEvery: false, ...(initial && { initial }) })
+      new SessionManager({ store: new MemoryStore(), schema, sweepInterval: false, ...(initial && { initial }) })
     expect(() => build()).toThrow(TypeError)
     expect(() => build()).toThrow(/^schema: it must accept the start value/)
     expect(() => build(() => ({ n: 'x' as never }))).toThrow(/^schema: it must accept the start value/)
@@ -186,7 +186,7 @@ describe('a schema that cannot work', () => {
         validate: value => (isAsync ? Promise.resolve({ value: value as object }) : { value: value as object }),
       },
     }
-    const sessions = new SessionManager({ store: new MemoryStore(), schema, sweepEvery: false })
+    const sessions = new SessionManager({ store: new MemoryStore(), schema, sweepInterval: false })
     const session = await sessions.create({ data: { a: 1 } })
     isAsync = true
     await expect(sessions.update(session, { a: 2 })).rejects.toThrow(/^schema: validates asynchronously/)
@@ -201,7 +201,7 @@ describe('a schema that cannot work', () => {
         .transform(name => name.length)
         .optional(),
     })
-    const sessions = new SessionManager({ store: new MemoryStore(), schema, sweepEvery: false })
+    const sessions = new SessionManager({ store: new MemoryStore(), schema, sweepInterval: false })
     const session = await sessions.create()
     const attempt = sessions.update(session, { name: 'ada' as never })
     await expect(attempt).rejects.toThrow(TypeError)
@@ -228,7 +228,7 @@ describe('a schema that cannot work', () => {
         },
       },
     }
-    const sessions = new SessionManager({ store: new MemoryStore(), schema, sweepEvery: false })
+    const sessions = new SessionManager({ store: new MemoryStore(), schema, sweepInterval: false })
     const session = await sessions.create({ data: { a: 1 } })
     breaks = true
     await expect(sessions.update(session, { a: 2 })).rejects.toThrow('bug in a refinement')
@@ -238,7 +238,7 @@ describe('a schema that cannot work', () => {
 
 describe('session data that is shown', () => {
   it('is frozen all the way down, and no alias of what the caller holds', async () => {
-    const sessions = new SessionManager({ store: new MemoryStore(), sweepEvery: false })
+    const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false })
     const mine = { list: [{ a: 1 }] }
     const session = await sessions.create({ data: mine })
     mine.list.push({ a: 2 })
@@ -261,7 +261,7 @@ describe('session data that is shown', () => {
         return JSON.parse(text) as unknown
       },
     }
-    const sessions = new SessionManager({ store: new MemoryStore(), codec, sweepEvery: false })
+    const sessions = new SessionManager({ store: new MemoryStore(), codec, sweepInterval: false })
     const { secret } = await sessions.create({ data: { a: 1 } })
     const session = (await sessions.get(secret))!
     expect(decoded).toBe(0)
@@ -273,7 +273,7 @@ describe('session data that is shown', () => {
 it.each(['secret', 'key', 'user', 'csrfToken', 'renewed', 'data', 'then', 'toJSON_', 'hasOwnProperty', 'toString'])(
   'a data key named %s shadows nothing',
   async name => {
-    const sessions = new SessionManager({ store: new MemoryStore(), sweepEvery: false })
+    const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false })
     const session = await sessions.create({ user: { id: 1, name: 'ada' }, data: { [name]: 'mine' } })
     const found = (await sessions.get(session.secret))!
     expect(found.data[name]).toBe('mine')
@@ -286,7 +286,7 @@ it.each(['secret', 'key', 'user', 'csrfToken', 'renewed', 'data', 'then', 'toJSO
 it.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty'])(
   'taking %s, which was never set, gives undefined and not what every object inherits',
   async name => {
-    const sessions = new SessionManager({ store: new MemoryStore(), sweepEvery: false })
+    const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false })
     const session = await sessions.create({ data: { a: 1 } })
     expect(await sessions.take(session, name)).toBeUndefined()
     expect((await sessions.get(session))?.data).toEqual({ a: 1 })

@@ -127,7 +127,7 @@ describe('the token of a visit', () => {
 
   it('is the same in every process, and of each session another', async () => {
     const store = new MemoryStore()
-    const nodes = [0, 1].map(() => new SessionManager<Record<string, unknown>>({ store, sweepEvery: false }))
+    const nodes = [0, 1].map(() => new SessionManager<Record<string, unknown>>({ store, sweepInterval: false }))
     const [here, there] = nodes as [SessionManager<Record<string, unknown>>, SessionManager<Record<string, unknown>>]
     const user = { id: 1, name: 'ada' }
     const first = await here.create({ user, verifiedAt: Date.now() - 10_000_000 })
@@ -146,7 +146,7 @@ describe('the token of a visit', () => {
 
   it('cannot be told by who reads the store, though it goes along there', async () => {
     const store = BarrierStore.over(new MemoryStore())
-    const sessions = new SessionManager<Record<string, unknown>>({ store, sweepEvery: false })
+    const sessions = new SessionManager<Record<string, unknown>>({ store, sweepInterval: false })
     let session = (await sessions.create())!
     const { csrfToken } = session
     const seen = new Set<string>()

@@ -568,8 +568,14 @@ describe('options of an edge', () => {
   const wrong: [unknown, RegExp][] = [
     [{ clearSiteData: ['*'] }, /clearSiteData: .* got "\*"/],
     [{ clearSiteData: 'cookies' }, /clearSiteData: .* got "cookies"/],
-    [{ rememberName: 'session_id' }, /rememberName: "session_id"/],
-    [{ rememberName: 'a b' }, /cookie\.name: .* got "a b"/],
+    [{ rememberCookie: { name: 'session_id' } }, /rememberCookie\.name: "session_id"/],
+    [{ rememberCookie: { name: 'a b' } }, /rememberCookie\.name: .* got "a b"/],
+    [{ rememberCookie: { name: undefined } }, /rememberCookie\.name: .* got undefined/],
+    [{ rememberCookie: 'keep' }, /rememberCookie: expected an object of options, got "keep"/],
+    [
+      { rememberCookie: { name: 'keep', sameSite: 'none' } },
+      /rememberCookie: "sameSite" is not an option; it is the session cookie's, for both: \{ cookie: \{ sameSite \} \}/,
+    ],
     [{ origin: [] }, /openVisit: "origin" is not an option; did you mean origins\?/],
     [
       { secure: true },

@@ -26,7 +26,7 @@ function setUp(options: object = {}) {
   const events: any[] = []
   const sessions = new SessionManager({
     store,
-    sweepEvery: false,
+    sweepInterval: false,
     remember: '30d',
     ...options,
     onEvent: event => events.push(event),
@@ -379,12 +379,12 @@ it('a store whose update says gone and whose read says live is left in peace bet
 
 it('close waits for the store no longer than storeTimeout, and tells its failure', async () => {
   const store: Store = Object.assign(new MemoryStore(), { close: () => new Promise<void>(() => {}) })
-  const sessions = new SessionManager({ store, sweepEvery: false })
+  const sessions = new SessionManager({ store, sweepInterval: false })
   const call = expect(sessions.close()).rejects.toMatchObject({ code: 'ERR_SESSION_STORE', operation: 'close' })
   await vi.advanceTimersByTimeAsync(2000)
   await call
   const failing = Object.assign(new MemoryStore(), { close: () => Promise.reject(new Error('already closed')) })
-  await expect(new SessionManager({ store: failing, sweepEvery: false }).close()).rejects.toMatchObject({
+  await expect(new SessionManager({ store: failing, sweepInterval: false }).close()).rejects.toMatchObject({
     operation: 'close',
   })
 })
@@ -424,7 +424,7 @@ describe('calls under way', () => {
     const { store, sessions } = setUp({ maxPendingCalls: 2 })
     const { secret } = await sessions.create()
     store.every('read', faults.hang)
-    const another = new SessionManager({ store, sweepEvery: false, maxPendingCalls: 2 })
+    const another = new SessionManager({ store, sweepInterval: false, maxPendingCalls: 2 })
     const hanging = Promise.allSettled([sessions.get(secret), sessions.namespace('blue').get(secret)])
     for (const each of [sessions, sessions.namespace('green'), another])
       await expect(each.get(secret)).rejects.toMatchObject({ outcome: 'not-applied' })
@@ -455,7 +455,7 @@ describe('calls under way', () => {
         closed = true
       },
     })
-    const sessions = new SessionManager({ store, sweepEvery: false, maxPendingCalls: 1 })
+    const sessions = new SessionManager({ store, sweepInterval: false, maxPendingCalls: 1 })
     const hanging = expect(sessions.get('A'.repeat(43))).rejects.toThrow()
     await sessions.close()
     expect(closed).toBe(true)
@@ -480,7 +480,7 @@ describe('calls under way', () => {
           kept.push({ resolve, command: Array.from({ length: 200 }, () => key) })
         }),
     })
-    const sessions = new SessionManager({ store, sweepEvery: false, storeTimeout: '50ms' })
+    const sessions = new SessionManager({ store, sweepInterval: false, storeTimeout: '50ms' })
     const before = used()
     const told: Record<string, number> = {}
     for (let round = 0; round < 30; round += 1)
@@ -520,7 +520,7 @@ describe('a process that was busy for longer than storeTimeout', () => {
       return new Promise<void>(resolve => waiting.push(resolve)).then(proceed)
     }
     const store = BarrierStore.over(inner)
-    const sessions = new SessionManager({ store, sweepEvery: false, storeTimeout: '200ms' })
+    const sessions = new SessionManager({ store, sweepInterval: false, storeTimeout: '200ms' })
     let session: any = await sessions.create({ user })
     try {
       for (const verb of ['read', 'update'] as const) store.every(verb, overTheWire)

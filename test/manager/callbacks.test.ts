@@ -3,7 +3,7 @@ import { openVisit, SessionManager } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, describe, expect, it } from 'vitest'
 
-const sessions = new SessionManager({ store: new MemoryStore(), remember: '30d', sweepEvery: false })
+const sessions = new SessionManager({ store: new MemoryStore(), remember: '30d', sweepInterval: false })
 const open = () => openVisit(sessions, { method: 'POST', cookie: null, secure: true, header: () => null })
 const rejections: unknown[] = []
 const note = (error: unknown) => rejections.push(error)

@@ -18,7 +18,7 @@ const user = { id: 42, name: 'ada' }
 
 function managerOf(copy: Copy, options: object = {}) {
   const store = new copy.MemoryStore()
-  return new copy.SessionManager({ store, now: testClock(), sweepEvery: false, remember: '30d', ...options })
+  return new copy.SessionManager({ store, now: testClock(), sweepInterval: false, remember: '30d', ...options })
 }
 
 afterEach(() => {

@@ -24,7 +24,7 @@ it('what began in the place of a session is named when that one ends, and begins
 })
 
 it('the cookie of a session is held back when its remember-me series ended', async () => {
-  const sessions = new SessionManager({ store: new MemoryStore(), remember: '30d', sweepEvery: false })
+  const sessions = new SessionManager({ store: new MemoryStore(), remember: '30d', sweepInterval: false })
   const token = await sessions.remember(await sessions.create({ user: { id: 1, name: 'ada' } }))
   const { session } = (await sessions.recall(token))!
   const endings = new Endings()

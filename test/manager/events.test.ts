@@ -11,7 +11,7 @@ it('the life of a session is told in order, with keys', async () => {
   let now = Date.now()
   const sessions = new SessionManager({
     store: new MemoryStore(),
-    sweepEvery: false,
+    sweepInterval: false,
     now: () => now,
     onEvent: event => events.push(event),
   })
@@ -48,7 +48,7 @@ it('the diagnostics channel hears the same objects', async () => {
   subscribe('coatcheck', onMessage)
   const sessions = new SessionManager({
     store: new MemoryStore(),
-    sweepEvery: false,
+    sweepInterval: false,
     onEvent: event => events!.push(event),
   })
   await sessions.destroy(await sessions.create())
@@ -77,7 +77,11 @@ it.each([
   const warnings: Error[] = []
   const onWarning = (warning: Error) => warnings.push(warning)
   process.on('warning', onWarning)
-  const sessions = new SessionManager({ store: new MemoryStore(), sweepEvery: false, onEvent: onEvent as () => void })
+  const sessions = new SessionManager({
+    store: new MemoryStore(),
+    sweepInterval: false,
+    onEvent: onEvent as () => void,
+  })
   const session = await sessions.create()
   expect(await sessions.get(session.secret)).not.toBeNull()
   await new Promise(resolve => setImmediate(resolve))

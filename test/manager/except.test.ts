@@ -8,7 +8,7 @@ const user = { id: 42, name: 'ada' }
 function setUp() {
   const store = BarrierStore.over(new MemoryStore())
   const clock = testClock()
-  return { store, clock, sessions: new SessionManager({ store, now: clock, sweepEvery: false }) }
+  return { store, clock, sessions: new SessionManager({ store, now: clock, sweepInterval: false }) }
 }
 const open = (sessions: SessionManager, secret: string) =>
   openVisit(sessions, { method: 'POST', secure: true, cookie: `session_id=${secret}`, header: () => null })
@@ -83,7 +83,7 @@ it('a parallel request that brought the old ID, and was led on to the new one, s
 
 it('so does one that was led on to what another node had renewed', async () => {
   const { sessions, store, clock } = setUp()
-  const node = new SessionManager({ store, now: clock, sweepEvery: false })
+  const node = new SessionManager({ store, now: clock, sweepInterval: false })
   const here = await sessions.create({ user })
   const between = (await node.renew(here, { grace: '1m' }))!
   const next = (await node.renew(between, { grace: '1m' }))!

@@ -8,7 +8,7 @@ const user = { id: 1, name: 'ada' }
 function setUp(options: object = {}) {
   const store = BarrierStore.over(new MemoryStore())
   const clock = testClock()
-  return { store, clock, sessions: new SessionManager({ store, now: clock, sweepEvery: false, ...options }) }
+  return { store, clock, sessions: new SessionManager({ store, now: clock, sweepInterval: false, ...options }) }
 }
 
 describe('the option passwordVersion, alone', () => {

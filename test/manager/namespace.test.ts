@@ -8,7 +8,7 @@ const user = { id: 42, name: 'ada' }
 function setUp(options: object = {}) {
   const store = BarrierStore.over(new MemoryStore())
   const clock = testClock()
-  return { store, clock, sessions: new SessionManager({ store, now: clock, sweepEvery: false, ...options }) }
+  return { store, clock, sessions: new SessionManager({ store, now: clock, sweepInterval: false, ...options }) }
 }
 const open = (sessions: SessionManager<any>, cookie: string | null) =>
   openVisit(sessions, { method: 'POST', secure: true, cookie, header: () => null })

@@ -54,8 +54,8 @@ describe('a wrong option is a TypeError that names it and quotes the value', () 
     ['touchInterval: expected at most half of idleTimeout (1800000 ms), else', { touchInterval: '16m' }],
     ['storeTimeout: expected at most 24 days, got "25d"', { storeTimeout: '25d' }],
     ['remember: expected at most \'400d\', longer cookies are cut by browsers, got "401d"', { remember: '401d' }],
-    ['sweepEvery: expected at most 12 days, got "13d"', { sweepEvery: '13d' }],
-    ['sweepEvery: expected a duration', { sweepEvery: true }],
+    ['sweepInterval: expected at most 12 days, got "13d"', { sweepInterval: '13d' }],
+    ['sweepInterval: expected a duration', { sweepInterval: true }],
     ["userIds: expected 'u64' or 'number' or 'text', got \"bigint\"", { userIds: 'bigint' }],
     ["userIds: expected 'u64' or 'number' or 'text', got 64", { userIds: 64 }],
     ['maxDataBytes: expected a whole number from 1, got 0', { maxDataBytes: 0 }],
@@ -90,6 +90,7 @@ describe('a wrong option is a TypeError that names it and quotes the value', () 
 describe('an option that does not exist is refused, rather than ignored without a word', () => {
   const { sessions } = makeSessions()
   const places: Record<string, (options: object) => unknown> = {
+    rememberCookie: options => httpEdge(sessions, { rememberCookie: { name: 'keep', ...options } }),
     SessionManager: options => build(options)(),
     limit: options => build({ limit: { max: 1, ...options } })(),
     cookie: options => new SessionCookie(options),
@@ -137,6 +138,16 @@ describe('an option that does not exist is refused, rather than ignored without 
     }
   })
 
+  it('a former name of our own is told the present one', () => {
+    for (const [where, name, hint] of [
+      ['SessionManager', 'sweepEvery', 'it is called sweepInterval, of the SessionManager'],
+      ['httpEdge', 'rememberName', 'it is called rememberCookie: { name }, of the edge'],
+      ['fetchEdge', 'rememberName', 'it is called rememberCookie: { name }, of the edge'],
+      ['openVisit', 'rememberName', 'it is called rememberCookie: { name }, of the edge'],
+    ] as const)
+      expect(() => places[where]!({ [name]: 1 })).toThrow(`${where}: "${name}" is not an option; ${hint} (there are: `)
+  })
+
   it('one that belongs elsewhere is told where', () => {
     for (const [where, name, hint] of [
       ['SessionManager', 'cookie', 'it belongs to the edge: httpEdge(sessions, { cookie })'],
@@ -161,7 +172,7 @@ it('an option of undefined is the default', () => {
     'storeTimeout',
     'userIds',
     'onTheft',
-    'sweepEvery',
+    'sweepInterval',
     'schema',
     'initial',
     'codec',
@@ -173,10 +184,10 @@ it('an option of undefined is the default', () => {
   expect(build(Object.fromEntries(names.map(name => [name, undefined])))).not.toThrow()
 })
 
-it('sweepEvery is checked for a store that does not need it too', () => {
+it('sweepInterval is checked for a store that does not need it too', () => {
   const store = new MemoryStore()
   Object.defineProperty(store, 'sweep', { value: undefined })
-  expect(build({ store, sweepEvery: 5 })).toThrow('sweepEvery: expected a duration')
+  expect(build({ store, sweepInterval: 5 })).toThrow('sweepInterval: expected a duration')
 })
 
 it('the defaults are all that the types name, and nobody can change them', () => {
@@ -185,16 +196,19 @@ it('the defaults are all that the types name, and nobody can change them', () =>
     Object.fromEntries(
       [
         ...readFileSync(path, 'utf8').matchAll(
-          /@default (?:'([^']+)'|(\d+|true|false|\[.*?\]))(?: where [^*]*)? \*\/\n {2}(\w+)\?:/g,
+          /@default (?:'([^']+)'|(\d+|true|false|\[.*?\])|\{ name: '([^']+)' \})(?: where [^*]*)? \*\/\n {2}(\w+)\?:/g,
         ),
-      ].map(([, text, other, name]) => [name, text ?? JSON.parse(other!.replaceAll("'", '"'))]),
+      ].map(([, text, other, inner, option]) => [
+        option,
+        inner === undefined ? (text ?? JSON.parse(other!.replaceAll("'", '"'))) : { name: inner },
+      ]),
     )
-  const { onLimit, touchInterval, cookie, cors, https, rememberName, ...rest } = DEFAULTS
+  const { onLimit, touchInterval, cookie, cors, https, rememberCookie, ...rest } = DEFAULTS
   expect(told('src/manager/options.ts')).toEqual({ ...rest, limit: onLimit })
   expect(told('src/edge/cookie.ts')).toEqual(cookie)
   expect({ exposeHeaders: [], ...told('src/edge/cors.ts') }).toEqual(cors)
   expect(told('src/edge/https.ts')).toEqual(https)
-  expect(told('src/edge/setup.ts')).toEqual({ rememberName })
+  expect(told('src/edge/setup.ts')).toEqual({ rememberCookie })
   const defaults = resolveOptions({ store: new MemoryStore() })
   expect(milliseconds(touchInterval, 'touchInterval')).toBe(defaults.touchInterval)
   const isFrozen = (value: unknown): boolean =>
@@ -211,7 +225,7 @@ it('the defaults in milliseconds are what the manager works with', () => {
     storeTimeout: 2000,
     limit: null,
     remember: null,
-    sweepEvery: 300_000,
+    sweepInterval: 300_000,
     floorLifetime: 86_400_000,
   })
   expect(resolveOptions({ store, absoluteTimeout: '30d' }).floorLifetime).toBe(30 * 86_400_000)
@@ -254,7 +268,7 @@ it('a namespace is a short plain name, and has none inside', () => {
 
 it('a clock that answers nonsense is a TypeError, not a session without an end', async () => {
   for (const now of [() => Number.NaN, () => undefined, () => Number.POSITIVE_INFINITY, () => '0']) {
-    const sessions = new SessionManager({ store: new MemoryStore(), now: now as never, sweepEvery: false })
+    const sessions = new SessionManager({ store: new MemoryStore(), now: now as never, sweepInterval: false })
     await expect(sessions.create()).rejects.toThrow(/^now: expected epoch milliseconds, got /)
     await expect(sessions.get('x'.repeat(43))).rejects.toThrow(TypeError)
   }

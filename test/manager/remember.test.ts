@@ -16,7 +16,7 @@ function setUp(options: object = {}) {
     new SessionManager({
       store,
       now: clock,
-      sweepEvery: false,
+      sweepInterval: false,
       remember: '30d',
       onEvent: event => events.push(event),
       ...options,

@@ -52,7 +52,7 @@ it('no secret is seen in sessions, errors, events, the diagnostics channel, stor
   const sessions = new SessionManager({
     store,
     remember: '30d',
-    sweepEvery: false,
+    sweepInterval: false,
     limit: { max: 2 },
     onEvent: event => events.push(event),
   })
@@ -163,7 +163,7 @@ it('no name and no data is seen in errors, events and the diagnostics channel wh
 })
 
 it('what is shown of a session is what the server may show: the key, the user, the data and the times', async () => {
-  const sessions = new SessionManager({ store: new MemoryStore(), sweepEvery: false })
+  const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false })
   const session = await sessions.create({ user: { id: 1, name: 'ada', passwordVersion: 3 }, data: { a: 1 } })
   const names = [
     'absoluteExpiresAt',

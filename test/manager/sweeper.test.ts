@@ -32,7 +32,7 @@ it('sweeps about once per interval, jittered, until it is closed', async () => {
 it('goes on after a failure, which is told as an event', async () => {
   const store = BarrierStore.over(new MemoryStore())
   const events: any[] = []
-  const sessions = new SessionManager({ store, sweepEvery: '1m', onEvent: event => events.push(event) })
+  const sessions = new SessionManager({ store, sweepInterval: '1m', onEvent: event => events.push(event) })
   await use(sessions)
   store.next('sweep', faults.rejects)
   store.next('sweep', faults.throws)
@@ -45,7 +45,7 @@ it('goes on after a failure, which is told as an event', async () => {
 it('begins at the first use, by itself or by a tenant, and once', async () => {
   for (const begin of [use, (sessions: SessionManager) => use(sessions.namespace('blue'))]) {
     const store = BarrierStore.over(new MemoryStore())
-    const sessions = new SessionManager({ store, sweepEvery: '1m' })
+    const sessions = new SessionManager({ store, sweepInterval: '1m' })
     sessions.namespace('blue')
     await vi.advanceTimersByTimeAsync(10 * 60_000)
     expect([swept(store), vi.getTimerCount()]).toEqual([0, 0])
@@ -57,9 +57,9 @@ it('begins at the first use, by itself or by a tenant, and once', async () => {
   }
 })
 
-it('neither sweepEvery: false, nor a store with a TTL of its own, nor a tenant has a timer', async () => {
+it('neither sweepInterval: false, nor a store with a TTL of its own, nor a tenant has a timer', async () => {
   const ownTtl = Object.defineProperty(new MemoryStore(), 'sweep', { value: undefined })
-  const never = new SessionManager({ store: new MemoryStore(), sweepEvery: false })
+  const never = new SessionManager({ store: new MemoryStore(), sweepInterval: false })
   const sessions = new SessionManager({ store: ownTtl })
   for (const each of [never, sessions, sessions.namespace('blue')]) await use(each)
   // What is left is the deadline of the calls.
@@ -71,7 +71,7 @@ it('neither sweepEvery: false, nor a store with a TTL of its own, nor a tenant h
 it('a sweep works in batches, and answers how many went', async () => {
   const store = BarrierStore.over(new MemoryStore())
   let now = 1_000_000_000_000
-  const sessions = new SessionManager({ store, now: () => now, sweepEvery: false })
+  const sessions = new SessionManager({ store, now: () => now, sweepInterval: false })
   for (let count = 0; count < 2500; count += 1) await sessions.create()
   now += 30 * 60_000 + 299_999
   expect(await sessions.sweep()).toBe(0)
@@ -128,7 +128,7 @@ it('leaves a database at least half of the time to others while it sweeps', asyn
     await new Promise(resolve => setTimeout(resolve, 40))
     return begun.length < 4 ? limit : 0
   }
-  const sessions = new SessionManager({ store, sweepEvery: false })
+  const sessions = new SessionManager({ store, sweepInterval: false })
   const swept = sessions.sweep()
   await vi.advanceTimersByTimeAsync(1000)
   expect(await swept).toBe(3000)

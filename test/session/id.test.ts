@@ -9,7 +9,7 @@ import { BarrierStore } from '../support/barrier-store.ts'
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 const setUp = () => {
   const store = BarrierStore.over(new MemoryStore())
-  return { store, sessions: new SessionManager({ store, sweepEvery: false, remember: '30d' }) }
+  return { store, sessions: new SessionManager({ store, sweepInterval: false, remember: '30d' }) }
 }
 
 describe('a malformed ID is nobody, and does not reach the store', () => {
@@ -156,7 +156,7 @@ describe('when the generator fails', () => {
     })
     const fresh = await import('../../src/session/id.ts')
     const { SessionManager: Manager } = await import('../../src/manager/manager.ts')
-    const sessions = new Manager({ store: new MemoryStore(), sweepEvery: false })
+    const sessions = new Manager({ store: new MemoryStore(), sweepInterval: false })
     const seen = new Set<string>()
     for (let count = 0; count < 50; count += 1) seen.add((await sessions.create()).secret)
     broken = true
@@ -218,7 +218,8 @@ describe('two copies of one running process, as a restored snapshot of a virtual
   it('acknowledge no update that the other one wrote', async () => {
     const store = new MemoryStore()
     const [one, two] = (await copies()).map(
-      ({ SessionManager: Manager }) => new Manager({ store, sweepEvery: false, initial: () => ({ one: 0, two: 0 }) }),
+      ({ SessionManager: Manager }) =>
+        new Manager({ store, sweepInterval: false, initial: () => ({ one: 0, two: 0 }) }),
     )
     const session = await one!.create()
     // As many writes in both: then the next write ID of both was the same.
@@ -270,20 +271,20 @@ it('an ID that is taken is drawn again, and a generator that repeats itself is a
     () => sessions.renew(session, { grace: '1m' }),
     () => sessions.regenerate(session, { user }),
   ])
-    await expect(attempt()).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT', status: 503 })
+    await expect(attempt()).rejects.toMatchObject({ code: 'ERR_SESSION_ID_COLLISION', status: 500 })
   expect(store.calls.length).toBeLessThan(30)
   store.every('create', null)
   const login = await sessions.create({ user })
   store.every('create', collides)
   store.reset()
-  await expect(sessions.remember(login)).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
+  await expect(sessions.remember(login)).rejects.toMatchObject({ code: 'ERR_SESSION_ID_COLLISION' })
   expect(store.calls.length).toBeLessThan(10)
 })
 
 it("a user's sessions begin with the shard that the store names, on every way to a session", async () => {
   const memory = new MemoryStore()
   const store = BarrierStore.over(Object.assign(memory, { shard: (user: string) => `_-${user.at(-1)}` }))
-  const sessions = new SessionManager({ store, sweepEvery: false, remember: '30d' })
+  const sessions = new SessionManager({ store, sweepInterval: false, remember: '30d' })
   const user = { id: 37, name: 'ada' }
   const created = await sessions.create({ user })
   const login = await sessions.regenerate((await sessions.create()).secret, { user })
@@ -310,7 +311,7 @@ it("a user's sessions begin with the shard that the store names, on every way to
 it('a store that names an impossible shard is an error, not a session that nobody can find', async () => {
   for (const shard of ['ab', 'abcd', 'a.b', '', undefined, 7]) {
     const store = Object.assign(new MemoryStore(), { shard: () => shard as string })
-    const sessions = new SessionManager({ store, sweepEvery: false })
+    const sessions = new SessionManager({ store, sweepInterval: false })
     await expect(sessions.create({ user: { id: 1, name: 'ada' } })).rejects.toThrow(
       /^shard: expected 3 of the characters/,
     )

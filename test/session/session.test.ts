@@ -4,7 +4,7 @@ import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 
 const user = { id: 2n ** 64n - 1n, name: 'max' }
-const setUp = () => new SessionManager({ store: new MemoryStore(), sweepEvery: false })
+const setUp = () => new SessionManager({ store: new MemoryStore(), sweepInterval: false })
 
 it('a session is frozen, and so is its user', async () => {
   const session = await setUp().create({ user })
@@ -33,7 +33,7 @@ it('an anonymous session has no user, a login has both fields', async () => {
 
 describe('the user of a session', () => {
   it('is a plain object with an ID and a name, wherever it comes from', async () => {
-    const sessions = new SessionManager({ store: new MemoryStore(), sweepEvery: false, remember: '30d' })
+    const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false, remember: '30d' })
     const created = await sessions.create({ user: { ...user, passwordVersion: 3 } })
     const token = await sessions.remember(created)
     const found = [
@@ -134,7 +134,7 @@ it("a session of one tenant is refused by another's manager", async () => {
 
 it('`renewed` says when the cookie has to be sent', async () => {
   let now = Date.now()
-  const sessions = new SessionManager({ store: new MemoryStore(), sweepEvery: false, now: () => now })
+  const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false, now: () => now })
   const session = await sessions.create()
   expect(session.renewed).toBe(true)
   expect((await sessions.get(session.secret))?.renewed).toBe(false)

@@ -36,7 +36,7 @@ for (const kind of ['u64', 'number', 'text'] as const) {
     it.each(bad[kind].map(value => [quote(value), value]))(
       '%s is a TypeError that quotes it',
       async (quoted, value) => {
-        const sessions = new SessionManager({ store: new MemoryStore(), userIds: kind as any, sweepEvery: false })
+        const sessions = new SessionManager({ store: new MemoryStore(), userIds: kind as any, sweepInterval: false })
         const id = value as never
         const error = new RegExp(
           `^user ID: expected .*, got ${quoted.replace(/[\\^$.*+?()[\]{}|]/g, String.raw`\$&`)}(?:; .*)?$`,
@@ -129,7 +129,7 @@ it('text IDs keep every well-formed character but control characters', () => {
 })
 
 it('the text IDs 0, 00 and __proto__ are three users', async () => {
-  const sessions = new SessionManager({ store: new MemoryStore(), userIds: 'text', sweepEvery: false })
+  const sessions = new SessionManager({ store: new MemoryStore(), userIds: 'text', sweepInterval: false })
   for (const id of ['0', '00', '__proto__', 'constructor', ' 0']) await sessions.create({ user: { id, name: '' } })
   for (const id of ['0', '00', '__proto__', 'constructor', ' 0']) {
     expect((await sessions.list(id)).map(({ user }) => user?.id)).toEqual([id])
@@ -143,7 +143,7 @@ it('user 0 with an empty name is somebody', async () => {
     ['number', 0],
     ['text', '0'],
   ] as const) {
-    const sessions = new SessionManager({ store: new MemoryStore(), userIds: userIds as any, sweepEvery: false })
+    const sessions = new SessionManager({ store: new MemoryStore(), userIds: userIds as any, sweepInterval: false })
     const session = await sessions.create({ user: { id: id as never, name: '' } })
     expect((await sessions.get(session.secret))?.user).toEqual({ id, name: '' })
     expect(await sessions.list(id as never)).toHaveLength(1)
@@ -173,14 +173,14 @@ it.each([
     user({ passwordVersion: Number.NaN }),
   ],
 ])('%s', async (message, wrong) => {
-  const sessions = new SessionManager({ store: new MemoryStore(), sweepEvery: false })
+  const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false })
   await expect(sessions.create({ user: wrong } as never)).rejects.toThrow(TypeError)
   await expect(sessions.create({ user: wrong } as never)).rejects.toThrow(message)
   await expect(sessions.regenerate(null, { user: wrong } as never)).rejects.toThrow(message)
 })
 
 it('names and password versions at their limits are kept exactly', async () => {
-  const sessions = new SessionManager({ store: new MemoryStore(), sweepEvery: false })
+  const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false })
   for (const name of ['', ' ', 'x'.repeat(256), '__proto__', '😀', '\u0001<script>'])
     for (const passwordVersion of [null, undefined, 0, 1, 2 ** 32 - 1]) {
       const { secret } = await sessions.create({ user: { id: 7, name, passwordVersion } })

@@ -45,7 +45,7 @@ export function makeSessions(options: Partial<SessionOptions<Data, 'u64', Data>>
   const sessions: Manager = new SessionManager<Data>({
     now: () => clock.now,
     onEvent: event => events.push(event.type),
-    sweepEvery: false,
+    sweepInterval: false,
     ...options,
     store,
   })

@@ -78,7 +78,7 @@ export function testGuarantees(open: () => Store | Promise<Store>, dump?: () => 
       new SessionManager<Data>({
         store,
         now: clock,
-        sweepEvery: false,
+        sweepInterval: false,
         onEvent: event => events.push(event),
         ...options,
         ...more,

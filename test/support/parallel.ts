@@ -65,7 +65,7 @@ async function openScene(open: () => Store | Promise<Store>, options: Partial<Se
     new SessionManager<Data>({
       store,
       now: clock,
-      sweepEvery: false,
+      sweepInterval: false,
       remember: '30d',
       storeTimeout: '20s',
       onEvent: event => events.push(event),

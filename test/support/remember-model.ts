@@ -181,7 +181,7 @@ export async function checkRemember(open: () => Store | Promise<Store>, runs: nu
             now,
             idleTimeout: '24h',
             absoluteTimeout: '24h',
-            sweepEvery: false,
+            sweepInterval: false,
             remember: '30d',
             storeTimeout: '20s',
             touchInterval: '1s',

@@ -57,7 +57,7 @@ export async function failuresOf(
     store,
     storeTimeout,
     remember: '30d',
-    sweepEvery: false,
+    sweepInterval: false,
     onEvent: event => events.push(event),
   })
   const login = { user: { id: 4_242_424_242, name }, data: { text: data } }

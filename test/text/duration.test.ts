@@ -52,7 +52,7 @@ it.each(bad.map(value => [quote(value), value]))('%s is refused with its value a
   )
 })
 
-it.each(['idleTimeout', 'absoluteTimeout', 'touchInterval', 'storeTimeout', 'remember', 'sweepEvery'])(
+it.each(['idleTimeout', 'absoluteTimeout', 'touchInterval', 'storeTimeout', 'remember', 'sweepInterval'])(
   'the option %s names itself and quotes a bare number',
   name => {
     const options = { store: new MemoryStore(), [name]: 1800 }

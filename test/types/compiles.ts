@@ -123,7 +123,7 @@ export const options = new SessionManager({
   storeTimeout: '2s',
   limit: { max: 5, onLimit: 'refuse' },
   remember: '30d',
-  sweepEvery: false,
+  sweepInterval: false,
   passwordVersion: async userId => Number(userId % 2n),
   onEvent: event => describe(event),
   now: () => Date.now(),

@@ -13,7 +13,7 @@ const { SqliteStore } = await coatcheck('stores/sql.js')
 const database = await openSqlite(driver, file)
 const store = new SqliteStore(database)
 await store.migrate()
-const sessions = new SessionManager({ store, sweepEvery: false })
+const sessions = new SessionManager({ store, sweepInterval: false })
 /** @type {string[]} */
 const ids = []
 /** @type {string[]} */

@@ -10,7 +10,7 @@ const { MemoryStore } = await coatcheck('stores/memory.js')
 let now = Date.now()
 const sessions = new SessionManager({
   store: new MemoryStore({ maxRecords: 2 * COUNT }),
-  sweepEvery: false,
+  sweepInterval: false,
   now: () => now,
 })
 for (let user = 1; user <= COUNT; user += 1) await sessions.create({ user: { id: user, name: `user ${user}` } })

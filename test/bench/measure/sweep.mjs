@@ -24,7 +24,7 @@ const timed = Object.create(store, {
 for (const verb of ['create', 'read', 'update', 'touch', 'replace', 'delete', 'deleteUser', 'listUser'])
   Object.defineProperty(timed, verb, { value: store[verb].bind(store) })
 const { SessionManager } = await coatcheck('index.js')
-const sessions = new SessionManager({ store: timed, sweepEvery: false, storeTimeout: '10s' })
+const sessions = new SessionManager({ store: timed, sweepInterval: false, storeTimeout: '10s' })
 const start = performance.now()
 for (let tries = 0; tries < 100; tries++) {
   try {

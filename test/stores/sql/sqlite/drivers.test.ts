@@ -76,7 +76,7 @@ describe('an option that there is not', () => {
     expect(() => new MemoryStore(wrong({ maxRecord: 5 }))).toThrow(
       /"maxRecord" is not an option; did you mean maxRecords/,
     )
-    expect(() => new MemoryStore(wrong({ checkPeriod: 86_400_000 }))).toThrow(/sweepEvery/)
+    expect(() => new MemoryStore(wrong({ checkPeriod: 86_400_000 }))).toThrow(/sweepInterval/)
     expect(() => new MemoryStore(wrong({ max: 5 }))).toThrow(/it is called maxRecords/)
     expect(() => new MemoryStore(wrong({ maxSessions: 5 }))).toThrow(/it is called maxRecords: remember-me series/)
     expect(() => new MemoryStore(null as never)).toThrow(TypeError)
