@@ -1,4 +1,4 @@
-import { optionNames } from '../../src/text/check-options.ts'
+import { checkOptionNames, optionNames } from '../../src/text/check-options.ts'
 import { quote as quoteValue } from '../../src/text/quote.ts'
 
 /** Options that all SQL stores share. */
@@ -14,14 +14,19 @@ export interface SqlOptions {
    */
   schema?: string
   /**
-   * How user IDs are kept: `'u64'` as exact numbers, `'text'` for UUIDs, ULIDs and names.
+   * As the manager's option of the same name: `'u64'` and `'number'` are kept as exact numbers, `'text'` is for UUIDs,
+   * ULIDs and names.
    * @default 'u64'
    */
-  userId?: 'u64' | 'text'
+  userIds?: 'u64' | 'number' | 'text'
 }
 
-/** Their names, for `checkOptionNames`. */
-export const SQL_OPTIONS = optionNames<SqlOptions>({ table: true, schema: true, userId: true })
+export const SQL_OPTIONS = optionNames<SqlOptions>({ table: true, schema: true, userIds: true })
+const HINTS = { userId: 'it is called userIds, as in the SessionManager' }
+
+/** Refuses an option that there is not. @throws TypeError that names it */
+export const checkSqlOptions = (store: string, options: SqlOptions, known = SQL_OPTIONS): void =>
+  checkOptionNames(store, options, known, HINTS)
 
 /** The quoted names that the statements of one store use. */
 export interface Names {
@@ -33,7 +38,8 @@ export interface Names {
   readonly plain: { readonly sessions: string; readonly users: string }
   /** Quotes one identifier. */
   quote(name: string): string
-  readonly userId: 'u64' | 'text'
+  /** How the tables keep user IDs. */
+  readonly userIds: 'u64' | 'text'
 }
 
 // The shortest limit is PostgreSQL's 63 bytes, and "_users_expires" is added for an index.
@@ -41,14 +47,14 @@ const IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]{0,47}$/
 
 /** Checks and quotes the names. @throws TypeError that quotes the option. */
 export function namesOf(options: SqlOptions, mark: '"' | '`'): Names {
-  const { table = 'coatcheck_sessions', schema, userId = 'u64' } = options
+  const { table = 'coatcheck_sessions', schema, userIds = 'u64' } = options
   for (const [option, value] of Object.entries({ table, ...(schema === undefined ? {} : { schema }) }))
     if (typeof value !== 'string' || !IDENTIFIER.test(value))
       throw new TypeError(
         `${option} must be 1 to 48 letters, digits and underscores, not beginning with a digit; got ${quoteValue(value)}`,
       )
-  if (userId !== 'u64' && userId !== 'text')
-    throw new TypeError(`userId must be 'u64' or 'text'; got ${quoteValue(userId)}`)
+  if (userIds !== 'u64' && userIds !== 'number' && userIds !== 'text')
+    throw new TypeError(`userIds must be 'u64', 'number' or 'text'; got ${quoteValue(userIds)}`)
   const quote = (name: string) => mark + name + mark
   const within = (name: string) => (schema === undefined ? quote(name) : `${quote(schema)}.${quote(name)}`)
   const plain = { sessions: table, users: `${table}_users` }
@@ -58,6 +64,6 @@ export function namesOf(options: SqlOptions, mark: '"' | '`'): Names {
     schema: schema ?? null,
     plain,
     quote,
-    userId,
+    userIds: userIds === 'text' ? 'text' : 'u64',
   }
 }

@@ -187,7 +187,7 @@ export abstract class ServerStore implements Store {
     return this.attempts('listUser', deadline, async end => {
       const { rows } = await this.connections.run(this.statements.listUser, { ...this.user(userId), kind, now }, end)
       return rows
-        .map(row => fromRow(row, now, this.names.userId))
+        .map(row => fromRow(row, now, this.names.userIds))
         .filter((found): found is SessionRecord => found !== null && 'key' in found)
     })
   }
@@ -201,7 +201,7 @@ export abstract class ServerStore implements Store {
   }
 
   protected user(userId: string) {
-    const fault = userFault(userId, this.names.userId)
+    const fault = userFault(userId, this.names.userIds)
     if (fault !== null) throw unusable(fault)
     return splitUser(userId)
   }
@@ -241,7 +241,7 @@ export abstract class ServerStore implements Store {
 
   async #find(key: string, now: number, end: number): Promise<SessionRecord | Forward | Corrupt | null> {
     const { rows } = await this.connections.run(this.statements.read, { id: key }, end)
-    return rows[0] === undefined ? null : fromRow(this.unpack(rows[0], key), now, this.names.userId)
+    return rows[0] === undefined ? null : fromRow(this.unpack(rows[0], key), now, this.names.userIds)
   }
 
   #make(
@@ -252,7 +252,7 @@ export abstract class ServerStore implements Store {
     old?: Making['old'],
   ): Promise<ReplaceResult> {
     return this.attempts(operation, deadline, async end => {
-      const fault = recordFault(record, this.names.userId)
+      const fault = recordFault(record, this.names.userIds)
       if (fault !== null) throw unusable(fault)
       const { now, forward } = options
       const values: Values = {

@@ -25,6 +25,6 @@ export function userFault(userId: string, kind: 'u64' | 'text'): string | null {
   if (!userId.isWellFormed() || userId.includes('\0')) return 'the user ID is not well-formed Unicode without NUL'
   const { tenant, user } = splitUser(userId)
   if (kind === 'u64' && !isU64(user))
-    return "the user ID is not an integer from 0 to 2^64-1; give the store the option userId: 'text'"
+    return "the user ID is not an integer from 0 to 2^64-1; give the store the option userIds: 'text'"
   return tenant.length > 200 || user.length > 200 ? 'the user ID is longer than 200 characters' : null
 }

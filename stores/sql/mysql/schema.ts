@@ -14,7 +14,7 @@ const KEY = 'char(46)'
 const ASCII = 'ascii_bin'
 const UTF8 = 'utf8mb4_bin'
 
-const userType = (names: Names) => (names.userId === 'u64' ? 'bigint unsigned' : 'varbinary(800)')
+const userType = (names: Names) => (names.userIds === 'u64' ? 'bigint unsigned' : 'varbinary(800)')
 
 const sessionColumns = (names: Names): readonly Row[] => [
   ['id', KEY, true, ASCII],

@@ -17,10 +17,10 @@ import { compile, type Statement } from '../statement.ts'
  */
 export function mysqlStatements(names: Names, batch: number) {
   const { sessions, users } = names
-  const userValue = names.userId === 'u64' ? 'CAST(:user AS UNSIGNED)' : ':user'
+  const userValue = names.userIds === 'u64' ? 'CAST(:user AS UNSIGNED)' : ':user'
   // mysql2 gives an exact BIGINT only as text.
   const readable: Readonly<Record<string, string>> = {
-    user_id: names.userId === 'u64' ? 'CAST(user_id AS CHAR)' : 'CONVERT(user_id USING utf8mb4)',
+    user_id: names.userIds === 'u64' ? 'CAST(user_id AS CHAR)' : 'CONVERT(user_id USING utf8mb4)',
     tenant: 'CONVERT(tenant USING utf8mb4)',
   }
   const columns = COLUMNS.join(', ')
@@ -164,7 +164,7 @@ export function mysqlStatements(names: Names, batch: number) {
       { table: sessions, key: ['id'] },
       { table: users, key: ['user_id', 'tenant'] },
     ].map(({ table, key }) => {
-      const isNumber = (name: string) => name === 'user_id' && names.userId === 'u64'
+      const isNumber = (name: string) => name === 'user_id' && names.userIds === 'u64'
       // The earlier of the two clocks decides: a node whose clock is ahead ends nobody's session.
       const past = `expires_at < LEAST(:now, UNIX_TIMESTAMP() * 1000) - ${SWEEP_MARGIN}`
       const place = (i: number) =>

@@ -1,6 +1,5 @@
 import type { ReplaceResult } from '../../../src/contract/store.ts'
-import { checkOptionNames } from '../../../src/text/check-options.ts'
-import { namesOf, SQL_OPTIONS, type SqlOptions } from '../options.ts'
+import { checkSqlOptions, namesOf, type SqlOptions } from '../options.ts'
 import { isKey } from '../rows.ts'
 import {
   changedMeanwhile,
@@ -18,7 +17,7 @@ import { migrateMysql, mysqlSchema } from './schema.ts'
 import { mysqlStatements } from './statements.ts'
 
 function checked(options: SqlOptions): SqlOptions {
-  checkOptionNames('MysqlStore', options, SQL_OPTIONS)
+  checkSqlOptions('MysqlStore', options)
   return options
 }
 
@@ -36,7 +35,7 @@ export class MysqlStore extends ServerStore {
   constructor(pool: MysqlPool, options: SqlOptions = {}) {
     super()
     this.names = namesOf(checked(options), '`')
-    const bytes = this.names.userId === 'text' ? ['tenant', 'user'] : ['tenant']
+    const bytes = this.names.userIds === 'text' ? ['tenant', 'user'] : ['tenant']
     this.connections = new MysqlConnections(checkMysqlPool(pool), bytes, this.names.plain.sessions)
     this.statements = mysqlStatements(this.names, this.batch)
   }

@@ -6,7 +6,7 @@ import type { PgConnections } from './client.ts'
 
 const MIGRATION_TIMEOUT = 60_000
 
-const userType = (names: Names) => (names.userId === 'u64' ? 'numeric(20)' : 'text COLLATE "C"')
+const userType = (names: Names) => (names.userIds === 'u64' ? 'numeric(20)' : 'text COLLATE "C"')
 
 function tables(names: Names): { sessions: string[]; users: string[] } {
   const { sessions, users, plain, quote } = names
@@ -56,7 +56,7 @@ function columns(names: Names): { sessions: Column[]; users: Column[] } {
   const text = (name: string, notNull = false): Column => ({ name, type: 'text', notNull })
   const bigint = (name: string, notNull = true): Column => ({ name, type: 'bigint', notNull })
   const user = (notNull: boolean): Column =>
-    names.userId === 'u64' ? { name: 'user_id', type: 'numeric(20,0)', notNull } : byBytes('user_id', notNull)
+    names.userIds === 'u64' ? { name: 'user_id', type: 'numeric(20,0)', notNull } : byBytes('user_id', notNull)
   return {
     sessions: [
       byBytes('id', true),

@@ -15,7 +15,7 @@ import { compile } from '../statement.ts'
  */
 export function postgresStatements(names: Names, batch: number) {
   const { sessions, users } = names
-  const type = names.userId === 'u64' ? 'numeric' : 'text'
+  const type = names.userIds === 'u64' ? 'numeric' : 'text'
   const columns = COLUMNS.join(', ')
   // 0 would mean no limit.
   const left = `COALESCE(NULLIF(:deadline::bigint - (extract(epoch FROM clock_timestamp()) * 1000)::bigint, 0), -1)::text`

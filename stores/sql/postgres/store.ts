@@ -1,7 +1,7 @@
 import type { ReplaceResult } from '../../../src/contract/store.ts'
-import { checkOptionNames, optionNames } from '../../../src/text/check-options.ts'
+import { optionNames } from '../../../src/text/check-options.ts'
 import { quote } from '../../../src/text/quote.ts'
-import { namesOf, SQL_OPTIONS, type SqlOptions } from '../options.ts'
+import { checkSqlOptions, namesOf, SQL_OPTIONS, type SqlOptions } from '../options.ts'
 import { unpacked } from '../rows.ts'
 import {
   changedMeanwhile,
@@ -30,7 +30,7 @@ export interface PostgresOptions extends SqlOptions {
 const OPTIONS = [...SQL_OPTIONS, ...optionNames<Omit<PostgresOptions, keyof SqlOptions>>({ prepare: true })]
 
 function checked(options: PostgresOptions): PostgresOptions {
-  checkOptionNames('PostgresStore', options, OPTIONS)
+  checkSqlOptions('PostgresStore', options, OPTIONS)
   if (options.prepare !== undefined && typeof options.prepare !== 'boolean')
     throw new TypeError(`PostgresStore: prepare must be true or false, got ${quote(options.prepare)}`)
   return options

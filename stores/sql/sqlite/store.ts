@@ -12,8 +12,7 @@ import {
   type Store,
   SWEEP_MARGIN,
 } from '../../../src/contract/store.ts'
-import { checkOptionNames } from '../../../src/text/check-options.ts'
-import { type Names, namesOf, SQL_OPTIONS, type SqlOptions } from '../options.ts'
+import { checkSqlOptions, type Names, namesOf, type SqlOptions } from '../options.ts'
 import { notBegun, unusable } from '../patience.ts'
 import { fromRow, isKey, recordValues } from '../rows.ts'
 import { bind, type Statement, type Value } from '../statement.ts'
@@ -32,7 +31,7 @@ const SWEEP_BATCH = 250
 const END_BATCH = 250
 
 function sqliteNames(options: SqlOptions): Names {
-  checkOptionNames('SqliteStore', options, SQL_OPTIONS)
+  checkSqlOptions('SqliteStore', options)
   return namesOf(options, '"')
 }
 
@@ -170,7 +169,7 @@ export class SqliteStore implements Store {
       const { listUser } = this.#statements
       return this.#connection
         .rows(listUser.text, bind(listUser, { ...this.#user(userId), kind, now }))
-        .map(row => fromRow(row, now, this.#names.userId))
+        .map(row => fromRow(row, now, this.#names.userIds))
         .filter(found => found !== null && 'key' in found) as SessionRecord[]
     })
   }
@@ -212,7 +211,7 @@ export class SqliteStore implements Store {
 
   #find(key: string, now: number): SessionRecord | Forward | Corrupt | null {
     const row = this.#row(key)
-    return row === null ? null : fromRow(row, now, this.#names.userId)
+    return row === null ? null : fromRow(row, now, this.#names.userIds)
   }
 
   // So many of a user's records as keep the event loop and the file for a moment only.
@@ -243,7 +242,7 @@ export class SqliteStore implements Store {
   }
 
   #user(userId: string) {
-    const fault = userFault(userId, this.#names.userId)
+    const fault = userFault(userId, this.#names.userIds)
     if (fault !== null) throw unusable(fault)
     return { ...splitUser(userId) }
   }
@@ -256,7 +255,7 @@ export class SqliteStore implements Store {
     old?: { key: string; version: number },
   ): Promise<ReplaceResult> {
     return this.#writes.run(operation, deadline, () => {
-      const fault = recordFault(record, this.#names.userId)
+      const fault = recordFault(record, this.#names.userIds)
       if (fault !== null) throw unusable(fault)
       const { now, forward } = options
       const values: Values = {

@@ -189,9 +189,10 @@ describe('an option that there is not', () => {
     expect(() => new PostgresStore(pg, wrong({ prepared: false }))).toThrow(ofPostgres)
     expect(() => PostgresStore.schema(wrong({ prepared: false }))).toThrow(ofPostgres)
     expect(() => new PostgresStore(pg, wrong({ prepare: 'no' }))).toThrow('prepare must be true or false, got "no"')
-    const ofMysql = /MysqlStore: "userIds" is not an option; did you mean userId\? \(there are: table, schema, userId\)/
-    expect(() => new MysqlStore(mysql, wrong({ userIds: 'text' }))).toThrow(ofMysql)
-    expect(() => MysqlStore.schema(wrong({ userIds: 'text' }))).toThrow(ofMysql)
+    const ofMysql =
+      /MysqlStore: "userId" is not an option; it is called userIds, .* \(there are: table, schema, userIds\)/
+    expect(() => new MysqlStore(mysql, wrong({ userId: 'text' }))).toThrow(ofMysql)
+    expect(() => MysqlStore.schema(wrong({ userId: 'text' }))).toThrow(ofMysql)
     expect(() => new MysqlStore(mysql, wrong([]))).toThrow(/expected an object of options, got an array/)
   })
 })

@@ -102,8 +102,8 @@ describeEngine('postgresql', 'exactness on PostgreSQL', () => {
     pool = server.pool()
   })
   afterAll(() => server?.stop())
-  const open = async (through: pg.Pool, userId: 'u64' | 'text' = 'u64') => {
-    const store = new PostgresStore(through, { userId, table: newTable() })
+  const open = async (through: pg.Pool, userIds: 'u64' | 'text' = 'u64') => {
+    const store = new PostgresStore(through, { userIds, table: newTable() })
     await store.migrate()
     return store
   }
@@ -139,8 +139,8 @@ describeEngine('mariadb', 'exactness on MariaDB', () => {
     pool = server.pool()
   })
   afterAll(() => server?.stop())
-  const open = async (through: MysqlStore | mysql.Pool, userId: 'u64' | 'text' = 'u64', schema?: string) => {
-    const store = new MysqlStore(through as mysql.Pool, { userId, table: newTable(), ...(schema ? { schema } : {}) })
+  const open = async (through: MysqlStore | mysql.Pool, userIds: 'u64' | 'text' = 'u64', schema?: string) => {
+    const store = new MysqlStore(through as mysql.Pool, { userIds, table: newTable(), ...(schema ? { schema } : {}) })
     await store.migrate()
     return store
   }
@@ -201,10 +201,10 @@ describeEngine('mariadb', 'exactness on MariaDB', () => {
 
 for (const driver of SQLITE_DRIVERS)
   describeEngine(driver, `exactness on SQLite with ${driver}`, () => {
-    const open = async (userId: 'u64' | 'text' = 'u64', prepare = (_: any) => {}) => {
+    const open = async (userIds: 'u64' | 'text' = 'u64', prepare = (_: any) => {}) => {
       const database = openSqlite(driver, ':memory:')
       prepare(database)
-      const store = new SqliteStore(database, { userId, table: newTable() })
+      const store = new SqliteStore(database, { userIds, table: newTable() })
       await store.migrate()
       return { store, database }
     }

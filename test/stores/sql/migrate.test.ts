@@ -32,7 +32,7 @@ async function tenProcesses(contestant: Contestant): Promise<unknown[]> {
 /** What holds for every dialect. `run` executes DDL as the administrator. */
 function migrations(
   database: () => {
-    open(options: { table?: string; schema?: string; userId?: 'u64' | 'text' }): {
+    open(options: { table?: string; schema?: string; userIds?: 'u64' | 'number' | 'text' }): {
       migrate(): Promise<void>
     } & Parameters<typeof isLive>[0]
     run(sql: string): Promise<unknown>
@@ -81,8 +81,8 @@ function migrations(
   it('names the user IDs when the option does not fit the table', async () => {
     const { open, contestant } = database()
     if (contestant.database === 'sqlite') return // text in both cases
-    await open({ table: 'kinds', userId: 'text' }).migrate()
-    await expect(open({ table: 'kinds', userId: 'u64' }).migrate()).rejects.toThrow(/column user_id is .*, not /)
+    await open({ table: 'kinds', userIds: 'text' }).migrate()
+    await expect(open({ table: 'kinds', userIds: 'u64' }).migrate()).rejects.toThrow(/column user_id is .*, not /)
   })
 
   it('says that migrate() is needed when a column is missing at run time', async () => {
@@ -117,7 +117,17 @@ describe('names of tables', () => {
     },
   )
   it('refuses another kind of user ID', () => {
-    expect(() => PostgresStore.schema({ userId: 'uuid' as 'text' })).toThrow("userId must be 'u64' or 'text'")
+    expect(() => PostgresStore.schema({ userIds: 'uuid' as 'text' })).toThrow(
+      "userIds must be 'u64', 'number' or 'text'",
+    )
+  })
+  it("keeps user IDs of 'number' in the same columns as those of 'u64'", async () => {
+    for (const { schema } of [PostgresStore, MysqlStore, SqliteStore])
+      expect(schema({ userIds: 'number' })).toBe(schema({ userIds: 'u64' }))
+    const store = new PostgresStore(pool, { userIds: 'number' })
+    await expect(store.listUser('ada', 'session', NOW)).rejects.toMatchObject({
+      cause: { message: expect.stringContaining('not an integer') },
+    })
   })
   it('quotes what it prints', () => {
     expect(PostgresStore.schema({ schema: 'auth', table: 'user' })).toContain('"auth"."user"')

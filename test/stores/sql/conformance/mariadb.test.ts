@@ -15,16 +15,16 @@ describeEngine('mariadb', 'the MySQL store on MariaDB', () => {
   })
   afterAll(() => server?.stop())
 
-  describe.each(['u64', 'text'] as const)('with %s user IDs', userId => {
+  describe.each(['u64', 'text'] as const)('with %s user IDs', userIds => {
     const open = async () => {
-      const store = new MysqlStore(pool, { userId, table: `${userId}_sessions` })
+      const store = new MysqlStore(pool, { userIds, table: `${userIds}_sessions` })
       await store.migrate()
       return store
     }
     const corrupt = async (_: unknown, key: string) => {
-      await pool.query(`UPDATE ${userId}_sessions SET version = -1 WHERE id = ?`, [key])
+      await pool.query(`UPDATE ${userIds}_sessions SET version = -1 WHERE id = ?`, [key])
     }
-    testStore(it, open, undefined, { textUserIds: userId === 'text', corrupt, runs: 25 })
+    testStore(it, open, undefined, { textUserIds: userIds === 'text', corrupt, runs: 25 })
     it('behaves like the reference model', () => modelTest(fc, open, undefined, { runs: 50 }))
   })
 })

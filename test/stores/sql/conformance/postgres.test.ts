@@ -15,16 +15,16 @@ describeEngine('postgresql', 'the PostgreSQL store', () => {
   })
   afterAll(() => server?.stop())
 
-  describe.each(['u64', 'text'] as const)('with %s user IDs', userId => {
+  describe.each(['u64', 'text'] as const)('with %s user IDs', userIds => {
     const open = async (options = {}) => {
-      const store = new PostgresStore(pool, { userId, table: `${userId}_sessions`, ...options })
+      const store = new PostgresStore(pool, { userIds, table: `${userIds}_sessions`, ...options })
       await store.migrate()
       return store
     }
     const corrupt = async (_: unknown, key: string) => {
-      await pool.query(`UPDATE ${userId}_sessions SET version = -1 WHERE id = $1`, [key])
+      await pool.query(`UPDATE ${userIds}_sessions SET version = -1 WHERE id = $1`, [key])
     }
-    testStore(it, open, undefined, { textUserIds: userId === 'text', corrupt, runs: 25 })
+    testStore(it, open, undefined, { textUserIds: userIds === 'text', corrupt, runs: 25 })
     it('behaves like the reference model', () => modelTest(fc, open, undefined, { runs: 50 }))
     it('behaves like the reference model without prepared statements', () =>
       modelTest(fc, () => open({ prepare: false }), undefined, { runs: 25 }))

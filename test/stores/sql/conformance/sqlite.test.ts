@@ -14,17 +14,17 @@ for (const driver of SQLITE_DRIVERS)
       remove()
     })
 
-    describe.each(['u64', 'text'] as const)('with %s user IDs', userId => {
+    describe.each(['u64', 'text'] as const)('with %s user IDs', userIds => {
       const open = async () => {
         database ??= openSqlite(driver, file)
-        const store = new SqliteStore(database, { userId, table: `${userId}_sessions` })
+        const store = new SqliteStore(database, { userIds, table: `${userIds}_sessions` })
         await store.migrate()
         return store
       }
       const corrupt = async (_: unknown, key: string) => {
-        database?.exec(`UPDATE ${userId}_sessions SET version = -1 WHERE id = '${key}'`)
+        database?.exec(`UPDATE ${userIds}_sessions SET version = -1 WHERE id = '${key}'`)
       }
-      testStore(it, open, undefined, { textUserIds: userId === 'text', corrupt, runs: 25 })
+      testStore(it, open, undefined, { textUserIds: userIds === 'text', corrupt, runs: 25 })
       it('behaves like the reference model', () => modelTest(fc, open, undefined, { runs: 50 }))
     })
   })
