@@ -8,13 +8,13 @@ import { describeEngine } from '../../services/engines.ts'
 import { type RedisServer, startRedis } from '../../services/redis.ts'
 import { keyIn, recordOf, soon, T0 } from '../../support/redis/records.ts'
 
-/** What the README tells to allow, and nothing more: the suite runs as this user. */
-const README = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8')
-const [RULES = [], WAITING = []] = [...README.matchAll(/redis-cli ACL SETUSER coats ((?:[^\n#\\]|\\\n)+)/g)].map(
+/** What docs/stores/redis.md tells to allow, and nothing more: the suite runs as this user. */
+const PAGE = readFileSync(new URL('../../../docs/stores/redis.md', import.meta.url), 'utf8')
+const [RULES = [], WAITING = []] = [...PAGE.matchAll(/redis-cli ACL SETUSER coats ((?:[^\n#\\]|\\\n)+)/g)].map(
   ([, rules]) => rules!.split(/[\s\\']+/).filter(Boolean),
 )
 
-describeEngine('redis', 'a Redis user who may do no more than the README allows', () => {
+describeEngine('redis', 'a Redis user who may do no more than the documentation allows', () => {
   let server: RedisServer
   const url = () => server.url.replace('//', '//coats:secret@')
   beforeAll(async () => {
