@@ -1,8 +1,8 @@
 import { stringifySetCookie } from 'cookie'
-import { COOKIE_HINTS, COOKIE_OPTIONS } from '../manager/hints.ts'
 import { DEFAULTS as ALL_DEFAULTS } from '../manager/options.ts'
 import type { Session } from '../session/session.ts'
-import { checkOptionNames } from '../text/check-options.ts'
+import { aBoolean, checkOptions, listOf, type OptionPlace, oneOf, type Rule, rule } from '../text/check-options.ts'
+import { hintsFor } from '../text/option-hints.ts'
 import { quote } from '../text/quote.ts'
 
 export interface CookieOptions {
@@ -38,44 +38,36 @@ const DOMAIN = /^\.?[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61
 const SPACE = 0x20
 const TAB = 0x09
 
-/** @throws TypeError that quotes what is no cookie name */
-export function checkCookieName(option: string, name: unknown): asserts name is string {
-  if (typeof name !== 'string' || !TOKEN.test(name))
-    throw new TypeError(`${option}: expected a token such as 'session_id', got ${quote(name)}`)
+export const aCookieName: Rule = rule(
+  "a token such as 'session_id'",
+  value => typeof value === 'string' && TOKEN.test(value),
+)
+
+const aDomain: Rule = rule(
+  "a host name such as 'example.com'",
+  value => typeof value === 'string' && value.length <= 253 && DOMAIN.test(value),
+)
+
+const COOKIE: OptionPlace<CookieOptions> = {
+  where: 'cookie',
+  prefix: 'cookie.',
+  hints: hintsFor('cookie'),
+  rules: {
+    name: aCookieName,
+    hostPrefix: aBoolean,
+    clearDomains: listOf('domains', aDomain),
+    lifetime: oneOf('idle', 'absolute', 'browser'),
+    sameSite: oneOf('strict', 'lax', 'none'),
+    domain: aDomain,
+    path: rule("a path that begins with '/'", value => typeof value === 'string' && PATH.test(value)),
+    secure: aBoolean,
+    partitioned: aBoolean,
+  },
 }
 
-function wrong(option: string, expected: string, value: unknown): never {
-  throw new TypeError(`cookie.${option}: expected ${expected}, got ${quote(value)}`)
-}
-
-function checkDomain(option: string, value: unknown): void {
-  if (typeof value !== 'string' || value.length > 253 || !DOMAIN.test(value))
-    wrong(option, "a host name such as 'example.com'", value)
-}
-
-/** @throws TypeError that quotes the option which is malformed or impossible beside another */
-function checkOptions(options: CookieOptions): void {
-  checkOptionNames('cookie', options, COOKIE_OPTIONS, COOKIE_HINTS)
-  for (const option of ['hostPrefix', 'secure', 'partitioned'] as const)
-    if (options[option] !== undefined && typeof options[option] !== 'boolean')
-      wrong(option, 'true or false', options[option])
-  const {
-    lifetime = DEFAULTS.lifetime,
-    sameSite = DEFAULTS.sameSite,
-    path = DEFAULTS.path,
-    domain,
-    clearDomains,
-  } = options
-  if (lifetime !== 'idle' && lifetime !== 'absolute' && lifetime !== 'browser')
-    wrong('lifetime', "'idle', 'absolute' or 'browser'", lifetime)
-  if (sameSite !== 'strict' && sameSite !== 'lax' && sameSite !== 'none')
-    wrong('sameSite', "'strict', 'lax' or 'none'", sameSite)
-  if (typeof path !== 'string' || !PATH.test(path)) wrong('path', "a path that begins with '/'", path)
-  if (domain !== undefined) checkDomain('domain', domain)
-  if (clearDomains !== undefined) {
-    if (!Array.isArray(clearDomains)) wrong('clearDomains', 'an array of domains', clearDomains)
-    for (const each of clearDomains) checkDomain('clearDomains', each)
-  }
+/** @throws TypeError that quotes the option */
+export function checkCookie(options: unknown): asserts options is CookieOptions {
+  checkOptions(COOKIE, options)
 }
 
 /** What browsers refuse, or would silently ignore (RFC 6265bis, sections 4.1.3 and 5.7). */
@@ -131,9 +123,8 @@ export class SessionCookie {
   }
 
   constructor(options: CookieOptions = {}) {
-    checkOptions(options)
+    checkCookie(options)
     const { name = DEFAULTS.name, hostPrefix = DEFAULTS.hostPrefix } = options
-    checkCookieName('cookie.name', name)
     this.name = hostPrefix && !name.startsWith('__Host-') ? `__Host-${name}` : name
     checkTogether(this.name, options)
     this.lifetime = options.lifetime ?? DEFAULTS.lifetime

@@ -1,8 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { DEFAULTS } from '../manager/options.ts'
-import { checkOptionNames, optionNames } from '../text/check-options.ts'
-import { type Duration, milliseconds } from '../text/duration.ts'
-import { quote } from '../text/quote.ts'
+import { checkOptions, listOf, type OptionPlace, type Rule, rule } from '../text/check-options.ts'
+import { aDuration, type Duration, milliseconds } from '../text/duration.ts'
 import { checkNode } from './expect.ts'
 import { guardHead } from './head.ts'
 import { originSet } from './origins.ts'
@@ -20,13 +19,6 @@ export interface CorsOptions {
   maxAge?: Duration
 }
 
-const OPTIONS = optionNames<CorsOptions>({
-  origins: true,
-  methods: true,
-  headers: true,
-  exposeHeaders: true,
-  maxAge: true,
-})
 /** Of other CORS middleware. */
 const HINTS = {
   origin: 'it is called origins, a list of exact ones',
@@ -42,12 +34,24 @@ const HINTS = {
 const TOKEN = /^[!#$%&'+.^_`|~0-9A-Za-z-]+$/
 
 /** With credentials '*' is a name like any other, so that it would allow nothing (Fetch Standard, 3.3.5). */
-function tokens(list: readonly string[], option: string): string {
-  if (!Array.isArray(list)) throw new TypeError(`${option}: expected an array, got ${quote(list)}`)
-  for (const token of list)
-    if (typeof token !== 'string' || !TOKEN.test(token))
-      throw new TypeError(`${option}: expected exact names, no wildcard, got ${quote(token)}`)
-  return list.join(', ')
+const tokens: Rule = listOf(
+  'names',
+  rule('exact names, no wildcard', value => typeof value === 'string' && TOKEN.test(value)),
+)
+
+const CORS: OptionPlace<CorsOptions> = {
+  where: 'cors',
+  required: ['origins'],
+  hints: HINTS,
+  rules: {
+    origins: (value, name) => {
+      if (originSet(value ?? [], name).size === 0) throw new TypeError('origins: expected at least one origin')
+    },
+    methods: tokens,
+    headers: tokens,
+    exposeHeaders: tokens,
+    maxAge: aDuration,
+  },
 }
 
 /**
@@ -57,12 +61,11 @@ function tokens(list: readonly string[], option: string): string {
  * @throws TypeError that quotes an origin with a path or a wildcard
  */
 export function cors(options: CorsOptions): (request: IncomingMessage, response: ServerResponse) => boolean {
-  checkOptionNames('cors', options, OPTIONS, HINTS)
+  checkOptions(CORS, options)
   const origins = originSet(options.origins, 'origins')
-  if (origins.size === 0) throw new TypeError('origins: expected at least one origin')
-  const methods = tokens(options.methods ?? DEFAULTS.cors.methods, 'methods')
-  const headers = tokens(options.headers ?? DEFAULTS.cors.headers, 'headers')
-  const exposed = tokens(options.exposeHeaders ?? DEFAULTS.cors.exposeHeaders, 'exposeHeaders')
+  const methods = (options.methods ?? DEFAULTS.cors.methods).join(', ')
+  const headers = (options.headers ?? DEFAULTS.cors.headers).join(', ')
+  const exposed = (options.exposeHeaders ?? DEFAULTS.cors.exposeHeaders).join(', ')
   const maxAge = Math.floor(milliseconds(options.maxAge ?? DEFAULTS.cors.maxAge, 'maxAge') / 1000)
   const demands = { cookies: [], cookieNames: [], vary: ['Origin'], noStore: false, others: [] }
   return (request, response) => {

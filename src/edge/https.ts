@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { DEFAULTS } from '../manager/options.ts'
-import { checkOptionNames, optionNames } from '../text/check-options.ts'
-import { type Duration, milliseconds } from '../text/duration.ts'
-import { quote } from '../text/quote.ts'
+import { aBoolean, checkOptions, type OptionPlace, oneOf, rule } from '../text/check-options.ts'
+import { aDuration, type Duration, milliseconds } from '../text/duration.ts'
 import { checkNode } from './expect.ts'
-import { hostOf, type SecureOptions, transportTest } from './secure.ts'
+import { proxyTest } from './proxies.ts'
+import { checkIsSecure, hostOf, type SecureOptions, transportTest } from './secure.ts'
 
 export interface HttpsOptions extends SecureOptions<IncomingMessage> {
   /** What a request without TLS gets: 403, or for GET and HEAD a 308 to the same address with https. @default 'refuse' */
@@ -15,13 +15,6 @@ export interface HttpsOptions extends SecureOptions<IncomingMessage> {
   hsts?: { maxAge: Duration; includeSubDomains?: boolean; preload?: boolean }
 }
 
-const OPTIONS = optionNames<HttpsOptions>({
-  insecure: true,
-  host: true,
-  hsts: true,
-  trustedProxies: true,
-  isSecure: true,
-})
 const inHsts = 'it belongs to hsts: { maxAge, includeSubDomains, preload }'
 const HINTS = {
   maxAge: inHsts,
@@ -34,12 +27,29 @@ const HINTS = {
 const HOST = /^(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i
 const YEAR = 31_536_000
 
-/** @throws TypeError that quotes the option; for `preload` the rules of https://hstspreload.org */
+const HSTS: OptionPlace<NonNullable<HttpsOptions['hsts']>> = {
+  where: 'hsts',
+  prefix: 'hsts.',
+  required: ['maxAge'],
+  hints: { includeSubdomains: 'it is spelt includeSubDomains, as in the header' },
+  rules: { maxAge: aDuration, includeSubDomains: aBoolean, preload: aBoolean },
+}
+
+const HTTPS: OptionPlace<HttpsOptions> = {
+  where: 'requireHttps',
+  hints: HINTS,
+  rules: {
+    insecure: oneOf('refuse', 'redirect'),
+    host: rule("a host such as 'app.example.com'", value => typeof value === 'string' && HOST.test(value)),
+    hsts: value => checkOptions(HSTS, value),
+    trustedProxies: proxyTest,
+    isSecure: checkIsSecure,
+  },
+}
+
+/** @throws TypeError for `preload` against the rules of https://hstspreload.org */
 function hstsHeader(hsts: HttpsOptions['hsts']): string | null {
   if (hsts === undefined) return null
-  checkOptionNames('hsts', hsts, ['maxAge', 'includeSubDomains', 'preload'], {
-    includeSubdomains: 'it is spelt includeSubDomains, as in the header',
-  })
   const seconds = Math.floor(milliseconds(hsts.maxAge, 'hsts.maxAge') / 1000)
   if (hsts.preload && !(hsts.includeSubDomains && seconds >= YEAR))
     throw new TypeError("hsts.preload: true needs includeSubDomains: true and a maxAge of '365d' or more")
@@ -64,12 +74,8 @@ function refuse(response: ServerResponse): void {
 export function requireHttps(
   options: HttpsOptions = {},
 ): (request: IncomingMessage, response: ServerResponse) => boolean {
-  checkOptionNames('requireHttps', options, OPTIONS, HINTS)
+  checkOptions(HTTPS, options)
   const { insecure = DEFAULTS.https.insecure, host } = options
-  if (insecure !== 'refuse' && insecure !== 'redirect')
-    throw new TypeError(`insecure: expected 'refuse' or 'redirect', got ${quote(insecure)}`)
-  if (host !== undefined && (typeof host !== 'string' || !HOST.test(host)))
-    throw new TypeError(`host: expected a host such as 'app.example.com', got ${quote(host)}`)
   const hsts = hstsHeader(options.hsts)
   const transport = transportTest(options)
   return (request, response) => {

@@ -1,10 +1,11 @@
-import { COOKIE_OPTIONS, EDGE_HINTS, EDGE_OPTIONS } from '../manager/hints.ts'
 import { DEFAULTS } from '../manager/options.ts'
-import { checkOptionNames } from '../text/check-options.ts'
+import { checkOptions, listOf, type OptionPlace, oneOf } from '../text/check-options.ts'
+import { hintsFor, REMEMBER_COOKIE_HINTS } from '../text/option-hints.ts'
 import { quote } from '../text/quote.ts'
-import { type CookieOptions, checkCookieName, SessionCookie } from './cookie.ts'
+import { aCookieName, type CookieOptions, checkCookie, SessionCookie } from './cookie.ts'
 import { originSet } from './origins.ts'
-import type { SecureOptions } from './secure.ts'
+import { proxyTest } from './proxies.ts'
+import { checkIsSecure, type SecureOptions } from './secure.ts'
 import { type Advice, ofVisits } from './unsent.ts'
 
 /** Names of `Clear-Site-Data`, see https://www.w3.org/TR/clear-site-data/ */
@@ -23,12 +24,32 @@ export interface EdgeOptions<R> extends SecureOptions<R> {
 /** Of `openVisit`: the request itself says what is HTTPS. */
 export type VisitOptions = Omit<EdgeOptions<never>, keyof SecureOptions<never>>
 
-/** The browser must keep and send both cookies alike, so that they share their attributes. */
-const REMEMBER_HINTS = Object.fromEntries(
-  COOKIE_OPTIONS.map(name => [name, `it is the session cookie's, for both: { cookie: { ${name} } }`]),
-)
+const REMEMBER_COOKIE: OptionPlace<NonNullable<EdgeOptions<never>['rememberCookie']>> = {
+  where: 'rememberCookie',
+  prefix: 'rememberCookie.',
+  required: ['name'],
+  hints: REMEMBER_COOKIE_HINTS,
+  rules: { name: aCookieName },
+}
 
-const CLEARABLE: readonly ClearSiteData[] = ['cache', 'cookies', 'storage', 'executionContexts']
+const EDGE: OptionPlace<EdgeOptions<never>> = {
+  where: 'edge',
+  hints: hintsFor('edge'),
+  rules: {
+    cookie: checkCookie,
+    rememberCookie: value => checkOptions(REMEMBER_COOKIE, value),
+    origins: originSet,
+    clearSiteData: listOf('names', oneOf('cache', 'cookies', 'storage', 'executionContexts')),
+    trustedProxies: proxyTest,
+    isSecure: checkIsSecure,
+  },
+}
+
+/** The options of one edge: not all of them have all. */
+function placeOf({ edge, lacks }: Advice): OptionPlace<EdgeOptions<never>> {
+  const rules = Object.fromEntries(Object.entries(EDGE.rules).filter(([name]) => !Object.hasOwn(lacks, name)))
+  return { where: edge, rules: rules as typeof EDGE.rules, hints: { ...EDGE.hints, ...lacks } }
+}
 
 /** Options of an edge, checked once. */
 export interface EdgeSetup {
@@ -41,26 +62,14 @@ export interface EdgeSetup {
 
 /** @throws TypeError that quotes the option */
 export function setUpEdge(options: EdgeOptions<never>, advice: Advice): EdgeSetup {
-  const { edge, lacks } = advice
-  const known = EDGE_OPTIONS.filter(name => !Object.hasOwn(lacks, name))
-  checkOptionNames(edge, options, known, { ...EDGE_HINTS, ...lacks })
+  checkOptions(placeOf(advice), options)
   const cookie = new SessionCookie(options.cookie)
   const { clearDomains: _, name: __, ...attributes } = options.cookie ?? {}
-  const remember = options.rememberCookie ?? DEFAULTS.rememberCookie
-  checkOptionNames('rememberCookie', remember, ['name'], REMEMBER_HINTS)
-  checkCookieName('rememberCookie.name', remember.name)
-  const hostPrefix = /^__host-/i.test(cookie.name)
-  const rememberCookie = new SessionCookie({ ...attributes, hostPrefix, name: remember.name })
+  const { name } = options.rememberCookie ?? DEFAULTS.rememberCookie
+  const rememberCookie = new SessionCookie({ ...attributes, hostPrefix: /^__host-/i.test(cookie.name), name })
   if (rememberCookie.name === cookie.name)
     throw new TypeError(`rememberCookie.name: ${quote(cookie.name)} is the session cookie's name`)
   const { clearSiteData } = options
-  if (clearSiteData !== undefined) {
-    if (!Array.isArray(clearSiteData))
-      throw new TypeError(`clearSiteData: expected an array of names, got ${quote(clearSiteData)}`)
-    for (const name of clearSiteData)
-      if (!CLEARABLE.includes(name))
-        throw new TypeError(`clearSiteData: expected ${CLEARABLE.map(quote).join(', ')}, got ${quote(name)}`)
-  }
   return {
     cookie,
     rememberCookie,

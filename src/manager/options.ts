@@ -3,13 +3,26 @@ import type { Codec } from '../data/codec.ts'
 import type { StandardSchemaV1 } from '../data/schema.ts'
 import type { Lifetimes } from '../session/expiry.ts'
 import type { UserId, UserIds } from '../session/user-id.ts'
-import { checkOptionNames } from '../text/check-options.ts'
-import { type Duration, milliseconds } from '../text/duration.ts'
+import {
+  aFunction,
+  checkOptions,
+  type OptionPlace,
+  oneOf,
+  type Rule,
+  refuse,
+  rule,
+  wholeNumber,
+} from '../text/check-options.ts'
+import { aDuration, type Duration, durationUpTo, milliseconds } from '../text/duration.ts'
+import { hintsFor } from '../text/option-hints.ts'
 import { quote } from '../text/quote.ts'
 import type { SessionEvent } from './events.ts'
-import { MANAGER_HINTS, MANAGER_OPTIONS } from './hints.ts'
 
-export interface SessionOptions<D extends object, I extends UserIds, In extends object> {
+export interface SessionOptions<
+  D extends object = Record<string, unknown>,
+  I extends UserIds = 'u64',
+  In extends object = D,
+> {
   /** Where the sessions are. There is no default: a memory store is a choice to be made. */
   store: Store
   /** How long without a request until a session ends. @default '30m' */
@@ -96,7 +109,6 @@ export const presets = deepFrozen({
 } as const satisfies Record<string, { idleTimeout: Duration; absoluteTimeout: Duration }>)
 
 const DAY = 86_400_000
-const MAX_TIMER = 2 ** 31 - 1
 const VERBS = ['create', 'read', 'update', 'touch', 'replace', 'delete', 'deleteUser', 'listUser'] as const
 
 /** The options with their numbers in ms. */
@@ -114,95 +126,94 @@ export interface ResolvedOptions<I extends UserIds> extends Lifetimes {
   readonly now: () => number
 }
 
-function positiveInteger(value: unknown, name: string): number {
-  if (!Number.isSafeInteger(value) || (value as number) < 1)
-    throw new TypeError(`${name}: expected a whole number from 1, got ${quote(value)}`)
-  return value as number
-}
-
-function oneOf<T extends string>(value: unknown, choices: readonly T[], name: string): T {
-  if (!choices.includes(value as T))
-    throw new TypeError(`${name}: expected ${choices.map(choice => `'${choice}'`).join(' or ')}, got ${quote(value)}`)
-  return value as T
-}
-
-function optionalFunction(value: unknown, name: string): void {
-  if (value !== undefined && typeof value !== 'function')
-    throw new TypeError(`${name}: expected a function, got ${quote(value)}`)
-}
-
-function checkStore(store: unknown): asserts store is Store {
-  const missing =
-    typeof store === 'object' && store !== null
-      ? VERBS.filter(verb => typeof (store as Record<string, unknown>)[verb] !== 'function')
-      : VERBS
+const aStore: Rule = (value, name) => {
+  const verbs = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>
+  const missing = VERBS.filter(verb => typeof verbs[verb] !== 'function')
+  const lacks = missing.length === 0 || missing.length === VERBS.length ? '' : ` without ${missing.join(', ')}`
   if (missing.length > 0)
     throw new TypeError(
-      `store: expected a store such as new MemoryStore() from 'coatcheck/stores/memory', got ${quote(store)}${missing.length < VERBS.length ? ` without ${missing.join(', ')}` : ''}`,
+      `${name}: expected a store such as new MemoryStore() from 'coatcheck/stores/memory', got ${quote(value)}${lacks}`,
     )
+}
+
+const LIMIT: OptionPlace<NonNullable<SessionOptions['limit']>> = {
+  where: 'limit',
+  prefix: 'limit.',
+  required: ['max'],
+  rules: { max: wholeNumber(1), onLimit: oneOf('refuse', 'end-oldest') },
+}
+
+const upTo12Days = durationUpTo('12d')
+
+const MANAGER: OptionPlace<SessionOptions> = {
+  where: 'SessionManager',
+  required: ['store'],
+  hints: hintsFor('manager'),
+  rules: {
+    store: aStore,
+    idleTimeout: aDuration,
+    absoluteTimeout: aDuration,
+    touchInterval: aDuration,
+    // A timer of Node.js takes 2^31 - 1 ms; the sweeper waits up to 1.25 times as long.
+    storeTimeout: durationUpTo('24d'),
+    maxPendingCalls: wholeNumber(1),
+    userIds: oneOf('u64', 'number', 'text'),
+    schema: rule(
+      'a Standard Schema (standardschema.dev)',
+      value => typeof (value as StandardSchemaV1 | null)?.['~standard']?.validate === 'function',
+    ),
+    initial: aFunction,
+    maxDataBytes: wholeNumber(1),
+    codec: rule('{ encode(data), decode(text) }', value => {
+      const { encode, decode } = (value ?? {}) as Partial<Codec>
+      return typeof encode === 'function' && typeof decode === 'function'
+    }),
+    passwordVersion: aFunction,
+    limit: value => checkOptions(LIMIT, value),
+    remember: durationUpTo('400d', ', longer cookies are cut by browsers'),
+    onTheft: oneOf('end-device', 'end-user'),
+    sweepInterval: (value, name) => {
+      if (value !== false) upTo12Days(value, name)
+    },
+    onEvent: aFunction,
+    now: aFunction,
+  },
 }
 
 /** @throws TypeError that names the option, quotes the value and says what would be right */
 export function resolveOptions<D extends object, I extends UserIds, In extends object>(
   options: SessionOptions<D, I, In>,
 ): ResolvedOptions<I> {
-  checkOptionNames('SessionManager', options, MANAGER_OPTIONS, MANAGER_HINTS)
-  const { store } = options
-  checkStore(store)
-  const idle = milliseconds(options.idleTimeout ?? DEFAULTS.idleTimeout, 'idleTimeout')
+  checkOptions(MANAGER, options)
+  const { store, limit } = options
+  const idleTimeout = options.idleTimeout ?? DEFAULTS.idleTimeout
+  const idle = milliseconds(idleTimeout, 'idleTimeout')
   const absolute = milliseconds(options.absoluteTimeout ?? DEFAULTS.absoluteTimeout, 'absoluteTimeout')
-  if (idle > absolute)
-    throw new TypeError(
-      `idleTimeout: expected at most absoluteTimeout (${absolute} ms), got ${quote(options.idleTimeout ?? DEFAULTS.idleTimeout)}`,
-    )
+  if (idle > absolute) refuse('idleTimeout', `at most absoluteTimeout (${absolute} ms)`, idleTimeout)
   const touchInterval =
     options.touchInterval === undefined
       ? Math.max(1, Math.floor(idle / 10))
       : milliseconds(options.touchInterval, 'touchInterval')
   if (touchInterval > idle / 2)
-    throw new TypeError(
-      `touchInterval: expected at most half of idleTimeout (${idle} ms), else sessions in use would expire, got ${quote(options.touchInterval)}`,
+    refuse(
+      'touchInterval',
+      `at most half of idleTimeout (${idle} ms), else sessions in use would expire`,
+      options.touchInterval,
     )
-  const storeTimeout = milliseconds(options.storeTimeout ?? DEFAULTS.storeTimeout, 'storeTimeout')
-  if (storeTimeout > MAX_TIMER)
-    throw new TypeError(`storeTimeout: expected at most 24 days, got ${quote(options.storeTimeout)}`)
-  const remember = options.remember === undefined ? null : milliseconds(options.remember, 'remember')
-  if (remember !== null && remember > 400 * DAY)
-    throw new TypeError(
-      `remember: expected at most '400d', longer cookies are cut by browsers, got ${quote(options.remember)}`,
-    )
-  const { limit } = options
-  if (limit !== undefined && (typeof limit !== 'object' || limit === null))
-    throw new TypeError(`limit: expected { max, onLimit }, got ${quote(limit)}`)
-  if (limit !== undefined) checkOptionNames('limit', limit, ['max', 'onLimit'])
   const { sweepInterval = DEFAULTS.sweepInterval } = options
-  const sweep = sweepInterval === false ? null : milliseconds(sweepInterval, 'sweepInterval')
-  if (sweep !== null && sweep > MAX_TIMER / 2)
-    throw new TypeError(`sweepInterval: expected at most 12 days, got ${quote(sweepInterval)}`)
-  for (const name of ['initial', 'passwordVersion', 'onEvent', 'now'] as const) optionalFunction(options[name], name)
-  const { codec, schema } = options
-  if (codec !== undefined && !(typeof codec?.encode === 'function' && typeof codec?.decode === 'function'))
-    throw new TypeError(`codec: expected { encode(data), decode(text) }, got ${quote(codec)}`)
-  if (schema !== undefined && typeof schema?.['~standard']?.validate !== 'function')
-    throw new TypeError(`schema: expected a Standard Schema (standardschema.dev), got ${quote(schema)}`)
   return {
     store,
     idle,
     absolute,
     touchInterval,
-    storeTimeout,
-    maxPendingCalls: positiveInteger(options.maxPendingCalls ?? DEFAULTS.maxPendingCalls, 'maxPendingCalls'),
-    userIds: oneOf<UserIds>(options.userIds ?? DEFAULTS.userIds, ['u64', 'number', 'text'], 'userIds') as I,
-    maxDataBytes: positiveInteger(options.maxDataBytes ?? DEFAULTS.maxDataBytes, 'maxDataBytes'),
-    limit: limit
-      ? {
-          max: positiveInteger(limit.max, 'limit.max'),
-          onLimit: oneOf(limit.onLimit ?? DEFAULTS.onLimit, ['refuse', 'end-oldest'], 'limit.onLimit'),
-        }
-      : null,
-    remember,
-    onTheft: oneOf(options.onTheft ?? DEFAULTS.onTheft, ['end-device', 'end-user'], 'onTheft'),
-    sweepInterval: store.sweep ? sweep : null,
+    storeTimeout: milliseconds(options.storeTimeout ?? DEFAULTS.storeTimeout, 'storeTimeout'),
+    maxPendingCalls: options.maxPendingCalls ?? DEFAULTS.maxPendingCalls,
+    userIds: options.userIds ?? (DEFAULTS.userIds as I),
+    maxDataBytes: options.maxDataBytes ?? DEFAULTS.maxDataBytes,
+    limit: limit ? { max: limit.max, onLimit: limit.onLimit ?? DEFAULTS.onLimit } : null,
+    remember: options.remember === undefined ? null : milliseconds(options.remember, 'remember'),
+    onTheft: options.onTheft ?? DEFAULTS.onTheft,
+    sweepInterval: store.sweep && sweepInterval !== false ? milliseconds(sweepInterval, 'sweepInterval') : null,
     // It has to outlast a login in flight, not the account.
     floorLifetime: Math.max(DAY, absolute),
     now: options.now ?? (() => Date.now()),

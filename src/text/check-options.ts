@@ -1,6 +1,6 @@
 import { quote } from './quote.ts'
 
-/** How many letters two names may differ by to be taken for each other: one in three of the longer name. */
+/** How many letters two names may differ by to be taken for each other: a third of the longer name. */
 const isNear = (distance: number, length: number) => distance <= Math.floor(length / 3)
 
 /** Letters to insert, remove or replace until one name is the other (Levenshtein), in lower case. */
@@ -28,27 +28,96 @@ function nearest(name: string, known: readonly string[]): string | null {
   return best
 }
 
+/** Throws a TypeError where a value is not what the option `name` takes. */
+export type Rule = (value: unknown, name: string) => void
+
+/** What to do instead of an option that a place does not have, by its name. */
+export type Hints = Readonly<Record<string, string>>
+
+/** Where options are given, and what each may be. */
+export interface OptionPlace<O extends object> {
+  /** The class or function that takes them, or the option that they are members of. */
+  readonly where: string
+  /** By name, in the order in which messages list them; the compiler notices one that is missing. */
+  readonly rules: Readonly<Record<keyof O, Rule>>
+  /** Of all others `undefined` means the default. @default none */
+  readonly required?: readonly (keyof O & string)[]
+  /** Put before the name in messages about values, such as 'cookie.'. @default '' */
+  readonly prefix?: string
+  /** @default none */
+  readonly hints?: Hints
+}
+
+/** The one sentence about a wrong value. @throws TypeError always */
+export function refuse(name: string, expected: string, value: unknown): never {
+  throw new TypeError(`${name}: expected ${expected}, got ${quote(value)}`)
+}
+
+export const rule =
+  (expected: string, accepts: (value: unknown) => boolean): Rule =>
+  (value, name) => {
+    if (!accepts(value)) refuse(name, expected, value)
+  }
+
+/** `'a'`, `'b' or 'c'` */
+const choiceOf = (choices: readonly string[]): string =>
+  choices
+    .map(choice => `'${choice}'`)
+    .join(', ')
+    .replace(/, ([^,]*)$/, ' or $1')
+
+export const aBoolean: Rule = rule('true or false', value => typeof value === 'boolean')
+export const aFunction: Rule = rule('a function', value => typeof value === 'function')
+export const oneOf = (...choices: string[]): Rule =>
+  rule(choiceOf(choices), value => choices.some(choice => choice === value))
+export const wholeNumber = (min: number, max?: number): Rule =>
+  rule(
+    `a whole number from ${min}${max === undefined ? '' : ` to ${max}`}`,
+    value => Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= (max ?? Number.MAX_VALUE),
+  )
+/** An array whose entries keep one rule; `entries` says what they are. */
+export const listOf =
+  (entries: string, each: Rule): Rule =>
+  (value, name) => {
+    if (!Array.isArray(value)) refuse(name, `an array of ${entries}`, value)
+    for (const entry of value) each(entry, name)
+  }
+
 /** Names of options in the order they are shown; from a record, so that the compiler notices one that is missing. */
 export const optionNames = <O extends object>(names: Readonly<Record<keyof O, true>>): readonly string[] =>
   Object.keys(names)
 
 /**
- * Refuses what is no object and each name that is no option: one that is misspelt, or belongs to another library, must
- * not be ignored without a word. `hints` say what to do instead of an option that other libraries have.
+ * Refuses what is not an object, and each name that is not an option: a name that is misspelt, or that belongs to
+ * another library, would otherwise be ignored.
  * @throws TypeError that names the option, the nearest one, and all that there are
  */
 export function checkOptionNames(
   where: string,
   options: unknown,
   known: readonly string[],
-  hints: Readonly<Record<string, string>> = {},
-): void {
+  hints: Hints = {},
+): asserts options is object {
+  const there = `(there are: ${known.join(', ')})`
   if (typeof options !== 'object' || options === null || Array.isArray(options))
-    throw new TypeError(`${where}: expected an object of options, got ${quote(options)}`)
+    throw new TypeError(`${where}: expected an object of options, got ${quote(options)} ${there}`)
   for (const name of Object.keys(options)) {
     if (known.includes(name)) continue
     const near = nearest(name, known)
     const hint = Object.hasOwn(hints, name) ? `; ${hints[name]}` : near === null ? '' : `; did you mean ${near}?`
-    throw new TypeError(`${where}: ${quote(name)} is not an option${hint} (there are: ${known.join(', ')})`)
+    throw new TypeError(`${where}: ${quote(name)} is not an option${hint} ${there}`)
+  }
+}
+
+/**
+ * Checks the names of options, then their values.
+ * @throws TypeError that names the option, quotes what was given and says what would be right
+ */
+export function checkOptions<O extends object>(place: OptionPlace<O>, options: unknown): asserts options is O {
+  const { where, rules, required = [], prefix = '', hints } = place
+  checkOptionNames(where, options, Object.keys(rules), hints)
+  for (const [name, check] of Object.entries<Rule>(rules)) {
+    const value = (options as Record<string, unknown>)[name]
+    if (value !== undefined || required.some(each => each === name)) check(value, prefix + name)
   }
 }

@@ -52,19 +52,19 @@ describe('a wrong option is a TypeError that names it and quotes the value', () 
     ['idleTimeout: expected at most absoluteTimeout (43200000 ms), got "13h"', { idleTimeout: '13h' }],
     ['idleTimeout: expected at most absoluteTimeout (60000 ms), got "30m"', { absoluteTimeout: '1m' }],
     ['touchInterval: expected at most half of idleTimeout (1800000 ms), else', { touchInterval: '16m' }],
-    ['storeTimeout: expected at most 24 days, got "25d"', { storeTimeout: '25d' }],
+    ['storeTimeout: expected at most \'24d\', got "25d"', { storeTimeout: '25d' }],
     ['remember: expected at most \'400d\', longer cookies are cut by browsers, got "401d"', { remember: '401d' }],
-    ['sweepInterval: expected at most 12 days, got "13d"', { sweepInterval: '13d' }],
+    ['sweepInterval: expected at most \'12d\', got "13d"', { sweepInterval: '13d' }],
     ['sweepInterval: expected a duration', { sweepInterval: true }],
-    ["userIds: expected 'u64' or 'number' or 'text', got \"bigint\"", { userIds: 'bigint' }],
-    ["userIds: expected 'u64' or 'number' or 'text', got 64", { userIds: 64 }],
+    ["userIds: expected 'u64', 'number' or 'text', got \"bigint\"", { userIds: 'bigint' }],
+    ["userIds: expected 'u64', 'number' or 'text', got 64", { userIds: 64 }],
     ['maxDataBytes: expected a whole number from 1, got 0', { maxDataBytes: 0 }],
     ['maxPendingCalls: expected a whole number from 1, got 0', { maxPendingCalls: 0 }],
     ['maxPendingCalls: expected a whole number from 1, got "5000"', { maxPendingCalls: '5000' }],
     ['maxDataBytes: expected a whole number from 1, got "16k"', { maxDataBytes: '16k' }],
     ['maxDataBytes: expected a whole number from 1, got Infinity', { maxDataBytes: Number.POSITIVE_INFINITY }],
-    ['limit: expected { max, onLimit }, got 3', { limit: 3 }],
-    ['limit: expected { max, onLimit }, got null', { limit: null }],
+    ['limit: expected an object of options, got 3 (there are: max, onLimit)', { limit: 3 }],
+    ['limit: expected an object of options, got null (there are: max, onLimit)', { limit: null }],
     ['limit.max: expected a whole number from 1, got 0', { limit: { max: 0 } }],
     ['limit.max: expected a whole number from 1, got undefined', { limit: {} }],
     ['limit.max: expected a whole number from 1, got 1.5', { limit: { max: 1.5 } }],
@@ -107,6 +107,38 @@ describe('an option that does not exist is refused, rather than ignored without 
     expect(() => make({ nonsense: undefined })).toThrow(TypeError)
     expect(() => make({ nonsense: 1 })).toThrow(new RegExp(`^${where}: "nonsense" is not an option \\(there are: `))
     expect(() => make({})).not.toThrow()
+  })
+
+  /** The names of a place, as its own message lists them. */
+  const namesOf = (where: string): string[] => {
+    try {
+      places[where]!({ nonsense: 1 })
+    } catch (error) {
+      return /\(there are: (.*)\)$/.exec((error as Error).message)![1]!.split(', ')
+    }
+    throw new Error(`${where} took nonsense`)
+  }
+
+  it.each(Object.keys(places))('%s refuses a wrong value of each option by the same sentence', where => {
+    const isMember = ['limit', 'cookie', 'rememberCookie', 'hsts'].includes(where)
+    for (const name of namesOf(where)) {
+      const path = isMember ? `${where}.${name}` : name
+      expect(() => places[where]!({ [name]: Symbol('wrong') })).toThrow(TypeError)
+      expect(() => places[where]!({ [name]: Symbol('wrong') })).toThrow(
+        new RegExp(`^${path}: expected .+, got Symbol\\(wrong\\)`),
+      )
+    }
+  })
+
+  it('an option of the manager, of an edge or of the cookie is known to the two others', () => {
+    for (const [owner, others] of [
+      ['SessionManager', ['cookie', 'httpEdge', 'fetchEdge', 'openVisit']],
+      ['cookie', ['SessionManager', 'httpEdge', 'fetchEdge', 'openVisit']],
+      ['httpEdge', ['SessionManager', 'cookie']],
+    ] as const)
+      for (const name of namesOf(owner))
+        for (const where of others)
+          expect(() => places[where]!({ [name]: 1 })).toThrow(`${where}: "${name}" is not an option; it belongs to `)
   })
 
   it.each([

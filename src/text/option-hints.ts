@@ -1,53 +1,6 @@
-// What to do here instead of an option that other libraries have, or that belongs to another place.
-
-import type { CookieOptions } from '../edge/cookie.ts'
-import type { EdgeOptions } from '../edge/visit.ts'
-import { optionNames } from '../text/check-options.ts'
-import type { SessionOptions } from './options.ts'
-
-type Hints = Readonly<Record<string, string>>
-
-export const MANAGER_OPTIONS = optionNames<SessionOptions<object, 'u64', object>>({
-  store: true,
-  idleTimeout: true,
-  absoluteTimeout: true,
-  touchInterval: true,
-  storeTimeout: true,
-  maxPendingCalls: true,
-  userIds: true,
-  schema: true,
-  initial: true,
-  maxDataBytes: true,
-  codec: true,
-  passwordVersion: true,
-  limit: true,
-  remember: true,
-  onTheft: true,
-  sweepInterval: true,
-  onEvent: true,
-  now: true,
-})
-
-export const EDGE_OPTIONS = optionNames<EdgeOptions<never>>({
-  cookie: true,
-  rememberCookie: true,
-  origins: true,
-  clearSiteData: true,
-  trustedProxies: true,
-  isSecure: true,
-})
-
-export const COOKIE_OPTIONS = optionNames<CookieOptions>({
-  name: true,
-  hostPrefix: true,
-  clearDomains: true,
-  lifetime: true,
-  sameSite: true,
-  domain: true,
-  path: true,
-  secure: true,
-  partitioned: true,
-})
+// What to do instead of an option that other libraries have, that belongs to another place, or that had another name.
+// Texts alone: the places import this table, and it imports none of them.
+import type { Hints } from './check-options.ts'
 
 const each = (names: readonly string[], hint: (name: string) => string): Hints =>
   Object.fromEntries(names.map(name => [name, hint(name)]))
@@ -82,10 +35,34 @@ const FORMER: Hints = {
   rememberName: 'it is called rememberCookie: { name }, of the edge',
 }
 
-const ofManager = each(MANAGER_OPTIONS, name => `it belongs to new SessionManager({ ${name} })`)
-const ofEdges = each(EDGE_OPTIONS, name => `it belongs to the edge: httpEdge(sessions, { ${name} })`)
-const ofCookies = each(COOKIE_OPTIONS, name => `it belongs to the cookie of the edge: { cookie: { ${name} } }`)
+/** The options of each place: given to another place, they are told where they belong. */
+const OWN = {
+  manager: each(
+    [
+      ...['store', 'idleTimeout', 'absoluteTimeout', 'touchInterval', 'storeTimeout', 'maxPendingCalls', 'userIds'],
+      ...['schema', 'initial', 'maxDataBytes', 'codec', 'passwordVersion', 'limit', 'remember', 'onTheft'],
+      ...['sweepInterval', 'onEvent', 'now'],
+    ],
+    name => `it belongs to new SessionManager({ ${name} })`,
+  ),
+  cookie: each(
+    ['name', 'hostPrefix', 'clearDomains', 'lifetime', 'sameSite', 'domain', 'path', 'secure', 'partitioned'],
+    name => `it belongs to the cookie of the edge: { cookie: { ${name} } }`,
+  ),
+  edge: each(
+    ['cookie', 'rememberCookie', 'origins', 'clearSiteData', 'trustedProxies', 'isSecure'],
+    name => `it belongs to the edge: httpEdge(sessions, { ${name} })`,
+  ),
+}
 
-export const MANAGER_HINTS: Hints = { ...FOREIGN, ...FORMER, ...ofCookies, ...ofEdges }
-export const EDGE_HINTS: Hints = { ...FOREIGN, ...FORMER, ...ofManager, ...ofCookies }
-export const COOKIE_HINTS: Hints = { ...FOREIGN, ...FORMER, ...ofManager, ...ofEdges }
+/** The hints of one place: its own names are left out. */
+export const hintsFor = (place: keyof typeof OWN): Hints => {
+  const { [place]: _, ...others } = OWN
+  return Object.assign({ ...FOREIGN, ...FORMER }, ...Object.values(others))
+}
+
+/** The remember token's cookie has a name of its own, and for the rest is kept and sent as the session cookie is. */
+export const REMEMBER_COOKIE_HINTS: Hints = each(
+  Object.keys(OWN.cookie),
+  name => `it is the session cookie's, for both: { cookie: { ${name} } }`,
+)
