@@ -65,11 +65,13 @@ describe('SqliteStore refuses what is no connection, and says what to pass inste
 describe('an option that there is not', () => {
   const wrong = (options: object) => options as never
   it('is refused by SqliteStore with the nearest one and all that there are', () => {
-    const message = /SqliteStore: "tabl" is not an option; did you mean table\? \(there are: table, schema, userId\)/
+    const message = /SqliteStore: "tabl" is not an option; did you mean table\? \(there are: table, schema, userIds\)/
     expect(() => new SqliteStore(connection as never, wrong({ tabl: 'x' }))).toThrow(message)
     expect(() => SqliteStore.schema(wrong({ tabl: 'x' }))).toThrow(message)
     expect(() => new SqliteStore(connection as never, wrong([]))).toThrow(/expected an object of options, got an array/)
-    expect(() => SqliteStore.schema(wrong({ userId: 1n }))).toThrow("userId must be 'u64' or 'text'; got 1n")
+    expect(() => SqliteStore.schema(wrong({ userIds: 1n }))).toThrow(
+      "userIds must be 'u64', 'number' or 'text'; got 1n",
+    )
   })
 
   it('is refused by MemoryStore, and options of other memory stores are explained', () => {
