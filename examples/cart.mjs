@@ -35,7 +35,7 @@ serve(
     // A login begins with fresh data, so that nothing planted before it survives. What may survive is named here.
     async 'POST /login'(visit, { username }) {
       if (username !== 'ada') throw failure(401, 'The name is wrong; this example asks for no password.')
-      const session = await visit.regenerate({
+      const session = await visit.logIn({
         user: { id: 42n, name: 'ada' },
         data: before => ({ cart: before.cart }),
       })
@@ -43,7 +43,7 @@ serve(
     },
 
     async 'POST /logout'(visit) {
-      await visit.destroy()
+      await visit.logOut()
       return 'Logged out.'
     },
   }),

@@ -17,7 +17,7 @@ const visitOf = httpEdge(sessions, { origins })
 
 const answer = listener(visitOf, {
   async 'POST /login'(visit) {
-    await visit.regenerate({ user: { id: 42n, name: 'ada' } }) // after the password was verified: see login.mjs
+    await visit.logIn({ user: { id: 42n, name: 'ada' } }) // after the password was verified: see login.mjs
     return 'Logged in.'
   },
   async 'GET /profile'(visit) {

@@ -15,14 +15,14 @@ const edge = fetchEdge(sessions)
 async function answer(request, visit) {
   switch (`${request.method} ${new URL(request.url).pathname}`) {
     case 'POST /login':
-      await visit.regenerate({ user: { id: 42n, name: 'ada' } }) // after the password was verified: see login.mjs
+      await visit.logIn({ user: { id: 42n, name: 'ada' } }) // after the password was verified: see login.mjs
       return Response.json('Logged in.')
     case 'GET /profile':
       return new Response(stringify((await visit.get())?.user ?? null), {
         headers: { 'Content-Type': 'application/json' },
       })
     case 'POST /logout':
-      await visit.destroy()
+      await visit.logOut()
       return Response.json('Logged out.')
     default:
       return Response.json({ error: 'There is nothing here.' }, { status: 404 })

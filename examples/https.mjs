@@ -18,7 +18,7 @@ const visitOf = httpEdge(sessions, { cookie: { hostPrefix: true } })
 
 const answer = listener(visitOf, {
   async 'POST /login'(visit) {
-    await visit.regenerate({ user: { id: 42n, name: 'ada' } }) // after the password was verified: see login.mjs
+    await visit.logIn({ user: { id: 42n, name: 'ada' } }) // after the password was verified: see login.mjs
     return 'Logged in.'
   },
   async 'GET /profile'(visit) {

@@ -26,7 +26,7 @@ function verify(password) {
 serve(
   listener(visitOf, {
     async 'POST /login'(visit, { password }) {
-      await visit.regenerate({ user: verify(password) })
+      await visit.logIn({ user: verify(password) })
       return 'Logged in.'
     },
 
@@ -40,7 +40,7 @@ serve(
       // 1. Commit the new hash and version. In SQL: UPDATE … WHERE id = ? AND password_version = ?
       ada = { ...row, hash: hash(`${newPassword}`), passwordVersion: row.passwordVersion + 1 }
       // 2. The caller goes on under a new ID: whoever may have copied the old one is out.
-      const session = await visit.regenerate({ user: ada })
+      const session = await visit.logIn({ user: ada })
       // 3. Everything else of the user ends. If it rejects, say so and let the user repeat it: it is not over yet.
       const { passwordVersion } = ada
       const ended = await sessions.invalidateUser(ada.id, { except: session, passwordVersion })

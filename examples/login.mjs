@@ -22,11 +22,11 @@ const endpoints = {
   async 'POST /login'(visit, body) {
     const user = users.find(({ name, password }) => name === body?.username && password === body.password)
     if (!user) throw failure(401, 'wrong name or password')
-    await visit.regenerate({ user }) // a new ID; whatever the client had is dead
+    await visit.logIn({ user }) // a new ID; whatever the client had is dead
     return 'Logged in.'
   },
   'GET /profile': async visit => (await visit.get())?.user ?? null,
-  'POST /logout': async visit => visit.destroy().then(() => 'Logged out.'),
+  'POST /logout': async visit => visit.logOut().then(() => 'Logged out.'),
 }
 
 const server = createServer(async (request, response) => {

@@ -19,13 +19,14 @@ export type { Change } from './data/change.ts'
 export type { Codec } from './data/codec.ts'
 export type { Frozen, SchemaResult, StandardSchemaV1 } from './data/schema.ts'
 export { type CookieOptions, SessionCookie } from './edge/cookie.ts'
-export {
-  type ClearSiteData,
-  type EdgeOptions,
-  openVisit,
-  type Visit,
-  type VisitOptions,
-  type VisitRequest,
+export { openVisit } from './edge/request-visit.ts'
+export type {
+  ClearSiteData,
+  EdgeOptions,
+  Visit,
+  VisitLogin,
+  VisitOptions,
+  VisitRequest,
 } from './edge/visit.ts'
 export type { SessionEvent } from './manager/events.ts'
 export { SessionManager, type SessionOf } from './manager/manager.ts'

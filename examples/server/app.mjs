@@ -77,7 +77,7 @@ function endpoints(sessions, users) {
       const user = await users.authenticate(name, password)
       if (!user) throw wrongPassword()
       // `user` has the password version that was read with the hash: a change that is faster refuses this login.
-      const session = await visit.regenerate({ user, remember, data: { label: labelOf(request) } })
+      const session = await visit.logIn({ user, remember, data: { label: labelOf(request) } })
       if (user.endOthers) await endOthers(user, session)
       return json('Logged in.')
     },
@@ -92,7 +92,7 @@ function endpoints(sessions, users) {
     async logout({ request, visit }) {
       const isForm = mediaType(request) === 'application/x-www-form-urlencoded'
       if (isForm && (await visit.get())) await visit.checkCsrf((await readForm(request)).get('csrf'))
-      await visit.destroy()
+      await visit.logOut()
       return isForm ? { status: 303, headers: { Location: '/' }, body: '' } : json('Logged out.')
     },
 
@@ -114,7 +114,7 @@ function endpoints(sessions, users) {
         : await users.authenticate(name, newPassword).then(user => (user?.endOthers ? user : null))
       if (!changed) throw new HttpError(401, 'invalid_credentials', 'The old password is wrong.')
       try {
-        const session = await visit.regenerate({ user: changed, data: data => data })
+        const session = await visit.logIn({ user: changed, data: data => data })
         await endOthers(changed, session)
       } catch (error) {
         if (!(error instanceof SessionError && error.status === 503)) throw error
@@ -147,7 +147,7 @@ function endpoints(sessions, users) {
     /** @param {Call} call */
     async endSession({ visit, key }) {
       const current = await visit.requireUser()
-      if (key === current.key) await visit.destroy()
+      if (key === current.key) await visit.logOut()
       else if (!(await sessions.revoke(current.user.id, key)))
         throw new HttpError(404, 'not_found', 'You have no such session.')
       return json('Session ended.')

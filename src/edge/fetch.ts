@@ -3,10 +3,11 @@ import type { UserIds } from '../session/user-id.ts'
 import { quote } from '../text/quote.ts'
 import { type HeadDemands, withCookies, withNoStore, withVary } from './demands.ts'
 import { checkFetch, checkSessions } from './expect.ts'
+import { RequestVisit } from './request-visit.ts'
 import { checkIsSecure, isForwardedLocally, isLocalHost } from './secure.ts'
 import { type EdgeOptions, setUpEdge } from './setup.ts'
 import type { Advice } from './unsent.ts'
-import { RequestVisit, type Visit } from './visit.ts'
+import type { Visit } from './visit.ts'
 
 /** A `Request` has no peer address: behind a proxy that ends TLS, `isSecure` says what is HTTPS. */
 export type FetchEdgeOptions = Omit<EdgeOptions<Request>, 'trustedProxies'>

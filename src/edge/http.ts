@@ -4,10 +4,11 @@ import type { UserIds } from '../session/user-id.ts'
 import type { HeadDemands } from './demands.ts'
 import { checkNode, checkSessions } from './expect.ts'
 import { guardHead } from './head.ts'
+import { RequestVisit } from './request-visit.ts'
 import { hostOf, type Transport, transportTest } from './secure.ts'
 import { type EdgeOptions, setUpEdge } from './setup.ts'
 import type { Advice } from './unsent.ts'
-import { RequestVisit, type Visit, type VisitRequest } from './visit.ts'
+import type { Visit, VisitRequest } from './visit.ts'
 
 const ADVICE: Advice = {
   edge: 'httpEdge',

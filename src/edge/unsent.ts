@@ -73,7 +73,7 @@ export function tellLost(
   warned.add(reason === null)
   const message =
     reason === null
-      ? `a session began or was renewed ${PATIENCE / 1000} seconds ago, and no response carries its cookie: ${advice.send}`
+      ? `a session began or got a new ID or expiry ${PATIENCE / 1000} seconds ago, and no response carries its cookie: ${advice.send}`
       : `a session began, but ${reason}, so that no cookie could be sent: the session was ended`
   process.emitWarning(message, { type: 'CoatcheckWarning', code: 'COATCHECK_UNSENT_COOKIE' })
 }

@@ -162,7 +162,7 @@ export async function reissue<D extends object, I extends UserIds>(
     for (let attempt = 0; ; attempt += 1) {
       const now = context.now()
       const salt = grace === null ? '' : newSalt()
-      const nextId = grace === null ? newId(shardOf(id)) : deriveId(shardOf(id), id, 'renew', salt)
+      const nextId = grace === null ? newId(shardOf(id)) : deriveId(shardOf(id), id, 'rotate', salt)
       const key = context.keyOf(nextId)
       const seen = isUnvisited(record) ? null : context.seen(record, now)
       const data = withCsrfToken(record.data, id, nextId)

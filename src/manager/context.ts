@@ -144,8 +144,8 @@ export class Context<D extends object, I extends UserIds, In extends object> {
     return { record, userId, order: nextOrder(), followed, decode: this.#decode, space: this.space }
   }
 
-  session(record: SessionRecord, id: string, renewed: boolean, followed = false): Session<D, I> {
-    return makeSession(this.parts(record, followed), id, renewed)
+  session(record: SessionRecord, id: string, cookieDue: boolean, followed = false): Session<D, I> {
+    return makeSession(this.parts(record, followed), id, cookieDue)
   }
 
   info(record: SessionRecord): SessionInfo<D, I> {

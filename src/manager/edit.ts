@@ -38,7 +38,7 @@ function edit<D extends object, I extends UserIds, V>(
         continue
       }
       if (draft === null)
-        return { session: context.session(record, id, session.renewed || id !== session.secret), value }
+        return { session: context.session(record, id, session.cookieDue || id !== session.secret), value }
       const now = context.now()
       // As seldom as a touch: else each update would have to send the cookie again.
       const isDue = slides && !isUnvisited(record) && isTouchDue(record.seenAt, now, options)
@@ -47,8 +47,8 @@ function edit<D extends object, I extends UserIds, V>(
       const outcome = await calls.update(record.key, record.version, written, now, deadline)
       if (outcome === 'updated') {
         line.latest = { ...record, ...written, version: record.version + 1 }
-        const renewed = isDue || session.renewed || id !== session.secret
-        return { session: context.session(line.latest, id, renewed), value }
+        const cookieDue = isDue || session.cookieDue || id !== session.secret
+        return { session: context.session(line.latest, id, cookieDue), value }
       }
       const again = await findAgain(context, id, attempt, deadline)
       if (again === null) return null

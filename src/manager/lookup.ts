@@ -73,7 +73,7 @@ export async function find(
 function follow(context: AnyContext, id: string, { salt, until, movedTo }: Forward, now: number): string | null {
   // `until` is an instant of another node's clock: a reader whose clock is ahead must not lose the session.
   if (salt === '' || now >= until + CLOCK_TOLERANCE) return null
-  const next = deriveId(shardOf(id), id, 'renew', salt)
+  const next = deriveId(shardOf(id), id, 'rotate', salt)
   return context.keyOf(next) === movedTo ? next : null
 }
 

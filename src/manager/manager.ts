@@ -149,15 +149,15 @@ export class SessionManager<
    * clocks differ, the old ID leads to the new session, so that parallel requests get the same new cookie. Never at a
    * login: there `regenerate`.
    */
-  async renew(current: Current<D, I>, options: { grace: Duration }): Promise<Session<D, I> | null> {
-    if (options !== undefined) checkOptionNames('renew', options, ['grace'])
+  async rotate(current: Current<D, I>, options: { grace: Duration }): Promise<Session<D, I> | null> {
+    if (options !== undefined) checkOptionNames('rotate', options, ['grace'])
     const grace = milliseconds(options?.grace, 'grace')
     if (grace > 120_000) throw new TypeError(`grace: expected at most '2m', got ${quote(options.grace)}`)
     return reissue(this.#context, current, grace)
   }
 
   /**
-   * Log-out: ends the session for good, its successor too where the ID was renewed a moment ago, and the remember-me
+   * Log-out: ends the session for good, its successor too where the ID was replaced a moment ago, and the remember-me
    * series that the session was born from (for that an ID alone is looked up first, where `remember` is on).
    * @throws SessionStoreError keep the cookie, answer 503: the call may be repeated
    */

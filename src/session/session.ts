@@ -35,8 +35,8 @@ export interface Session<D, I extends UserIds> extends SessionInfo<D, I> {
   readonly secret: string
   /** Survives a new ID of the same session, dies at a log-in and at the log-out; costs no store write. */
   readonly csrfToken: string
-  /** New ID or new expiry: the cookie has to be sent. */
-  readonly renewed: boolean
+  /** The ID or the expiry is new, so that the cookie has to be sent (again). */
+  readonly cookieDue: boolean
 }
 
 export type UserSession<D, I extends UserIds> = Session<D, I> & { readonly user: User<I> }
@@ -117,12 +117,12 @@ class SessionSnapshot<D, I extends UserIds> implements SessionInfo<D, I> {
 }
 
 class SecretSession<D, I extends UserIds> extends SessionSnapshot<D, I> implements Session<D, I> {
-  readonly renewed: boolean
+  readonly cookieDue: boolean
   readonly #secret: string
 
-  constructor(parts: SessionParts<D, I>, secret: string, renewed: boolean) {
+  constructor(parts: SessionParts<D, I>, secret: string, cookieDue: boolean) {
     super(parts)
-    this.renewed = renewed
+    this.cookieDue = cookieDue
     this.#secret = secret
     Object.freeze(this)
   }
@@ -141,8 +141,8 @@ Object.defineProperty(SessionSnapshot, 'name', { value: 'SessionInfo' })
 export const makeSession = <D, I extends UserIds>(
   parts: SessionParts<D, I>,
   secret: string,
-  renewed: boolean,
-): Session<D, I> => new SecretSession(parts, secret, renewed)
+  cookieDue: boolean,
+): Session<D, I> => new SecretSession(parts, secret, cookieDue)
 
 export const makeInfo = <D, I extends UserIds>(parts: SessionParts<D, I>): SessionInfo<D, I> =>
   Object.freeze(new SessionSnapshot(parts))

@@ -14,7 +14,7 @@ export interface Login<D, I extends UserIds, In> {
 
 const LOGIN = ['user', 'data', 'verifiedAt']
 const LOGIN_HINTS = {
-  remember: 'sessions.remember(session) makes the token, and visit.regenerate({ remember: true }) sends it',
+  remember: 'sessions.remember(session) makes the token, and visit.logIn({ user, remember: true }) sends it',
   passwordVersion: 'it belongs to user: { id, name, passwordVersion }',
 }
 
@@ -24,13 +24,13 @@ export const checkLogin = (verb: string, login: object): void => checkOptionName
 /** @throws TypeError for what is no object; its members are checked later */
 export function loginFrom<T extends object>(given: T): T {
   if (typeof given === 'object' && given !== null) return given
-  throw new TypeError(`regenerate: expected { user, data } for a login, or nothing, got ${quote(given)}`)
+  throw new TypeError(`logIn: expected { user, data }, got ${quote(given)}`)
 }
 
 /** @throws TypeError for what is no first data; a login is no visitor */
 export function checkAnonymous(anonymous: object): void {
   if (typeof anonymous === 'object' && anonymous !== null && 'user' in anonymous)
-    throw new TypeError('create: begins an anonymous session; a log-in is regenerate({ user })')
+    throw new TypeError('create: begins an anonymous session; a log-in is logIn({ user })')
   checkOptionNames('create', anonymous, ['data'])
 }
 

@@ -19,7 +19,7 @@ const FOREIGN: Hints = {
   ...each(['rolling', 'renew'], () => "the cookie slides with the session: lifetime of the edge's cookie"),
   ...each(['genid', 'idGenerator', 'prefix', 'cookiePrefix'], () => 'an ID is always 240 random bits and nothing else'),
   ...each(['proxy', 'trustProxy'], () => 'trustedProxies or isSecure of the edge say what came over HTTPS'),
-  unset: 'visit.destroy() ends a session',
+  unset: 'visit.logOut() ends a session',
   httpOnly: 'the cookie always is',
   ...each(['encode', 'decode', 'externalKey', 'ContextStore'], () => 'the ID travels as it is, in one cookie'),
   priority: 'browsers decide it',

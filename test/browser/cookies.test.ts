@@ -81,8 +81,8 @@ describeEngine('chromium', 'cookies in Chromium', () => {
     }
     if (allow(request, response)) return
     const visit = visitOf(request, response)
-    if (path === '/login') await visit.regenerate(ada)
-    else if (path === '/logout') await visit.destroy()
+    if (path === '/login') await visit.logIn(ada)
+    else if (path === '/logout') await visit.logOut()
     else if (path === '/slow') {
       await visit.get()
       await gate

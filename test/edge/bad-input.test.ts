@@ -204,7 +204,7 @@ it('no secret shows in what a visit throws, prints or tells', async () => {
   const open = (cookie: string | null, header: Record<string, string> = {}) =>
     openVisit(sessions, { method: 'POST', secure: true, cookie, header: name => header[name] })
   const first = open(null)
-  const session = await first.regenerate({ ...ada, remember: true })
+  const session = await first.logIn({ ...ada, remember: true })
   const cookies = first.headers.getSetCookie()
   const secrets = cookies.map(cookie => cookie.split(/[=;]/)[1]!)
   const visit = open(jar(cookies))
@@ -218,18 +218,18 @@ it('no secret shows in what a visit throws, prints or tells', async () => {
     visit.checkCsrf(secrets[0]),
     open(jar(cookies), { origin: 'https://evil.example' }).get(),
     open(`${jar(cookies)}; session_id=x`).requireUser(),
-    openVisit(sessions, { method: 'POST', secure: false, cookie: jar(cookies), header: () => null }).regenerate(ada),
+    openVisit(sessions, { method: 'POST', secure: false, cookie: jar(cookies), header: () => null }).logIn(ada),
     openVisit(sessions, {
       method: 'POST',
       secure: true,
       cookie: jar(cookies),
       header: () => null,
       canSend: () => false,
-    }).regenerate(ada),
+    }).logIn(ada),
   ]
   for (const failure of failures)
     shown.push(inspect(await failure.catch(error => error), { depth: 9, showHidden: true }))
-  await visit.destroy()
+  await visit.logOut()
   expect(secrets).toHaveLength(2)
   for (const secret of secrets)
     for (const part of secret.split('.')) for (const text of shown) expect(text).not.toContain(part)

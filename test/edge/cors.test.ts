@@ -13,7 +13,7 @@ describe('CORS with credentials', () => {
     const listening = await listen(async (request, response) => {
       if (allow(request, response)) return
       const visit = edge(request, response)
-      if (request.url === '/login') await visit.regenerate({ user: { id: 1, name: 'ada' } })
+      if (request.url === '/login') await visit.logIn({ user: { id: 1, name: 'ada' } })
       const name = (await visit.get())?.user?.name ?? 'null'
       response.writeHead(200, { Vary: 'Accept', 'Content-Type': 'text/plain' }).end(name)
     })

@@ -58,14 +58,14 @@ describe('the token of a visit', () => {
   const service = () =>
     serve(async (visit, request, response) => {
       if (request.url === '/begin') await visit.create()
-      if (request.url === '/login') await visit.regenerate({ user: { id: 1, name: 'ada' } })
+      if (request.url === '/login') await visit.logIn({ user: { id: 1, name: 'ada' } })
       if (request.url === '/login-with-data')
-        await visit.regenerate({ user: { id: 1, name: 'ada' }, data: before => before })
-      if (request.url === '/renew') await visit.renew({ grace: '1m' })
+        await visit.logIn({ user: { id: 1, name: 'ada' }, data: before => before })
+      if (request.url === '/rotate') await visit.rotate({ grace: '1m' })
       if (request.url === '/regenerate') await visit.regenerate()
       if (request.url === '/update') await visit.update({ n: 1 })
       if (request.url === '/take') await visit.take('n')
-      if (request.url === '/logout') await visit.destroy()
+      if (request.url === '/logout') await visit.logOut()
       if (request.url === '/check') await visit.checkCsrf(request.headers['x-csrf-token'])
       response.end(String(await visit.csrfToken()))
     })
@@ -114,12 +114,12 @@ describe('the token of a visit', () => {
     let cookie = old
     // Each form of the chain, in each state of it.
     const forms = [login.body]
-    for (const path of ['/renew', '/update', '/renew', '/regenerate', '/take', '/renew']) {
+    for (const path of ['/rotate', '/update', '/rotate', '/regenerate', '/take', '/rotate']) {
       const reply = await send(path, { method: 'POST', headers: { cookie } })
       if (reply.cookies.length > 0) cookie = jar(reply.cookies)
       forms.push(reply.body)
       for (const form of forms) expect((await send('/check', check(cookie, form))).status).toBe(200)
-      if (path === '/renew' && forms.length < 4)
+      if (path === '/rotate' && forms.length < 4)
         for (const form of forms) expect((await send('/check', check(old, form))).status).toBe(200)
     }
     expect(cookie).not.toBe(old)
@@ -132,11 +132,11 @@ describe('the token of a visit', () => {
     const user = { id: 1, name: 'ada' }
     const first = await here.create({ user, verifiedAt: Date.now() - 10_000_000 })
     const { csrfToken } = first
-    const renewed = (await there.renew(first.secret, { grace: '1m' }))!
-    expect(renewed.csrfToken).toBe(csrfToken)
+    const rotated = (await there.rotate(first.secret, { grace: '1m' }))!
+    expect(rotated.csrfToken).toBe(csrfToken)
     expect((await here.get(first.secret))?.csrfToken).toBe(csrfToken)
-    expect((await here.renew(first.secret, { grace: '1m' }))?.csrfToken).toBe(csrfToken)
-    const saved = (await here.update(renewed, { a: 1 }))!
+    expect((await here.rotate(first.secret, { grace: '1m' }))?.csrfToken).toBe(csrfToken)
+    const saved = (await here.update(rotated, { a: 1 }))!
     expect([saved.csrfToken, { ...saved.data }]).toEqual([csrfToken, { a: 1 }])
     const again = (await there.regenerate(saved.secret))!
     expect((await here.get(again.secret))?.csrfToken).toBe(csrfToken)
@@ -151,7 +151,7 @@ describe('the token of a visit', () => {
     const { csrfToken } = session
     const seen = new Set<string>()
     for (let turn = 0; turn < 5; turn += 1) {
-      session = (await sessions.renew(session, { grace: '1m' }))!
+      session = (await sessions.rotate(session, { grace: '1m' }))!
       const { data } = store.calls.at(-1)!.args[2]
       const [kept] = data.match(/[A-Za-z0-9_-]{43}/)!
       seen.add(kept)

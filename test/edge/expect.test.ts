@@ -162,7 +162,7 @@ it('respond refuses what is no Response, and can still send the cookie in one', 
   const visit = fetchEdge(makeSessions().sessions)(new Request('https://app.example.com/', { method: 'POST' }))
   for (const wrong of [undefined, null, 'x', hono, { status: 200 }, Promise.resolve(new Response())])
     expect(() => visit.respond(wrong as never)).toThrow(/^respond: expected a Response, got /)
-  await visit.regenerate({ user: { id: 42n, name: 'ada' } })
+  await visit.logIn({ user: { id: 42n, name: 'ada' } })
   expect(() => visit.respond(undefined as never)).toThrow(/^respond: expected a Response, got undefined/)
   expect(visit.respond(new Response()).headers.getSetCookie()).toHaveLength(1)
 })
@@ -173,7 +173,11 @@ it('a visit refuses what is no login and no first data, with a session and witho
   for (const cookie of [null, `session_id=${secret}`]) {
     const visit = openVisit(sessions, { method: 'POST', secure: true, cookie, header: () => null })
     for (const wrong of [null, 'ada', 42])
-      await expect(visit.regenerate(wrong as never)).rejects.toThrow(/^regenerate: expected \{ user, data \}/)
+      await expect(visit.logIn(wrong as never)).rejects.toThrow(/^logIn: expected \{ user, data \}/)
+    for (const login of [{ user: { id: 42n, name: 'ada' } }, null, {}])
+      await expect((visit.regenerate as (login: unknown) => Promise<unknown>)(login)).rejects.toThrow(
+        /^regenerate: .* a log-in is logIn\(\{ user \}\)/,
+      )
     for (const wrong of [null, 'ada', 42, []])
       await expect(visit.create(wrong as never)).rejects.toThrow(/^create: expected (an object of options|\{ data \})/)
     await expect(visit.create({ dta: {} } as never)).rejects.toThrow(

@@ -9,7 +9,7 @@ const request = (headers: Record<string, string> = {}, url = URL, method = 'POST
   new Request(url, { method, headers })
 const login = async (sessions: Manager, options?: FetchEdgeOptions) => {
   const visit = fetchEdge(sessions, options)(request())
-  const session = await visit.regenerate(ada)
+  const session = await visit.logIn(ada)
   return { session, cookie: jar(visit.respond(new Response()).headers.getSetCookie()) }
 }
 
@@ -26,7 +26,7 @@ describe('the fetch edge', () => {
     expect(response.headers.getSetCookie()).toEqual([])
     expect(await response.json()).toEqual({ name: 'ada' })
     const logout = edge(request({ cookie }))
-    await logout.destroy()
+    await logout.logOut()
     expect(logout.respond(new Response()).headers.getSetCookie()).toEqual([
       expect.stringMatching(/^session_id=; Max-Age=0/),
     ])
@@ -53,7 +53,7 @@ describe('the fetch edge', () => {
     ]
     for (const response of responses) {
       const visit = fetchEdge(sessions)(request())
-      const { secret } = await visit.regenerate(ada)
+      const { secret } = await visit.logIn(ada)
       const sent = visit.respond(response)
       const ours = `session_id=${secret}; Max-Age=1800; Path=/; HttpOnly; Secure; SameSite=Lax`
       expect([sent.status, sent.statusText]).toEqual([response.status, response.statusText])
@@ -78,7 +78,7 @@ describe('the fetch edge', () => {
     const { sessions, calls } = makeSessions()
     const visit = fetchEdge(sessions)(request())
     visit.respond(new Response())
-    await expect(visit.regenerate(ada)).rejects.toMatchObject({ code: 'ERR_SESSION_HEADERS_SENT' })
+    await expect(visit.logIn(ada)).rejects.toMatchObject({ code: 'ERR_SESSION_HEADERS_SENT' })
     expect(calls).toEqual([])
   })
 
@@ -130,7 +130,7 @@ describe('the fetch edge', () => {
 
   it('types flow from the manager to the visit', async () => {
     const sessions = new SessionManager({ store: new MemoryStore(), userIds: 'number' })
-    const session = await fetchEdge(sessions)(request()).regenerate({ user: { id: 7, name: 'ada' } })
+    const session = await fetchEdge(sessions)(request()).logIn({ user: { id: 7, name: 'ada' } })
     const id: number = session.user.id
     expect(id).toBe(7)
     await sessions.close()

@@ -58,7 +58,7 @@ describe('edge.handle', () => {
     const made = makeSessions()
     const edge = fetchEdge(made.sessions)
     const response = await edge.handle(request(), async visit => {
-      await visit.regenerate(ada)
+      await visit.logIn(ada)
       return Response.json('Logged in.', { status: 201, headers: { 'Set-Cookie': 'theme=dark' } })
     })
     expect([response.status, await response.json()]).toEqual([201, 'Logged in.'])
@@ -81,7 +81,7 @@ describe('edge.handle', () => {
     const made = makeSessions()
     const thrown = await fetchEdge(made.sessions)
       .handle(request(), async visit => {
-        await visit.regenerate(ada)
+        await visit.logIn(ada)
         throw Response.redirect('https://app.example.com/home', 303)
       })
       .catch(error => error)
@@ -93,11 +93,11 @@ describe('edge.handle', () => {
 
   it('ends what began where the handler throws an error: nobody holds it', async () => {
     for (const begin of [
-      (visit: Visit) => visit.regenerate({ ...ada, remember: true }),
+      (visit: Visit) => visit.logIn({ ...ada, remember: true }),
       (visit: Visit) => visit.create(),
       (visit: Visit) => visit.update({ n: 1 }),
       async (visit: Visit) => {
-        await visit.regenerate(ada)
+        await visit.logIn(ada)
         await visit.update({ n: 1 })
         await visit.regenerate()
       },
@@ -114,7 +114,7 @@ describe('edge.handle', () => {
       await expect(outcome).rejects.toBe(failure)
       expect([await kept!.get(), kept!.headers.getSetCookie()]).toEqual([null, []])
       expect(await held(made)).toBe(0)
-      await expect(kept!.regenerate(ada)).rejects.toMatchObject({ code: 'ERR_SESSION_HEADERS_SENT' })
+      await expect(kept!.logIn(ada)).rejects.toMatchObject({ code: 'ERR_SESSION_HEADERS_SENT' })
     }
   })
 
@@ -122,7 +122,7 @@ describe('edge.handle', () => {
     const made = makeSessions()
     let late: Promise<unknown> = Promise.resolve()
     const outcome = fetchEdge(made.sessions).handle(request(), async visit => {
-      late = visit.regenerate(ada)
+      late = visit.logIn(ada)
       late.catch(() => {})
       throw new Error('something else failed first')
     })
@@ -131,14 +131,14 @@ describe('edge.handle', () => {
     expect(await live(made)).toBe(0)
   })
 
-  it('keeps a session that began before, whatever the handler throws, and one renewed with a grace', async () => {
+  it('keeps a session that began before, whatever the handler throws, and one rotated with a grace', async () => {
     const made = makeSessions()
     const { secret } = await made.sessions.create(ada)
     const cookie = `session_id=${secret}`
     for (const step of [
       async (visit: Visit) => void (await visit.get()),
       async (visit: Visit) => void (await visit.update({ n: 1 })),
-      async (visit: Visit) => void (await visit.renew({ grace: '30s' })),
+      async (visit: Visit) => void (await visit.rotate({ grace: '30s' })),
     ]) {
       const outcome = fetchEdge(made.sessions).handle(request({ cookie }), async visit => {
         await step(visit)
@@ -156,7 +156,7 @@ describe('edge.handle', () => {
     for (let round = 0; round < 3; round += 1)
       await fetchEdge(made.sessions)
         .handle(request(), async visit => {
-          await visit.regenerate(ada)
+          await visit.logIn(ada)
           throw redirect
         })
         .catch(() => {})
@@ -170,7 +170,7 @@ describe('edge.handle', () => {
     for (const answer of [undefined, null, 'text', { status: 200 }, new Headers()]) {
       const made = makeSessions()
       const outcome = fetchEdge(made.sessions).handle(request(), (async (visit: Visit) => {
-        await visit.regenerate(ada)
+        await visit.logIn(ada)
         return answer
       }) as never)
       await expect(outcome).rejects.toThrow(/handle: expected a Response/)
@@ -182,7 +182,7 @@ describe('edge.handle', () => {
     for (const bare of [Response.error(), { status: 101, headers: new Headers() } as Response]) {
       const made = makeSessions()
       const response = await fetchEdge(made.sessions).handle(request(), async visit => {
-        await visit.regenerate(ada)
+        await visit.logIn(ada)
         return bare
       })
       expect(response).toBe(bare)
@@ -193,7 +193,7 @@ describe('edge.handle', () => {
   it('ends what began where the body was read already, so that the response cannot be sent', async () => {
     const made = makeSessions()
     const outcome = fetchEdge(made.sessions).handle(request(), async visit => {
-      await visit.regenerate(ada)
+      await visit.logIn(ada)
       const response = new Response('x')
       await response.text()
       return response
@@ -209,7 +209,7 @@ describe('edge.handle', () => {
     const response = await edge.handle(same, async outer => {
       const inner = await edge.handle(same, async visit => {
         expect(visit).toBe(outer)
-        await visit.regenerate(ada)
+        await visit.logIn(ada)
         return visit.respond(new Response('inner'))
       })
       await edge
@@ -229,12 +229,12 @@ describe('edge.handle', () => {
 
   it('leaves a live session without a browser under no order of verbs, responses and errors', async () => {
     const steps = {
-      login: (visit: Visit) => visit.regenerate(ada),
-      remember: (visit: Visit) => visit.regenerate({ ...ada, remember: true }),
+      login: (visit: Visit) => visit.logIn(ada),
+      remember: (visit: Visit) => visit.logIn({ ...ada, remember: true }),
       create: (visit: Visit) => visit.create(),
       update: (visit: Visit) => visit.update({ n: 1 }),
       reissue: (visit: Visit) => visit.regenerate(),
-      logout: (visit: Visit) => visit.destroy(),
+      logout: (visit: Visit) => visit.logOut(),
       get: (visit: Visit) => visit.get(),
     }
     const ends = ['answer', 'throw a Response', 'throw', 'answer 101', 'answer nothing'] as const
@@ -269,7 +269,7 @@ describe('an upgrade over the fetch edge', () => {
     const made = makeSessions({ remember: '30d' })
     const edge = fetchEdge(made.sessions)
     const login = await edge.handle(request(), async visit => {
-      await visit.regenerate({ ...ada, remember: true })
+      await visit.logIn({ ...ada, remember: true })
       return new Response()
     })
     const [session, token] = login.headers.getSetCookie().map(cookie => jar([cookie])) as [string, string]
@@ -279,7 +279,7 @@ describe('an upgrade over the fetch edge', () => {
     expect((await slid.get())?.user?.name).toBe('ada')
     const recalled = edge(request({ ...websocket, cookie: token }, 'GET'))
     expect(await recalled.get()).toBeNull()
-    for (const verb of [() => recalled.create(), () => recalled.update({ n: 1 }), () => recalled.regenerate(ada)])
+    for (const verb of [() => recalled.create(), () => recalled.update({ n: 1 }), () => recalled.logIn(ada)])
       await expect(verb()).rejects.toMatchObject({ code: 'ERR_SESSION_HEADERS_SENT' })
     expect([slid.headers.getSetCookie(), recalled.headers.getSetCookie(), made.calls]).toEqual([[], [], ['read']])
   })
@@ -296,7 +296,7 @@ describe('an upgrade over the fetch edge', () => {
   it('that offers HTTP/2 alone is an ordinary request', async () => {
     const made = makeSessions()
     const response = await fetchEdge(made.sessions).handle(request({ upgrade: 'h2c' }), async visit => {
-      await visit.regenerate(ada)
+      await visit.logIn(ada)
       return new Response()
     })
     expect(response.headers.getSetCookie()).toHaveLength(1)
@@ -315,7 +315,7 @@ describe('a session whose cookie no response carries', () => {
     for (let round = 1; round <= 2; round += 1) {
       // A framework made a new Request: the one that is answered has another visit.
       const original = request()
-      await edge(new Request(original)).regenerate(ada)
+      await edge(new Request(original)).logIn(ada)
       edge(original).respond(new Response())
       expect([watch.size, told(made)]).toEqual([1, round - 1])
       watch.fire()
@@ -362,17 +362,17 @@ describe('a session whose cookie no response carries', () => {
     const made = makeSessions()
     const edge = fetchEdge(made.sessions)
     const sent = edge(request())
-    await sent.regenerate(ada)
+    await sent.logIn(ada)
     sent.respond(new Response())
     const jarred = open(made)
-    await jarred.regenerate(ada)
+    await jarred.logIn(ada)
     expect(jarred.headers.getSetCookie()).toHaveLength(1)
     const ended = edge(request())
-    await ended.regenerate(ada)
-    await ended.destroy()
+    await ended.logIn(ada)
+    await ended.logOut()
     expect(watch.size).toBe(0)
     const slow = await edge.handle(request(), async visit => {
-      await visit.regenerate(ada)
+      await visit.logIn(ada)
       expect(watch.size).toBe(1)
       watch.fire()
       return new Response()
@@ -386,7 +386,7 @@ describe('a session whose cookie no response carries', () => {
     const made = makeSessions()
     const visit = open(made)
     expect(visit.headers.getSetCookie()).toEqual([])
-    await visit.regenerate(ada)
+    await visit.logIn(ada)
     watch.fire()
     expect(told(made)).toBe(1)
   })
@@ -394,11 +394,11 @@ describe('a session whose cookie no response carries', () => {
   it('is watched for a bounded number at a time, and keeps no process alive', async () => {
     const watch = watches()
     const made = makeSessions()
-    for (let at = 0; at < 100; at += 1) await fetchEdge(made.sessions)(request()).regenerate(ada)
+    for (let at = 0; at < 100; at += 1) await fetchEdge(made.sessions)(request()).logIn(ada)
     expect([watch.size, watch.unrefed]).toEqual([64, 64])
     watch.fire()
     expect([told(made), watch.size]).toEqual([64, 0])
-    await fetchEdge(made.sessions)(request()).regenerate(ada)
+    await fetchEdge(made.sessions)(request()).logIn(ada)
     watch.fire()
     expect(told(made)).toBe(65)
   })
@@ -409,7 +409,7 @@ describe('a session whose cookie no response carries', () => {
     const edge = httpEdge(made.sessions)
     const { send } = await listen(async (request, response) => {
       const { writeHead } = response
-      await edge(request, response).regenerate(ada)
+      await edge(request, response).logIn(ada)
       expect(watch.size).toBe(1)
       if (request.url === '/past') response.writeHead = writeHead
       if (request.url === '/never') response.destroy()

@@ -13,7 +13,7 @@ const ours = /^session_id=[\w-]{43}; Max-Age=1800; Path=\/; HttpOnly; Secure; Sa
 /** Logs in, and lets the application write its response in its own way. */
 const afterLogin = async (write: (response: ServerResponse, visit: AnyVisit) => unknown, method = 'POST') => {
   const { send } = await serve(async (visit, _request, response) => {
-    await visit.regenerate(ada)
+    await visit.logIn(ada)
     await write(response, visit)
   })
   return send('/', { method })
@@ -117,7 +117,7 @@ describe('our headers are in the response, whatever the application does to it',
 
   it('and the reason phrase, the status and the chain stay the application’s', async () => {
     const { port } = await serve(async (visit, _request, response) => {
-      await visit.regenerate(ada)
+      await visit.logIn(ada)
       expect(response.writeHead(201, 'Made It', { 'X-One': '1' })).toBe(response)
       response.end('x')
     })
@@ -134,7 +134,7 @@ describe('our headers are in the response, whatever the application does to it',
     const { send } = await serve(async (visit, _request, response) => {
       response.setHeader('Set-Cookie', ['before=1'])
       response.setHeader('Vary', 'Accept')
-      await visit.regenerate(ada)
+      await visit.logIn(ada)
       response.appendHeader('Set-Cookie', 'after=1')
       response.end('x')
     })
@@ -147,7 +147,7 @@ describe('our headers are in the response, whatever the application does to it',
     const { send } = await serve(async (visit, _request, response) => {
       response.setHeader('Set-Cookie', ['before=1'])
       response.setHeader('Vary', 'Accept')
-      await visit.regenerate(ada)
+      await visit.logIn(ada)
       response.writeHead(200, { 'X-One': '1' }).end('x')
     })
     const { cookies, headers } = await send('/', { method: 'POST' })
@@ -209,7 +209,7 @@ describe('our headers are in the response, whatever the application does to it',
 
   it('an error that the application throws after the login still brings the cookie', async () => {
     const { send } = await serve(async visit => {
-      await visit.regenerate(ada)
+      await visit.logIn(ada)
       throw new Error('boom')
     })
     const { status, cookies, headers } = await send('/', { method: 'POST' })
@@ -257,7 +257,7 @@ describe('others who put themselves around writeHead', () => {
       it.each(Object.keys(write))(`lose nothing of ours (${how}, ${when} us, %s)`, async name => {
         const handler: Handler = async (visit, _request, response) => {
           for (const who of order)
-            if (who === 'us') await visit.regenerate(ada)
+            if (who === 'us') await visit.logIn(ada)
             else onHeaders(response, listener)
           write[name]!(response)
         }
@@ -274,7 +274,7 @@ describe('others who put themselves around writeHead', () => {
     const { send } = await serve(async (visit, _request, response) => {
       onHeaders(response, overwrite)
       const { setHeader } = response
-      await visit.regenerate(ada)
+      await visit.logIn(ada)
       response.writeHead(200)
       after = [
         Object.hasOwn(response, 'setHeader'),
@@ -294,7 +294,7 @@ describe('after the head was sent', () => {
     const { send, calls } = await serve(async (visit, _request, response) => {
       response.writeHead(200, { 'Content-Type': 'text/plain' })
       response.write('a')
-      for (const attempt of [() => visit.create(), () => visit.regenerate(ada), () => visit.update({ n: 1 })])
+      for (const attempt of [() => visit.create(), () => visit.logIn(ada), () => visit.update({ n: 1 })])
         await attempt().catch(error => seen.push(error.code))
       response.end('b')
     })
@@ -306,7 +306,7 @@ describe('after the head was sent', () => {
   it('a session that was begun in parallel is not left behind', async () => {
     let outcome: unknown
     const { send, sessions } = await serve(async (visit, _request, response) => {
-      const login = visit.regenerate(ada).catch(error => {
+      const login = visit.logIn(ada).catch(error => {
         outcome = error.code
       })
       response.end('too early')
@@ -323,7 +323,7 @@ describe('after the head was sent', () => {
     const { port, calls } = await serve(async (visit, request, response) => {
       request.resume()
       await once(response, 'close')
-      outcome = await visit.regenerate(ada).catch(error => error.code)
+      outcome = await visit.logIn(ada).catch(error => error.code)
     })
     const socket = connect(port, '127.0.0.1')
     socket.write('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nabc')
@@ -372,7 +372,7 @@ describe('without a response', () => {
       const visit = made.edge(request)
       const answer = await visit
         .get()
-        .then(async session => `${session?.user?.name} ${await visit.regenerate(ada).catch(error => error.code)}`)
+        .then(async session => `${session?.user?.name} ${await visit.logIn(ada).catch(error => error.code)}`)
         .catch(error => error.code)
       socket.end(`HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n${answer}`)
     })
@@ -406,7 +406,7 @@ it('HTTP/2 gets the same headers', async () => {
   const server = createHttp2((request, response) => {
     const visit = edge(request as never, response as never)
     visit
-      .regenerate(ada)
+      .logIn(ada)
       .then(() => {
         if (request.url === '/explicit') response.writeHead(200, { 'set-cookie': 'theme=dark' })
         else response.setHeader('set-cookie', 'theme=dark')

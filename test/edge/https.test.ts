@@ -231,7 +231,7 @@ describe('without HTTPS', () => {
 
   it('login is refused, and the refusal names the options', async () => {
     const { send, calls } = await serve(async (visit, _request, response) => {
-      const error = await visit.regenerate({ user: { id: 1, name: 'ada' } }).catch(error => error)
+      const error = await visit.logIn({ user: { id: 1, name: 'ada' } }).catch(error => error)
       response.end(`${error.status} ${error.code} ${error.message}`)
     })
     const { body, cookies } = await send('/login', { method: 'POST', headers: outside })
@@ -242,11 +242,11 @@ describe('without HTTPS', () => {
   it('no refusal names an option that its edge does not have', async () => {
     const { sessions } = makeSessions()
     const ada = { user: { id: 1, name: 'ada' } }
-    const fetched = fetchEdge(sessions)(new Request('http://app.example.com/', { method: 'POST' })).regenerate(ada)
+    const fetched = fetchEdge(sessions)(new Request('http://app.example.com/', { method: 'POST' })).logIn(ada)
     const opened = openVisit(sessions, { method: 'POST', secure: false, cookie: null, header: () => null })
     for (const [attempt, advice] of [
       [fetched, /set `isSecure` of fetchEdge, /],
-      [opened.regenerate(ada), /say so in `secure` of the request given to openVisit/],
+      [opened.logIn(ada), /say so in `secure` of the request given to openVisit/],
     ] as const) {
       const error = await attempt.catch(error => error)
       expect([error.code, error.message]).toEqual(['ERR_SESSION_INSECURE', expect.stringMatching(advice)])

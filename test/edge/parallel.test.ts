@@ -54,7 +54,7 @@ describe('in every order of their store calls and heads', () => {
     // B3: successors end too.
     ['a session', 'a new ID', 'a log-in'],
     ['a session', 'a new ID, used at once', 'a log-in'],
-    ['a session', 'a renewal', 'a log-in'],
+    ['a session', 'a rotation', 'a log-in'],
     ['a session', 'a new ID', 'a log-out'],
     // B13: one of two equal log-ins lives.
     ['an anonymous session', 'a log-in', 'a log-in'],
@@ -104,7 +104,7 @@ describe('a late request', () => {
 
   it('begins one again after ten minutes, also where nothing else ended meanwhile', async () => {
     for (const { scene } of await ends('an anonymous session', [], { orders: { all: 1 } })) {
-      await scene.visit().destroy()
+      await scene.visit().logOut()
       const start = performance.now()
       const now = vi.spyOn(performance, 'now').mockReturnValue(start + 200_000)
       try {
@@ -207,11 +207,11 @@ describe('writing verbs of one visit take turns', () => {
             visit.update({ n: 1 }),
             visit.take('n'),
             visit.get(),
-            visit.renew({ grace: '1m' }),
+            visit.rotate({ grace: '1m' }),
             visit.regenerate(),
             visit.create(),
             visit.csrfToken(),
-            visit.destroy(),
+            visit.logOut(),
             visit.update({ n: 2 }),
           ])
           return all.map(({ status }) => status)
@@ -270,7 +270,7 @@ describe('parallel log-ins with one old ID', () => {
           times(20).map<Step>(
             () =>
               (visit, { max }) =>
-                visit.regenerate({ user: max, remember }),
+                visit.logIn({ user: max, remember }),
           ),
           { orders: { random: 5, seed: 7 } },
         )) {
@@ -284,7 +284,7 @@ describe('parallel log-ins with one old ID', () => {
   const logInWith =
     (data?: object | ((before: any) => object)): Step =>
     (visit, { max }) =>
-      visit.regenerate({ user: max, ...(data && { data }) })
+      visit.logIn({ user: max, ...(data && { data }) })
 
   it('what they carry over is there, whichever comes first, and carried over once', async () => {
     const carry = logInWith(({ cart, visits = 0 }) => ({ cart, visits: visits + 1 }))
@@ -313,7 +313,7 @@ describe('parallel log-ins with one old ID', () => {
     [
       'after its log-in',
       async (visit, { max }) => {
-        await visit.regenerate({ user: max })
+        await visit.logIn({ user: max })
         return visit.update({ isSecondFactor: true })
       },
     ],
@@ -343,7 +343,7 @@ describe('parallel log-ins with one old ID', () => {
         const keys: string[] = []
         for (const after of [0, 59_000, 61_000]) {
           now.mockReturnValue(start + after)
-          keys.push((await scene.visit().regenerate({ user: scene.max })).key)
+          keys.push((await scene.visit().logIn({ user: scene.max })).key)
         }
         expect(keys[1]).toBe(keys[0])
         expect(keys[2]).not.toBe(keys[0])
@@ -357,7 +357,7 @@ describe('parallel log-ins with one old ID', () => {
     const logIn =
       (user: object): Step =>
       (visit, { max }) =>
-        visit.regenerate({ user: { ...max, ...user } })
+        visit.logIn({ user: { ...max, ...user } })
     for (const [a, b] of [
       [{ passwordVersion: 1 }, { passwordVersion: 2 }],
       [{}, { id: 7n }],
@@ -383,7 +383,7 @@ describe('parallel log-ins with one old ID', () => {
           left -= 1
           return left >= 0
         }
-        return scene.visit(cookies, { canSend }).regenerate({ user: scene.max })
+        return scene.visit(cookies, { canSend }).logIn({ user: scene.max })
       }
       for (const { held, live, outcomes, trace } of await ends('', [first, steps['a log-in']!], { prepare })) {
         const where = `${answers}: ${outcomes.map(({ status }) => status)} ${trace}`
@@ -399,8 +399,8 @@ describe('parallel log-ins with one old ID', () => {
       'an anonymous session',
       [
         async (visit, { max }) => {
-          const first = await visit.regenerate({ user: max })
-          const second = await visit.regenerate({ user: max })
+          const first = await visit.logIn({ user: max })
+          const second = await visit.logIn({ user: max })
           return [first.key, second.key]
         },
       ],
@@ -433,7 +433,7 @@ it('a log-out with an old ID costs few store calls, however many sessions a clie
       scene.jar.apply(visit.headers.getSetCookie())
     }
     scene.store.reset()
-    await scene.visit(before).destroy()
+    await scene.visit(before).logOut()
     expect(scene.store.calls.length).toBeLessThanOrEqual(40)
   }
 })
@@ -447,7 +447,7 @@ describe('a log-out with several values under our names', () => {
         const pairs = junk(5)
         pairs.splice(at, 0, scene.jar.header)
         const visit = scene.visit(pairs.join('; '))
-        await visit.destroy()
+        await visit.logOut()
         expect(await scene.sessions.list(scene.ada.id)).toEqual([])
       }
   })
@@ -457,7 +457,7 @@ describe('a log-out with several values under our names', () => {
       const token = (index: number) => `remember_token=${String(index).padStart(43, 'x')}.${'y'.repeat(43)}`
       const header = [...junk(400), ...Array.from({ length: 100 }, (_, index) => token(index))].join('; ')
       scene.store.reset()
-      await scene.visit(header).destroy()
+      await scene.visit(header).logOut()
       expect(scene.store.calls.length).toBeLessThanOrEqual(8)
     }
   })

@@ -14,7 +14,7 @@ const setCookies = (visit: { headers: Headers }) => visit.headers.getSetCookie()
 
 async function loggedIn(made: ReturnType<typeof makeSessions>, options?: Options) {
   const visit = visitOf(made.sessions, null, {}, options)
-  const session = await visit.regenerate(ada)
+  const session = await visit.logIn(ada)
   made.calls.length = 0
   return { cookie: jar(setCookies(visit)), session }
 }
@@ -41,7 +41,7 @@ describe('a visit', () => {
     expect(await visit.get()).toBeNull()
     expect(await visit.take('flash')).toBeUndefined()
     expect(await visit.regenerate()).toBeNull()
-    expect(await visit.renew({ grace: '30s' })).toBeNull()
+    expect(await visit.rotate({ grace: '30s' })).toBeNull()
     await expect(visit.requireUser()).rejects.toMatchObject({ code: 'ERR_SESSION_UNAUTHENTICATED', status: 401 })
     expect([...visit.headers]).toEqual([['vary', 'Cookie']])
     expect(calls).toEqual([])
@@ -76,7 +76,7 @@ describe('a visit', () => {
     const made = makeSessions()
     const { cookie, session } = await loggedIn(made)
     const visit = visitOf(made.sessions, cookie, { method: 'POST' })
-    await visit.destroy()
+    await visit.logOut()
     expect(await visit.get()).toBeNull()
     expect(made.calls).toEqual(['delete'])
     expect(setCookies(visit)).toEqual([
@@ -84,7 +84,7 @@ describe('a visit', () => {
     ])
     expect(await made.sessions.get(session.secret)).toBeNull()
     const nobody = visitOf(made.sessions, null, { method: 'POST' })
-    await nobody.destroy()
+    await nobody.logOut()
     expect(setCookies(nobody)).toHaveLength(1)
   })
 
@@ -92,8 +92,8 @@ describe('a visit', () => {
     const made = makeSessions()
     const { cookie } = await loggedIn(made)
     const visit = visitOf(made.sessions, cookie, { method: 'POST' })
-    await visit.destroy()
-    const session = await visit.regenerate(ada)
+    await visit.logOut()
+    const session = await visit.logIn(ada)
     expect(jar(setCookies(visit))).toBe(`session_id=${session.secret}`)
     expect(await visit.get()).toBe(session)
   })
@@ -161,7 +161,7 @@ describe('a visit', () => {
     const first = visitOf(made.sessions)
     const anonymous = await first.update({ cart: ['tea'], n: 1 })
     const visit = visitOf(made.sessions, jar(setCookies(first)), { method: 'POST' })
-    const session = await visit.regenerate({ ...ada, data: before => ({ cart: before.cart ?? [] }) })
+    const session = await visit.logIn({ ...ada, data: before => ({ cart: before.cart ?? [] }) })
     expect(session.data).toEqual({ cart: ['tea'] })
     expect(session.secret).not.toBe(anonymous?.secret)
     expect(await made.sessions.get(anonymous!.secret)).toBeNull()
@@ -172,10 +172,10 @@ describe('a visit', () => {
     const made = makeSessions()
     const { cookie, session } = await loggedIn(made)
     const visit = visitOf(made.sessions, cookie)
-    const renewed = await visit.renew({ grace: '30s' })
-    expect(renewed?.secret).not.toBe(session.secret)
+    const rotated = await visit.rotate({ grace: '30s' })
+    expect(rotated?.secret).not.toBe(session.secret)
     const late = visitOf(made.sessions, cookie)
-    expect((await late.get())?.secret).toBe(renewed?.secret)
+    expect((await late.get())?.secret).toBe(rotated?.secret)
     expect(jar(setCookies(late))).toBe(jar(setCookies(visit)))
   })
 
@@ -214,7 +214,7 @@ describe('the cookie slides with the session', () => {
       const { cookie } = await loggedIn(made, options)
       made.clock.now += 20 * MINUTE
       const visit = visitOf(made.sessions, cookie, {}, options)
-      expect((await visit.get())?.renewed).toBe(true)
+      expect((await visit.get())?.cookieDue).toBe(true)
       expect(setCookies(visit)).toEqual([])
     }
   })
@@ -266,7 +266,7 @@ describe('the cookie slides with the session', () => {
     await slow.get()
     expect(setCookies(slow)).toHaveLength(1)
     const login = visitOf(made.sessions, cookie, { method: 'POST' })
-    await login.regenerate(ada)
+    await login.logIn(ada)
     expect(setCookies(slow)).toEqual([])
     expect(setCookies(login)).toHaveLength(1)
     await made.sessions.invalidateUser(42n)
@@ -295,7 +295,7 @@ describe('an outage is not a log-out', () => {
     const { store, failing } = broken(['read', 'delete', 'create', 'replace'], { store: new MemoryStore() })
     const made = makeSessions({ store, remember: '30d' })
     const first = visitOf(made.sessions, null, { method: 'POST' })
-    await first.regenerate({ ...ada, remember: true })
+    await first.logIn({ ...ada, remember: true })
     const cookie = jar(setCookies(first))
     failing.on = true
     made.calls.length = 0
@@ -303,8 +303,8 @@ describe('an outage is not a log-out', () => {
     await expect(visit.get()).rejects.toMatchObject({ code: 'ERR_SESSION_STORE', status: 503 })
     await expect(visit.get()).rejects.toMatchObject({ code: 'ERR_SESSION_STORE' })
     expect(made.calls).toEqual(['read'])
-    for (const verb of ['destroy', 'create', 'regenerate'] as const) {
-      const write = verb === 'regenerate' ? visit.regenerate(ada) : visit[verb]()
+    for (const verb of ['logOut', 'create', 'logIn'] as const) {
+      const write = verb === 'logIn' ? visit.logIn(ada) : visit[verb]()
       await expect(write).rejects.toMatchObject({ status: 503 })
     }
     expect(setCookies(visit)).toEqual([])
@@ -317,7 +317,7 @@ describe('an outage is not a log-out', () => {
     const visit = visitOf(made.sessions, null, { method: 'POST' })
     made.sessions.remember = () => Promise.reject(new Error('no'))
     failing.on = true
-    await expect(visit.regenerate({ ...ada, remember: true })).rejects.toThrow('no')
+    await expect(visit.logIn({ ...ada, remember: true })).rejects.toThrow('no')
     expect(setCookies(visit)).toEqual([])
     expect(await made.sessions.list(42n)).toEqual([])
   })
@@ -330,8 +330,8 @@ describe('where no cookie can be sent', () => {
     for (const attempt of [
       visit.create(),
       visit.update({ n: 1 }),
-      visit.regenerate(ada),
-      visit.regenerate({ ...ada, remember: true }),
+      visit.logIn(ada),
+      visit.logIn({ ...ada, remember: true }),
     ])
       await expect(attempt).rejects.toMatchObject({ code: 'ERR_SESSION_HEADERS_SENT', status: 500 })
     expect(made.calls).toEqual([])
@@ -345,12 +345,12 @@ describe('where no cookie can be sent', () => {
     expect((await visit.update({ n: 1 }))?.data).toEqual({ n: 1 })
     await expect(visit.regenerate()).rejects.toMatchObject({ code: 'ERR_SESSION_HEADERS_SENT' })
     expect(await made.sessions.get(session.secret)).not.toBeNull()
-    await visit.destroy()
+    await visit.logOut()
     expect(await made.sessions.get(session.secret)).toBeNull()
   })
 
   it('a session that began while the head went out ends again', async () => {
-    for (const begin of ['create', 'update', 'regenerate', 'remember'] as const) {
+    for (const begin of ['create', 'update', 'logIn', 'remember'] as const) {
       const store = new MemoryStore()
       let canSend = true
       const create = store.create.bind(store)
@@ -362,10 +362,10 @@ describe('where no cookie can be sent', () => {
       const made = makeSessions({ store, remember: '30d' })
       const visit = visitOf(made.sessions, null, { method: 'POST', canSend: () => canSend })
       const attempt =
-        begin === 'regenerate'
-          ? visit.regenerate(ada)
+        begin === 'logIn'
+          ? visit.logIn(ada)
           : begin === 'remember'
-            ? visit.regenerate({ ...ada, remember: true })
+            ? visit.logIn({ ...ada, remember: true })
             : begin === 'update'
               ? visit.update({ n: 1 })
               : visit.create()
@@ -398,7 +398,7 @@ describe('several values under our name', () => {
   it('recall nobody either: each page view would begin a session, and the last would be taken for a theft', async () => {
     const made = makeSessions({ remember: '30d' })
     const login = visitOf(made.sessions, null, { method: 'POST' })
-    await login.regenerate({ ...ada, remember: true })
+    await login.logIn({ ...ada, remember: true })
     const cookie = jar(setCookies(login))
     made.events.length = 0
     for (let view = 0; view < 3; view += 1) {
@@ -425,7 +425,7 @@ describe('several values under our name', () => {
     const { cookie, session } = await loggedIn(made)
     const many = Array.from({ length: 500 }, (_, index) => `session_id=${String(index).padStart(43, 'x')}`)
     const visit = visitOf(made.sessions, [`session_id=${planted}`, cookie, ...many].join('; '), { method: 'POST' })
-    await visit.destroy()
+    await visit.logOut()
     expect(await made.sessions.get(session.secret)).toBeNull()
     expect(made.calls.length).toBeLessThan(10)
   })
@@ -435,7 +435,7 @@ describe('remember me', () => {
   const rememberMe = async () => {
     const made = makeSessions({ remember: '30d' })
     const visit = visitOf(made.sessions, null, { method: 'POST' })
-    const session = await visit.regenerate({ ...ada, remember: true })
+    const session = await visit.logIn({ ...ada, remember: true })
     const [sessionCookie, rememberCookie] = setCookies(visit)
     made.calls.length = 0
     return { ...made, session, sessionCookie: sessionCookie!, rememberCookie: rememberCookie! }
@@ -485,7 +485,7 @@ describe('remember me', () => {
     const made = await rememberMe()
     const cookie = jar([made.sessionCookie, made.rememberCookie])
     const visit = visitOf(made.sessions, cookie, { method: 'POST' })
-    await visit.destroy()
+    await visit.logOut()
     expect(setCookies(visit).map(each => each.split(';', 2).join(';'))).toEqual([
       'session_id=; Max-Age=0',
       'remember_token=; Max-Age=0',
@@ -499,7 +499,7 @@ describe('remember me', () => {
     const visit = visitOf(made.sessions, jar([made.rememberCookie]), { method: 'POST' })
     await visit.get()
     const cookie = jar(setCookies(visit))
-    await visit.destroy()
+    await visit.logOut()
     expect(jar(setCookies(visit))).toBe('')
     expect(await visitOf(made.sessions, cookie).get()).toBeNull()
     expect(await visitOf(made.sessions, jar([made.rememberCookie])).get()).toBeNull()
@@ -508,7 +508,7 @@ describe('remember me', () => {
   it('does not bring another user back after the next login on this browser', async () => {
     const made = await rememberMe()
     const visit = visitOf(made.sessions, jar([made.sessionCookie, made.rememberCookie]), { method: 'POST' })
-    await visit.regenerate({ user: { id: 7n, name: 'max' } })
+    await visit.logIn({ user: { id: 7n, name: 'max' } })
     expect(setCookies(visit)[1]).toMatch(/^remember_token=; Max-Age=0/)
     expect(await visitOf(made.sessions, jar([made.rememberCookie])).get()).toBeNull()
   })
@@ -535,7 +535,7 @@ describe('remember me', () => {
   it('is a TypeError where the manager has it off', async () => {
     const { sessions, calls } = makeSessions()
     const visit = visitOf(sessions, null, { method: 'POST' })
-    await expect(visit.regenerate({ ...ada, remember: true })).rejects.toThrow(/remember: is off/)
+    await expect(visit.logIn({ ...ada, remember: true })).rejects.toThrow(/remember: is off/)
     expect(calls).toEqual([])
     expect(await visitOf(sessions, 'remember_token=x.y').get()).toBeNull()
   })
@@ -543,7 +543,7 @@ describe('remember me', () => {
   it('takes the __Host- form with the session’s cookie', async () => {
     const { sessions } = makeSessions({ remember: '30d' })
     const visit = visitOf(sessions, null, { method: 'POST' }, { cookie: { hostPrefix: true } })
-    await visit.regenerate({ ...ada, remember: true })
+    await visit.logIn({ ...ada, remember: true })
     expect(setCookies(visit).map(each => each.split('=')[0])).toEqual(['__Host-session_id', '__Host-remember_token'])
   })
 })
@@ -555,10 +555,10 @@ describe('log-out headers', () => {
     const visit = visitOf(sessions, null, { method: 'POST' }, options)
     await visit.get()
     expect(visit.headers.get('clear-site-data')).toBeNull()
-    await visit.destroy()
+    await visit.logOut()
     expect(visit.headers.get('clear-site-data')).toBe('"cache", "storage"')
     expect(visit.headers.get('cache-control')).toBe('no-store')
-    await visit.regenerate(ada)
+    await visit.logIn(ada)
     expect(visit.headers.get('clear-site-data')).toBeNull()
   })
 })
@@ -595,7 +595,7 @@ describe('options of an edge', () => {
 it('types flow from the manager to the visit', async () => {
   const sessions = new SessionManager({ store: new MemoryStore(), initial: (): Data => ({ n: 1 }), userIds: 'text' })
   const visit = openVisit(sessions, { method: 'POST', secure: true, cookie: null, header: () => null })
-  const session = await visit.regenerate({ user: { id: 'u-1', name: 'ada' } })
+  const session = await visit.logIn({ user: { id: 'u-1', name: 'ada' } })
   const id: string = session.user.id
   const n: number | undefined = session.data.n
   expect([id, n]).toEqual(['u-1', 1])

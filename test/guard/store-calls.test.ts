@@ -47,7 +47,7 @@ const cases: Record<string, Case> = {
   take: { verb: 'update', run: ({ sessions }, session) => sessions.take(session, 'flash') },
   regenerate: { verb: 'replace', run: ({ sessions }, session) => sessions.regenerate(session) },
   'a login': { verb: 'replace', run: ({ sessions }, session) => sessions.regenerate(session, { user }) },
-  renew: { verb: 'replace', run: ({ sessions }, session) => sessions.renew(session, { grace: '1m' }) },
+  rotate: { verb: 'replace', run: ({ sessions }, session) => sessions.rotate(session, { grace: '1m' }) },
   destroy: { verb: 'delete', run: ({ sessions }, session) => sessions.destroy(session) },
   invalidateUser: { verb: 'deleteUser', run: ({ sessions }) => sessions.invalidateUser(1) },
   list: { verb: 'listUser', run: ({ sessions }) => sessions.list(1) },
@@ -260,7 +260,7 @@ describe('a touch that fails', () => {
     const call = sessions.get(session.secret)
     await vi.advanceTimersByTimeAsync(2000)
     expect((await call)?.key).toBe(session.key)
-    expect((await call)?.renewed).toBe(false)
+    expect((await call)?.cookieDue).toBe(false)
     expect(events.at(-1)).toMatchObject({ type: 'store-error', error: { operation: 'touch' } })
   })
 

@@ -27,7 +27,17 @@ describe.each([
   ['sessions', () => sessions as unknown as Verbs, verbsOf(sessions, ['isFresh', 'namespace']), 1],
 ] as const)('%s', (owner, make, verbs, change) => {
   it('has the verbs that its users know', () => {
-    expect(verbs).toEqual(expect.arrayContaining(['get', 'create', 'update', 'take', 'regenerate', 'renew', 'destroy']))
+    expect(verbs).toEqual(
+      expect.arrayContaining([
+        'get',
+        'create',
+        'update',
+        'take',
+        'regenerate',
+        'rotate',
+        owner === 'visit' ? 'logOut' : 'destroy',
+      ]),
+    )
   })
 
   it.each(verbs)('%s refuses a callback at once, and says to await it', async verb => {
@@ -49,7 +59,7 @@ it('functions go on where they belong: the change of an update, the data of a lo
   await visit.update(data => {
     data.n = 1
   })
-  const session = await visit.regenerate({ user: { id: 1, name: 'ada' }, data: before => before })
+  const session = await visit.logIn({ user: { id: 1, name: 'ada' }, data: before => before })
   expect(session.data.n).toBe(1)
   const again = await sessions.update(session, data => {
     data.n = 2
@@ -64,5 +74,5 @@ it('what Passport does with req.session reaches its caller as an error', () => {
   // Its session manager: req.session.regenerate(error => …), within the try of the strategy.
   const request = { session: open() as unknown as Verbs }
   expect(() => request.session.regenerate!(() => {})).toThrow('visit.regenerate: takes no callback')
-  expect(() => request.session.destroy!(() => {})).toThrow('visit.destroy: takes no callback')
+  expect(() => request.session.logOut!(() => {})).toThrow('visit.logOut: takes no callback')
 })

@@ -38,14 +38,14 @@ describe('the edge of one copy and the manager of another', () => {
     const open = (cookie: string | null) =>
       two.openVisit(sessions, { method: 'POST', secure: true, cookie, header: () => null })
     const login = open(null)
-    await login.regenerate({ user, remember: true })
+    await login.logIn({ user, remember: true })
     const cookies = cookieOf(login.headers)
     expect(cookies.map(each => each.split('=')[0])).toEqual(['session_id', 'remember_token'])
     expect((await open(cookies.join('; ')).requireUser({ within: '1m' })).user.id).toBe(42n)
     const remembered = open(cookies[1]!)
     expect((await remembered.get())?.remembered).toBe(true)
     const logOut = open(cookies.join('; '))
-    await logOut.destroy()
+    await logOut.logOut()
     expect(cookieOf(logOut.headers)).toEqual(['session_id=', 'remember_token='])
     expect(await open(cookies[0]!).get()).toBeNull()
   })
@@ -53,7 +53,7 @@ describe('the edge of one copy and the manager of another', () => {
   it('hold back the cookie of a session that ended meanwhile', async () => {
     const sessions = managerOf(one)
     const visit = two.openVisit(sessions, { method: 'POST', secure: true, cookie: null, header: () => null })
-    const session = await visit.regenerate({ user })
+    const session = await visit.logIn({ user })
     await sessions.destroy(session)
     expect(cookieOf(visit.headers)).toEqual([])
   })
@@ -87,8 +87,8 @@ describe('a session of one copy at the manager of another', () => {
     expect(updated.data).toEqual({ n: 2, flash: 'hello' })
     expect(await here.take(updated, 'flash')).toBe('hello')
     expect(there.isFresh(updated, '1m')).toBe(true)
-    const renewed = (await here.renew(updated, { grace: '1m' }))!
-    expect((await there.renew(await here.get(session.secret), { grace: '1m' }))?.secret).toBe(renewed.secret)
+    const renewed = (await here.rotate(updated, { grace: '1m' }))!
+    expect((await there.rotate(await here.get(session.secret), { grace: '1m' }))?.secret).toBe(renewed.secret)
     expect(await there.remember(renewed as never)).toMatch(/^.{43}\..{43}$/)
     await there.create({ user })
     await there.invalidateUser(42, { except: renewed })

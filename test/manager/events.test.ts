@@ -17,7 +17,7 @@ it('the life of a session is told in order, with keys', async () => {
   })
   const a = await sessions.create()
   const b = await sessions.regenerate(a, { user })
-  const c = (await sessions.renew(b, { grace: '1m' }))!
+  const c = (await sessions.rotate(b, { grace: '1m' }))!
   await sessions.destroy(c)
   await sessions.destroy(c)
   const d = await sessions.create({ user })

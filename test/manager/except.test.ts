@@ -16,7 +16,7 @@ const cookieOf = ({ headers }: { headers: Headers }) => headers.getSetCookie().m
 
 describe('log-out-everywhere but here, beside a new ID for the session here: that session lives, and its cookie is sent', () => {
   const changes = {
-    renew: (visit: ReturnType<typeof open>) => visit.renew({ grace: '1m' }),
+    rotate: (visit: ReturnType<typeof open>) => visit.rotate({ grace: '1m' }),
     regenerate: (visit: ReturnType<typeof open>) => visit.regenerate(),
   }
   const excepts = {
@@ -74,7 +74,7 @@ describe('log-out-everywhere but here, beside a new ID for the session here: tha
 it('a parallel request that brought the old ID, and was led on to the new one, sends it too', async () => {
   const { sessions } = setUp()
   const here = await sessions.create({ user })
-  const next = (await sessions.renew(here, { grace: '1m' }))!
+  const next = (await sessions.rotate(here, { grace: '1m' }))!
   const late = open(sessions, here.secret)
   expect((await late.get())?.secret).toBe(next.secret)
   await sessions.invalidateUser(42, { except: here })
@@ -85,8 +85,8 @@ it('so does one that was led on to what another node had renewed', async () => {
   const { sessions, store, clock } = setUp()
   const node = new SessionManager({ store, now: clock, sweepInterval: false })
   const here = await sessions.create({ user })
-  const between = (await node.renew(here, { grace: '1m' }))!
-  const next = (await node.renew(between, { grace: '1m' }))!
+  const between = (await node.rotate(here, { grace: '1m' }))!
+  const next = (await node.rotate(between, { grace: '1m' }))!
   const late = open(sessions, here.secret)
   expect((await late.get())?.secret).toBe(next.secret)
   await sessions.invalidateUser(42, { except: here })
@@ -97,9 +97,9 @@ it('the cookie of every other session of the user is held back, whatever followe
   const { sessions } = setUp()
   const [here, other] = [await sessions.create({ user }), await sessions.create({ user })]
   const visits = [open(sessions, other.secret), open(sessions, (await sessions.create({ user })).secret)]
-  await visits[0]!.renew({ grace: '1m' })
+  await visits[0]!.rotate({ grace: '1m' })
   await visits[1]!.regenerate()
-  await sessions.renew(here, { grace: '1m' })
+  await sessions.rotate(here, { grace: '1m' })
   await sessions.invalidateUser(42, { except: here })
   expect(visits.flatMap(cookieOf)).toEqual([])
 })

@@ -23,7 +23,7 @@ describe('the option passwordVersion, alone', () => {
     for (const dead of [none!, older!]) {
       expect(await sessions.get(dead.secret)).toBeNull()
       expect(await sessions.regenerate(dead.secret)).toBeNull()
-      expect(await sessions.renew(dead.secret, { grace: '1m' })).toBeNull()
+      expect(await sessions.rotate(dead.secret, { grace: '1m' })).toBeNull()
     }
     for (const live of [same!, newer!, other, anonymous]) expect(await sessions.get(live.secret)).not.toBeNull()
     expect(new Set((await sessions.list(1)).map(({ key }) => key))).toEqual(new Set([same!.key, newer!.key]))
@@ -76,7 +76,7 @@ describe('the option passwordVersion, alone', () => {
         () => sessions.list(1),
         () => sessions.recall(token),
         () => sessions.regenerate(session.secret),
-        () => sessions.renew(session.secret, { grace: '1m' }),
+        () => sessions.rotate(session.secret, { grace: '1m' }),
         () => sessions.regenerate(session.secret, { user }),
       ]) {
         const settled = call().then(
@@ -204,7 +204,7 @@ describe('verifiedAt: a log-in whose password was verified elsewhere, earlier or
             draft.n += 1
           }),
         () => sessions.take(session, 'flash' as never).then(() => sessions.get(session.secret)),
-        () => sessions.renew(session, { grace: '1m' }),
+        () => sessions.rotate(session, { grace: '1m' }),
         () => sessions.regenerate(session),
         () => sessions.regenerate(session.secret),
       ]
@@ -382,13 +382,13 @@ it('update: what the function throws is the caller’s, and the old data stays',
 it('a session that a parallel request renewed is not renewed again, nor shown once it is gone', async () => {
   const { sessions, clock } = setUp()
   const old = await sessions.create({ user })
-  const next = (await sessions.renew(old, { grace: '1m' }))!
+  const next = (await sessions.rotate(old, { grace: '1m' }))!
   clock.advance(SECOND)
   const followed = (await sessions.get(old.secret))!
-  expect((await sessions.renew(followed, { grace: '1m' }))?.secret).toBe(next.secret)
-  expect((await sessions.renew(old.secret, { grace: '1m' }))?.secret).toBe(next.secret)
+  expect((await sessions.rotate(followed, { grace: '1m' }))?.secret).toBe(next.secret)
+  expect((await sessions.rotate(old.secret, { grace: '1m' }))?.secret).toBe(next.secret)
   await sessions.destroy(next)
-  expect(await sessions.renew(followed, { grace: '1m' })).toBeNull()
+  expect(await sessions.rotate(followed, { grace: '1m' })).toBeNull()
 })
 
 it('anonymous traffic writes nothing', async () => {

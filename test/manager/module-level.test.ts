@@ -48,7 +48,7 @@ it('managers, stores and edges can be made at module level, where Workers allow 
   expect(refused).toEqual([])
 
   // In a request all of it is allowed, and noticed here.
-  await visitOf(new Request('https://a.example/', { method: 'POST' })).regenerate({ user: { id: 1, name: 'ada' } })
+  await visitOf(new Request('https://a.example/', { method: 'POST' })).logIn({ user: { id: 1, name: 'ada' } })
   expect(new Set(refused)).toEqual(new Set(['randomFillSync', 'setTimeout', 'Math.random']))
   await sessions.close()
 })

@@ -34,7 +34,7 @@ describe('a tenant that is asked for at each request', () => {
       () => sessions.namespace('acme').invalidateUser(42),
     ]) {
       const slow = open(sessions.namespace('acme'), null)
-      const session = await slow.regenerate({ user })
+      const session = await slow.logIn({ user })
       await end(session)
       expect(slow.headers.getSetCookie()).toEqual([])
     }
@@ -73,7 +73,7 @@ describe('a tenant that is asked for at each request', () => {
     const { sessions } = setUp()
     const acme = sessions.namespace('acme')
     const slow = open(acme, null)
-    const session = await slow.regenerate({ user })
+    const session = await slow.logIn({ user })
     for (let made = 0; made < 5000; made += 1) sessions.namespace(`made-up-${made}`)
     const again = sessions.namespace('acme')
     expect(again).not.toBe(acme)
@@ -91,7 +91,7 @@ describe('what one tenant ends, touches and writes', () => {
       const visits = await Promise.all(
         spaces.map(async space => {
           const visit = open(space, null)
-          await visit.regenerate({ user: ada } as never)
+          await visit.logIn({ user: ada } as never)
           return visit
         }),
       )

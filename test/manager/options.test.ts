@@ -325,8 +325,12 @@ it('an option of a verb that does not exist is refused: misspelt, it would let t
     ],
     [options => visit().get(options), { touh: false }, 'get: "touh" is not an option; did you mean touch?'],
     [options => sessions.get(session, options), { touh: false }, 'get: "touh" is not an option'],
-    [options => visit().renew(options as never), { grace: '1m', graze: 1 }, 'renew: "graze" is not an option; did you'],
-    [options => sessions.renew(session, options as never), {}, 'grace: expected a duration'],
+    [
+      options => visit().rotate(options as never),
+      { grace: '1m', graze: 1 },
+      'rotate: "graze" is not an option; did you',
+    ],
+    [options => sessions.rotate(session, options as never), {}, 'grace: expected a duration'],
     [
       options => sessions.invalidateUser(42, options),
       { passwordversion: 3 },
@@ -339,9 +343,9 @@ it('an option of a verb that does not exist is refused: misspelt, it would let t
       'regenerate: "passwordVersion" is not an option; it belongs to user: { id, name, passwordVersion }',
     ],
     [
-      options => visit().regenerate(options as never),
+      options => visit().logIn(options as never),
       { user, verifiedAtt: 3 },
-      'regenerate: "verifiedAtt" is not an option; did you mean verifiedAt?',
+      'logIn: "verifiedAtt" is not an option; did you mean verifiedAt?',
     ],
     [
       options => sessions.regenerate(session, options as never),

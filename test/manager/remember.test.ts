@@ -241,7 +241,7 @@ describe('theft', () => {
       await sessions.get(next!.secret)
     },
     'came back by a renewal, then by a request': async ({ sessions }, { session }) => {
-      const next = await sessions.renew(session.secret, { grace: '1m' })
+      const next = await sessions.rotate(session.secret, { grace: '1m' })
       await sessions.get(next!.secret)
     },
   }
@@ -386,7 +386,7 @@ describe('log-out ends the series of the device', () => {
         const at = setUp()
         const { token } = await device(at)
         const { session, token: next } = (await at.sessions.recall(token))!
-        if (renewed) await at.sessions.renew(session.secret, { grace: '1m' })
+        if (renewed) await at.sessions.rotate(session.secret, { grace: '1m' })
         await at.sessions.destroy(of(session))
         expect(await at.sessions.recall(token)).toBeNull()
         expect(await at.sessions.recall(next!)).toBeNull()

@@ -60,7 +60,7 @@ it('no secret is seen in sessions, errors, events, the diagnostics channel, stor
   const seen: unknown[] = []
   const anonymous = keep(await sessions.create({ data: { cart: 1 } }))
   const login = keep(await sessions.regenerate(anonymous.secret, { user, data: before => before }))
-  const renewed = keep((await sessions.renew(login, { grace: '1m' }))!)
+  const renewed = keep((await sessions.rotate(login, { grace: '1m' }))!)
   const followed = keep((await sessions.get(login.secret))!)
   const updated = keep((await sessions.update(renewed, { a: 1 }))!)
   const token = keepToken(await sessions.remember(updated as typeof login))
@@ -167,12 +167,12 @@ it('what is shown of a session is what the server may show: the key, the user, t
   const session = await sessions.create({ user: { id: 1, name: 'ada', passwordVersion: 3 }, data: { a: 1 } })
   const names = [
     'absoluteExpiresAt',
+    'cookieDue',
     'createdAt',
     'data',
     'expiresAt',
     'key',
     'remembered',
-    'renewed',
     'seenAt',
     'user',
   ]

@@ -51,7 +51,7 @@ describe('a malformed ID is nobody, and does not reach the store', () => {
     const { store, sessions } = setUp()
     expect(await sessions.get(id)).toBeNull()
     expect(await sessions.regenerate(id)).toBeNull()
-    expect(await sessions.renew(id, { grace: '1m' })).toBeNull()
+    expect(await sessions.rotate(id, { grace: '1m' })).toBeNull()
     await sessions.destroy(id)
     expect(await sessions.recall(id)).toBeNull()
     await sessions.forget(id)
@@ -121,14 +121,14 @@ it('salts and write IDs never repeat, and write IDs keep to their alphabet and l
 
 it('who holds the secret derives the same ID, another secret, salt or purpose gives another', () => {
   const derived = (secret: string, purpose: string, salt: string) => deriveId('abc', secret, purpose, salt)
-  expect(derived('s', 'renew', 't')).toBe(derived('s', 'renew', 't'))
-  expect(isId(derived('s', 'renew', 't'))).toBe(true)
+  expect(derived('s', 'rotate', 't')).toBe(derived('s', 'rotate', 't'))
+  expect(isId(derived('s', 'rotate', 't'))).toBe(true)
   expect(
     new Set([
-      derived('s', 'renew', 't'),
-      derived('S', 'renew', 't'),
+      derived('s', 'rotate', 't'),
+      derived('S', 'rotate', 't'),
       derived('s', 'x', 't'),
-      derived('s', 'renew', 'T'),
+      derived('s', 'rotate', 'T'),
     ]).size,
   ).toBe(4)
 })
@@ -268,7 +268,7 @@ it('an ID that is taken is drawn again, and a generator that repeats itself is a
   for (const attempt of [
     () => sessions.create({ user }),
     () => sessions.regenerate(session),
-    () => sessions.renew(session, { grace: '1m' }),
+    () => sessions.rotate(session, { grace: '1m' }),
     () => sessions.regenerate(session, { user }),
   ])
     await expect(attempt()).rejects.toMatchObject({ code: 'ERR_SESSION_ID_COLLISION', status: 500 })
@@ -289,7 +289,7 @@ it("a user's sessions begin with the shard that the store names, on every way to
   const created = await sessions.create({ user })
   const login = await sessions.regenerate((await sessions.create()).secret, { user })
   const next = (await sessions.regenerate(login))!
-  const renewed = (await sessions.renew(next, { grace: '1m' }))!
+  const renewed = (await sessions.rotate(next, { grace: '1m' }))!
   const token = await sessions.remember(created)
   const recalled = (await sessions.recall(token))!
   for (const text of [

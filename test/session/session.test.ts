@@ -124,7 +124,7 @@ it("a session of one tenant is refused by another's manager", async () => {
       () => manager.take(session, 'a'),
       () => manager.regenerate(session),
       () => manager.regenerate(session, { user }),
-      () => manager.renew(session, { grace: '1m' }),
+      () => manager.rotate(session, { grace: '1m' }),
       () => manager.destroy(session),
       () => manager.invalidateUser(user.id, { except: session }),
     ])
@@ -132,18 +132,18 @@ it("a session of one tenant is refused by another's manager", async () => {
   expect((await blue.get(session))?.data).toEqual({})
 })
 
-it('`renewed` says when the cookie has to be sent', async () => {
+it('`cookieDue` says when the cookie has to be sent', async () => {
   let now = Date.now()
   const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false, now: () => now })
   const session = await sessions.create()
-  expect(session.renewed).toBe(true)
-  expect((await sessions.get(session.secret))?.renewed).toBe(false)
+  expect(session.cookieDue).toBe(true)
+  expect((await sessions.get(session.secret))?.cookieDue).toBe(false)
   now += 180_000
-  expect((await sessions.get(session.secret))?.renewed).toBe(true)
-  expect((await sessions.get(session.secret))?.renewed).toBe(false)
+  expect((await sessions.get(session.secret))?.cookieDue).toBe(true)
+  expect((await sessions.get(session.secret))?.cookieDue).toBe(false)
   const held = (await sessions.get(session.secret))!
-  expect((await sessions.update(held, { a: 1 }))?.renewed).toBe(false)
+  expect((await sessions.update(held, { a: 1 }))?.cookieDue).toBe(false)
   now += 180_000
-  expect((await sessions.update(held, { a: 2 }))?.renewed).toBe(true)
-  expect((await sessions.regenerate(held))?.renewed).toBe(true)
+  expect((await sessions.update(held, { a: 2 }))?.cookieDue).toBe(true)
+  expect((await sessions.regenerate(held))?.cookieDue).toBe(true)
 })

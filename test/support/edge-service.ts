@@ -140,8 +140,8 @@ export const jar = (cookies: readonly string[]): string =>
 /** The three endpoints of any login service. */
 export const threeEndpoints: Handler = async (visit, request, response) => {
   const { url } = request
-  if (url === '/login') await visit.regenerate(ada)
-  else if (url === '/remember') await visit.regenerate({ ...ada, remember: true })
-  else if (url === '/logout') await visit.destroy()
+  if (url === '/login') await visit.logIn(ada)
+  else if (url === '/remember') await visit.logIn({ ...ada, remember: true })
+  else if (url === '/logout') await visit.logOut()
   response.end((await visit.get())?.user?.name ?? 'null')
 }

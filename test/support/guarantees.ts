@@ -49,10 +49,10 @@ const VISITS: Record<string, (visit: Visit<Data, 'u64', Data>) => Promise<unknow
   requireUser: visit => visit.requireUser(),
   take: visit => visit.take('flash'),
   regenerate: visit => visit.regenerate(),
-  renew: visit => visit.renew({ grace: '1m' }),
+  rotate: visit => visit.rotate({ grace: '1m' }),
   csrfToken: visit => visit.csrfToken(),
   checkCsrf: visit => visit.checkCsrf('x'),
-  destroy: visit => visit.destroy(),
+  logOut: visit => visit.logOut(),
 }
 
 /** One visit for each thing that a request may do, all with this Cookie header. */
@@ -128,7 +128,7 @@ export function testGuarantees(open: () => Store | Promise<Store>, dump?: () => 
       'a take': async ({ sessions }, session) => sessions.take(session, 'flash'),
       'a regenerate': async ({ sessions }, session) => sessions.regenerate(session),
       'a regenerate by ID': async ({ sessions }, session) => sessions.regenerate(session.secret),
-      'a renew': async ({ sessions }, session) => sessions.renew(session, { grace: '1m' }),
+      'a rotation': async ({ sessions }, session) => sessions.rotate(session, { grace: '1m' }),
     }
     for (const [name, write] of Object.entries(lateWriters)) {
       it(`${name} that arrives around a log-out does not revive the session`, () =>
@@ -173,7 +173,7 @@ export function testGuarantees(open: () => Store | Promise<Store>, dump?: () => 
       const chain = [first]
       for (const _ of times(4)) {
         clock.advance(5 * SECOND)
-        chain.push((await sessions.renew(chain.at(-1), { grace: '1m' }))! as typeof first)
+        chain.push((await sessions.rotate(chain.at(-1), { grace: '1m' }))! as typeof first)
       }
       assert.equal(new Set(chain.map(({ secret }) => secret)).size, 5)
       await sessions.destroy(first.secret)
@@ -202,7 +202,7 @@ export function testGuarantees(open: () => Store | Promise<Store>, dump?: () => 
             if (index === 7) return sessions.destroy(session.secret)
             if (index % 4 === 0) return sessions.get(session.secret)
             if (index % 4 === 1) return sessions.update(session, { [`k${index}`]: index })
-            if (index % 4 === 2) return sessions.renew(session, { grace: '1m' })
+            if (index % 4 === 2) return sessions.rotate(session, { grace: '1m' })
             return sessions.regenerate(session.secret)
           }),
         )
@@ -262,7 +262,7 @@ export function testGuarantees(open: () => Store | Promise<Store>, dump?: () => 
 
     const moves = {
       regenerate: ({ sessions }: SetUp, current: Current<Data, 'u64'>) => sessions.regenerate(current),
-      renew: ({ sessions }: SetUp, current: Current<Data, 'u64'>) => sessions.renew(current, { grace: '1m' }),
+      rotate: ({ sessions }: SetUp, current: Current<Data, 'u64'>) => sessions.rotate(current, { grace: '1m' }),
       'a login that carries the data': ({ sessions, user }: SetUp, current: Current<Data, 'u64'>) =>
         sessions.regenerate(current, { user, data: before => before }),
     }
@@ -304,7 +304,7 @@ export function testGuarantees(open: () => Store | Promise<Store>, dump?: () => 
             )
             // Before the new ID the save has to be possible; after it only where the old one still leads there.
             assert.equal(answers[0], 'acknowledged')
-            assert.equal(answers.at(-1), name === 'renew' ? 'acknowledged' : 'gone')
+            assert.equal(answers.at(-1), name === 'rotate' ? 'acknowledged' : 'gone')
           })
 
           it(`${name} ${how} during a save in ${whose} loses nothing that was acknowledged`, () =>
@@ -340,7 +340,7 @@ export function testGuarantees(open: () => Store | Promise<Store>, dump?: () => 
         {},
         ({ sessions }) => sessions.create({ data: { cart: 'book' } }),
         ({ sessions, user }, session) => sessions.regenerate(session, { user, data: before => before }),
-        (at, session) => at.manager().renew(session.secret, { grace: '1m' }),
+        (at, session) => at.manager().rotate(session.secret, { grace: '1m' }),
         async ({ sessions }, _session, outcome, where) => {
           assert.equal(outcome.status, 'fulfilled', where)
           const login = (outcome as PromiseFulfilledResult<any>).value
@@ -367,7 +367,7 @@ export function testGuarantees(open: () => Store | Promise<Store>, dump?: () => 
     const derivations: Record<string, { options?: Options; run: (at: SetUp, context: any) => Promise<unknown> }> = {
       regenerate: { run: ({ sessions }, { session }) => sessions.regenerate(session) },
       'regenerate by ID': { run: ({ sessions }, { session }) => sessions.regenerate(session.secret) },
-      renew: { run: ({ sessions }, { session }) => sessions.renew(session.secret, { grace: '1m' }) },
+      rotate: { run: ({ sessions }, { session }) => sessions.rotate(session.secret, { grace: '1m' }) },
       update: { run: ({ sessions }, { session }) => sessions.update(session, { a: 1 }) },
       'get with a touch': { run: ({ sessions }, { session }) => sessions.get(session.secret) },
       remember: { options: remembering, run: ({ sessions }, { session }) => sessions.remember(session) },
@@ -508,7 +508,7 @@ export function testGuarantees(open: () => Store | Promise<Store>, dump?: () => 
             const session = held[index % 5]!
             const node = index % 2 ? sessions : other
             if (index % 3 === 0) return node.regenerate(session.secret)
-            return index % 3 === 1 ? node.renew(session, { grace: '1m' }) : node.update(session, { index })
+            return index % 3 === 1 ? node.rotate(session, { grace: '1m' }) : node.update(session, { index })
           }),
           other.invalidateUser(user.id),
         ])
@@ -598,7 +598,7 @@ export function testGuarantees(open: () => Store | Promise<Store>, dump?: () => 
         const other = manager()
         const session = await sessions.create({ user, data: { cart: 1 } })
         const results = await Promise.all(
-          times(20).map(index => (index % 2 ? sessions : other).renew(current(session), { grace: '1m' })),
+          times(20).map(index => (index % 2 ? sessions : other).rotate(current(session), { grace: '1m' })),
         )
         assert.equal(new Set(results.map(result => result?.secret)).size, 1)
         assert.equal((await sessions.get(results[0]!))?.data.cart, 1)
@@ -631,22 +631,22 @@ export function testGuarantees(open: () => Store | Promise<Store>, dump?: () => 
       for (const skew of [-5 * MINUTE, 5 * MINUTE]) {
         const other = manager({ now: () => clock() + skew })
         const before = await sessions.create({ user })
-        const next = await sessions.renew(before, { grace: '30s' })
+        const next = await sessions.rotate(before, { grace: '30s' })
         clock.advance(29 * SECOND)
         const followed = await other.get(before.secret)
         assert.equal(followed?.secret, next?.secret)
-        assert.equal((await other.renew(before.secret, { grace: '30s' }))?.secret, next?.secret)
+        assert.equal((await other.rotate(before.secret, { grace: '30s' }))?.secret, next?.secret)
       }
     })
 
     it('the old ID of a renewal leads to the new session until grace and clock tolerance are over', async () => {
       const { sessions, clock, user } = await setUp()
       const before = await sessions.create({ user })
-      const next = await sessions.renew(before, { grace: '30s' })
+      const next = await sessions.rotate(before, { grace: '30s' })
       clock.advance(30 * SECOND + CLOCK_TOLERANCE - 1)
       const followed = await sessions.get(before.secret)
       assert.equal(followed?.secret, next?.secret)
-      assert.equal(followed?.renewed, true)
+      assert.equal(followed?.cookieDue, true)
       clock.advance(1)
       assert.equal(await sessions.get(before.secret), null)
       assert.equal((await sessions.get(next))?.key, next?.key)
@@ -669,7 +669,7 @@ export function testGuarantees(open: () => Store | Promise<Store>, dump?: () => 
       const login = keep(await sessions.regenerate(anonymous.secret, { user, data: before => before }))
       const token = await sessions.remember(login)
       const saved = keep(await sessions.update(login, { a: 1 }))
-      const renewed = keep(await sessions.renew(saved, { grace: '1m' }))
+      const renewed = keep(await sessions.rotate(saved, { grace: '1m' }))
       keep(await sessions.get(login.secret))
       keep(await sessions.regenerate(renewed))
       for (const _ of times(2)) {
@@ -737,9 +737,9 @@ export function testGuarantees(open: () => Store | Promise<Store>, dump?: () => 
       const { sessions, clock, user } = await setUp()
       let session: any = await sessions.create({ user })
       const end = session.absoluteExpiresAt
-      for (const next of ['regenerate', 'renew', 'update'] as const) {
+      for (const next of ['regenerate', 'rotate', 'update'] as const) {
         clock.advance(20 * MINUTE)
-        if (next === 'renew') session = await sessions.renew(session, { grace: '1m' })
+        if (next === 'rotate') session = await sessions.rotate(session, { grace: '1m' })
         else session = next === 'update' ? await sessions.update(session, { a: 1 }) : await sessions.regenerate(session)
         assert.equal(session.absoluteExpiresAt, end)
         assert.equal(session.expiresAt, clock() + 30 * MINUTE)
@@ -938,7 +938,7 @@ export function testGuarantees(open: () => Store | Promise<Store>, dump?: () => 
       update: { verb: 'update', run: (at, { session }) => at.update(session, { n: 1 }) },
       take: { verb: 'update', run: (at, { session }) => at.take(session, 'flash') },
       regenerate: { verb: 'replace', run: (at, { session }) => at.regenerate(session) },
-      renew: { verb: 'replace', run: (at, { session }) => at.renew(session, { grace: '1m' }) },
+      rotate: { verb: 'replace', run: (at, { session }) => at.rotate(session, { grace: '1m' }) },
       'a login': {
         verb: 'replace',
         run: (at, { session }) => at.regenerate(session, { user: { id: session.user.id, name: 'ada' } }),
@@ -1057,7 +1057,7 @@ export function testGuarantees(open: () => Store | Promise<Store>, dump?: () => 
       for (const id of malformed) {
         assert.equal(await sessions.get(id), null)
         assert.equal(await sessions.regenerate(id), null)
-        assert.equal(await sessions.renew(id, { grace: '1m' }), null)
+        assert.equal(await sessions.rotate(id, { grace: '1m' }), null)
         await sessions.destroy(id)
       }
       assert.deepEqual(store.counts(), {})
@@ -1068,7 +1068,7 @@ export function testGuarantees(open: () => Store | Promise<Store>, dump?: () => 
       const { sessions, store } = await setUp({ remember: '30d' })
       const before = await dump?.()
       const unknown = `session_id=${'A'.repeat(43)}; remember_token=${'B'.repeat(43)}.${'C'.repeat(43)}`
-      for (const run of visitsOf(unknown, ['destroy'])) {
+      for (const run of visitsOf(unknown, ['logOut'])) {
         store.reset()
         const { headers } = await run(sessions)
         assert.deepEqual(headers.getSetCookie(), [])
@@ -1105,7 +1105,7 @@ export function testGuarantees(open: () => Store | Promise<Store>, dump?: () => 
         read: 1,
         replace: 1,
       })
-      assert.deepEqual(await cost(async () => (session = await sessions.renew(session, { grace: '1m' }))), {
+      assert.deepEqual(await cost(async () => (session = await sessions.rotate(session, { grace: '1m' }))), {
         replace: 1,
       })
       assert.deepEqual(await cost(() => sessions.list(user.id)), { listUser: 1 })

@@ -257,13 +257,13 @@ export const prepared: Record<string, (scene: Scene) => Promise<void>> = {
   },
   'a session': async scene => {
     const visit = scene.visit()
-    await visit.regenerate({ user: scene.ada })
+    await visit.logIn({ user: scene.ada })
     scene.jar.apply(visit.headers.getSetCookie())
     scene.clock.advance(10 * MINUTE)
   },
   'a session and a remember token': async scene => {
     const visit = scene.visit()
-    await visit.regenerate({ user: scene.ada, remember: true })
+    await visit.logIn({ user: scene.ada, remember: true })
     scene.jar.apply(visit.headers.getSetCookie())
     scene.clock.advance(10 * MINUTE)
   },
@@ -298,10 +298,10 @@ export const steps: Record<string, Step> = {
     await visit.regenerate()
     return visit.update({ later: 1 })
   },
-  'a renewal': visit => visit.renew({ grace: '1m' }),
-  'a log-in': (visit, { max }) => visit.regenerate({ user: max }),
-  'a log-in to be remembered': (visit, { max }) => visit.regenerate({ user: max, remember: true }),
-  'a log-out': visit => visit.destroy(),
+  'a rotation': visit => visit.rotate({ grace: '1m' }),
+  'a log-in': (visit, { max }) => visit.logIn({ user: max }),
+  'a log-in to be remembered': (visit, { max }) => visit.logIn({ user: max, remember: true }),
+  'a log-out': visit => visit.logOut(),
 }
 
 const isLogIn = (name: string) => name.startsWith('a log-in')
@@ -379,7 +379,7 @@ export function testParallel(open: () => Store | Promise<Store>): void {
         { open, orders: { all: 1 }, prepare: prepared['a remember token alone']!, requests: [] },
         async ({ scene }) => {
           const token = scene.jar.cookies.get('remember_token')!
-          await Promise.all([scene.other.recall(token), scene.visit().destroy()])
+          await Promise.all([scene.other.recall(token), scene.visit().logOut()])
           assert.deepEqual(await scene.sessions.list(scene.ada.id), [])
           assert.equal(await scene.other.recall(token), null)
         },

@@ -72,7 +72,7 @@ export async function failuresOf(
     update: () => sessions.update(session, { text: `more ${data}` }),
     'log-in': () => sessions.regenerate(anonymous, login),
     regenerate: () => sessions.regenerate(session),
-    renew: () => sessions.renew(session, { grace: '1m' }),
+    rotate: () => sessions.rotate(session, { grace: '1m' }),
     remember: () => sessions.remember(session),
     recall: () => sessions.recall(token),
     list: () => sessions.list(login.user.id),

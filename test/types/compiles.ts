@@ -99,7 +99,7 @@ export async function aVisit() {
   const visit = httpEdge(sessions, { cookie: { hostPrefix: true }, trustedProxies: ['10.0.0.0/8'] })(request, response)
   const session = await visit.requireUser()
   same<bigint, typeof session.user.id>(true)
-  await visit.regenerate({ user: { id: 1n, name: 'ada' }, remember: true })
+  await visit.logIn({ user: { id: 1n, name: 'ada' }, remember: true })
   await visit.update({ n: 1 })
   const flash = await visit.take('flash')
   same<string | undefined, typeof flash>(true)

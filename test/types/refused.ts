@@ -43,6 +43,12 @@ export async function refused() {
   // @ts-expect-error TS2339
   info.secret
 
+  // A log-in has its own verb, and a visit has no other names for it.
+  // @ts-expect-error TS2554
+  await visit.regenerate({ user: { id: 1, name: 'ada' } })
+  // @ts-expect-error TS2339
+  visit.destroy
+
   // Data is written by update alone, at every depth.
   // @ts-expect-error TS2540
   session.data.n = 1

@@ -23,7 +23,7 @@ export async function coatcheckHandler(store) {
   return async (request, response) => {
     const visit = visitOf(request, response)
     if (request.method === 'POST') {
-      await visit.regenerate({ user: userOf(request.url) })
+      await visit.logIn({ user: userOf(request.url) })
       return send(response, '"ok"')
     }
     const session = await visit.get()

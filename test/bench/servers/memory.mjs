@@ -47,7 +47,7 @@ await serve({
     const { visitOf, stringify } = await coatcheckEdge(await memoryStore())
     const app = express()
     app.post('/login', async (request, response) => {
-      await visitOf(request, response).regenerate({ user: userOf(request.url) })
+      await visitOf(request, response).logIn({ user: userOf(request.url) })
       response.json('ok')
     })
     app.get('/profile', async (request, response) => {
