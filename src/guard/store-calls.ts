@@ -165,9 +165,7 @@ export class StoreCalls {
 /** One call of the store. Once it is given up it holds on to nothing, since the store may hold on to it for long. */
 class Call<N extends StoreOperation> implements Pending {
   readonly deadline: number
-  previous: Pending | null = null
-  next: Pending | null = null
-  isOpen = true
+  place = -1
   readonly #calls: StoreCalls
   readonly #operation: N
   #resolve: ((answer: Answer<N>) => void) | null

@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { Deadlines } from '../../src/guard/deadlines.ts'
 
@@ -36,7 +38,7 @@ it('gives nothing up before the sockets had a turn', () => {
   expect(late).toEqual([])
   open('later', 1500)
   // The turn of the sockets, in which an answer is read that had been there in time.
-  expect([answered.isOpen, deadlines.close(answered)]).toEqual([true, true])
+  expect([answered.place, deadlines.close(answered)]).toEqual([0, true])
   vi.advanceTimersToNextTimer()
   expect(late).toEqual(['silent'])
   expect(deadlines.close(silent)).toBe(false)
@@ -44,9 +46,49 @@ it('gives nothing up before the sockets had a turn', () => {
   expect(late).toEqual(['silent', 'later'])
 })
 
-it('holds on to nothing of a call that is over, nor a call that is over to its neighbours', () => {
+it('closes in any order, each once', () => {
+  const { deadlines, late, open } = setUp()
+  const calls = ['a', 'b', 'c', 'd', 'e'].map(name => open(name, 1000))
+  for (const index of [1, 4, 0]) expect(deadlines.close(calls[index]!)).toBe(true)
+  for (const index of [0, 1, 4]) expect(deadlines.close(calls[index]!)).toBe(false)
+  vi.advanceTimersByTime(2000)
+  expect(late.sort()).toEqual(['c', 'd'])
+})
+
+it('tells of each delay once, also where the first that hears of it closes another and opens one more', () => {
+  const { deadlines, late, open } = setUp()
+  const calls: ReturnType<typeof open>[] = []
+  const start = performance.now()
+  calls.push(
+    deadlines.open(start + 1000, () => {
+      late.push('first')
+      deadlines.close(calls[1]!)
+      open('later', 3000)
+    }),
+    open('closed', 1000),
+    open('second', 1000),
+  )
+  vi.advanceTimersByTime(1500)
+  expect(late).toEqual(['first', 'second'])
+  vi.advanceTimersByTime(3000)
+  expect(late).toEqual(['first', 'second', 'later'])
+})
+
+it('holds on to nothing of a call that is over, nor a call that is over to its neighbours', async () => {
+  vi.useRealTimers()
+  setFlagsFromString('--expose-gc')
+  const gc: () => void = runInNewContext('gc')
   const { deadlines, open } = setUp()
-  const calls = ['a', 'b', 'c'].map(name => open(name, 1000))
-  for (const call of calls) deadlines.close(call)
-  for (const call of calls) expect([call.previous, call.next]).toEqual([null, null])
+  let held: unknown
+  const neighbours = (() => {
+    const calls = ['a', 'b', 'c'].map(name => open(name, 1000))
+    held = calls[1]
+    for (const call of calls) deadlines.close(call)
+    return [calls[0]!, calls[2]!].map(call => new WeakRef(call))
+  })()
+  // A WeakRef keeps what it was made of until the turn of the event loop is over.
+  await new Promise(resolve => setImmediate(resolve))
+  gc()
+  expect(neighbours.map(call => call.deref())).toEqual([undefined, undefined])
+  expect(held).toMatchObject({ place: -1 })
 })
