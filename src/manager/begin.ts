@@ -44,7 +44,7 @@ export async function logIn<D extends object, I extends UserIds, In extends obje
   const start = await findCurrent(context, current, deadline)
   const beginAfresh = () => begin(context, owner, context.firstData(login, null), deadline)
   if (id === null) return beginAfresh()
-  if (start === null || start === 'moved') {
+  if (start === null) {
     // Dead for this node; a successor, or another node whose clock is behind, must not keep it alive either.
     await context.end(context.keyOf(id), null, 'logout', deadline)
     return beginAfresh()
@@ -147,14 +147,14 @@ export async function reissue<D extends object, I extends UserIds>(
   const { calls } = context
   const deadline = context.deadline()
   const start = await findCurrent(context, current, deadline)
-  if (start === null || start === 'moved') return null
+  if (start === null) return null
   // A parallel request renewed it already: everybody gets the same new cookie.
   const isFollowed =
     typeof current === 'object' && current !== null ? wasFollowed(current) : start.id !== idOf(context, current)
   if (grace !== null && isFollowed) {
     if (start.id !== idOf(context, current)) return context.session(start.record, start.id, true)
     const now = await find(context, start.id, context.now(), deadline)
-    return now === null || now === 'moved' ? null : context.session(now.record, now.id, true)
+    return now === null ? null : context.session(now.record, now.id, true)
   }
   return inLine(context, start.record.key, deadline, async latest => {
     let { id } = start
@@ -220,6 +220,7 @@ export async function beginRemembered<D extends object, I extends UserIds>(
   // Refused or ended, which is no news of the token: the same one works again as soon as a session is free.
   if (outcome !== 'collision') return null
   const found = await find(context, id, now, deadline)
-  if (found === null) return 'expired'
-  return found === 'moved' ? null : context.session(found.record, found.id, true)
+  if (found !== null) return context.session(found.record, found.id, true)
+  // Taken, and not live: by a session that expired, or by the forward of one that goes on under another ID.
+  return (await context.calls.read(record.key, now, deadline)) === null ? 'expired' : null
 }

@@ -36,16 +36,8 @@ export function idOf<D, I extends UserIds>(context: AnyContext, current: Current
   return current.secret
 }
 
-/**
- * The live session that an ID leads to, over renewals within their grace; 'moved' where the ID was given up for a new
- * one and nobody may follow.
- */
-export async function find(
-  context: AnyContext,
-  start: string,
-  now: number,
-  deadline: number,
-): Promise<Found | 'moved' | null> {
+/** The live session that an ID leads to, over rotations within their grace. */
+export async function find(context: AnyContext, start: string, now: number, deadline: number): Promise<Found | null> {
   let id = start
   for (let hops = 0; hops < MAX_HOPS; hops += 1) {
     const key = context.keyOf(id)
@@ -63,10 +55,10 @@ export async function find(
     }
     context.endings.moved(key, answer.movedTo)
     const next = follow(context, id, answer, now)
-    if (next === null) return 'moved'
+    if (next === null) return null
     id = next
   }
-  return 'moved'
+  return null
 }
 
 /** Who held the old ID derives the new one; who only reads the store cannot. */
@@ -105,7 +97,7 @@ export async function findCurrent<D extends object, I extends UserIds>(
   context: Context<D, I, any>,
   current: Current<D, I>,
   deadline: number,
-): Promise<Found | 'moved' | null> {
+): Promise<Found | null> {
   const id = idOf(context, current)
   if (id === null) return null
   if (typeof current === 'object' && current !== null) return { id, record: heldRecord(context, current) }
@@ -142,8 +134,7 @@ export async function findAgain(
       throw new SessionError('ERR_SESSION_CONFLICT', 'other writers kept changing this session for all of storeTimeout')
     await new Promise(resolve => setTimeout(resolve, wait))
   }
-  const found = await find(context, id, context.now(), deadline)
-  return found === 'moved' ? null : found
+  return find(context, id, context.now(), deadline)
 }
 
 /** The later of what the caller holds and what the last writer of this process left. */

@@ -104,7 +104,7 @@ export class SessionManager<
     const deadline = context.deadline()
     const now = context.now()
     const found = await find(context, id, now, deadline)
-    if (found === null || found === 'moved') {
+    if (found === null) {
       if (typeof current === 'object' && current !== null) this.#noticeExpiry(current, now)
       return null
     }
@@ -307,7 +307,7 @@ export class SessionManager<
       if (record.parent !== null && isUnvisited(record)) await this.#remember.noteVisit(record, deadline)
       if ((await calls.touch(record.key, seen.seenAt, seen.expiresAt, now, deadline)) === 'gone') {
         const again = await find(this.#context, found.id, now, deadline)
-        return again === null || again === 'moved' ? null : this.#show(again, asked)
+        return again === null ? null : this.#show(again, asked)
       }
     } catch (error) {
       if (!(error instanceof SessionStoreError)) throw error

@@ -243,7 +243,7 @@ export class Remember<D extends object, I extends UserIds> {
     const id = bornId(selector, verifier, salt, bornAt)
     const found = await find(context, id, context.now(), deadline)
     // One that somebody came back with, and is gone, has ended: it is not born again.
-    if (found === 'moved' || (found === null && visitedAt !== null)) return null
+    if (found === null && visitedAt !== null) return null
     const session =
       found === null
         ? await beginRemembered(context, id, series, bornAt, deadline)

@@ -419,6 +419,17 @@ it('the ID of a remembered session is dead after a login, also while its token i
   }
 })
 
+it('a token begins no second session where the first one got a new ID in the same request', async () => {
+  const at = setUp()
+  const { token } = await device(at)
+  const { session } = (await at.sessions.recall(token))!
+  const next = (await at.sessions.regenerate(session))!
+  // On this node and on another, which knows of the new ID by the store alone.
+  for (const sessions of [at.sessions, at.manager()]) expect(await sessions.recall(token)).toBeNull()
+  expect((await at.sessions.list(1)).map(({ key }) => key)).toEqual([next.key])
+  expect(at.thefts()).toEqual([])
+})
+
 it('a remembered session that ended after it was seen is not born again in the grace', async () => {
   const at = setUp({ limit: { max: 1, onLimit: 'end-oldest' } })
   const { token } = await device(at)
