@@ -42,7 +42,7 @@ export function encryptedStore(inner, secret) {
       const data = decrypt(key, found.data)
       if (data !== null) return { ...found, data }
       // What is corrupt is removed and reported: to the user it is a session that is not there.
-      await inner.delete(key)
+      await inner.delete(key, ...rest)
       return { corrupt: 'the data cannot be decrypted' }
     },
 

@@ -18,7 +18,7 @@ it('keeps what a session knows from whoever reads the database', async () => {
   })
   const session = await sessions.create({ user: { id: 42n, name: 'ada' }, data: { illness: 'hay fever' } })
   assert.equal((await sessions.get(session))?.data.illness, 'hay fever')
-  const [stored] = await inner.listUser('42', 'session', Date.now())
+  const [stored] = await inner.listUser('42', 'session', { now: Date.now() })
   assert.doesNotMatch(stored?.data ?? '', /hay fever/)
   await sessions.close()
 })

@@ -13,6 +13,7 @@ export {
   type SessionLimit,
   type SessionRecord,
   type Store,
+  type StoreCall,
   SWEEP_MARGIN,
 } from './contract/store.ts'
 export type { Change } from './data/change.ts'

@@ -14,5 +14,6 @@ export {
   type SessionLimit,
   type SessionRecord,
   type Store,
+  type StoreCall,
   SWEEP_MARGIN,
 } from './contract/store.ts'

@@ -66,8 +66,18 @@ export interface SessionLimit {
   readonly onLimit: 'refuse' | 'end-oldest'
 }
 
-export interface CreateOptions {
+/** What each verb is told about the call, as its last argument. */
+export interface StoreCall {
+  /** The manager's clock, epoch ms. A store consults no other to decide what is live. */
   readonly now: number
+  /**
+   * When the caller stops waiting, on the scale of `performance.now()`: a store that queues or retries begins no command
+   * after it.
+   */
+  readonly deadline?: number | undefined
+}
+
+export interface CreateOptions {
   /**
    * At most `max` live records of kind `'session'` for this user once the record is in (others' kinds never count;
    * a replaced record of the same user does not count). `'refuse'` answers `'limit'` and writes nothing;
@@ -113,7 +123,6 @@ export interface RecordChange {
 }
 
 export interface DeleteUserOptions {
-  readonly now: number
   /**
    * The record under it survives, whoever's it is; where a forward stands under it, its successor (and so on), also when
    * the `replace` that leaves the forward commits while `deleteUser` runs: a renewal ends nobody's own session.
@@ -127,15 +136,12 @@ export interface DeleteUserOptions {
 /**
  * Where sessions are kept. Absent is a value; only a failing backend rejects (best with a `SessionStoreError`, which
  * says whether the call was applied, and nothing of the database in its message: frameworks send that to clients). Every write is atomic, conditional, and repeatable with the same `writeId`.
- *
- * `now` is the manager's clock: a store consults no other to decide what is live. `deadline`, on the scale of
- * `performance.now()`, is when the caller stops waiting: a store that queues or retries begins no command after it.
  */
 export interface Store {
   /** Makes a session live. */
-  create(record: SessionRecord, options: CreateOptions, deadline?: number): Promise<CreateResult>
+  create(record: SessionRecord, options: CreateOptions, call: StoreCall): Promise<CreateResult>
   /** The live record, the forward, what was corrupt (and is now removed), or `null`: absent and expired are the same. */
-  read(key: string, now: number, deadline?: number): Promise<SessionRecord | Forward | Corrupt | null>
+  read(key: string, call: StoreCall): Promise<SessionRecord | Forward | Corrupt | null>
   /**
    * Writes `data`, `version + 1` and `writeId` if the live record's version is `version`. `seenAt` and `expiresAt` only
    * rise, `expiresAt` never above the record's `absoluteExpiresAt`. A repeated call (same `writeId`, version now
@@ -143,15 +149,9 @@ export interface Store {
    * record under this key, which another user's never takes. Copies of one process may write to the same version, so the
    * manager puts the time in nanoseconds into each `writeId`: two copies would have to write in the same one.
    */
-  update(
-    key: string,
-    version: number,
-    change: RecordChange,
-    now: number,
-    deadline?: number,
-  ): Promise<'updated' | 'conflict' | 'gone'>
+  update(key: string, version: number, change: RecordChange, call: StoreCall): Promise<'updated' | 'conflict' | 'gone'>
   /** Raises `seenAt` and `expiresAt` (never lowers them, never above `absoluteExpiresAt`) of a live record. */
-  touch(key: string, seenAt: number, expiresAt: number, now: number, deadline?: number): Promise<'touched' | 'gone'>
+  touch(key: string, seenAt: number, expiresAt: number, call: StoreCall): Promise<'touched' | 'gone'>
   /**
    * Ends the old session and makes the new one live, in one atomic step. Where the two keys live on different shards
    * (never with `forward`): the new one is written first; if the old one cannot be ended, the new one is removed again
@@ -162,10 +162,10 @@ export interface Store {
     oldVersion: number,
     record: SessionRecord,
     options: CreateOptions,
-    deadline?: number,
+    call: StoreCall,
   ): Promise<ReplaceResult>
   /** Ends the session under this key; where a forward stands there, its successor (and so on). True if one was stored. */
-  delete(key: string, deadline?: number): Promise<boolean>
+  delete(key: string, call: StoreCall): Promise<boolean>
   /**
    * Ends all records of the user, of both kinds, and whatever is derived from them while it runs. With
    * `passwordVersion`, from then on `create` and `replace` answer `'stale-login'` to a lower (or missing) one while
@@ -175,14 +175,14 @@ export interface Store {
    * nothing was left in one moment after it was called; it rejects with `'unknown'` when time runs out before, and a
    * repeated call does the rest.
    */
-  deleteUser(userId: string, options: DeleteUserOptions, deadline?: number): Promise<number>
+  deleteUser(userId: string, options: DeleteUserOptions, call: StoreCall): Promise<number>
   /** The user's live records of one kind, in any order. Corrupt ones are left out. */
-  listUser(userId: string, kind: SessionRecord['kind'], now: number, deadline?: number): Promise<SessionRecord[]>
+  listUser(userId: string, kind: SessionRecord['kind'], call: StoreCall): Promise<SessionRecord[]>
   /**
    * Removes at most `limit` records that expired more than `SWEEP_MARGIN` before `now`, and what else is past its time;
    * answers how many. Absent where the backend expires keys by itself.
    */
-  sweep?(now: number, limit: number, deadline?: number): Promise<number>
+  sweep?(limit: number, call: StoreCall): Promise<number>
   /**
    * 3 characters of `A-Z a-z 0-9 _ -` that the IDs (and so the keys) of this user's sessions begin with, so that a
    * sharded backend keeps them together. Absent: they are random.

@@ -1,9 +1,21 @@
 import { SessionStoreError, type StoreOperation } from '../contract/errors.ts'
-import type { Corrupt, CreateResult, Forward, ReplaceResult, SessionRecord, Store } from '../contract/store.ts'
+import type {
+  Corrupt,
+  CreateOptions,
+  CreateResult,
+  DeleteUserOptions,
+  Forward,
+  RecordChange,
+  ReplaceResult,
+  SessionRecord,
+  Store,
+  StoreCall,
+} from '../contract/store.ts'
 import { Deadlines, type Pending } from './deadlines.ts'
 
 type Answer<N extends keyof Store> = Awaited<ReturnType<NonNullable<Store[N]>>>
-type Arguments<N extends keyof Store> = Parameters<NonNullable<Store[N]>>
+/** The manager always names a deadline. */
+type Timed = StoreCall & { readonly deadline: number }
 
 const CREATED = new Set<unknown>([
   'created',
@@ -92,32 +104,38 @@ export class StoreCalls {
     return performance.now() + this.#timeout
   }
 
-  read(key: string, now: number, deadline: number): Promise<SessionRecord | Forward | Corrupt | null> {
-    return this.#guard('read', deadline, [key, now, deadline])
+  read(key: string, call: Timed): Promise<SessionRecord | Forward | Corrupt | null> {
+    return this.#guard('read', call.deadline, [key, call])
   }
-  create(...args: Required<Arguments<'create'>>): Promise<CreateResult> {
-    return this.#guard('create', args[2], args)
+  create(record: SessionRecord, options: CreateOptions, call: Timed): Promise<CreateResult> {
+    return this.#guard('create', call.deadline, [record, options, call])
   }
-  update(...args: Required<Arguments<'update'>>): Promise<Answer<'update'>> {
-    return this.#guard('update', args[4], args)
+  update(key: string, version: number, change: RecordChange, call: Timed): Promise<Answer<'update'>> {
+    return this.#guard('update', call.deadline, [key, version, change, call])
   }
-  touch(...args: Required<Arguments<'touch'>>): Promise<Answer<'touch'>> {
-    return this.#guard('touch', args[4], args)
+  touch(key: string, seenAt: number, expiresAt: number, call: Timed): Promise<Answer<'touch'>> {
+    return this.#guard('touch', call.deadline, [key, seenAt, expiresAt, call])
   }
-  replace(...args: Required<Arguments<'replace'>>): Promise<ReplaceResult> {
-    return this.#guard('replace', args[4], args)
+  replace(
+    oldKey: string,
+    oldVersion: number,
+    record: SessionRecord,
+    options: CreateOptions,
+    call: Timed,
+  ): Promise<ReplaceResult> {
+    return this.#guard('replace', call.deadline, [oldKey, oldVersion, record, options, call])
   }
-  delete(...args: Required<Arguments<'delete'>>): Promise<boolean> {
-    return this.#guard('delete', args[1], args)
+  delete(key: string, call: Timed): Promise<boolean> {
+    return this.#guard('delete', call.deadline, [key, call])
   }
-  deleteUser(...args: Required<Arguments<'deleteUser'>>): Promise<number> {
-    return this.#guard('deleteUser', args[2], args)
+  deleteUser(userId: string, options: DeleteUserOptions, call: Timed): Promise<number> {
+    return this.#guard('deleteUser', call.deadline, [userId, options, call])
   }
-  listUser(...args: Required<Arguments<'listUser'>>): Promise<SessionRecord[]> {
-    return this.#guard('listUser', args[3], args)
+  listUser(userId: string, kind: SessionRecord['kind'], call: Timed): Promise<SessionRecord[]> {
+    return this.#guard('listUser', call.deadline, [userId, kind, call])
   }
-  sweep(...args: Required<Arguments<'sweep'>>): Promise<number> {
-    return this.#guard('sweep', args[2], args)
+  sweep(limit: number, call: Timed): Promise<number> {
+    return this.#guard('sweep', call.deadline, [limit, call])
   }
 
   async close(deadline: number): Promise<void> {

@@ -24,7 +24,7 @@ export async function begin<D extends object, I extends UserIds>(
     const id = newId(context.users.shardOf(owner.userId))
     const now = context.now()
     const record = context.newRecord(id, owner, data, now)
-    const { outcome, ended } = await context.calls.create(record, { now, ...context.limitFor(owner) }, deadline)
+    const { outcome, ended } = await context.calls.create(record, { ...context.limitFor(owner) }, { now, deadline })
     context.noticeLimit(ended, owner)
     if (outcome === 'created') return context.created(record, id)
     if (outcome !== 'collision') throw context.refusal(outcome)
@@ -103,7 +103,10 @@ async function takePlace<D extends object, I extends UserIds>(
       const nextId = newId(context.users.shardOf(owner.userId))
       const next = context.newRecord(nextId, owner, data, now)
       const options = { now, ...context.limitFor(owner) }
-      const { outcome, ended } = await context.calls.replace(before.key, before.version, next, options, deadline)
+      const { outcome, ended } = await context.calls.replace(before.key, before.version, next, options, {
+        now,
+        deadline,
+      })
       context.noticeLimit(ended, owner)
       if (outcome === 'created') {
         // A parallel log-in or log-out that comes too late for the old one, or came too early, ends the one of nobody.
@@ -168,7 +171,7 @@ export async function reissue<D extends object, I extends UserIds>(
       const data = withCsrfToken(record.data, id, nextId)
       const next = { ...record, ...seen, key, data, version: 1, writeId: newWriteId() }
       const forward = { salt, until: now + (grace ?? 0) }
-      const { outcome } = await calls.replace(record.key, record.version, next, { now, forward }, deadline)
+      const { outcome } = await calls.replace(record.key, record.version, next, { forward }, { now, deadline })
       if (outcome === 'created') return context.regenerated(record.key, next, nextId)
       if (outcome === 'collision' && attempt < MAX_COLLISIONS) continue
       if (outcome !== 'conflict' && outcome !== 'gone') throw context.refusal(outcome)
@@ -214,7 +217,7 @@ export async function beginRemembered<D extends object, I extends UserIds>(
   // Stored as not yet seen, so that its first visit is written down: that tells a lost response from a theft.
   const seenAt = Math.min(now, bornAt) - context.options.touchInterval
   const record = { ...fresh, parent: series.key, createdAt: bornAt, seenAt }
-  const { outcome, ended } = await context.calls.create(record, { now, ...context.limitFor(owner) }, deadline)
+  const { outcome, ended } = await context.calls.create(record, { ...context.limitFor(owner) }, { now, deadline })
   context.noticeLimit(ended, owner)
   if (outcome === 'created') return context.created(record, id)
   // Refused or ended, which is no news of the token: the same one works again as soon as a session is free.
@@ -222,5 +225,5 @@ export async function beginRemembered<D extends object, I extends UserIds>(
   const found = await find(context, id, now, deadline)
   if (found !== null) return context.session(found.record, found.id, true)
   // Taken, and not live: by a session that expired, or by the forward of one that goes on under another ID.
-  return (await context.calls.read(record.key, now, deadline)) === null ? 'expired' : null
+  return (await context.calls.read(record.key, { now, deadline })) === null ? 'expired' : null
 }

@@ -64,7 +64,7 @@ class Common<D extends object, I extends UserIds, In extends object> {
   async sweep(): Promise<number> {
     const { calls, options } = this
     if (!options.store.sweep) return 0
-    return Sweeper.sweepAll(limit => calls.sweep(this.now(), limit, calls.deadline()))
+    return Sweeper.sweepAll(limit => calls.sweep(limit, { now: this.now(), deadline: calls.deadline() }))
   }
 }
 
@@ -285,9 +285,10 @@ export class Context<D extends object, I extends UserIds, In extends object> {
   async end(key: string, userId: string | null, reason: EndReason, deadline: number): Promise<boolean> {
     // Before the answer: even where it is lost, a slow response must not send this cookie again.
     const began = this.endings.end(key, fateOf(reason))
-    const existed = await this.calls.delete(key, deadline)
+    const existed = await this.calls.delete(key, { now: this.now(), deadline })
     if (existed) this.noticeEnd(key, userId, reason)
-    for (const each of began) if (await this.calls.delete(each, deadline)) this.noticeEnd(each, null, reason)
+    for (const each of began)
+      if (await this.calls.delete(each, { now: this.now(), deadline })) this.noticeEnd(each, null, reason)
     return existed
   }
 
@@ -310,7 +311,7 @@ export class Context<D extends object, I extends UserIds, In extends object> {
     const now = this.now()
     const floorUntil = now + this.options.floorLifetime
     this.endings.endUser(user, options.exceptKey ?? null)
-    const count = await this.calls.deleteUser(user, { now, floorUntil, ...options }, deadline)
+    const count = await this.calls.deleteUser(user, { floorUntil, ...options }, { now, deadline })
     this.endings.endUser(user, options.exceptKey ?? null)
     this.emit({ type: 'invalidated', userId: this.users.fromText(user)!, count })
     return count

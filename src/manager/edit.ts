@@ -44,7 +44,7 @@ function edit<D extends object, I extends UserIds, V>(
       const isDue = slides && !isUnvisited(record) && isTouchDue(record.seenAt, now, options)
       const { seenAt, expiresAt } = isDue ? context.seen(record, now) : record
       const written = { data: context.encode(record, draft), seenAt, expiresAt, writeId: newWriteId() }
-      const outcome = await calls.update(record.key, record.version, written, now, deadline)
+      const outcome = await calls.update(record.key, record.version, written, { now, deadline })
       if (outcome === 'updated') {
         line.latest = { ...record, ...written, version: record.version + 1 }
         const cookieDue = isDue || session.cookieDue || id !== session.secret

@@ -41,7 +41,7 @@ export async function find(context: AnyContext, start: string, now: number, dead
   let id = start
   for (let hops = 0; hops < MAX_HOPS; hops += 1) {
     const key = context.keyOf(id)
-    const answer = await context.calls.read(key, now, deadline)
+    const answer = await context.calls.read(key, { now, deadline })
     if (answer === null) return null
     if (isRecord(answer)) {
       // No turn of the queue where there is nothing to wait for: this is the path of every request.
@@ -87,7 +87,7 @@ function isAcceptable(
 }
 
 async function removeForeign(context: AnyContext, key: SessionKey, deadline: number): Promise<boolean> {
-  await context.calls.delete(key, deadline)
+  await context.calls.delete(key, { now: context.now(), deadline })
   context.emit({ type: 'corrupt-record', key, cause: `user ID is not of kind '${context.options.userIds}'` })
   return false
 }
@@ -112,7 +112,7 @@ export async function storedRecord(
 ): Promise<SessionRecord | null> {
   let key = start
   for (let hops = 0; hops < MAX_HOPS; hops += 1) {
-    const answer = await context.calls.read(key, context.now(), deadline)
+    const answer = await context.calls.read(key, { now: context.now(), deadline })
     if (answer === null || !isForward(answer)) return answer !== null && isRecord(answer) ? answer : null
     context.endings.moved(key, answer.movedTo)
     key = answer.movedTo

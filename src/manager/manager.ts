@@ -203,7 +203,7 @@ export class SessionManager<
     const context = this.#context
     const user = context.users.toText(userId)
     const deadline = context.deadline()
-    const records = await context.calls.listUser(user, 'session', context.now(), deadline)
+    const records = await context.calls.listUser(user, 'session', { now: context.now(), deadline })
     const theirs = records.filter(record => record.userId === user && record.kind === 'session')
     const version = theirs.length === 0 ? 0 : await context.versionNow(user, deadline)
     return theirs
@@ -305,7 +305,7 @@ export class SessionManager<
     const seen = this.#context.seen(record, now)
     try {
       if (record.parent !== null && isUnvisited(record)) await this.#remember.noteVisit(record, deadline)
-      if ((await calls.touch(record.key, seen.seenAt, seen.expiresAt, now, deadline)) === 'gone') {
+      if ((await calls.touch(record.key, seen.seenAt, seen.expiresAt, { now, deadline })) === 'gone') {
         const again = await find(this.#context, found.id, now, deadline)
         return again === null ? null : this.#show(again, asked)
       }

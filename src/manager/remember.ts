@@ -106,8 +106,8 @@ export class Remember<D extends object, I extends UserIds> {
           expiresAt: now + options.remember,
           absoluteExpiresAt: now + options.remember,
         },
-        { now },
-        deadline,
+        {},
+        { now, deadline },
       )
       if (outcome === 'created') return `${selector}.${verifier}`
       if (outcome !== 'collision' || tries >= MAX_COLLISIONS) throw this.#context.refusal(outcome)
@@ -200,7 +200,7 @@ export class Remember<D extends object, I extends UserIds> {
   async endDevice(session: SessionRecord, deadline: number): Promise<void> {
     const { calls, options } = this.#context
     if (options.remember === null || session.userId === null) return
-    for (const record of await calls.listUser(session.userId, 'remember', this.#context.now(), deadline)) {
+    for (const record of await calls.listUser(session.userId, 'remember', { now: this.#context.now(), deadline })) {
       const isSameDevice = record.key === session.parent || parseSeries(record.data)?.origin === session.createdAt
       if (!isSameDevice) continue
       await endSeries(this.#context, record, 'revoked', deadline, session.key)
@@ -210,7 +210,7 @@ export class Remember<D extends object, I extends UserIds> {
   async #read(key: string, deadline: number): Promise<{ record: SessionRecord; series: Series } | null> {
     const context = this.#context
     const now = context.now()
-    const answer = await context.calls.read(key, now, deadline)
+    const answer = await context.calls.read(key, { now, deadline })
     if (answer === null || isForward(answer)) return null
     if (!isRecord(answer)) {
       context.emit({ type: 'corrupt-record', key: key as SessionKey, cause: answer.corrupt })
@@ -219,7 +219,7 @@ export class Remember<D extends object, I extends UserIds> {
     if (answer.kind !== 'remember' || answer.key !== key || !(answer.expiresAt > now)) return null
     const series = parseSeries(answer.data)
     if (series === null || answer.userId === null || context.users.fromText(answer.userId) === null) {
-      await context.calls.delete(key, deadline)
+      await context.calls.delete(key, { now, deadline })
       context.emit({ type: 'corrupt-record', key: key as SessionKey, cause: 'not a remember-me series' })
       return null
     }
@@ -228,7 +228,7 @@ export class Remember<D extends object, I extends UserIds> {
 
   #write(record: SessionRecord, series: Series, now: number, deadline: number) {
     const change = { data: JSON.stringify(series), seenAt: now, expiresAt: record.expiresAt, writeId: newWriteId() }
-    return this.#context.calls.update(record.key, record.version, change, now, deadline)
+    return this.#context.calls.update(record.key, record.version, change, { now, deadline })
   }
 
   /** The session that follows from a token, made where it does not exist yet, and the next token. */
@@ -259,7 +259,7 @@ export class Remember<D extends object, I extends UserIds> {
     const context = this.#context
     const userId = series.userId!
     context.endings.end(series.key, 'ended')
-    const isFirst = await context.calls.delete(series.key, deadline)
+    const isFirst = await context.calls.delete(series.key, { now: context.now(), deadline })
     if (context.options.onTheft === 'end-user') await context.endUser(userId, {}, deadline)
     else await endChildren(context, series, null, 'theft', deadline)
     // Parallel requests with one stolen token are one theft.

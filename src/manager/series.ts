@@ -29,7 +29,7 @@ export async function endSeries(
 ): Promise<string[]> {
   // The series first: from then on no session can begin with it, and what began before is in the list.
   context.endings.end(key, reason === 'logout' ? 'left' : 'ended', exceptKey)
-  await context.calls.delete(key, deadline)
+  await context.calls.delete(key, { now: context.now(), deadline })
   return endChildren(context, { key, userId }, exceptKey, reason, deadline)
 }
 
@@ -41,7 +41,7 @@ export async function endChildren(
   deadline: number,
 ): Promise<string[]> {
   if (userId === null) return []
-  const sessions = await context.calls.listUser(userId, 'session', context.now(), deadline)
+  const sessions = await context.calls.listUser(userId, 'session', { now: context.now(), deadline })
   const children = sessions.filter(session => session.parent === key && session.key !== exceptKey)
   for (const child of children) await context.end(child.key, child.userId, reason, deadline)
   return children.map(child => child.key)

@@ -9,6 +9,7 @@ import {
   type ReplaceResult,
   type SessionRecord,
   type Store,
+  type StoreCall,
   SWEEP_MARGIN,
 } from '../../src/contract/store.ts'
 import { checkOptionNames, optionNames } from '../../src/text/check-options.ts'
@@ -124,13 +125,13 @@ export class MemoryStore implements Store {
     this.#max = maxRecords
   }
 
-  async create(record: SessionRecord, options: CreateOptions): Promise<CreateResult> {
+  async create(record: SessionRecord, options: CreateOptions, { now }: StoreCall): Promise<CreateResult> {
     const taken = this.#entries.get(record.key)
     if (taken !== undefined) return answer(isRepetition(taken, record) ? 'created' : 'collision')
-    return this.#admit('create', record, options, undefined)
+    return this.#admit('create', record, options, now, undefined)
   }
 
-  async read(key: string, now: number): Promise<SessionRecord | Forward | null> {
+  async read(key: string, { now }: StoreCall): Promise<SessionRecord | Forward | null> {
     const entry = this.#entries.get(key)
     if (entry instanceof Kept) return entry.record.expiresAt > now ? entry.record : null
     return entry !== undefined && entry.due > now ? entry.forward : null
@@ -140,7 +141,7 @@ export class MemoryStore implements Store {
     key: string,
     version: number,
     change: RecordChange,
-    now: number,
+    { now }: StoreCall,
   ): Promise<'updated' | 'conflict' | 'gone'> {
     const kept = this.#live(key, now)
     if (kept === undefined) return 'gone'
@@ -152,7 +153,7 @@ export class MemoryStore implements Store {
     return 'updated'
   }
 
-  async touch(key: string, seenAt: number, expiresAt: number, now: number): Promise<'touched' | 'gone'> {
+  async touch(key: string, seenAt: number, expiresAt: number, { now }: StoreCall): Promise<'touched' | 'gone'> {
     const kept = this.#live(key, now)
     if (kept === undefined) return 'gone'
     this.#rewrite(kept, kept.record, seenAt, expiresAt)
@@ -164,17 +165,18 @@ export class MemoryStore implements Store {
     oldVersion: number,
     record: SessionRecord,
     options: CreateOptions,
+    { now }: StoreCall,
   ): Promise<ReplaceResult> {
     const taken = this.#entries.get(record.key)
     if (taken !== undefined && isRepetition(taken, record)) return answer('created')
-    const old = this.#live(oldKey, options.now)
+    const old = this.#live(oldKey, now)
     if (old === undefined) return answer('gone')
     if (old.record.version !== oldVersion) return answer('conflict')
     if (taken !== undefined) return answer('collision')
-    return this.#admit('replace', record, options, old)
+    return this.#admit('replace', record, options, now, old)
   }
 
-  async delete(key: string): Promise<boolean> {
+  async delete(key: string, _call: StoreCall): Promise<boolean> {
     let entry = this.#entries.get(key)
     while (entry instanceof Moved) {
       this.#drop(entry)
@@ -185,8 +187,8 @@ export class MemoryStore implements Store {
     return true
   }
 
-  async deleteUser(userId: string, options: DeleteUserOptions, deadline?: number): Promise<number> {
-    const { now, passwordVersion, floorUntil } = options
+  async deleteUser(userId: string, options: DeleteUserOptions, { now, deadline }: StoreCall): Promise<number> {
+    const { passwordVersion, floorUntil } = options
     if (passwordVersion !== undefined) this.#raiseFloor(userId, passwordVersion, floorUntil)
     let ended = 0
     for (;;) {
@@ -206,11 +208,11 @@ export class MemoryStore implements Store {
     }
   }
 
-  async listUser(userId: string, kind: SessionRecord['kind'], now: number): Promise<SessionRecord[]> {
+  async listUser(userId: string, kind: SessionRecord['kind'], { now }: StoreCall): Promise<SessionRecord[]> {
     return this.#liveOf(userId, kind, now).map(kept => kept.record)
   }
 
-  async sweep(now: number, limit: number): Promise<number> {
+  async sweep(limit: number, { now }: StoreCall): Promise<number> {
     let removed = 0
     for (; removed < limit; removed++) {
       const past = this.#calendar.dueBefore(now - SWEEP_MARGIN)
@@ -225,9 +227,10 @@ export class MemoryStore implements Store {
     operation: 'create' | 'replace',
     record: SessionRecord,
     options: CreateOptions,
+    now: number,
     old: Kept | undefined,
   ): CreateResult {
-    const { now, limit, forward } = options
+    const { limit, forward } = options
     if (record.userId !== null) {
       const floor = this.#floors.get(record.userId)
       if (floor !== undefined && floor.due > now && floor.passwordVersion > (record.passwordVersion ?? 0))

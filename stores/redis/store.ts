@@ -11,6 +11,7 @@ import {
   type ReplaceResult,
   type SessionRecord,
   type Store,
+  type StoreCall,
   SWEEP_MARGIN,
 } from '../../src/contract/store.ts'
 import { checkOptionNames, optionNames } from '../../src/text/check-options.ts'
@@ -83,9 +84,11 @@ export class RedisStore implements Store {
     return shardOf(userId)
   }
 
-  async create(record: SessionRecord, options: CreateOptions, deadline?: number): Promise<CreateResult> {
+  async create(record: SessionRecord, options: CreateOptions, { now, deadline }: StoreCall): Promise<CreateResult> {
     requireShard(record)
-    return this.#verb('create', deadline, call => this.#put(call, record, options, null)) as Promise<CreateResult>
+    return this.#verb('create', deadline, call =>
+      this.#put(call, record, { ...options, now }, null),
+    ) as Promise<CreateResult>
   }
 
   async replace(
@@ -93,18 +96,18 @@ export class RedisStore implements Store {
     oldVersion: number,
     record: SessionRecord,
     options: CreateOptions,
-    deadline?: number,
+    { now, deadline }: StoreCall,
   ): Promise<ReplaceResult> {
     requireShard(record)
     const old = { key: oldKey, version: oldVersion }
     return this.#verb('replace', deadline, call =>
       this.#link.cluster && shardOfKey(oldKey) !== shardOfKey(record.key)
-        ? this.#moveAcross(call, record, options, old)
-        : this.#put(call, record, options, old),
+        ? this.#moveAcross(call, record, { ...options, now }, old)
+        : this.#put(call, record, { ...options, now }, old),
     )
   }
 
-  async read(key: string, now: number, deadline?: number): Promise<SessionRecord | Forward | Corrupt | null> {
+  async read(key: string, { now, deadline }: StoreCall): Promise<SessionRecord | Forward | Corrupt | null> {
     if (!this.#safe) await this.#check('read', deadlineOf(deadline))
     const name = this.#keys.session(key)
     let value: unknown
@@ -131,8 +134,7 @@ export class RedisStore implements Store {
     key: string,
     version: number,
     change: RecordChange,
-    now: number,
-    deadline?: number,
+    { now, deadline }: StoreCall,
   ): Promise<'updated' | 'conflict' | 'gone'> {
     const args = [version, change.writeId, change.seenAt, change.expiresAt, SWEEP_MARGIN, change.data]
     return this.#verb('update', deadline, async call => {
@@ -145,8 +147,7 @@ export class RedisStore implements Store {
     key: string,
     seenAt: number,
     expiresAt: number,
-    now: number,
-    deadline?: number,
+    { now, deadline }: StoreCall,
   ): Promise<'touched' | 'gone'> {
     return this.#verb('touch', deadline, async call => {
       const [outcome] = await call.run(TOUCH, this.#alone(key, now, [seenAt, expiresAt, SWEEP_MARGIN]))
@@ -154,7 +155,7 @@ export class RedisStore implements Store {
     })
   }
 
-  async delete(key: string, deadline?: number): Promise<boolean> {
+  async delete(key: string, { deadline }: StoreCall): Promise<boolean> {
     return this.#verb('delete', deadline, async call => {
       const chain = [key]
       for (;;) {
@@ -173,9 +174,9 @@ export class RedisStore implements Store {
     })
   }
 
-  async deleteUser(userId: string, options: DeleteUserOptions, deadline?: number): Promise<number> {
+  async deleteUser(userId: string, options: DeleteUserOptions, { now, deadline }: StoreCall): Promise<number> {
     return this.#verb('deleteUser', deadline, async call => {
-      const run = this.#ending(call, userId, options)
+      const run = this.#ending(call, userId, { ...options, now })
       let count = 0
       let members: string[] = []
       for (;;) {
@@ -195,7 +196,11 @@ export class RedisStore implements Store {
 
   // Runs DELETE_USER over some members. A forward from the excepted one never changes, so that what is known of where
   // it leads stays true.
-  #ending(call: Call, userId: string, { now, exceptKey, passwordVersion, floorUntil }: DeleteUserOptions) {
+  #ending(
+    call: Call,
+    userId: string,
+    { now, exceptKey, passwordVersion, floorUntil }: DeleteUserOptions & { readonly now: number },
+  ) {
     const shard = shardOf(userId)
     const spared = exceptKey !== undefined && shardOfKey(exceptKey) === shard ? [exceptKey] : []
     return async (extent: 'all' | 'part', members: readonly string[]): Promise<[string, ...unknown[]]> => {
@@ -219,12 +224,7 @@ export class RedisStore implements Store {
     }
   }
 
-  async listUser(
-    userId: string,
-    kind: SessionRecord['kind'],
-    now: number,
-    deadline?: number,
-  ): Promise<SessionRecord[]> {
+  async listUser(userId: string, kind: SessionRecord['kind'], { now, deadline }: StoreCall): Promise<SessionRecord[]> {
     return this.#verb('listUser', deadline, async call => {
       const records: SessionRecord[] = []
       for await (const page of this.#records(call, userId))
@@ -284,7 +284,7 @@ export class RedisStore implements Store {
   async #put(
     call: Call,
     record: SessionRecord,
-    options: CreateOptions,
+    options: PutOptions,
     old: Old | null,
     step: Step = ONLY_STEP,
   ): Promise<ReplaceResult> {
@@ -353,7 +353,7 @@ export class RedisStore implements Store {
   async #thinOut(
     call: Call,
     userId: string,
-    { now, limit }: Pick<Required<CreateOptions>, 'now' | 'limit'>,
+    { now, limit }: Pick<Required<PutOptions>, 'now' | 'limit'>,
     own: readonly (string | undefined)[],
   ): Promise<{ isFull: boolean; ended: string[]; members: string[] }> {
     const living: SessionRecord[] = []
@@ -378,7 +378,7 @@ export class RedisStore implements Store {
 
   // Two slots of a cluster, so three steps: the new record is prepared, which is not live; the old one is ended, which
   // decides; the new one becomes live. A process that dies in between leaves the old session as it was, or neither.
-  async #moveAcross(call: Call, record: SessionRecord, options: CreateOptions, old: Old): Promise<ReplaceResult> {
+  async #moveAcross(call: Call, record: SessionRecord, options: PutOptions, old: Old): Promise<ReplaceResult> {
     const step: Step = { name: 'prepare', attempt: randomBytes(12).toString('base64url'), hasParent: false }
     let prepared = await this.#put(call, record, options, null, step)
     if (!isPrepared(prepared) && prepared.outcome !== 'created') {
@@ -477,6 +477,8 @@ interface Call {
   run(script: Script, run: Run): Promise<[string, ...unknown[]]>
   read(shard: string, args: string[]): Promise<unknown>
 }
+
+type PutOptions = CreateOptions & { readonly now: number }
 
 interface Old {
   readonly key: string

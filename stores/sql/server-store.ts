@@ -9,6 +9,7 @@ import {
   type ReplaceResult,
   type SessionRecord,
   type Store,
+  type StoreCall,
 } from '../../src/contract/store.ts'
 import type { Names } from './options.ts'
 import { type Failure, persist, Refusal, unusable } from './patience.ts'
@@ -66,10 +67,10 @@ export abstract class ServerStore implements Store {
   protected abstract make(making: Making, end: number): Promise<ReplaceResult>
   /** Ends some of a user's records. The user's row is locked: nobody makes or replaces a session of this user. */
   protected abstract endSome(run: Run, values: Values): Promise<Ended>
-  abstract sweep(now: number, limit: number, deadline?: number): Promise<number>
+  abstract sweep(limit: number, call: StoreCall): Promise<number>
 
-  create(record: SessionRecord, options: CreateOptions, deadline?: number): Promise<CreateResult> {
-    return this.#make('create', record, options, deadline) as Promise<CreateResult>
+  create(record: SessionRecord, options: CreateOptions, call: StoreCall): Promise<CreateResult> {
+    return this.#make('create', record, options, call) as Promise<CreateResult>
   }
 
   replace(
@@ -77,12 +78,12 @@ export abstract class ServerStore implements Store {
     oldVersion: number,
     record: SessionRecord,
     options: CreateOptions,
-    deadline?: number,
+    call: StoreCall,
   ): Promise<ReplaceResult> {
-    return this.#make('replace', record, options, deadline, { key: oldKey, version: oldVersion })
+    return this.#make('replace', record, options, call, { key: oldKey, version: oldVersion })
   }
 
-  async read(key: string, now: number, deadline?: number): Promise<SessionRecord | Forward | Corrupt | null> {
+  async read(key: string, { now, deadline }: StoreCall): Promise<SessionRecord | Forward | Corrupt | null> {
     if (!isKey(key)) return null
     return this.attempts('read', deadline, async end => {
       const found = await this.#find(key, now, end)
@@ -95,8 +96,7 @@ export abstract class ServerStore implements Store {
     key: string,
     version: number,
     change: RecordChange,
-    now: number,
-    deadline?: number,
+    { now, deadline }: StoreCall,
   ): Promise<'updated' | 'conflict' | 'gone'> {
     if (!isKey(key)) return 'gone'
     return this.attempts('update', deadline, async end => {
@@ -115,8 +115,7 @@ export abstract class ServerStore implements Store {
     key: string,
     seenAt: number,
     expiresAt: number,
-    now: number,
-    deadline?: number,
+    { now, deadline }: StoreCall,
   ): Promise<'touched' | 'gone'> {
     if (!isKey(key)) return 'gone'
     return this.attempts('touch', deadline, async end => {
@@ -129,7 +128,7 @@ export abstract class ServerStore implements Store {
     })
   }
 
-  async delete(key: string, deadline?: number): Promise<boolean> {
+  async delete(key: string, { deadline }: StoreCall): Promise<boolean> {
     if (!isKey(key)) return false
     return this.attempts('delete', deadline, async end => {
       // A hand-made circle of forwards ends the walk.
@@ -157,15 +156,15 @@ export abstract class ServerStore implements Store {
   // Each piece locks the user's row, the first also raises the floor. One that finds nothing more proves under that lock
   // that no session of the user is left, so that none from before the call lives on, under whatever key. A login between
   // two pieces may be ended by the next.
-  async deleteUser(userId: string, options: DeleteUserOptions, deadline?: number): Promise<number> {
+  async deleteUser(userId: string, options: DeleteUserOptions, { now, deadline }: StoreCall): Promise<number> {
     let sessions = 0
     let begun = false
     return this.attempts('deleteUser', deadline, async end => {
       const user = this.user(userId)
-      const values = { ...user, now: options.now, except: options.exceptKey ?? '' }
+      const values = { ...user, now, except: options.exceptKey ?? '' }
       for (;;) {
         const piece = this.connections.transaction(end, async run => {
-          await run(this.statements.lockUser, { ...user, ...this.floorValues(options) })
+          await run(this.statements.lockUser, { ...user, ...this.floorValues(options, now) })
           return this.endSome(run, values)
         })
         const { ended, all } = await piece.catch(error => {
@@ -178,12 +177,7 @@ export abstract class ServerStore implements Store {
     })
   }
 
-  async listUser(
-    userId: string,
-    kind: SessionRecord['kind'],
-    now: number,
-    deadline?: number,
-  ): Promise<SessionRecord[]> {
+  async listUser(userId: string, kind: SessionRecord['kind'], { now, deadline }: StoreCall): Promise<SessionRecord[]> {
     return this.attempts('listUser', deadline, async end => {
       const { rows } = await this.connections.run(this.statements.listUser, { ...this.user(userId), kind, now }, end)
       return rows
@@ -212,7 +206,7 @@ export abstract class ServerStore implements Store {
   }
 
   /** The values for the first statement of `deleteUser`. */
-  protected floorValues({ now, passwordVersion, floorUntil }: DeleteUserOptions): Values {
+  protected floorValues({ passwordVersion, floorUntil }: DeleteUserOptions, now: number): Values {
     const raises = passwordVersion !== undefined
     return {
       now,
@@ -248,13 +242,13 @@ export abstract class ServerStore implements Store {
     operation: 'create' | 'replace',
     record: SessionRecord,
     options: CreateOptions,
-    deadline: number | undefined,
+    { now, deadline }: StoreCall,
     old?: Making['old'],
   ): Promise<ReplaceResult> {
     return this.attempts(operation, deadline, async end => {
       const fault = recordFault(record, this.names.userIds)
       if (fault !== null) throw unusable(fault)
-      const { now, forward } = options
+      const { forward } = options
       const values: Values = {
         ...recordValues(record),
         now,

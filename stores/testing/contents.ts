@@ -42,7 +42,7 @@ export const contents: readonly Case[] = [
         const record = await kit.put({ data })
         assert.equal((await kit.find(record.key))?.data, data)
         const changed = `${data}${data}`
-        assert.equal(await kit.store.update(record.key, 1, kit.change({ data: changed }), kit.now), 'updated')
+        assert.equal(await kit.store.update(record.key, 1, kit.change({ data: changed }), { now: kit.now }), 'updated')
         assert.equal((await kit.find(record.key))?.data, changed)
       }
     },
@@ -54,8 +54,8 @@ export const contents: readonly Case[] = [
       for (const username of [...TEXTS, 'x'.repeat(256), 'ü'.repeat(256), '😀'.repeat(128)]) {
         const record = await kit.put({ userId, username })
         await kit.isExactly(record)
-        same((await kit.store.listUser(userId, 'session', kit.now))[0], record)
-        await kit.store.delete(record.key)
+        same((await kit.store.listUser(userId, 'session', { now: kit.now }))[0], record)
+        await kit.store.delete(record.key, { now: kit.now })
       }
     },
   },
@@ -104,18 +104,22 @@ export const contents: readonly Case[] = [
       await kit.isExactly(record)
       const change = kit.change()
       const passedChange = { ...change }
-      await kit.store.update(record.key, 1, passedChange, kit.now)
+      await kit.store.update(record.key, 1, passedChange, { now: kit.now })
       spoil(passedChange)
       const updated = { ...record, ...change, version: 2 }
       await kit.isExactly(updated)
       const next = kit.successor(updated)
       const passedNext = { ...next }
       const forward = { salt: 'salt', until: kit.now + MINUTE }
-      await kit.store.replace(record.key, 2, passedNext, { now: kit.now, forward })
+      await kit.store.replace(record.key, 2, passedNext, { forward }, { now: kit.now })
       spoil(passedNext)
       spoil(forward)
       await kit.isExactly(next)
-      same(await kit.store.read(record.key, kit.now), { movedTo: next.key, salt: 'salt', until: kit.now + MINUTE })
+      same(await kit.store.read(record.key, { now: kit.now }), {
+        movedTo: next.key,
+        salt: 'salt',
+        until: kit.now + MINUTE,
+      })
     },
   },
   {
@@ -124,14 +128,14 @@ export const contents: readonly Case[] = [
       const record = await kit.put({ userId: kit.user() })
       spoil((await kit.find(record.key))!)
       await kit.isExactly(record)
-      const listed = await kit.store.listUser(record.userId!, 'session', kit.now)
+      const listed = await kit.store.listUser(record.userId!, 'session', { now: kit.now })
       spoil(listed[0]!)
       spoil(listed)
       await kit.isExactly(record)
       assert.deepEqual(await kit.keys(record.userId!), [record.key])
       const next = await kit.forward(record)
-      spoil((await kit.store.read(record.key, kit.now))!)
-      same(await kit.store.read(record.key, kit.now), { movedTo: next.key, salt: '', until: kit.now })
+      spoil((await kit.store.read(record.key, { now: kit.now }))!)
+      same(await kit.store.read(record.key, { now: kit.now }), { movedTo: next.key, salt: '', until: kit.now })
     },
   },
   {
@@ -139,9 +143,9 @@ export const contents: readonly Case[] = [
     async run(kit) {
       const record = await kit.put({ userId: kit.user() })
       const before = await kit.find(record.key)
-      const [listed] = await kit.store.listUser(record.userId!, 'session', kit.now)
-      await kit.store.update(record.key, 1, kit.change(), kit.now)
-      await kit.store.touch(record.key, kit.now + MINUTE, kit.now + HOUR, kit.now)
+      const [listed] = await kit.store.listUser(record.userId!, 'session', { now: kit.now })
+      await kit.store.update(record.key, 1, kit.change(), { now: kit.now })
+      await kit.store.touch(record.key, kit.now + MINUTE, kit.now + HOUR, { now: kit.now })
       same(before, record)
       same(listed, record)
     },
@@ -152,11 +156,11 @@ export const contents: readonly Case[] = [
     async run(kit) {
       for (const userId of [null, kit.user()]) {
         const record = await corrupt(kit, { userId })
-        const found = await kit.store.read(record.key, kit.now)
+        const found = await kit.store.read(record.key, { now: kit.now })
         assert.ok(found !== null && 'corrupt' in found, 'the record is damaged, but read does not say so')
         assert.equal(typeof found.corrupt, 'string')
         assert.ok(!found.corrupt.includes('tell nobody'), 'the report contains the data')
-        assert.equal(await kit.store.read(record.key, kit.now), null)
+        assert.equal(await kit.store.read(record.key, { now: kit.now }), null)
       }
     },
   },
@@ -178,7 +182,7 @@ export const contents: readonly Case[] = [
       const sound = await kit.put({ userId })
       const first = await corrupt(kit, { userId })
       const second = await corrupt(kit, { userId })
-      await kit.store.delete(first.key)
+      await kit.store.delete(first.key, { now: kit.now })
       await kit.deleteUser(userId, { passwordVersion: 1 })
       for (const { key } of [sound, first, second]) assert.equal(await kit.isLive(key), false)
       assert.deepEqual(await kit.keys(userId), [])

@@ -27,7 +27,7 @@ export const creating: readonly Case[] = [
     async run(kit) {
       const userId = kit.user()
       const record = await kit.put({ userId, expiresAt: kit.now - MINUTE })
-      assert.equal(await kit.store.read(record.key, kit.now), null)
+      assert.equal(await kit.store.read(record.key, { now: kit.now }), null)
       assert.deepEqual(await kit.keys(userId), [])
     },
   },
@@ -45,8 +45,8 @@ export const creating: readonly Case[] = [
     async run(kit) {
       const record = await kit.put({ userId: kit.user() })
       await kit.deleteUser(record.userId!, { passwordVersion: 5, exceptKey: record.key })
-      const options = { now: kit.now, limit: { max: 1, onLimit: 'refuse' } } as const
-      assert.equal((await kit.store.create(record, options)).outcome, 'created')
+      const options = { limit: { max: 1, onLimit: 'refuse' } } as const
+      assert.equal((await kit.store.create(record, options, { now: kit.now })).outcome, 'created')
       await kit.isExactly(record)
     },
   },
@@ -83,7 +83,7 @@ export const creating: readonly Case[] = [
       const next = await kit.forward(record)
       const other = kit.record({ key: record.key, userId: record.userId })
       assert.equal((await kit.create(other)).outcome, 'collision')
-      same(await kit.store.read(record.key, kit.now), { movedTo: next.key, salt: '', until: kit.now })
+      same(await kit.store.read(record.key, { now: kit.now }), { movedTo: next.key, salt: '', until: kit.now })
     },
   },
   {
@@ -101,7 +101,7 @@ export const creating: readonly Case[] = [
       const userId = kit.user()
       const session = await kit.put({ userId })
       assert.equal((await kit.create(kit.record({ userId, kind: 'remember', parent: session.key }))).outcome, 'created')
-      await kit.store.delete(session.key)
+      await kit.store.delete(session.key, { now: kit.now })
       const late = kit.record({ userId, kind: 'remember', parent: session.key })
       assert.equal((await kit.create(late)).outcome, 'orphan')
     },
@@ -113,7 +113,7 @@ export const creating: readonly Case[] = [
       const expired = await kit.put({ userId, kind: 'remember', expiresAt: kit.now })
       assert.equal((await kit.create(kit.record({ userId, parent: expired.key }))).outcome, 'orphan')
       const ended = await kit.put({ userId, kind: 'remember' })
-      await kit.store.delete(ended.key)
+      await kit.store.delete(ended.key, { now: kit.now })
       assert.equal((await kit.create(kit.record({ userId, parent: ended.key }))).outcome, 'orphan')
       assert.deepEqual(await kit.keys(userId), [])
     },
@@ -132,8 +132,8 @@ export const creating: readonly Case[] = [
       const userId = kit.user()
       const [one, two] = [await kit.put({ userId }), await kit.put({ userId })]
       const third = kit.record({ userId })
-      const options = { now: kit.now, limit: { max: 2, onLimit: 'refuse' } } as const
-      assert.deepEqual(await kit.store.create(third, options), { outcome: 'limit', ended: [] })
+      const options = { limit: { max: 2, onLimit: 'refuse' } } as const
+      assert.deepEqual(await kit.store.create(third, options, { now: kit.now }), { outcome: 'limit', ended: [] })
       await kit.isGone(third)
       assert.deepEqual(await kit.keys(userId), [one.key, two.key].sort())
     },
@@ -146,7 +146,7 @@ export const creating: readonly Case[] = [
       const oldest = await kit.put({ userId, createdAt: kit.now - 9 * MINUTE })
       const old = await kit.put({ userId, createdAt: kit.now - 5 * MINUTE })
       const record = kit.record({ userId })
-      const result = await kit.store.create(record, { now: kit.now, limit: { max: 2, onLimit: 'end-oldest' } })
+      const result = await kit.store.create(record, { limit: { max: 2, onLimit: 'end-oldest' } }, { now: kit.now })
       assert.equal(result.outcome, 'created')
       assert.deepEqual([...result.ended].sort(), [oldest.key, old.key].sort())
       await kit.isGone(oldest)
@@ -160,7 +160,7 @@ export const creating: readonly Case[] = [
       const userId = kit.user()
       const other = await kit.put({ userId })
       const record = kit.record({ userId, createdAt: kit.now - HOUR })
-      const result = await kit.store.create(record, { now: kit.now, limit: { max: 1, onLimit: 'end-oldest' } })
+      const result = await kit.store.create(record, { limit: { max: 1, onLimit: 'end-oldest' } }, { now: kit.now })
       assert.deepEqual(result, { outcome: 'created', ended: [other.key] })
       assert.deepEqual(await kit.keys(userId), [record.key])
     },
@@ -173,9 +173,9 @@ export const creating: readonly Case[] = [
       await kit.put({ userId, expiresAt: kit.now })
       await kit.put({ userId: kit.user() })
       await kit.put()
-      const options = { now: kit.now, limit: { max: 1, onLimit: 'refuse' } } as const
-      assert.equal((await kit.store.create(kit.record({ userId }), options)).outcome, 'created')
-      assert.equal((await kit.store.create(kit.record({ userId }), options)).outcome, 'limit')
+      const options = { limit: { max: 1, onLimit: 'refuse' } } as const
+      assert.equal((await kit.store.create(kit.record({ userId }), options, { now: kit.now })).outcome, 'created')
+      assert.equal((await kit.store.create(kit.record({ userId }), options, { now: kit.now })).outcome, 'limit')
     },
   },
   {
@@ -183,9 +183,9 @@ export const creating: readonly Case[] = [
     async run(kit) {
       const userId = kit.user()
       const record = await kit.put({ userId, expiresAt: kit.now + MINUTE })
-      await kit.store.touch(record.key, kit.now, kit.now + HOUR, kit.now)
+      await kit.store.touch(record.key, kit.now, kit.now + HOUR, { now: kit.now })
       const options = { now: kit.now + 2 * MINUTE, limit: { max: 1, onLimit: 'refuse' } } as const
-      assert.equal((await kit.store.create(kit.record({ userId }), options)).outcome, 'limit')
+      assert.equal((await kit.store.create(kit.record({ userId }), options, { now: kit.now })).outcome, 'limit')
     },
   },
   {
@@ -195,9 +195,9 @@ export const creating: readonly Case[] = [
       const kept = await kit.put({ userId, createdAt: kit.now - MINUTE })
       await kit.put({ userId, createdAt: kit.now - 2 * MINUTE })
       const record = kit.record({ userId })
-      const options = { now: kit.now, limit: { max: 2, onLimit: 'end-oldest' } } as const
-      await kit.store.create(record, options)
-      assert.equal((await kit.store.create(record, options)).outcome, 'created')
+      const options = { limit: { max: 2, onLimit: 'end-oldest' } } as const
+      await kit.store.create(record, options, { now: kit.now })
+      assert.equal((await kit.store.create(record, options, { now: kit.now })).outcome, 'created')
       assert.deepEqual(await kit.keys(userId), [kept.key, record.key].sort())
     },
   },
@@ -207,14 +207,14 @@ export const creating: readonly Case[] = [
       const userId = kit.user()
       const taken = await kit.put({ userId })
       await kit.deleteUser(userId, { passwordVersion: 5, exceptKey: taken.key })
-      const options = { now: kit.now, limit: { max: 1, onLimit: 'refuse' } } as const
+      const options = { limit: { max: 1, onLimit: 'refuse' } } as const
       const all = kit.record({ key: taken.key, userId, passwordVersion: 4, parent: kit.key(userId) })
-      assert.equal((await kit.store.create(all, options)).outcome, 'collision')
+      assert.equal((await kit.store.create(all, options, { now: kit.now })).outcome, 'collision')
       const stale = { ...all, key: kit.key(userId), writeId: newWriteId() }
-      assert.equal((await kit.store.create(stale, options)).outcome, 'stale-login')
+      assert.equal((await kit.store.create(stale, options, { now: kit.now })).outcome, 'stale-login')
       const orphan = { ...stale, passwordVersion: 5 }
-      assert.equal((await kit.store.create(orphan, options)).outcome, 'orphan')
-      assert.equal((await kit.store.create({ ...orphan, parent: null }, options)).outcome, 'limit')
+      assert.equal((await kit.store.create(orphan, options, { now: kit.now })).outcome, 'orphan')
+      assert.equal((await kit.store.create({ ...orphan, parent: null }, options, { now: kit.now })).outcome, 'limit')
     },
   },
 ]

@@ -7,8 +7,8 @@ export const ending: readonly Case[] = [
     async run(kit) {
       const userId = kit.user()
       const [record, other] = [await kit.put({ userId }), await kit.put({ userId })]
-      assert.equal(await kit.store.delete(record.key), true)
-      assert.equal(await kit.store.delete(record.key), false)
+      assert.equal(await kit.store.delete(record.key, { now: kit.now }), true)
+      assert.equal(await kit.store.delete(record.key, { now: kit.now }), false)
       await kit.isGone(record)
       await kit.isExactly(other)
       assert.deepEqual(await kit.keys(userId), [other.key])
@@ -18,14 +18,14 @@ export const ending: readonly Case[] = [
     name: 'lists the live sessions of a user exactly, and the series apart from them',
     async run(kit) {
       const userId = kit.user()
-      assert.deepEqual(await kit.store.listUser(userId, 'session', kit.now), [])
+      assert.deepEqual(await kit.store.listUser(userId, 'session', { now: kit.now }), [])
       const first = await kit.put({ userId, data: '{"a":1}', passwordVersion: 2 })
       const second = await kit.put({ userId, username: 'Countess' })
       const series = await kit.put({ userId, kind: 'remember' })
       await kit.put({ userId, expiresAt: kit.now })
       await kit.put({ userId: kit.user() })
       await kit.put()
-      const listed = await kit.store.listUser(userId, 'session', kit.now)
+      const listed = await kit.store.listUser(userId, 'session', { now: kit.now })
       const byKey = (a: { key: string }, b: { key: string }) => (a.key < b.key ? -1 : 1)
       assert.deepEqual(listed.map(record => ({ ...record })).sort(byKey), [first, second].sort(byKey))
       assert.deepEqual(await kit.keys(userId, 'remember'), [series.key])
@@ -97,7 +97,7 @@ export const ending: readonly Case[] = [
         await kit.isExactly(last)
         for (const ended of [other, series, replaced]) await kit.isGone(ended)
         assert.deepEqual(await kit.keys(userId), [last.key])
-        assert.equal(await kit.store.delete(old.key), true)
+        assert.equal(await kit.store.delete(old.key, { now: kit.now }), true)
         await kit.isGone(last)
       }
     },
@@ -108,8 +108,8 @@ export const ending: readonly Case[] = [
       const userId = kit.user()
       const [old, ended] = [await kit.put({ userId }), await kit.put({ userId })]
       const next = await kit.forward(old)
-      await kit.store.delete(next.key)
-      await kit.store.delete(ended.key)
+      await kit.store.delete(next.key, { now: kit.now })
+      await kit.store.delete(ended.key, { now: kit.now })
       for (const exceptKey of [old.key, ended.key]) {
         const record = await kit.put({ userId })
         assert.equal(await kit.deleteUser(userId, { exceptKey }), 1)
@@ -148,11 +148,11 @@ export const ending: readonly Case[] = [
       const [touched, updated] = [kit.record({ userId, expiresAt: kit.now + 1000 }), kit.record({ userId })]
       await kit.create(touched)
       await kit.create(updated)
-      await kit.store.touch(touched.key, kit.now, kit.now + HOUR, kit.now)
-      await kit.store.update(updated.key, 1, kit.change({ expiresAt: kit.now + HOUR }), kit.now)
+      await kit.store.touch(touched.key, kit.now, kit.now + HOUR, { now: kit.now })
+      await kit.store.update(updated.key, 1, kit.change({ expiresAt: kit.now + HOUR }), { now: kit.now })
       const later = kit.now + 40 * MINUTE
-      assert.equal(await kit.store.deleteUser(userId, { now: later, floorUntil: later }), 2)
-      for (const { key } of [touched, updated]) assert.equal(await kit.store.read(key, kit.now), null)
+      assert.equal(await kit.store.deleteUser(userId, { floorUntil: later }, { now: later }), 2)
+      for (const { key } of [touched, updated]) assert.equal(await kit.store.read(key, { now: kit.now }), null)
     },
   },
   {
@@ -221,8 +221,8 @@ export const ending: readonly Case[] = [
       await kit.deleteUser(userId, { passwordVersion: 5, floorUntil })
       await kit.deleteUser(userId, { passwordVersion: 5, floorUntil: kit.now + MINUTE })
       const login = kit.record({ userId, passwordVersion: 4, expiresAt: kit.now + 2 * HOUR })
-      assert.equal((await kit.store.create(login, { now: floorUntil - 1 })).outcome, 'stale-login')
-      assert.equal((await kit.store.create(login, { now: floorUntil })).outcome, 'created')
+      assert.equal((await kit.store.create(login, {}, { now: floorUntil - 1 })).outcome, 'stale-login')
+      assert.equal((await kit.store.create(login, {}, { now: floorUntil })).outcome, 'created')
     },
   },
   {
@@ -231,8 +231,8 @@ export const ending: readonly Case[] = [
       const userId = kit.user()
       const record = await kit.put({ userId, passwordVersion: 1 })
       await kit.deleteUser(userId, { exceptKey: record.key, passwordVersion: 5 })
-      assert.equal(await kit.store.update(record.key, 1, kit.change(), kit.now), 'updated')
-      assert.equal(await kit.store.touch(record.key, kit.now, kit.now + HOUR, kit.now), 'touched')
+      assert.equal(await kit.store.update(record.key, 1, kit.change(), { now: kit.now }), 'updated')
+      assert.equal(await kit.store.touch(record.key, kit.now, kit.now + HOUR, { now: kit.now }), 'touched')
     },
   },
   {
@@ -246,11 +246,11 @@ export const ending: readonly Case[] = [
       const live = await kit.put({ userId })
       for (let removed = 2, calls = 0; removed > 0; calls++) {
         assert.ok(calls < 10_000, 'sweep never comes to an end')
-        removed = await kit.store.sweep(kit.now, 2)
+        removed = await kit.store.sweep(2, { now: kit.now })
         assert.ok(removed === 0 || removed === 1 || removed === 2, `sweep answers ${removed}, told 2`)
       }
       // Asked by a clock at which they were alive: only a record that was removed is absent then.
-      for (const { key } of dead) assert.equal(await kit.store.read(key, kit.now - 2 * HOUR), null)
+      for (const { key } of dead) assert.equal(await kit.store.read(key, { now: kit.now - 2 * HOUR }), null)
       await kit.isExactly(dying, kit.now - 2 * MINUTE)
       await kit.isExactly(live)
       assert.deepEqual(await kit.keys(userId), [live.key])

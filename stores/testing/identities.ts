@@ -129,10 +129,10 @@ export const identities: readonly Case[] = [
         `${key}x`,
       ]
       for (const other of others) {
-        assert.equal(await kit.store.read(other, kit.now), null, other)
-        assert.equal(await kit.store.touch(other, kit.now, kit.now + HOUR, kit.now), 'gone', other)
-        assert.equal(await kit.store.update(other, 1, kit.change(), kit.now), 'gone', other)
-        assert.equal(await kit.store.delete(other), false, other)
+        assert.equal(await kit.store.read(other, { now: kit.now }), null, other)
+        assert.equal(await kit.store.touch(other, kit.now, kit.now + HOUR, { now: kit.now }), 'gone', other)
+        assert.equal(await kit.store.update(other, 1, kit.change(), { now: kit.now }), 'gone', other)
+        assert.equal(await kit.store.delete(other, { now: kit.now }), false, other)
       }
       const twin = await kit.put({ key: others[0]! })
       await kit.isExactly(record)
@@ -159,10 +159,10 @@ export const identities: readonly Case[] = [
       ]
       for (const key of hostile) {
         const told = JSON.stringify(key)
-        assert.equal(await kit.store.read(key, kit.now), null, told)
-        assert.equal(await kit.store.delete(key), false, told)
-        assert.equal(await kit.store.touch(key, kit.now, kit.now + HOUR, kit.now), 'gone', told)
-        assert.equal(await kit.store.update(key, 1, kit.change(), kit.now), 'gone', told)
+        assert.equal(await kit.store.read(key, { now: kit.now }), null, told)
+        assert.equal(await kit.store.delete(key, { now: kit.now }), false, told)
+        assert.equal(await kit.store.touch(key, kit.now, kit.now + HOUR, { now: kit.now }), 'gone', told)
+        assert.equal(await kit.store.update(key, 1, kit.change(), { now: kit.now }), 'gone', told)
       }
       await kit.isExactly(record)
     },
@@ -173,13 +173,13 @@ export const identities: readonly Case[] = [
       const userId = kit.user()
       const record = await kit.put({ userId })
       const ahead = kit.now + HOUR
-      assert.equal(await kit.store.read(record.key, ahead), null)
+      assert.equal(await kit.store.read(record.key, { now: ahead }), null)
       assert.deepEqual(await kit.keys(userId, 'session', ahead), [])
-      assert.equal(await kit.store.touch(record.key, ahead, ahead + HOUR, ahead), 'gone')
-      assert.equal(await kit.store.update(record.key, 1, kit.change(), ahead), 'gone')
-      const options = { now: ahead, limit: { max: 1, onLimit: 'end-oldest' } } as const
+      assert.equal(await kit.store.touch(record.key, ahead, ahead + HOUR, { now: ahead }), 'gone')
+      assert.equal(await kit.store.update(record.key, 1, kit.change(), { now: ahead }), 'gone')
+      const options = { limit: { max: 1, onLimit: 'end-oldest' } } as const
       const fresh = kit.record({ userId, createdAt: ahead, seenAt: ahead, expiresAt: ahead + 30 * MINUTE })
-      assert.deepEqual(await kit.store.create(fresh, options), { outcome: 'created', ended: [] })
+      assert.deepEqual(await kit.store.create(fresh, options, { now: ahead }), { outcome: 'created', ended: [] })
       await kit.isExactly(record)
       assert.deepEqual(await kit.keys(userId), [record.key, fresh.key].sort())
     },
@@ -194,12 +194,12 @@ export const identities: readonly Case[] = [
         seenAt: behind,
         expiresAt: behind + 30 * MINUTE,
       })
-      assert.equal((await kit.store.create(record, { now: behind })).outcome, 'created')
-      assert.equal(await kit.store.read(record.key, kit.now), null)
+      assert.equal((await kit.store.create(record, {}, { now: behind })).outcome, 'created')
+      assert.equal(await kit.store.read(record.key, { now: kit.now }), null)
       await kit.isExactly(record, behind + MINUTE)
       assert.deepEqual(await kit.keys(record.userId!, 'session', behind), [record.key])
       const [seenAt, expiresAt] = [behind + 10 * MINUTE, behind + 40 * MINUTE]
-      assert.equal(await kit.store.touch(record.key, seenAt, expiresAt, seenAt), 'touched')
+      assert.equal(await kit.store.touch(record.key, seenAt, expiresAt, { now: seenAt }), 'touched')
       await kit.isExactly({ ...record, seenAt, expiresAt }, seenAt)
     },
   },
@@ -208,10 +208,10 @@ export const identities: readonly Case[] = [
     async run(kit) {
       const record = await kit.put()
       const behind = kit.now - HOUR
-      assert.equal(await kit.store.touch(record.key, behind, behind + 30 * MINUTE, behind), 'touched')
+      assert.equal(await kit.store.touch(record.key, behind, behind + 30 * MINUTE, { now: behind }), 'touched')
       await kit.isExactly(record)
       const change = kit.change({ seenAt: behind, expiresAt: behind + 30 * MINUTE })
-      assert.equal(await kit.store.update(record.key, 1, change, behind), 'updated')
+      assert.equal(await kit.store.update(record.key, 1, change, { now: behind }), 'updated')
       const { seenAt, expiresAt } = record
       await kit.isExactly({ ...record, ...change, seenAt, expiresAt, version: 2 })
     },
@@ -224,10 +224,10 @@ export const identities: readonly Case[] = [
         const there = kit.now + wrong
         const ours = await kit.put({ userId })
         const theirs = kit.record({ userId, createdAt: there, seenAt: there, expiresAt: there + 30 * MINUTE })
-        await kit.store.create(theirs, { now: there })
-        await kit.store.deleteUser(userId, { now: there, floorUntil: there })
+        await kit.store.create(theirs, {}, { now: there })
+        await kit.store.deleteUser(userId, { floorUntil: there }, { now: there })
         for (const { key } of [ours, theirs])
-          for (const now of [kit.now, there]) assert.equal(await kit.store.read(key, now), null)
+          for (const now of [kit.now, there]) assert.equal(await kit.store.read(key, { now }), null)
       }
     },
   },

@@ -102,7 +102,7 @@ export class Kit {
   }
 
   create(record: SessionRecord) {
-    return this.store.create(record, { now: this.now })
+    return this.store.create(record, {}, { now: this.now })
   }
 
   change(over: Partial<RecordChange> = {}): RecordChange {
@@ -125,19 +125,19 @@ export class Kit {
   /** A plain same-identity replace as the manager does it; `until` is the end of a renewal's grace. */
   async forward(record: SessionRecord, until = this.now, salt = ''): Promise<SessionRecord> {
     const next = this.successor(record)
-    const options = { now: this.now, forward: { salt, until } }
-    const result = await this.store.replace(record.key, record.version, next, options)
+    const options = { forward: { salt, until } }
+    const result = await this.store.replace(record.key, record.version, next, options, { now: this.now })
     assert.deepEqual(result, { outcome: 'created', ended: [] })
     return next
   }
 
   deleteUser(userId: string, over: { exceptKey?: string; passwordVersion?: number; floorUntil?: number } = {}) {
-    return this.store.deleteUser(userId, { now: this.now, floorUntil: this.now + 24 * HOUR, ...over })
+    return this.store.deleteUser(userId, { floorUntil: this.now + 24 * HOUR, ...over }, { now: this.now })
   }
 
   /** The live record under the key, else `null`. */
   async find(key: string, now: number = this.now): Promise<SessionRecord | null> {
-    const found = await this.store.read(key, now)
+    const found = await this.store.read(key, { now })
     return found !== null && 'key' in found ? found : null
   }
 
@@ -147,20 +147,20 @@ export class Kit {
 
   /** The keys of a user's live records, sorted. */
   async keys(userId: string, kind: SessionRecord['kind'] = 'session', now: number = this.now): Promise<string[]> {
-    return (await this.store.listUser(userId, kind, now)).map(({ key }) => key).sort()
+    return (await this.store.listUser(userId, kind, { now })).map(({ key }) => key).sort()
   }
 
   async isExactly(record: SessionRecord, now: number = this.now): Promise<void> {
-    same(await this.store.read(record.key, now), record)
+    same(await this.store.read(record.key, { now }), record)
   }
 
   /** Not to be found by any verb: a record that is gone stays gone. */
   async isGone(record: SessionRecord): Promise<void> {
     const { key, userId, kind } = record
     assert.equal(await this.isLive(key), false, 'read finds the record')
-    const touched = await this.store.touch(key, this.now, record.expiresAt, this.now)
+    const touched = await this.store.touch(key, this.now, record.expiresAt, { now: this.now })
     assert.equal(touched, 'gone', 'touch finds the record')
-    const updated = await this.store.update(key, record.version, this.change(), this.now)
+    const updated = await this.store.update(key, record.version, this.change(), { now: this.now })
     assert.equal(updated, 'gone', 'update finds the record')
     assert.equal(await this.isLive(key), false, 'touch or update revived the record')
     if (userId !== null) assert.ok(!(await this.keys(userId, kind)).includes(key), 'listUser shows the record')

@@ -8,13 +8,20 @@ const all = <T>(count: number, start: (number: number) => Promise<T>): Promise<T
   Promise.all(Array.from({ length: count }, (_, number) => start(number)))
 
 const replace = (kit: Kit, old: SessionRecord, next: SessionRecord, forward = true) =>
-  kit.store.replace(old.key, old.version, next, {
-    now: kit.now,
-    ...(forward ? { forward: { salt: '', until: kit.now + MINUTE } } : {}),
-  })
+  kit.store.replace(
+    old.key,
+    old.version,
+    next,
+    {
+      ...(forward ? { forward: { salt: '', until: kit.now + MINUTE } } : {}),
+    },
+    { now: kit.now },
+  )
 
-const update = (kit: Kit, record: SessionRecord) => kit.store.update(record.key, record.version, kit.change(), kit.now)
-const touch = (kit: Kit, record: SessionRecord) => kit.store.touch(record.key, kit.now, kit.now + HOUR, kit.now)
+const update = (kit: Kit, record: SessionRecord) =>
+  kit.store.update(record.key, record.version, kit.change(), { now: kit.now })
+const touch = (kit: Kit, record: SessionRecord) =>
+  kit.store.touch(record.key, kit.now, kit.now + HOUR, { now: kit.now })
 
 /** Replaces a session again and again, as renewals do, until it is gone; answers every key that it ever had. */
 async function lineage(kit: Kit, first: SessionRecord, length: number): Promise<SessionRecord[]> {
@@ -44,7 +51,7 @@ const stays: readonly Case[] = [
       kit.race(async together => {
         const record = await kit.put({ userId: kit.user() })
         const [deleted] = await together<[boolean, unknown, unknown]>(
-          () => kit.store.delete(record.key),
+          () => kit.store.delete(record.key, { now: kit.now }),
           () => update(kit, record),
           () => touch(kit, record),
         )
@@ -113,7 +120,7 @@ const stays: readonly Case[] = [
         const record = await kit.put({ userId: kit.user() })
         const next = kit.successor(record)
         const [deleted] = await together<[boolean, unknown]>(
-          () => kit.store.delete(record.key),
+          () => kit.store.delete(record.key, { now: kit.now }),
           () => replace(kit, record, next),
         )
         assert.equal(deleted, true)
@@ -127,7 +134,7 @@ const stays: readonly Case[] = [
       kit.race(async together => {
         const record = await kit.put({ userId: kit.user() })
         const [, records] = await together<[boolean, SessionRecord[]]>(
-          () => kit.store.delete(record.key),
+          () => kit.store.delete(record.key, { now: kit.now }),
           () => lineage(kit, record, 5),
         )
         // A renewal that found its turn between two steps of the log-out is caught by the log-out, whatever it answers.
@@ -142,7 +149,7 @@ const stays: readonly Case[] = [
         const record = await kit.put()
         const next = kit.successor(record, { userId: kit.user(), username: 'Ada' })
         const [deleted, replaced] = await together<[boolean, { outcome: string }]>(
-          () => kit.store.delete(record.key),
+          () => kit.store.delete(record.key, { now: kit.now }),
           () => replace(kit, record, next, false),
         )
         assert.equal(await kit.isLive(record.key), false)
@@ -155,7 +162,7 @@ const stays: readonly Case[] = [
     run: kit =>
       kit.race(async () => {
         const record = await kit.put({ userId: kit.user() })
-        const answers = await all(10, () => kit.store.delete(record.key))
+        const answers = await all(10, () => kit.store.delete(record.key, { now: kit.now }))
         assert.equal(answers.filter(Boolean).length, 1)
         await kit.isGone(record)
       }),
@@ -365,7 +372,7 @@ const counting: readonly Case[] = [
           assert.ok(found !== null)
           assert.ok(Date.now() < kit.now + 25_000, 'the conflicts do not end')
           const change = kit.change({ data: String(Number(found.data) + 1) })
-          if ((await kit.store.update(record.key, found.version, change, kit.now)) === 'updated') return
+          if ((await kit.store.update(record.key, found.version, change, { now: kit.now })) === 'updated') return
           await new Promise(resolve => setTimeout(resolve, Math.random() * 20))
         }
       })
@@ -396,7 +403,7 @@ const counting: readonly Case[] = [
         for (const { outcome } of await all(5, () => kit.create(record))) assert.equal(outcome, 'created')
         assert.deepEqual(await kit.keys(userId), [record.key])
         const change = kit.change()
-        const updates = await all(5, () => kit.store.update(record.key, 1, change, kit.now))
+        const updates = await all(5, () => kit.store.update(record.key, 1, change, { now: kit.now }))
         assert.deepEqual(
           updates,
           Array.from({ length: 5 }, () => 'updated'),
@@ -414,8 +421,8 @@ const counting: readonly Case[] = [
     async run(kit) {
       const userId = kit.user()
       const records = Array.from({ length: 50 }, () => kit.record({ userId }))
-      const options = { now: kit.now, limit: { max: 3, onLimit: 'refuse' } } as const
-      const outcomes = await all(50, place => kit.store.create(records[place]!, options))
+      const options = { limit: { max: 3, onLimit: 'refuse' } } as const
+      const outcomes = await all(50, place => kit.store.create(records[place]!, options, { now: kit.now }))
       const created = records.filter((_, place) => outcomes[place]!.outcome === 'created').map(({ key }) => key)
       assert.equal(created.length, 3)
       assert.ok(outcomes.every(({ outcome }) => outcome === 'created' || outcome === 'limit'))
@@ -427,8 +434,8 @@ const counting: readonly Case[] = [
     async run(kit) {
       const userId = kit.user()
       const records = Array.from({ length: 50 }, (_, place) => kit.record({ userId, createdAt: kit.now - place }))
-      const options = { now: kit.now, limit: { max: 3, onLimit: 'end-oldest' } } as const
-      const results = await all(50, place => kit.store.create(records[place]!, options))
+      const options = { limit: { max: 3, onLimit: 'end-oldest' } } as const
+      const results = await all(50, place => kit.store.create(records[place]!, options, { now: kit.now }))
       assert.ok(results.every(({ outcome }) => outcome === 'created'))
       const keys = await kit.keys(userId)
       assert.equal(keys.length, 3)
@@ -446,8 +453,10 @@ const counting: readonly Case[] = [
       const userId = kit.user()
       const anonymous = await all(20, () => kit.put())
       const logins = anonymous.map(old => kit.successor(old, { userId, username: 'Ada', writeId: newWriteId() }))
-      const options = { now: kit.now, limit: { max: 2, onLimit: 'refuse' } } as const
-      const outcomes = await all(20, place => kit.store.replace(anonymous[place]!.key, 1, logins[place]!, options))
+      const options = { limit: { max: 2, onLimit: 'refuse' } } as const
+      const outcomes = await all(20, place =>
+        kit.store.replace(anonymous[place]!.key, 1, logins[place]!, options, { now: kit.now }),
+      )
       const created = logins.filter((_, place) => outcomes[place]!.outcome === 'created').map(({ key }) => key)
       assert.equal(created.length, 2)
       assert.deepEqual(await kit.keys(userId), created.sort())

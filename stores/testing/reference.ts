@@ -8,6 +8,7 @@ import {
   type ReplaceResult,
   type SessionRecord,
   type Store,
+  type StoreCall,
   SWEEP_MARGIN,
 } from '../../src/contract/store.ts'
 
@@ -32,12 +33,12 @@ export class ReferenceStore implements Store {
   readonly forwards = new Map<string, KeptForward>()
   readonly floors = new Map<string, KeptFloor>()
 
-  async create(record: SessionRecord, options: CreateOptions): Promise<CreateResult> {
+  async create(record: SessionRecord, options: CreateOptions, { now }: StoreCall): Promise<CreateResult> {
     if (this.isRepetition(record)) return { outcome: 'created', ended: [] }
-    return this.admit(record, options, undefined)
+    return this.admit(record, options, undefined, now)
   }
 
-  async read(key: string, now: number): Promise<SessionRecord | Forward | null> {
+  async read(key: string, { now }: StoreCall): Promise<SessionRecord | Forward | null> {
     const live = this.live(key, now)
     if (live !== undefined) return { ...live }
     const left = this.forwards.get(key)
@@ -48,7 +49,7 @@ export class ReferenceStore implements Store {
     key: string,
     version: number,
     change: RecordChange,
-    now: number,
+    { now }: StoreCall,
   ): Promise<'updated' | 'conflict' | 'gone'> {
     const live = this.live(key, now)
     if (live === undefined) return 'gone'
@@ -64,7 +65,7 @@ export class ReferenceStore implements Store {
     return 'updated'
   }
 
-  async touch(key: string, seenAt: number, expiresAt: number, now: number): Promise<'touched' | 'gone'> {
+  async touch(key: string, seenAt: number, expiresAt: number, { now }: StoreCall): Promise<'touched' | 'gone'> {
     const live = this.live(key, now)
     if (live === undefined) return 'gone'
     this.records.set(key, this.raised(live, seenAt, expiresAt))
@@ -76,22 +77,23 @@ export class ReferenceStore implements Store {
     oldVersion: number,
     record: SessionRecord,
     options: CreateOptions,
+    { now }: StoreCall,
   ): Promise<ReplaceResult> {
     if (this.isRepetition(record)) return { outcome: 'created', ended: [] }
-    const old = this.live(oldKey, options.now)
+    const old = this.live(oldKey, now)
     if (old === undefined) return { outcome: 'gone', ended: [] }
     if (old.version !== oldVersion) return { outcome: 'conflict', ended: [] }
-    return this.admit(record, options, old)
+    return this.admit(record, options, old, now)
   }
 
-  async delete(key: string): Promise<boolean> {
+  async delete(key: string, call: StoreCall): Promise<boolean> {
     const left = this.forwards.get(key)
     this.forwards.delete(key)
-    return left === undefined ? this.records.delete(key) : this.delete(left.forward.movedTo)
+    return left === undefined ? this.records.delete(key) : this.delete(left.forward.movedTo, call)
   }
 
-  async deleteUser(userId: string, options: DeleteUserOptions): Promise<number> {
-    const { now, passwordVersion, floorUntil } = options
+  async deleteUser(userId: string, options: DeleteUserOptions, { now }: StoreCall): Promise<number> {
+    const { passwordVersion, floorUntil } = options
     const spared = this.successor(options.exceptKey)
     if (passwordVersion !== undefined) {
       const floor = this.floors.get(userId) ?? { passwordVersion: 0, until: 0 }
@@ -109,11 +111,11 @@ export class ReferenceStore implements Store {
     return ended
   }
 
-  async listUser(userId: string, kind: SessionRecord['kind'], now: number): Promise<SessionRecord[]> {
+  async listUser(userId: string, kind: SessionRecord['kind'], { now }: StoreCall): Promise<SessionRecord[]> {
     return this.liveOf(userId, kind, now).map(record => ({ ...record }))
   }
 
-  async sweep(now: number, limit: number): Promise<number> {
+  async sweep(limit: number, { now }: StoreCall): Promise<number> {
     let removed = 0
     const past = (instant: number) => removed < limit && instant < now - SWEEP_MARGIN && ++removed > 0
     for (const [key, record] of this.records) if (past(record.expiresAt)) this.records.delete(key)
@@ -159,8 +161,8 @@ export class ReferenceStore implements Store {
     }
   }
 
-  admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined): CreateResult {
-    const { now, limit, forward } = options
+  admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined, now: number): CreateResult {
+    const { limit, forward } = options
     if (this.records.has(record.key) || this.forwards.has(record.key)) return { outcome: 'collision', ended: [] }
     if (this.isStale(record, now)) return { outcome: 'stale-login', ended: [] }
     if (record.parent !== null && old?.parent !== record.parent && this.live(record.parent, now) === undefined)

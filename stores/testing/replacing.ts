@@ -10,7 +10,7 @@ export const replacing: readonly Case[] = [
     async run(kit) {
       const old = await kit.put({ userId: kit.user() })
       const next = kit.successor(old, { data: '{"new":1}' })
-      const result = await kit.store.replace(old.key, 1, next, { now: kit.now })
+      const result = await kit.store.replace(old.key, 1, next, {}, { now: kit.now })
       assert.deepEqual(result, { outcome: 'created', ended: [] })
       await kit.isGone(old)
       await kit.isExactly(next)
@@ -22,9 +22,9 @@ export const replacing: readonly Case[] = [
     async run(kit) {
       const old = await kit.put({ userId: kit.user() })
       const next = kit.successor(old)
-      await kit.store.replace(old.key, 1, next, { now: kit.now })
-      assert.equal(await kit.store.read(old.key, kit.now), null)
-      assert.equal(await kit.store.delete(old.key), false)
+      await kit.store.replace(old.key, 1, next, {}, { now: kit.now })
+      assert.equal(await kit.store.read(old.key, { now: kit.now }), null)
+      assert.equal(await kit.store.delete(old.key, { now: kit.now }), false)
       await kit.isExactly(next)
     },
   },
@@ -35,7 +35,7 @@ export const replacing: readonly Case[] = [
         const old = await kit.put()
         const userId = kit.user()
         const next = kit.successor(old, { userId, username: 'Ada', passwordVersion: 1 })
-        assert.equal((await kit.store.replace(old.key, 1, next, { now: kit.now })).outcome, 'created')
+        assert.equal((await kit.store.replace(old.key, 1, next, {}, { now: kit.now })).outcome, 'created')
         await kit.isGone(old)
         await kit.isExactly(next)
         assert.deepEqual(await kit.keys(userId), [next.key])
@@ -48,7 +48,7 @@ export const replacing: readonly Case[] = [
       const [ada, max] = [kit.user(), kit.user()]
       const old = await kit.put({ userId: ada })
       const next = kit.successor(old, { userId: max, username: 'Max' })
-      assert.equal((await kit.store.replace(old.key, 1, next, { now: kit.now })).outcome, 'created')
+      assert.equal((await kit.store.replace(old.key, 1, next, {}, { now: kit.now })).outcome, 'created')
       assert.deepEqual(await kit.keys(ada), [])
       assert.deepEqual(await kit.keys(max), [next.key])
       assert.equal(await kit.deleteUser(ada), 0)
@@ -59,9 +59,9 @@ export const replacing: readonly Case[] = [
     name: 'replaces an updated session by its current version',
     async run(kit) {
       const old = await kit.put({ userId: kit.user() })
-      await kit.store.update(old.key, 1, kit.change(), kit.now)
+      await kit.store.update(old.key, 1, kit.change(), { now: kit.now })
       const next = kit.successor(old)
-      assert.equal((await kit.store.replace(old.key, 2, next, { now: kit.now })).outcome, 'created')
+      assert.equal((await kit.store.replace(old.key, 2, next, {}, { now: kit.now })).outcome, 'created')
       await kit.isExactly(next)
     },
   },
@@ -70,10 +70,13 @@ export const replacing: readonly Case[] = [
     async run(kit) {
       const old = await kit.put({ userId: kit.user() })
       const change = kit.change()
-      await kit.store.update(old.key, 1, change, kit.now)
+      await kit.store.update(old.key, 1, change, { now: kit.now })
       const next = kit.successor(old)
-      const options = { now: kit.now, forward: { salt: '', until: kit.now } }
-      assert.deepEqual(await kit.store.replace(old.key, 1, next, options), { outcome: 'conflict', ended: [] })
+      const options = { forward: { salt: '', until: kit.now } }
+      assert.deepEqual(await kit.store.replace(old.key, 1, next, options, { now: kit.now }), {
+        outcome: 'conflict',
+        ended: [],
+      })
       await kit.isGone(next)
       await kit.isExactly({ ...old, ...change, version: 2 })
     },
@@ -83,10 +86,10 @@ export const replacing: readonly Case[] = [
     async run(kit) {
       const old = await kit.put()
       const change = kit.change()
-      await kit.store.update(old.key, 1, change, kit.now)
+      await kit.store.update(old.key, 1, change, { now: kit.now })
       const userId = kit.user()
       const next = kit.successor(old, { userId, username: 'Ada' })
-      assert.equal((await kit.store.replace(old.key, 1, next, { now: kit.now })).outcome, 'conflict')
+      assert.equal((await kit.store.replace(old.key, 1, next, {}, { now: kit.now })).outcome, 'conflict')
       await kit.isGone(next)
       await kit.isExactly({ ...old, ...change, version: 2 })
     },
@@ -98,11 +101,11 @@ export const replacing: readonly Case[] = [
       const absent = kit.record({ userId })
       const expired = await kit.put({ userId, expiresAt: kit.now })
       const ended = await kit.put({ userId })
-      await kit.store.delete(ended.key)
+      await kit.store.delete(ended.key, { now: kit.now })
       for (const old of [absent, expired, ended])
         for (const identity of [{}, { userId: kit.user(), username: 'Max' }]) {
           const next = kit.successor(old, { expiresAt: kit.now + HOUR, ...identity })
-          assert.deepEqual(await kit.store.replace(old.key, 1, next, { now: kit.now }), GONE)
+          assert.deepEqual(await kit.store.replace(old.key, 1, next, {}, { now: kit.now }), GONE)
           await kit.isGone(next)
         }
     },
@@ -113,7 +116,7 @@ export const replacing: readonly Case[] = [
       const old = await kit.put({ userId: kit.user() })
       const next = await kit.forward(old)
       const second = kit.successor(old)
-      assert.deepEqual(await kit.store.replace(old.key, 1, second, { now: kit.now }), GONE)
+      assert.deepEqual(await kit.store.replace(old.key, 1, second, {}, { now: kit.now }), GONE)
       assert.deepEqual(await kit.keys(old.userId!), [next.key])
     },
   },
@@ -123,11 +126,11 @@ export const replacing: readonly Case[] = [
       for (const userId of [kit.user(), null]) {
         const old = await kit.put({ userId })
         const next = kit.successor(old)
-        const options = { now: kit.now, forward: { salt: 's', until: kit.now } }
-        await kit.store.replace(old.key, 1, next, options)
-        assert.equal((await kit.store.replace(old.key, 1, next, options)).outcome, 'created')
+        const options = { forward: { salt: 's', until: kit.now } }
+        await kit.store.replace(old.key, 1, next, options, { now: kit.now })
+        assert.equal((await kit.store.replace(old.key, 1, next, options, { now: kit.now })).outcome, 'created')
         await kit.isExactly(next)
-        same(await kit.store.read(old.key, kit.now), { movedTo: next.key, salt: 's', until: kit.now })
+        same(await kit.store.read(old.key, { now: kit.now }), { movedTo: next.key, salt: 's', until: kit.now })
       }
     },
   },
@@ -142,12 +145,12 @@ export const replacing: readonly Case[] = [
       for (const other of [{ userId: max }, { userId: ada, createdAt: kit.now + 1 }]) {
         const old = await kit.put({ userId: other.userId })
         const twin = kit.successor(old, { key, writeId, ...other })
-        assert.deepEqual(await kit.store.replace(old.key, 1, twin, options), { outcome: 'collision', ended: [] })
+        assert.deepEqual(await kit.store.replace(old.key, 1, twin, {}, options), { outcome: 'collision', ended: [] })
         await kit.isExactly(old)
-        assert.equal((await kit.store.replace(kit.key(other.userId), 1, twin, options)).outcome, 'gone')
+        assert.equal((await kit.store.replace(kit.key(other.userId), 1, twin, {}, options)).outcome, 'gone')
       }
       await kit.isExactly(next)
-      assert.equal((await kit.store.replace(kit.key(ada), 1, next, options)).outcome, 'created')
+      assert.equal((await kit.store.replace(kit.key(ada), 1, next, {}, options)).outcome, 'created')
     },
   },
   {
@@ -155,8 +158,8 @@ export const replacing: readonly Case[] = [
     async run(kit) {
       const old = await kit.put()
       const next = kit.successor(old, { userId: kit.user(), username: 'Ada' })
-      await kit.store.replace(old.key, 1, next, { now: kit.now })
-      assert.equal((await kit.store.replace(old.key, 1, next, { now: kit.now })).outcome, 'created')
+      await kit.store.replace(old.key, 1, next, {}, { now: kit.now })
+      assert.equal((await kit.store.replace(old.key, 1, next, {}, { now: kit.now })).outcome, 'created')
       assert.deepEqual(await kit.keys(next.userId!), [next.key])
     },
   },
@@ -166,7 +169,10 @@ export const replacing: readonly Case[] = [
       const userId = kit.user()
       const [old, taken] = [await kit.put({ userId }), await kit.put({ userId })]
       const next = kit.successor(old, { key: taken.key, data: '{"stolen":1}' })
-      assert.deepEqual(await kit.store.replace(old.key, 1, next, { now: kit.now }), { outcome: 'collision', ended: [] })
+      assert.deepEqual(await kit.store.replace(old.key, 1, next, {}, { now: kit.now }), {
+        outcome: 'collision',
+        ended: [],
+      })
       await kit.isExactly(old)
       await kit.isExactly(taken)
     },
@@ -179,7 +185,7 @@ export const replacing: readonly Case[] = [
       for (const old of [await kit.put(), await kit.put({ userId, passwordVersion: 5 })])
         for (const passwordVersion of [null, 4]) {
           const next = kit.successor(old, { userId, username: 'Ada', passwordVersion })
-          const result = await kit.store.replace(old.key, 1, next, { now: kit.now })
+          const result = await kit.store.replace(old.key, 1, next, {}, { now: kit.now })
           assert.deepEqual(result, { outcome: 'stale-login', ended: [] })
           await kit.isGone(next)
           await kit.isExactly(old)
@@ -192,7 +198,10 @@ export const replacing: readonly Case[] = [
       const userId = kit.user()
       const old = await kit.put({ userId })
       const next = kit.successor(old, { parent: kit.key(userId) })
-      assert.deepEqual(await kit.store.replace(old.key, 1, next, { now: kit.now }), { outcome: 'orphan', ended: [] })
+      assert.deepEqual(await kit.store.replace(old.key, 1, next, {}, { now: kit.now }), {
+        outcome: 'orphan',
+        ended: [],
+      })
       await kit.isExactly(old)
       await kit.isGone(next)
     },
@@ -203,7 +212,7 @@ export const replacing: readonly Case[] = [
       const userId = kit.user()
       const series = await kit.put({ userId, kind: 'remember' })
       const old = await kit.put({ userId, parent: series.key })
-      await kit.store.delete(series.key)
+      await kit.store.delete(series.key, { now: kit.now })
       const next = await kit.forward(old)
       await kit.isExactly(next)
     },
@@ -214,12 +223,15 @@ export const replacing: readonly Case[] = [
       const userId = kit.user()
       const old = await kit.put({ userId })
       const next = kit.successor(old)
-      const options = { now: kit.now, limit: { max: 1, onLimit: 'refuse' } } as const
-      assert.equal((await kit.store.replace(old.key, 1, next, options)).outcome, 'created')
+      const options = { limit: { max: 1, onLimit: 'refuse' } } as const
+      assert.equal((await kit.store.replace(old.key, 1, next, options, { now: kit.now })).outcome, 'created')
       assert.deepEqual(await kit.keys(userId), [next.key])
       const last = kit.successor(next)
-      const ending = { now: kit.now, limit: { max: 1, onLimit: 'end-oldest' } } as const
-      assert.deepEqual(await kit.store.replace(next.key, 1, last, ending), { outcome: 'created', ended: [] })
+      const ending = { limit: { max: 1, onLimit: 'end-oldest' } } as const
+      assert.deepEqual(await kit.store.replace(next.key, 1, last, ending, { now: kit.now }), {
+        outcome: 'created',
+        ended: [],
+      })
     },
   },
   {
@@ -229,8 +241,11 @@ export const replacing: readonly Case[] = [
       const present = await kit.put({ userId })
       const old = await kit.put()
       const next = kit.successor(old, { userId, username: 'Ada' })
-      const options = { now: kit.now, limit: { max: 1, onLimit: 'refuse' } } as const
-      assert.deepEqual(await kit.store.replace(old.key, 1, next, options), { outcome: 'limit', ended: [] })
+      const options = { limit: { max: 1, onLimit: 'refuse' } } as const
+      assert.deepEqual(await kit.store.replace(old.key, 1, next, options, { now: kit.now }), {
+        outcome: 'limit',
+        ended: [],
+      })
       await kit.isExactly(old)
       await kit.isGone(next)
       assert.deepEqual(await kit.keys(userId), [present.key])
@@ -244,8 +259,8 @@ export const replacing: readonly Case[] = [
       const other = await kit.put({ userId, createdAt: kit.now - MINUTE })
       const old = await kit.put()
       const next = kit.successor(old, { userId, username: 'Ada' })
-      const options = { now: kit.now, limit: { max: 2, onLimit: 'end-oldest' } } as const
-      const result = await kit.store.replace(old.key, 1, next, options)
+      const options = { limit: { max: 2, onLimit: 'end-oldest' } } as const
+      const result = await kit.store.replace(old.key, 1, next, options, { now: kit.now })
       assert.deepEqual(result, { outcome: 'created', ended: [oldest.key] })
       await kit.isGone(oldest)
       assert.deepEqual(await kit.keys(userId), [other.key, next.key].sort())
@@ -256,14 +271,14 @@ export const replacing: readonly Case[] = [
     async run(kit) {
       const userId = kit.user()
       const [old, taken] = [await kit.put({ userId }), await kit.put({ userId })]
-      await kit.store.update(old.key, 1, kit.change(), kit.now)
+      await kit.store.update(old.key, 1, kit.change(), { now: kit.now })
       await kit.deleteUser(userId, { passwordVersion: 5, exceptKey: old.key })
       await kit.put({ userId, passwordVersion: 5 })
       const holder = await kit.put({ key: taken.key, userId, passwordVersion: 5 })
-      const options = { now: kit.now, limit: { max: 1, onLimit: 'refuse' } } as const
+      const options = { limit: { max: 1, onLimit: 'refuse' } } as const
       const outcome = async (oldKey: string, version: number, over: object) => {
         const next = kit.successor(old, { key: taken.key, passwordVersion: 4, parent: kit.key(userId), ...over })
-        return (await kit.store.replace(oldKey, version, next, options)).outcome
+        return (await kit.store.replace(oldKey, version, next, options, { now: kit.now })).outcome
       }
       assert.equal(await outcome(kit.key(userId), 9, { writeId: holder.writeId }), 'created')
       assert.equal(await outcome(kit.key(userId), 9, {}), 'gone')
@@ -281,7 +296,7 @@ export const replacing: readonly Case[] = [
       const old = await kit.put({ userId: kit.user() })
       const next = await kit.forward(old, kit.now + MINUTE, 'c2FsdC1hbmQtcGVwcGVy')
       const forward = { movedTo: next.key, salt: 'c2FsdC1hbmQtcGVwcGVy', until: kit.now + MINUTE }
-      same(await kit.store.read(old.key, kit.now), forward)
+      same(await kit.store.read(old.key, { now: kit.now }), forward)
     },
   },
   {
@@ -290,7 +305,7 @@ export const replacing: readonly Case[] = [
       const old = await kit.put({ userId: kit.user() })
       const next = await kit.forward(old, kit.now + MINUTE)
       await kit.isGone(old)
-      assert.deepEqual(await kit.store.replace(old.key, 1, kit.successor(old), { now: kit.now }), GONE)
+      assert.deepEqual(await kit.store.replace(old.key, 1, kit.successor(old), {}, { now: kit.now }), GONE)
       await kit.isExactly(next)
       assert.deepEqual(await kit.keys(old.userId!), [next.key])
     },
@@ -300,14 +315,18 @@ export const replacing: readonly Case[] = [
     async run(kit) {
       const [plain, renewed] = [await kit.put({ userId: kit.user() }), await kit.put()]
       const next = await kit.forward(plain)
-      same(await kit.store.read(plain.key, kit.now + FORWARD_LIFETIME - 1), {
+      same(await kit.store.read(plain.key, { now: kit.now + FORWARD_LIFETIME - 1 }), {
         movedTo: next.key,
         salt: '',
         until: kit.now,
       })
       const until = kit.now + 10 * MINUTE
       const after = await kit.forward(renewed, until)
-      same(await kit.store.read(renewed.key, forwardEnd(kit.now, until) - 1), { movedTo: after.key, salt: '', until })
+      same(await kit.store.read(renewed.key, { now: forwardEnd(kit.now, until) - 1 }), {
+        movedTo: after.key,
+        salt: '',
+        until,
+      })
     },
   },
   {
@@ -316,10 +335,10 @@ export const replacing: readonly Case[] = [
       for (const userId of [kit.user(), null]) {
         const old = await kit.put({ userId })
         const next = await kit.forward(old)
-        assert.equal(await kit.store.delete(old.key), true)
+        assert.equal(await kit.store.delete(old.key, { now: kit.now }), true)
         await kit.isGone(next)
         await kit.isGone(old)
-        assert.equal(await kit.store.delete(old.key), false)
+        assert.equal(await kit.store.delete(old.key, { now: kit.now }), false)
       }
     },
   },
@@ -330,7 +349,7 @@ export const replacing: readonly Case[] = [
       const second = await kit.forward(first)
       const third = await kit.forward(second)
       const last = await kit.forward(third)
-      assert.equal(await kit.store.delete(first.key), true)
+      assert.equal(await kit.store.delete(first.key, { now: kit.now }), true)
       for (const record of [first, second, third, last]) await kit.isGone(record)
     },
   },

@@ -67,7 +67,11 @@ export class World {
     const record = this.#fresh(userId, b, c)
     const taken = b % 7 === 0 ? this.#standing(c, userId) : undefined
     const options = this.#options(b, record.kind)
-    return this.#write(store => store.create(taken === undefined ? record : { ...record, key: taken }, options), record)
+    const call = { now: this.#now }
+    return this.#write(
+      store => store.create(taken === undefined ? record : { ...record, key: taken }, options, call),
+      record,
+    )
   }
 
   replace(a: number, b: number, c: number): Promise<void> {
@@ -82,21 +86,22 @@ export class World {
     const until = pick([this.#now, this.#now + 5 * MINUTE], c)
     const forward = same && b % 3 !== 0 ? { forward: { salt: pick(['', 'c2FsdA'], b), until } } : {}
     const options = { ...this.#options(b, record.kind), ...forward }
-    return this.#write(store => store.replace(old.key, version, record, options), record)
+    const call = { now: this.#now }
+    return this.#write(store => store.replace(old.key, version, record, options, call), record)
   }
 
   update(a: number, b: number, c: number): Promise<void> {
     const { key } = this.#any(a)
     const version = (this.#model.records.get(key)?.version ?? 1) + pick([0, 0, 0, 0, -1, 1], b)
     const change = { data: `{"n":${b}}`, writeId: newWriteId(), seenAt: this.#seen(c), expiresAt: this.#expiry(c) }
-    const now = this.#now
-    return this.#write(store => store.update(key, version, change, now))
+    const call = { now: this.#now }
+    return this.#write(store => store.update(key, version, change, call))
   }
 
   touch(a: number, b: number): Promise<void> {
     const { key } = this.#any(a)
-    const [seenAt, expiresAt, now] = [this.#seen(b), this.#expiry(b), this.#now]
-    return this.#write(store => store.touch(key, seenAt, expiresAt, now))
+    const [seenAt, expiresAt, call] = [this.#seen(b), this.#expiry(b), { now: this.#now }]
+    return this.#write(store => store.touch(key, seenAt, expiresAt, call))
   }
 
   read(a: number): Promise<void> {
@@ -109,7 +114,10 @@ export class World {
     if (last === null) return
     const present = this.#model.records.get(last)
     const known = present === undefined || present.expiresAt > this.#latest
-    const [actual, expected] = [await this.#store.delete(key), await this.#model.delete(key)]
+    const [actual, expected] = [
+      await this.#store.delete(key, { now: this.#now }),
+      await this.#model.delete(key, { now: this.#now }),
+    ]
     if (known) assert.equal(actual, expected)
     this.#lastWrite = undefined
   }
@@ -117,13 +125,13 @@ export class World {
   deleteUser(a: number, b: number, c: number): Promise<void> {
     const userId = pick(this.#users, a)
     const { key } = this.#spared(userId, c)
+    const call = { now: this.#now }
     const options = {
-      now: this.#now,
       floorUntil: this.#start + 1000 * HOUR,
       ...(b % 3 === 0 && this.#end(key) !== null ? { exceptKey: key } : {}),
       ...(b % 2 === 0 ? { passwordVersion: c % 4 } : {}),
     }
-    return this.#write(store => store.deleteUser(userId, options))
+    return this.#write(store => store.deleteUser(userId, options, call))
   }
 
   listUser(a: number, b: number): Promise<void> {
@@ -136,7 +144,7 @@ export class World {
 
   async sweep(a: number): Promise<void> {
     // The model keeps all: what has been swept is expired for every clock that this world shows.
-    await this.#store.sweep?.(this.#latest, 1 + (a % 10))
+    await this.#store.sweep?.(1 + (a % 10), { now: this.#latest })
     this.#lastWrite = undefined
   }
 
@@ -164,13 +172,13 @@ export class World {
   async #compareRead(key: string): Promise<void> {
     const left = this.#model.forwards.get(key)
     if (left !== undefined && left.keptUntil <= this.#latest) return
-    const found = await this.#store.read(key, this.#now)
-    assert.deepEqual(found === null ? null : { ...found }, await this.#model.read(key, this.#now))
+    const found = await this.#store.read(key, { now: this.#now })
+    assert.deepEqual(found === null ? null : { ...found }, await this.#model.read(key, { now: this.#now }))
   }
 
   async #compareList(userId: string, kind: SessionRecord['kind']): Promise<void> {
     const listed = async (store: Store) =>
-      (await store.listUser(userId, kind, this.#now))
+      (await store.listUser(userId, kind, { now: this.#now }))
         .map(record => ({ ...record }))
         .sort((x, y) => (x.key < y.key ? -1 : 1))
     assert.deepEqual(await listed(this.#store), await listed(this.#model))
@@ -230,7 +238,7 @@ export class World {
 
   #options(b: number, kind: SessionRecord['kind']): CreateOptions {
     const limit = { max: 1 + (b % 3), onLimit: pick(['refuse', 'end-oldest'] as const, b >> 2) }
-    return kind === 'remember' || (b >> 1) % 2 === 0 ? { now: this.#now } : { now: this.#now, limit }
+    return kind === 'remember' || (b >> 1) % 2 === 0 ? {} : { limit }
   }
 
   #seen(number: number): number {

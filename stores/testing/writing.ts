@@ -5,9 +5,9 @@ export const writing: readonly Case[] = [
   {
     name: 'finds nothing under a key that was never stored',
     async run(kit) {
-      assert.equal(await kit.store.read(kit.key(), kit.now), null)
+      assert.equal(await kit.store.read(kit.key(), { now: kit.now }), null)
       await kit.isGone(kit.record())
-      assert.equal(await kit.store.delete(kit.key()), false)
+      assert.equal(await kit.store.delete(kit.key(), { now: kit.now }), false)
     },
   },
   {
@@ -15,7 +15,7 @@ export const writing: readonly Case[] = [
     async run(kit) {
       const record = await kit.put({ userId: kit.user() })
       assert.ok(await kit.isLive(record.key, record.expiresAt - 1))
-      assert.equal(await kit.store.read(record.key, record.expiresAt), null)
+      assert.equal(await kit.store.read(record.key, { now: record.expiresAt }), null)
       assert.deepEqual(await kit.keys(record.userId!, 'session', record.expiresAt - 1), [record.key])
       assert.deepEqual(await kit.keys(record.userId!, 'session', record.expiresAt), [])
     },
@@ -24,8 +24,8 @@ export const writing: readonly Case[] = [
     name: 'does not prolong a session by reading or listing it',
     async run(kit) {
       const record = await kit.put({ userId: kit.user() })
-      await kit.store.read(record.key, kit.now + 20 * MINUTE)
-      await kit.store.listUser(record.userId!, 'session', kit.now + 20 * MINUTE)
+      await kit.store.read(record.key, { now: kit.now + 20 * MINUTE })
+      await kit.store.listUser(record.userId!, 'session', { now: kit.now + 20 * MINUTE })
       await kit.isExactly(record)
     },
   },
@@ -34,7 +34,7 @@ export const writing: readonly Case[] = [
     async run(kit) {
       const record = await kit.put({ userId: kit.user(), passwordVersion: 3 })
       const change = kit.change({ seenAt: kit.now + MINUTE, expiresAt: kit.now + 31 * MINUTE })
-      assert.equal(await kit.store.update(record.key, 1, change, kit.now + MINUTE), 'updated')
+      assert.equal(await kit.store.update(record.key, 1, change, { now: kit.now + MINUTE }), 'updated')
       await kit.isExactly({ ...record, ...change, version: 2 })
       assert.deepEqual(await kit.keys(record.userId!), [record.key])
     },
@@ -44,9 +44,15 @@ export const writing: readonly Case[] = [
     async run(kit) {
       const record = await kit.put()
       const change = kit.change()
-      await kit.store.update(record.key, 1, change, kit.now)
-      assert.equal(await kit.store.update(record.key, 1, kit.change({ data: '{"late":1}' }), kit.now), 'conflict')
-      assert.equal(await kit.store.update(record.key, 3, kit.change({ data: '{"early":1}' }), kit.now), 'conflict')
+      await kit.store.update(record.key, 1, change, { now: kit.now })
+      assert.equal(
+        await kit.store.update(record.key, 1, kit.change({ data: '{"late":1}' }), { now: kit.now }),
+        'conflict',
+      )
+      assert.equal(
+        await kit.store.update(record.key, 3, kit.change({ data: '{"early":1}' }), { now: kit.now }),
+        'conflict',
+      )
       await kit.isExactly({ ...record, ...change, version: 2 })
     },
   },
@@ -55,8 +61,8 @@ export const writing: readonly Case[] = [
     async run(kit) {
       const record = await kit.put()
       const change = kit.change()
-      assert.equal(await kit.store.update(record.key, 1, change, kit.now), 'updated')
-      assert.equal(await kit.store.update(record.key, 1, change, kit.now), 'updated')
+      assert.equal(await kit.store.update(record.key, 1, change, { now: kit.now }), 'updated')
+      assert.equal(await kit.store.update(record.key, 1, change, { now: kit.now }), 'updated')
       await kit.isExactly({ ...record, ...change, version: 2 })
     },
   },
@@ -65,9 +71,9 @@ export const writing: readonly Case[] = [
     async run(kit) {
       const record = await kit.put()
       const change = kit.change()
-      await kit.store.update(record.key, 1, change, kit.now)
-      await kit.store.touch(record.key, kit.now + MINUTE, kit.now + HOUR, kit.now)
-      assert.equal(await kit.store.update(record.key, 1, change, kit.now), 'updated')
+      await kit.store.update(record.key, 1, change, { now: kit.now })
+      await kit.store.touch(record.key, kit.now + MINUTE, kit.now + HOUR, { now: kit.now })
+      assert.equal(await kit.store.update(record.key, 1, change, { now: kit.now }), 'updated')
       assert.equal((await kit.find(record.key))?.version, 2)
     },
   },
@@ -76,9 +82,9 @@ export const writing: readonly Case[] = [
     async run(kit) {
       const record = await kit.put()
       const [first, second] = [kit.change({ data: '1' }), kit.change({ data: '2' })]
-      await kit.store.update(record.key, 1, first, kit.now)
-      await kit.store.update(record.key, 2, second, kit.now)
-      assert.equal(await kit.store.update(record.key, 1, first, kit.now), 'conflict')
+      await kit.store.update(record.key, 1, first, { now: kit.now })
+      await kit.store.update(record.key, 2, second, { now: kit.now })
+      assert.equal(await kit.store.update(record.key, 1, first, { now: kit.now }), 'conflict')
       await kit.isExactly({ ...record, ...second, version: 3 })
     },
   },
@@ -86,8 +92,8 @@ export const writing: readonly Case[] = [
     name: 'answers gone to an update of a session that was ended, and does not revive it',
     async run(kit) {
       const record = await kit.put({ userId: kit.user() })
-      await kit.store.delete(record.key)
-      assert.equal(await kit.store.update(record.key, 1, kit.change(), kit.now), 'gone')
+      await kit.store.delete(record.key, { now: kit.now })
+      assert.equal(await kit.store.update(record.key, 1, kit.change(), { now: kit.now }), 'gone')
       await kit.isGone(record)
     },
   },
@@ -97,8 +103,8 @@ export const writing: readonly Case[] = [
       const record = await kit.put()
       const later = record.expiresAt
       const change = kit.change({ seenAt: later, expiresAt: later + HOUR })
-      assert.equal(await kit.store.update(record.key, 1, change, later), 'gone')
-      assert.equal(await kit.store.read(record.key, later), null)
+      assert.equal(await kit.store.update(record.key, 1, change, { now: later }), 'gone')
+      assert.equal(await kit.store.read(record.key, { now: later }), null)
     },
   },
   {
@@ -106,7 +112,7 @@ export const writing: readonly Case[] = [
     async run(kit) {
       const record = await kit.put()
       const change = kit.change({ seenAt: kit.now - HOUR, expiresAt: kit.now - HOUR })
-      assert.equal(await kit.store.update(record.key, 1, change, kit.now), 'updated')
+      assert.equal(await kit.store.update(record.key, 1, change, { now: kit.now }), 'updated')
       const { seenAt, expiresAt } = record
       await kit.isExactly({ ...record, ...change, seenAt, expiresAt, version: 2 })
     },
@@ -115,9 +121,9 @@ export const writing: readonly Case[] = [
     name: 'never extends a session beyond its absolute expiry by an update',
     async run(kit) {
       const record = await kit.put({ absoluteExpiresAt: kit.now + HOUR })
-      await kit.store.update(record.key, 1, kit.change({ expiresAt: kit.now + 2 * HOUR }), kit.now)
+      await kit.store.update(record.key, 1, kit.change({ expiresAt: kit.now + 2 * HOUR }), { now: kit.now })
       assert.equal((await kit.find(record.key))?.expiresAt, kit.now + HOUR)
-      assert.equal(await kit.store.read(record.key, kit.now + HOUR), null)
+      assert.equal(await kit.store.read(record.key, { now: kit.now + HOUR }), null)
     },
   },
   {
@@ -125,7 +131,7 @@ export const writing: readonly Case[] = [
     async run(kit) {
       const record = await kit.put({ userId: kit.user(), data: '{"a":1}' })
       const [seenAt, expiresAt] = [kit.now + MINUTE, kit.now + 31 * MINUTE]
-      assert.equal(await kit.store.touch(record.key, seenAt, expiresAt, seenAt), 'touched')
+      assert.equal(await kit.store.touch(record.key, seenAt, expiresAt, { now: seenAt }), 'touched')
       await kit.isExactly({ ...record, seenAt, expiresAt })
       assert.ok(await kit.isLive(record.key, expiresAt - 1))
       assert.deepEqual(await kit.keys(record.userId!, 'session', expiresAt - 1), [record.key])
@@ -135,8 +141,8 @@ export const writing: readonly Case[] = [
     name: 'answers touched to a touch that changes nothing',
     async run(kit) {
       const record = await kit.put()
-      assert.equal(await kit.store.touch(record.key, record.seenAt, record.expiresAt, kit.now), 'touched')
-      assert.equal(await kit.store.touch(record.key, record.seenAt, record.expiresAt, kit.now), 'touched')
+      assert.equal(await kit.store.touch(record.key, record.seenAt, record.expiresAt, { now: kit.now }), 'touched')
+      assert.equal(await kit.store.touch(record.key, record.seenAt, record.expiresAt, { now: kit.now }), 'touched')
       await kit.isExactly(record)
     },
   },
@@ -144,9 +150,9 @@ export const writing: readonly Case[] = [
     name: 'never lowers seenAt or expiresAt by a touch, each by itself',
     async run(kit) {
       const record = await kit.put()
-      await kit.store.touch(record.key, kit.now - MINUTE, kit.now + 40 * MINUTE, kit.now)
+      await kit.store.touch(record.key, kit.now - MINUTE, kit.now + 40 * MINUTE, { now: kit.now })
       await kit.isExactly({ ...record, expiresAt: kit.now + 40 * MINUTE })
-      await kit.store.touch(record.key, kit.now + MINUTE, kit.now, kit.now)
+      await kit.store.touch(record.key, kit.now + MINUTE, kit.now, { now: kit.now })
       await kit.isExactly({ ...record, seenAt: kit.now + MINUTE, expiresAt: kit.now + 40 * MINUTE })
     },
   },
@@ -154,7 +160,7 @@ export const writing: readonly Case[] = [
     name: 'never extends a session beyond its absolute expiry by a touch',
     async run(kit) {
       const record = await kit.put({ absoluteExpiresAt: kit.now + HOUR })
-      assert.equal(await kit.store.touch(record.key, kit.now, kit.now + 9 * HOUR, kit.now), 'touched')
+      assert.equal(await kit.store.touch(record.key, kit.now, kit.now + 9 * HOUR, { now: kit.now }), 'touched')
       assert.equal((await kit.find(record.key))?.expiresAt, kit.now + HOUR)
     },
   },
@@ -163,10 +169,10 @@ export const writing: readonly Case[] = [
     async run(kit) {
       const record = await kit.put()
       const later = record.expiresAt
-      assert.equal(await kit.store.touch(record.key, later, later + HOUR, later), 'gone')
-      assert.equal(await kit.store.read(record.key, later), null)
-      await kit.store.delete(record.key)
-      assert.equal(await kit.store.touch(record.key, kit.now, later + HOUR, kit.now), 'gone')
+      assert.equal(await kit.store.touch(record.key, later, later + HOUR, { now: later }), 'gone')
+      assert.equal(await kit.store.read(record.key, { now: later }), null)
+      await kit.store.delete(record.key, { now: kit.now })
+      assert.equal(await kit.store.touch(record.key, kit.now, later + HOUR, { now: kit.now }), 'gone')
       await kit.isGone(record)
     },
   },
@@ -174,8 +180,8 @@ export const writing: readonly Case[] = [
     name: 'does not let a touch stand in the way of an update',
     async run(kit) {
       const record = await kit.put()
-      await kit.store.touch(record.key, kit.now + MINUTE, kit.now + HOUR, kit.now)
-      assert.equal(await kit.store.update(record.key, 1, kit.change(), kit.now), 'updated')
+      await kit.store.touch(record.key, kit.now + MINUTE, kit.now + HOUR, { now: kit.now })
+      assert.equal(await kit.store.update(record.key, 1, kit.change(), { now: kit.now }), 'updated')
       const found = await kit.find(record.key)
       assert.equal(found?.expiresAt, kit.now + HOUR)
       assert.equal(found?.version, 2)

@@ -300,7 +300,7 @@ it('a codec of the application is used both ways, and must give text', async () 
   const store = new MemoryStore()
   const sessions = new SessionManager({ store, codec, sweepInterval: false })
   const session = await sessions.create({ data: { a: 'ä' } })
-  expect((await store.read(session.key, 0)) as object).toMatchObject({ data: codec.encode({ a: 'ä' }) })
+  expect((await store.read(session.key, { now: 0 })) as object).toMatchObject({ data: codec.encode({ a: 'ä' }) })
   expect((await sessions.get(session))?.data).toEqual({ a: 'ä' })
   for (const wrong of [undefined, null, 7, Buffer.from('x'), 'a\0b', '\ud800', Promise.resolve('x')]) {
     const broken = new SessionManager({

@@ -15,7 +15,7 @@ const live = async ({ sessions }: ReturnType<typeof makeSessions>) => (await ses
 const held = async (made: ReturnType<typeof makeSessions>) =>
   made.events.filter(type => type === 'created').length -
   made.events.filter(type => type === 'destroyed').length +
-  (await made.store.listUser('42', 'remember', made.clock.now)).length
+  (await made.store.listUser('42', 'remember', { now: made.clock.now })).length
 
 const warnings: Error[] = []
 const noteWarning = (warning: Error) => warnings.push(warning)

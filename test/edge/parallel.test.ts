@@ -253,7 +253,7 @@ describe('a log-in that fails', () => {
           for (const verb of ['create', 'replace'] as const) store.every(verb, isDown ? faults.rejects : null)
           await expect(steps['a log-in']!(scene.visit(), scene)).rejects.toMatchObject({ name: /Error/ })
           for (const verb of ['create', 'replace'] as const) store.every(verb, null)
-          expect(await store.inner.listUser(`${ada.id}`, 'remember', clock())).toHaveLength(1)
+          expect(await store.inner.listUser(`${ada.id}`, 'remember', { now: clock() })).toHaveLength(1)
           expect((await scene.visit().get())?.user?.id).toBe(ada.id)
         }
     },

@@ -36,7 +36,7 @@ describe('the option passwordVersion, alone', () => {
     const { sessions, store } = setUp({ passwordVersion: () => 2 })
     const old = await sessions.create({ user: { ...user, passwordVersion: 1 } })
     await sessions.regenerate(old.secret, { user: { ...user, passwordVersion: 2 } })
-    expect(await store.inner.read(old.key, 0)).toBeNull()
+    expect(await store.inner.read(old.key, { now: 0 })).toBeNull()
   })
 
   it('that throws, or answers nonsense, is an error and no log-out', async () => {
@@ -263,7 +263,7 @@ describe('verifiedAt: a log-in whose password was verified elsewhere, earlier or
   it('that somebody broke in the store is never', async () => {
     const { sessions, store } = setUp()
     const session = await sessions.create({ user, data: { a: 1 }, verifiedAt: 5e11 })
-    const record: any = await store.inner.read(session.key, 0)
+    const record: any = await store.inner.read(session.key, { now: 0 })
     store.every('read', faults.answers(Promise.resolve({ ...record, data: '@vx@{"a":1}' })))
     const seen = (await sessions.get(session.secret))!
     expect(sessions.isFresh(seen, '400d')).toBe(false)

@@ -52,7 +52,7 @@ it('20 parallel requests with one token in two processes: 20 successes, 1 rotati
   const at = setUp({ storeTimeout: '20s' })
   const { token } = await device(at)
   const other = at.manager()
-  const series = () => at.store.inner.listUser('1', 'remember', at.clock())
+  const series = () => at.store.inner.listUser('1', 'remember', { now: at.clock() })
   const [before] = await series()
   const results = await Promise.all(times(20).map(index => (index % 2 ? other : at.sessions).recall(token)))
   expect(results.every(result => result !== null)).toBe(true)
@@ -340,7 +340,9 @@ it('a session ID is no token, and a token no session ID', async () => {
   expect(await at.sessions.recall(session.secret)).toBeNull()
   expect(await at.sessions.recall(`${session.secret}.${session.secret}`)).toBeNull()
   expect(await at.sessions.recall(`${session.secret}.${token.slice(44)}`)).toBeNull()
-  expect(await at.sessions.revoke(1, (await at.store.inner.listUser('1', 'remember', at.clock()))[0]!.key)).toBe(false)
+  expect(
+    await at.sessions.revoke(1, (await at.store.inner.listUser('1', 'remember', { now: at.clock() }))[0]!.key),
+  ).toBe(false)
   expect(await at.sessions.recall(token)).not.toBeNull()
   expect(at.thefts()).toEqual([])
 })
@@ -494,8 +496,8 @@ it('neither a token nor a part of one is in the store', async () => {
   const { token } = await device(at)
   const recalled = (await at.sessions.recall(token))!
   const kept = [
-    await at.store.inner.listUser('1', 'remember', at.clock()),
-    await at.store.inner.listUser('1', 'session', at.clock()),
+    await at.store.inner.listUser('1', 'remember', { now: at.clock() }),
+    await at.store.inner.listUser('1', 'session', { now: at.clock() }),
   ]
   const content = inspect([kept, at.store.calls, at.events], { depth: 9, maxArrayLength: null })
   expect(content).toContain(recalled.session.key)

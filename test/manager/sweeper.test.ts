@@ -123,7 +123,7 @@ it('neither the sweeper nor a call that was answered keeps the process; a call u
 it('leaves a database at least half of the time to others while it sweeps', async () => {
   const store = new MemoryStore()
   const begun: number[] = []
-  store.sweep = async (_now, limit) => {
+  store.sweep = async limit => {
     begun.push(performance.now())
     await new Promise(resolve => setTimeout(resolve, 40))
     return begun.length < 4 ? limit : 0

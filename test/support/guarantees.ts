@@ -683,9 +683,9 @@ export function testGuarantees(open: () => Store | Promise<Store>, dump?: () => 
       ])
       const keys = new Set(store.calls.flatMap(({ args }) => args.map(arg => arg?.key ?? arg)).filter(isKey))
       const kept = [
-        ...(await Promise.all([...keys].map(key => store.inner.read(key, 0)))),
-        await store.inner.listUser(`${user.id}`, 'session', 0),
-        await store.inner.listUser(`${user.id}`, 'remember', 0),
+        ...(await Promise.all([...keys].map(key => store.inner.read(key, { now: 0 })))),
+        await store.inner.listUser(`${user.id}`, 'session', { now: 0 }),
+        await store.inner.listUser(`${user.id}`, 'remember', { now: 0 }),
       ]
       const rows = (await dump?.()) ?? ''
       for (const key of [held.at(-1)!.key, login.key]) {

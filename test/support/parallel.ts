@@ -238,7 +238,7 @@ async function runOnce(plan: Plan, choose: (options: number) => number): Promise
   const live: string[] = []
   const series: string[] = []
   for (const key of made) {
-    const found = await scene.store.inner.read(key, now)
+    const found = await scene.store.inner.read(key, { now })
     if (found !== null && 'kind' in found) (found.kind === 'session' ? live : series).push(key)
   }
   const held = await scene.sessions.get(scene.jar.cookies.get('session_id') ?? null, { touch: false })

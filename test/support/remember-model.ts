@@ -235,7 +235,7 @@ export async function checkRemember(open: () => Store | Promise<Store>, runs: nu
           }
         }
         const results = (await interleaved(store, pick, () => known.map(run))) as any[]
-        const alive = (await store.inner.listUser(`${user}`, 'remember', clock())).length > 0
+        const alive = (await store.inner.listUser(`${user}`, 'remember', { now: clock() })).length > 0
         const live = new Set((await nodes[0]!.list(user)).map(({ key }) => key as string))
 
         /** `choose` picks one of what the clocks allow. */

@@ -1,4 +1,4 @@
-import type { ReplaceResult } from '../../../src/contract/store.ts'
+import type { ReplaceResult, StoreCall } from '../../../src/contract/store.ts'
 import { checkSqlOptions, namesOf, type SqlOptions } from '../options.ts'
 import { isKey } from '../rows.ts'
 import {
@@ -54,7 +54,7 @@ export class MysqlStore extends ServerStore {
     return migrateMysql(this.connections, this.names)
   }
 
-  async sweep(now: number, limit: number, deadline?: number): Promise<number> {
+  async sweep(limit: number, { now, deadline }: StoreCall): Promise<number> {
     return this.attempts('sweep', deadline, async end => {
       let removed = 0
       for (const { find, remove } of this.statements.sweep)

@@ -1,4 +1,4 @@
-import type { ReplaceResult } from '../../../src/contract/store.ts'
+import type { ReplaceResult, StoreCall } from '../../../src/contract/store.ts'
 import { optionNames } from '../../../src/text/check-options.ts'
 import { quote } from '../../../src/text/quote.ts'
 import { checkSqlOptions, namesOf, SQL_OPTIONS, type SqlOptions } from '../options.ts'
@@ -65,7 +65,7 @@ export class PostgresStore extends ServerStore {
     return migratePostgres(this.connections, this.names)
   }
 
-  async sweep(now: number, limit: number, deadline?: number): Promise<number> {
+  async sweep(limit: number, { now, deadline }: StoreCall): Promise<number> {
     return this.attempts('sweep', deadline, async end => {
       let removed = 0
       for (const statement of this.statements.sweep)

@@ -10,6 +10,7 @@ import {
   type ReplaceResult,
   type SessionRecord,
   type Store,
+  type StoreCall,
   SWEEP_MARGIN,
 } from '../../../src/contract/store.ts'
 import { checkSqlOptions, type Names, namesOf, type SqlOptions } from '../options.ts'
@@ -72,8 +73,8 @@ export class SqliteStore implements Store {
       })
   }
 
-  create(record: SessionRecord, options: CreateOptions, deadline?: number): Promise<CreateResult> {
-    return this.#make('create', record, options, deadline) as Promise<CreateResult>
+  create(record: SessionRecord, options: CreateOptions, call: StoreCall): Promise<CreateResult> {
+    return this.#make('create', record, options, call) as Promise<CreateResult>
   }
 
   replace(
@@ -81,12 +82,12 @@ export class SqliteStore implements Store {
     oldVersion: number,
     record: SessionRecord,
     options: CreateOptions,
-    deadline?: number,
+    call: StoreCall,
   ): Promise<ReplaceResult> {
-    return this.#make('replace', record, options, deadline, { key: oldKey, version: oldVersion })
+    return this.#make('replace', record, options, call, { key: oldKey, version: oldVersion })
   }
 
-  async read(key: string, now: number, deadline?: number): Promise<SessionRecord | Forward | Corrupt | null> {
+  async read(key: string, { now, deadline }: StoreCall): Promise<SessionRecord | Forward | Corrupt | null> {
     if (!isKey(key)) return null
     const found = await this.#reads.run('read', deadline, () => this.#find(key, now))
     if (found !== null && 'corrupt' in found) await this.#write('read', deadline, this.#statements.remove, { id: key })
@@ -97,8 +98,7 @@ export class SqliteStore implements Store {
     key: string,
     version: number,
     change: RecordChange,
-    now: number,
-    deadline?: number,
+    { now, deadline }: StoreCall,
   ): Promise<'updated' | 'conflict' | 'gone'> {
     if (!isKey(key)) return 'gone'
     const { update } = this.#statements
@@ -118,15 +118,14 @@ export class SqliteStore implements Store {
     key: string,
     seenAt: number,
     expiresAt: number,
-    now: number,
-    deadline?: number,
+    { now, deadline }: StoreCall,
   ): Promise<'touched' | 'gone'> {
     if (!isKey(key)) return 'gone'
     const values = { id: key, seenAt, expiresAt, now }
     return (await this.#write('touch', deadline, this.#statements.touch, values)) === 1 ? 'touched' : 'gone'
   }
 
-  async delete(key: string, deadline?: number): Promise<boolean> {
+  async delete(key: string, { deadline }: StoreCall): Promise<boolean> {
     // What is absent needs no lock.
     if (!isKey(key) || (await this.#reads.run('delete', deadline, () => this.#row(key))) === null) return false
     return this.#writes.run('delete', deadline, () =>
@@ -140,12 +139,12 @@ export class SqliteStore implements Store {
     )
   }
 
-  async deleteUser(userId: string, options: DeleteUserOptions, deadline?: number): Promise<number> {
+  async deleteUser(userId: string, options: DeleteUserOptions, { now, deadline }: StoreCall): Promise<number> {
     let ended = 0
     for (let piece = 0; ; piece++) {
       try {
         const { found, live } = await this.#writes.run('deleteUser', deadline, () =>
-          this.#endPiece(userId, options, piece === 0),
+          this.#endPiece(userId, options, now, piece === 0),
         )
         ended += live
         // In the last piece nothing was left: what was derived from the first ones meanwhile is over as well.
@@ -159,12 +158,7 @@ export class SqliteStore implements Store {
     }
   }
 
-  async listUser(
-    userId: string,
-    kind: SessionRecord['kind'],
-    now: number,
-    deadline?: number,
-  ): Promise<SessionRecord[]> {
+  async listUser(userId: string, kind: SessionRecord['kind'], { now, deadline }: StoreCall): Promise<SessionRecord[]> {
     return this.#reads.run('listUser', deadline, () => {
       const { listUser } = this.#statements
       return this.#connection
@@ -174,7 +168,7 @@ export class SqliteStore implements Store {
     })
   }
 
-  async sweep(now: number, limit: number, deadline?: number): Promise<number> {
+  async sweep(limit: number, { now, deadline }: StoreCall): Promise<number> {
     let removed = 0
     // The earlier of the two clocks decides: a node whose clock is ahead ends nobody's session.
     const before = Math.min(now, Date.now()) - SWEEP_MARGIN
@@ -215,8 +209,8 @@ export class SqliteStore implements Store {
   }
 
   // So many of a user's records as keep the event loop and the file for a moment only.
-  #endPiece(userId: string, options: DeleteUserOptions, first: boolean): { found: number; live: number } {
-    const { now, exceptKey = '', passwordVersion, floorUntil } = options
+  #endPiece(userId: string, options: DeleteUserOptions, now: number, first: boolean): { found: number; live: number } {
+    const { exceptKey = '', passwordVersion, floorUntil } = options
     const user = this.#user(userId)
     const { raiseFloor, userPiece, endUserPiece } = this.#statements
     return this.#connection.transaction(change => {
@@ -251,13 +245,13 @@ export class SqliteStore implements Store {
     operation: 'create' | 'replace',
     record: SessionRecord,
     options: CreateOptions,
-    deadline: number | undefined,
+    { now, deadline }: StoreCall,
     old?: { key: string; version: number },
   ): Promise<ReplaceResult> {
     return this.#writes.run(operation, deadline, () => {
       const fault = recordFault(record, this.#names.userIds)
       if (fault !== null) throw unusable(fault)
-      const { now, forward } = options
+      const { forward } = options
       const values: Values = {
         ...recordValues(record),
         now,

@@ -30,7 +30,7 @@ bare.raw?.(true)
 const now = Date.now()
 const work = {
   bare: (/** @type {number} */ i) => bare.get(keys[i % SESSIONS]),
-  read: (/** @type {number} */ i) => store.read(keys[i % SESSIONS], now),
+  read: (/** @type {number} */ i) => store.read(keys[i % SESSIONS], { now }),
   get: (/** @type {number} */ i) => sessions.get(ids[i % SESSIONS]),
 }
 /** @type {Record<string, number[]>} */

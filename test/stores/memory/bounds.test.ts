@@ -30,11 +30,11 @@ function record(store: MemoryStore, userId: string | null, over: Partial<Session
 
 async function put(store: MemoryStore, userId: string | null, over: Partial<SessionRecord> = {}) {
   const stored = record(store, userId, over)
-  expect((await store.create(stored, { now: NOW })).outcome).toBe('created')
+  expect((await store.create(stored, {}, { now: NOW })).outcome).toBe('created')
   return stored
 }
 
-const isLive = async (store: MemoryStore, { key }: SessionRecord) => (await store.read(key, NOW)) !== null
+const isLive = async (store: MemoryStore, { key }: SessionRecord) => (await store.read(key, { now: NOW })) !== null
 
 describe('a full memory store', () => {
   it('lets what has expired go first, wherever it was created', async () => {
@@ -43,7 +43,7 @@ describe('a full memory store', () => {
     const expired = await put(store, '2', { expiresAt: NOW })
     const added = await put(store, '3')
     for (const kept of [anonymous, user, added]) expect(await isLive(store, kept)).toBe(true)
-    expect(await store.read(expired.key, NOW - 1)).toBeNull()
+    expect(await store.read(expired.key, { now: NOW - 1 })).toBeNull()
   })
 
   it('lets the oldest anonymous session go next', async () => {
@@ -64,7 +64,7 @@ describe('a full memory store', () => {
     const users = [await put(store, '1'), await put(store, '2')]
     for (const userId of ['3', null]) {
       const refused = record(store, userId)
-      const error = await store.create(refused, { now: NOW }).catch((thrown: unknown) => thrown)
+      const error = await store.create(refused, {}, { now: NOW }).catch((thrown: unknown) => thrown)
       expect(error).toBeInstanceOf(SessionStoreError)
       expect(error).toMatchObject({ operation: 'create', outcome: 'not-applied', status: 503 })
       expect(String((error as Error).cause)).toContain('maxRecords is 2')
@@ -72,7 +72,7 @@ describe('a full memory store', () => {
       expect(await isLive(store, refused)).toBe(false)
     }
     for (const user of users) expect(await isLive(store, user)).toBe(true)
-    await store.delete(users[0]!.key)
+    await store.delete(users[0]!.key, { now: NOW })
     await put(store, '3')
   })
 
@@ -80,36 +80,41 @@ describe('a full memory store', () => {
     const store = new MemoryStore({ maxRecords: 1 })
     const old = await put(store, '1')
     const next = record(store, '1')
-    expect((await store.replace(old.key, 1, next, { now: NOW })).outcome).toBe('created')
+    expect((await store.replace(old.key, 1, next, {}, { now: NOW })).outcome).toBe('created')
     expect(await isLive(store, next)).toBe(true)
   })
 
   it('ends the oldest of a user for the limit without asking for room', async () => {
     const store = new MemoryStore({ maxRecords: 1 })
     const old = await put(store, '1')
-    const options = { now: NOW, limit: { max: 1, onLimit: 'end-oldest' } } as const
-    expect(await store.create(record(store, '1'), options)).toEqual({ outcome: 'created', ended: [old.key] })
+    const options = { limit: { max: 1, onLimit: 'end-oldest' } } as const
+    expect(await store.create(record(store, '1'), options, { now: NOW })).toEqual({
+      outcome: 'created',
+      ended: [old.key],
+    })
   })
 
   it('counts a forward, and refuses a renewal for which there is no room before it changes anything', async () => {
     const store = new MemoryStore({ maxRecords: 2 })
     const old = await put(store, '1')
     await put(store, '2')
-    const options = { now: NOW, forward: { salt: '', until: NOW } }
+    const options = { forward: { salt: '', until: NOW } }
     const next = record(store, '1')
-    await expect(store.replace(old.key, 1, next, options)).rejects.toMatchObject({ outcome: 'not-applied' })
-    expect(await store.read(old.key, NOW)).toEqual(old)
-    expect(await store.read(next.key, NOW)).toBeNull()
+    await expect(store.replace(old.key, 1, next, options, { now: NOW })).rejects.toMatchObject({
+      outcome: 'not-applied',
+    })
+    expect(await store.read(old.key, { now: NOW })).toEqual(old)
+    expect(await store.read(next.key, { now: NOW })).toBeNull()
   })
 
   it('does not take the anonymous session that is being renewed for the one that may go', async () => {
     const store = new MemoryStore({ maxRecords: 2 })
     const [old, other] = [await put(store, null), await put(store, null)]
-    const options = { now: NOW, forward: { salt: '', until: NOW } }
+    const options = { forward: { salt: '', until: NOW } }
     const next = record(store, null)
-    expect((await store.replace(old.key, 1, next, options)).outcome).toBe('created')
+    expect((await store.replace(old.key, 1, next, options, { now: NOW })).outcome).toBe('created')
     expect(await isLive(store, other)).toBe(false)
-    expect(await store.read(old.key, NOW)).toMatchObject({ movedTo: next.key })
+    expect(await store.read(old.key, { now: NOW })).toMatchObject({ movedTo: next.key })
   })
 
   it('keeps its word through any sequence of calls: never more than maxRecords, never a user put out', async () => {
@@ -123,7 +128,7 @@ describe('a full memory store', () => {
         for (const [verb, user, place] of actions) {
           const old = all[place % Math.max(1, all.length)]
           if (verb === 0 && old !== undefined) {
-            await store.delete(old.key)
+            await store.delete(old.key, { now: NOW })
             for (let ended: SessionRecord | undefined = old; ended !== undefined; ended = successors.get(ended))
               users.delete(ended)
             continue
@@ -133,8 +138,8 @@ describe('a full memory store', () => {
           const forward = { salt: '', until: NOW }
           const call =
             renewed === undefined
-              ? store.create(next, { now: NOW })
-              : store.replace(renewed.key, 1, next, { now: NOW, forward })
+              ? store.create(next, {}, { now: NOW })
+              : store.replace(renewed.key, 1, next, { forward }, { now: NOW })
           const outcome = await call.then(result => result.outcome).catch(() => 'full')
           if (outcome !== 'created') continue
           if (renewed !== undefined) {
@@ -144,7 +149,7 @@ describe('a full memory store', () => {
           all.push(next)
           if (next.userId !== null) users.add(next)
           let stored = 0
-          for (const { key } of all) if ((await store.read(key, NOW)) !== null) stored++
+          for (const { key } of all) if ((await store.read(key, { now: NOW })) !== null) stored++
           expect(stored).toBeLessThanOrEqual(5)
           for (const kept of users) expect(await isLive(store, kept)).toBe(true)
         }
@@ -167,24 +172,26 @@ describe('the memory store in the course of time', () => {
     const store = new MemoryStore()
     for (let number = 0; number < 25; number++) await put(store, String(number), { expiresAt: NOW + number })
     const old = await put(store, 'ada')
-    await store.replace(old.key, 1, record(store, 'ada'), { now: NOW, forward: { salt: '', until: NOW } })
-    await store.deleteUser('max', { now: NOW, passwordVersion: 3, floorUntil: NOW + HOUR })
+    await store.replace(old.key, 1, record(store, 'ada'), { forward: { salt: '', until: NOW } }, { now: NOW })
+    await store.deleteUser('max', { passwordVersion: 3, floorUntil: NOW + HOUR }, { now: NOW })
     const later = NOW + SWEEP_MARGIN + 25
-    expect([await store.sweep(later, 10), await store.sweep(later, 10), await store.sweep(later, 10)]).toEqual([
-      10, 10, 5,
-    ])
-    expect(await store.sweep(NOW + FORWARD_LIFETIME + SWEEP_MARGIN, 10)).toBe(0)
-    expect(await store.sweep(NOW + FORWARD_LIFETIME + SWEEP_MARGIN + 1, 10)).toBe(1)
-    expect(await store.delete(old.key)).toBe(false)
-    expect(await store.sweep(NOW + HOUR + SWEEP_MARGIN + 10_000, 10)).toBe(2)
+    expect([
+      await store.sweep(10, { now: later }),
+      await store.sweep(10, { now: later }),
+      await store.sweep(10, { now: later }),
+    ]).toEqual([10, 10, 5])
+    expect(await store.sweep(10, { now: NOW + FORWARD_LIFETIME + SWEEP_MARGIN })).toBe(0)
+    expect(await store.sweep(10, { now: NOW + FORWARD_LIFETIME + SWEEP_MARGIN + 1 })).toBe(1)
+    expect(await store.delete(old.key, { now: NOW })).toBe(false)
+    expect(await store.sweep(10, { now: NOW + HOUR + SWEEP_MARGIN + 10_000 })).toBe(2)
     const login = record(store, 'max', { expiresAt: NOW + 9 * HOUR })
-    expect((await store.create(login, { now: NOW })).outcome).toBe('created')
+    expect((await store.create(login, {}, { now: NOW })).outcome).toBe('created')
   })
 
   it('hands out the frozen record itself: a read copies nothing', async () => {
     const store = new MemoryStore()
     const stored = await put(store, '1')
-    const [first, second] = [await store.read(stored.key, NOW), await store.read(stored.key, NOW)]
+    const [first, second] = [await store.read(stored.key, { now: NOW }), await store.read(stored.key, { now: NOW })]
     expect(first).toBe(second)
     expect(first).not.toBe(stored)
     expect(Object.isFrozen(first)).toBe(true)
@@ -194,9 +201,9 @@ describe('the memory store in the course of time', () => {
     const timers = (['setTimeout', 'setInterval', 'setImmediate'] as const).map(name => vi.spyOn(globalThis, name))
     const store = new MemoryStore()
     const stored = await put(store, '1')
-    await store.touch(stored.key, NOW + 1, NOW + HOUR, NOW)
-    await store.deleteUser('1', { now: NOW, passwordVersion: 1, floorUntil: NOW + HOUR })
-    await store.sweep(NOW + 24 * HOUR, 100)
+    await store.touch(stored.key, NOW + 1, NOW + HOUR, { now: NOW })
+    await store.deleteUser('1', { passwordVersion: 1, floorUntil: NOW + HOUR }, { now: NOW })
+    await store.sweep(100, { now: NOW + 24 * HOUR })
     for (const timer of timers) {
       expect(timer).not.toHaveBeenCalled()
       timer.mockRestore()
@@ -314,7 +321,7 @@ describe('a log-out everywhere of many sessions in memory', () => {
   const many = async () => {
     const store = new MemoryStore()
     const records = Array.from({ length: 10_500 }, () => record(store, '7'))
-    for (const one of records) await store.create(one, { now: NOW })
+    for (const one of records) await store.create(one, {}, { now: NOW })
     return { store, records }
   }
   const successor = (store: MemoryStore, old: SessionRecord) => ({
@@ -327,9 +334,9 @@ describe('a log-out everywhere of many sessions in memory', () => {
   it('lets the event loop run in between, and ends what is renewed there', async () => {
     const { store, records } = await many()
     const spared = record(store, '7')
-    await store.create(spared, { now: NOW })
+    await store.create(spared, {}, { now: NOW })
     let done = false
-    const ending = store.deleteUser('7', { now: NOW, floorUntil: NOW, exceptKey: spared.key })
+    const ending = store.deleteUser('7', { floorUntil: NOW, exceptKey: spared.key }, { now: NOW })
     ending.then(() => {
       done = true
     })
@@ -337,28 +344,30 @@ describe('a log-out everywhere of many sessions in memory', () => {
     for (; !done; turns++) {
       await turn()
       const [next, theirs] = [successor(store, mine), successor(store, last)]
-      if ((await store.replace(last.key, 1, theirs, { now: NOW, forward })).outcome === 'created') {
+      if ((await store.replace(last.key, 1, theirs, { forward }, { now: NOW })).outcome === 'created') {
         last = theirs
         renewed++
       }
-      expect((await store.replace(mine.key, 1, next, { now: NOW, forward })).outcome).toBe('created')
+      expect((await store.replace(mine.key, 1, next, { forward }, { now: NOW })).outcome).toBe('created')
       mine = next
     }
     expect(turns).toBeGreaterThanOrEqual(10)
     expect(renewed).toBeGreaterThan(0)
     expect(await ending).toBe(10_500)
-    expect((await store.listUser('7', 'session', NOW)).map(({ key }) => key)).toEqual([mine.key])
+    expect((await store.listUser('7', 'session', { now: NOW })).map(({ key }) => key)).toEqual([mine.key])
   })
 
   it('has raised the floor and says unknown when its time runs out, and does the rest when it is repeated', async () => {
     const { store } = await many()
-    const options = { now: NOW, passwordVersion: 2, floorUntil: NOW + HOUR }
-    const error = await store.deleteUser('7', options, performance.now()).catch((thrown: unknown) => thrown)
+    const options = { passwordVersion: 2, floorUntil: NOW + HOUR }
+    const error = await store
+      .deleteUser('7', options, { now: NOW, deadline: performance.now() })
+      .catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(SessionStoreError)
     expect(error).toMatchObject({ operation: 'deleteUser', outcome: 'unknown' })
-    const left = (await store.listUser('7', 'session', NOW)).length
+    const left = (await store.listUser('7', 'session', { now: NOW })).length
     expect(left).toBeLessThan(10_500)
-    expect((await store.create(record(store, '7'), { now: NOW })).outcome).toBe('stale-login')
-    expect(await store.deleteUser('7', options, performance.now() + 30_000)).toBe(left)
+    expect((await store.create(record(store, '7'), {}, { now: NOW })).outcome).toBe('stale-login')
+    expect(await store.deleteUser('7', options, { now: NOW, deadline: performance.now() + 30_000 })).toBe(left)
   })
 })

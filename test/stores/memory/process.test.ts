@@ -45,11 +45,11 @@ describe('a process with a memory store', () => {
           userId: String(10_000_000_000 + number), username: 'user' + number, passwordVersion: null, data: '{}', version: 1,
           writeId: randomBytes(12).toString('base64url'), createdAt: now, seenAt: now, expiresAt: now + 1_800_000,
           absoluteExpiresAt: now + 43_200_000,
-        }, { now })
+        }, {}, { now })
       }
       console.log(Math.round((used() - before) / COUNT))
       let removed = 0
-      for (let step = 1; step > 0; removed += step) step = await store.sweep(now + 86_400_000, 1000)
+      for (let step = 1; step > 0; removed += step) step = await store.sweep(1000, { now: now + 86_400_000 })
       console.log(removed, used() - before < 10 * COUNT)
     `
     const [bytes, swept] = node(script, '--expose-gc').split('\n')

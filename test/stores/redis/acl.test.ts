@@ -59,8 +59,8 @@ describeEngine('redis', 'a Redis user who may do no more than the documentation 
     const client = new Redis(url())
     const store = new RedisStore(client, { waitReplicas: 1 })
     const record = recordOf(store, '1')
-    await store.create(record, { now: T0 }, soon())
-    expect(await store.delete(record.key, performance.now() + 15_000)).toBe(true)
+    await store.create(record, {}, { now: T0, deadline: soon() })
+    expect(await store.delete(record.key, { now: T0, deadline: performance.now() + 15_000 })).toBe(true)
     await store.close()
     client.disconnect()
     await replica.stop()
@@ -70,13 +70,13 @@ describeEngine('redis', 'a Redis user who may do no more than the documentation 
     await server.cli('ACL', 'SETUSER', 'poor', 'reset', 'on', '>secret', '~coatcheck:*', '+@connection', '+get')
     const client = createClient({ url: server.url.replace('//', '//poor:secret@') }).on('error', () => {})
     await client.connect()
-    await expect(new RedisStore(client).read(keyIn('abc'), T0)).rejects.toMatchObject({
+    await expect(new RedisStore(client).read(keyIn('abc'), { now: T0 })).rejects.toMatchObject({
       code: 'ERR_SESSION_STORE',
       outcome: 'not-applied',
       cause: { message: expect.stringMatching(/may not ask INFO.*grant \+info/) },
     })
     await expect(
-      new RedisStore(client, { allowEviction: true }).create(recordOf(new RedisStore(client), '1'), { now: T0 }),
+      new RedisStore(client, { allowEviction: true }).create(recordOf(new RedisStore(client), '1'), {}, { now: T0 }),
     ).rejects.toMatchObject({ outcome: 'not-applied', cause: { message: expect.stringMatching(/NOPERM.*evalsha/) } })
     client.destroy()
   })

@@ -78,9 +78,9 @@ describe('a Redis store that cannot work', () => {
       sendCommand: () => server.sendCommand(),
     }
     const store = new RedisStore(wrapper, { allowEviction: true })
-    expect(await store.read(keyIn('abc'), T0)).toBe(null)
+    expect(await store.read(keyIn('abc'), { now: T0 })).toBe(null)
     server.isReady = false
-    await expect(store.read(keyIn('abc'), T0)).rejects.toMatchObject({ outcome: 'not-applied' })
+    await expect(store.read(keyIn('abc'), { now: T0 })).rejects.toMatchObject({ outcome: 'not-applied' })
   })
 
   it.each<[object, RegExp]>([
@@ -142,7 +142,7 @@ describeEngine('redis', 'strange things in the Redis of the sessions', () => {
   it('reads what the store itself writes', async () => {
     const key = keyIn(store.shard('42'))
     await server.cli('SET', nameOf(key), header({}))
-    expect(await store.read(key, T0)).toEqual({
+    expect(await store.read(key, { now: T0 })).toEqual({
       ...recordOf(store, '42', { key, writeId: 'writeid123' }),
     } satisfies SessionRecord)
   })
@@ -171,23 +171,26 @@ describeEngine('redis', 'strange things in the Redis of the sessions', () => {
   ])('is removed and reported, and reads as absent: %s', async (_, value) => {
     const key = keyIn(store.shard('42'))
     await server.cli('SET', nameOf(key), value, 'PX', '100000')
-    for (const call of [() => store.update(key, 1, { ...change }, T0), () => store.touch(key, T0, T0 + HOUR, T0)])
+    for (const call of [
+      () => store.update(key, 1, { ...change }, { now: T0 }),
+      () => store.touch(key, T0, T0 + HOUR, { now: T0 }),
+    ])
       expect(['gone', 'conflict', 'updated', 'touched']).toContain(await call())
     await server.cli('SET', nameOf(key), value, 'PX', '100000')
-    expect(await store.listUser('42', 'session', T0)).toEqual([])
-    expect(await store.read(key, T0)).toEqual({ corrupt: expect.stringMatching(/\S/) })
+    expect(await store.listUser('42', 'session', { now: T0 })).toEqual([])
+    expect(await store.read(key, { now: T0 })).toEqual({ corrupt: expect.stringMatching(/\S/) })
     expect(await server.cli('EXISTS', nameOf(key))).toBe('0')
-    expect(await store.read(key, T0)).toBe(null)
+    expect(await store.read(key, { now: T0 })).toBe(null)
   })
   const change = { data: 'x', seenAt: T0, expiresAt: T0, writeId: 'writeid124' }
 
   it('is removed where the key has another type, and no verb fails on it', async () => {
     for (const verb of [
-      (key: string) => store.read(key, T0),
-      (key: string) => store.update(key, 1, change, T0),
-      (key: string) => store.touch(key, T0, T0, T0),
-      (key: string) => store.delete(key),
-      (key: string) => store.replace(key, 1, recordOf(store, '42'), { now: T0 }),
+      (key: string) => store.read(key, { now: T0 }),
+      (key: string) => store.update(key, 1, change, { now: T0 }),
+      (key: string) => store.touch(key, T0, T0, { now: T0 }),
+      (key: string) => store.delete(key, { now: T0 }),
+      (key: string) => store.replace(key, 1, recordOf(store, '42'), {}, { now: T0 }),
     ]) {
       const key = keyIn(store.shard('42'))
       await server.cli('LPUSH', nameOf(key), 'a', 'b')
@@ -197,8 +200,11 @@ describeEngine('redis', 'strange things in the Redis of the sessions', () => {
     }
     const key = keyIn(store.shard('42'))
     await server.cli('HSET', nameOf(key), 'a', 'b')
-    expect(await store.create(recordOf(store, '42', { key }), { now: T0 })).toEqual({ outcome: 'collision', ended: [] })
-    expect(await store.read(key, T0)).toEqual({ corrupt: 'the key is not a string' })
+    expect(await store.create(recordOf(store, '42', { key }), {}, { now: T0 })).toEqual({
+      outcome: 'collision',
+      ended: [],
+    })
+    expect(await store.read(key, { now: T0 })).toEqual({ corrupt: 'the key is not a string' })
     expect(await server.cli('EXISTS', nameOf(key))).toBe('0')
   })
 
@@ -213,28 +219,28 @@ describeEngine('redis', 'strange things in the Redis of the sessions', () => {
       await server.cli('DEL', index, floor)
       await server.cli(command, index, ...rest)
       await server.cli(command, floor, ...rest)
-      expect(await store.listUser('50', 'session', T0)).toEqual([])
+      expect(await store.listUser('50', 'session', { now: T0 })).toEqual([])
       const record = recordOf(store, '50')
-      expect(await store.create(record, { now: T0, limit: { max: 1, onLimit: 'refuse' } })).toMatchObject({
+      expect(await store.create(record, { limit: { max: 1, onLimit: 'refuse' } }, { now: T0 })).toMatchObject({
         outcome: 'created',
       })
-      expect(await store.listUser('50', 'session', T0)).toEqual([record])
+      expect(await store.listUser('50', 'session', { now: T0 })).toEqual([record])
       await server.cli('DEL', index)
       await server.cli(command, index, ...rest)
-      expect(await store.deleteUser('50', { now: T0, passwordVersion: 2, floorUntil: T0 + HOUR })).toBe(0)
-      expect(await store.create(recordOf(store, '50'), { now: T0 })).toMatchObject({ outcome: 'stale-login' })
+      expect(await store.deleteUser('50', { passwordVersion: 2, floorUntil: T0 + HOUR }, { now: T0 })).toBe(0)
+      expect(await store.create(recordOf(store, '50'), {}, { now: T0 })).toMatchObject({ outcome: 'stale-login' })
     }
   })
 
   it('shows nobody another user’s session, and ends none, even where an index names it', async () => {
     const theirs = recordOf(store, '61')
-    await store.create(theirs, { now: T0 })
+    await store.create(theirs, {}, { now: T0 })
     const key = store.shard('60') + theirs.key.slice(3)
     const value = await server.cli('GET', nameOf(theirs.key))
     await server.cli('SET', nameOf(key), value)
     await server.cli('ZADD', `coatcheck:{${store.shard('60')}}:u:60`, '9999999999999', theirs.key.slice(3))
-    expect(await store.listUser('60', 'session', T0)).toEqual([])
-    expect(await store.deleteUser('60', { now: T0, floorUntil: T0 })).toBe(0)
+    expect(await store.listUser('60', 'session', { now: T0 })).toEqual([])
+    expect(await store.deleteUser('60', { floorUntil: T0 }, { now: T0 })).toBe(0)
     expect(await server.cli('EXISTS', nameOf(key))).toBe('1')
   })
 
@@ -249,7 +255,7 @@ describeEngine('redis', 'strange things in the Redis of the sessions', () => {
 
   it('never makes a read fail, whatever byte of a record changed', async () => {
     const record = recordOf(store, '80', { username: 'ada l', passwordVersion: 3, parent: null })
-    await store.create(record, { now: T0 })
+    await store.create(record, {}, { now: T0 })
     const sound = Buffer.from((await server.cli('GET', nameOf(record.key))) as string)
     const client = createClient({ url: server.url }).on('error', () => {})
     await client.connect()
@@ -262,12 +268,12 @@ describeEngine('redis', 'strange things in the Redis of the sessions', () => {
           const bytes = Buffer.from(sound)
           bytes[at] = byte
           await client.sendCommand(['SET', nameOf(record.key), cut ? bytes.subarray(0, at) : bytes, 'PX', '100000'])
-          const found = await store.read(record.key, T0)
+          const found = await store.read(record.key, { now: T0 })
           const sane =
             found === null || 'corrupt' in found || ('key' in found && found.key === record.key && found.expiresAt > T0)
           expect(sane).toBe(true)
           if (found && 'corrupt' in found) expect(await client.exists(nameOf(record.key))).toBe(0)
-          expect(['updated', 'conflict', 'gone']).toContain(await store.update(record.key, 1, change, T0))
+          expect(['updated', 'conflict', 'gone']).toContain(await store.update(record.key, 1, change, { now: T0 }))
         },
       ),
       { numRuns: 300 },
@@ -278,10 +284,10 @@ describeEngine('redis', 'strange things in the Redis of the sessions', () => {
   it('does not matter where two applications have a prefix each', async () => {
     const other = new RedisStore(open.client, { prefix: 'other:' })
     const record = recordOf(store, '90')
-    await store.create(record, { now: T0 })
-    expect(await other.read(record.key, T0)).toBe(null)
-    expect(await other.deleteUser('90', { now: T0, floorUntil: T0 })).toBe(0)
-    expect(await store.read(record.key, T0)).toEqual(record)
+    await store.create(record, {}, { now: T0 })
+    expect(await other.read(record.key, { now: T0 })).toBe(null)
+    expect(await other.deleteUser('90', { floorUntil: T0 }, { now: T0 })).toBe(0)
+    expect(await store.read(record.key, { now: T0 })).toEqual(record)
   })
 })
 
@@ -296,7 +302,10 @@ describeEngine('redis', 'a Redis that evicts', () => {
     await server.cli('CONFIG', 'SET', 'maxmemory-policy', policy)
     const { client, close } = await STANDALONE['ioredis 6']!(server.url)
     const store = new RedisStore(client)
-    const calls = [() => store.read(keyIn('abc'), T0), () => store.create(recordOf(store, '1'), { now: T0 })]
+    const calls = [
+      () => store.read(keyIn('abc'), { now: T0 }),
+      () => store.create(recordOf(store, '1'), {}, { now: T0 }),
+    ]
     for (const call of calls)
       await expect(call()).rejects.toMatchObject({
         code: 'ERR_SESSION_STORE',
@@ -309,10 +318,10 @@ describeEngine('redis', 'a Redis that evicts', () => {
         },
       })
     const brave = new RedisStore(client, { allowEviction: true })
-    expect(await brave.create(recordOf(brave, '1'), { now: T0 })).toMatchObject({ outcome: 'created' })
+    expect(await brave.create(recordOf(brave, '1'), {}, { now: T0 })).toMatchObject({ outcome: 'created' })
     // Works by itself once it is set right.
     await server.cli('CONFIG', 'SET', 'maxmemory-policy', 'noeviction')
-    expect(await store.create(recordOf(store, '1'), { now: T0 })).toMatchObject({ outcome: 'created' })
+    expect(await store.create(recordOf(store, '1'), {}, { now: T0 })).toMatchObject({ outcome: 'created' })
     await close()
   })
 })

@@ -74,10 +74,11 @@ describeEngine('redis', 'a process that dies during a log-in from a session on a
   })
 
   const live = async (key: string) => {
-    const found = await witness.read(key, T0, soon())
+    const found = await witness.read(key, { now: T0, deadline: soon() })
     return found !== null && 'key' in found ? found : null
   }
-  const listed = async (userId: string) => (await witness.listUser(userId, 'session', T0, soon())).map(({ key }) => key)
+  const listed = async (userId: string) =>
+    (await witness.listUser(userId, 'session', { now: T0, deadline: soon() })).map(({ key }) => key)
 
   const LIMITS: (CreateOptions['limit'] | undefined)[] = [
     undefined,
@@ -95,30 +96,37 @@ describeEngine('redis', 'a process that dies during a log-in from a session on a
     readonly held: Set<string>
   }
   const meanwhile = {
-    'end ada’s sessions': ({ ada }: Scene) => witness.deleteUser(ada, { ...at, floorUntil: T0 }, soon()),
+    'end ada’s sessions': ({ ada }: Scene) =>
+      witness.deleteUser(ada, { floorUntil: T0 }, { now: T0, deadline: soon() }),
     'change ada’s password': ({ ada }: Scene) =>
-      witness.deleteUser(ada, { ...at, passwordVersion: 9, floorUntil: T0 + HOUR }, soon()),
-    'end max’s sessions': ({ max }: Scene) => witness.deleteUser(max, { ...at, floorUntil: T0 }, soon()),
-    'log the old ID out': ({ old }: Scene) => witness.delete(old.key, soon()),
+      witness.deleteUser(ada, { passwordVersion: 9, floorUntil: T0 + HOUR }, { now: T0, deadline: soon() }),
+    'end max’s sessions': ({ max }: Scene) =>
+      witness.deleteUser(max, { floorUntil: T0 }, { now: T0, deadline: soon() }),
+    'log the old ID out': ({ old }: Scene) => witness.delete(old.key, { now: T0, deadline: soon() }),
     'write to the old session': ({ old }: Scene) =>
-      witness.update(old.key, 1, { data: '1', seenAt: T0, expiresAt: T0 + HOUR, writeId: writeId() }, T0, soon()),
+      witness.update(
+        old.key,
+        1,
+        { data: '1', seenAt: T0, expiresAt: T0 + HOUR, writeId: writeId() },
+        { now: T0, deadline: soon() },
+      ),
     'look at ada’s devices': ({ ada }: Scene) => listed(ada),
     'log ada in elsewhere': async ({ ada, options, held }: Scene) => {
       const record = recordOf(witness, ada, { createdAt: T0 + 1 })
-      const { outcome } = await witness.create(record, options, soon())
+      const { outcome } = await witness.create(record, options, { now: T0, deadline: soon() })
       if (outcome === 'created') held.add(record.key)
     },
     'log max in from the same ID': async ({ max, old, held }: Scene) => {
       const record = recordOf(witness, max, { createdAt: T0 + 2 })
-      const { outcome } = await witness.replace(old.key, 1, record, at, soon())
+      const { outcome } = await witness.replace(old.key, 1, record, {}, { ...at, deadline: soon() })
       if (outcome === 'created') held.add(record.key)
     },
     'repeat the call': async ({ old, next, options, held }: Scene) => {
-      const { outcome } = await witness.replace(old.key, 1, next, options, soon())
+      const { outcome } = await witness.replace(old.key, 1, next, options, { now: T0, deadline: soon() })
       if (outcome === 'created') held.add(next.key)
       return outcome
     },
-    'log the new ID out': ({ next }: Scene) => witness.delete(next.key, soon()),
+    'log the new ID out': ({ next }: Scene) => witness.delete(next.key, { now: T0, deadline: soon() }),
     nothing: async () => {},
   }
   type Deed = keyof typeof meanwhile
@@ -151,10 +159,13 @@ describeEngine('redis', 'a process that dies during a log-in from a session on a
       const store = new RedisStore(client, { allowEviction: true })
       for (let i = 0; i < 40; i++) {
         const old = recordOf(store, null)
-        await store.create(old, at, soon())
+        await store.create(old, {}, { ...at, deadline: soon() })
         sent.length = 0
         const login = recordOf(store, String(users++))
-        expect(await store.replace(old.key, 1, login, at, soon())).toEqual({ outcome: 'created', ended: [] })
+        expect(await store.replace(old.key, 1, login, {}, { ...at, deadline: soon() })).toEqual({
+          outcome: 'created',
+          ended: [],
+        })
         // The first ones load the scripts on each master.
         if (i >= 30) expect(sent).toHaveLength(3)
         expect([await live(old.key), await live(login.key)]).toEqual([null, login])
@@ -176,13 +187,13 @@ describeEngine('redis', 'a process that dies during a log-in from a session on a
         const old = recordOf(witness, isMax ? max : null)
         const next = recordOf(witness, ada, { passwordVersion: 1, createdAt: T0 + 3 })
         const chosen = LIMITS[limit]
-        const options: CreateOptions = { ...at, ...(chosen && { limit: chosen }) }
+        const options: CreateOptions = { ...(chosen && { limit: chosen }) }
         const held = new Set<string>([old.key])
         const scene: Scene = { ada, max, old, next, options, held }
-        await witness.create(old, at, soon())
+        await witness.create(old, {}, { ...at, deadline: soon() })
         for (let i = 0; i < others; i++) {
           const record = recordOf(witness, ada, { passwordVersion: 9, createdAt: T0 - 10 + i })
-          await witness.create(record, at, soon())
+          await witness.create(record, {}, { ...at, deadline: soon() })
           held.add(record.key)
         }
         let last = 0
@@ -192,7 +203,7 @@ describeEngine('redis', 'a process that dies during a log-in from a session on a
           await check(scene)
         })
         const store = new RedisStore(client, { allowEviction: true })
-        const call = store.replace(old.key, 1, next, options, soon())
+        const call = store.replace(old.key, 1, next, options, { now: T0, deadline: soon() })
         const told = await Promise.race([call, died])
         const outcome = told === 'dead' ? told : told.outcome
         outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)

@@ -41,12 +41,12 @@ describeEngine('redis', 'a master that dies', () => {
           const store = new RedisStore(client, { waitReplicas: 1 })
           const [ada, max, eve] = ['1', '2', '3'].map(user => recordOf(store, user)) as [any, any, any]
           const anonymous = recordOf(store, null)
-          for (const record of [ada, max, eve, anonymous]) await store.create(record, { now: T0 }, soon())
+          for (const record of [ada, max, eve, anonymous]) await store.create(record, {}, { now: T0, deadline: soon() })
           const login = recordOf(store, '3')
           await Promise.all([
-            store.delete(ada.key, soon()),
-            store.deleteUser('2', { now: T0, passwordVersion: 1, floorUntil: T0 + HOUR }, soon()),
-            store.replace(anonymous.key, 1, login, { now: T0 }, soon()),
+            store.delete(ada.key, { now: T0, deadline: soon() }),
+            store.deleteUser('2', { passwordVersion: 1, floorUntil: T0 + HOUR }, { now: T0, deadline: soon() }),
+            store.replace(anonymous.key, 1, login, {}, { now: T0, deadline: soon() }),
           ])
           await master.kill()
           await replica.cli('REPLICAOF', 'NO', 'ONE')
@@ -54,9 +54,9 @@ describeEngine('redis', 'a master that dies', () => {
           await store.close()
           const promoted = await STANDALONE['node-redis 6']!(replica.url)
           const heir = new RedisStore(promoted.client)
-          for (const { key } of [ada, max, anonymous]) expect(await heir.read(key, T0)).toBe(null)
-          expect(await heir.read(eve.key, T0)).not.toBe(null)
-          expect(await heir.create(recordOf(heir, '2'), { now: T0 })).toMatchObject({ outcome: 'stale-login' })
+          for (const { key } of [ada, max, anonymous]) expect(await heir.read(key, { now: T0 })).toBe(null)
+          expect(await heir.read(eve.key, { now: T0 })).not.toBe(null)
+          expect(await heir.create(recordOf(heir, '2'), {}, { now: T0 })).toMatchObject({ outcome: 'stale-login' })
           await promoted.close()
           ;[master, replica] = [replica, master]
           if (round === ROUNDS - 1) break
@@ -74,15 +74,15 @@ describeEngine('redis', 'a master that dies', () => {
       const { client, close } = await STANDALONE['ioredis 6']!(master.url)
       const store = new RedisStore(client)
       const record = recordOf(store, '1')
-      await store.create(record, { now: T0 })
+      await store.create(record, {}, { now: T0 })
       await until('the replica having it', async () => expect(await replica.cli('DBSIZE')).toBe('2'))
       line.sever()
-      expect(await store.delete(record.key)).toBe(true)
+      expect(await store.delete(record.key, { now: T0 })).toBe(true)
       await master.kill()
       await replica.cli('REPLICAOF', 'NO', 'ONE')
       const promoted = await STANDALONE['ioredis 6']!(replica.url)
       // What the option is for. Were this null, the tests with it would prove nothing.
-      expect(await new RedisStore(promoted.client).read(record.key, T0)).not.toBe(null)
+      expect(await new RedisStore(promoted.client).read(record.key, { now: T0 })).not.toBe(null)
       await promoted.close()
       await close()
       await line.stop()
@@ -94,13 +94,13 @@ describeEngine('redis', 'a master that dies', () => {
         const { client, close } = await STANDALONE[name]!(master.url)
         const store = new RedisStore(client, { waitReplicas: 1 })
         const [first, second, third] = [recordOf(store, '1'), recordOf(store, '2'), recordOf(store, '3')]
-        for (const record of [first, second, third]) await store.create(record, { now: T0 })
-        await store.delete(third.key)
+        for (const record of [first, second, third]) await store.create(record, {}, { now: T0 })
+        await store.delete(third.key, { now: T0 })
         replica.pause()
         const began = performance.now()
-        const waiting = store.delete(first.key, performance.now() + 1500).catch(error => error)
-        for (let i = 0; i < 5; i++) await store.read(second.key, T0)
-        await store.touch(second.key, T0 + 1, T0 + HOUR, T0)
+        const waiting = store.delete(first.key, { now: T0, deadline: performance.now() + 1500 }).catch(error => error)
+        for (let i = 0; i < 5; i++) await store.read(second.key, { now: T0 })
+        await store.touch(second.key, T0 + 1, T0 + HOUR, { now: T0 })
         const others = performance.now() - began
         const error = await waiting
         expect(others).toBeLessThan(performance.now() - began)
@@ -112,8 +112,8 @@ describeEngine('redis', 'a master that dies', () => {
         expect(performance.now() - began).toBeLessThan(4000)
         replica.resume()
         // The same call again is about what the first one did: it waits for that too.
-        expect(await store.delete(first.key, soon())).toBe(false)
-        expect(await store.read(first.key, T0)).toBe(null)
+        expect(await store.delete(first.key, { now: T0, deadline: soon() })).toBe(false)
+        expect(await store.read(first.key, { now: T0 })).toBe(null)
         await store.close()
         await close()
       },
@@ -123,9 +123,11 @@ describeEngine('redis', 'a master that dies', () => {
       const { client, close } = await STANDALONE['node-redis 6']!(master.url)
       const store = new RedisStore(client, { waitReplicas: 1 })
       const records = Array.from({ length: 200 }, () => recordOf(store, null))
-      await Promise.all(records.map(record => store.create(record, { now: T0 })))
+      await Promise.all(records.map(record => store.create(record, {}, { now: T0 })))
       await master.cli('CONFIG', 'RESETSTAT')
-      expect(await Promise.all(records.map(({ key }) => store.delete(key, soon())))).toEqual(records.map(() => true))
+      expect(await Promise.all(records.map(({ key }) => store.delete(key, { now: T0, deadline: soon() })))).toEqual(
+        records.map(() => true),
+      )
       expect((await master.commandStats()).wait).toBeLessThan(20)
       await store.close()
       await close()
@@ -142,21 +144,23 @@ describeEngine('redis', 'a master that dies', () => {
       const store = new RedisStore(client, { waitReplicas: 1 })
       const users = Array.from({ length: 30 }, (_, i) => String(i))
       const records = users.map(user => recordOf(store, user))
-      for (const record of records) await store.create(record, { now: T0 }, soon())
-      await Promise.all(records.slice(0, 10).map(({ key }) => store.delete(key, soon())))
-      await Promise.all(users.slice(10, 20).map(user => store.deleteUser(user, { now: T0, floorUntil: T0 }, soon())))
+      for (const record of records) await store.create(record, {}, { now: T0, deadline: soon() })
+      await Promise.all(records.slice(0, 10).map(({ key }) => store.delete(key, { now: T0, deadline: soon() })))
+      await Promise.all(
+        users.slice(10, 20).map(user => store.deleteUser(user, { floorUntil: T0 }, { now: T0, deadline: soon() })),
+      )
       await cluster.masters[0]!.kill()
       const found = await until(
         'all shards answering again',
-        () => Promise.all(records.map(({ key }) => store.read(key, T0, performance.now() + 1000))),
+        () => Promise.all(records.map(({ key }) => store.read(key, { now: T0, deadline: performance.now() + 1000 }))),
         { timeout: 45_000 },
       )
       expect(found.map(record => record !== null)).toEqual(users.map((_, i) => i >= 20))
       // All verbs go on, the waiting ones too, on the shards that have kept their replica.
       for (const [i, user] of users.entries()) {
         const next = recordOf(store, user)
-        expect(await store.create(next, { now: T0 }, soon())).toMatchObject({ outcome: 'created' })
-        expect(await store.listUser(user, 'session', T0, soon())).toHaveLength(i >= 20 ? 2 : 1)
+        expect(await store.create(next, {}, { now: T0, deadline: soon() })).toMatchObject({ outcome: 'created' })
+        expect(await store.listUser(user, 'session', { now: T0, deadline: soon() })).toHaveLength(i >= 20 ? 2 : 1)
       }
       await store.close()
       await close()
@@ -173,17 +177,17 @@ describeEngine('redis', 'a master that dies', () => {
       const { client, close } = await SENTINEL[name]!(watched.name, watched.sentinels)
       const store = new RedisStore(client, { waitReplicas: 1 })
       const [kept, ended] = [recordOf(store, '1'), recordOf(store, '2')]
-      for (const record of [kept, ended]) await store.create(record, { now: T0 }, soon())
-      expect(await store.delete(ended.key, soon())).toBe(true)
+      for (const record of [kept, ended]) await store.create(record, {}, { now: T0, deadline: soon() })
+      expect(await store.delete(ended.key, { now: T0, deadline: soon() })).toBe(true)
       await watched.master.kill()
       const found = await until(
         'an answer of the new master',
-        () => store.read(kept.key, T0, performance.now() + 500),
+        () => store.read(kept.key, { now: T0, deadline: performance.now() + 500 }),
         { timeout: 45_000 },
       )
       expect(found).toEqual(kept)
-      expect(await store.read(ended.key, T0)).toBe(null)
-      const touch = () => store.touch(kept.key, T0 + 1, T0 + HOUR, T0, soon())
+      expect(await store.read(ended.key, { now: T0 })).toBe(null)
+      const touch = () => store.touch(kept.key, T0 + 1, T0 + HOUR, { now: T0, deadline: soon() })
       expect(await until('a write', touch, { timeout: 20_000 })).toBe('touched')
       await store.close()
       await close()

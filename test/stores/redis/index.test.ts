@@ -29,9 +29,10 @@ describeEngine('redis', 'the index of a user', () => {
   const size = async () => Number(await server.cli('ZCARD', indexOf(user)))
   const create = async (more = {}, options = {}) => {
     const record = recordOf(store, user, more)
-    return { record, ...(await store.create(record, { now: T0, ...options }, soon())) }
+    return { record, ...(await store.create(record, { ...options }, { now: T0, deadline: soon() })) }
   }
-  const list = async () => (await store.listUser(user, 'session', T0, soon())).map(({ key }) => key).sort()
+  const list = async () =>
+    (await store.listUser(user, 'session', { now: T0, deadline: soon() })).map(({ key }) => key).sort()
   const del = (name: string) => (open.client as NodeRedisClient).sendCommand(['DEL', name])
   const next = () => {
     user = String(users++)
@@ -53,7 +54,7 @@ describeEngine('redis', 'the index of a user', () => {
     const living = [(await create()).record.key, (await create()).record.key, (await create()).record.key].sort()
     for (let cycle = 0; cycle < (LONG ? 100_000 : 1000); cycle++) {
       const { record } = await create()
-      await store.delete(record.key, soon())
+      await store.delete(record.key, { now: T0, deadline: soon() })
     }
     expect(await list()).toEqual(living)
     expect(await size()).toBeLessThan(20)
@@ -88,16 +89,20 @@ describeEngine('redis', 'the index of a user', () => {
       next()
       const keys = [(await create()).record.key, (await create()).record.key].sort()
       await bury(130_000)
-      expect((await theirs.listUser(user, 'session', T0, soon())).map(({ key }) => key).sort()).toEqual(keys)
+      expect(
+        (await theirs.listUser(user, 'session', { now: T0, deadline: soon() })).map(({ key }) => key).sort(),
+      ).toEqual(keys)
       const limit = { max: 2, onLimit: 'refuse' } as const
-      expect(await theirs.create(recordOf(store, user), { now: T0, limit }, soon())).toMatchObject({ outcome: 'limit' })
+      expect(await theirs.create(recordOf(store, user), { limit }, { now: T0, deadline: soon() })).toMatchObject({
+        outcome: 'limit',
+      })
       await bury(130_000)
       expect(
-        await theirs.create(recordOf(store, user), { now: T0, limit: { ...limit, max: 3 } }, soon()),
+        await theirs.create(recordOf(store, user), { limit: { ...limit, max: 3 } }, { now: T0, deadline: soon() }),
       ).toMatchObject({ outcome: 'created' })
       expect(await size()).toBeLessThan(10)
       await bury(130_000)
-      expect(await theirs.deleteUser(user, { now: T0, floorUntil: T0 }, soon())).toBe(3)
+      expect(await theirs.deleteUser(user, { floorUntil: T0 }, { now: T0, deadline: soon() })).toBe(3)
       expect(await size()).toBe(0)
     })
 
@@ -112,20 +117,24 @@ describeEngine('redis', 'the index of a user', () => {
           }),
         )
       const series = recordOf(store, user, { kind: 'remember' })
-      await theirs.create(series, { now: T0 }, soon())
+      await theirs.create(series, {}, { now: T0, deadline: soon() })
       const refused = await theirs.create(
         recordOf(store, user),
-        { now: T0, limit: { max: 5, onLimit: 'refuse' } },
-        soon(),
+        { limit: { max: 5, onLimit: 'refuse' } },
+        { now: T0, deadline: soon() },
       )
       expect(refused).toEqual({ outcome: 'limit', ended: [] })
       expect(await list()).toHaveLength(3000)
       const record = recordOf(store, user)
-      const made = await theirs.create(record, { now: T0, limit: { max: 5, onLimit: 'end-oldest' } }, soon())
+      const made = await theirs.create(
+        record,
+        { limit: { max: 5, onLimit: 'end-oldest' } },
+        { now: T0, deadline: soon() },
+      )
       expect(made.outcome).toBe('created')
       expect([...made.ended].sort()).toEqual(keys.slice(0, -4).sort())
       expect(await list()).toEqual([...keys.slice(-4), record.key].sort())
-      expect(await store.listUser(user, 'remember', T0)).toEqual([series])
+      expect(await store.listUser(user, 'remember', { now: T0 })).toEqual([series])
     })
   })
 
@@ -149,11 +158,11 @@ describeEngine('redis', 'the index of a user', () => {
       let { record } = await create()
       const excepted = record.key
       await Promise.all(Array.from({ length: 800 }, () => create()))
-      const ending = store.deleteUser(user, { now: T0, exceptKey: excepted, floorUntil: T0 }, soon())
+      const ending = store.deleteUser(user, { exceptKey: excepted, floorUntil: T0 }, { now: T0, deadline: soon() })
       for (let i = 0; i < 20; i++) {
         const successor = recordOf(store, user)
         const forward = { salt: '', until: T0 + MINUTE }
-        const { outcome } = await store.replace(record.key, 1, successor, { now: T0, forward }, soon())
+        const { outcome } = await store.replace(record.key, 1, successor, { forward }, { now: T0, deadline: soon() })
         expect(outcome).toBe('created')
         record = successor
       }
@@ -177,27 +186,33 @@ describeEngine('redis', 'the index of a user', () => {
           expiresAt: at + HOUR / 2,
           absoluteExpiresAt: at + 12 * HOUR,
         })
-        await store.create(record, { now: at })
+        await store.create(record, {}, { now: at })
         for (const { what, skew } of steps) {
           const now = T0 + skew
-          const found = await store.read(record.key, now)
+          const found = await store.read(record.key, { now })
           if (found === null || !('key' in found)) continue
           const expiresAt = now + 12 * HOUR
-          if (what === 'touch') await store.touch(found.key, now, expiresAt, now)
+          if (what === 'touch') await store.touch(found.key, now, expiresAt, { now })
           if (what === 'update')
             await store.update(
               found.key,
               found.version,
               { data: '{}', seenAt: now, expiresAt, writeId: writeId() },
-              now,
+              { now },
             )
-          if (what === 'log-in') await store.create(recordOf(store, user, { absoluteExpiresAt: at + HOUR }), { now })
+          if (what === 'log-in')
+            await store.create(recordOf(store, user, { absoluteExpiresAt: at + HOUR }), {}, { now })
           if (what !== 'renew') continue
           const successor = { ...found, key: recordOf(store, user).key, version: 1, writeId: writeId() }
-          const { outcome } = await store.replace(found.key, found.version, successor, {
-            now,
-            forward: { salt: '', until: now },
-          })
+          const { outcome } = await store.replace(
+            found.key,
+            found.version,
+            successor,
+            {
+              forward: { salt: '', until: now },
+            },
+            { now },
+          )
           if (outcome === 'created') record = successor
         }
         // The record's first: time goes on between the two questions.
@@ -219,17 +234,17 @@ describeEngine('redis', 'the index of a user', () => {
         expiresAt: ahead + HOUR / 2,
         absoluteExpiresAt: ahead + 12 * HOUR,
       })
-      await store.create(record, { now: ahead })
+      await store.create(record, {}, { now: ahead })
       // By a node whose clock is right.
-      await store.touch(record.key, T0, record.absoluteExpiresAt, T0)
+      await store.touch(record.key, T0, record.absoluteExpiresAt, { now: T0 })
       // What Redis does as time passes.
       const passed = (await life(indexOf(user))) + moment
       for (const name of [nameOf(record.key), indexOf(user)])
         await server.cli('PEXPIRE', name, `${(await life(name)) - passed}`)
       const now = T0 + passed
-      const lives = (await store.read(record.key, now)) !== null
-      expect(await store.deleteUser(user, { now, floorUntil: now })).toBe(lives ? 1 : 0)
-      expect(await store.read(record.key, now)).toBe(null)
+      const lives = (await store.read(record.key, { now })) !== null
+      expect(await store.deleteUser(user, { floorUntil: now }, { now })).toBe(lives ? 1 : 0)
+      expect(await store.read(record.key, { now })).toBe(null)
       expect(await server.cli('EXISTS', nameOf(record.key))).toBe('0')
     },
   )

@@ -34,13 +34,14 @@ describeEngine('redis', 'a connection that breaks', () => {
       open = await STANDALONE[name]!(`redis://127.0.0.1:${proxy.port}`)
       store = new RedisStore(open.client)
       // The server's clock and the scripts are known from here on.
-      await store.delete(recordOf(store, '1').key)
+      await store.delete(recordOf(store, '1').key, { now: T0 })
     })
     afterEach(async () => {
       await open.close()
       await proxy.stop()
     })
-    const again = () => until('the client being back', () => store.read(recordOf(store, '1').key, T0, soon()))
+    const again = () =>
+      until('the client being back', () => store.read(recordOf(store, '1').key, { now: T0, deadline: soon() }))
 
     let user = ''
     beforeEach(() => {
@@ -50,28 +51,41 @@ describeEngine('redis', 'a connection that breaks', () => {
     const verbs: Record<string, Verb> = {
       create: () => {
         const made = recordOf(store, user, { passwordVersion: 1 })
-        return { first: () => store.create(made, { now: T0 }, soon()), answer: { outcome: 'created', ended: [] } }
+        return {
+          first: () => store.create(made, {}, { now: T0, deadline: soon() }),
+          answer: { outcome: 'created', ended: [] },
+        }
       },
       update: ({ key }) => {
         const change = { data: '1', seenAt: T0, expiresAt: T0 + HOUR, writeId: writeId() }
-        return { first: () => store.update(key, 1, change, T0, soon()), answer: 'updated' }
+        return { first: () => store.update(key, 1, change, { now: T0, deadline: soon() }), answer: 'updated' }
       },
-      touch: ({ key }) => ({ first: () => store.touch(key, T0 + 1, T0 + HOUR, T0, soon()), answer: 'touched' }),
+      touch: ({ key }) => ({
+        first: () => store.touch(key, T0 + 1, T0 + HOUR, { now: T0, deadline: soon() }),
+        answer: 'touched',
+      }),
       'replace with a forward': ({ key }) => {
         const made = recordOf(store, user, { passwordVersion: 1 })
-        const options = { now: T0, forward: { salt: '', until: T0 } }
-        return { first: () => store.replace(key, 1, made, options, soon()), answer: { outcome: 'created', ended: [] } }
+        const options = { forward: { salt: '', until: T0 } }
+        return {
+          first: () => store.replace(key, 1, made, options, { now: T0, deadline: soon() }),
+          answer: { outcome: 'created', ended: [] },
+        }
       },
       'replace without one': ({ key }) => {
         const made = recordOf(store, `${user}8`)
         return {
-          first: () => store.replace(key, 1, made, { now: T0 }, soon()),
+          first: () => store.replace(key, 1, made, {}, { now: T0, deadline: soon() }),
           answer: { outcome: 'created', ended: [] },
         }
       },
-      delete: ({ key }) => ({ first: () => store.delete(key, soon()), answer: true, repeated: false }),
+      delete: ({ key }) => ({
+        first: () => store.delete(key, { now: T0, deadline: soon() }),
+        answer: true,
+        repeated: false,
+      }),
       deleteUser: () => ({
-        first: () => store.deleteUser(user, { now: T0, passwordVersion: 1, floorUntil: T0 + 1 }, soon()),
+        first: () => store.deleteUser(user, { passwordVersion: 1, floorUntil: T0 + 1 }, { now: T0, deadline: soon() }),
         answer: 1,
         repeated: 0,
       }),
@@ -80,7 +94,7 @@ describeEngine('redis', 'a connection that breaks', () => {
       'after %s was executed and before the answer: the same call repeated agrees',
       async (verb, prepare) => {
         const record = recordOf(store, user, { passwordVersion: 1 })
-        await witness.create(record, { now: T0 })
+        await witness.create(record, {}, { now: T0 })
         const { first, answer, repeated = answer } = prepare(record)
         const lost = proxy.loseAnswerTo('EVALSHA')
         const outcome = await first().catch(error => error)
@@ -90,17 +104,17 @@ describeEngine('redis', 'a connection that breaks', () => {
         else expect([answer, repeated]).toContainEqual(outcome)
         await again()
         expect([answer, repeated]).toContainEqual(await first())
-        const stored = await witness.read(record.key, T0)
+        const stored = await witness.read(record.key, { now: T0 })
         if (verb === 'update') expect(stored).toMatchObject({ version: 2, data: '1' })
         else if (verb === 'touch') expect(stored).toMatchObject({ version: 1, expiresAt: T0 + HOUR })
-        else if (verb === 'create') expect(await witness.listUser(user, 'session', T0)).toHaveLength(2)
+        else if (verb === 'create') expect(await witness.listUser(user, 'session', { now: T0 })).toHaveLength(2)
         else if (/^delete/.test(verb)) expect(stored).toBe(null)
         else if (verb === 'replace with a forward') {
           expect(stored).toHaveProperty('movedTo')
-          expect(await witness.listUser(user, 'session', T0)).toHaveLength(1)
+          expect(await witness.listUser(user, 'session', { now: T0 })).toHaveLength(1)
         } else {
           expect(stored).toBe(null)
-          expect(await witness.listUser(`${user}8`, 'session', T0)).not.toEqual([])
+          expect(await witness.listUser(`${user}8`, 'session', { now: T0 })).not.toEqual([])
         }
       },
     )
@@ -129,21 +143,20 @@ describeEngine('redis', 'a connection that breaks', () => {
 
     it('runs nothing whose caller has given up, although the client sends it again', async () => {
       const record = recordOf(store, user)
-      await witness.create(record, { now: T0 })
+      await witness.create(record, {}, { now: T0 })
       const verbs = [
         () =>
           store.update(
             record.key,
             1,
             { data: 'late', seenAt: T0, expiresAt: T0, writeId: writeId() },
-            T0,
-            performance.now() + 150,
+            { now: T0, deadline: performance.now() + 150 },
           ),
-        () => store.touch(record.key, T0 + 1, T0 + HOUR, T0, performance.now() + 150),
-        () => store.delete(record.key, performance.now() + 150),
-        () => store.deleteUser(user, { now: T0, floorUntil: T0 }, performance.now() + 150),
-        () => store.create(recordOf(store, user), { now: T0 }, performance.now() + 150),
-        () => store.replace(record.key, 1, recordOf(store, user), { now: T0 }, performance.now() + 150),
+        () => store.touch(record.key, T0 + 1, T0 + HOUR, { now: T0, deadline: performance.now() + 150 }),
+        () => store.delete(record.key, { now: T0, deadline: performance.now() + 150 }),
+        () => store.deleteUser(user, { floorUntil: T0 }, { now: T0, deadline: performance.now() + 150 }),
+        () => store.create(recordOf(store, user), {}, { now: T0, deadline: performance.now() + 150 }),
+        () => store.replace(record.key, 1, recordOf(store, user), {}, { now: T0, deadline: performance.now() + 150 }),
       ]
       for (const verb of verbs) {
         const lost = proxy.loseRequest('EVALSHA')
@@ -153,7 +166,7 @@ describeEngine('redis', 'a connection that breaks', () => {
         proxy.heal()
         expect(await given).toMatchObject({ code: 'ERR_SESSION_STORE' })
         await again()
-        expect(await witness.listUser(user, 'session', T0)).toEqual([record])
+        expect(await witness.listUser(user, 'session', { now: T0 })).toEqual([record])
       }
     })
   })

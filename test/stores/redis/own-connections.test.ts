@@ -37,18 +37,20 @@ describeEngine('redis', 'a connection that the store opens by itself, to wait fo
     const create = () =>
       until('a session', async () => {
         const record = recordOf(store, '1')
-        await store.create(record, { now: T0 }, performance.now() + 1000)
+        await store.create(record, {}, { now: T0, deadline: performance.now() + 1000 })
         return record
       })
     /** Ends a session while something happens; an outage is an error that says so, and passes. */
     async function endDuring(event: () => unknown): Promise<void> {
       const { key } = await create()
-      const ending = store.delete(key, soon()).catch((error: unknown) => error)
+      const ending = store.delete(key, { now: T0, deadline: soon() }).catch((error: unknown) => error)
       await event()
       const outcome = await ending
       if (outcome !== true) expect(outcome).toMatchObject({ code: 'ERR_SESSION_STORE' })
       proxy.heal()
-      await until('the session having ended', () => store.delete(key, performance.now() + 1000).then(() => true))
+      await until('the session having ended', () =>
+        store.delete(key, { now: T0, deadline: performance.now() + 1000 }).then(() => true),
+      )
     }
 
     it.each(['HELLO', 'CLIENT', 'info', 'EVALSHA', 'WAIT'])(
@@ -78,7 +80,7 @@ describeEngine('redis', 'a connection that the store opens by itself, to wait fo
       const { key } = await create()
       const before = await count()
       for (let round = 0; round < 10; round++) {
-        const ending = store.delete(key, soon()).catch(() => {})
+        const ending = store.delete(key, { now: T0, deadline: soon() }).catch(() => {})
         for (let turn = 0; turn < round; turn++) await new Promise(resolve => setImmediate(resolve))
         await store.close()
         await ending

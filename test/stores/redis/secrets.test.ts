@@ -54,7 +54,7 @@ describeEngine('redis', 'an error of a Redis client that is logged', () => {
         const { client, close } = await STANDALONE[name]!(strict.url)
         const store = new RedisStore(client)
         const [user] = PRIVATE
-        const error = await store.deleteUser(user, { now: T0, floorUntil: T0 }).catch((error: unknown) => error)
+        const error = await store.deleteUser(user, { floorUntil: T0 }, { now: T0 }).catch((error: unknown) => error)
         expect(error).toMatchObject({
           code: 'ERR_SESSION_STORE',
           cause: { message: expect.stringMatching(/unknown command/) },

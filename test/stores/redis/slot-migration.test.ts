@@ -1,3 +1,4 @@
+import type { StoreCall } from 'coatcheck'
 import { RedisStore } from 'coatcheck/stores/redis'
 import { testStore } from 'coatcheck/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -10,7 +11,7 @@ import { HOUR, recordOf, T0, writeId } from '../../support/redis/records.ts'
 const LONG = process.env.COATCHECK_LONG === '1'
 const CLIENTS = Object.keys(CLUSTER).filter(name => LONG || name.includes('6'))
 /** A slot is away for a moment; what waits for it has to be given the time on a busy machine. */
-const patiently = () => performance.now() + 15_000
+const patient = ({ now }: StoreCall): StoreCall => ({ now, deadline: performance.now() + 15_000 })
 
 describeEngine('redis', 'a Redis Cluster', () => {
   let cluster: RedisCluster
@@ -23,12 +24,12 @@ describeEngine('redis', 'a Redis Cluster', () => {
     const { client, close } = await CLUSTER['node-redis 6 cluster']!(cluster.addresses)
     const store = new RedisStore(client, { prefix: 'spread:' })
     for (let user = 0; user < 120; user++) {
-      await store.create(recordOf(store, String(user)), { now: T0 }, patiently())
-      await store.create(recordOf(store, null), { now: T0 }, patiently())
+      await store.create(recordOf(store, String(user)), {}, patient({ now: T0 }))
+      await store.create(recordOf(store, null), {}, patient({ now: T0 }))
     }
     for (const master of cluster.masters) expect(Number(await master.cli('DBSIZE'))).toBeGreaterThan(40)
     for (const user of ['3', '4', '5'])
-      await store.deleteUser(user, { now: T0, passwordVersion: 1, floorUntil: T0 + HOUR }, patiently())
+      await store.deleteUser(user, { passwordVersion: 1, floorUntil: T0 + HOUR }, patient({ now: T0 }))
     const slots = new Map<string, Set<string>>()
     for (const user of ['3', '4', '5', '6', '7', '8']) {
       const shard = store.shard(user)
@@ -56,17 +57,17 @@ describeEngine('redis', 'a Redis Cluster', () => {
 
     /** The same store, more patient than its default where the caller names no deadline. */
     class Patient extends RedisStore {
-      override create: RedisStore['create'] = (...[record, options]) => super.create(record, options, patiently())
-      override read: RedisStore['read'] = (key, now) => super.read(key, now, patiently())
-      override update: RedisStore['update'] = (key, version, change, now) =>
-        super.update(key, version, change, now, patiently())
-      override touch: RedisStore['touch'] = (key, seen, expires, now) =>
-        super.touch(key, seen, expires, now, patiently())
-      override replace: RedisStore['replace'] = (key, version, record, options) =>
-        super.replace(key, version, record, options, patiently())
-      override delete: RedisStore['delete'] = key => super.delete(key, patiently())
-      override deleteUser: RedisStore['deleteUser'] = (user, options) => super.deleteUser(user, options, patiently())
-      override listUser: RedisStore['listUser'] = (user, kind, now) => super.listUser(user, kind, now, patiently())
+      override create: RedisStore['create'] = (record, options, call) => super.create(record, options, patient(call))
+      override read: RedisStore['read'] = (key, call) => super.read(key, patient(call))
+      override update: RedisStore['update'] = (key, version, change, call) =>
+        super.update(key, version, change, patient(call))
+      override touch: RedisStore['touch'] = (key, seen, expires, call) => super.touch(key, seen, expires, patient(call))
+      override replace: RedisStore['replace'] = (key, version, record, options, call) =>
+        super.replace(key, version, record, options, patient(call))
+      override delete: RedisStore['delete'] = (key, call) => super.delete(key, patient(call))
+      override deleteUser: RedisStore['deleteUser'] = (user, options, call) =>
+        super.deleteUser(user, options, patient(call))
+      override listUser: RedisStore['listUser'] = (user, kind, call) => super.listUser(user, kind, patient(call))
     }
     if (LONG) testStore(it, () => new Patient(open.client), undefined, { runs: 10, rounds: 6 })
 
@@ -78,18 +79,18 @@ describeEngine('redis', 'a Redis Cluster', () => {
         while (performance.now() < until_) {
           const user = `u${worker}x${rounds++}`
           const records = Array.from({ length: 6 }, () => recordOf(store, user))
-          for (const record of records) expect((await store.create(record, { now: T0 })).outcome).toBe('created')
+          for (const record of records) expect((await store.create(record, {}, { now: T0 })).outcome).toBe('created')
           const next = recordOf(store, user)
           const forward = { salt: '', until: T0 }
-          expect((await store.replace(records[0]!.key, 1, next, { now: T0, forward })).outcome).toBe('created')
+          expect((await store.replace(records[0]!.key, 1, next, { forward }, { now: T0 })).outcome).toBe('created')
           const change = { data: 'x', seenAt: T0, expiresAt: T0, writeId: writeId() }
-          expect(await store.update(next.key, 1, change, T0)).toBe('updated')
-          expect((await store.listUser(user, 'session', T0)).length).toBe(6)
-          const options = { now: T0, passwordVersion: 1, floorUntil: T0 + HOUR, exceptKey: records[1]!.key }
-          expect(await store.deleteUser(user, options)).toBe(5)
-          expect((await store.listUser(user, 'session', T0)).map(({ key }) => key)).toEqual([records[1]!.key])
-          expect((await store.create(recordOf(store, user), { now: T0 })).outcome).toBe('stale-login')
-          expect(await store.delete(records[1]!.key)).toBe(true)
+          expect(await store.update(next.key, 1, change, { now: T0 })).toBe('updated')
+          expect((await store.listUser(user, 'session', { now: T0 })).length).toBe(6)
+          const options = { passwordVersion: 1, floorUntil: T0 + HOUR, exceptKey: records[1]!.key }
+          expect(await store.deleteUser(user, options, { now: T0 })).toBe(5)
+          expect((await store.listUser(user, 'session', { now: T0 })).map(({ key }) => key)).toEqual([records[1]!.key])
+          expect((await store.create(recordOf(store, user), {}, { now: T0 })).outcome).toBe('stale-login')
+          expect(await store.delete(records[1]!.key, { now: T0 })).toBe(true)
         }
       }
       await Promise.all(Array.from({ length: 8 }, (_, worker) => hammer(worker)))
@@ -103,8 +104,8 @@ describeEngine('redis', 'a Redis Cluster', () => {
     const old = new RedisStore(before.client)
     const users = Array.from({ length: 10 }, (_, i) => `t${i}`)
     const records = users.map(user => recordOf(old, user, { data: '{"cart":1}' }))
-    for (const record of records) await old.create(record, { now: T0 })
-    await old.deleteUser('floor', { now: T0, passwordVersion: 3, floorUntil: T0 + HOUR })
+    for (const record of records) await old.create(record, {}, { now: T0 })
+    await old.deleteUser('floor', { passwordVersion: 3, floorUntil: T0 + HOUR }, { now: T0 })
     await before.close()
     for (const key of (await alone.cli('KEYS', '*')).split('\n')) {
       const target = await cluster.masterOf(Number(await cluster.nodes[0]!.cli('CLUSTER', 'KEYSLOT', key)))
@@ -112,10 +113,11 @@ describeEngine('redis', 'a Redis Cluster', () => {
     }
     const { client, close } = await CLUSTER['ioredis 6 cluster']!(cluster.addresses)
     const store = new RedisStore(client)
-    for (const record of records) expect(await until('found', () => store.read(record.key, T0))).toEqual(record)
-    expect(await store.listUser('t7', 'session', T0)).toEqual([records[7]])
-    expect(await store.deleteUser('t7', { now: T0, floorUntil: T0 })).toBe(1)
-    expect((await store.create(recordOf(store, 'floor'), { now: T0 })).outcome).toBe('stale-login')
+    for (const record of records)
+      expect(await until('found', () => store.read(record.key, { now: T0 }))).toEqual(record)
+    expect(await store.listUser('t7', 'session', { now: T0 })).toEqual([records[7]])
+    expect(await store.deleteUser('t7', { floorUntil: T0 }, { now: T0 })).toBe(1)
+    expect((await store.create(recordOf(store, 'floor'), {}, { now: T0 })).outcome).toBe('stale-login')
     await close()
     await alone.stop()
   })

@@ -52,63 +52,63 @@ const EDITS = [
 function badInput(open: () => { store: Store; run(sql: string): Promise<unknown> }, edits: readonly string[]) {
   it.each(HOSTILE_KEYS)('finds nothing under the key %j', async key => {
     const { store } = open()
-    expect(await store.read(key, NOW)).toBe(null)
-    expect(await store.touch(key, NOW, NOW, NOW)).toBe('gone')
-    expect(await store.delete(key)).toBe(false)
+    expect(await store.read(key, { now: NOW })).toBe(null)
+    expect(await store.touch(key, NOW, NOW, { now: NOW })).toBe('gone')
+    expect(await store.delete(key, { now: NOW })).toBe(false)
     const change = { data: '', seenAt: NOW, expiresAt: NOW, writeId: newWriteId() }
-    expect(await store.update(key, 1, change, NOW)).toBe('gone')
-    await expect(store.create(record({ key }), { now: NOW })).rejects.toMatchObject({ outcome: 'not-applied' })
+    expect(await store.update(key, 1, change, { now: NOW })).toBe('gone')
+    await expect(store.create(record({ key }), {}, { now: NOW })).rejects.toMatchObject({ outcome: 'not-applied' })
   })
 
   it.each([...HOSTILE_TEXTS, '🧥'.repeat(4096)])('gives back exactly what it was given: %j', async text => {
     const { store } = open()
     const one = record({ data: text, username: [...text].slice(0, 100).join('') })
-    await store.create(one, { now: NOW })
-    expect(await store.read(one.key, NOW)).toEqual(one)
+    await store.create(one, {}, { now: NOW })
+    expect(await store.read(one.key, { now: NOW })).toEqual(one)
     const change = { data: `${text}${text}`, seenAt: NOW, expiresAt: one.expiresAt, writeId: newWriteId() }
-    expect(await store.update(one.key, 1, change, NOW)).toBe('updated')
-    expect(await store.read(one.key, NOW)).toEqual({ ...one, ...change, version: 2 })
+    expect(await store.update(one.key, 1, change, { now: NOW })).toBe('updated')
+    expect(await store.read(one.key, { now: NOW })).toEqual({ ...one, ...change, version: 2 })
   })
 
   it.each(UNSTORABLE)('refuses %j, which the database would change', async text => {
     const { store } = open()
     const one = record()
-    await store.create(one, { now: NOW })
+    await store.create(one, {}, { now: NOW })
     const refusal = { code: 'ERR_SESSION_STORE', outcome: 'not-applied' }
     const change = { data: text, seenAt: NOW, expiresAt: NOW, writeId: newWriteId() }
-    await expect(store.create(record({ data: text }), { now: NOW })).rejects.toMatchObject(refusal)
-    await expect(store.create(record({ username: text }), { now: NOW })).rejects.toMatchObject(refusal)
-    await expect(store.update(one.key, 1, change, NOW)).rejects.toMatchObject(refusal)
-    expect(await store.read(one.key, NOW)).toEqual(one)
+    await expect(store.create(record({ data: text }), {}, { now: NOW })).rejects.toMatchObject(refusal)
+    await expect(store.create(record({ username: text }), {}, { now: NOW })).rejects.toMatchObject(refusal)
+    await expect(store.update(one.key, 1, change, { now: NOW })).rejects.toMatchObject(refusal)
+    expect(await store.read(one.key, { now: NOW })).toEqual(one)
   })
 
   it.each(edits)('takes a row with %s for none, removes it, and leaves it out of lists', async edit => {
     const { store, run } = open()
     const [one, sound] = [record(), record()]
-    for (const each of [one, sound]) await store.create(each, { now: NOW })
+    for (const each of [one, sound]) await store.create(each, {}, { now: NOW })
     await run(`UPDATE bad SET ${edit} WHERE id = '${one.key}'`)
-    const listed = await store.listUser('42', 'session', NOW)
+    const listed = await store.listUser('42', 'session', { now: NOW })
     expect(listed.some(({ key }) => key === one.key)).toBe(false)
     expect(listed.some(({ key }) => key === sound.key)).toBe(true)
-    expect(await store.read(one.key, NOW)).toEqual({ corrupt: expect.any(String) })
-    expect(await store.read(one.key, NOW)).toBe(null)
+    expect(await store.read(one.key, { now: NOW })).toEqual({ corrupt: expect.any(String) })
+    expect(await store.read(one.key, { now: NOW })).toBe(null)
     expect(await isLive(store, sound.key)).toBe(true)
   })
 
   it('ends a walk along forwards that someone made into a circle', async () => {
     const { store, run } = open()
     const [one, other] = [record(), record()]
-    for (const each of [one, other]) await store.create(each, { now: NOW })
+    for (const each of [one, other]) await store.create(each, {}, { now: NOW })
     await run(`UPDATE bad SET moved_to = '${other.key}' WHERE id = '${one.key}'`)
     await run(`UPDATE bad SET moved_to = '${one.key}' WHERE id = '${other.key}'`)
-    expect(await store.delete(one.key)).toBe(false)
+    expect(await store.delete(one.key, { now: NOW })).toBe(false)
   })
 
   it('ends sessions of users that text and numbers could confuse by hand-written keys', async () => {
     const { store } = open()
     const one = record({ key: newKey() })
-    await store.create(one, { now: NOW })
-    expect(await store.deleteUser('42', { now: NOW, floorUntil: NOW, exceptKey: "' OR ''='" })).toBeGreaterThan(0)
+    await store.create(one, {}, { now: NOW })
+    expect(await store.deleteUser('42', { floorUntil: NOW, exceptKey: "' OR ''='" }, { now: NOW })).toBeGreaterThan(0)
     expect(await isLive(store, one.key)).toBe(false)
   })
 }
@@ -231,11 +231,11 @@ describe('a driver of unknown shape', () => {
 
   it('is told at the first call where it could not be seen before', async () => {
     const odd = { connect: async () => ({}) } as unknown as PgPool
-    await expect(new PostgresStore(odd).read(newKey(), NOW)).rejects.toMatchObject({
+    await expect(new PostgresStore(odd).read(newKey(), { now: NOW })).rejects.toMatchObject({
       cause: { message: expect.stringMatching(/expects a pg.Pool, whose connect\(\)/) },
     })
     const silent = { getConnection: () => undefined } as never
-    await expect(new MysqlStore(silent).read(newKey(), NOW)).rejects.toMatchObject({
+    await expect(new MysqlStore(silent).read(newKey(), { now: NOW })).rejects.toMatchObject({
       cause: { message: expect.stringMatching(/gives no promise: use mysql2/) },
     })
   })

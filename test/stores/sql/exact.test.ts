@@ -41,23 +41,24 @@ const TEXTS = [
 
 /** Each user has one session, and only that: found, listed and ended alone. */
 async function isolated(store: Store, users: readonly string[]): Promise<void> {
-  for (const userId of users) await store.deleteUser(userId, { now: NOW, floorUntil: 0 })
+  for (const userId of users) await store.deleteUser(userId, { floorUntil: 0 }, { now: NOW })
   const records = users.map(userId => record({ userId }))
-  for (const each of records) expect((await store.create(each, { now: NOW })).outcome).toBe('created')
+  for (const each of records) expect((await store.create(each, {}, { now: NOW })).outcome).toBe('created')
   for (const each of records) {
-    expect(await store.read(each.key, NOW)).toEqual(each)
-    expect(await store.listUser(each.userId!, 'session', NOW)).toEqual([each])
+    expect(await store.read(each.key, { now: NOW })).toEqual(each)
+    expect(await store.listUser(each.userId!, 'session', { now: NOW })).toEqual([each])
   }
   for (const [i, each] of records.entries()) {
-    expect(await store.deleteUser(each.userId!, { now: NOW, passwordVersion: 7, floorUntil: NOW + 1000 })).toBe(1)
-    const left = await Promise.all(records.map(({ key }) => store.read(key, NOW)))
+    expect(await store.deleteUser(each.userId!, { passwordVersion: 7, floorUntil: NOW + 1000 }, { now: NOW })).toBe(1)
+    const left = await Promise.all(records.map(({ key }) => store.read(key, { now: NOW })))
     expect(left.map(found => found !== null)).toEqual(records.map((_, place) => place > i))
     const others = users[(i + 1) % users.length] as string
     const stale = record({ userId: each.userId, passwordVersion: 6 })
-    expect((await store.create(stale, { now: NOW })).outcome).toBe('stale-login')
+    expect((await store.create(stale, {}, { now: NOW })).outcome).toBe('stale-login')
     if (i + 1 < users.length)
       expect(
-        (await store.create(record({ userId: others, passwordVersion: 6, kind: 'remember' }), { now: NOW })).outcome,
+        (await store.create(record({ userId: others, passwordVersion: 6, kind: 'remember' }), {}, { now: NOW }))
+          .outcome,
       ).toBe('created')
   }
 }
@@ -66,10 +67,10 @@ async function tellsCaseApart(store: Store): Promise<void> {
   const key = `aA${newKey().slice(2, 44)}bB`
   const swapped = key.replace(/[a-z]/gi, c => (c === c.toLowerCase() ? c.toUpperCase() : c.toLowerCase()))
   const [one, other] = [record({ key, data: '1' }), record({ key: swapped, data: '2' })]
-  for (const each of [one, other]) expect((await store.create(each, { now: NOW })).outcome).toBe('created')
-  expect(await store.read(key, NOW)).toEqual(one)
-  expect(await store.delete(swapped)).toBe(true)
-  expect(await store.read(key, NOW)).toEqual(one)
+  for (const each of [one, other]) expect((await store.create(each, {}, { now: NOW })).outcome).toBe('created')
+  expect(await store.read(key, { now: NOW })).toEqual(one)
+  expect(await store.delete(swapped, { now: NOW })).toBe(true)
+  expect(await store.read(key, { now: NOW })).toEqual(one)
 }
 
 /** A sweep that took local time for universal time would be hours off, one way or the other. */
@@ -77,12 +78,12 @@ async function sweepsByUniversalTime(store: Store): Promise<void> {
   const now = Date.now()
   const put = async (expiresAt: number) => {
     const each = record({ createdAt: now, seenAt: now, expiresAt, absoluteExpiresAt: now + 1e8 })
-    await store.create(each, { now })
+    await store.create(each, {}, { now })
     return each.key
   }
   const [dead, fresh, live] = [await put(now - 400_000), await put(now - 200_000), await put(now + 1000)]
-  await store.sweep?.(now + 86_400_000, 100_000)
-  const stored = async (key: string) => (await store.read(key, now - 1e7)) as SessionRecord | null
+  await store.sweep?.(100_000, { now: now + 86_400_000 })
+  const stored = async (key: string) => (await store.read(key, { now: now - 1e7 })) as SessionRecord | null
   expect(await stored(dead)).toBe(null)
   expect(await stored(fresh)).not.toBe(null)
   expect(await stored(live)).not.toBe(null)
@@ -123,7 +124,7 @@ describeEngine('postgresql', 'exactness on PostgreSQL', () => {
   it('joins with the table of the application', async () => {
     await pool.query('CREATE TABLE people (id numeric PRIMARY KEY, name text)')
     await pool.query(`INSERT INTO people VALUES (${MAX}, 'max'), (18446744073709551614, 'other')`)
-    await (await open(pool)).create(record({ userId: MAX }), { now: NOW })
+    await (await open(pool)).create(record({ userId: MAX }), {}, { now: NOW })
     const { rows } = await pool.query(
       `SELECT DISTINCT name FROM people p JOIN sessions_${tables} s ON s.user_id = p.id`,
     )
@@ -193,7 +194,7 @@ describeEngine('mariadb', 'exactness on MariaDB', () => {
   it('joins with the table of the application', async () => {
     await pool.query('CREATE TABLE people (id BIGINT UNSIGNED PRIMARY KEY, name VARCHAR(20))')
     await pool.query(`INSERT INTO people VALUES (${MAX}, 'max'), (18446744073709551614, 'other')`)
-    await (await open(pool)).create(record({ userId: MAX }), { now: NOW })
+    await (await open(pool)).create(record({ userId: MAX }), {}, { now: NOW })
     const [rows] = await pool.query(`SELECT DISTINCT name FROM people p JOIN sessions_${tables} s ON s.user_id = p.id`)
     expect(rows).toEqual([{ name: 'max' }])
   })
@@ -219,7 +220,7 @@ for (const driver of SQLITE_DRIVERS)
     it('joins with the table of the application', async () => {
       const { store, database } = await open()
       database.exec("CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT); INSERT INTO people VALUES (42, 'ada')")
-      await store.create(record(), { now: NOW })
+      await store.create(record(), {}, { now: NOW })
       const sql = `SELECT name FROM people p JOIN sessions_${tables} s ON s.user_id = p.id`
       expect(database.prepare(sql).all()).toHaveLength(1)
     })
@@ -236,9 +237,9 @@ describe('user IDs that cannot be exact', () => {
     'refuses %j as a number',
     async userId => {
       const refusal = { code: 'ERR_SESSION_STORE', outcome: 'not-applied' }
-      await expect(database().create(record({ userId }), { now: NOW })).rejects.toMatchObject(refusal)
-      await expect(database().listUser(userId, 'session', NOW)).rejects.toMatchObject(refusal)
-      await expect(database().deleteUser(userId, { now: NOW, floorUntil: NOW })).rejects.toMatchObject(refusal)
+      await expect(database().create(record({ userId }), {}, { now: NOW })).rejects.toMatchObject(refusal)
+      await expect(database().listUser(userId, 'session', { now: NOW })).rejects.toMatchObject(refusal)
+      await expect(database().deleteUser(userId, { floorUntil: NOW }, { now: NOW })).rejects.toMatchObject(refusal)
     },
   )
 })

@@ -64,18 +64,19 @@ function givenUp(get: () => Server) {
   const forward = { salt: 'c2FsdA', until: NOW }
   type Write = (store: Store, one: SessionRecord, other: SessionRecord, deadline: number) => Promise<unknown>
   const writes: Record<string, Write> = {
-    update: (store, one, _, deadline) => store.update(one.key, 1, change(), NOW, deadline),
-    touch: (store, one, _, deadline) => store.touch(one.key, NOW + 5, NOW + 9e6, NOW, deadline),
-    'log-out': (store, one, _, deadline) => store.delete(one.key, deadline),
-    'log-in': (store, _, other, deadline) => store.create(other, { now: NOW }, deadline),
-    'new anonymous session': (store, _, { key }, deadline) => store.create(anonymous({ key }), { now: NOW }, deadline),
+    update: (store, one, _, deadline) => store.update(one.key, 1, change(), { now: NOW, deadline }),
+    touch: (store, one, _, deadline) => store.touch(one.key, NOW + 5, NOW + 9e6, { now: NOW, deadline }),
+    'log-out': (store, one, _, deadline) => store.delete(one.key, { now: NOW, deadline }),
+    'log-in': (store, _, other, deadline) => store.create(other, {}, { now: NOW, deadline }),
+    'new anonymous session': (store, _, { key }, deadline) =>
+      store.create(anonymous({ key }), {}, { now: NOW, deadline }),
     'log-in at a limit': (store, _, other, deadline) =>
-      store.create(other, { now: NOW, limit: { max: 1, onLimit: 'end-oldest' } }, deadline),
-    'new ID': (store, one, other, deadline) => store.replace(one.key, 1, other, { now: NOW }, deadline),
+      store.create(other, { limit: { max: 1, onLimit: 'end-oldest' } }, { now: NOW, deadline }),
+    'new ID': (store, one, other, deadline) => store.replace(one.key, 1, other, {}, { now: NOW, deadline }),
     'new ID with a forward': (store, one, other, deadline) =>
-      store.replace(one.key, 1, other, { now: NOW, forward }, deadline),
+      store.replace(one.key, 1, other, { forward }, { now: NOW, deadline }),
     'log-out everywhere': (store, one, _, deadline) =>
-      store.deleteUser(one.userId!, { now: NOW, passwordVersion: 3, floorUntil: NOW + 1e9 }, deadline),
+      store.deleteUser(one.userId!, { passwordVersion: 3, floorUntil: NOW + 1e9 }, { now: NOW, deadline }),
   }
   let user = 7000
   for (const [name, write] of Object.entries(writes))
@@ -83,50 +84,50 @@ function givenUp(get: () => Server) {
       const { direct, open, proxy } = get()
       const one = record({ userId: `${++user}` })
       const other = record({ userId: one.userId })
-      await direct.create(one, { now: NOW })
+      await direct.create(one, {}, { now: NOW })
       const store = open(1)
       // As on any connection that has been in use for some time: nothing is left to be prepared.
       const before = record({ userId: `${++user}` })
-      await direct.create(before, { now: NOW })
+      await direct.create(before, {}, { now: NOW })
       await write(store, before, record({ userId: before.userId }), within(5000))
       proxy.stall()
       expect(await failure(write(store, one, other, within(250)))).toMatchObject({ status: 503 })
       await pause(50)
       await proxy.heal()
-      expect(await direct.read(one.key, NOW)).toEqual(one)
-      expect(await direct.read(other.key, NOW)).toBe(null)
-      expect((await direct.create(other, { now: NOW })).outcome).toBe('created')
-      expect((await store.listUser(one.userId!, 'session', NOW, within(5000))).length).toBe(2)
+      expect(await direct.read(one.key, { now: NOW })).toEqual(one)
+      expect(await direct.read(other.key, { now: NOW })).toBe(null)
+      expect((await direct.create(other, {}, { now: NOW })).outcome).toBe('created')
+      expect((await store.listUser(one.userId!, 'session', { now: NOW, deadline: within(5000) })).length).toBe(2)
     })
 
   it('does not make a session at a limit whose last step was given up in a stalled network', async () => {
     const { direct, open, proxy, commit } = get()
     const one = record({ userId: `${++user}` })
     const other = record({ userId: one.userId })
-    await direct.create(one, { now: NOW })
+    await direct.create(one, {}, { now: NOW })
     const store = open(1)
-    await store.touch(newKey(), NOW, NOW, NOW)
+    await store.touch(newKey(), NOW, NOW, { now: NOW })
     const stalled = proxy.stallAt(commit)
     const limit = { max: 1, onLimit: 'end-oldest' } as const
-    await failure(store.create(other, { now: NOW, limit }, within(400)))
+    await failure(store.create(other, { limit }, { now: NOW, deadline: within(400) }))
     await stalled
     // The databases count whole seconds here.
     await pause(1500)
     await proxy.heal()
-    expect(await direct.read(other.key, NOW)).toBe(null)
-    expect(await direct.read(one.key, NOW)).toEqual(one)
+    expect(await direct.read(other.key, { now: NOW })).toBe(null)
+    expect(await direct.read(one.key, { now: NOW })).toEqual(one)
   })
 
   it.each([-30_000, 30_000])('loses no write when one of the clocks is set by %d ms', async difference => {
     const store = get().open(1)
     const one = record({ userId: `${++user}` })
-    await store.create(one, { now: NOW })
+    await store.create(one, {}, { now: NOW })
     const real = performance.now.bind(performance)
     // Only the difference between the two clocks counts, so that it does not matter which of them was set.
     const set = vi.spyOn(performance, 'now').mockImplementation(() => real() + difference)
     try {
-      expect(await store.update(one.key, 1, change(), NOW, within(2000))).toBe('updated')
-      expect(await store.delete(one.key, within(2000))).toBe(true)
+      expect(await store.update(one.key, 1, change(), { now: NOW, deadline: within(2000) })).toBe('updated')
+      expect(await store.delete(one.key, { now: NOW, deadline: within(2000) })).toBe(true)
     } finally {
       set.mockRestore()
     }
@@ -136,14 +137,16 @@ function givenUp(get: () => Server) {
     const { open, proxy } = get()
     const store = open(1)
     const one = record({ userId: `${++user}` })
-    await store.create(one, { now: NOW })
-    await store.touch(one.key, NOW + 1, NOW + 8e6, NOW)
+    await store.create(one, {}, { now: NOW })
+    await store.touch(one.key, NOW + 1, NOW + 8e6, { now: NOW })
     const real = performance.now.bind(performance)
     const later = vi.spyOn(performance, 'now').mockImplementation(() => real() + 90_000)
     proxy.slow(400)
     try {
       for (const at of [2, 3, 4]) {
-        expect(await store.touch(one.key, NOW + at, NOW + 8e6 + at, NOW, within(700))).toBe('touched')
+        expect(await store.touch(one.key, NOW + at, NOW + 8e6 + at, { now: NOW, deadline: within(700) })).toBe(
+          'touched',
+        )
         await pause(600)
       }
     } finally {
@@ -155,7 +158,7 @@ function givenUp(get: () => Server) {
   it('never holds more connections than the pool while the table is locked, however long callers go on', async () => {
     const { direct, open, connections, lockTable, atMost } = get()
     const store = open(5, 'crowd')
-    await Promise.all(Array.from({ length: 5 }, () => store.read(newKey(), NOW)))
+    await Promise.all(Array.from({ length: 5 }, () => store.read(newKey(), { now: NOW })))
     const release = await lockTable()
     let most = 0
     let failed = 0
@@ -165,10 +168,10 @@ function givenUp(get: () => Server) {
         const key = newKey()
         const verb =
           number % 3 === 0
-            ? store.read(key, NOW, within(150))
+            ? store.read(key, { now: NOW, deadline: within(150) })
             : number % 3 === 1
-              ? store.touch(key, NOW, NOW, NOW, within(150))
-              : store.deleteUser('1', { now: NOW, floorUntil: NOW }, within(150))
+              ? store.touch(key, NOW, NOW, { now: NOW, deadline: within(150) })
+              : store.deleteUser('1', { floorUntil: NOW }, { now: NOW, deadline: within(150) })
         await failure(verb)
         failed += 1
       }
@@ -183,19 +186,23 @@ function givenUp(get: () => Server) {
     await release()
     expect(failed).toBeGreaterThan(50)
     expect(most).toBeLessThanOrEqual(atMost)
-    await until('an answer', async () => expect(await store.read(newKey(), NOW, within(1000))).toBe(null))
+    await until('an answer', async () =>
+      expect(await store.read(newKey(), { now: NOW, deadline: within(1000) })).toBe(null),
+    )
     await until('the end of what was left behind', async () =>
       expect(await connections('crowd')).toBeLessThanOrEqual(5),
     )
-    expect(await direct.read(newKey(), NOW)).toBe(null)
+    expect(await direct.read(newKey(), { now: NOW })).toBe(null)
   })
 
   it('keeps nothing of 30,000 gets that were given up while the network stalls', async () => {
     const { open, proxy } = get()
     const store = open(5)
-    await store.read(newKey(), NOW)
+    await store.read(newKey(), { now: NOW })
     const wave = () =>
-      Promise.all(Array.from({ length: 1000 }, () => store.read(newKey(), NOW, within(60)).catch(() => {})))
+      Promise.all(
+        Array.from({ length: 1000 }, () => store.read(newKey(), { now: NOW, deadline: within(60) }).catch(() => {})),
+      )
     proxy.stall()
     await wave()
     collectGarbage()
@@ -207,14 +214,16 @@ function givenUp(get: () => Server) {
     await proxy.heal()
     if (process.env.COATCHECK_LONG === '1') console.log(`kept of 30,000 gets: ${kept.toFixed(1)} MB`)
     expect(kept).toBeLessThan(5)
-    await until('an answer', async () => expect(await store.read(newKey(), NOW, within(1000))).toBe(null))
+    await until('an answer', async () =>
+      expect(await store.read(newKey(), { now: NOW, deadline: within(1000) })).toBe(null),
+    )
   }, 60_000)
 
   it('hears an answer that came in time while the event loop was blocked', async () => {
     const { open } = get()
     const store = open(1)
-    await store.read(newKey(), NOW)
-    const answer = store.read(newKey(), NOW, within(200))
+    await store.read(newKey(), { now: NOW })
+    const answer = store.read(newKey(), { now: NOW, deadline: within(200) })
     await pause(5)
     for (const end = within(500); performance.now() < end; );
     expect(await answer).toBe(null)
@@ -265,11 +274,11 @@ describeEngine('postgresql', 'what was given up at PostgreSQL', () => {
     const pool = server.pool({ max: 1, connectionTimeoutMillis: 600 })
     const store = new PostgresStore(pool)
     const one = record({ userId: '7901' })
-    await store.create(one, { now: NOW })
+    await store.create(one, {}, { now: NOW })
     const taken = await pool.connect()
-    const gaveUp = failure(store.read(one.key, NOW, within(300)))
+    const gaveUp = failure(store.read(one.key, { now: NOW, deadline: within(300) }))
     await pause(450)
-    const later = store.read(one.key, NOW, within(600))
+    const later = store.read(one.key, { now: NOW, deadline: within(600) })
     await gaveUp
     await pause(300)
     taken.release()
@@ -279,15 +288,15 @@ describeEngine('postgresql', 'what was given up at PostgreSQL', () => {
   it('keeps connections whose statement was cancelled: the next caller does not wait for a new one', async () => {
     const pool = openPool(1)
     const store = new PostgresStore(pool)
-    await store.read(newKey(), NOW)
+    await store.read(newKey(), { now: NOW })
     const pid = async () => (await pool.query('SELECT pg_backend_pid() AS pid')).rows[0].pid
     const before = await pid()
     const client = await admin.connect()
     await client.query('BEGIN; LOCK TABLE coatcheck_sessions')
     try {
       for (const call of [
-        () => store.read(newKey(), NOW, within(100)),
-        () => store.deleteUser('1', { now: NOW, floorUntil: NOW }, within(100)),
+        () => store.read(newKey(), { now: NOW, deadline: within(100) }),
+        () => store.deleteUser('1', { floorUntil: NOW }, { now: NOW, deadline: within(100) }),
       ])
         await failure(call())
       expect(await pid()).toBe(before)
@@ -307,9 +316,11 @@ describeEngine('postgresql', 'what was given up at PostgreSQL', () => {
       const store = new PostgresStore(openPool(1))
       for (let i = 0; i < 3; i++) {
         proxy.endAfter(ready, ended)
-        expect(await failure(store.read(newKey(), NOW, within(2000)))).toMatchObject({ outcome: 'not-applied' })
+        expect(await failure(store.read(newKey(), { now: NOW, deadline: within(2000) }))).toMatchObject({
+          outcome: 'not-applied',
+        })
       }
-      expect(await store.read(newKey(), NOW, within(2000))).toBe(null)
+      expect(await store.read(newKey(), { now: NOW, deadline: within(2000) })).toBe(null)
     }))
 
   it('survives the end of connections that nobody uses, though the application does not listen to its pool', () =>
@@ -319,29 +330,29 @@ describeEngine('postgresql', 'what was given up at PostgreSQL', () => {
       const store = new PostgresStore(pool)
       const another = new PostgresStore(pool)
       expect(pool.listenerCount('error')).toBe(1)
-      await Promise.all([store.read(newKey(), NOW), another.read(newKey(), NOW)])
+      await Promise.all([store.read(newKey(), { now: NOW }), another.read(newKey(), { now: NOW })])
       expect(pool.idleCount).toBe(2)
       const ended = await admin.query(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'idle'",
       )
       expect(ended.rowCount).toBe(2)
       await until('the pool to hear of it', async () => expect(pool.totalCount).toBe(0))
-      expect(await store.read(newKey(), NOW, within(2000))).toBe(null)
+      expect(await store.read(newKey(), { now: NOW, deadline: within(2000) })).toBe(null)
     }))
 
   it('tells clients neither host nor table, and logs no value of a statement', async () => {
     const table = 'strict_sessions'
     const store = new PostgresStore(admin, { table })
-    expect((await failure(store.read(newKey(), NOW))).message).not.toContain(table)
+    expect((await failure(store.read(newKey(), { now: NOW }))).message).not.toContain(table)
     await store.migrate()
     await admin.query(`ALTER TABLE ${table} ADD CHECK (username <> 'Grace Hopper')`)
     const one = record({ username: 'Grace Hopper', data: '{"cart":"a secret book"}' })
-    const error = await failure(store.create(one, { now: NOW }))
+    const error = await failure(store.create(one, {}, { now: NOW }))
     expect(error.message).toBe('the session store failed in create')
     expect(error.cause).toMatchObject({ code: '23514', table, message: expect.stringContaining('check constraint') })
     expect(leaked(error, [one.key, one.writeId, 'Grace Hopper', 'a secret book'])).toBe(null)
     const away = new PostgresStore(server.pool({ connectionString: 'postgres://ada:pw@127.0.0.1:1/x' }))
-    const refused = await failure(away.read(newKey(), NOW))
+    const refused = await failure(away.read(newKey(), { now: NOW }))
     expect(refused.message).toBe('the session store failed in read')
     expect(refused.cause).toMatchObject({ cause: { code: 'ECONNREFUSED' } })
   })
@@ -390,9 +401,9 @@ describeEngine('mariadb', 'what was given up at MariaDB', () => {
   it('leaves a connection the wait_timeout that the application has set meanwhile', async () => {
     const pool = server.pool({ connectionLimit: 1 })
     const store = new MysqlStore(pool)
-    await store.read(newKey(), NOW)
+    await store.read(newKey(), { now: NOW })
     await pool.query('SET SESSION wait_timeout = 77')
-    await store.create(record({ userId: '7902' }), { now: NOW, limit: { max: 1, onLimit: 'end-oldest' } })
+    await store.create(record({ userId: '7902' }), { limit: { max: 1, onLimit: 'end-oldest' } }, { now: NOW })
     const [rows] = await pool.query<mysql.RowDataPacket[]>('SELECT @@SESSION.wait_timeout AS idle')
     expect(rows).toEqual([{ idle: 77 }])
   })
@@ -406,23 +417,23 @@ describeEngine('mariadb', 'what was given up at MariaDB', () => {
       const store = new MysqlStore(openPool(1))
       for (let i = 0; i < 3; i++) {
         proxy.endAfter(ready, ended)
-        await failure(store.read(newKey(), NOW, within(2000)))
+        await failure(store.read(newKey(), { now: NOW, deadline: within(2000) }))
       }
-      expect(await store.read(newKey(), NOW, within(2000))).toBe(null)
+      expect(await store.read(newKey(), { now: NOW, deadline: within(2000) })).toBe(null)
     }))
 
   it('tells clients neither host nor table, and logs no value of a statement', async () => {
     const table = 'strict_sessions'
     const store = new MysqlStore(admin, { table })
-    expect((await failure(store.read(newKey(), NOW))).message).not.toContain(table)
+    expect((await failure(store.read(newKey(), { now: NOW }))).message).not.toContain(table)
     await store.migrate()
     await admin.query(`ALTER TABLE ${table} MODIFY username INT`)
     const one = record({ username: 'Grace Hopper', data: '{"cart":"a secret book"}' })
-    const error = await failure(store.create(one, { now: NOW }))
+    const error = await failure(store.create(one, {}, { now: NOW }))
     expect(error.message).toBe('the session store failed in create')
     expect(leaked(error, [one.key, one.writeId, 'Grace Hopper', 'a secret book'])).toBe(null)
     const away = new MysqlStore(server.pool({ uri: 'mysql://ada:pw@127.0.0.1:1/x' }))
-    const refused = await failure(away.read(newKey(), NOW))
+    const refused = await failure(away.read(newKey(), { now: NOW }))
     expect(refused.message).toBe('the session store failed in read')
     expect(refused.cause).toMatchObject({ cause: { code: 'ECONNREFUSED' } })
   })
@@ -435,7 +446,7 @@ describeEngine('mariadb', 'what was given up at MariaDB', () => {
       const pool = openPool(2)
       const store = new MysqlStore(pool)
       const one = record({ userId: '90' })
-      await store.create(one, { now: NOW })
+      await store.create(one, {}, { now: NOW })
       const holder = await admin.getConnection()
       await holder.query('START TRANSACTION')
       await holder.query(`SELECT * FROM coatcheck_sessions WHERE id = '${one.key}' FOR UPDATE`)
@@ -453,14 +464,14 @@ describeEngine('mariadb', 'what was given up at MariaDB', () => {
       // It runs the same statement as we do.
       const theirs = record({ key: one.key, userId: '91' })
       const same = new MysqlStore({ getConnection: async () => stranger } as never)
-      await same.create(theirs, { now: NOW })
+      await same.create(theirs, {}, { now: NOW })
       const blocker = await toOther.getConnection()
       await blocker.query('START TRANSACTION')
       await blocker.query(`SELECT * FROM coatcheck_sessions WHERE id = '${one.key}' FOR UPDATE`)
       const edit = { data: '"kept"', seenAt: NOW, expiresAt: NOW + 9e6, writeId: newWriteId() }
-      const kept = same.update(one.key, 1, edit, NOW, within(20_000))
+      const kept = same.update(one.key, 1, edit, { now: NOW, deadline: within(20_000) })
       proxy.redirect(other.port)
-      await failure(store.update(one.key, 1, edit, NOW, within(300)))
+      await failure(store.update(one.key, 1, edit, { now: NOW, deadline: within(300) }))
       await pause(700)
       await blocker.query('ROLLBACK')
       blocker.release()

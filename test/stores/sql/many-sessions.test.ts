@@ -8,7 +8,7 @@ import { isLive, NOW, record } from '../../support/sql/records.ts'
 const LONG = process.env.COATCHECK_LONG === '1'
 const MANY = LONG ? 200_000 : 3_500
 const USER = '42'
-const everybody = { now: NOW, passwordVersion: 2, floorUntil: NOW + 1e9 }
+const everybody = { passwordVersion: 2, floorUntil: NOW + 1e9 }
 const deadline = (timeout = 2000) => performance.now() + timeout
 /** Keys of the same length that sort by number. */
 const keyOf = (number: number) => `many${String(number).padStart(42, '0')}`
@@ -27,26 +27,30 @@ function manySessions(get: () => Tables) {
     const { store, fill, count, hold } = get()
     await fill()
     const release = await hold(keyOf(MANY))
-    const refused = await store.deleteUser(USER, everybody, deadline(600)).then(String, error => error)
+    const refused = await store
+      .deleteUser(USER, everybody, { now: NOW, deadline: deadline(600) })
+      .then(String, error => error)
     // Part of it is committed: nobody may be told that nothing was written.
     expect(refused).toMatchObject({ code: 'ERR_SESSION_STORE', outcome: 'unknown' })
     expect(await count()).toBeLessThan(MANY - 1000)
     // The floor came first: no login with the old password gets in meanwhile.
     const stale = record({ userId: USER, passwordVersion: 1 })
-    expect((await store.create(stale, { now: NOW }, deadline())).outcome).toBe('stale-login')
+    expect((await store.create(stale, {}, { now: NOW, deadline: deadline() })).outcome).toBe('stale-login')
     await release()
     const fresh = record({ userId: USER, passwordVersion: 2 })
-    expect((await store.create(fresh, { now: NOW }, deadline())).outcome).toBe('created')
+    expect((await store.create(fresh, {}, { now: NOW, deadline: deadline() })).outcome).toBe('created')
     let tries = 0
     for (let ended = false; !ended; tries++)
-      ended = await store.deleteUser(USER, { ...everybody, exceptKey: fresh.key }, deadline()).then(
-        () => true,
-        () => false,
-      )
+      ended = await store
+        .deleteUser(USER, { ...everybody, exceptKey: fresh.key }, { now: NOW, deadline: deadline() })
+        .then(
+          () => true,
+          () => false,
+        )
     if (LONG) console.log(`${MANY} sessions: ${tries} calls of 2 s`)
     expect(await count()).toBe(1)
     expect(await isLive(store, fresh.key)).toBe(true)
-    await store.deleteUser(USER, everybody, deadline())
+    await store.deleteUser(USER, everybody, { now: NOW, deadline: deadline() })
   }, 120_000)
 
   it('counts the live sessions of all pieces, and spares the excepted one and its successor in each', async () => {
@@ -54,14 +58,18 @@ function manySessions(get: () => Tables) {
     await fill()
     const old = record({ userId: USER, passwordVersion: 2 })
     const next = record({ userId: USER, passwordVersion: 2 })
-    await store.create(old, { now: NOW }, deadline())
+    await store.create(old, {}, { now: NOW, deadline: deadline() })
     const forward = { salt: 'c2FsdA', until: NOW }
-    await store.replace(old.key, 1, next, { now: NOW, forward }, deadline())
-    const ended = await store.deleteUser(USER, { ...everybody, exceptKey: old.key }, deadline(100_000))
+    await store.replace(old.key, 1, next, { forward }, { now: NOW, deadline: deadline() })
+    const ended = await store.deleteUser(
+      USER,
+      { ...everybody, exceptKey: old.key },
+      { now: NOW, deadline: deadline(100_000) },
+    )
     expect(ended).toBe(MANY - Math.floor(MANY / 10))
     expect(await count()).toBe(1)
     expect(await isLive(store, next.key)).toBe(true)
-    await store.deleteUser(USER, everybody, deadline())
+    await store.deleteUser(USER, everybody, { now: NOW, deadline: deadline() })
   }, 120_000)
 }
 

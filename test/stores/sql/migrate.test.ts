@@ -42,7 +42,7 @@ function migrations(
 ) {
   it('creates nothing when a store is made', async () => {
     const store = database().open({ table: 'untouched' })
-    await expect(store.read(record().key, NOW)).rejects.toMatchObject({
+    await expect(store.read(record().key, { now: NOW })).rejects.toMatchObject({
       cause: { message: expect.stringContaining('untouched') },
     })
   })
@@ -51,7 +51,7 @@ function migrations(
     const store = database().open({ table: 'twice' })
     await store.migrate()
     const one = record()
-    await store.create(one, { now: NOW })
+    await store.create(one, {}, { now: NOW })
     await store.migrate()
     expect(await isLive(store, one.key)).toBe(true)
   })
@@ -67,7 +67,7 @@ function migrations(
     for (const statement of schema({ table: 'printed' }).split(';\n')) if (statement.trim()) await run(statement)
     const store = open({ table: 'printed' })
     await store.migrate()
-    expect(await store.create(record(), { now: NOW })).toEqual({ outcome: 'created', ended: [] })
+    expect(await store.create(record(), {}, { now: NOW })).toEqual({ outcome: 'created', ended: [] })
   })
 
   it('names what is different in a table of another schema', async () => {
@@ -88,7 +88,7 @@ function migrations(
   it('says that migrate() is needed when a column is missing at run time', async () => {
     const { open, run } = database()
     await run('CREATE TABLE ancient (id VARCHAR(46) NOT NULL)')
-    const failure = open({ table: 'ancient' }).read(record().key, NOW)
+    const failure = open({ table: 'ancient' }).read(record().key, { now: NOW })
     await expect(failure).rejects.toMatchObject({
       code: 'ERR_SESSION_STORE',
       operation: 'read',
@@ -100,8 +100,8 @@ function migrations(
   it('works with words of the language as names', async () => {
     const store = database().open({ table: 'order' })
     await store.migrate()
-    expect((await store.create(record(), { now: NOW })).outcome).toBe('created')
-    expect(await store.deleteUser('42', { now: NOW, floorUntil: NOW })).toBe(1)
+    expect((await store.create(record(), {}, { now: NOW })).outcome).toBe('created')
+    expect(await store.deleteUser('42', { floorUntil: NOW }, { now: NOW })).toBe(1)
   })
 }
 
@@ -125,7 +125,7 @@ describe('names of tables', () => {
     for (const { schema } of [PostgresStore, MysqlStore, SqliteStore])
       expect(schema({ userIds: 'number' })).toBe(schema({ userIds: 'u64' }))
     const store = new PostgresStore(pool, { userIds: 'number' })
-    await expect(store.listUser('ada', 'session', NOW)).rejects.toMatchObject({
+    await expect(store.listUser('ada', 'session', { now: NOW })).rejects.toMatchObject({
       cause: { message: expect.stringContaining('not an integer') },
     })
   })
@@ -161,7 +161,7 @@ describeEngine('postgresql', 'migrate() on PostgreSQL', () => {
     await pool.query('CREATE SCHEMA auth')
     const store = new PostgresStore(pool, { schema: 'auth' })
     await store.migrate()
-    expect((await store.create(record(), { now: NOW })).outcome).toBe('created')
+    expect((await store.create(record(), {}, { now: NOW })).outcome).toBe('created')
     expect((await pool.query('SELECT count(*) FROM auth.coatcheck_sessions')).rows[0].count).toBe('1')
   })
 })
@@ -185,7 +185,7 @@ describeEngine('mariadb', 'migrate() on MariaDB', () => {
     await pool.query('CREATE DATABASE auth')
     const store = new MysqlStore(pool, { schema: 'auth' })
     await store.migrate()
-    expect((await store.create(record(), { now: NOW })).outcome).toBe('created')
+    expect((await store.create(record(), {}, { now: NOW })).outcome).toBe('created')
   })
 })
 

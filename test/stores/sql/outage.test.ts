@@ -15,7 +15,7 @@ import { isLive, NOW, newKey, newWriteId, record } from '../../support/sql/recor
 const TIMEOUT = 400
 const deadline = () => performance.now() + TIMEOUT
 const change = () => ({ data: '"new"', seenAt: NOW, expiresAt: NOW + 9e6, writeId: newWriteId() })
-const everybody = { now: NOW, passwordVersion: 1, floorUntil: NOW + 1e9 }
+const everybody = { passwordVersion: 1, floorUntil: NOW + 1e9 }
 
 /** The error of a call that has to fail by its deadline; the machine may be late by a second, a hanging call is not. */
 async function failure(call: Promise<unknown>): Promise<SessionStoreError> {
@@ -33,15 +33,15 @@ async function allFail(store: Store): Promise<void> {
   const key = newKey()
   const one = record()
   await Promise.all([
-    failure(store.read(key, NOW, deadline())),
-    failure(store.create(one, { now: NOW }, deadline())),
-    failure(store.update(key, 1, change(), NOW, deadline())),
-    failure(store.touch(key, NOW, NOW, NOW, deadline())),
-    failure(store.replace(key, 1, one, { now: NOW }, deadline())),
-    failure(store.delete(key, deadline())),
-    failure(store.deleteUser('42', everybody, deadline())),
-    failure(store.listUser('42', 'session', NOW, deadline())),
-    failure(store.sweep!(NOW, 10, deadline())),
+    failure(store.read(key, { now: NOW, deadline: deadline() })),
+    failure(store.create(one, {}, { now: NOW, deadline: deadline() })),
+    failure(store.update(key, 1, change(), { now: NOW, deadline: deadline() })),
+    failure(store.touch(key, NOW, NOW, { now: NOW, deadline: deadline() })),
+    failure(store.replace(key, 1, one, {}, { now: NOW, deadline: deadline() })),
+    failure(store.delete(key, { now: NOW, deadline: deadline() })),
+    failure(store.deleteUser('42', everybody, { now: NOW, deadline: deadline() })),
+    failure(store.listUser('42', 'session', { now: NOW, deadline: deadline() })),
+    failure(store.sweep!(10, { now: NOW, deadline: deadline() })),
   ])
 }
 
@@ -61,7 +61,7 @@ function outages(get: () => Server) {
     const { open, server } = get()
     const { store } = open({ direct: true })
     const one = record()
-    await store.create(one, { now: NOW })
+    await store.create(one, {}, { now: NOW })
     await server.kill()
     // The processes of PostgreSQL's connections outlive it by a moment.
     await until('the end of the last connection', () => allFail(store))
@@ -73,27 +73,34 @@ function outages(get: () => Server) {
     const { open, proxy } = get()
     const { store } = open()
     const one = record()
-    await store.create(one, { now: NOW })
+    await store.create(one, {}, { now: NOW })
     const edit = change()
     const lost = proxy.loseAnswerTo(one.key)
-    expect(await failure(store.update(one.key, 1, edit, NOW, deadline()))).toMatchObject({ outcome: 'unknown' })
+    expect(await failure(store.update(one.key, 1, edit, { now: NOW, deadline: deadline() }))).toMatchObject({
+      outcome: 'unknown',
+    })
     await lost
     await until('the same update', async () =>
-      expect(await store.update(one.key, 1, edit, NOW, deadline())).toBe('updated'),
+      expect(await store.update(one.key, 1, edit, { now: NOW, deadline: deadline() })).toBe('updated'),
     )
-    expect(await store.read(one.key, NOW)).toMatchObject({ version: 2 })
+    expect(await store.read(one.key, { now: NOW })).toMatchObject({ version: 2 })
   })
 
   it('makes one session of a login whose answer is lost and that is repeated', async () => {
     const { open, proxy } = get()
     const { store } = open()
     const one = record()
-    await store.read(one.key, NOW)
+    await store.read(one.key, { now: NOW })
     const lost = proxy.loseAnswerTo(one.key)
-    expect(await failure(store.create(one, { now: NOW }, deadline()))).toMatchObject({ outcome: 'unknown' })
+    expect(await failure(store.create(one, {}, { now: NOW, deadline: deadline() }))).toMatchObject({
+      outcome: 'unknown',
+    })
     await lost
     await until('the same login', async () =>
-      expect(await store.create(one, { now: NOW }, deadline())).toEqual({ outcome: 'created', ended: [] }),
+      expect(await store.create(one, {}, { now: NOW, deadline: deadline() })).toEqual({
+        outcome: 'created',
+        ended: [],
+      }),
     )
   })
 
@@ -101,48 +108,50 @@ function outages(get: () => Server) {
     const { open, proxy, inTransaction, commit } = get()
     const { store } = open()
     const one = record({ userId: '77' })
-    await store.create(one, { now: NOW })
+    await store.create(one, {}, { now: NOW })
     const lost = proxy.loseAnswerTo(commit)
-    expect(await failure(store.deleteUser('77', everybody, deadline()))).toMatchObject({ outcome: 'unknown' })
+    expect(await failure(store.deleteUser('77', everybody, { now: NOW, deadline: deadline() }))).toMatchObject({
+      outcome: 'unknown',
+    })
     await lost
-    await until('the same log-out', () => store.deleteUser('77', everybody, deadline()))
+    await until('the same log-out', () => store.deleteUser('77', everybody, { now: NOW, deadline: deadline() }))
     expect(await isLive(store, one.key)).toBe(false)
-    expect((await store.create(record({ userId: '77' }), { now: NOW })).outcome).toBe('stale-login')
+    expect((await store.create(record({ userId: '77' }), {}, { now: NOW })).outcome).toBe('stale-login')
     await until('no open transaction', async () => expect(await inTransaction()).toBe(0))
   })
 
   it('runs nothing late when the pool was exhausted', async () => {
     const { store, take } = get().open({ max: 1 })
     const one = record({ userId: '78' })
-    await store.create(one, { now: NOW })
+    await store.create(one, {}, { now: NOW })
     const release = await take()
-    const refused = await failure(store.deleteUser('78', everybody, deadline()))
+    const refused = await failure(store.deleteUser('78', everybody, { now: NOW, deadline: deadline() }))
     expect(refused).toMatchObject({ outcome: 'not-applied' })
-    await failure(store.update(one.key, 1, change(), NOW, deadline()))
+    await failure(store.update(one.key, 1, change(), { now: NOW, deadline: deadline() }))
     release()
     await new Promise(resolve => setTimeout(resolve, 200))
-    expect(await store.read(one.key, NOW)).toEqual(one)
+    expect(await store.read(one.key, { now: NOW })).toEqual(one)
   })
 
   it('runs nothing late when another transaction held the lock', async () => {
     const { open, hold, inTransaction } = get()
     const { store } = open({ max: 2 })
     const one = record({ userId: '79' })
-    await store.create(one, { now: NOW })
+    await store.create(one, {}, { now: NOW })
     const release = await hold(`SELECT * FROM coatcheck_sessions WHERE id = '${one.key}' FOR UPDATE`)
     await Promise.all([
-      failure(store.update(one.key, 1, change(), NOW, deadline())),
-      failure(store.touch(one.key, NOW + 5, NOW + 9e6, NOW, deadline())),
-      failure(store.delete(one.key, deadline())),
-      failure(store.deleteUser('79', everybody, deadline())),
+      failure(store.update(one.key, 1, change(), { now: NOW, deadline: deadline() })),
+      failure(store.touch(one.key, NOW + 5, NOW + 9e6, { now: NOW, deadline: deadline() })),
+      failure(store.delete(one.key, { now: NOW, deadline: deadline() })),
+      failure(store.deleteUser('79', everybody, { now: NOW, deadline: deadline() })),
     ])
     // Time for what was told to stop: it must have stopped before the lock is free.
     await new Promise(resolve => setTimeout(resolve, 500))
     await release()
     await new Promise(resolve => setTimeout(resolve, 300))
-    expect(await store.read(one.key, NOW)).toEqual(one)
+    expect(await store.read(one.key, { now: NOW })).toEqual(one)
     await until('no open transaction', async () => expect(await inTransaction()).toBe(0))
-    expect(await store.deleteUser('79', everybody, deadline())).toBe(1)
+    expect(await store.deleteUser('79', everybody, { now: NOW, deadline: deadline() })).toBe(1)
   })
 }
 
@@ -191,32 +200,36 @@ describeEngine('postgresql', 'an outage of PostgreSQL', () => {
   it('gives up a read that the server does not answer, and its connection', async () => {
     const pool = server.pool({ max: 1 })
     const store = new PostgresStore(pool)
-    await store.read(newKey(), NOW)
+    await store.read(newKey(), { now: NOW })
     const client = await admin.connect()
     await client.query('BEGIN; LOCK TABLE coatcheck_sessions IN ACCESS EXCLUSIVE MODE')
-    expect(await failure(store.read(newKey(), NOW, deadline()))).toMatchObject({ outcome: 'not-applied' })
+    expect(await failure(store.read(newKey(), { now: NOW, deadline: deadline() }))).toMatchObject({
+      outcome: 'not-applied',
+    })
     await client.query('ROLLBACK')
     client.release()
-    expect(await store.read(newKey(), NOW, deadline())).toBe(null)
+    expect(await store.read(newKey(), { now: NOW, deadline: deadline() })).toBe(null)
   })
 
   it('tells a read-only database from a log-out', async () => {
     const store = new PostgresStore(server.pool({ options: '-c default_transaction_read_only=on' }))
-    const error = await failure(store.create(record(), { now: NOW }, deadline()))
+    const error = await failure(store.create(record(), {}, { now: NOW, deadline: deadline() }))
     expect(error).toMatchObject({ outcome: 'not-applied', status: 503 })
     expect(String(error.cause)).toContain('read-only')
-    expect(await store.read(newKey(), NOW, deadline())).toBe(null)
+    expect(await store.read(newKey(), { now: NOW, deadline: deadline() })).toBe(null)
   })
 
   it('goes on without prepared statements behind a pooler that does not know them', async () => {
     // What pgbouncer in transaction mode does: the statement is looked for on another server connection.
     const pool = server.pool({ max: 1 })
     const store = new PostgresStore(pool)
-    await store.read(newKey(), NOW)
+    await store.read(newKey(), { now: NOW })
     await pool.query('DEALLOCATE ALL')
-    expect(await store.read(newKey(), NOW, deadline())).toBe(null)
+    expect(await store.read(newKey(), { now: NOW, deadline: deadline() })).toBe(null)
     await pool.query('DEALLOCATE ALL')
-    expect((await store.create(record({ userId: '80' }), { now: NOW }, deadline())).outcome).toBe('created')
+    expect((await store.create(record({ userId: '80' }), {}, { now: NOW, deadline: deadline() })).outcome).toBe(
+      'created',
+    )
   })
 })
 
@@ -264,7 +277,7 @@ describeEngine('mariadb', 'an outage of MariaDB', () => {
     const pool = server.pool({ connectionLimit: 1 })
     pool.on('connection', connection => connection.query('SET autocommit = 0'))
     const one = record()
-    const error = await failure(new MysqlStore(pool).create(one, { now: NOW }, deadline()))
+    const error = await failure(new MysqlStore(pool).create(one, {}, { now: NOW, deadline: deadline() }))
     expect(String(error.cause)).toContain('autocommit is off')
     expect(await isLive(new MysqlStore(admin), one.key)).toBe(false)
   })
@@ -284,17 +297,17 @@ for (const driver of SQLITE_DRIVERS)
     it('waits for a lock of somebody else without blocking the event loop', async () => {
       const [{ store }, other] = [await open(), (await open()).database]
       const one = record()
-      await store.create(one, { now: NOW })
+      await store.create(one, {}, { now: NOW })
       other.exec('BEGIN IMMEDIATE')
       const delay = monitorEventLoopDelay({ resolution: 5 })
       delay.enable()
-      const error = await failure(store.update(one.key, 1, change(), NOW, deadline()))
+      const error = await failure(store.update(one.key, 1, change(), { now: NOW, deadline: deadline() }))
       delay.disable()
       expect(error).toMatchObject({ outcome: 'not-applied' })
-      expect(await store.read(one.key, NOW, deadline())).toEqual(one)
+      expect(await store.read(one.key, { now: NOW, deadline: deadline() })).toEqual(one)
       // Each wait is 5 ms; 200 leaves room for a busy machine, and is far from SQLite's own seconds.
       expect(delay.max / 1e6).toBeLessThan(200)
-      const waiting = store.update(one.key, 1, change(), NOW, deadline())
+      const waiting = store.update(one.key, 1, change(), { now: NOW, deadline: deadline() })
       other.exec('COMMIT')
       expect(await waiting).toBe('updated')
       other.close()
@@ -304,7 +317,7 @@ for (const driver of SQLITE_DRIVERS)
       const { store, database } = await open()
       const one = record({ userId: '9' })
       database.exec('BEGIN')
-      const waiting = store.create(one, { now: NOW }, deadline())
+      const waiting = store.create(one, {}, { now: NOW, deadline: deadline() })
       await new Promise(resolve => setTimeout(resolve, 20))
       database.exec('ROLLBACK')
       expect((await waiting).outcome).toBe('created')
@@ -314,13 +327,14 @@ for (const driver of SQLITE_DRIVERS)
     it('says that nothing was written to a full or read-only file', async () => {
       const { store, database } = await open()
       database.exec('PRAGMA max_page_count = 1')
-      const big = () => store.create(record({ userId: '10', data: 'x'.repeat(1_000_000) }), { now: NOW }, deadline())
+      const big = () =>
+        store.create(record({ userId: '10', data: 'x'.repeat(1_000_000) }), {}, { now: NOW, deadline: deadline() })
       expect(await failure(big())).toMatchObject({ outcome: 'not-applied' })
       database.exec('PRAGMA max_page_count = 1000000')
       expect((await big()).outcome).toBe('created')
       database.exec('PRAGMA query_only = 1')
       expect(await failure(big())).toMatchObject({ outcome: 'not-applied' })
-      expect((await store.listUser('10', 'session', NOW)).length).toBe(1)
+      expect((await store.listUser('10', 'session', { now: NOW })).length).toBe(1)
       database.exec('PRAGMA query_only = 0')
       database.close()
       await allFail(store)

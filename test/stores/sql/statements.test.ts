@@ -19,21 +19,21 @@ async function counts(store: Store, counted: (call: () => Promise<unknown>) => P
   const change = { data: '{}', seenAt: NOW, expiresAt: NOW + 9e6, writeId: newWriteId() }
   const forward = { salt: 'c2FsdA', until: NOW }
   // A connection asks the database for its clock before its first write, and once a minute after an answer.
-  await store.touch(newKey(), NOW, NOW, NOW)
+  await store.touch(newKey(), NOW, NOW, { now: NOW })
   return {
-    firstLogin: await counted(() => store.create(first, { now: NOW })),
-    login: await counted(() => store.create(second, { now: NOW })),
-    guest: await counted(() => store.create(guest, { now: NOW })),
-    get: await counted(() => store.read(first.key, NOW)),
-    getAbsent: await counted(() => store.read(newKey(), NOW)),
-    getMalformed: await counted(() => store.read('x', NOW)),
-    touch: await counted(() => store.touch(first.key, NOW + 1, NOW + 2, NOW)),
-    update: await counted(() => store.update(first.key, 1, change, NOW)),
-    loginFromGuest: await counted(() => store.replace(guest.key, 1, third, { now: NOW })),
-    renewal: await counted(() => store.replace(third.key, 1, renewed, { now: NOW, forward })),
-    list: await counted(() => store.listUser('42', 'session', NOW)),
-    destroy: await counted(() => store.delete(first.key)),
-    logOutEverywhere: await counted(() => store.deleteUser('42', { now: NOW, floorUntil: NOW })),
+    firstLogin: await counted(() => store.create(first, {}, { now: NOW })),
+    login: await counted(() => store.create(second, {}, { now: NOW })),
+    guest: await counted(() => store.create(guest, {}, { now: NOW })),
+    get: await counted(() => store.read(first.key, { now: NOW })),
+    getAbsent: await counted(() => store.read(newKey(), { now: NOW })),
+    getMalformed: await counted(() => store.read('x', { now: NOW })),
+    touch: await counted(() => store.touch(first.key, NOW + 1, NOW + 2, { now: NOW })),
+    update: await counted(() => store.update(first.key, 1, change, { now: NOW })),
+    loginFromGuest: await counted(() => store.replace(guest.key, 1, third, {}, { now: NOW })),
+    renewal: await counted(() => store.replace(third.key, 1, renewed, { forward }, { now: NOW })),
+    list: await counted(() => store.listUser('42', 'session', { now: NOW })),
+    destroy: await counted(() => store.delete(first.key, { now: NOW })),
+    logOutEverywhere: await counted(() => store.deleteUser('42', { floorUntil: NOW }, { now: NOW })),
   }
 }
 
@@ -86,14 +86,22 @@ describeEngine('postgresql', 'PostgreSQL', () => {
 
   it('locks no other user while it logs one out everywhere', async () => {
     const store = new PostgresStore(pool)
-    await store.create(record({ userId: '1' }), { now: NOW })
+    await store.create(record({ userId: '1' }), {}, { now: NOW })
     const client = await pool.connect()
     await client.query('BEGIN')
     await client.query('SELECT * FROM coatcheck_sessions_users WHERE user_id = 1 FOR UPDATE')
     expect(
-      await store.deleteUser('2', { now: NOW, floorUntil: NOW, passwordVersion: 1 }, performance.now() + 1000),
+      await store.deleteUser(
+        '2',
+        { floorUntil: NOW, passwordVersion: 1 },
+        { now: NOW, deadline: performance.now() + 1000 },
+      ),
     ).toBe(0)
-    const blocked = store.deleteUser('1', { now: NOW, floorUntil: NOW, passwordVersion: 1 }, performance.now() + 300)
+    const blocked = store.deleteUser(
+      '1',
+      { floorUntil: NOW, passwordVersion: 1 },
+      { now: NOW, deadline: performance.now() + 300 },
+    )
     await expect(blocked).rejects.toMatchObject({ code: 'ERR_SESSION_STORE', outcome: 'not-applied' })
     await client.query('ROLLBACK')
     client.release()
@@ -141,19 +149,19 @@ describeEngine('mariadb', 'MariaDB', () => {
   })
 
   it('finds a session by its primary key', async () => {
-    await new MysqlStore(pool).create(record(), { now: NOW })
+    await new MysqlStore(pool).create(record(), {}, { now: NOW })
     const key = async (sql: string) => ((await pool.query(`EXPLAIN ${sql}`)) as any)[0][0]
     expect(await key('SELECT * FROM coatcheck_sessions WHERE expires_at < 1')).toMatchObject({
       key: 'coatcheck_sessions_expires',
     })
     const store = new MysqlStore(pool)
-    for (let i = 0; i < 100; i++) await store.create(anonymous(), { now: NOW })
+    for (let i = 0; i < 100; i++) await store.create(anonymous(), {}, { now: NOW })
     const connection = await pool.getConnection()
     await connection.query('FLUSH STATUS')
     const one = new MysqlStore({
       getConnection: async () => Object.assign(Object.create(connection), { release() {} }),
     } as any)
-    await one.read(newKey(), NOW)
+    await one.read(newKey(), { now: NOW })
     const [rows] = await connection.query("SHOW SESSION STATUS LIKE 'Handler_read%'")
     connection.release()
     const reads = (rows as any[]).reduce((sum, { Value }) => sum + Number(Value), 0)

@@ -39,13 +39,13 @@ async function traffic(store: Store, stop: () => boolean): Promise<number[]> {
     while (!stop()) {
       const one = living({ userId })
       const now = Date.now()
-      await timed(times, () => store.create(one, { now }))
-      for (let i = 0; i < 5; i++) await timed(times, () => store.read(one.key, now))
-      await timed(times, () => store.touch(one.key, now + 1, now + HOUR, now))
+      await timed(times, () => store.create(one, {}, { now }))
+      for (let i = 0; i < 5; i++) await timed(times, () => store.read(one.key, { now }))
+      await timed(times, () => store.touch(one.key, now + 1, now + HOUR, { now }))
       const change = { data: '{"n":1}', seenAt: now, expiresAt: now + HOUR, writeId: newWriteId() }
-      await timed(times, () => store.update(one.key, 1, change, now))
-      await timed(times, () => store.delete(one.key))
-      await timed(times, () => store.deleteUser(userId, { now, floorUntil: now }))
+      await timed(times, () => store.update(one.key, 1, change, { now }))
+      await timed(times, () => store.delete(one.key, { now }))
+      await timed(times, () => store.deleteUser(userId, { floorUntil: now }, { now }))
       await new Promise(resolve => setTimeout(resolve, 5))
     }
   }
@@ -59,7 +59,7 @@ function sweeping(get: () => Database) {
     const store = open()
     await fill(ROWS)
     const kept = living()
-    await store.create(kept, { now: Date.now() })
+    await store.create(kept, {}, { now: Date.now() })
     let done = false
     const quietEnd = Date.now() + (LONG ? 10_000 : 500)
     const quiet = await traffic(store, () => Date.now() > quietEnd)
@@ -68,7 +68,7 @@ function sweeping(get: () => Database) {
     let removed = 0
     for (let last = 1; last > 0; removed += last)
       await timed(batches, async () => {
-        last = await store.sweep!(Date.now(), 250)
+        last = await store.sweep!(250, { now: Date.now() })
       })
     done = true
     const during = await busy
@@ -87,7 +87,7 @@ function sweeping(get: () => Database) {
     expect(await isLive(store, kept.key, Date.now())).toBe(true)
     // On a machine of its own the median is a few ms.
     expect(figures.batchMedian).toBeLessThan(LONG ? 50 : 250)
-    await store.delete(kept.key)
+    await store.delete(kept.key, { now: Date.now() })
   })
 
   it('removes each row once when ten nodes sweep at once', { timeout: TIMEOUT }, async () => {
@@ -97,7 +97,8 @@ function sweeping(get: () => Database) {
     let removed = 0
     // A node that met others stops early; the next round finds the rest.
     for (let round = 0; round < 30 && (await count()) > 0; round++)
-      for (const swept of await Promise.all(nodes.map(store => store.sweep!(Date.now(), 1000)))) removed += swept
+      for (const swept of await Promise.all(nodes.map(store => store.sweep!(1000, { now: Date.now() }))))
+        removed += swept
     expect(removed).toBe(5000)
     expect(await count()).toBe(0)
   })
@@ -106,12 +107,12 @@ function sweeping(get: () => Database) {
     const { open } = get()
     const store = open()
     const [live, justExpired] = [living({ expiresAt: Date.now() + 60_000 }), living({ expiresAt: Date.now() - 60_000 })]
-    for (const each of [live, justExpired]) await store.create(each, { now: Date.now() })
-    expect(await store.sweep!(Date.now() + HOUR, 1000)).toBe(0)
+    for (const each of [live, justExpired]) await store.create(each, {}, { now: Date.now() })
+    expect(await store.sweep!(1000, { now: Date.now() + HOUR })).toBe(0)
     expect(await isLive(store, live.key, Date.now())).toBe(true)
     // A node whose clock is behind still finds it alive.
     expect(await isLive(store, justExpired.key, Date.now() - 120_000)).toBe(true)
-    for (const each of [live, justExpired]) await store.delete(each.key)
+    for (const each of [live, justExpired]) await store.delete(each.key, { now: Date.now() })
   })
 
   it('removes no more than it was asked to, oldest first', async () => {
@@ -119,21 +120,21 @@ function sweeping(get: () => Database) {
     const store = open()
     const now = Date.now()
     const old = [3, 1, 2].map(hours => living({ expiresAt: now - hours * HOUR }))
-    for (const each of old) await store.create(each, { now })
-    expect(await store.sweep!(now, 2)).toBe(2)
+    for (const each of old) await store.create(each, {}, { now })
+    expect(await store.sweep!(2, { now })).toBe(2)
     const left = await Promise.all(old.map(({ key }) => isLive(store, key, now - 5 * HOUR)))
     expect(left).toEqual([false, true, false])
-    expect(await store.sweep!(now, 10)).toBe(1)
+    expect(await store.sweep!(10, { now })).toBe(1)
   })
 
   it('forgets a floor that no longer holds, and no other', async () => {
     const { open } = get()
     const store = open()
     const now = Date.now()
-    await store.deleteUser('501', { now: now - 2 * HOUR, passwordVersion: 9, floorUntil: now - HOUR })
-    await store.deleteUser('502', { now, passwordVersion: 9, floorUntil: now + HOUR })
-    expect(await store.sweep!(now, 1000)).toBe(1)
-    expect((await store.create(living({ userId: '502' }), { now })).outcome).toBe('stale-login')
+    await store.deleteUser('501', { passwordVersion: 9, floorUntil: now - HOUR }, { now: now - 2 * HOUR })
+    await store.deleteUser('502', { passwordVersion: 9, floorUntil: now + HOUR }, { now })
+    expect(await store.sweep!(1000, { now })).toBe(1)
+    expect((await store.create(living({ userId: '502' }), {}, { now })).outcome).toBe('stale-login')
   })
 }
 

@@ -1,5 +1,5 @@
 // What the suite is worth: each of these stores has one mistake, and the cases that are about it say so.
-import { corruption, type SessionRecord, type Store } from 'coatcheck'
+import { corruption, type SessionRecord, type Store, type StoreCall } from 'coatcheck'
 import { modelTest, ReferenceStore, type TestStoreOptions, testStore } from 'coatcheck/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -53,10 +53,10 @@ describe('the model-based tests', () => {
 
 // Rows that others have edited: the correct store checks what it reads, the wrong ones do not.
 class CheckedStore extends ReferenceStore {
-  override async read(key: string, now: number) {
+  override async read(key: string, { now }: StoreCall) {
     const record = this.records.get(key)
     const corrupt = record === undefined ? null : corruption(record)
-    if (corrupt === null) return super.read(key, now)
+    if (corrupt === null) return super.read(key, { now })
     this.records.delete(key)
     return { corrupt } as never
   }
@@ -70,18 +70,18 @@ class CheckedStore extends ReferenceStore {
 }
 
 class LeavesTheCorrupt extends CheckedStore {
-  override async read(key: string, now: number) {
+  override async read(key: string, { now }: StoreCall) {
     const record = this.records.get(key)
-    const found = await super.read(key, now)
+    const found = await super.read(key, { now })
     if (found !== null && 'corrupt' in found) this.records.set(key, record!)
     return found
   }
 }
 
 class ShowsTheContent extends CheckedStore {
-  override async read(key: string, now: number) {
+  override async read(key: string, { now }: StoreCall) {
     const record = this.records.get(key)
-    const found = await super.read(key, now)
+    const found = await super.read(key, { now })
     return found !== null && 'corrupt' in found ? ({ corrupt: JSON.stringify(record) } as never) : found
   }
 }

@@ -30,10 +30,12 @@ tests.push([
   'waits for a lock of somebody else, and leaves nothing open when it gives up',
   async () => {
     const other = open()
-    const options = { now: 0, floorUntil: 0, passwordVersion: 0 }
+    const options = { floorUntil: 0, passwordVersion: 0 }
     other.exec('BEGIN IMMEDIATE')
-    const early = await store.deleteUser('ada', options, performance.now() + 60).catch(error => error.outcome)
-    const waiting = store.deleteUser('ada', options, performance.now() + 5000)
+    const early = await store
+      .deleteUser('ada', options, { now: 0, deadline: performance.now() + 60 })
+      .catch(error => error.outcome)
+    const waiting = store.deleteUser('ada', options, { now: 0, deadline: performance.now() + 5000 })
     other.exec('COMMIT')
     if (early !== 'not-applied' || (await waiting) !== 0) throw new Error(`answered ${early}, ${await waiting}`)
     other.exec('BEGIN IMMEDIATE; COMMIT')

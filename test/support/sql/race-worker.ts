@@ -22,8 +22,11 @@ let store: Store
 async function renew(user: string, key: string): Promise<void> {
   for (let [old, turn] = [key, 0]; turn < RENEWALS; turn++) {
     const next = record({ key: newKey(), userId: user, passwordVersion: 1, data: '"old"', writeId: newWriteId() })
-    const options = { now: NOW, forward: { salt: 'c2FsdA', until: NOW } }
-    const { outcome } = await store.replace(old, 1, next, options, performance.now() + 20_000)
+    const options = { forward: { salt: 'c2FsdA', until: NOW } }
+    const { outcome } = await store.replace(old, 1, next, options, {
+      now: NOW,
+      deadline: performance.now() + 20_000,
+    })
     if (outcome !== 'created') return
     old = next.key
   }
@@ -36,8 +39,8 @@ async function play({ user, lineages, logins, logOutAfter, passwordVersion }: Pa
   const logIn = () =>
     store.create(
       record({ userId: user, passwordVersion: 1, data: '"login"' }),
-      { now: NOW },
-      performance.now() + 20_000,
+      {},
+      { now: NOW, deadline: performance.now() + 20_000 },
     )
   const tasks: Promise<unknown>[] = [
     ...lineages.map(key => renew(user, key)),
@@ -48,8 +51,8 @@ async function play({ user, lineages, logins, logOutAfter, passwordVersion }: Pa
       new Promise(resolve => setTimeout(resolve, logOutAfter)).then(() =>
         store.deleteUser(
           user,
-          { now: NOW, floorUntil: NOW + 1e9, ...(passwordVersion === undefined ? {} : { passwordVersion }) },
-          performance.now() + 20_000,
+          { floorUntil: NOW + 1e9, ...(passwordVersion === undefined ? {} : { passwordVersion }) },
+          { now: NOW, deadline: performance.now() + 20_000 },
         ),
       ),
     )

@@ -29,6 +29,6 @@ export const record = (changes: Partial<SessionRecord> = {}): SessionRecord => (
 export const anonymous = (changes: Partial<SessionRecord> = {}) => record({ userId: null, username: null, ...changes })
 
 export const isLive = async (store: Store, key: string, now = NOW) => {
-  const found = await store.read(key, now)
+  const found = await store.read(key, { now })
   return found !== null && 'key' in found
 }

@@ -1,11 +1,11 @@
 // Mistakes about what is alive: the dead come back, the living die, the clock is the wrong one.
-import type { CreateOptions, DeleteUserOptions, RecordChange, SessionRecord } from 'coatcheck'
+import type { CreateOptions, DeleteUserOptions, RecordChange, SessionRecord, StoreCall } from 'coatcheck'
 import { ReferenceStore } from 'coatcheck/testing'
 import { pause, type WrongStore } from './wrong.ts'
 
 class UpsertingUpdate extends ReferenceStore {
-  override async update(key: string, version: number, change: RecordChange, now: number) {
-    const answer = await super.update(key, version, change, now)
+  override async update(key: string, version: number, change: RecordChange, { now }: StoreCall) {
+    const answer = await super.update(key, version, change, { now })
     if (answer !== 'gone' || this.forwards.has(key)) return answer
     const expiry = { createdAt: now, absoluteExpiresAt: change.expiresAt, ...change }
     const record = { key, kind: 'session', parent: null, userId: null, username: null, passwordVersion: null } as const
@@ -15,7 +15,7 @@ class UpsertingUpdate extends ReferenceStore {
 }
 
 class LateUpdate extends ReferenceStore {
-  override async update(key: string, version: number, change: RecordChange, now: number) {
+  override async update(key: string, version: number, change: RecordChange, { now }: StoreCall) {
     const live = this.live(key, now)
     if (live === undefined) return 'gone'
     if (live.version !== version) return 'conflict'
@@ -56,18 +56,18 @@ class OwnClock extends ReferenceStore {
 }
 
 class ExpiredOnReadAreRemoved extends ReferenceStore {
-  override async read(key: string, now: number) {
-    const found = await super.read(key, now)
+  override async read(key: string, { now }: StoreCall) {
+    const found = await super.read(key, { now })
     if (found === null) this.records.delete(key)
     return found
   }
 }
 
 class SlidingRead extends ReferenceStore {
-  override async read(key: string, now: number) {
+  override async read(key: string, { now }: StoreCall) {
     const live = this.live(key, now)
     if (live !== undefined) this.records.set(key, this.raised(live, now, now + 1_800_000))
-    return super.read(key, now)
+    return super.read(key, { now })
   }
 }
 
@@ -84,20 +84,20 @@ class ShorteningTouch extends ReferenceStore {
 }
 
 class EagerSweep extends ReferenceStore {
-  override sweep(now: number, limit: number) {
-    return super.sweep(now + 300_000, limit)
+  override sweep(limit: number, { now }: StoreCall) {
+    return super.sweep(limit, { now: now + 300_000 })
   }
 }
 
 class BoundlessSweep extends ReferenceStore {
-  override sweep(now: number) {
-    return super.sweep(now, Number.POSITIVE_INFINITY)
+  override sweep(_limit: number, { now }: StoreCall) {
+    return super.sweep(Number.POSITIVE_INFINITY, { now })
   }
 }
 
 class NoForward extends ReferenceStore {
-  override admit(record: SessionRecord, { now, limit }: CreateOptions, old: SessionRecord | undefined) {
-    return super.admit(record, { now, ...(limit === undefined ? {} : { limit }) }, old)
+  override admit(record: SessionRecord, { limit }: CreateOptions, old: SessionRecord | undefined, now: number) {
+    return super.admit(record, { ...(limit === undefined ? {} : { limit }) }, old, now)
   }
 }
 
@@ -109,9 +109,9 @@ class ShortForward extends ReferenceStore {
 }
 
 class DeleteUserLeavesSeries extends ReferenceStore {
-  override async deleteUser(userId: string, options: DeleteUserOptions) {
-    const series = await this.listUser(userId, 'remember', options.now)
-    const ended = await super.deleteUser(userId, options)
+  override async deleteUser(userId: string, options: DeleteUserOptions, call: StoreCall) {
+    const series = await this.listUser(userId, 'remember', call)
+    const ended = await super.deleteUser(userId, options, call)
     for (const record of series) this.records.set(record.key, record)
     return ended
   }
@@ -119,12 +119,12 @@ class DeleteUserLeavesSeries extends ReferenceStore {
 
 class IndexWithoutRemoval extends ReferenceStore {
   readonly index = new Map<string, SessionRecord>()
-  override admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined) {
-    const result = super.admit(record, options, old)
+  override admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined, now: number) {
+    const result = super.admit(record, options, old, now)
     if (result.outcome === 'created') this.index.set(record.key, record)
     return result
   }
-  override async listUser(userId: string, kind: SessionRecord['kind'], now: number) {
+  override async listUser(userId: string, kind: SessionRecord['kind'], { now }: StoreCall) {
     return [...this.index.values()].filter(r => r.userId === userId && r.kind === kind && r.expiresAt > now)
   }
 }

@@ -1,5 +1,5 @@
 // Mistakes about names and numbers: which key, which user, which password version.
-import type { CreateOptions, DeleteUserOptions, SessionRecord } from 'coatcheck'
+import type { CreateOptions, DeleteUserOptions, SessionRecord, StoreCall } from 'coatcheck'
 import { ReferenceStore } from 'coatcheck/testing'
 import { pause, type WrongStore } from './wrong.ts'
 
@@ -10,14 +10,14 @@ class KeyedBy extends ReferenceStore {
     super()
     this.#find = find
   }
-  override read(key: string, now: number) {
-    return super.read(this.#find(this, key), now)
+  override read(key: string, { now }: StoreCall) {
+    return super.read(this.#find(this, key), { now })
   }
-  override touch(key: string, seenAt: number, expiresAt: number, now: number) {
-    return super.touch(this.#find(this, key), seenAt, expiresAt, now)
+  override touch(key: string, seenAt: number, expiresAt: number, { now }: StoreCall) {
+    return super.touch(this.#find(this, key), seenAt, expiresAt, { now })
   }
-  override delete(key: string) {
-    return super.delete(this.#find(this, key))
+  override delete(key: string, call: StoreCall) {
+    return super.delete(this.#find(this, key), call)
   }
 }
 
@@ -41,36 +41,36 @@ class UsersBy extends ReferenceStore {
         record.expiresAt > now,
     )
   }
-  override async deleteUser(userId: string, options: DeleteUserOptions) {
+  override async deleteUser(userId: string, options: DeleteUserOptions, call: StoreCall) {
     let ended = 0
     const mangled = this.#mangle(userId)
     const users = [...this.records.values()].map(record => record.userId)
     for (const other of new Set([userId, ...users]))
-      if (other !== null && this.#mangle(other) === mangled) ended += await super.deleteUser(other, options)
+      if (other !== null && this.#mangle(other) === mangled) ended += await super.deleteUser(other, options, call)
     return ended
   }
 }
 
 // 2^64-1 written to a signed column and read back: -1.
 class SignedUserIds extends ReferenceStore {
-  override admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined) {
+  override admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined, now: number) {
     const { userId } = record
-    if (userId === null || !/^\d+$/.test(userId)) return super.admit(record, options, old)
-    return super.admit({ ...record, userId: BigInt.asIntN(64, BigInt(userId)).toString() }, options, old)
+    if (userId === null || !/^\d+$/.test(userId)) return super.admit(record, options, old, now)
+    return super.admit({ ...record, userId: BigInt.asIntN(64, BigInt(userId)).toString() }, options, old, now)
   }
 }
 
 class UserZeroIsNobody extends ReferenceStore {
-  override admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined) {
+  override admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined, now: number) {
     const nobody = !Number(record.userId) && record.userId !== null && /^\d+$/.test(record.userId)
-    return super.admit(nobody ? { ...record, userId: null, username: null } : record, options, old)
+    return super.admit(nobody ? { ...record, userId: null, username: null } : record, options, old, now)
   }
 }
 
 class FallingFloor extends ReferenceStore {
-  override deleteUser(userId: string, options: DeleteUserOptions) {
+  override deleteUser(userId: string, options: DeleteUserOptions, call: StoreCall) {
     if (options.passwordVersion !== undefined) this.floors.delete(userId)
-    return super.deleteUser(userId, options)
+    return super.deleteUser(userId, options, call)
   }
 }
 
@@ -79,9 +79,15 @@ class FloorForCreateOnly extends ReferenceStore {
   override isStale(record: SessionRecord, now: number) {
     return !this.#replacing && super.isStale(record, now)
   }
-  override async replace(oldKey: string, oldVersion: number, record: SessionRecord, options: CreateOptions) {
+  override async replace(
+    oldKey: string,
+    oldVersion: number,
+    record: SessionRecord,
+    options: CreateOptions,
+    call: StoreCall,
+  ) {
     this.#replacing = true
-    const result = super.replace(oldKey, oldVersion, record, options)
+    const result = super.replace(oldKey, oldVersion, record, options, call)
     this.#replacing = false
     return result
   }
@@ -100,44 +106,44 @@ class FloorSparesTheUnversioned extends ReferenceStore {
 }
 
 class FloorAfterTheEnding extends ReferenceStore {
-  override async deleteUser(userId: string, options: DeleteUserOptions) {
-    const { now, exceptKey, floorUntil } = options
+  override async deleteUser(userId: string, options: DeleteUserOptions, call: StoreCall) {
+    const { exceptKey, floorUntil } = options
     const except = exceptKey === undefined ? {} : { exceptKey }
-    const ended = await super.deleteUser(userId, { now, floorUntil, ...except })
+    const ended = await super.deleteUser(userId, { floorUntil, ...except }, call)
     await pause()
     const keep = [...this.records.values()].filter(record => record.userId === userId)
-    await super.deleteUser(userId, options)
+    await super.deleteUser(userId, options, call)
     for (const record of keep) this.records.set(record.key, record)
     return ended
   }
 }
 
 class EndsByAnOldList extends ReferenceStore {
-  override async deleteUser(userId: string, options: DeleteUserOptions) {
+  override async deleteUser(userId: string, options: DeleteUserOptions, call: StoreCall) {
     const listed = [...this.records.values()].filter(record => record.userId === userId).map(({ key }) => key)
     const before = new Map(this.records)
     await pause()
     const later = [...this.records.values()].filter(({ key, userId: owner }) => owner === userId && !before.has(key))
-    await super.deleteUser(userId, options)
+    await super.deleteUser(userId, options, call)
     for (const record of later) this.records.set(record.key, record)
     return listed.length
   }
 }
 
 class EndsTheFirstThousand extends ReferenceStore {
-  override async deleteUser(userId: string, options: DeleteUserOptions) {
+  override async deleteUser(userId: string, options: DeleteUserOptions, call: StoreCall) {
     const own = [...this.records.values()].filter(record => record.userId === userId).slice(1000)
     for (const { key } of own) this.records.delete(key)
-    const ended = await super.deleteUser(userId, options)
+    const ended = await super.deleteUser(userId, options, call)
     for (const record of own) this.records.set(record.key, record)
     return ended
   }
 }
 
 class ListsOnceAndEndsInPieces extends ReferenceStore {
-  override async deleteUser(userId: string, options: DeleteUserOptions) {
+  override async deleteUser(userId: string, options: DeleteUserOptions, call: StoreCall) {
     const own = [...this.records.values()].filter(record => record.userId === userId)
-    if (own.length < 1000) return super.deleteUser(userId, options)
+    if (own.length < 1000) return super.deleteUser(userId, options, call)
     let ended = 0
     for (const [place, { key }] of own.entries()) {
       if (place % 100 === 0) await pause()
@@ -148,8 +154,8 @@ class ListsOnceAndEndsInPieces extends ReferenceStore {
 }
 
 class SparesNobody extends ReferenceStore {
-  override deleteUser(userId: string, { now, floorUntil, passwordVersion }: DeleteUserOptions) {
-    return super.deleteUser(userId, { now, floorUntil, ...(passwordVersion === undefined ? {} : { passwordVersion }) })
+  override deleteUser(userId: string, { floorUntil, passwordVersion }: DeleteUserOptions, call: StoreCall) {
+    return super.deleteUser(userId, { floorUntil, ...(passwordVersion === undefined ? {} : { passwordVersion }) }, call)
   }
 }
 
@@ -170,30 +176,31 @@ class SparesByAnOldLook extends ReferenceStore {
   override successor(key: string | undefined): string | undefined {
     return this.#found ?? super.successor(key)
   }
-  override async deleteUser(userId: string, options: DeleteUserOptions) {
+  override async deleteUser(userId: string, options: DeleteUserOptions, call: StoreCall) {
     const found = super.successor(options.exceptKey)
     await pause()
     this.#found = found
-    const ended = super.deleteUser(userId, options)
+    const ended = super.deleteUser(userId, options, call)
     this.#found = undefined
     return ended
   }
 }
 
 class EndsNobodyWithoutTheExcepted extends ReferenceStore {
-  override async deleteUser(userId: string, options: DeleteUserOptions) {
+  override async deleteUser(userId: string, options: DeleteUserOptions, call: StoreCall) {
     const spared = this.successor(options.exceptKey)
-    return spared !== undefined && !this.records.has(spared) ? 0 : super.deleteUser(userId, options)
+    return spared !== undefined && !this.records.has(spared) ? 0 : super.deleteUser(userId, options, call)
   }
 }
 
 class SignedPasswordVersions extends ReferenceStore {
-  override admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined) {
+  override admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined, now: number) {
     const { passwordVersion } = record
     return super.admit(
       { ...record, passwordVersion: passwordVersion === null ? null : passwordVersion | 0 },
       options,
       old,
+      now,
     )
   }
 }

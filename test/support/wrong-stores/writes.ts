@@ -1,17 +1,17 @@
 // Mistakes about writes: versions, repetitions, atomicity, limits, and who holds which object.
-import type { CreateOptions, RecordChange, ReplaceResult, SessionRecord } from 'coatcheck'
+import type { CreateOptions, RecordChange, ReplaceResult, SessionRecord, StoreCall } from 'coatcheck'
 import { ReferenceStore } from 'coatcheck/testing'
 import { pause, type WrongStore } from './wrong.ts'
 
 class NoVersionCheck extends ReferenceStore {
-  override update(key: string, version: number, change: RecordChange, now: number) {
-    return super.update(key, this.records.get(key)?.version ?? version, change, now)
+  override update(key: string, version: number, change: RecordChange, { now }: StoreCall) {
+    return super.update(key, this.records.get(key)?.version ?? version, change, { now })
   }
 }
 
 class ReplaceWithoutVersion extends ReferenceStore {
-  override replace(oldKey: string, oldVersion: number, record: SessionRecord, options: CreateOptions) {
-    return super.replace(oldKey, this.records.get(oldKey)?.version ?? oldVersion, record, options)
+  override replace(oldKey: string, oldVersion: number, record: SessionRecord, options: CreateOptions, call: StoreCall) {
+    return super.replace(oldKey, this.records.get(oldKey)?.version ?? oldVersion, record, options, call)
   }
 }
 
@@ -21,44 +21,51 @@ class ReplaceInTwoSteps extends ReferenceStore {
     oldVersion: number,
     record: SessionRecord,
     options: CreateOptions,
+    { now }: StoreCall,
   ): Promise<ReplaceResult> {
     if (this.records.get(record.key)?.writeId === record.writeId) return { outcome: 'created', ended: [] }
-    const old = this.live(oldKey, options.now)
+    const old = this.live(oldKey, now)
     if (old === undefined) return { outcome: 'gone', ended: [] }
     if (old.version !== oldVersion) return { outcome: 'conflict', ended: [] }
     await pause()
-    return this.admit(record, options, old)
+    return this.admit(record, options, old, now)
   }
 }
 
 class ReplaceKeepsTheOld extends ReferenceStore {
-  override admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined) {
-    const result = super.admit(record, options, old)
+  override admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined, now: number) {
+    const result = super.admit(record, options, old, now)
     if (result.outcome === 'created' && old !== undefined) this.records.set(old.key, old)
     return result
   }
 }
 
 class EndsTheOldFirst extends ReferenceStore {
-  override admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined) {
+  override admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined, now: number) {
     if (old !== undefined) this.records.delete(old.key)
-    return super.admit(record, options, old)
+    return super.admit(record, options, old, now)
   }
 }
 
 class ForgetsWriteIds extends ReferenceStore {
-  override async create(record: SessionRecord, options: CreateOptions) {
-    return this.admit(record, options, undefined)
+  override async create(record: SessionRecord, options: CreateOptions, { now }: StoreCall) {
+    return this.admit(record, options, undefined, now)
   }
-  override async update(key: string, version: number, change: RecordChange, now: number) {
+  override async update(key: string, version: number, change: RecordChange, { now }: StoreCall) {
     const live = this.live(key, now)
     if (live !== undefined && live.version !== version) return 'conflict'
-    return super.update(key, version, change, now)
+    return super.update(key, version, change, { now })
   }
-  override async replace(oldKey: string, oldVersion: number, record: SessionRecord, options: CreateOptions) {
+  override async replace(
+    oldKey: string,
+    oldVersion: number,
+    record: SessionRecord,
+    options: CreateOptions,
+    call: StoreCall,
+  ) {
     return this.records.has(record.key)
-      ? ({ outcome: this.live(oldKey, options.now) === undefined ? 'gone' : 'collision', ended: [] } as const)
-      : super.replace(oldKey, oldVersion, record, options)
+      ? ({ outcome: this.live(oldKey, call.now) === undefined ? 'gone' : 'collision', ended: [] } as const)
+      : super.replace(oldKey, oldVersion, record, options, call)
   }
 }
 
@@ -76,31 +83,32 @@ class BelievesWriteIdsOfOneUser extends ReferenceStore {
 }
 
 class OverwritingCreate extends ReferenceStore {
-  override create(record: SessionRecord, options: CreateOptions) {
+  override create(record: SessionRecord, options: CreateOptions, call: StoreCall) {
     this.records.delete(record.key)
     this.forwards.delete(record.key)
-    return super.create(record, options)
+    return super.create(record, options, call)
   }
 }
 
 class CreatesOrphans extends ReferenceStore {
-  override admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined) {
-    const result = super.admit({ ...record, parent: null }, options, old)
+  override admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined, now: number) {
+    const result = super.admit({ ...record, parent: null }, options, old, now)
     if (result.outcome === 'created') this.records.set(record.key, record)
     return result
   }
 }
 
 class CountsBeforeTheLock extends ReferenceStore {
-  override async create(record: SessionRecord, options: CreateOptions) {
-    const { now, limit } = options
+  override async create(record: SessionRecord, options: CreateOptions, call: StoreCall) {
+    const { limit } = options
+    const { now } = call
     const others = this.liveOf(record.userId ?? '', 'session', now).sort((a, b) => a.createdAt - b.createdAt)
     await pause()
     const excess = limit === undefined ? 0 : others.length + 1 - limit.max
     if (excess > 0 && limit?.onLimit === 'refuse') return { outcome: 'limit', ended: [] } as const
     const ended = others.slice(0, Math.max(0, excess)).map(({ key }) => key)
     for (const key of ended) this.records.delete(key)
-    return { ...(await super.create(record, { now })), ended }
+    return { ...(await super.create(record, {}, call)), ended }
   }
 }
 
@@ -117,30 +125,35 @@ class CountsSeries extends ReferenceStore {
 }
 
 class CountsTheReplaced extends ReferenceStore {
-  override admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined) {
+  override admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined, now: number) {
     const { limit } = options
     const same = old !== undefined && old.userId === record.userId
-    return super.admit(record, same && limit ? { ...options, limit: { ...limit, max: limit.max - 1 } } : options, old)
+    return super.admit(
+      record,
+      same && limit ? { ...options, limit: { ...limit, max: limit.max - 1 } } : options,
+      old,
+      now,
+    )
   }
 }
 
 class HandsOutItsObjects extends ReferenceStore {
-  override async read(key: string, now: number) {
-    return this.live(key, now) ?? super.read(key, now)
+  override async read(key: string, { now }: StoreCall) {
+    return this.live(key, now) ?? super.read(key, { now })
   }
 }
 
 class KeepsTheCallersObjects extends ReferenceStore {
-  override admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined) {
-    const result = super.admit(record, options, old)
+  override admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined, now: number) {
+    const result = super.admit(record, options, old, now)
     if (result.outcome === 'created') this.records.set(record.key, record)
     return result
   }
 }
 
 class TrimsText extends ReferenceStore {
-  override admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined) {
-    return super.admit({ ...record, data: record.data.trimEnd() }, options, old)
+  override admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined, now: number) {
+    return super.admit({ ...record, data: record.data.trimEnd() }, options, old, now)
   }
 }
 

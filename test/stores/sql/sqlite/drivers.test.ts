@@ -57,7 +57,7 @@ describe('SqliteStore refuses what is no connection, and says what to pass inste
     const store = new SqliteStore(database as never)
     await expect(store.migrate()).rejects.toThrow(TypeError)
     await expect(store.migrate()).rejects.toThrow(/that answer at once; its (exec|prepare|all)\(\) gives/)
-    const error = await store.touch(record().key, NOW, NOW, NOW).catch((thrown: unknown) => thrown)
+    const error = await store.touch(record().key, NOW, NOW, { now: NOW }).catch((thrown: unknown) => thrown)
     expect(error).toMatchObject({ code: 'ERR_SESSION_STORE', outcome: 'not-applied', cause: expect.any(TypeError) })
   })
 })
@@ -108,16 +108,21 @@ for (const driver of SQLITE_DRIVERS)
       await new SqliteStore(database).migrate()
       const secret = { username: 'Ada Lovelace-King', data: '{"card":"4111-1111"}', userId: '31337' }
       const one = record(secret)
-      await store.create(one, { now: NOW })
+      await store.create(one, {}, { now: NOW })
       const change = { data: secret.data, seenAt: NOW, expiresAt: NOW + 9e6, writeId: newWriteId() }
       const deadline = () => performance.now() + 60
       const verbs: (() => Promise<unknown>)[] = [
-        () => store.create(record(secret), { now: NOW }, deadline()),
-        () => store.update(one.key, 1, change, NOW, deadline()),
-        () => store.touch(one.key, NOW + 5, NOW + 9e6, NOW, deadline()),
-        () => store.replace(one.key, 1, record(secret), { now: NOW }, deadline()),
-        () => store.delete(one.key, deadline()),
-        () => store.deleteUser(secret.userId, { now: NOW, passwordVersion: 1, floorUntil: NOW + 9 }, deadline()),
+        () => store.create(record(secret), {}, { now: NOW, deadline: deadline() }),
+        () => store.update(one.key, 1, change, { now: NOW, deadline: deadline() }),
+        () => store.touch(one.key, NOW + 5, NOW + 9e6, { now: NOW, deadline: deadline() }),
+        () => store.replace(one.key, 1, record(secret), {}, { now: NOW, deadline: deadline() }),
+        () => store.delete(one.key, { now: NOW, deadline: deadline() }),
+        () =>
+          store.deleteUser(
+            secret.userId,
+            { passwordVersion: 1, floorUntil: NOW + 9 },
+            { now: NOW, deadline: deadline() },
+          ),
       ]
       const other = openSqlite(driver, file)
       const faults: [begin: string, end: string][] = [
@@ -134,7 +139,7 @@ for (const driver of SQLITE_DRIVERS)
         for (const verb of begin.includes('INSERT') ? verbs.slice(0, 1) : verbs) errors.push(await errorOf(verb()))
         database.exec(end)
       }
-      errors.push(await errorOf(store.create(record({ ...secret, userId: 'Ada Lovelace-King' }), { now: NOW })))
+      errors.push(await errorOf(store.create(record({ ...secret, userId: 'Ada Lovelace-King' }), {}, { now: NOW })))
       other.close()
       database.close()
       for (const verb of verbs) errors.push(await errorOf(verb()))

@@ -17,21 +17,22 @@ import { isLive, NOW, newKey, newWriteId, record } from '../../../support/sql/re
 const TIMEOUT = 300
 const deadline = () => performance.now() + TIMEOUT
 const change = () => ({ data: '"new"', seenAt: NOW, expiresAt: NOW + 9e6, writeId: newWriteId() })
-const everybody = { now: NOW, passwordVersion: 1, floorUntil: NOW + 1e9 }
+const everybody = { passwordVersion: 1, floorUntil: NOW + 1e9 }
 const turn = () => new Promise<void>(resolve => setImmediate(resolve))
 
 const WRITES: Record<string, (store: Store, one: SessionRecord) => Promise<unknown>> = {
-  create: store => store.create(record(), { now: NOW }, deadline()),
-  update: (store, one) => store.update(one.key, 1, change(), NOW, deadline()),
-  touch: (store, one) => store.touch(one.key, NOW + 5, NOW + 9e6, NOW, deadline()),
-  replace: (store, one) => store.replace(one.key, 1, { ...record(), userId: one.userId }, { now: NOW }, deadline()),
-  delete: (store, one) => store.delete(one.key, deadline()),
-  deleteUser: (store, one) => store.deleteUser(one.userId!, everybody, deadline()),
-  sweep: store => store.sweep!(NOW, 10, deadline()),
+  create: store => store.create(record(), {}, { now: NOW, deadline: deadline() }),
+  update: (store, one) => store.update(one.key, 1, change(), { now: NOW, deadline: deadline() }),
+  touch: (store, one) => store.touch(one.key, NOW + 5, NOW + 9e6, { now: NOW, deadline: deadline() }),
+  replace: (store, one) =>
+    store.replace(one.key, 1, { ...record(), userId: one.userId }, {}, { now: NOW, deadline: deadline() }),
+  delete: (store, one) => store.delete(one.key, { now: NOW, deadline: deadline() }),
+  deleteUser: (store, one) => store.deleteUser(one.userId!, everybody, { now: NOW, deadline: deadline() }),
+  sweep: store => store.sweep!(10, { now: NOW, deadline: deadline() }),
 }
 const READS: typeof WRITES = {
-  read: (store, one) => store.read(one.key, NOW, deadline()),
-  listUser: (store, one) => store.listUser(one.userId!, 'session', NOW, deadline()),
+  read: (store, one) => store.read(one.key, { now: NOW, deadline: deadline() }),
+  listUser: (store, one) => store.listUser(one.userId!, 'session', { now: NOW, deadline: deadline() }),
 }
 
 let users = 1000
@@ -97,13 +98,13 @@ function locks(driver: SqliteDriver) {
         async verb => {
           const { store, connection, other } = await open(mode)
           const one = record({ userId: newUser() })
-          await store.create(one, { now: NOW })
+          await store.create(one, {}, { now: NOW })
           other.exec('BEGIN IMMEDIATE')
           await expect(WRITES[verb]!(store, one)).rejects.toMatchObject({ outcome: 'not-applied' })
           other.exec('COMMIT')
           const { inTransaction, isTransaction } = connection as { inTransaction?: boolean; isTransaction?: boolean }
           expect(inTransaction ?? isTransaction).toBe(false)
-          expect(await store.read(one.key, NOW)).toEqual(one)
+          expect(await store.read(one.key, { now: NOW })).toEqual(one)
           for (const next of ['create', 'update', 'delete', 'create', 'deleteUser'])
             expect(['updated', true, 0, { outcome: 'created', ended: [] }]).toContainEqual(
               await WRITES[next]!(store, one),
@@ -115,7 +116,7 @@ function locks(driver: SqliteDriver) {
       it.each(Object.keys(READS))('keeps no lock and no old state after a %s that gave up', async verb => {
         const { store, other } = await open(mode)
         const one = record({ userId: newUser() })
-        await store.create(one, { now: NOW })
+        await store.create(one, {}, { now: NOW })
         other.exec('BEGIN EXCLUSIVE')
         // In WAL mode a reader need not wait.
         await READS[verb]!(store, one).catch(error => expect(error).toMatchObject({ outcome: 'not-applied' }))
@@ -123,20 +124,20 @@ function locks(driver: SqliteDriver) {
         for (const next of ['update', 'touch'] as const)
           expect(await WRITES[next]!(store, one)).toBe(`${next}${next === 'touch' ? 'ed' : 'd'}`)
         other.exec(`UPDATE coatcheck_sessions SET data = '"theirs"' WHERE id = '${one.key}'`)
-        expect(await store.read(one.key, NOW)).toMatchObject({ data: '"theirs"' })
+        expect(await store.read(one.key, { now: NOW })).toMatchObject({ data: '"theirs"' })
         expect(await WRITES.deleteUser!(store, one)).toBe(1)
       })
 
       it('gives nobody the session of another whose read gave up', async () => {
         const { store, other } = await open(mode)
         const [one, two] = [record({ userId: newUser() }), record({ userId: newUser() })]
-        for (const each of [one, two]) await store.create(each, { now: NOW })
+        for (const each of [one, two]) await store.create(each, {}, { now: NOW })
         other.exec('BEGIN EXCLUSIVE')
         await READS.read!(store, one).catch(error => expect(error).toMatchObject({ outcome: 'not-applied' }))
         other.exec('COMMIT')
-        expect(await store.read(two.key, NOW)).toEqual(two)
-        expect(await store.read(newKey(), NOW)).toBe(null)
-        expect(await store.read(one.key, NOW)).toEqual(one)
+        expect(await store.read(two.key, { now: NOW })).toEqual(two)
+        expect(await store.read(newKey(), { now: NOW })).toBe(null)
+        expect(await store.read(one.key, { now: NOW })).toEqual(one)
       })
 
       it('makes a log-in wait for a reader of somebody else, and makes it once', async () => {
@@ -144,11 +145,11 @@ function locks(driver: SqliteDriver) {
         const one = record({ userId: newUser() })
         other.exec('BEGIN')
         other.prepare('SELECT count(*) FROM coatcheck_sessions').get()
-        const waiting = store.create(one, { now: NOW }, performance.now() + 5000)
+        const waiting = store.create(one, {}, { now: NOW, deadline: performance.now() + 5000 })
         for (let turns = 0; turns < 20; turns++) await turn()
         other.exec('COMMIT')
         expect((await waiting).outcome).toBe('created')
-        expect(await store.listUser(one.userId!, 'session', NOW)).toEqual([one])
+        expect(await store.listUser(one.userId!, 'session', { now: NOW })).toEqual([one])
       })
     })
 
@@ -157,10 +158,12 @@ function locks(driver: SqliteDriver) {
     const { connection: watched, counts, stop } = counted(connection)
     const store = new SqliteStore(watched)
     const records = Array.from({ length: 200 }, () => record({ userId: newUser() }))
-    for (const one of records) await free.create(one, { now: NOW })
+    for (const one of records) await free.create(one, {}, { now: NOW })
     other.exec('BEGIN IMMEDIATE')
     const end = deadline()
-    const answers = await Promise.allSettled(records.map(one => store.update(one.key, 1, change(), NOW, end)))
+    const answers = await Promise.allSettled(
+      records.map(one => store.update(one.key, 1, change(), { now: NOW, deadline: end })),
+    )
     for (const answer of answers)
       expect(answer).toMatchObject({
         status: 'rejected',
@@ -174,7 +177,7 @@ function locks(driver: SqliteDriver) {
     other.exec('COMMIT')
     await new Promise(resolve => setTimeout(resolve, 60))
     expect(counts.begun).toBe(begun)
-    for (const one of records) expect(await store.read(one.key, NOW)).toEqual(one)
+    for (const one of records) expect(await store.read(one.key, { now: NOW })).toEqual(one)
     stop()
   })
 
@@ -183,15 +186,15 @@ function locks(driver: SqliteDriver) {
     const { connection: watched, counts, stop } = counted(connection)
     const store = new SqliteStore(watched)
     const records = Array.from({ length: 50 }, () => record({ userId: newUser() }))
-    for (const one of records) await free.create(one, { now: NOW })
+    for (const one of records) await free.create(one, {}, { now: NOW })
     other.exec('BEGIN IMMEDIATE')
     const done: number[] = []
     const waiting = records.map(async (one, place) => {
-      expect(await store.update(one.key, 1, change(), NOW, performance.now() + 5000)).toBe('updated')
+      expect(await store.update(one.key, 1, change(), { now: NOW, deadline: performance.now() + 5000 })).toBe('updated')
       done.push(place)
     })
     // Who asks for less gives up by its own deadline, in the midst of the queue.
-    const hurried = store.touch(records[0]!.key, NOW, NOW + 9e6, NOW, performance.now() + 30)
+    const hurried = store.touch(records[0]!.key, NOW, NOW + 9e6, { now: NOW, deadline: performance.now() + 30 })
     await expect(hurried).rejects.toMatchObject({ outcome: 'not-applied' })
     expect(done).toEqual([])
     other.exec('COMMIT')
@@ -204,11 +207,11 @@ function locks(driver: SqliteDriver) {
   it('lets a page be seen while updates wait for a lock', async () => {
     const { store, other } = await open()
     const one = record({ userId: newUser() })
-    await store.create(one, { now: NOW })
+    await store.create(one, {}, { now: NOW })
     other.exec('BEGIN IMMEDIATE')
-    const waiting = store.update(one.key, 1, change(), NOW, deadline())
+    const waiting = store.update(one.key, 1, change(), { now: NOW, deadline: deadline() })
     expect(await isLive(store, one.key)).toBe(true)
-    expect(await store.delete(newKey(), deadline())).toBe(false)
+    expect(await store.delete(newKey(), { now: NOW, deadline: deadline() })).toBe(false)
     other.exec('COMMIT')
     expect(await waiting).toBe('updated')
   })
@@ -228,7 +231,10 @@ function locks(driver: SqliteDriver) {
     let givenUp = 0
     const calls: Promise<void>[] = []
     for (let number = 0; number < 30_000; number++) {
-      const call = number % 2 === 0 ? store.read(newKey(), NOW, end) : store.update(newKey(), 1, change(), NOW, end)
+      const call =
+        number % 2 === 0
+          ? store.read(newKey(), { now: NOW, deadline: end })
+          : store.update(newKey(), 1, change(), { now: NOW, deadline: end })
       calls.push(
         call.then(
           () => {},
@@ -242,7 +248,7 @@ function locks(driver: SqliteDriver) {
     expect(givenUp).toBe(30_000)
     expect((heap() - before) / 1e6).toBeLessThan(20)
     other.exec('COMMIT')
-    expect(await store.read(newKey(), NOW)).toBe(null)
+    expect(await store.read(newKey(), { now: NOW })).toBe(null)
   })
 
   describe('a log-out everywhere of many sessions', () => {
@@ -250,7 +256,7 @@ function locks(driver: SqliteDriver) {
       const { store: free, connection, other } = await open()
       const userId = newUser()
       const template = record({ userId })
-      await free.create(template, { now: NOW })
+      await free.create(template, {}, { now: NOW })
       const start = template.key.slice(0, 36)
       // The rest of the rows is the same; keys are made of the number.
       const columns =
@@ -278,7 +284,7 @@ function locks(driver: SqliteDriver) {
         if (turns > 0) setImmediate(spin)
       }
       spin()
-      expect(await store.deleteUser(userId, everybody, performance.now() + 30_000)).toBe(1100)
+      expect(await store.deleteUser(userId, everybody, { now: NOW, deadline: performance.now() + 30_000 })).toBe(1100)
       expect(counts.committed).toBeGreaterThan(4)
       expect(turns).toBeGreaterThanOrEqual(counts.committed - 1)
       turns = Number.NEGATIVE_INFINITY
@@ -297,14 +303,14 @@ function locks(driver: SqliteDriver) {
           if (sql === 'COMMIT' && ++commits === 2) while (performance.now() < end) {}
         },
       }
-      const call = new SqliteStore(slow).deleteUser(userId, everybody, end)
+      const call = new SqliteStore(slow).deleteUser(userId, everybody, { now: NOW, deadline: end })
       await expect(call).rejects.toMatchObject({ operation: 'deleteUser', outcome: 'unknown' })
       expect(commits).toBe(2)
       const rest = left()
       expect(rest).toBeLessThan(1100)
       expect(rest).toBeGreaterThan(0)
-      expect((await free.create(record({ userId }), { now: NOW })).outcome).toBe('stale-login')
-      expect(await free.deleteUser(userId, everybody)).toBe(rest)
+      expect((await free.create(record({ userId }), {}, { now: NOW })).outcome).toBe('stale-login')
+      expect(await free.deleteUser(userId, everybody, { now: NOW })).toBe(rest)
       expect(left()).toBe(0)
     })
 
@@ -312,22 +318,22 @@ function locks(driver: SqliteDriver) {
       const { free: store, userId, template, key, left } = await many()
       const forward = { salt: '', until: NOW + 60_000 }
       const spared = record({ userId })
-      await store.create(spared, { now: NOW })
-      const ending = store.deleteUser(userId, { now: NOW, floorUntil: NOW, exceptKey: spared.key })
+      await store.create(spared, {}, { now: NOW })
+      const ending = store.deleteUser(userId, { floorUntil: NOW, exceptKey: spared.key }, { now: NOW })
       let excepted = spared
       let renewed = 0
       for (let round = 0; round < 3; round++) {
         await turn()
         const old = { ...template, key: key(1099 - round) }
         const next = { ...old, key: newKey(), writeId: newWriteId() }
-        if ((await store.replace(old.key, 1, next, { now: NOW, forward })).outcome === 'created') renewed++
+        if ((await store.replace(old.key, 1, next, { forward }, { now: NOW })).outcome === 'created') renewed++
         const mine = { ...excepted, key: newKey(), writeId: newWriteId() }
-        expect((await store.replace(excepted.key, 1, mine, { now: NOW, forward })).outcome).toBe('created')
+        expect((await store.replace(excepted.key, 1, mine, { forward }, { now: NOW })).outcome).toBe('created')
         excepted = mine
       }
       expect(renewed).toBeGreaterThan(0)
       expect(await ending).toBe(1100)
-      expect(await store.listUser(userId, 'session', NOW)).toEqual([excepted])
+      expect(await store.listUser(userId, 'session', { now: NOW })).toEqual([excepted])
       expect(left()).toBe(1)
     })
   })
