@@ -61,6 +61,7 @@ export interface Corrupt {
   readonly corrupt: string
 }
 
+/** How many live sessions one user may have, and what a log-in beyond that does. */
 export interface SessionLimit {
   readonly max: number
   readonly onLimit: 'refuse' | 'end-oldest'
@@ -88,6 +89,7 @@ export interface CreateOptions {
   readonly forward?: { readonly salt: string; readonly until: number }
 }
 
+/** What `create` answers. */
 export interface CreateResult {
   /**
    * In the order in which they are decided:
@@ -103,6 +105,7 @@ export interface CreateResult {
   readonly ended: readonly string[]
 }
 
+/** What `replace` answers. */
 export interface ReplaceResult {
   /**
    * As for `create`, with two more, decided after the repetition and before the rest:
@@ -115,6 +118,7 @@ export interface ReplaceResult {
   readonly ended: readonly string[]
 }
 
+/** What an `update` writes. Instants are epoch milliseconds. */
 export interface RecordChange {
   readonly data: string
   readonly seenAt: number
@@ -122,6 +126,7 @@ export interface RecordChange {
   readonly writeId: string
 }
 
+/** What `deleteUser` spares, and the floor that it raises. Instants are epoch milliseconds. */
 export interface DeleteUserOptions {
   /**
    * The record under it survives, whoever's it is; where a forward stands under it, its successor (and so on), also when

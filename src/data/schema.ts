@@ -12,6 +12,7 @@ export interface StandardSchemaV1<In = unknown, Out = In> {
     readonly types?: { readonly input: In; readonly output: Out } | undefined
   }
 }
+/** What a schema answers: the checked value, or what is wrong with it. */
 export type SchemaResult<Out> =
   | { readonly value: Out; readonly issues?: undefined }
   | {

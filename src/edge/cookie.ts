@@ -5,6 +5,7 @@ import { aBoolean, checkOptions, listOf, type OptionPlace, oneOf, type Rule, rul
 import { hintsFor } from '../text/option-hints.ts'
 import { quote } from '../text/quote.ts'
 
+/** The attributes of the session cookie (RFC 6265bis, section 4.1). */
 export interface CookieOptions {
   /** A token (RFC 6265, section 4.1.1). @default 'session_id' */
   name?: string

@@ -6,6 +6,7 @@ import { checkNode } from './expect.ts'
 import { guardHead } from './head.ts'
 import { originSet } from './origins.ts'
 
+/** What `cors` takes: which pages of other origins may call this server with cookies. */
 export interface CorsOptions {
   /** Whose pages may read responses with the user's cookies, exactly as in `Origin`. */
   origins: readonly string[]

@@ -18,6 +18,7 @@ export interface FetchVisit<D extends object, I extends UserIds, In extends obje
   respond(response: Response): Response
 }
 
+/** What `fetchEdge` answers: visits for servers that work with `Request` and `Response`. */
 export interface FetchEdge<D extends object, I extends UserIds, In extends object> {
   /** The visit of this very Request, to be ended by `visit.respond(response)`; `handle` cannot forget that. */
   (request: Request): FetchVisit<D, I, In>

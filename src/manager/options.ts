@@ -18,6 +18,7 @@ import { hintsFor } from '../text/option-hints.ts'
 import { quote } from '../text/quote.ts'
 import type { SessionEvent } from './events.ts'
 
+/** What a `SessionManager` takes. Lengths of time are text with a unit, such as `'30m'`. */
 export interface SessionOptions<
   D extends object = Record<string, unknown>,
   I extends UserIds = 'u64',

@@ -39,6 +39,7 @@ export interface Session<D, I extends UserIds> extends SessionInfo<D, I> {
   readonly cookieDue: boolean
 }
 
+/** A session in which a user is logged in. */
 export type UserSession<D, I extends UserIds> = Session<D, I> & { readonly user: User<I> }
 /** Whose session: a snapshot, or what the cookie contained. */
 export type Current<D, I extends UserIds> = Session<D, I> | SessionId | null | undefined

@@ -17,6 +17,7 @@ import { quote } from '../../src/text/quote.ts'
 import { Calendar, Dated } from './calendar.ts'
 import { WideMap } from './wide-map.ts'
 
+/** What a `MemoryStore` takes. */
 export interface MemoryStoreOptions {
   /**
    * Records kept at most; a session, a remember-me series and, for its seven minutes, a forward count as one each.

@@ -25,6 +25,7 @@ import { refusalOf } from './refusals.ts'
 import { ReplicaWaiter } from './replicas.ts'
 import { DELETE, DELETE_USER, DISCARD, END, PAGE, PUT, type Script, TOUCH, UNDO, UPDATE, WINDOW } from './scripts.ts'
 
+/** What a `RedisStore` takes beside its client. */
 export interface RedisStoreOptions {
   /** Characters before every key name; two applications in one Redis need two. @default 'coatcheck:' */
   prefix?: string

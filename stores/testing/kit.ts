@@ -5,6 +5,7 @@ import { FORWARD_LIFETIME, type RecordChange, type SessionRecord, type Store } f
 export const MINUTE = 60_000
 export const HOUR = 60 * MINUTE
 
+/** What `testStore` takes beside the runner and the store. */
 export interface TestStoreOptions {
   /** Of the random cases; a failure prints it. @default a random one */
   seed?: number

@@ -4,6 +4,7 @@ import { cameLate, type Failure, notBegun, Refusal, unusable, within } from '../
 import { bind, compile, type Outcome, type Run, type Statement, type Values } from '../statement.ts'
 import { cancelStatement } from './cancel.ts'
 
+/** A query as the store gives it to `pg`. */
 export interface PgQuery {
   name?: string
   text: string
@@ -11,6 +12,7 @@ export interface PgQuery {
   rowMode: 'array'
   types: { getTypeParser(): (text: string) => unknown }
 }
+/** The part of a result of `pg` that the store reads. */
 export interface PgResult {
   rows: any[]
   rowCount: number | null

@@ -2,6 +2,7 @@ import { quote } from '../../../src/text/quote.ts'
 import { type Failure, notBegun, Refusal, unusable } from '../patience.ts'
 import type { Value } from '../statement.ts'
 
+/** A prepared statement, by the methods that the store uses. */
 export interface SqliteStatement {
   run(...values: any[]): { changes: number | bigint }
   get(...values: any[]): unknown

@@ -1,0 +1,51 @@
+// @ts-check
+// The site. `npm run docs` first gathers its pages in .tmp/site: docs/**/*.md, the API reference, and what they link to.
+import { readFileSync } from 'node:fs'
+import { defineConfig } from 'vitepress'
+import { slug } from './slug.mjs'
+
+const api = JSON.parse(readFileSync(new URL('../../.tmp/site/api/typedoc-sidebar.json', import.meta.url), 'utf8'))
+
+/** @param {string} text @param {string} link */
+const page = (text, link) => ({ text, link })
+
+export default defineConfig({
+  title: 'coatcheck',
+  description: 'Server-side sessions for Node.js',
+  lang: 'en',
+  srcDir: '../.tmp/site',
+  outDir: '../site',
+  cacheDir: '../.tmp/vitepress',
+  markdown: { anchor: { slugify: slug }, toc: { slugify: slug } },
+  themeConfig: {
+    search: { provider: 'local' },
+    outline: [2, 3],
+    nav: [page('Guide', '/guide'), page('API', '/api/'), page('Changes', '/repository/CHANGELOG')],
+    sidebar: [
+      {
+        text: 'Use',
+        items: [
+          page('Guide', '/guide'),
+          page('Servers and frameworks', '/servers'),
+          page('Options', '/options'),
+          page('Errors and events', '/errors-and-events'),
+          page('Testing', '/testing'),
+          page('Deployment', '/deployment'),
+        ],
+      },
+      {
+        text: 'Stores',
+        items: [
+          page('Memory', '/stores/memory'),
+          page('Redis', '/stores/redis'),
+          page('PostgreSQL', '/stores/postgresql'),
+          page('MySQL and MariaDB', '/stores/mysql'),
+          page('SQLite', '/stores/sqlite'),
+          page('Your own', '/stores/your-own'),
+        ],
+      },
+      { text: 'Judge', items: [page('Security', '/security'), page('Performance', '/performance')] },
+      { text: 'API', items: api },
+    ],
+  },
+})

@@ -1,0 +1,152 @@
+// @ts-check
+// `npm run docs`: builds the site in site/. Fails for a link or an anchor that leads nowhere and for an export without a
+// docstring. Needs no network.
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, extname, join, relative } from 'node:path/posix'
+import { fileURLToPath } from 'node:url'
+import { Application, ReflectionKind } from 'typedoc'
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+const gathered = join(root, '.tmp/site')
+const site = join(root, 'site')
+
+/** @param {string} folder @param {string} ending @returns {string[]} paths relative to the folder */
+const under = (folder, ending) =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(path => path.endsWith(ending))
+
+/** Where a file of the repository is on the site: a page of docs/ at its own path, all else below repository/.
+ * @param {string} path */
+const pageOf = path => {
+  const page = path.startsWith('docs/') ? path.slice('docs/'.length) : `repository/${path.replace(/^\./, '')}`
+  return page.endsWith('.md') ? page : `${page}.md`
+}
+
+/** The page for a file that is no page: its text, or the names in the folder.
+ * @param {string} path @returns {string} */
+function pageFor(path) {
+  if (statSync(join(root, path)).isDirectory()) {
+    const names = readdirSync(join(root, path)).filter(name => !name.startsWith('.') && name !== 'node_modules')
+    return `# ${path}\n\n${names.map(name => `- [${name}](${join('/', path, name)})`).join('\n')}\n`
+  }
+  const text = readFileSync(join(root, path), 'utf8')
+  return `---\nsearch: false\n---\n# ${path}\n\n\`\`\`\`${extname(path).slice(1).replace('mjs', 'js')}\n${text}\n\`\`\`\`\n`
+}
+
+/** Copies the pages of docs/, and whatever of the repository they link to, with links that hold on the site. */
+function gatherPages() {
+  const queue = under(join(root, 'docs'), '.md').map(path => `docs/${path}`)
+  const seen = new Set(queue)
+  for (const path of queue) {
+    const text = path.endsWith('.md') ? readFileSync(join(root, path), 'utf8') : pageFor(path)
+    const page = pageOf(path)
+    // Code keeps its brackets: only text outside of fences has links.
+    const linked = text.split(/^(\s*(`{3,})[\s\S]*?^\s*\2$)/m).map((part, index) => {
+      if (index % 3 === 2) return ''
+      if (index % 3 === 1) return part
+      return part.replaceAll(/\]\((?!\w+:|#)([^)\s#]+)(#[^)\s]*)?\)/g, (_, target, anchor = '') => {
+        const found = target.startsWith('/') ? target.slice(1) : join(dirname(path), target)
+        if (!existsSync(join(root, found))) throw new Error(`${path} links to ${target}, which does not exist`)
+        if (!seen.has(found)) {
+          seen.add(found)
+          queue.push(found)
+        }
+        const address = relative(dirname(page), pageOf(found))
+        return `](${address.startsWith('.') ? address : `./${address}`}${anchor})`
+      })
+    })
+    mkdirSync(join(gathered, dirname(page)), { recursive: true })
+    writeFileSync(join(gathered, page), linked.join(''))
+  }
+}
+
+/**
+ * Exports and the methods of exported classes that have no docstring. TypeDoc's own check cannot tell them from the
+ * methods in the shape of a client, which its driver documents.
+ * @param {import('typedoc').ProjectReflection} project
+ */
+function undocumented(project) {
+  /** @param {import('typedoc').DeclarationReflection} reflection */
+  const isDocumented = reflection =>
+    reflection.hasComment() ||
+    [...(reflection.signatures ?? []), reflection.getSignature].some(signature => signature?.hasComment())
+  return (project.children ?? []).flatMap(subpath =>
+    (subpath.children ?? []).flatMap(exported => {
+      if (exported.isReference()) return []
+      const methods = exported.kindOf(ReflectionKind.Class)
+        ? (exported.children ?? []).filter(({ kind }) => kind === ReflectionKind.Method || kind === ReflectionKind.Accessor)
+        : []
+      return [exported, ...methods].filter(one => !isDocumented(one)).map(one => one.getFriendlyFullName())
+    }),
+  )
+}
+
+/** Writes the reference of every subpath of package.json; exits where an export has no docstring or a link is dead. */
+async function writeReference() {
+  const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  const entryPoints = Object.keys(exports)
+    .filter(key => key !== './package.json')
+    .map(key => (key === '.' ? 'src/index.ts' : key.startsWith('./stores/') ? `${key}.ts` : `src/${key.slice(2)}.ts`))
+  const application = await Application.bootstrapWithPlugins({
+    entryPoints: entryPoints.map(path => join(root, path)),
+    tsconfig: join(root, 'tsconfig.json'),
+    plugin: ['typedoc-plugin-markdown', 'typedoc-vitepress-theme'],
+    out: join(gathered, 'api'),
+    readme: 'none',
+    name: 'coatcheck',
+    includeVersion: false,
+    disableSources: true,
+    disableGit: true,
+    excludePrivate: true,
+    excludeProtected: true,
+    excludeInternal: true,
+    excludeExternals: true,
+    validation: { notExported: true, invalidLink: true, rewrittenLink: true, notDocumented: false, unusedMergeModuleWith: true },
+    treatWarningsAsErrors: true,
+    ...{ docsRoot: gathered, hideBreadcrumbs: true, sidebar: { pretty: true } },
+  })
+  const project = await application.convert()
+  if (!project || application.logger.hasErrors()) process.exit(1)
+  application.validate(project)
+  for (const name of undocumented(project)) application.logger.error(`${name} is exported and has no docstring`)
+  if (application.logger.hasWarnings() || application.logger.hasErrors()) process.exit(1)
+  await application.generateOutputs(project)
+  if (application.logger.hasWarnings() || application.logger.hasErrors()) process.exit(1)
+}
+
+/** Every link and anchor of the built pages that leads nowhere. @returns {string[]} */
+function deadLinks() {
+  const pages = new Map(
+    under(site, '.html').map(path => {
+      const html = readFileSync(join(site, path), 'utf8')
+      return [path, { html, ids: new Set([...html.matchAll(/\sid="([^"]+)"/g)].map(match => match[1])) }]
+    }),
+  )
+  const dead = []
+  for (const [path, { html }] of pages)
+    for (const [, href = ''] of html.matchAll(/<a\s[^>]*?href="([^"]+)"/g)) {
+      if (/^\w+:/.test(href)) continue
+      const [target = '', anchor] = decodeURIComponent(href.replaceAll('&amp;', '&')).split('#')
+      const found = target === '' ? path : join(target.startsWith('/') ? '' : dirname(path), target).replace(/^\/+/, '')
+      const page = [found, `${found}.html`, join(found, 'index.html')].find(name => pages.has(name))
+      if (page === undefined) {
+        if (!existsSync(join(site, found))) dead.push(`${path}: ${href}`)
+      } else if (anchor && !pages.get(page)?.ids.has(anchor)) dead.push(`${path}: ${href}`)
+    }
+  return dead
+}
+
+rmSync(gathered, { recursive: true, force: true })
+rmSync(site, { recursive: true, force: true })
+mkdirSync(gathered, { recursive: true })
+gatherPages()
+await writeReference()
+const built = spawnSync(process.execPath, [join(root, 'node_modules/vitepress/bin/vitepress.js'), 'build', 'docs'], {
+  cwd: root,
+  stdio: 'inherit',
+})
+if (built.status !== 0) process.exit(1)
+const dead = deadLinks()
+for (const link of dead) console.error(`dead link or anchor in ${link}`)
+if (dead.length > 0) process.exit(1)
+console.log('The site is in site/; `npx vitepress preview docs` shows it.')
