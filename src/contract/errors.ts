@@ -1,5 +1,6 @@
 import type { Store } from './store.ts'
 
+/** The code of a `SessionError`: stable, and each has one HTTP status. */
 export type SessionErrorCode =
   | 'ERR_SESSION_STORE'
   | 'ERR_SESSION_CONFLICT'

@@ -78,6 +78,7 @@ export interface StoreCall {
   readonly deadline?: number | undefined
 }
 
+/** What `create` and `replace` obey beside the record. */
 export interface CreateOptions {
   /**
    * At most `max` live records of kind `'session'` for this user once the record is in (others' kinds never count;

@@ -142,17 +142,20 @@ export class ReferenceStore implements Store {
     return floor !== undefined && floor.until > now && floor.passwordVersion > (record.passwordVersion ?? 0)
   }
 
+  /** The record under a key, where it is live at `now`. */
   live(key: string, now: number): SessionRecord | undefined {
     const record = this.records.get(key)
     return record !== undefined && record.expiresAt > now ? record : undefined
   }
 
+  /** The live records of one user and kind. */
   liveOf(userId: string, kind: SessionRecord['kind'], now: number): SessionRecord[] {
     return [...this.records.values()].filter(
       record => record.userId === userId && record.kind === kind && record.expiresAt > now,
     )
   }
 
+  /** The record with the later instants: neither time of a record ever falls. */
   raised(record: SessionRecord, seenAt: number, expiresAt: number): SessionRecord {
     return {
       ...record,
@@ -161,6 +164,7 @@ export class ReferenceStore implements Store {
     }
   }
 
+  /** Decides whether a new record may live, in the order that `CreateResult` names, and keeps it if so. */
   admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined, now: number): CreateResult {
     const { limit, forward } = options
     if (this.records.has(record.key) || this.forwards.has(record.key)) return { outcome: 'collision', ended: [] }
