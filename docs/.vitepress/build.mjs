@@ -74,7 +74,10 @@ function undocumented(project) {
     (subpath.children ?? []).flatMap(exported => {
       if (exported.isReference()) return []
       const methods = exported.kindOf(ReflectionKind.Class)
-        ? (exported.children ?? []).filter(({ kind }) => kind === ReflectionKind.Method || kind === ReflectionKind.Accessor)
+        ? (exported.children ?? []).filter(
+            ({ kind, name }) =>
+              (kind === ReflectionKind.Method || kind === ReflectionKind.Accessor) && /^\w/.test(name),
+          )
         : []
       return [exported, ...methods].filter(one => !isDocumented(one)).map(one => one.getFriendlyFullName())
     }),
@@ -101,7 +104,13 @@ async function writeReference() {
     excludeProtected: true,
     excludeInternal: true,
     excludeExternals: true,
-    validation: { notExported: true, invalidLink: true, rewrittenLink: true, notDocumented: false, unusedMergeModuleWith: true },
+    validation: {
+      notExported: true,
+      invalidLink: true,
+      rewrittenLink: true,
+      notDocumented: false,
+      unusedMergeModuleWith: true,
+    },
     treatWarningsAsErrors: true,
     ...{ docsRoot: gathered, hideBreadcrumbs: true, sidebar: { pretty: true } },
   })

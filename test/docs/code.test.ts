@@ -1,0 +1,276 @@
+// What the pages show is compiled and run: every block of TypeScript and JavaScript, and every transcript of curl.
+import { execFile } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { build } from '../scripts/build.mjs'
+import { describeEngine, type EngineName } from '../services/engines.ts'
+import { startMariadb } from '../services/mariadb.ts'
+import { startPostgres } from '../services/postgres.ts'
+import { freePort, type Running, start, until } from '../services/process.ts'
+import { startRedis } from '../services/redis.ts'
+import { type Module, modulesOf, problemsOf, runnable } from '../support/page-code.ts'
+import { BLOCKS, type Block, PAGES, read, root } from '../support/pages.ts'
+
+const run = promisify(execFile)
+const MODULES = PAGES.flatMap(modulesOf)
+const REASON = /^[a-z].{10,}/i
+
+/** Which server a block talks to. */
+function engineOf({ code, markers }: Module): EngineName {
+  if (/from '(?:redis|ioredis)'/.test(code) || / engine redis$/.test(markers.get('run') ?? '')) return 'redis'
+  if (/from 'pg'/.test(code) || / engine postgres$/.test(markers.get('run') ?? '')) return 'postgresql'
+  if (/from 'mysql2(?:\/promise)?'/.test(code) || / engine mysql$/.test(markers.get('run') ?? '')) return 'mariadb'
+  return 'memory'
+}
+
+// Inside the project, where `coatcheck` is the package itself.
+let folder: string
+beforeAll(async () => {
+  await build()
+  mkdirSync(join(root, '.tmp'), { recursive: true })
+  folder = mkdtempSync(join(root, '.tmp/docs-'))
+}, 240_000)
+afterAll(() => folder && rmSync(folder, { recursive: true, force: true }))
+
+/** A folder for one page: a block finds there what the page saved before. */
+const folderOf = (page: string) => {
+  const path = join(folder, page.replaceAll(/\W/g, '-'))
+  mkdirSync(path, { recursive: true })
+  return path
+}
+
+// Inside a test runner node --test would report to it instead, and what a block prints is compared: no colours.
+const { NODE_TEST_CONTEXT: _, FORCE_COLOR: __, ...environment } = process.env
+
+/** Runs a module of a page; what it prints. */
+async function execute(module: Module, env: Record<string, string> = {}, replaced = (code: string) => code) {
+  const cwd = folderOf(module.page)
+  for (const earlier of modulesOf(module.page).filter(({ markers }) => markers.has('save')))
+    writeFileSync(join(cwd, earlier.markers.get('save')!), runnable(earlier))
+  const command = module.markers.get('run')?.split(',')[0]
+  const isTest = command === 'node --test'
+  const name = `${module.place.replace(/.*:/, 'line-')}${isTest ? '.test' : ''}.mjs`
+  // A program ends by itself; what the other blocks leave open ends with them.
+  const end = command === undefined ? '\nprocess.exit()\n' : ''
+  // Blocks may import a store of their own: any that keeps the contract.
+  if (
+    module.code.includes("'./my-store.mjs'") &&
+    !modulesOf(module.page).some(m => m.markers.get('save') === 'my-store.mjs')
+  )
+    writeFileSync(
+      join(cwd, 'my-store.mjs'),
+      "import { MemoryStore } from 'coatcheck/stores/memory'\nexport class MyStore extends MemoryStore {}\n",
+    )
+  writeFileSync(join(cwd, name), replaced(runnable(module)) + end)
+  const args = isTest ? ['--test', '--test-reporter=tap', name] : [name]
+  const options = { cwd, env: { ...environment, ...env }, maxBuffer: 2 ** 26, timeout: 60_000 }
+  return (await run(process.execPath, args, options)).stdout
+}
+
+/** `console.log(…) // what it prints`: the lines that a block promises. */
+const promised = (code: string) => [...code.matchAll(/^console\.log\(.*\) \/\/ (.+)$/gm)].map(match => match[1]!)
+
+async function check(module: Module, env?: Record<string, string>, replaced?: (code: string) => string) {
+  const printed = await execute(module, env, replaced)
+  if (module.markers.get('run') === 'node --test') {
+    expect(printed).toMatch(/^# fail 0$/m)
+    expect(Number(/^# pass (\d+)$/m.exec(printed)?.[1])).toBeGreaterThanOrEqual(
+      module.code.includes('testStore(') ? 60 : 1,
+    )
+    return
+  }
+  let from = 0
+  const lines = printed.split('\n')
+  for (const line of promised(module.code)) {
+    // A comment may go on after what is printed: `// null: idle for half an hour`.
+    const at = lines.findIndex(
+      (shown, index) => index >= from && (line === shown || (shown !== '' && line.startsWith(`${shown}: `))),
+    )
+    expect(at, `${module.place} prints "${line}" in\n${printed}`).toBeGreaterThanOrEqual(from)
+    from = at + 1
+  }
+}
+
+describe('the code of the pages', () => {
+  it('says why, where it is not run', () => {
+    for (const { place, markers } of MODULES)
+      for (const marker of ['compile only', 'not run'])
+        if (markers.has(marker)) expect(markers.get(marker), place).toMatch(REASON)
+  })
+
+  it('uses no marker that no test knows', () => {
+    const known = [
+      'file',
+      'before',
+      'then',
+      'continues',
+      'save',
+      'run',
+      'compile only',
+      'not run',
+      'program',
+      'curl',
+      'server',
+    ]
+    for (const { place, markers } of BLOCKS) for (const name of markers.keys()) expect(known, place).toContain(name)
+  })
+
+  it('compiles', () => {
+    const compiled = MODULES.filter(({ markers }) => !markers.has('not run') && !markers.has('file'))
+    expect(compiled.length).toBeGreaterThan(3)
+    expect(problemsOf(compiled)).toEqual([])
+  }, 180_000)
+
+  it.each(BLOCKS.filter(({ markers }) => markers.has('file')).map(block => [block.place, block] as const))(
+    'of %s is the file that it names',
+    (_, { code, markers }) => {
+      expect(code).toBe(read(markers.get('file')!))
+    },
+  )
+
+  it('has the test file of a third party’s store in at most 15 lines', () => {
+    const suite = BLOCKS.find(({ code }) => code.includes('testStore('))
+    expect(suite!.code.trim().split('\n').length).toBeLessThanOrEqual(15)
+  })
+})
+
+const RUN = MODULES.filter(
+  ({ markers }) => !['file', 'compile only', 'not run', 'program', 'save'].some(marker => markers.has(marker)),
+)
+const SERVERS = {
+  memory: async () => ({ env: {}, replaced: (code: string) => code, stop: async () => {} }),
+  redis: async () => {
+    const server = await startRedis()
+    return {
+      env: { REDIS_URL: server.url },
+      replaced: (code: string) => code.replaceAll(/rediss?:\/\/[^'"`]+/g, server.url),
+      stop: () => server.stop(),
+    }
+  },
+  postgresql: async () => {
+    const server = await startPostgres()
+    return {
+      env: { DATABASE_URL: server.url() },
+      replaced: (code: string) => code.replaceAll(/postgres(?:ql)?:\/\/[^'"`]+/g, server.url()),
+      stop: () => server.stop(),
+    }
+  },
+  mariadb: async () => {
+    const server = await startMariadb()
+    const pool = server.pool()
+    await pool.query('CREATE DATABASE IF NOT EXISTS test')
+    return {
+      env: { DATABASE_URL: server.url() },
+      replaced: (code: string) => code.replaceAll(/mysql:\/\/[^'"`]+/g, server.url()),
+      stop: () => server.stop(),
+    }
+  },
+} satisfies Partial<Record<EngineName, unknown>>
+
+for (const engine of ['memory', 'redis', 'postgresql', 'mariadb'] as const) {
+  const modules = RUN.filter(module => engineOf(module) === engine)
+  if (modules.length > 0)
+    describeEngine(engine, `the code of the pages, on ${engine}`, () => {
+      let server: Awaited<ReturnType<(typeof SERVERS)[typeof engine]>>
+      beforeAll(async () => {
+        server = await SERVERS[engine]()
+      }, 240_000)
+      afterAll(() => server?.stop())
+
+      it.each(modules.map(module => [module.place, module] as const))(
+        'runs: %s',
+        async (_, module) => {
+          const port = await freePort()
+          await check(module, { ...server.env, PORT: `${port}` }, code =>
+            server.replaced(code).replaceAll(/\b3000\b/g, `${port}`),
+          )
+        },
+        90_000,
+      )
+    })
+}
+
+/** What differs from run to run, and only that. Headers other than Set-Cookie count where the page shows the status. */
+function steady(text: string, hasHead: boolean): string[] {
+  const lines = text
+    .replaceAll('\r', '')
+    .replaceAll(/(session_id|remember_token)=[A-Za-z0-9_-]{43,}(?=;)/g, '$1=ID')
+    .replaceAll(/^Date: \w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT$/gm, 'Date: NOW')
+    .trim()
+    .split('\n')
+  if (hasHead || !/^HTTP\/1\.1 /.test(lines[0]!)) return lines
+  const end = lines.indexOf('')
+  return [...lines.slice(0, end).filter(line => /^set-cookie:/i.test(line)), ...lines.slice(end + 1)]
+}
+
+async function expectTranscript(block: Block, port: number, cwd: string) {
+  const steps = block.code.split(/^\$ /m).slice(1)
+  expect(steps.length, block.place).toBeGreaterThan(0)
+  for (const step of steps) {
+    const command = step.slice(0, step.indexOf('\n'))
+    const shown = step.slice(step.indexOf('\n') + 1)
+    expect(command).toMatch(/^curl /)
+    const silent = command
+      .replace('curl', 'curl -s --noproxy "*"')
+      .replace(/(?:localhost|127\.0\.0\.1):3000/, `localhost:${port}`)
+    const { stdout } = await run('sh', ['-c', silent], { cwd })
+    const hasHead = /^HTTP\/1\.1 /.test(shown)
+    const [wanted, got] = [steady(shown, hasHead).filter(Boolean), steady(stdout, hasHead).filter(Boolean)]
+    // `…` stands for lines that may differ.
+    const gaps = wanted.join('\n').split(/^…$/m)
+    if (gaps.length === 1) expect(`$ ${command}\n${got.join('\n')}`).toBe(`$ ${command}\n${wanted.join('\n')}`)
+    else for (const part of gaps) expect(`\n${got.join('\n')}\n`, command).toContain(part.trim())
+  }
+}
+
+const TRANSCRIPTS = BLOCKS.filter(({ language, code }) => language === 'console' && /^\$ curl /m.test(code))
+
+describeEngine('curl', 'the transcripts of the pages', () => {
+  it.each(TRANSCRIPTS.map(block => [block.place, block] as const))(
+    'of %s are what curl prints',
+    async (_, block) => {
+      const port = await freePort()
+      const cwd = mkdtempSync(join(folder, 'curl-'))
+      const env = { ...environment, PORT: `${port}`, STORE_URL: 'memory:' }
+      const name = block.markers.get('curl')
+      let server: Running
+      if (name === undefined)
+        server = start(process.execPath, [block.markers.get('server') ?? 'examples/server.mjs'], { cwd: root, env })
+      else {
+        const program = modulesOf(block.page).find(({ markers }) => markers.get('program') === name)
+        expect(program, `the program ${name}`).toBeDefined()
+        const file = join(folderOf(block.page), `${name}.mjs`)
+        writeFileSync(file, runnable(program!).replaceAll(/\b3000\b/g, `${port}`))
+        server = start(process.execPath, [file], { cwd: folderOf(block.page), env })
+      }
+      try {
+        await until(`${block.place} listens`, () => reach(port), { server })
+        await expectTranscript(block, port, cwd)
+      } finally {
+        await server.stop()
+      }
+    },
+    90_000,
+  )
+})
+
+const reach = (port: number) =>
+  new Promise<void>((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1', () => {
+      socket.end()
+      resolve()
+    }).once('error', reject)
+  })
+
+describe('the programs of the pages', () => {
+  it('each have a transcript that speaks to them', () => {
+    for (const { place, page, markers } of MODULES.filter(module => module.markers.has('program')))
+      expect(
+        TRANSCRIPTS.some(block => block.page === page && block.markers.get('curl') === markers.get('program')),
+        place,
+      ).toBe(true)
+  })
+})

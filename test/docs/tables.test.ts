@@ -1,0 +1,120 @@
+// What the pages list is compared with the sources.
+import { inspect } from 'node:util'
+import { DEFAULTS, presets, SessionError, type SessionErrorCode } from 'coatcheck'
+import { MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
+import { describe, expect, it } from 'vitest'
+import { BLOCKS, PAGES, read, table } from '../support/pages.ts'
+
+const plain = (cell: string | undefined) => (cell ?? '').replaceAll('`', '')
+
+/** The members of an interface in the source, with the `@default` of each. */
+function members(path: string, name: string): Map<string, string | undefined> {
+  const body = new RegExp(`interface ${name}\\b.*?\\{\\n(.*?)^\\}`, 'ms').exec(read(path))?.[1]
+  expect(body, `${name} in ${path}`).toBeDefined()
+  const found = new Map<string, string | undefined>()
+  for (const [, comment, member] of body!.matchAll(/(\/\*\*(?:(?!\*\/).)*\*\/)?\s*^ {2}(?:readonly )?(\w+)\??:/gms))
+    found.set(member!, /@default ([^\n*]+)/.exec(comment ?? '')?.[1]?.trim())
+  return found
+}
+
+describe('the tables of the SQL stores', () => {
+  it.each([
+    ['PostgresStore', PostgresStore],
+    ['MysqlStore', MysqlStore],
+    ['SqliteStore', SqliteStore],
+  ])('are what %s.schema() prints', (_, store) => {
+    const shown = BLOCKS.filter(({ language }) => language === 'sql').map(({ code }) => code.trim())
+    expect(shown).toContain(store.schema().trim())
+  })
+})
+
+describe('the page of options', () => {
+  const page = 'docs/options.md'
+
+  it('lists every option of the manager, with its default', () => {
+    const rows = table(page, 'Manager options')
+    expect(rows.map(([option]) => plain(option))).toEqual([
+      ...members('src/manager/options.ts', 'SessionOptions').keys(),
+    ])
+    for (const [option, shown] of rows) {
+      const value = (DEFAULTS as Record<string, unknown>)[plain(option)]
+      // Told in words: its default follows idleTimeout.
+      if (value !== undefined && option !== '`touchInterval`')
+        expect(`${option} ${plain(shown)}`).toBe(`${option} ${inspect(value).replace('_', '')}`)
+    }
+    const limit = rows.find(([option]) => plain(option) === 'limit')!
+    expect(limit[2]).toContain(`is \`'${DEFAULTS.onLimit}'\` or`)
+  })
+
+  it('lists the presets', () => {
+    expect(table(page, 'Manager options').length).toBeGreaterThan(10)
+    const shown = [...read(page).matchAll(/^\| `(\w+)` \| `'(\w+)'` \| `'(\w+)'` \|/gm)].map(match => match.slice(1, 4))
+    expect(shown).toEqual(
+      Object.entries(presets).map(([name, { idleTimeout, absoluteTimeout }]) => [name, idleTimeout, absoluteTimeout]),
+    )
+  })
+
+  it('lists every option of the edges', () => {
+    const options = [...members('src/edge/setup.ts', 'EdgeOptions'), ...members('src/edge/secure.ts', 'SecureOptions')]
+    expect(table(page, 'Edge options').map(([option]) => plain(option))).toEqual(options.map(([name]) => name))
+  })
+
+  it('lists every option of the cookie, with its default', () => {
+    const options = members('src/edge/cookie.ts', 'CookieOptions')
+    expect(table(page, 'Cookie options').map(([option, shown]) => [plain(option), plain(shown)])).toEqual([...options])
+  })
+
+  it.each([
+    ['memory', 'stores/memory/store.ts', 'MemoryStoreOptions'],
+    ['redis', 'stores/redis/store.ts', 'RedisStoreOptions'],
+  ])('has beside it the page of the %s store, which lists that store’s options', (name, path, type) => {
+    expect(table(`docs/stores/${name}.md`, 'Options').map(([option]) => plain(option))).toEqual([
+      ...members(path, type).keys(),
+    ])
+  })
+})
+
+describe('the page of errors and events', () => {
+  const page = 'docs/errors-and-events.md'
+
+  it('lists every error, with its status', () => {
+    const codes = [...read('src/contract/errors.ts').matchAll(/^ {2}\| '(ERR_\w+)'$/gm)].map(match => match[1]!)
+    const rows = table(page, 'Errors')
+    expect(rows.map(([code]) => plain(code)).sort()).toEqual(codes.sort())
+    for (const [code, status] of rows)
+      expect(new SessionError(plain(code) as SessionErrorCode, '').status).toBe(Number(status))
+  })
+
+  it('lists every event, with its fields', () => {
+    const union = /export type SessionEvent.*?> =\n(.*?)\n\nconst/s.exec(read('src/manager/events.ts'))![1]!
+    const expected = [...union.replaceAll(/\/\*\*.*?\*\//gs, '').matchAll(/\{(.*?)\}/gs)].flatMap(([, body]) => {
+      const types = [.../type: ((?:'[\w-]+'[ |]*)+)/.exec(body!)![1]!.matchAll(/'([\w-]+)'/g)].map(match => match[1]!)
+      const fields = [...body!.matchAll(/(\w+):/g)].map(match => match[1]!).filter(field => field !== 'type')
+      return types.map(type => `${type}: ${fields.join(', ')}`)
+    })
+    const shown = table(page, 'Events').map(([type, fields]) => `${plain(type)}: ${plain(fields)}`)
+    expect(shown.sort()).toEqual(expected.sort())
+  })
+})
+
+describe('the tables of all pages', () => {
+  it('name stores that exist under their subpath', async () => {
+    const rows = table('README.md', 'Stores')
+    expect(rows.length).toBe(5)
+    const subpaths: Record<string, () => Promise<object>> = {
+      'coatcheck/stores/memory': () => import('coatcheck/stores/memory'),
+      'coatcheck/stores/redis': () => import('coatcheck/stores/redis'),
+      'coatcheck/stores/sql': () => import('coatcheck/stores/sql'),
+    }
+    for (const [name, subpath] of rows) expect(Object.keys(await subpaths[plain(subpath)]!())).toContain(plain(name))
+  })
+
+  it.each(PAGES)('have as many cells in each row as in the head: %s', page => {
+    let width: number | null = null
+    for (const line of read(page).split('\n')) {
+      const cells = line.startsWith('|') ? line.split('|').length : null
+      if (cells !== null && width !== null) expect(cells, line).toBe(width)
+      width = cells
+    }
+  })
+})
