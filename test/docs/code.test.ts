@@ -10,16 +10,17 @@ import { describeEngine, type EngineName } from '../services/engines.ts'
 import { startMariadb } from '../services/mariadb.ts'
 import { startPostgres } from '../services/postgres.ts'
 import { freePort, type Running, start, until } from '../services/process.ts'
-import { startRedis } from '../services/redis.ts'
-import { type Module, modulesOf, problemsOf, runnable } from '../support/page-code.ts'
+import { startRedis, startRedisCluster } from '../services/redis.ts'
+import { filesOf, type Module, modulesOf, problemsOf, runnable } from '../support/page-code.ts'
 import { BLOCKS, type Block, PAGES, read, root } from '../support/pages.ts'
 
 const run = promisify(execFile)
 const MODULES = PAGES.flatMap(modulesOf)
 const REASON = /^[a-z].{10,}/i
 
-/** Which server a block talks to. */
-function engineOf({ code, markers }: Module): EngineName {
+/** Which servers a block talks to. */
+function serversOf({ code, markers }: Module): keyof typeof SERVERS {
+  if (/\bcreateCluster\b|\bCluster\(/.test(code)) return 'cluster'
   if (/from '(?:redis|ioredis)'/.test(code) || / engine redis$/.test(markers.get('run') ?? '')) return 'redis'
   if (/from 'pg'/.test(code) || / engine postgres$/.test(markers.get('run') ?? '')) return 'postgresql'
   if (/from 'mysql2(?:\/promise)?'/.test(code) || / engine mysql$/.test(markers.get('run') ?? '')) return 'mariadb'
@@ -48,23 +49,13 @@ const { NODE_TEST_CONTEXT: _, FORCE_COLOR: __, ...environment } = process.env
 /** Runs a module of a page; what it prints. */
 async function execute(module: Module, env: Record<string, string> = {}, replaced = (code: string) => code) {
   const cwd = folderOf(module.page)
-  for (const earlier of modulesOf(module.page).filter(({ markers }) => markers.has('save')))
-    writeFileSync(join(cwd, earlier.markers.get('save')!), runnable(earlier))
+  for (const [name, code] of filesOf(module.page)) writeFileSync(join(cwd, name), runnable(code))
   const command = module.markers.get('run')?.split(',')[0]
   const isTest = command === 'node --test'
   const name = `${module.place.replace(/.*:/, 'line-')}${isTest ? '.test' : ''}.mjs`
   // A program ends by itself; what the other blocks leave open ends with them.
   const end = command === undefined ? '\nprocess.exit()\n' : ''
-  // Blocks may import a store of their own: any that keeps the contract.
-  if (
-    module.code.includes("'./my-store.mjs'") &&
-    !modulesOf(module.page).some(m => m.markers.get('save') === 'my-store.mjs')
-  )
-    writeFileSync(
-      join(cwd, 'my-store.mjs'),
-      "import { MemoryStore } from 'coatcheck/stores/memory'\nexport class MyStore extends MemoryStore {}\n",
-    )
-  writeFileSync(join(cwd, name), replaced(runnable(module)) + end)
+  writeFileSync(join(cwd, name), replaced(runnable(module.code)) + end)
   const args = isTest ? ['--test', '--test-reporter=tap', name] : [name]
   const options = { cwd, env: { ...environment, ...env }, maxBuffer: 2 ** 26, timeout: 60_000 }
   return (await run(process.execPath, args, options)).stdout
@@ -142,6 +133,15 @@ const RUN = MODULES.filter(
 )
 const SERVERS = {
   memory: async () => ({ env: {}, replaced: (code: string) => code, stop: async () => {} }),
+  cluster: async () => {
+    const cluster = await startRedisCluster()
+    const { url } = cluster.nodes[0]!
+    return {
+      env: { REDIS_URL: url },
+      replaced: (code: string) => code.replaceAll(/rediss?:\/\/[^'"`]+/g, url),
+      stop: () => cluster.stop(),
+    }
+  },
   redis: async () => {
     const server = await startRedis()
     return {
@@ -168,15 +168,16 @@ const SERVERS = {
       stop: () => server.stop(),
     }
   },
-} satisfies Partial<Record<EngineName, unknown>>
+}
 
-for (const engine of ['memory', 'redis', 'postgresql', 'mariadb'] as const) {
-  const modules = RUN.filter(module => engineOf(module) === engine)
+for (const servers of ['memory', 'redis', 'cluster', 'postgresql', 'mariadb'] as const) {
+  const engine: EngineName = servers === 'cluster' ? 'redis' : servers
+  const modules = RUN.filter(module => serversOf(module) === servers)
   if (modules.length > 0)
-    describeEngine(engine, `the code of the pages, on ${engine}`, () => {
-      let server: Awaited<ReturnType<(typeof SERVERS)[typeof engine]>>
+    describeEngine(engine, `the code of the pages, on ${servers}`, () => {
+      let server: Awaited<ReturnType<(typeof SERVERS)[typeof servers]>>
       beforeAll(async () => {
-        server = await SERVERS[engine]()
+        server = await SERVERS[servers]()
       }, 240_000)
       afterAll(() => server?.stop())
 
@@ -243,7 +244,7 @@ describeEngine('curl', 'the transcripts of the pages', () => {
         const program = modulesOf(block.page).find(({ markers }) => markers.get('program') === name)
         expect(program, `the program ${name}`).toBeDefined()
         const file = join(folderOf(block.page), `${name}.mjs`)
-        writeFileSync(file, runnable(program!).replaceAll(/\b3000\b/g, `${port}`))
+        writeFileSync(file, runnable(program!.code).replaceAll(/\b3000\b/g, `${port}`))
         server = start(process.execPath, [file], { cwd: folderOf(block.page), env })
       }
       try {

@@ -25,7 +25,9 @@ describe('the links', () => {
   })
 
   it.each(ALL_PAGES)('and the paths that %s names exist', page => {
-    const named = read(page).matchAll(/\b((?:src|stores|test|examples|docs)\/[\w./-]*\w\.(?:ts|mjs|md))\b/g)
+    const named = read(page).matchAll(
+      /\b((?:src|stores|test|examples)\/[\w./-]*\w\.(?:ts|mjs)|docs\/[\w./-]*\w\.md)\b/g,
+    )
     for (const [, path] of named)
       if (!path!.includes('NAME')) expect(existsSync(join(root, path!)), `${page}: ${path}`).toBe(true)
   })

@@ -96,6 +96,17 @@ export function modulesOf(page: string): Module[] {
   })
 }
 
+/** The files beside the modules of a page: what the page saves under a name, and the store that is not of the page. */
+export function filesOf(page: string): Map<string, string> {
+  const anyStore =
+    "import { MemoryStore } from 'coatcheck/stores/memory'\nexport class MyStore extends MemoryStore {}\n"
+  const saved = modulesOf(page).filter(({ markers }) => markers.has('save'))
+  return new Map([
+    ['my-store.mjs', anyStore],
+    ...saved.map(module => [module.markers.get('save')!, module.code] as const),
+  ])
+}
+
 /** What the compiler says about modules, as `PLACE: MESSAGE at CODE`. */
 export function problemsOf(modules: readonly Module[]): string[] {
   const { options } = ts.parseJsonConfigFileContent(JSON.parse(read('tsconfig.json')), ts.sys, root)
@@ -104,10 +115,8 @@ export function problemsOf(modules: readonly Module[]): string[] {
     join(root, `test/support/block-${index}.${language === 'ts' ? 'mts' : 'mjs'}`)
   const moved = (code: string) => code.replaceAll("'../../test/support/", "'./")
   const files = new Map(modules.map((module, index) => [path(index, module), `${moved(module.code)}\nexport {}\n`]))
-  // What one page saves under a name, its later blocks import.
-  const saved = modules.filter(({ markers }) => markers.has('save'))
-  for (const module of saved)
-    files.set(join(root, 'test/support', module.markers.get('save')!), `${moved(module.code)}\nexport {}\n`)
+  for (const page of new Set(modules.map(module => module.page)))
+    for (const [name, code] of filesOf(page)) files.set(join(root, 'test/support', name), moved(code))
   const host = ts.createCompilerHost(options)
   const { fileExists, readFile } = host
   host.fileExists = file => files.has(file) || fileExists.call(host, file)
@@ -127,7 +136,7 @@ export function problemsOf(modules: readonly Module[]): string[] {
 }
 
 /** The code as Node.js 20 runs it. */
-export const runnable = ({ code }: Module): string =>
+export const runnable = (code: string): string =>
   ts.transpileModule(code, {
     compilerOptions: { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext, verbatimModuleSyntax: true },
   }).outputText

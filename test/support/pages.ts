@@ -15,7 +15,7 @@ const markdown = (folder: string) =>
     .sort()
 
 /** README.md and docs/**: their code is run. */
-export const PAGES = ['README.md', ...markdown('docs')]
+export const PAGES = [...markdown('docs')]
 /** Every page of the repository: its links lead somewhere. */
 export const ALL_PAGES = [...PAGES, 'CHANGELOG.md', ...markdown('.github')]
 
