@@ -25,7 +25,9 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 describe('the packed package', () => {
   it('contains what users need and nothing else', () => {
-    const beside = files.map(file => file.path).filter(path => !/^(?:dist|docs|examples|test\/guarantees|\.github)\//.test(path))
+    const beside = files
+      .map(file => file.path)
+      .filter(path => !/^(?:dist|docs|examples|test\/guarantees|\.github)\//.test(path))
     expect(beside.sort()).toEqual(['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json'])
     const built = files.map(file => file.path).filter(path => path.startsWith('dist/'))
     expect(built.filter(path => !/\.(js|cjs|d\.ts|d\.cts)$/.test(path))).toEqual([])

@@ -54,6 +54,7 @@ export class MysqlStore extends ServerStore {
     return migrateMysql(this.connections, this.names)
   }
 
+  /** Removes at most `limit` expired rows, oldest first; answers how many. */
   async sweep(limit: number, { now, deadline }: StoreCall): Promise<number> {
     return this.attempts('sweep', deadline, async end => {
       let removed = 0

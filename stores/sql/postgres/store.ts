@@ -65,6 +65,7 @@ export class PostgresStore extends ServerStore {
     return migratePostgres(this.connections, this.names)
   }
 
+  /** Removes at most `limit` expired rows, oldest first; answers how many. */
   async sweep(limit: number, { now, deadline }: StoreCall): Promise<number> {
     return this.attempts('sweep', deadline, async end => {
       let removed = 0
