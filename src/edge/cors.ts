@@ -2,8 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { DEFAULTS } from '../manager/options.ts'
 import { checkOptions, listOf, type OptionPlace, type Rule, rule } from '../text/check-options.ts'
 import { aDuration, type Duration, milliseconds } from '../text/duration.ts'
-import { checkNode } from './expect.ts'
-import { guardHead } from './head.ts'
+import { checkNode } from './check-arguments.ts'
+import { NO_RULES } from './head-rules.ts'
+import { guardHead } from './node-head.ts'
 import { originSet } from './origins.ts'
 
 /** What `cors` takes: which pages of other origins may call this server with cookies. */
@@ -68,11 +69,11 @@ export function cors(options: CorsOptions): (request: IncomingMessage, response:
   const headers = (options.headers ?? DEFAULTS.cors.headers).join(', ')
   const exposed = (options.exposeHeaders ?? DEFAULTS.cors.exposeHeaders).join(', ')
   const maxAge = Math.floor(milliseconds(options.maxAge ?? DEFAULTS.cors.maxAge, 'maxAge') / 1000)
-  const demands = { cookies: [], cookieNames: [], vary: ['Origin'], noStore: false, others: [] }
+  const rules = { ...NO_RULES, vary: ['Origin'] }
   return (request, response) => {
     checkNode('cors', request, response ?? null)
     // On every response, also to those without Origin: a cache must not give one origin's answer to another.
-    guardHead(response, () => demands)
+    guardHead(response, () => rules)
     const { origin } = request.headers
     const isAllowed = origin !== undefined && origins.has(origin)
     if (isAllowed) {

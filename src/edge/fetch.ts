@@ -1,12 +1,12 @@
 import type { SessionManager } from '../manager/manager.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { quote } from '../text/quote.ts'
-import { type HeadDemands, withCookies, withNoStore, withVary } from './demands.ts'
-import { checkFetch, checkSessions } from './expect.ts'
+import { checkFetch, checkSessions } from './check-arguments.ts'
+import { FetchHead, writeRules } from './head-rules.ts'
+import type { Advice } from './refusals.ts'
 import { RequestVisit } from './request-visit.ts'
 import { checkIsSecure, isForwardedLocally, isLocalHost } from './secure.ts'
 import { type EdgeOptions, setUpEdge } from './setup.ts'
-import type { Advice } from './unsent.ts'
 import type { Visit } from './visit.ts'
 
 /** A `Request` has no peer address: behind a proxy that ends TLS, `isSecure` says what is HTTPS. */
@@ -66,16 +66,16 @@ class ResponseVisit<D extends object, I extends UserIds, In extends object>
 
   respond(response: Response): Response {
     if (!isResponse(response)) throw new TypeError(`respond: expected a Response, got ${quote(response)}`)
-    const demands = this.demands()
+    const rules = this.headRules()
     const { isSent, handlers } = this.#progress
     if (handlers === 0) this.#progress.isSent = true
     if (isBare(response)) {
       if (!isSent && handlers === 0) void this.abandon(noCookiesIn(response))
       return response
     }
-    if (demands.vary.length === 0) return response
+    if (rules.vary.length === 0) return response
     const headers = new Headers(response.headers)
-    put(headers, demands)
+    writeRules(rules, new FetchHead(headers))
     return new Response(response.body, { status: response.status, statusText: response.statusText, headers })
   }
 
@@ -122,17 +122,6 @@ function isResponse(value: unknown): value is Response {
 /** Response.error() has status 0, a handshake 101: neither can be copied, neither carries cookies. */
 const isBare = (response: Response): boolean => response.status < 200
 const noCookiesIn = (response: Response): string => `a response of status ${response.status} carries no cookies`
-
-function put(headers: Headers, demands: HeadDemands): void {
-  for (const name of demands.vary) headers.set('Vary', withVary(headers.get('Vary'), name))
-  if (demands.noStore) headers.set('Cache-Control', withNoStore(headers.get('Cache-Control')))
-  if (demands.cookies.length > 0) {
-    const cookies = withCookies(headers.getSetCookie(), demands)
-    headers.delete('Set-Cookie')
-    for (const cookie of cookies) headers.append('Set-Cookie', cookie)
-  }
-  for (const [name, value] of demands.others) if (!headers.has(name)) headers.set(name, value)
-}
 
 /** Whether the connection becomes something else than HTTP, such as a WebSocket: its 101 carries no cookies. */
 function isHandshake({ headers }: Request): boolean {

@@ -1,13 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { SessionManager } from '../manager/manager.ts'
 import type { UserIds } from '../session/user-id.ts'
-import type { HeadDemands } from './demands.ts'
-import { checkNode, checkSessions } from './expect.ts'
-import { guardHead } from './head.ts'
+import { checkNode, checkSessions } from './check-arguments.ts'
+import type { HeadRules } from './head-rules.ts'
+import { guardHead } from './node-head.ts'
+import type { Advice } from './refusals.ts'
 import { RequestVisit } from './request-visit.ts'
 import { hostOf, type Transport, transportTest } from './secure.ts'
 import { type EdgeOptions, setUpEdge } from './setup.ts'
-import type { Advice } from './unsent.ts'
 import type { Visit, VisitRequest } from './visit.ts'
 
 const ADVICE: Advice = {
@@ -63,8 +63,8 @@ class HttpRequest implements VisitRequest {
     return !this.#response?.headersSent
   }
 
-  onDemands(demands: () => HeadDemands): void {
-    if (this.#response !== undefined && !this.#response.headersSent) guardHead(this.#response, demands)
+  onHeadRules(rules: () => HeadRules): void {
+    if (this.#response !== undefined && !this.#response.headersSent) guardHead(this.#response, rules)
   }
 }
 

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { DEFAULTS } from '../manager/options.ts'
 import { aBoolean, checkOptions, type OptionPlace, oneOf, rule } from '../text/check-options.ts'
 import { aDuration, type Duration, milliseconds } from '../text/duration.ts'
-import { checkNode } from './expect.ts'
+import { checkNode } from './check-arguments.ts'
 import { proxyTest } from './proxies.ts'
 import { checkIsSecure, hostOf, type SecureOptions, transportTest } from './secure.ts'
 

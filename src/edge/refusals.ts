@@ -1,5 +1,26 @@
+// Errors of a visit, and what each edge advises in them.
 import { SessionError } from '../contract/errors.ts'
-import type { Advice } from './unsent.ts'
+
+/** What an edge says in messages: only options and calls that it has. */
+export interface Advice {
+  readonly edge: string
+  /** Options of other edges, and what to do here instead. */
+  readonly lacks: Readonly<Partial<Record<'trustedProxies' | 'isSecure', string>>>
+  /** What to set where a request did not come over HTTPS. */
+  readonly insecure: string
+  /** How a cookie gets into a response. */
+  readonly send: string
+}
+
+export const ofVisits: Advice = {
+  edge: 'openVisit',
+  lacks: {
+    trustedProxies: '`secure` of the request says whether it came over HTTPS',
+    isSecure: '`secure` of the request says whether it came over HTTPS',
+  },
+  insecure: 'say so in `secure` of the request given to openVisit if it did',
+  send: 'after the last verb copy `visit.headers` into the response',
+}
 
 export const crossOrigin = () =>
   new SessionError(
@@ -18,3 +39,10 @@ export const headersSent = () =>
     'ERR_SESSION_HEADERS_SENT',
     'no cookie can be sent: there is no response, or its head was sent already; begin sessions before that',
   )
+
+export const unauthenticated = () => new SessionError('ERR_SESSION_UNAUTHENTICATED', 'nobody is logged in')
+
+export const notFresh = (within: string) =>
+  new SessionError('ERR_SESSION_NOT_FRESH', `this needs a password that was verified at most ${within} ago`)
+
+export const wrongCsrfToken = () => new SessionError('ERR_SESSION_CSRF', "the token is missing, or not this session's")

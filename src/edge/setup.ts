@@ -5,8 +5,8 @@ import { quote } from '../text/quote.ts'
 import { aCookieName, type CookieOptions, checkCookie, SessionCookie } from './cookie.ts'
 import { originSet } from './origins.ts'
 import { proxyTest } from './proxies.ts'
+import { type Advice, ofVisits } from './refusals.ts'
 import { checkIsSecure, type SecureOptions } from './secure.ts'
-import { type Advice, ofVisits } from './unsent.ts'
 
 /** Names of `Clear-Site-Data`, see https://www.w3.org/TR/clear-site-data/ */
 export type ClearSiteData = 'cache' | 'cookies' | 'storage' | 'executionContexts'

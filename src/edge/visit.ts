@@ -3,7 +3,7 @@ import type { Session, UserSession } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import type { Login } from '../session/users.ts'
 import type { Duration } from '../text/duration.ts'
-import type { HeadDemands } from './demands.ts'
+import type { HeadRules } from './head-rules.ts'
 
 export type { ClearSiteData, EdgeOptions, VisitOptions } from './setup.ts'
 
@@ -77,8 +77,8 @@ export interface VisitRequest {
   header(name: 'origin' | 'sec-fetch-site' | 'host'): string | null | undefined
   /** Whether cookies can still be sent. @default always */
   canSend?(): boolean
-  /** Called before the response first depends on a cookie. */
-  onDemands?(demands: () => HeadDemands): void
+  /** Called before the response first depends on a cookie: `rules` says what its head has to carry, once it is written. */
+  onHeadRules?(rules: () => HeadRules): void
   /** Whether the response is still to come, so that a cookie which is not in it yet is not lost. @default never */
   isPending?(): boolean
 }

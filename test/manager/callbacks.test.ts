@@ -23,7 +23,7 @@ const called: unknown[] = []
 const callback = (...values: unknown[]) => called.push(values)
 
 describe.each([
-  ['visit', () => open() as unknown as Verbs, verbsOf(open(), ['demands']), 0],
+  ['visit', () => open() as unknown as Verbs, verbsOf(open(), ['headRules']), 0],
   ['sessions', () => sessions as unknown as Verbs, verbsOf(sessions, ['isFresh', 'namespace']), 1],
 ] as const)('%s', (owner, make, verbs, change) => {
   it('has the verbs that its users know', () => {

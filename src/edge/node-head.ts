@@ -1,6 +1,7 @@
-// Headers that must survive whatever the application does to its response: they go in when the head is written.
+// Headers of node:http that must survive whatever the application does to its response: they are set when the head is
+// written.
 import { ServerResponse } from 'node:http'
-import { type HeadDemands, withCookies, withNoStore, withVary } from './demands.ts'
+import { type Head, type HeadRules, writeRules } from './head-rules.ts'
 
 type HeaderValue = number | string | readonly string[] | undefined
 type Arguments = [status: number, reason?: unknown, headers?: unknown]
@@ -8,25 +9,50 @@ type Arguments = [status: number, reason?: unknown, headers?: unknown]
 const listOf = (value: HeaderValue): string[] =>
   value === undefined ? [] : Array.isArray(value) ? value.map(String) : [String(value)]
 
-/** Puts the demands in; calling it again changes nothing. */
-function apply(response: ServerResponse, demands: HeadDemands, set: ServerResponse['setHeader']): void {
-  for (const name of demands.vary) {
-    const before = listOf(response.getHeader('vary')).join(', ')
-    const after = withVary(before, name)
-    if (after !== before) set.call(response, 'Vary', after)
+/** The headers that a response has so far. */
+class NodeHead implements Head {
+  readonly #response: ServerResponse
+  readonly #set: ServerResponse['setHeader']
+
+  constructor(response: ServerResponse) {
+    this.#response = response
+    this.#set = response.setHeader
   }
-  if (demands.noStore) {
-    const before = listOf(response.getHeader('cache-control')).join(', ')
-    const after = withNoStore(before)
-    if (after !== before) set.call(response, 'Cache-Control', after)
+
+  get(name: string): string | null {
+    const value = this.#response.getHeader(name)
+    return value === undefined ? null : listOf(value).join(', ')
   }
-  if (demands.cookies.length > 0)
-    set.call(response, 'Set-Cookie', withCookies(listOf(response.getHeader('set-cookie')), demands))
-  for (const [name, value] of demands.others) if (!response.hasHeader(name)) set.call(response, name, value)
+
+  cookies(): readonly string[] {
+    return listOf(this.#response.getHeader('set-cookie'))
+  }
+
+  set(name: string, value: string | readonly string[]): void {
+    this.#set.call(this.#response, name, value)
+  }
+}
+
+/** A head that is made as one object, and has none of the headers that the rules are about. */
+class NewHead implements Head {
+  // Copied name by name: a spread makes an object that Node then walks at a fifth of the speed.
+  readonly headers: Record<string, unknown> = {}
+
+  get(name: string): string | null {
+    return (this.headers[name] as string | undefined) ?? null
+  }
+
+  cookies(): readonly string[] {
+    return []
+  }
+
+  set(name: string, value: unknown): void {
+    this.headers[name] = value
+  }
 }
 
 /** Sets the headers that were given to writeHead, as Node does: an object, a flat array, or an array of pairs. */
-function take(response: ServerResponse, headers: unknown): void {
+function setGiven(response: ServerResponse, headers: unknown): void {
   if (Array.isArray(headers)) {
     const flat = Array.isArray(headers[0]) ? headers.flat(1) : headers
     // An array replaces what was set before, and may name a header twice.
@@ -39,18 +65,18 @@ function take(response: ServerResponse, headers: unknown): void {
 const SHIELDED = ['setHeader', 'appendHeader', 'removeHeader'] as const
 
 /**
- * Runs `write` while every change of the response's headers is followed by our own: for functions that were put around
+ * Calls `write`, and writes the rules again after each change of the headers meanwhile: for functions that were put around
  * writeHead before us, run inside of it, and set headers themselves (on-headers and what is built on it).
  */
-function shielded<T>(response: ServerResponse, demands: HeadDemands, write: () => T): T {
+function shielded<T>(response: ServerResponse, rules: HeadRules, write: () => T): T {
   const target = response as unknown as Record<string, ((...values: unknown[]) => unknown) | undefined>
-  const set = response.setHeader
+  const head = new NodeHead(response)
   const before = SHIELDED.map(name => [name, target[name], Object.hasOwn(response, name)] as const)
   for (const [name, method] of before) {
     if (!method) continue
     target[name] = (...values: unknown[]) => {
       const result = method.apply(response, values)
-      apply(response, demands, set)
+      writeRules(rules, head)
       return result
     }
   }
@@ -64,8 +90,8 @@ function shielded<T>(response: ServerResponse, demands: HeadDemands, write: () =
   }
 }
 
-/** Asks for `demands` when the head is about to be written, however that comes about, and puts them in last. */
-export function guardHead(response: ServerResponse, demands: () => HeadDemands): void {
+/** Asks for the rules when the head is about to be written, by whichever call, and writes them last. */
+export function guardHead(response: ServerResponse, rulesNow: () => HeadRules): void {
   const previous = response.writeHead as (...args: Arguments) => ServerResponse
   const isPatched = previous !== ServerResponse.prototype.writeHead
   response.writeHead = function writeHead(this: ServerResponse, ...args: Arguments) {
@@ -73,36 +99,33 @@ export function guardHead(response: ServerResponse, demands: () => HeadDemands):
     const headers = typeof reason === 'string' ? given : (given ?? reason)
     // Too late, or malformed: Node's own error is the right one.
     if (response.headersSent || isOddArray(headers)) return previous.apply(response, args)
-    const wanted = demands()
+    const rules = rulesNow()
     if (!isPatched && typeof reason !== 'string') {
-      const whole = together(response, headers, wanted)
-      if (whole !== null) return previous.call(response, status, whole)
+      const merged = mergedHead(response, headers, rules)
+      if (merged !== null) return previous.call(response, status, merged)
     }
-    take(response, headers)
-    apply(response, wanted, response.setHeader)
+    setGiven(response, headers)
+    writeRules(rules, new NodeHead(response))
     const rest: Arguments = typeof reason === 'string' ? [status, reason] : [status]
     if (!isPatched) return previous.apply(response, rest)
-    return shielded(response, wanted, () => previous.apply(response, rest))
+    return shielded(response, rules, () => previous.apply(response, rest))
   } as ServerResponse['writeHead']
 }
 
 /**
- * The usual case, several times faster: writeHead with an object, no header set before, none that ours must be merged
- * with. The whole head as one object, or `null` for any other case.
+ * The whole head as one object, for the usual case, which is several times faster so: writeHead is given an object, no
+ * header was set before, and none is there that the rules change. `null` in any other case.
  */
-function together(response: ServerResponse, headers: unknown, wanted: HeadDemands): Record<string, unknown> | null {
+function mergedHead(response: ServerResponse, headers: unknown, rules: HeadRules): Record<string, unknown> | null {
   if (typeof headers !== 'object' || headers === null || Array.isArray(headers)) return null
-  if (wanted.others.length > 0 || response.getHeaderNames().length > 0) return null
-  // Copied name by name: a spread makes an object that Node then walks at a fifth of the speed.
-  const whole: Record<string, unknown> = {}
+  if (rules.others.length > 0 || response.getHeaderNames().length > 0) return null
+  const head = new NewHead()
   for (const name of Object.keys(headers)) {
     if (isOurs(name)) return null
-    whole[name] = (headers as Record<string, unknown>)[name]
+    head.set(name, (headers as Record<string, unknown>)[name])
   }
-  if (wanted.vary.length > 0) whole.Vary = wanted.vary.join(', ')
-  if (wanted.noStore) whole['Cache-Control'] = 'no-store'
-  if (wanted.cookies.length > 0) whole['Set-Cookie'] = wanted.cookies
-  return whole
+  writeRules(rules, head)
+  return head.headers
 }
 
 /** Whether a header has to be merged, or cannot be copied. Lengths first: most names are neither. */

@@ -1,31 +1,12 @@
-// Sessions whose cookie no response carries: the browser is not logged in, the log-in answered 200, and nothing fails.
+// A cookie that no response carries. The log-in answered 200 and the browser is not logged in, but nothing fails; so that
+// the developer is told.
 import type { Context } from '../manager/context.ts'
 import type { SessionKey } from '../session/id.ts'
+import type { Advice } from './refusals.ts'
 
-/** What an edge says in messages: only options and calls that it has. */
-export interface Advice {
-  readonly edge: string
-  /** Options of other edges, and what to do here instead. */
-  readonly lacks: Readonly<Partial<Record<'trustedProxies' | 'isSecure', string>>>
-  /** What to set where a request did not come over HTTPS. */
-  readonly insecure: string
-  /** How a cookie gets into a response. */
-  readonly send: string
-}
-
-export const ofVisits: Advice = {
-  edge: 'openVisit',
-  lacks: {
-    trustedProxies: '`secure` of the request says whether it came over HTTPS',
-    isSecure: '`secure` of the request says whether it came over HTTPS',
-  },
-  insecure: 'say so in `secure` of the request given to openVisit if it did',
-  send: 'after the last verb copy `visit.headers` into the response',
-}
-
-/** Longer than a handler takes from a log-in to its response, and short enough that somebody still watches the console. */
-const PATIENCE = 10_000
-/** How many are watched at a time: where one is lost, others are. */
+/** Longer than a handler takes from a log-in to its response, and short enough that the developer still watches the console, in ms. */
+const DELAY = 10_000
+/** How many are watched at a time: a service that forgets one cookie forgets others too. */
 const MAX_WATCHED = 64
 
 let watched = 0
@@ -46,7 +27,7 @@ export class Watch {
     this.#timer = setTimeout(() => {
       this.stop()
       onLost()
-    }, PATIENCE)
+    }, DELAY)
     // A number in browsers and workers.
     this.#timer.unref?.()
   }
@@ -73,7 +54,7 @@ export function tellLost(
   warned.add(reason === null)
   const message =
     reason === null
-      ? `a session began or got a new ID or expiry ${PATIENCE / 1000} seconds ago, and no response carries its cookie: ${advice.send}`
+      ? `a session began or got a new ID or expiry ${DELAY / 1000} seconds ago, and no response carries its cookie: ${advice.send}`
       : `a session began, but ${reason}, so that no cookie could be sent: the session was ended`
   process.emitWarning(message, { type: 'CoatcheckWarning', code: 'COATCHECK_UNSENT_COOKIE' })
 }

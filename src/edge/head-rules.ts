@@ -1,0 +1,75 @@
+// What a response has to carry because of its session, and how that is merged with the headers that it has already.
+
+/** Asked for when the head of the response is written. */
+export interface HeadRules {
+  /** Whole `Set-Cookie` values. */
+  readonly cookies: readonly string[]
+  /** Names of cookies that nothing else may set in this response: the browser keeps the last one. */
+  readonly cookieNames: readonly string[]
+  /** Request headers that the response depends on. */
+  readonly vary: readonly string[]
+  readonly noStore: boolean
+  /** Headers that the response gets unless it has them. */
+  readonly others: readonly (readonly [name: string, value: string])[]
+}
+
+export const NO_RULES: HeadRules = { cookies: [], cookieNames: [], vary: [], noStore: false, others: [] }
+
+/** The head of a response, of whichever server. */
+export interface Head {
+  get(name: string): string | null
+  cookies(): readonly string[]
+  set(name: string, value: string | readonly string[]): void
+}
+
+/** Writes the rules into a head. Writing them again changes nothing. */
+export function writeRules({ cookies, cookieNames, vary, noStore, others }: HeadRules, head: Head): void {
+  for (const name of vary) change(head, 'Vary', value => withVary(value, name))
+  if (noStore) change(head, 'Cache-Control', withNoStore)
+  if (cookies.length > 0) {
+    const isOurs = (cookie: string) => cookieNames.includes(nameOf(cookie)) || cookies.includes(cookie)
+    head.set('Set-Cookie', [...head.cookies().filter(cookie => !isOurs(cookie)), ...cookies])
+  }
+  for (const [name, value] of others) if (head.get(name) === null) head.set(name, value)
+}
+
+function change(head: Head, name: string, rule: (value: string | null) => string): void {
+  const before = head.get(name)
+  const after = rule(before)
+  if (after !== before) head.set(name, after)
+}
+
+/** Cache-Control that forbids to keep the response; a value that says so already stays (RFC 9111, section 5.2.2.5). */
+const withNoStore = (value: string | null): string =>
+  value !== null && /(?:^|[\s,])no-store(?:[\s,]|$)/i.test(value) ? value : 'no-store'
+
+/** Vary with one more field name (RFC 9110, section 12.5.5). */
+function withVary(value: string | null, name: string): string {
+  if (value === null || value.trim() === '') return name
+  const names = value.split(',').map(each => each.trim().toLowerCase())
+  return names.includes('*') || names.includes(name.toLowerCase()) ? value : `${value}, ${name}`
+}
+
+const nameOf = (cookie: string): string => cookie.slice(0, (cookie.indexOf('=') + 1 || cookie.length + 1) - 1).trim()
+
+/** The head of a `Response`. */
+export class FetchHead implements Head {
+  readonly #headers: Headers
+
+  constructor(headers: Headers) {
+    this.#headers = headers
+  }
+
+  get(name: string): string | null {
+    return this.#headers.get(name)
+  }
+
+  cookies(): readonly string[] {
+    return this.#headers.getSetCookie()
+  }
+
+  set(name: string, value: string | readonly string[]): void {
+    this.#headers.delete(name)
+    for (const each of typeof value === 'string' ? [value] : value) this.#headers.append(name, each)
+  }
+}

@@ -1,0 +1,126 @@
+import type { Context } from '../manager/context.ts'
+import type { SessionManager } from '../manager/manager.ts'
+import type { Recalled } from '../manager/remember.ts'
+import type { SessionKey } from '../session/id.ts'
+import type { Session } from '../session/session.ts'
+import type { UserIds } from '../session/user-id.ts'
+import type { Arrival } from './arrival.ts'
+import type { EndedHere } from './ended-here.ts'
+import type { OutgoingCookies } from './outgoing-cookies.ts'
+import type { EdgeSetup } from './setup.ts'
+
+const TOUCH = { touch: true } as const
+const NO_TOUCH = { touch: false } as const
+
+/** The session as one request knows it: found by at most one read, then as the visit's verbs left it. */
+export class KnownSession<D extends object, I extends UserIds, In extends object> {
+  readonly #sessions: SessionManager<D, I, In>
+  readonly #context: Context<D, I, In>
+  readonly #setup: EdgeSetup
+  readonly arrival: Arrival
+  readonly #cookies: OutgoingCookies<Session<D, I>>
+  readonly #ended: EndedHere
+  /** `undefined` until the store has said, or a verb. */
+  #session: Session<D, I> | null | undefined = undefined
+  #hasLoggedOut = false
+  /** Under way or failed; a read that is over is `null`. */
+  #reading: Promise<Session<D, I> | null> | null = null
+
+  constructor(
+    sessions: SessionManager<D, I, In>,
+    context: Context<D, I, In>,
+    setup: EdgeSetup,
+    arrival: Arrival,
+    cookies: OutgoingCookies<Session<D, I>>,
+    ended: EndedHere,
+  ) {
+    this.#sessions = sessions
+    this.#context = context
+    this.#setup = setup
+    this.arrival = arrival
+    this.#cookies = cookies
+    this.#ended = ended
+  }
+
+  /** What is known now. */
+  get now(): Session<D, I> | null {
+    return this.#session ?? null
+  }
+
+  /** Whether the response may depend on a session: there is one, or the store has not said that there is none. */
+  get isPersonal(): boolean {
+    return this.#session === undefined ? this.#reading !== null : this.#session !== null
+  }
+
+  /** The ID that the browser has, live or not: the one it came with, until it logs out. */
+  get id(): string | null {
+    return this.#hasLoggedOut ? null : this.arrival.id
+  }
+
+  /** The keys of the session and of the series that the browser has: those it came with, until it logs out. */
+  get keys(): readonly SessionKey[] {
+    return this.#hasLoggedOut ? [] : this.arrival.keys
+  }
+
+  get(touch?: boolean): Promise<Session<D, I> | null> {
+    this.#reading ??= this.#session === undefined ? this.#read(touch) : Promise.resolve(this.#session)
+    return this.#reading
+  }
+
+  /**
+   * Whose session a write is about, without a read of its own. Where nothing was read, or the read failed, it is the ID.
+   */
+  async current(): Promise<Session<D, I> | string | null> {
+    if (this.#session !== undefined) return this.#session
+    if (this.#reading === null) return this.id
+    return this.#reading.catch(() => this.id)
+  }
+
+  know(session: Session<D, I> | null): void {
+    this.#session = session
+    this.#reading = null
+  }
+
+  logOut(): void {
+    this.know(null)
+    this.#hasLoggedOut = true
+  }
+
+  /** The session goes on. Its cookie is sent where the browser needs it, and this response can still carry it. */
+  adopt(session: Session<D, I> | null): Session<D, I> | null {
+    this.know(session)
+    if (!session?.cookieDue) return session
+    const isNews = this.#setup.cookie.lifetime === 'idle' || session.secret !== this.id
+    if (isNews && this.#cookies.canSend()) this.#cookies.send(session)
+    return session
+  }
+
+  /** Whether a verb may extend the session: only where the cookie, which expires with it, can be sent again. */
+  mayTouch(touch?: boolean): boolean {
+    return touch !== false && (this.#setup.cookie.lifetime !== 'idle' || this.#cookies.canSend())
+  }
+
+  async #read(touch: boolean | undefined): Promise<Session<D, I> | null> {
+    const { id } = this
+    const session = id === null ? null : await this.#sessions.get(id, this.mayTouch(touch) ? TOUCH : NO_TOUCH)
+    const recalled = session === null && this.#context.options.remember !== null ? await this.#recall() : null
+    // A verb that finished meanwhile knows better.
+    if (this.#session !== undefined) return this.#session
+    if (recalled === null) return this.adopt(session)
+    this.know(recalled.session)
+    this.#cookies.send(recalled.session)
+    if (recalled.token !== null) this.#cookies.sendToken(recalled.token, this.#secondsUntil(recalled.expiresAt))
+    return recalled.session
+  }
+
+  async #recall(): Promise<Recalled<D, I> | null> {
+    if (!this.#cookies.canSend()) return null
+    const { token } = this.arrival
+    if (token === null || !this.#ended.allowsRecall(token, this.keys)) return null
+    return this.#sessions.recall(token)
+  }
+
+  #secondsUntil(instant: number): number {
+    return Math.max(0, Math.ceil((instant - this.#context.now()) / 1000))
+  }
+}

@@ -1,0 +1,123 @@
+import type { Context } from '../manager/context.ts'
+import type { SessionManager } from '../manager/manager.ts'
+import type { Session } from '../session/session.ts'
+import type { UserIds } from '../session/user-id.ts'
+import { Arrival } from './arrival.ts'
+import { EndedHere } from './ended-here.ts'
+import type { HeadRules } from './head-rules.ts'
+import { KnownSession } from './known-session.ts'
+import { OutgoingCookies } from './outgoing-cookies.ts'
+import { ParallelLogIns } from './parallel-log-ins.ts'
+import { headersSent, insecure } from './refusals.ts'
+import type { EdgeSetup } from './setup.ts'
+import { tellLost } from './unsent-cookie.ts'
+import type { VisitRequest } from './visit.ts'
+
+/** A visit whose request the guards have let through: its parts, and the steps that several of its verbs take. */
+export class OpenedVisit<D extends object, I extends UserIds, In extends object> {
+  readonly arrival: Arrival
+  readonly known: KnownSession<D, I, In>
+  readonly cookies: OutgoingCookies<Session<D, I>>
+  readonly ended: EndedHere
+  readonly logIns: ParallelLogIns<D, I, In>
+  readonly #sessions: SessionManager<D, I, In>
+  readonly #context: Context<D, I, In>
+  readonly #setup: EdgeSetup
+
+  constructor(sessions: SessionManager<D, I, In>, context: Context<D, I, In>, setup: EdgeSetup, request: VisitRequest) {
+    this.#sessions = sessions
+    this.#context = context
+    this.#setup = setup
+    this.arrival = new Arrival(context, setup, request)
+    this.ended = new EndedHere(context)
+    this.logIns = new ParallelLogIns(sessions, context)
+    this.cookies = new OutgoingCookies(context, setup, request, this.ended, this.logIns)
+    this.known = new KnownSession(sessions, context, setup, this.arrival, this.cookies, this.ended)
+  }
+
+  /** What the response has to carry, if its head were written now. */
+  headRules(): HeadRules {
+    const { known } = this
+    return this.cookies.rules(this.arrival, known.now, known.isPersonal)
+  }
+
+  /** @throws SessionError where a session that began now could not be sent: nothing has been stored yet */
+  mayBegin(): void {
+    if (!this.cookies.canSend()) throw headersSent()
+    if (this.arrival.state === 'insecure') throw insecure(this.#setup.advice)
+  }
+
+  /** An anonymous session, where there was none; `null` where none may begin. */
+  begin(anonymous?: Parameters<SessionManager<D, I, In>['create']>[0]): Promise<Session<D, I> | null> {
+    const create = () => this.#sessions.create(anonymous)
+    return this.ended.begin(this.known.keys, create, session => this.#sessions.destroy(session))
+  }
+
+  /**
+   * The browser gets this session. If its cookie can no longer be sent, since the head went out meanwhile, it ends.
+   * `isOnlyHere`: no other response can bring it to the browser.
+   */
+  async send<S extends Session<D, I>>(session: S, isOnlyHere = true): Promise<S> {
+    if (!this.cookies.canSend()) {
+      this.known.know(null)
+      if (!this.logIns.giveUp(session)) await this.#sessions.destroy(session)
+      throw headersSent()
+    }
+    this.known.know(session)
+    this.cookies.send(session)
+    if (isOnlyHere) this.cookies.noteBegun(session)
+    return session
+  }
+
+  /** After a write: `null` where the session had ended. */
+  goOn(session: Session<D, I> | null): Session<D, I> | null {
+    if (session === null) this.ended.noteEnd()
+    return this.known.adopt(session)
+  }
+
+  /** Takes the next step with a session that no browser has yet; if that fails, the session ends. */
+  async orEnd<T>(session: Session<D, I>, step: () => Promise<T>): Promise<T> {
+    try {
+      return await step()
+    } catch (error) {
+      await this.#sessions.destroy(session).catch(() => {})
+      throw error
+    }
+  }
+
+  /** Ends the series of the tokens that the request brought, and of the one that this response would bring. */
+  async endSeries(): Promise<void> {
+    for (const token of this.arrival.tokens) await this.#sessions.forget(token)
+    if (this.cookies.token !== null) await this.#sessions.forget(this.cookies.token)
+  }
+
+  /** Ends the sessions of cookies that are not honoured: of several values one is the user's own. */
+  async endUnhonoured(): Promise<void> {
+    const { state } = this.arrival
+    if (state !== 'ambiguous' && state !== 'insecure') return
+    const { ids } = this.arrival
+    const context = this.#context
+    const deadline = context.deadline()
+    if (ids.length === 1) await this.#sessions.destroy(ids[0])
+    else await Promise.all(ids.map(id => context.end(context.keyOf(id), null, 'logout', deadline)))
+  }
+
+  /** Whether the browser has a remember token, or would get one by this response. */
+  get hasToken(): boolean {
+    return this.cookies.token !== null || this.arrival.hasToken
+  }
+
+  /** No response will carry the cookie of what began here, so that no browser can have it: it ends, with its token. */
+  async abandon(reason: string): Promise<void> {
+    const begun = this.cookies.takeBegun()
+    if (begun === null) return
+    const { session, token } = begun
+    this.known.know(null)
+    this.cookies.keep()
+    if (this.logIns.giveUp(session)) return
+    // The token first: it must not start the session again. A failure was told as an event, and what is left expires.
+    if (token !== null) await this.#sessions.forget(token).catch(() => {})
+    await this.#sessions.destroy(session).catch(() => {})
+    tellLost(this.#context, session.key, reason, this.#setup.advice)
+  }
+}

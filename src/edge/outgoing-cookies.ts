@@ -1,0 +1,133 @@
+import type { Context } from '../manager/context.ts'
+import type { Session } from '../session/session.ts'
+import type { Arrival } from './arrival.ts'
+import type { EndedHere } from './ended-here.ts'
+import { type HeadRules, NO_RULES } from './head-rules.ts'
+import type { ParallelLogIns } from './parallel-log-ins.ts'
+import type { EdgeSetup } from './setup.ts'
+import { tellLost, Watch } from './unsent-cookie.ts'
+import type { VisitRequest } from './visit.ts'
+
+/** A session that began in this visit, with its remember token: this response alone can bring them to the browser. */
+export interface Begun<S> {
+  readonly session: S
+  readonly token: string | null
+}
+
+const LOOKED_AT: HeadRules = { ...NO_RULES, vary: ['Cookie'] }
+const PERSONAL: HeadRules = { ...LOOKED_AT, noStore: true }
+
+/** What the response does with the two cookies of a visit. */
+export class OutgoingCookies<S extends Session<any, any>> {
+  readonly #context: Context<any, any, any>
+  readonly #setup: EdgeSetup
+  readonly #request: VisitRequest
+  readonly #ended: EndedHere
+  readonly #logIns: ParallelLogIns<any, any, any>
+  #session: 'keep' | 'send' | 'clear' = 'keep'
+  #remember: 'keep' | 'clear' | { readonly token: string; readonly maxAge: number } = 'keep'
+  #begun: Begun<S> | null = null
+  /** Runs from the moment when a cookie has to be sent until it is in a head. */
+  #watch: Watch | null = null
+
+  constructor(
+    context: Context<any, any, any>,
+    setup: EdgeSetup,
+    request: VisitRequest,
+    ended: EndedHere,
+    logIns: ParallelLogIns<any, any, any>,
+  ) {
+    this.#context = context
+    this.#setup = setup
+    this.#request = request
+    this.#ended = ended
+    this.#logIns = logIns
+  }
+
+  /** Whether the head of the response is still to be written. */
+  canSend(): boolean {
+    return this.#request.canSend?.() ?? true
+  }
+
+  /** The remember token that the response would bring. */
+  get token(): string | null {
+    return typeof this.#remember === 'object' ? this.#remember.token : null
+  }
+
+  send(session: S): void {
+    this.#session = 'send'
+    this.#watch ??= Watch.start(() => {
+      this.#watch = null
+      if (!this.#request.isPending?.()) tellLost(this.#context, session.key, null, this.#setup.advice)
+    })
+  }
+
+  /** `maxAge` in seconds. */
+  sendToken(token: string, maxAge: number): void {
+    this.#remember = { token, maxAge }
+  }
+
+  clearToken(): void {
+    this.#remember = 'clear'
+  }
+
+  /** Log-out: both cookies go; that of the token where there may be one. */
+  clear(hasToken: boolean): void {
+    this.#session = 'clear'
+    this.#remember = hasToken ? 'clear' : 'keep'
+    this.takeBegun()
+  }
+
+  /** Neither cookie is changed after all. */
+  keep(): void {
+    this.#session = 'keep'
+    this.#remember = 'keep'
+  }
+
+  /** Notes what began here, until `takeBegun`. */
+  noteBegun(session: S, token: string | null = this.#begun?.token ?? null): void {
+    this.#begun = { session, token }
+  }
+
+  /** What began here and is not sent; asked again, nothing. */
+  takeBegun(): Begun<S> | null {
+    const begun = this.#begun
+    this.#begun = null
+    this.#stopWatch()
+    return begun
+  }
+
+  /** What the response has to carry, if its head were written now. `isPersonal`: it may depend on a session. */
+  rules(arrival: Arrival, session: S | null, isPersonal: boolean): HeadRules {
+    this.#stopWatch()
+    const cookies = this.#write(arrival, session)
+    if (cookies.length === 0 && this.#session !== 'clear') return isPersonal ? PERSONAL : LOOKED_AT
+    const { cookie, rememberCookie, clearSiteData } = this.#setup
+    const cookieNames: string[] = []
+    if (this.#session !== 'keep') cookieNames.push(cookie.name)
+    if (this.#remember !== 'keep') cookieNames.push(rememberCookie.name)
+    const isLogOut = this.#session === 'clear' && clearSiteData !== null
+    return { ...PERSONAL, cookies, cookieNames, others: isLogOut ? [['Clear-Site-Data', clearSiteData]] : [] }
+  }
+
+  #write(arrival: Arrival, session: S | null): string[] {
+    const { cookie, rememberCookie } = this.#setup
+    const cookies = arrival.state === 'ambiguous' ? cookie.clearPlanted() : []
+    if (this.#session === 'clear') {
+      cookies.push(cookie.clear())
+      this.#logIns.endLate()
+    } else if (this.#session === 'send' && session !== null && this.#ended.allowsCookie(session)) {
+      cookies.push(cookie.serialize(session))
+      this.#logIns.noteSent()
+    }
+    if (this.#remember === 'clear') cookies.push(rememberCookie.clear())
+    else if (this.#remember !== 'keep' && this.#ended.allowsToken(this.#remember.token))
+      cookies.push(rememberCookie.serializeValue(this.#remember.token, this.#remember.maxAge))
+    return cookies
+  }
+
+  #stopWatch(): void {
+    this.#watch?.stop()
+    this.#watch = null
+  }
+}

@@ -1,0 +1,182 @@
+// Log-ins that one browser sends in parallel, such as those of a double click. The browser keeps the cookie that arrives
+// last, and no server knows which one that is. So all of them get one session, where each would have begun the same one:
+// of the same user, with the same password version and the same data. What one has proved beyond the password, such as a
+// second factor, the other must not get: cookies can be planted, so that those who share them may be two people. Where the
+// log-ins differ, the earlier session ends if its cookie cannot have arrived.
+import { isDeepStrictEqual } from 'node:util'
+import type { SessionRecord } from '../contract/store.ts'
+import { copyPlain } from '../data/plain.ts'
+import type { Context } from '../manager/context.ts'
+import type { LogIn } from '../manager/log-ins.ts'
+import { contextOf, type SessionManager } from '../manager/manager.ts'
+import type { SessionKey } from '../session/id.ts'
+import { recordOf, type Session, type UserSession } from '../session/session.ts'
+import type { UserIds } from '../session/user-id.ts'
+import type { Login } from '../session/users.ts'
+
+interface Started<D extends object, I extends UserIds> {
+  readonly session: UserSession<D, I>
+  readonly token: string | null
+}
+
+/** What one visit has to do with the log-ins of other requests of its browser. */
+export class ParallelLogIns<D extends object, I extends UserIds, In extends object> {
+  readonly #sessions: SessionManager<D, I, In>
+  readonly #context: Context<D, I, In>
+  /** The log-in whose session this request got. */
+  #own: LogIn | null = null
+  /** Of a log-out: the keys that the request came with. */
+  #left: readonly SessionKey[] = []
+
+  constructor(sessions: SessionManager<D, I, In>, context: Context<D, I, In>) {
+    this.#sessions = sessions
+    this.#context = context
+  }
+
+  /** Logs in by `start`, after the log-ins that came with the same cookies; or gets the session that one of them began. */
+  async logIn(
+    keys: readonly SessionKey[],
+    login: Login<D, I, In>,
+    remember: boolean,
+    start: (login: Login<D, I, In>) => Promise<Started<D, I>>,
+  ): Promise<Started<D, I>> {
+    const { logIns } = this.#context
+    this.#own = await inTurns(this.#context, keys, async () => {
+      const earlier = this.#own === null ? logIns.of(keys) : null
+      const joined = earlier === null ? null : await joinOrEnd(this.#sessions, earlier, login, remember)
+      if (joined !== null) return joined
+      let before: object | null = null
+      const keeping = keepingBefore(login, data => {
+        before = data
+      })
+      const { session, token } = await start(keeping)
+      const { verifiedAt } = login
+      const made = { session, token, verifiedAt, before, at: performance.now(), holders: 1, isSent: false }
+      logIns.add(keys, made)
+      return made
+    })
+    const { session, token } = this.#own
+    return { session: session as UserSession<D, I>, token }
+  }
+
+  /** Whether another request of this browser got the same session; then this one gives it up. */
+  giveUp({ key }: Session<D, I>): boolean {
+    const own = this.#own
+    if (own === null || own.session.key !== key || own.holders === 1) return false
+    own.holders -= 1
+    return true
+  }
+
+  /** The cookie is in a head: from now on the browser may hold it. */
+  noteSent(): void {
+    if (this.#own !== null) this.#own.isSent = true
+  }
+
+  /** Log-out: ends what parallel requests with the same cookies logged in to, before this log-out or during it. */
+  async end(keys: readonly SessionKey[]): Promise<void> {
+    this.#left = keys
+    const { logIns } = this.#context
+    for (let logIn = logIns.of(keys); logIn !== null; logIn = logIns.of(keys)) {
+      logIns.delete(keys)
+      await endLogIn(this.#sessions, logIn)
+    }
+  }
+
+  /** The head of a log-out clears the cookie of a log-in that came later and was answered earlier: its session ends too. */
+  endLate(): void {
+    if (this.#context.logIns.of(this.#left) !== null) this.end(this.#left).catch(() => {})
+  }
+}
+
+/** Log-ins that came with the same cookies take turns. */
+function inTurns<T>(context: Context<any, any, any>, keys: readonly string[], job: () => Promise<T>): Promise<T> {
+  const [key] = keys
+  if (key === undefined) return job()
+  const { calls, lines } = context
+  return lines.run(`log-in ${key}`, context.deadline(), job, () =>
+    calls.fail('replace', 'not-applied', 'replace: earlier log-ins of this browser took all of storeTimeout'),
+  )
+}
+
+/** The earlier log-in, if this one may have its session. Else `null`; then that session ends, if its cookie is in no head yet. */
+async function joinOrEnd<D extends object, I extends UserIds, In extends object>(
+  sessions: SessionManager<D, I, In>,
+  earlier: LogIn,
+  login: Login<D, I, In>,
+  remember: boolean,
+): Promise<LogIn | null> {
+  const context = contextOf(sessions)
+  const wanted = isSame(context, earlier, login, remember) ? dataOf(context, earlier, login) : null
+  // Counted before the read: a request that gives the session up meanwhile would end it, as its only holder.
+  earlier.holders += 1
+  try {
+    const now = wanted === null ? null : await sessions.get(earlier.session as Session<D, I>, { touch: false })
+    // A session that was written to since may also have proved more.
+    if (now !== null && !context.endings.has(now) && isDeepStrictEqual(wanted, context.thaw(recordOf(now)!))) {
+      earlier.session = now
+      return earlier
+    }
+  } catch (error) {
+    earlier.holders -= 1
+    throw error
+  }
+  earlier.holders -= 1
+  // A failure was told as an event.
+  if (!earlier.isSent) await endLogIn(sessions, earlier).catch(() => {})
+  return null
+}
+
+/** Whether both log-ins begin the same session, as far as its data does not tell. */
+function isSame<D extends object, I extends UserIds>(
+  { users }: Context<D, I, any>,
+  { session, token, verifiedAt }: LogIn,
+  login: Login<D, I, any>,
+  remember: boolean,
+): boolean {
+  const { user } = login
+  const held = recordOf(session)
+  return (
+    typeof user === 'object' &&
+    user !== null &&
+    held !== null &&
+    held.userId === users.toText(user.id) &&
+    held.username === user.name &&
+    held.passwordVersion === (user.passwordVersion ?? null) &&
+    verifiedAt === login.verifiedAt &&
+    (token !== null) === remember
+  )
+}
+
+/** The data that a log-in would begin with, in place of an earlier one. */
+function dataOf<D extends object, I extends UserIds, In extends object>(
+  context: Context<D, I, In>,
+  { session, before }: LogIn,
+  { data }: Login<D, I, In>,
+): D {
+  const carry = typeof data === 'function' && before !== null ? () => data(copyPlain(before) as D) : data
+  const text = context.firstData(carry === undefined ? {} : { data: carry }, null)
+  return context.thaw({ ...(recordOf(session) as SessionRecord), data: text })
+}
+
+/** The same log-in; what its `data` function is given is handed to `keep`. */
+function keepingBefore<D extends object, I extends UserIds, In extends object>(
+  login: Login<D, I, In>,
+  keep: (before: object) => void,
+): Login<D, I, In> {
+  const { data } = login
+  if (typeof data !== 'function') return login
+  return {
+    ...login,
+    data: before => {
+      keep(copyPlain(before))
+      return data(before)
+    },
+  }
+}
+
+async function endLogIn(
+  sessions: SessionManager<any, any, any>,
+  { session, token }: Pick<LogIn, 'session' | 'token'>,
+): Promise<void> {
+  await Promise.all([sessions.destroy(session), token === null ? undefined : sessions.forget(token)])
+}
