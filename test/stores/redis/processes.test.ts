@@ -1,19 +1,15 @@
 import { type ChildProcess, fork } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { SessionManager } from 'coatcheck'
 import { RedisStore } from 'coatcheck/stores/redis'
-import { build } from 'tsup'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { describeEngine } from '../../services/engines.ts'
 import { type RedisServer, startRedis } from '../../services/redis.ts'
+import { type CompiledWorker, compileWorker } from '../../support/compile-worker.ts'
 import { type OpenClient, STANDALONE } from '../../support/redis/clients.ts'
 import type { Order } from '../../support/redis/worker.ts'
 
 const LONG = process.env.COATCHECK_LONG === '1'
 const ROUNDS = LONG ? 40 : 4
-const root = fileURLToPath(new URL('../../../', import.meta.url))
 /** Half of the processes with each client, their clocks up to 5 minutes apart. */
 const NODES = [
   ['node-redis', 0],
@@ -56,26 +52,11 @@ describeEngine('redis', 'several processes on one Redis, with clocks 5 minutes a
   let open: OpenClient
   let sessions: SessionManager<{ n: number }>
   let workers: Worker[]
-  const folder = mkdtempSync(join(root, 'test', '.worker-'))
+  let worker: CompiledWorker
   beforeAll(async () => {
     server = await startRedis()
-    await build({
-      entry: [join(root, 'test/support/redis/worker.ts')],
-      outDir: folder,
-      config: false,
-      format: 'esm',
-      target: 'node20',
-      silent: true,
-      clean: false,
-      external: ['redis', 'ioredis'],
-      esbuildOptions: options => {
-        options.alias = {
-          'coatcheck/stores/redis': join(root, 'stores/redis.ts'),
-          coatcheck: join(root, 'src/index.ts'),
-        }
-      },
-    })
-    workers = await Promise.all(NODES.map(node => launch(join(folder, 'worker.js'), server.url, node)))
+    worker = await compileWorker('redis/worker')
+    workers = await Promise.all(NODES.map(node => launch(worker.path, server.url, node)))
     open = await STANDALONE['node-redis 6']!(server.url)
     sessions = new SessionManager({
       store: new RedisStore(open.client),
@@ -85,7 +66,7 @@ describeEngine('redis', 'several processes on one Redis, with clocks 5 minutes a
   }, 120_000)
   afterAll(async () => {
     for (const worker of workers ?? []) worker.stop()
-    rmSync(folder, { recursive: true, force: true })
+    worker?.remove()
     await sessions?.close()
     await open?.close()
     await server.stop()

@@ -8,13 +8,13 @@ import { describeEngine } from '../../services/engines.ts'
 import { type MariadbServer, startMariadb } from '../../services/mariadb.ts'
 import { type PostgresServer, startPostgres } from '../../services/postgres.ts'
 import { openSqlite, sqliteFile } from '../../services/sqlite.ts'
+import { type CompiledWorker, compileWorker } from '../../support/compile-worker.ts'
 import type { Contestant } from '../../support/sql/contestant.ts'
-import { compileWorker } from '../../support/sql/race.ts'
 import { isLive, NOW, record } from '../../support/sql/records.ts'
 
-let worker: Awaited<ReturnType<typeof compileWorker>>
+let worker: CompiledWorker
 beforeAll(async () => {
-  worker = await compileWorker('migrate-worker')
+  worker = await compileWorker('sql/migrate-worker')
 })
 afterAll(() => worker?.remove())
 

@@ -6,8 +6,9 @@ import { describeEngine } from '../../services/engines.ts'
 import { type MariadbServer, startMariadb } from '../../services/mariadb.ts'
 import { type PostgresServer, startPostgres } from '../../services/postgres.ts'
 import { openSqlite, sqliteFile } from '../../services/sqlite.ts'
+import { type CompiledWorker, compileWorker } from '../../support/compile-worker.ts'
 import { MISTAKES, type Mistake } from '../../support/sql/naive.ts'
-import { compileWorker, type Race, race } from '../../support/sql/race.ts'
+import { type Race, race } from '../../support/sql/race.ts'
 
 const LONG = process.env.COATCHECK_LONG === '1'
 const ROUNDS = LONG ? 400 : 6
@@ -16,9 +17,9 @@ const PATIENCE = 400
 const TIMEOUT = LONG ? 590_000 : 60_000
 const table = 'sessions'
 
-let worker: Awaited<ReturnType<typeof compileWorker>>
+let worker: CompiledWorker
 beforeAll(async () => {
-  worker = await compileWorker('race-worker')
+  worker = await compileWorker('sql/race-worker')
 })
 afterAll(() => worker?.remove())
 

@@ -1,37 +1,8 @@
 import { type ChildProcess, fork } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { Store } from 'coatcheck'
-import { build } from 'tsup'
 import type { Contestant } from './contestant.ts'
 import type { Part } from './race-worker.ts'
 import { NOW, newKey, record } from './records.ts'
-
-const root = fileURLToPath(new URL('../../../', import.meta.url))
-
-/** Makes JavaScript of a worker, so that Node 20 can run it as a process; gives its path and how to remove it. */
-export async function compileWorker(name: string): Promise<{ path: string; remove(): void }> {
-  const folder = mkdtempSync(join(root, 'test', '.worker-'))
-  await build({
-    entry: [join(root, 'test/support/sql', `${name}.ts`)],
-    outDir: folder,
-    config: false,
-    format: 'esm',
-    target: 'node20',
-    silent: true,
-    clean: false,
-    // Where its URL is used, the file is as deep in the tree as its source.
-    external: ['pg', 'mysql2', 'libsql', 'better-sqlite3', 'vitest'],
-    esbuildOptions: options => {
-      options.alias = {
-        'coatcheck/stores/sql': join(root, 'stores/sql.ts'),
-        coatcheck: join(root, 'src/index.ts'),
-      }
-    },
-  })
-  return { path: join(folder, `${name}.js`), remove: () => rmSync(folder, { recursive: true, force: true }) }
-}
 
 export interface Race {
   readonly contestant: Contestant
