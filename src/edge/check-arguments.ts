@@ -1,6 +1,6 @@
 // What was passed to an edge, and what should have been: frameworks wrap requests, and the wrappers look alike enough to
 // answer 200 without a cookie.
-import { contextOf, type SessionManager } from '../manager/manager.ts'
+import { contextOf } from '../manager/context-of.ts'
 import { quote } from '../text/quote.ts'
 
 type Test = (value: unknown) => boolean
@@ -72,7 +72,7 @@ export function checkSessions(where: string, sessions: unknown): void {
   const { read, replace } = loosely(sessions)
   if (typeof read === 'function' && typeof replace === 'function')
     throw new TypeError(`${where}: expected a SessionManager, got a store; pass new SessionManager({ store })`)
-  contextOf(sessions as SessionManager)
+  contextOf(sessions as object)
 }
 
 /** @throws TypeError that says what to pass */

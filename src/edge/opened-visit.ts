@@ -1,4 +1,5 @@
 import type { Context } from '../manager/context.ts'
+import { endSession } from '../manager/end.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import type { Session } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
@@ -99,7 +100,7 @@ export class OpenedVisit<D extends object, I extends UserIds, In extends object>
     const context = this.#context
     const deadline = context.deadline()
     if (ids.length === 1) await this.#sessions.destroy(ids[0])
-    else await Promise.all(ids.map(id => context.end(context.keyOf(id), null, 'logout', deadline)))
+    else await Promise.all(ids.map(id => endSession(context, context.keyOf(id), null, 'logout', deadline)))
   }
 
   /** Whether the browser has a remember token, or would get one by this response. */

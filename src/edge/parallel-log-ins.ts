@@ -7,8 +7,10 @@ import { isDeepStrictEqual } from 'node:util'
 import type { SessionRecord } from '../contract/store.ts'
 import { copyPlain } from '../data/plain.ts'
 import type { Context } from '../manager/context.ts'
+import { contextOf } from '../manager/context-of.ts'
 import type { LogIn } from '../manager/log-ins.ts'
-import { contextOf, type SessionManager } from '../manager/manager.ts'
+import type { SessionManager } from '../manager/manager.ts'
+import { firstData, thaw } from '../manager/records.ts'
 import type { SessionKey } from '../session/id.ts'
 import { recordOf, type Session, type UserSession } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
@@ -92,8 +94,8 @@ export class ParallelLogIns<D extends object, I extends UserIds, In extends obje
 function inTurns<T>(context: Context<any, any, any>, keys: readonly string[], job: () => Promise<T>): Promise<T> {
   const [key] = keys
   if (key === undefined) return job()
-  const { calls, lines } = context
-  return lines.run(`log-in ${key}`, context.deadline(), job, () =>
+  const { calls, writers } = context
+  return writers.run(`log-in ${key}`, context.deadline(), job, () =>
     calls.fail('replace', 'not-applied', 'replace: earlier log-ins of this browser took all of storeTimeout'),
   )
 }
@@ -105,14 +107,14 @@ async function joinOrEnd<D extends object, I extends UserIds, In extends object>
   login: Login<D, I, In>,
   remember: boolean,
 ): Promise<LogIn | null> {
-  const context = contextOf(sessions)
+  const context = contextOf<D, I, In>(sessions)
   const wanted = isSame(context, earlier, login, remember) ? dataOf(context, earlier, login) : null
   // Counted before the read: a request that gives the session up meanwhile would end it, as its only holder.
   earlier.holders += 1
   try {
     const now = wanted === null ? null : await sessions.get(earlier.session as Session<D, I>, { touch: false })
     // A session that was written to since may also have proved more.
-    if (now !== null && !context.endings.has(now) && isDeepStrictEqual(wanted, context.thaw(recordOf(now)!))) {
+    if (now !== null && !context.endings.has(now) && isDeepStrictEqual(wanted, thaw(context, recordOf(now)!))) {
       earlier.session = now
       return earlier
     }
@@ -154,8 +156,8 @@ function dataOf<D extends object, I extends UserIds, In extends object>(
   { data }: Login<D, I, In>,
 ): D {
   const carry = typeof data === 'function' && before !== null ? () => data(copyPlain(before) as D) : data
-  const text = context.firstData(carry === undefined ? {} : { data: carry }, null)
-  return context.thaw({ ...(recordOf(session) as SessionRecord), data: text })
+  const text = firstData(context, carry === undefined ? {} : { data: carry }, null)
+  return thaw(context, { ...(recordOf(session) as SessionRecord), data: text })
 }
 
 /** The same log-in; what its `data` function is given is handed to `keep`. */

@@ -1,9 +1,11 @@
 import type { Change } from '../data/change.ts'
-import { alreadyLeft, beginInstead } from '../manager/begin.ts'
+import { beginInstead } from '../manager/begin.ts'
 import { refuseCallbacks } from '../manager/callbacks.ts'
 import type { Context } from '../manager/context.ts'
+import { contextOf } from '../manager/context-of.ts'
 import { takeKey, writeData } from '../manager/edit.ts'
-import { contextOf, type SessionManager } from '../manager/manager.ts'
+import type { SessionManager } from '../manager/manager.ts'
+import { alreadyLeft } from '../manager/refusals.ts'
 import type { Session, UserSession } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { checkAnonymous, checkLogin, loginFrom } from '../session/users.ts'
@@ -38,7 +40,7 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
 
   constructor(sessions: SessionManager<D, I, In>, request: VisitRequest, setup: EdgeSetup) {
     this.#sessions = sessions
-    this.#context = contextOf(sessions)
+    this.#context = contextOf<D, I, In>(sessions)
     this.#request = request
     this.#setup = setup
   }

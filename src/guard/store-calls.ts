@@ -1,6 +1,5 @@
 import { SessionStoreError, type StoreOperation } from '../contract/errors.ts'
 import type {
-  Corrupt,
   CreateOptions,
   CreateResult,
   DeleteUserOptions,
@@ -13,7 +12,7 @@ import type {
 } from '../contract/store.ts'
 import { Deadlines, type Pending } from './deadlines.ts'
 
-type Answer<N extends keyof Store> = Awaited<ReturnType<NonNullable<Store[N]>>>
+type Answer<N extends keyof Store> = N extends 'read' ? Reading : Awaited<ReturnType<NonNullable<Store[N]>>>
 /** The manager always names a deadline. */
 type Timed = StoreCall & { readonly deadline: number }
 
@@ -29,44 +28,65 @@ const REPLACED = new Set<unknown>([...CREATED, 'conflict', 'gone'])
 const isObject = (answer: unknown): answer is Record<string, unknown> => typeof answer === 'object' && answer !== null
 const isCount = (answer: unknown) => Number.isSafeInteger(answer) && (answer as number) >= 0
 /** Has what is decided by: a record with less would pass for an expired one, and an outage for a log-out. */
-const isSoundRecord = (answer: Record<string, unknown>) =>
-  typeof answer.key === 'string' &&
-  (answer.kind === 'session' || answer.kind === 'remember') &&
-  typeof answer.data === 'string' &&
-  typeof answer.version === 'number' &&
-  (answer.userId === null || typeof answer.userId === 'string') &&
-  Number.isFinite(answer.createdAt) &&
-  Number.isFinite(answer.seenAt) &&
-  Number.isFinite(answer.expiresAt) &&
-  Number.isFinite(answer.absoluteExpiresAt)
+const isSoundRecord = (answer: object): answer is SessionRecord => {
+  const record = answer as Record<string, unknown>
+  return (
+    typeof record.key === 'string' &&
+    (record.kind === 'session' || record.kind === 'remember') &&
+    typeof record.data === 'string' &&
+    typeof record.version === 'number' &&
+    (record.userId === null || typeof record.userId === 'string') &&
+    Number.isFinite(record.createdAt) &&
+    Number.isFinite(record.seenAt) &&
+    Number.isFinite(record.expiresAt) &&
+    Number.isFinite(record.absoluteExpiresAt)
+  )
+}
 
-/** What each verb may answer; anything else is a broken store, not an absent session. */
-const SOUND: { readonly [N in StoreOperation]: (answer: unknown) => boolean } = {
-  create: answer => isObject(answer) && CREATED.has(answer.outcome) && Array.isArray(answer.ended),
-  read: answer =>
-    answer === null ||
-    (isObject(answer) && ('key' in answer ? isSoundRecord(answer) : 'movedTo' in answer || 'corrupt' in answer)),
-  update: answer => answer === 'updated' || answer === 'conflict' || answer === 'gone',
-  touch: answer => answer === 'touched' || answer === 'gone',
-  replace: answer => isObject(answer) && REPLACED.has(answer.outcome) && Array.isArray(answer.ended),
-  delete: answer => typeof answer === 'boolean',
-  deleteUser: isCount,
-  listUser: answer => Array.isArray(answer) && answer.every(record => isObject(record) && isSoundRecord(record)),
-  sweep: isCount,
-  close: () => true,
+/** What `read` found under a key; all `null` where nothing is live there. */
+export interface Reading {
+  readonly record: SessionRecord | null
+  readonly forward: Forward | null
+  /** What is wrong with a record that the store has removed. */
+  readonly corrupt: string | null
+}
+const NOTHING: Reading = { record: null, forward: null, corrupt: null }
+
+const NONSENSE = Symbol('nonsense')
+
+/** Tells apart what a store's `read` answered. */
+function readingOf(answer: unknown): Reading | typeof NONSENSE {
+  if (answer === null) return NOTHING
+  if (!isObject(answer)) return NONSENSE
+  if ('key' in answer) return isSoundRecord(answer) ? { record: answer, forward: null, corrupt: null } : NONSENSE
+  if ('movedTo' in answer) return { record: null, forward: answer as unknown as Forward, corrupt: null }
+  return 'corrupt' in answer ? { record: null, forward: null, corrupt: answer.corrupt as string } : NONSENSE
+}
+
+const sound = (test: (answer: unknown) => boolean) => (answer: unknown) => (test(answer) ? answer : NONSENSE)
+
+/** What the manager gets for the answer to each verb; what a store must not answer is no absent session. */
+const ACCEPT: { readonly [N in StoreOperation]: (answer: unknown) => unknown } = {
+  create: sound(answer => isObject(answer) && CREATED.has(answer.outcome) && Array.isArray(answer.ended)),
+  read: readingOf,
+  update: sound(answer => answer === 'updated' || answer === 'conflict' || answer === 'gone'),
+  touch: sound(answer => answer === 'touched' || answer === 'gone'),
+  replace: sound(answer => isObject(answer) && REPLACED.has(answer.outcome) && Array.isArray(answer.ended)),
+  delete: sound(answer => typeof answer === 'boolean'),
+  deleteUser: sound(isCount),
+  listUser: sound(answer => Array.isArray(answer) && answer.every(record => isObject(record) && isSoundRecord(record))),
+  sweep: sound(isCount),
+  close: sound(() => true),
 }
 
 /** Nothing can have been written by these, whatever went wrong. */
 const isReading = (operation: StoreOperation) => operation === 'read' || operation === 'listUser'
 
-export const isRecord = (answer: SessionRecord | Forward | Corrupt): answer is SessionRecord => 'key' in answer
-export const isForward = (answer: SessionRecord | Forward | Corrupt): answer is Forward => 'movedTo' in answer
-
-function isSound(operation: StoreOperation, answer: unknown): boolean {
+function accept(operation: StoreOperation, answer: unknown): unknown {
   try {
-    return SOUND[operation](answer)
+    return ACCEPT[operation](answer)
   } catch {
-    return false // a proxy, or a getter that throws
+    return NONSENSE // a proxy, or a getter that throws
   }
 }
 
@@ -104,7 +124,7 @@ export class StoreCalls {
     return performance.now() + this.#timeout
   }
 
-  read(key: string, call: Timed): Promise<SessionRecord | Forward | Corrupt | null> {
+  read(key: string, call: Timed): Promise<Reading> {
     return this.#guard('read', call.deadline, [key, call])
   }
   create(record: SessionRecord, options: CreateOptions, call: Timed): Promise<CreateResult> {
@@ -168,7 +188,7 @@ export class StoreCalls {
       this.deadlines.add(call)
       underWay.count += 1
       try {
-        const verb = this.#store[operation] as (...args: readonly unknown[]) => Promise<Answer<N>>
+        const verb = this.#store[operation] as (...args: readonly unknown[]) => Promise<unknown>
         Promise.resolve(verb.apply(this.#store, args as unknown[])).then(
           answer => call.answer(answer),
           cause => call.fail(cause),
@@ -203,11 +223,12 @@ class Call<N extends StoreOperation> implements Pending {
     this.deadline = deadline
   }
 
-  answer(answer: Answer<N>): void {
+  answer(answer: unknown): void {
     const { deadlines, underWay } = this.#calls
     underWay.count -= 1
     if (!deadlines.close(this)) return
-    if (isSound(this.#operation, answer)) this.#resolve!(answer)
+    const accepted = accept(this.#operation, answer)
+    if (accepted !== NONSENSE) this.#resolve!(accepted as Answer<N>)
     else this.#refuse(`the store answered nonsense (${typeof answer})`)
     this.#release()
   }

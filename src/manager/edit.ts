@@ -7,59 +7,40 @@ import type { Session } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { quote } from '../text/quote.ts'
 import type { Context } from './context.ts'
-import { findAgain, heldRecord, newer } from './lookup.ts'
+import { held } from './lookup.ts'
+import { encode, seen, thaw } from './records.ts'
+import { write } from './writing.ts'
 
 /**
- * Reads, edits and writes until no other writer came between; `draft: null` leaves the data as it is. `null` where the
- * session is gone. `slides: false` leaves its idle time as it is, where the browser's cookie cannot slide with it.
+ * Edits fresh data and writes it; `draft: null` leaves the data as it is. `null` where the session is gone.
+ * `slides: false` leaves its idle time as it is, where the browser's cookie cannot slide with it.
  */
-function edit<D extends object, I extends UserIds, V>(
+async function edit<D extends object, I extends UserIds, V>(
   context: Context<D, I, any>,
   session: Session<D, I>,
   change: (draft: D, again: () => D) => { draft: object | null; value: V },
   slides: boolean,
 ): Promise<{ session: Session<D, I>; value: V } | null> {
-  const { calls, lines, options } = context
-  const held = heldRecord(context, session)
+  const { calls, options } = context
+  const start = held(context, session)
   const deadline = context.deadline()
-  const job = async (line: { latest: typeof held | null }) => {
-    let id = session.secret
-    let record = newer(line.latest, held)
-    let isFresh = false
-    for (let attempt = 0; ; attempt += 1) {
-      const { draft, value } = change(context.thaw(record), () => context.thaw(record))
-      if (draft === null && !isFresh) {
-        // Nothing to do, says a snapshot: the store may know better.
-        const found = await findAgain(context, id, 0, deadline)
-        if (found === null) return null
-        id = found.id
-        record = found.record
-        isFresh = true
-        continue
-      }
-      if (draft === null)
-        return { session: context.session(record, id, session.cookieDue || id !== session.secret), value }
-      const now = context.now()
-      // As seldom as a touch: else each update would have to send the cookie again.
-      const isDue = slides && !isUnvisited(record) && isTouchDue(record.seenAt, now, options)
-      const { seenAt, expiresAt } = isDue ? context.seen(record, now) : record
-      const written = { data: context.encode(record, draft), seenAt, expiresAt, writeId: newWriteId() }
-      const outcome = await calls.update(record.key, record.version, written, { now, deadline })
-      if (outcome === 'updated') {
-        line.latest = { ...record, ...written, version: record.version + 1 }
-        const cookieDue = isDue || session.cookieDue || id !== session.secret
-        return { session: context.session(line.latest, id, cookieDue), value }
-      }
-      const again = await findAgain(context, id, attempt, deadline)
-      if (again === null) return null
-      id = again.id
-      record = again.record
-      isFresh = true
-    }
-  }
-  return lines.run(held.key, deadline, job, () =>
-    calls.fail('update', 'not-applied', 'update: earlier writers of this session took all of storeTimeout'),
-  )
+  return write(context, 'update', start, deadline, async (found, isSnapshot) => {
+    const { id, record } = found
+    const { draft, value } = change(thaw(context, record), () => thaw(context, record))
+    const cookieDue = session.cookieDue || id !== session.secret
+    // The snapshot says nothing changes, but it may be stale: read once before answering.
+    if (draft === null && isSnapshot) return 'snapshot'
+    if (draft === null) return { value: { session: context.session(found, cookieDue), value } }
+    const now = context.now()
+    // As seldom as a touch: else each update would have to send the cookie again.
+    const isDue = slides && !isUnvisited(record) && isTouchDue(record.seenAt, now, options)
+    const { seenAt, expiresAt } = isDue ? seen(context, record, now) : record
+    const written = { data: encode(context, record, draft), seenAt, expiresAt, writeId: newWriteId() }
+    const outcome = await calls.update(record.key, record.version, written, { now, deadline })
+    if (outcome !== 'updated') return outcome
+    const latest = { ...record, ...written, version: record.version + 1 }
+    return { value: { session: context.session({ ...found, record: latest }, isDue || cookieDue), value }, latest }
+  })
 }
 
 /** Sets keys, or runs a function on fresh data: the session as it is then, `null` where it is gone. */

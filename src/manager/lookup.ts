@@ -1,20 +1,11 @@
-import { SessionError } from '../contract/errors.ts'
 import { CLOCK_TOLERANCE, type Forward, type SessionRecord } from '../contract/store.ts'
-import { isForward, isRecord } from '../guard/store-calls.ts'
 import { deriveId, isId, type SessionKey, shardOf } from '../session/id.ts'
-import { type Current, recordOf, type Session, spaceOf } from '../session/session.ts'
+import { type Current, recordOf, type Session, spaceOf, wasFollowed } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
-import type { Context } from './context.ts'
+import type { AnyContext, Context, Found } from './context.ts'
+import { isOutdated } from './password-version.ts'
 
-type AnyContext = Context<any, any, any>
-
-/** A live session as it was found, under the ID that leads to it now. */
-export interface Found {
-  readonly id: string
-  readonly record: SessionRecord
-}
-
-/** How many renewals in a row a late request may have missed. */
+/** How many rotations in a row a late request may have missed. */
 const MAX_HOPS = 8
 
 /** The record behind a caller's session. @throws TypeError for a copy of one, another tenant's, or anything else */
@@ -28,6 +19,12 @@ export function heldRecord<D, I extends UserIds>(context: AnyContext, session: S
   return record
 }
 
+/** A caller's session as it was found. @throws TypeError as `heldRecord` does */
+export function held<D, I extends UserIds>(context: AnyContext, session: Session<D, I>): Found<I> {
+  const record = heldRecord(context, session)
+  return { id: session.secret, record, userId: session.user?.id ?? null, isFollowed: wasFollowed(session) }
+}
+
 /** The ID to look for; `null` for nothing and for what cannot be one (which never reaches the store). */
 export function idOf<D, I extends UserIds>(context: AnyContext, current: Current<D, I>): string | null {
   if (current === null || current === undefined) return null
@@ -37,24 +34,30 @@ export function idOf<D, I extends UserIds>(context: AnyContext, current: Current
 }
 
 /** The live session that an ID leads to, over rotations within their grace. */
-export async function find(context: AnyContext, start: string, now: number, deadline: number): Promise<Found | null> {
+export async function find<D extends object, I extends UserIds>(
+  context: Context<D, I, any>,
+  start: string,
+  now: number,
+  deadline: number,
+): Promise<Found<I> | null> {
   let id = start
   for (let hops = 0; hops < MAX_HOPS; hops += 1) {
     const key = context.keyOf(id)
-    const answer = await context.calls.read(key, { now, deadline })
-    if (answer === null) return null
-    if (isRecord(answer)) {
-      // No turn of the queue where there is nothing to wait for: this is the path of every request.
-      const acceptable = isAcceptable(context, key, answer, now, deadline)
-      if (acceptable !== true && !(await acceptable)) return null
-      return { id, record: answer }
+    const { record, forward, corrupt } = await context.calls.read(key, { now, deadline })
+    if (record !== null) {
+      if (record.key !== key) throw context.calls.fail('read', 'not-applied', 'read: the store answered another record')
+      if (record.kind !== 'session' || !(record.expiresAt > now)) return null
+      const userId = context.userIdOf(record)
+      if (record.userId !== null) {
+        if (userId === null) return removeForeign(context, key, deadline)
+        if (context.given.passwordVersion !== undefined && (await isOutdated(context, record, deadline))) return null
+      }
+      return { id, record, userId, isFollowed: id !== start }
     }
-    if (!isForward(answer)) {
-      context.emit({ type: 'corrupt-record', key, cause: answer.corrupt })
-      return null
-    }
-    context.endings.moved(key, answer.movedTo)
-    const next = follow(context, id, answer, now)
+    if (corrupt !== null) context.emit({ type: 'corrupt-record', key, cause: corrupt })
+    if (forward === null) return null
+    context.endings.moved(key, forward.movedTo)
+    const next = follow(context, id, forward, now)
     if (next === null) return null
     id = next
   }
@@ -65,31 +68,14 @@ export async function find(context: AnyContext, start: string, now: number, dead
 function follow(context: AnyContext, id: string, { salt, until, movedTo }: Forward, now: number): string | null {
   // `until` is an instant of another node's clock: a reader whose clock is ahead must not lose the session.
   if (salt === '' || now >= until + CLOCK_TOLERANCE) return null
-  const next = deriveId(shardOf(id), id, 'rotate', salt)
+  const next = deriveId(shardOf(id), id, 'renew', salt)
   return context.keyOf(next) === movedTo ? next : null
 }
 
-/** Believes a record only where it is what was asked for. */
-function isAcceptable(
-  context: AnyContext,
-  key: SessionKey,
-  record: SessionRecord,
-  now: number,
-  deadline: number,
-): boolean | Promise<boolean> {
-  if (record.key !== key) throw context.calls.fail('read', 'not-applied', 'read: the store answered another record')
-  if (record.kind !== 'session' || !(record.expiresAt > now)) return false
-  if (record.userId === null) return true
-  if (context.users.fromText(record.userId) === null) return removeForeign(context, key, deadline)
-  return (
-    context.given.passwordVersion === undefined || context.isOutdated(record, deadline).then(isOutdated => !isOutdated)
-  )
-}
-
-async function removeForeign(context: AnyContext, key: SessionKey, deadline: number): Promise<boolean> {
+async function removeForeign(context: AnyContext, key: SessionKey, deadline: number): Promise<null> {
   await context.calls.delete(key, { now: context.now(), deadline })
   context.emit({ type: 'corrupt-record', key, cause: `user ID is not of kind '${context.options.userIds}'` })
-  return false
+  return null
 }
 
 /** What a verb works on: the snapshot that the caller holds, else what the store has. */
@@ -97,10 +83,10 @@ export async function findCurrent<D extends object, I extends UserIds>(
   context: Context<D, I, any>,
   current: Current<D, I>,
   deadline: number,
-): Promise<Found | null> {
+): Promise<Found<I> | null> {
   const id = idOf(context, current)
   if (id === null) return null
-  if (typeof current === 'object' && current !== null) return { id, record: heldRecord(context, current) }
+  if (typeof current === 'object' && current !== null) return held(context, current)
   return find(context, id, context.now(), deadline)
 }
 
@@ -112,31 +98,10 @@ export async function storedRecord(
 ): Promise<SessionRecord | null> {
   let key = start
   for (let hops = 0; hops < MAX_HOPS; hops += 1) {
-    const answer = await context.calls.read(key, { now: context.now(), deadline })
-    if (answer === null || !isForward(answer)) return answer !== null && isRecord(answer) ? answer : null
-    context.endings.moved(key, answer.movedTo)
-    key = answer.movedTo
+    const { record, forward } = await context.calls.read(key, { now: context.now(), deadline })
+    if (forward === null) return record
+    context.endings.moved(key, forward.movedTo)
+    key = forward.movedTo
   }
   return null
 }
-
-/** After 'conflict' or 'gone': the session as it is now, after a short wait that keeps many writers apart. */
-export async function findAgain(
-  context: AnyContext,
-  id: string,
-  attempt: number,
-  deadline: number,
-): Promise<Found | null> {
-  if (attempt > 0) {
-    // Full jitter: 100 writers need 13 tries each with it, and 70 without.
-    const wait = Math.random() * Math.min(100, 2 ** attempt)
-    if (performance.now() + wait >= deadline)
-      throw new SessionError('ERR_SESSION_CONFLICT', 'other writers kept changing this session for all of storeTimeout')
-    await new Promise(resolve => setTimeout(resolve, wait))
-  }
-  return find(context, id, context.now(), deadline)
-}
-
-/** The later of what the caller holds and what the last writer of this process left. */
-export const newer = (latest: SessionRecord | null, held: SessionRecord): SessionRecord =>
-  latest !== null && latest.key === held.key && latest.version > held.version ? latest : held

@@ -1,46 +1,29 @@
-import { SessionStoreError } from '../contract/errors.ts'
 import type { Change } from '../data/change.ts'
 import { unseal } from '../data/meta.ts'
 import { isTouchDue, isUnvisited } from '../session/expiry.ts'
 import { isKey, type SessionKey } from '../session/id.ts'
 import { type Current, recordOf, type Session, type SessionInfo, type UserSession } from '../session/session.ts'
 import type { UserIdInput, UserIds } from '../session/user-id.ts'
-import { checkLogin, type Login, NOBODY, passwordVersionOf } from '../session/users.ts'
+import { ANONYMOUS, checkLogin, type Login, passwordVersionOf } from '../session/users.ts'
 import { checkOptionNames } from '../text/check-options.ts'
 import { type Duration, milliseconds } from '../text/duration.ts'
 import { quote } from '../text/quote.ts'
-import { begin, logIn, reissue } from './begin.ts'
+import { begin, logIn } from './begin.ts'
 import { refuseCallbacks } from './callbacks.ts'
 import { Context } from './context.ts'
+import { contextOf, keepContext, offerContexts } from './context-of.ts'
 import { takeKey, writeData } from './edit.ts'
-import { type Found, find, heldRecord, idOf, storedRecord } from './lookup.ts'
+import { endSession, endUser } from './end.ts'
+import { find, heldRecord, idOf, storedRecord } from './lookup.ts'
 import type { SessionOptions } from './options.ts'
-import { Recent } from './recent.ts'
-import { type Recalled, Remember } from './remember.ts'
+import { versionNow } from './password-version.ts'
+import { firstData } from './records.ts'
+import { endDevice, forgetToken, issueToken, type Recalled, redeemToken } from './remember.ts'
+import { reissue } from './rotate.ts'
 import { endSeries } from './series.ts'
+import { touch } from './touch.ts'
 
 const NAMESPACE_NAME = /^[A-Za-z0-9_.-]{1,32}$/
-/** How many tenants are kept at hand: the name may be a client's choice. */
-const MAX_TENANTS = 1000
-
-// Registered, because a process may hold several copies of this package (its ESM and its CommonJS build, or one in each
-// bundle of a framework) and keep one manager for all. The number rises when edges need something else of a context.
-const CONTEXT = Symbol.for('coatcheck.context.1')
-
-/**
- * For the edges, not for users: what is behind a manager, whichever copy of the package it is from.
- * @throws TypeError for anything else
- */
-export function contextOf<D extends object, I extends UserIds, In extends object>(
-  sessions: SessionManager<D, I, In>,
-): Context<D, I, In> {
-  const context = (sessions as { [CONTEXT]?: Context<D, I, In> } | null | undefined)?.[CONTEXT]
-  if (context === undefined)
-    throw new TypeError(
-      `expected a SessionManager, got ${quote(sessions)} (two versions of coatcheck in one process do not know each other: npm ls coatcheck)`,
-    )
-  return context
-}
 
 /**
  * The story of a session: created at the first need, found at each request, updated, given a new ID at each login, and
@@ -53,12 +36,9 @@ export class SessionManager<
   In extends object = D,
 > {
   static {
+    offerContexts(SessionManager.prototype)
     refuseCallbacks('sessions', SessionManager.prototype, { update: 1, except: ['isFresh', 'namespace'] })
   }
-
-  readonly #context: Context<D, I, In>
-  readonly #remember: Remember<D, I>
-  readonly #tenants = new Recent<SessionManager<D, I, In>>(Number.POSITIVE_INFINITY, MAX_TENANTS / 2)
 
   /** @throws TypeError that names the option and says what would be right */
   constructor(
@@ -66,10 +46,7 @@ export class SessionManager<
       // biome-ignore lint/complexity/noBannedTypes: whether an empty object would do as data is the question
       ({} extends D ? unknown : { initial: () => D } | { schema: NonNullable<SessionOptions<D, I, In>['schema']> }),
   ) {
-    const given: unknown = options
-    // A tenant is made from its parent's context, see `namespace`.
-    this.#context = given instanceof Context ? given : Context.from<D, I, In>(options)
-    this.#remember = new Remember(this.#context)
+    keepContext(this, Context.from<D, I, In>(options))
   }
 
   /**
@@ -81,14 +58,15 @@ export class SessionManager<
   create(login: Login<D, I, In>): Promise<UserSession<D, I>>
   create(anonymous?: { data?: Partial<In> }): Promise<Session<D, I>>
   async create(start: Login<D, I, In> | { data?: Partial<In> } = {}): Promise<Session<D, I>> {
-    const context = this.#context
+    const context = contextOf<D, I, In>(this)
     if (typeof start !== 'object' || start === null)
       throw new TypeError(`create: expected { user, data }, { data } or nothing, got ${quote(start)}`)
     checkLogin('create', start)
     // `{ user: undefined }` is a mistake, not a visitor.
-    const owner = 'user' in start ? context.users.ownerOf(start, context.now()) : NOBODY
-    if (owner === NOBODY && 'verifiedAt' in start) throw new TypeError('verifiedAt: only a login with a user has one')
-    return begin(context, owner, context.firstData(start, null), context.deadline())
+    const owner = 'user' in start ? context.users.ownerOf(start, context.now()) : ANONYMOUS
+    if (owner === ANONYMOUS && 'verifiedAt' in start)
+      throw new TypeError('verifiedAt: only a login with a user has one')
+    return begin(context, owner, firstData(context, start, null), context.deadline())
   }
 
   /**
@@ -97,7 +75,7 @@ export class SessionManager<
    * @throws SessionStoreError where the store cannot say: not a log-out
    */
   async get(current: Current<D, I>, options?: { touch?: boolean }): Promise<Session<D, I> | null> {
-    const context = this.#context
+    const context = contextOf<D, I, In>(this)
     if (options !== undefined && options.touch === undefined) checkOptionNames('get', options, ['touch'])
     const id = idOf(context, current)
     if (id === null) return null
@@ -105,13 +83,13 @@ export class SessionManager<
     const now = context.now()
     const found = await find(context, id, now, deadline)
     if (found === null) {
-      if (typeof current === 'object' && current !== null) this.#noticeExpiry(current, now)
+      if (typeof current === 'object' && current !== null) noticeExpiry(context, current, now)
       return null
     }
     const { record } = found
     const isDue = isTouchDue(record.seenAt, now, context.options) || isUnvisited(record)
-    if (options?.touch === false || !isDue) return this.#show(found, id)
-    return this.#touch(id, found, now, deadline)
+    if (options?.touch === false || !isDue) return context.session(found, found.isFollowed)
+    return touch(context, found, now, deadline)
   }
 
   /**
@@ -121,27 +99,27 @@ export class SessionManager<
    * @throws SessionStoreError with outcome 'unknown': the change may have been written; it is not run again
    */
   async update<R>(session: Session<D, I>, change: Change<D, R>): Promise<Session<D, I> | null> {
-    return writeData(this.#context, session, change)
+    return writeData(contextOf<D, I, In>(this), session, change)
   }
 
   /** Reads and removes one key atomically: flash messages, OAuth state. Of many takers one gets the value. */
   async take<N extends keyof D & string>(session: Session<D, I>, name: N): Promise<D[N] | undefined> {
-    return (await takeKey(this.#context, session, name)).value
+    return (await takeKey(contextOf<D, I, In>(this), session, name)).value
   }
 
   /**
-   * Gives a session a new ID. With a login: ends the session that was there (whoever's) and begins the user's, in one
+   * Gives a session a new ID. With a login: ends the session that was there (anyone's) and begins the user's, in one
    * atomic step; without: the same session goes on under a new ID, `null` where it is gone.
    * @throws SessionError ERR_SESSION_STALE_LOGIN where the password was changed after it was verified, ERR_SESSION_LIMIT
    */
   regenerate(current: Current<D, I>): Promise<Session<D, I> | null>
   regenerate(current: Current<D, I>, login: Login<D, I, In>): Promise<UserSession<D, I>>
   async regenerate(current: Current<D, I>, login?: Login<D, I, In>): Promise<Session<D, I> | null> {
-    if (login === undefined) return reissue(this.#context, current, null)
+    if (login === undefined) return reissue(contextOf<D, I, In>(this), current, null)
     if (typeof login !== 'object' || login === null || !('user' in login))
       throw new TypeError('regenerate: expected { user, data } for a login, or nothing')
     checkLogin('regenerate', login)
-    return logIn(this.#context, current, login)
+    return logIn(contextOf<D, I, In>(this), current, login)
   }
 
   /**
@@ -153,16 +131,16 @@ export class SessionManager<
     if (options !== undefined) checkOptionNames('rotate', options, ['grace'])
     const grace = milliseconds(options?.grace, 'grace')
     if (grace > 120_000) throw new TypeError(`grace: expected at most '2m', got ${quote(options.grace)}`)
-    return reissue(this.#context, current, grace)
+    return reissue(contextOf<D, I, In>(this), current, grace)
   }
 
   /**
    * Log-out: ends the session for good, its successor too where the ID was replaced a moment ago, and the remember-me
-   * series that the session was born from (for that an ID alone is looked up first, where `remember` is on).
+   * series that it began with (for that an ID alone is looked up first, where `remember` is on).
    * @throws SessionStoreError keep the cookie, answer 503: the call may be repeated
    */
   async destroy(current: Current<D, I>): Promise<void> {
-    const context = this.#context
+    const context = contextOf<D, I, In>(this)
     const id = idOf(context, current)
     if (id === null) return
     const deadline = context.deadline()
@@ -171,9 +149,9 @@ export class SessionManager<
     // Before the answers: even where they are lost, a slow response must not send this cookie again.
     context.endings.end(key, 'left')
     if (record === null && context.options.remember !== null) record = await storedRecord(context, key, deadline)
-    // First: a token that is still good must not bear the session again.
+    // Delete the remember series first: while it lives, its token could start this session again.
     if (record?.parent) await endSeries(context, { ...record, key: record.parent }, 'logout', deadline, record.key)
-    await context.end(key, record?.userId ?? null, 'logout', deadline)
+    await endSession(context, key, record?.userId ?? null, 'logout', deadline)
   }
 
   /**
@@ -186,12 +164,13 @@ export class SessionManager<
     userId: UserIdInput<I>,
     options: { except?: Session<D, I> | SessionKey | null; passwordVersion?: number } = {},
   ): Promise<number> {
-    const context = this.#context
+    const context = contextOf<D, I, In>(this)
     const user = context.users.toText(userId)
     checkOptionNames('invalidateUser', options, ['except', 'passwordVersion'])
     const passwordVersion = passwordVersionOf(options.passwordVersion, 'passwordVersion')
     const exceptKey = keyOfExcept(context, options.except)
-    return context.endUser(
+    return endUser(
+      context,
       user,
       { ...(exceptKey !== null && { exceptKey }), ...(passwordVersion !== null && { passwordVersion }) },
       context.deadline(),
@@ -200,12 +179,12 @@ export class SessionManager<
 
   /** The user's live sessions, the latest seen first. */
   async list(userId: UserIdInput<I>): Promise<SessionInfo<D, I>[]> {
-    const context = this.#context
+    const context = contextOf<D, I, In>(this)
     const user = context.users.toText(userId)
     const deadline = context.deadline()
     const records = await context.calls.listUser(user, 'session', { now: context.now(), deadline })
     const theirs = records.filter(record => record.userId === user && record.kind === 'session')
-    const version = theirs.length === 0 ? 0 : await context.versionNow(user, deadline)
+    const version = theirs.length === 0 ? 0 : await versionNow(context, user, deadline)
     return theirs
       .filter(record => (record.passwordVersion ?? 0) >= version)
       .map(record => context.info(record))
@@ -214,17 +193,17 @@ export class SessionManager<
 
   /**
    * Ends one session of this user by its key, and the remember-me series of that device. `false` where the user has no
-   * such session, whoever else may have it.
+   * such session, even where another user has it.
    */
   async revoke(userId: UserIdInput<I>, key: string): Promise<boolean> {
-    const context = this.#context
+    const context = contextOf<D, I, In>(this)
     const user = context.users.toText(userId)
     if (!isKey(key)) return false
     const deadline = context.deadline()
     const record = await storedRecord(context, key, deadline)
     if (record?.userId !== user || record.kind !== 'session') return false
-    await this.#remember.endDevice(record, deadline)
-    return context.end(record.key, user, 'revoked', deadline)
+    await endDevice(context, record, deadline)
+    return endSession(context, record.key, user, 'revoked', deadline)
   }
 
   /**
@@ -232,21 +211,24 @@ export class SessionManager<
    * @throws SessionError ERR_SESSION_UNAUTHENTICATED where the session ended meanwhile
    */
   async remember(session: UserSession<D, I>): Promise<string> {
-    return this.#remember.issue(heldRecord(this.#context, session), this.#context.deadline())
+    const context = contextOf<D, I, In>(this)
+    return issueToken(context, heldRecord(context, session), context.deadline())
   }
 
   /**
-   * Redeems a remember token: the session born from it and, where it was rotated, the token that replaces it. `null`
+   * Redeems a remember token: the session that begins with it and, where it was rotated, the token that replaces it. `null`
    * where it is worth nothing: unknown, expired, invalidated, or stolen; or where the user is at a limit that refuses:
    * then it works again as soon as a session is free.
    */
   recall(token: string): Promise<Recalled<D, I> | null> {
-    return this.#remember.redeem(token, this.#context.deadline())
+    const context = contextOf<D, I, In>(this)
+    return redeemToken(context, token, context.deadline())
   }
 
   /** Ends the series of a remember token; nothing where there is none. */
   forget(token: string): Promise<void> {
-    return this.#remember.forget(token, this.#context.deadline())
+    const context = contextOf<D, I, In>(this)
+    return forgetToken(context, token, context.deadline())
   }
 
   /**
@@ -256,9 +238,10 @@ export class SessionManager<
   isFresh(session: Session<D, I> | null, within: Duration): boolean {
     const limit = milliseconds(within, 'within')
     if (session?.user == null || session.remembered) return false
-    const { data, createdAt } = heldRecord(this.#context, session)
+    const context = contextOf<D, I, In>(this)
+    const { data, createdAt } = heldRecord(context, session)
     const { verifiedAt = createdAt } = unseal(data).meta
-    return verifiedAt !== null && this.#context.now() - verifiedAt <= limit
+    return verifiedAt !== null && context.now() - verifiedAt <= limit
   }
 
   /**
@@ -268,70 +251,38 @@ export class SessionManager<
   namespace(name: string): SessionManager<D, I, In> {
     if (typeof name !== 'string' || !NAMESPACE_NAME.test(name))
       throw new TypeError(`namespace: expected 1 to 32 of the characters A-Z a-z 0-9 _ . -, got ${quote(name)}`)
-    if (this.#context.namespace !== null) throw new TypeError('namespace: a namespace has no namespaces of its own')
-    const known = this.#tenants.get(name, 0)
+    const context = contextOf<D, I, In>(this)
+    if (context.namespace !== null) throw new TypeError('namespace: a namespace has no namespaces of its own')
+    const known = context.tenants.get(name, 0) as SessionManager<D, I, In> | undefined
     if (known !== undefined) return known
-    const tenant = new SessionManager<D, I, In>(this.#context.tenant(name) as never)
-    this.#tenants.set(name, tenant, 0)
+    // Not made by the constructor, which takes options: the same verbs, with a context made from this one's.
+    const tenant: SessionManager<D, I, In> = Object.create(SessionManager.prototype)
+    keepContext(tenant, context.tenant(name))
+    context.tenants.set(name, tenant, 0)
     return tenant
   }
 
   /** Removes what has been expired for 5 minutes, in small steps; answers how many. 0 where the store does so itself. */
   sweep(): Promise<number> {
-    return this.#context.sweep()
+    return contextOf<D, I, In>(this).sweeper.sweep()
   }
 
   /** Stops the sweep timer and closes the store (which leaves the application's database client open). */
   close(): Promise<void> {
-    return this.#context.close()
+    return contextOf<D, I, In>(this).close()
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
   }
+}
 
-  #show(found: Found, asked: string): Session<D, I> {
-    const wasRenewed = found.id !== asked
-    return this.#context.session(found.record, found.id, wasRenewed, wasRenewed)
-  }
-
-  /** Writes the visit down, once per interval in this process, however many requests run in parallel. */
-  async #touch(asked: string, found: Found, now: number, deadline: number): Promise<Session<D, I> | null> {
-    const { calls, options, touched } = this.#context
-    const { record } = found
-    const last = touched.get(record.key, now)
-    if (last !== undefined && now >= last && now - last < options.touchInterval) return this.#show(found, asked)
-    touched.set(record.key, now, now)
-    const seen = this.#context.seen(record, now)
-    try {
-      if (record.parent !== null && isUnvisited(record)) await this.#remember.noteVisit(record, deadline)
-      if ((await calls.touch(record.key, seen.seenAt, seen.expiresAt, { now, deadline })) === 'gone') {
-        const again = await find(this.#context, found.id, now, deadline)
-        return again === null ? null : this.#show(again, asked)
-      }
-    } catch (error) {
-      if (!(error instanceof SessionStoreError)) throw error
-      // Told as an event by the guard: a visit that could not be written down is no reason to refuse the visitor. Tried
-      // again soon: else one failure with a long interval would be a log-out.
-      touched.set(record.key, now - Math.floor(options.touchInterval * 0.9), now)
-      return this.#show(found, asked)
-    }
-    return this.#context.session({ ...record, ...seen }, found.id, true, found.id !== asked)
-  }
-
-  #noticeExpiry(session: Session<D, I>, now: number): void {
-    if (session.expiresAt <= now)
-      this.#context.emit({ type: 'expired', key: session.key, userId: session.user?.id ?? null })
-  }
-
-  static {
-    // Not a declared member: types show no way to it.
-    Object.defineProperty(this.prototype, CONTEXT, {
-      get(this: object) {
-        return #context in this ? this.#context : undefined
-      },
-    })
-  }
+function noticeExpiry<D extends object, I extends UserIds>(
+  context: Context<D, I, any>,
+  session: Session<D, I>,
+  now: number,
+): void {
+  if (session.expiresAt <= now) context.emit({ type: 'expired', key: session.key, userId: session.user?.id ?? null })
 }
 
 function keyOfExcept(

@@ -1,6 +1,27 @@
+// A remember-me series: what a device's remember tokens have in common, stored as one record.
+import { timingSafeEqual } from 'node:crypto'
 import type { SessionRecord } from '../contract/store.ts'
-import { keyOf, type SessionKey } from '../session/id.ts'
-import type { Context } from './context.ts'
+import { hashOf, keyOf, newWriteId, type SessionKey } from '../session/id.ts'
+import type { AnyContext } from './context.ts'
+import { endSession } from './end.ts'
+import { isOutdated } from './password-version.ts'
+
+/** What a series keeps as its record's data. */
+export interface Series {
+  /** Hash of the verifier that is good now. */
+  readonly current: string
+  /** Hash of the one that was spent last, and the salt of what followed from it. */
+  readonly previous: string | null
+  readonly salt: string
+  /** When the spent one was last found good for the answer that it gives. */
+  readonly rotatedAt: number
+  /** Key and `createdAt` of the session that the last rotation started, and when that session was first used. */
+  readonly session: string | null
+  readonly createdAt: number
+  readonly visitedAt: number | null
+  /** `createdAt` of the session that asked for the token: the same device. */
+  readonly origin: number
+}
 
 const TOKEN = /^([A-Za-z0-9_-]{43})\.([A-Za-z0-9_-]{43})$/
 
@@ -19,11 +40,68 @@ export function parseToken(
 export const seriesKey = (namespace: string | null, selector: string): SessionKey =>
   keyOf(selector, `remember\0${namespace ?? ''}`)
 
+/** Whether a verifier is the one that a series keeps the hash of. */
+export function isVerifier(verifier: string, hash: string | null): boolean {
+  const presented = hashOf(verifier)
+  return hash !== null && hash.length === presented.length && timingSafeEqual(Buffer.from(presented), Buffer.from(hash))
+}
+
+export function parseSeries(text: string): Series | null {
+  try {
+    const series = JSON.parse(text) as Series
+    const isSound =
+      typeof series.current === 'string' &&
+      (series.previous === null || typeof series.previous === 'string') &&
+      typeof series.salt === 'string' &&
+      typeof series.rotatedAt === 'number' &&
+      (series.session === null || typeof series.session === 'string') &&
+      typeof series.createdAt === 'number' &&
+      (series.visitedAt === null || typeof series.visitedAt === 'number') &&
+      typeof series.origin === 'number'
+    return isSound ? series : null
+  } catch {
+    return null
+  }
+}
+
+/** The live series under a key. */
+export async function readSeries(
+  context: AnyContext,
+  key: string,
+  deadline: number,
+): Promise<{ record: SessionRecord; series: Series } | null> {
+  const now = context.now()
+  const { record, corrupt } = await context.calls.read(key, { now, deadline })
+  const tell = (cause: string) => context.emit({ type: 'corrupt-record', key: key as SessionKey, cause })
+  if (corrupt !== null) tell(corrupt)
+  if (record === null || record.kind !== 'remember' || record.key !== key || !(record.expiresAt > now)) return null
+  const series = parseSeries(record.data)
+  if (series === null || context.userIdOf(record) === null) {
+    await context.calls.delete(key, { now, deadline })
+    tell('not a remember-me series')
+    return null
+  }
+  return (await isOutdated(context, record, deadline)) ? null : { record, series }
+}
+
+export function writeSeries(
+  context: AnyContext,
+  { key, version, expiresAt }: SessionRecord,
+  series: Series,
+  now: number,
+  deadline: number,
+): Promise<'updated' | 'conflict' | 'gone'> {
+  const change = { data: JSON.stringify(series), seenAt: now, expiresAt, writeId: newWriteId() }
+  return context.calls.update(key, version, change, { now, deadline })
+}
+
+type SeriesEnd = 'logout' | 'revoked' | 'theft'
+
 /** Ends a series, and the sessions that began with its tokens; answers their keys. */
 export async function endSeries(
-  context: Context<any, any, any>,
+  context: AnyContext,
   { key, userId }: Pick<SessionRecord, 'key' | 'userId'>,
-  reason: 'logout' | 'revoked' | 'theft',
+  reason: SeriesEnd,
   deadline: number,
   exceptKey: string | null = null,
 ): Promise<string[]> {
@@ -33,16 +111,17 @@ export async function endSeries(
   return endChildren(context, { key, userId }, exceptKey, reason, deadline)
 }
 
+/** Ends the sessions that began with the tokens of a series, and answers their keys. */
 export async function endChildren(
-  context: Context<any, any, any>,
+  context: AnyContext,
   { key, userId }: Pick<SessionRecord, 'key' | 'userId'>,
   exceptKey: string | null,
-  reason: 'logout' | 'revoked' | 'theft',
+  reason: SeriesEnd,
   deadline: number,
 ): Promise<string[]> {
   if (userId === null) return []
   const sessions = await context.calls.listUser(userId, 'session', { now: context.now(), deadline })
   const children = sessions.filter(session => session.parent === key && session.key !== exceptKey)
-  for (const child of children) await context.end(child.key, child.userId, reason, deadline)
+  for (const child of children) await endSession(context, child.key, child.userId, reason, deadline)
   return children.map(child => child.key)
 }

@@ -1,5 +1,5 @@
 const BATCH = 1000
-/** From how many ms on a batch was work for somebody else: a database. */
+/** A batch that took this long, in ms, was work for a database and not only for this process. */
 const NOTICEABLE = 5
 
 /**
@@ -7,19 +7,20 @@ const NOTICEABLE = 5
  * the first use: where managers are made at module level (Cloudflare Workers) no timer is allowed.
  */
 export class Sweeper {
-  readonly #interval: number
-  readonly #sweep: () => Promise<unknown>
+  readonly #batch: ((limit: number) => Promise<number>) | null
+  readonly #interval: number | null
   #timer: NodeJS.Timeout | undefined
   #isOver = false
 
-  constructor(interval: number, sweep: () => Promise<unknown>) {
+  /** `batch` removes at most `limit` records; `null` where the store removes them itself. No `interval`: no timer. */
+  constructor(batch: ((limit: number) => Promise<number>) | null, interval: number | null) {
+    this.#batch = batch
     this.#interval = interval
-    this.#sweep = sweep
   }
 
   /** Sweeps from now on, unless it does already, or was stopped. */
   start(): void {
-    if (this.#timer === undefined && !this.#isOver) this.#arm()
+    if (this.#timer === undefined && this.#interval !== null && !this.#isOver) this.#arm(this.#interval)
   }
 
   stop(): void {
@@ -27,27 +28,30 @@ export class Sweeper {
     this.#isOver = true
   }
 
-  #arm(): void {
-    const wait = this.#interval * (0.75 + Math.random() / 2)
-    this.#timer = setTimeout(() => {
-      // A failure was told as an event; the next round tries again.
-      const done = () => {
-        if (!this.#isOver) this.#arm()
-      }
-      this.#sweep().then(done, done)
-    }, wait)
+  #arm(interval: number): void {
+    this.#timer = setTimeout(
+      () => {
+        // A failure was told as an event; the next round tries again.
+        const done = () => {
+          if (!this.#isOver) this.#arm(interval)
+        }
+        this.sweep().then(done, done)
+      },
+      interval * (0.75 + Math.random() / 2),
+    )
     this.#timer.unref?.()
   }
 
   /**
    * Batches until one is not full, with the event loop between them; after one that took time a pause as long as it,
-   * so that requests have the database for at least half of the time.
+   * so that requests have the database for at least half of the time. Answers how many records were removed.
    */
-  static async sweepAll(batch: (limit: number) => Promise<number>): Promise<number> {
+  async sweep(): Promise<number> {
+    if (this.#batch === null) return 0
     let total = 0
     for (;;) {
       const begun = performance.now()
-      const removed = await batch(BATCH)
+      const removed = await this.#batch(BATCH)
       total += removed
       if (removed < BATCH) return total
       const took = performance.now() - begun

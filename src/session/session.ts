@@ -9,7 +9,7 @@ import type { UserId, UserIds } from './user-id.ts'
 export interface User<I extends UserIds> {
   readonly id: UserId<I>
   readonly name: string
-  /** Not enumerable: nobody's business but the server's. */
+  /** Not enumerable: for the server alone. */
   readonly passwordVersion: number | null
 }
 
@@ -50,8 +50,8 @@ export interface SessionParts<D, I extends UserIds> {
   readonly userId: UserId<I> | null
   /** Counts up with each snapshot of this process: which came first, whatever the clocks say. */
   readonly order: number
-  /** Found under an ID that a renewal within its grace had replaced. */
-  readonly followed: boolean
+  /** Found under an ID that a rotation within its grace had replaced. */
+  readonly isFollowed: boolean
   readonly decode: (record: SessionRecord) => Frozen<D>
   /** Of the tenant that it belongs to. */
   readonly space: string
@@ -153,7 +153,7 @@ export const nextOrder = (): number => {
   made += 1
   return made
 }
-export const wasFollowed = (session: object): boolean => partsOf(session)?.followed ?? false
+export const wasFollowed = (session: object): boolean => partsOf(session)?.isFollowed ?? false
 export const orderOf = (session: object): number => partsOf(session)?.order ?? 0
 
 export const spaceOf = (session: object): string | undefined => partsOf(session)?.space

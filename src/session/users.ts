@@ -36,7 +36,7 @@ export function checkAnonymous(anonymous: object): void {
 
 /** The part of a record that says whose it is. */
 export type Owner = Pick<SessionRecord, 'userId' | 'username' | 'passwordVersion'>
-export const NOBODY: Owner = { userId: null, username: null, passwordVersion: null }
+export const ANONYMOUS: Owner = { userId: null, username: null, passwordVersion: null }
 
 const MAX_NAME = 256
 const SHARD = /^[A-Za-z0-9_-]{3}$/
@@ -106,7 +106,7 @@ export class Users<I extends UserIds> {
   shardOf(userId: string | null): string | undefined {
     if (userId === null || !this.#store.shard) return undefined
     const shard = this.#store.shard(userId)
-    // An ID of another length would be a session that nobody finds again.
+    // An ID of another length would never find its session again.
     if (typeof shard !== 'string' || !SHARD.test(shard))
       throw new TypeError(`shard: expected 3 of the characters A-Z a-z 0-9 _ - from the store, got ${quote(shard)}`)
     return shard

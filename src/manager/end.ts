@@ -1,0 +1,53 @@
+// How sessions end: in the store, in the memory of this process, and for those who listen.
+import type { SessionKey } from '../session/id.ts'
+import type { Owner } from '../session/users.ts'
+import type { AnyContext } from './context.ts'
+import type { SessionEvent } from './events.ts'
+
+export type EndReason = Extract<SessionEvent, { type: 'destroyed' }>['reason']
+
+/** What the memory of this process keeps of an end: after a log-out nothing may begin in the session's place. */
+const fateOf = (reason: EndReason) => (reason === 'logout' ? 'left' : 'ended')
+
+/** Deletes a session, the successor that its key leads to, and what began in its place in this process. */
+export async function endSession(
+  context: AnyContext,
+  key: string,
+  userId: string | null,
+  reason: EndReason,
+  deadline: number,
+): Promise<boolean> {
+  // Before the answer: even where it is lost, a slow response must not send this cookie again.
+  const began = context.endings.end(key, fateOf(reason))
+  const existed = await context.calls.delete(key, { now: context.now(), deadline })
+  if (existed) noticeEnd(context, key, userId, reason)
+  for (const each of began)
+    if (await context.calls.delete(each, { now: context.now(), deadline })) noticeEnd(context, each, null, reason)
+  return existed
+}
+
+function noticeEnd(context: AnyContext, key: string, userId: string | null, reason: EndReason): void {
+  context.endings.end(key, fateOf(reason))
+  context.emit({ type: 'destroyed', key: key as SessionKey, userId: context.userIdOf({ userId }), reason })
+}
+
+/** The limit of sessions ended these. */
+export function noticeLimit(context: AnyContext, ended: readonly string[], owner: Owner): void {
+  for (const key of ended) noticeEnd(context, key, owner.userId, 'limit')
+}
+
+/** Ends everything of a user; also where the answer is lost, no slow response sends one of these cookies again. */
+export async function endUser(
+  context: AnyContext,
+  user: string,
+  options: { exceptKey?: string; passwordVersion?: number },
+  deadline: number,
+): Promise<number> {
+  const now = context.now()
+  const floorUntil = now + context.options.floorLifetime
+  context.endings.endUser(user, options.exceptKey ?? null)
+  const count = await context.calls.deleteUser(user, { floorUntil, ...options }, { now, deadline })
+  context.endings.endUser(user, options.exceptKey ?? null)
+  context.emit({ type: 'invalidated', userId: context.users.fromText(user)!, count })
+  return count
+}

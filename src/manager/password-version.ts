@@ -1,0 +1,26 @@
+// The option `passwordVersion`: the application says the user's password version now, and older sessions are refused.
+import type { SessionRecord } from '../contract/store.ts'
+import { passwordVersionOf } from '../session/users.ts'
+import type { AnyContext } from './context.ts'
+
+/** Whether the application raised the user's password version since this record's credentials were verified. */
+export async function isOutdated(context: AnyContext, record: SessionRecord, deadline: number): Promise<boolean> {
+  if (record.userId === null) return false
+  return (record.passwordVersion ?? 0) < (await versionNow(context, record.userId, deadline))
+}
+
+/** The user's password version; 0 where the application does not say. It has what is left of `storeTimeout`, as a store. */
+export function versionNow(context: AnyContext, user: string, deadline: number): Promise<number> {
+  const { passwordVersion } = context.given
+  if (!passwordVersion) return Promise.resolve(0)
+  return new Promise((resolve, reject) => {
+    const { calls, deadlines, users } = context
+    const late = 'read: passwordVersion() did not answer within storeTimeout'
+    const pending = deadlines.open(deadline, () => reject(calls.fail('read', 'not-applied', late)))
+    const asked = (async () => passwordVersionOf(await passwordVersion(users.fromText(user)!), 'passwordVersion()'))()
+    asked.then(
+      version => deadlines.close(pending) && resolve(version ?? 0),
+      error => deadlines.close(pending) && reject(error),
+    )
+  })
+}

@@ -1,0 +1,73 @@
+// From what the application gives to what a store keeps, and back.
+import type { CreateOptions, SessionRecord } from '../contract/store.ts'
+import { type Meta, seal, unseal } from '../data/meta.ts'
+import { expiryOf } from '../session/expiry.ts'
+import { newWriteId } from '../session/id.ts'
+import type { UserIds } from '../session/user-id.ts'
+import type { Login, Owner } from '../session/users.ts'
+import type { AnyContext, Context } from './context.ts'
+
+type FirstData<D, I extends UserIds, In> = Pick<Login<D, I, In>, 'data' | 'verifiedAt'>
+
+/** The data of a record, to edit. */
+export function thaw<D extends object>(context: Context<D, any, any>, record: SessionRecord): D {
+  const { data, reset } = context.shape.thaw(unseal(record.data).text)
+  if (reset) context.reportReset(record, reset)
+  return data
+}
+
+/** Text of edited data, with what the record keeps beside it. */
+export const encode = (context: AnyContext, record: SessionRecord, draft: object): string =>
+  seal(unseal(record.data).meta, context.shape.encode(draft))
+
+/** Encoded first data; `before` is the session that ends here, where its data may be carried over. */
+export function firstData<D extends object, I extends UserIds, In extends object>(
+  context: Context<D, I, In>,
+  { data, verifiedAt }: FirstData<D, I, In>,
+  before: SessionRecord | null,
+): string {
+  const { shape } = context
+  const meta = metaOf(context, verifiedAt)
+  if (typeof data !== 'function') return seal(meta, shape.first(data))
+  return seal(meta, shape.first(data(before === null ? shape.start() : thaw(context, before))))
+}
+
+/** Nothing where the password was verified just now: without it the session's `createdAt` counts. */
+function metaOf(context: AnyContext, verifiedAt: number | null | undefined): Meta {
+  return verifiedAt === undefined || (verifiedAt !== null && verifiedAt >= context.now()) ? {} : { verifiedAt }
+}
+
+export function newRecord(context: AnyContext, id: string, owner: Owner, data: string, now: number): SessionRecord {
+  const { options } = context
+  const absoluteExpiresAt = now + options.absolute
+  return {
+    key: context.keyOf(id),
+    kind: 'session',
+    parent: null,
+    ...owner,
+    data,
+    version: 1,
+    writeId: newWriteId(),
+    createdAt: now,
+    seenAt: now,
+    expiresAt: expiryOf(now, absoluteExpiresAt, options),
+    absoluteExpiresAt,
+  }
+}
+
+/** `seenAt` and `expiresAt` of a record that is visited at `now`: they only rise. */
+export function seen(
+  { options }: AnyContext,
+  record: SessionRecord,
+  now: number,
+): Pick<SessionRecord, 'seenAt' | 'expiresAt'> {
+  return {
+    // By the clock of another node it may not have been created yet: all the same it is visited.
+    seenAt: Math.max(record.seenAt, record.createdAt, now),
+    expiresAt: Math.max(record.expiresAt, expiryOf(now, record.absoluteExpiresAt, options)),
+  }
+}
+
+/** The limit of sessions counts for users, not for anonymous sessions. */
+export const limitFor = ({ options: { limit } }: AnyContext, owner: Owner): CreateOptions =>
+  limit !== null && owner.userId !== null ? { limit } : {}

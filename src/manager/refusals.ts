@@ -1,0 +1,31 @@
+import { SessionError } from '../contract/errors.ts'
+import type { CreateResult } from '../contract/store.ts'
+import type { AnyContext } from './context.ts'
+
+/** What `create` and `replace` of a store answer instead of 'created'. */
+export type Refused = Exclude<CreateResult['outcome'], 'created'>
+
+export function refusal({ options }: AnyContext, outcome: Refused): SessionError {
+  switch (outcome) {
+    case 'stale-login':
+      return new SessionError('ERR_SESSION_STALE_LOGIN', 'the password was changed after it was verified: log in again')
+    case 'limit':
+      return new SessionError('ERR_SESSION_LIMIT', `the user has ${options.limit?.max} sessions already: end one first`)
+    case 'orphan':
+      return new SessionError('ERR_SESSION_UNAUTHENTICATED', 'the session has ended meanwhile: log in again')
+    case 'collision':
+      return new SessionError(
+        'ERR_SESSION_ID_COLLISION',
+        'new IDs collide: the random generator or the store is broken',
+      )
+  }
+}
+
+export const tooManyWriters = () =>
+  new SessionError('ERR_SESSION_CONFLICT', 'other writers kept changing this session for all of storeTimeout')
+
+export const alreadyLeft = () =>
+  new SessionError(
+    'ERR_SESSION_CONFLICT',
+    'a parallel request of this browser logged in or out: nothing begins in place of the session that ended there',
+  )

@@ -1,0 +1,83 @@
+// How a session is written while others write to it: one loop for all verbs that change what is stored.
+import type { SessionRecord } from '../contract/store.ts'
+import type { UserIds } from '../session/user-id.ts'
+import type { Context, Found } from './context.ts'
+import { find } from './lookup.ts'
+import { type Refused, refusal, tooManyWriters } from './refusals.ts'
+
+/** How often a new ID is drawn again; one more collision means that the generator repeats itself. */
+const MAX_COLLISIONS = 5
+
+/** What one attempt to write came to: its value, or what the store answered instead. */
+export type Attempt<T> = { readonly value: T; readonly latest?: SessionRecord } | Refused
+
+/** Stores a new record, under another new ID where the first is taken. @throws SessionError for what else is refused */
+export async function insert<T>(context: Context<any, any, any>, attempt: () => Promise<Attempt<T>>): Promise<T> {
+  for (let collisions = 0; ; collisions += 1) {
+    const outcome = await attempt()
+    if (typeof outcome === 'object') return outcome.value
+    if (outcome !== 'collision' || collisions >= MAX_COLLISIONS) throw refusal(context, outcome)
+  }
+}
+
+/**
+ * Writes to a session that was found: attempts, and where another writer came first, finds the session again and
+ * attempts once more. `null` where the session is gone. The writers of one session in this process take turns.
+ *
+ * An attempt answers its value, or why there is none: 'conflict' and 'gone' (another writer was first: find again, after
+ * a wait), 'snapshot' (it needs to see what is stored now before it can tell), 'collision' (draw another ID).
+ * @throws SessionError for what else is refused, ERR_SESSION_CONFLICT where others kept writing until the deadline
+ */
+export function write<D extends object, I extends UserIds, T>(
+  context: Context<D, I, any>,
+  operation: 'update' | 'replace',
+  start: Found<I>,
+  deadline: number,
+  attempt: (found: Found<I>, isSnapshot: boolean) => Promise<Attempt<T> | 'conflict' | 'gone' | 'snapshot'>,
+): Promise<T | null> {
+  const inTurn = async (turn: { latest: SessionRecord | null }): Promise<T | null> => {
+    let found: Found<I> = { ...start, record: newer(turn.latest, start.record) }
+    let isSnapshot = true
+    let collisions = 0
+    let conflicts = 0
+    for (;;) {
+      const outcome = await attempt(found, isSnapshot)
+      if (typeof outcome === 'object') {
+        turn.latest = outcome.latest ?? turn.latest
+        return outcome.value
+      }
+      if (outcome === 'collision' && collisions < MAX_COLLISIONS) {
+        collisions += 1
+        continue
+      }
+      if (outcome === 'conflict' || outcome === 'gone') {
+        await waitAfter(conflicts, deadline)
+        conflicts += 1
+      } else if (outcome !== 'snapshot') throw refusal(context, outcome)
+      // The grace of a rotation leads on to the successor.
+      const again = await find(context, found.id, context.now(), deadline)
+      if (again === null) return null
+      found = again
+      isSnapshot = false
+    }
+  }
+  return context.writers.run(start.record.key, deadline, inTurn, () =>
+    context.calls.fail(
+      operation,
+      'not-applied',
+      `${operation}: earlier writers of this session took all of storeTimeout`,
+    ),
+  )
+}
+
+/** Keeps many writers apart. Full jitter: 100 writers need 13 tries each with it, and 70 without. */
+async function waitAfter(conflicts: number, deadline: number): Promise<void> {
+  if (conflicts === 0) return
+  const wait = Math.random() * Math.min(100, 2 ** conflicts)
+  if (performance.now() + wait >= deadline) throw tooManyWriters()
+  await new Promise(resolve => setTimeout(resolve, wait))
+}
+
+/** The later of what the caller holds and what the last writer of this process left. */
+const newer = (latest: SessionRecord | null, held: SessionRecord): SessionRecord =>
+  latest !== null && latest.key === held.key && latest.version > held.version ? latest : held
