@@ -6,6 +6,7 @@ export {
   type Corrupt,
   type CreateOptions,
   type CreateResult,
+  DEFAULT_STORE_TIMEOUT,
   type DeleteUserOptions,
   FORWARD_LIFETIME,
   type Forward,

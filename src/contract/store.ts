@@ -8,6 +8,8 @@ export const CLOCK_TOLERANCE = 300_000
  * of any node, in ms.
  */
 export const FORWARD_LIFETIME = 120_000 + CLOCK_TOLERANCE
+/** How long a call may take where its caller names no deadline, and the manager's default `storeTimeout`: 2 s, in ms. */
+export const DEFAULT_STORE_TIMEOUT = 2000
 /** How long ago a record must have expired before a sweep or a TTL may remove it: 5 minutes, in ms (clocks differ). */
 export const SWEEP_MARGIN = 300_000
 

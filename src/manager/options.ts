@@ -1,4 +1,4 @@
-import type { SessionLimit, Store } from '../contract/store.ts'
+import { DEFAULT_STORE_TIMEOUT, type SessionLimit, type Store } from '../contract/store.ts'
 import type { Codec } from '../data/codec.ts'
 import type { StandardSchemaV1 } from '../data/schema.ts'
 import type { Lifetimes } from '../session/expiry.ts'
@@ -73,7 +73,7 @@ export const DEFAULTS = deepFrozen({
   absoluteTimeout: '12h',
   /** A tenth of idleTimeout, whatever that is. */
   touchInterval: '3m',
-  storeTimeout: '2s',
+  storeTimeout: `${DEFAULT_STORE_TIMEOUT / 1000}s`,
   maxPendingCalls: 5000,
   userIds: 'u64',
   maxDataBytes: 16_384,

@@ -12,8 +12,7 @@ import {
   type StoreCall,
   SWEEP_MARGIN,
 } from '../../src/contract/store.ts'
-import { checkOptionNames, optionNames } from '../../src/text/check-options.ts'
-import { quote } from '../../src/text/quote.ts'
+import { checkOptions, type OptionPlace, wholeNumber } from '../../src/text/check-options.ts'
 import { Calendar, Dated } from './calendar.ts'
 import { WideMap } from './wide-map.ts'
 
@@ -27,13 +26,16 @@ export interface MemoryStoreOptions {
   maxRecords?: number
 }
 
-const OPTIONS = optionNames<MemoryStoreOptions>({ maxRecords: true })
-// Of other memory stores for sessions.
-const HINTS = {
-  max: 'it is called maxRecords',
-  maxSessions: 'it is called maxRecords: remember-me series and forwards count as well',
-  ttl: 'a session lives as the manager says: idleTimeout and absoluteTimeout',
-  checkPeriod: 'what has expired is removed by the sweep of the manager: sweepInterval',
+const OPTIONS: OptionPlace<MemoryStoreOptions> = {
+  where: 'MemoryStore',
+  rules: { maxRecords: wholeNumber(1) },
+  // Options of other memory stores for sessions, and what to do here instead.
+  hints: {
+    max: 'it is called maxRecords',
+    maxSessions: 'it is called maxRecords: remember-me series and forwards count as well',
+    ttl: 'a session lives as the manager says: idleTimeout and absoluteTimeout',
+    checkPeriod: 'what has expired is removed by the sweep of the manager: sweepInterval',
+  },
 }
 
 /** How many records of a user end in one turn of the event loop. */
@@ -119,11 +121,8 @@ export class MemoryStore implements Store {
   #oldestAnonymous: Kept | undefined
 
   constructor(options: MemoryStoreOptions = {}) {
-    checkOptionNames('MemoryStore', options, OPTIONS, HINTS)
-    const { maxRecords = 100_000 } = options
-    if (!Number.isSafeInteger(maxRecords) || maxRecords < 1)
-      throw new TypeError(`maxRecords: a whole number above 0 is expected, not ${quote(maxRecords)}`)
-    this.#max = maxRecords
+    checkOptions(OPTIONS, options)
+    this.#max = options.maxRecords ?? 100_000
   }
 
   async create(record: SessionRecord, options: CreateOptions, { now }: StoreCall): Promise<CreateResult> {

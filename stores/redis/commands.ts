@@ -1,5 +1,6 @@
 // Sends the commands: at once or not at all, again where Redis asks for it, never after the deadline.
 import { SessionStoreError, type StoreOperation } from '../../src/contract/errors.ts'
+import { DEFAULT_STORE_TIMEOUT } from '../../src/contract/store.ts'
 import { type Link, NotReady } from './client.ts'
 import { SLOTS, shardOfKey, slotOf } from './keys.ts'
 import { isPassing, refusalOf, withoutArguments } from './refusals.ts'
@@ -15,14 +16,11 @@ export interface Run {
   readonly acknowledged?: boolean
 }
 
-/** How long a store call may take where the caller names no deadline: 2 seconds, the manager's default, in ms. */
-const DEFAULT_TIMEOUT = 2000
-
 // Redis tells whole milliseconds, and a timer of Node may be early by one.
 const CLOCK_GRAIN = 2
 
 /** When a call has to end, on the scale of `performance.now()`. */
-export const deadlineOf = (deadline: number | undefined) => deadline ?? performance.now() + DEFAULT_TIMEOUT
+export const deadlineOf = (deadline: number | undefined) => deadline ?? performance.now() + DEFAULT_STORE_TIMEOUT
 
 /** The command was refused on the server because its time was over. */
 export class TooLate extends Error {}

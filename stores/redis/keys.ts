@@ -1,7 +1,7 @@
 // Where things are kept: `prefix{shard}:…`. The shard is what Redis Cluster hashes, so that all keys of a user share a
 // slot; it is written on a standalone Redis too, so that its data can move into a cluster as it is.
 import { createHash } from 'node:crypto'
-import { quote } from '../../src/text/quote.ts'
+import { type Rule, rule } from '../../src/text/check-options.ts'
 
 // CRC16, XMODEM: redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec, appendix A.
 const CRC16 = Uint16Array.from({ length: 256 }, (_, byte) => {
@@ -39,16 +39,16 @@ export interface Keys {
 }
 
 /**
- * The key names under one prefix.
- *
- * @throws TypeError for a prefix that Redis Cluster or people would misread.
+ * What every key may begin with. A brace would move the hash tag of Redis Cluster: all keys of all users would be in one
+ * slot, or the keys of one user in several.
  */
+export const aKeyPrefix: Rule = rule(
+  "at most 64 characters without braces, spaces and control characters, such as 'app1:'",
+  value => typeof value === 'string' && /^[^{}\s\p{Cc}]{0,64}$/u.test(value),
+)
+
+/** The key names under one prefix. */
 export function keysUnder(prefix: string): Keys {
-  // A brace would move the hash tag: every key of every user in one slot, or one user's keys in several.
-  if (typeof prefix !== 'string' || !/^[^{}\s\p{Cc}]{0,64}$/u.test(prefix))
-    throw new TypeError(
-      `option 'prefix' must be at most 64 characters without braces, spaces and control characters, such as 'app1:'; got ${quote(prefix)}`,
-    )
   return {
     session: key => `${prefix}{${key.slice(0, 3)}}:${key.slice(3)}`,
     index: userId => `${prefix}{${shardOf(userId)}}:u:${userId}`,

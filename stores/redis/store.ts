@@ -14,13 +14,12 @@ import {
   type StoreCall,
   SWEEP_MARGIN,
 } from '../../src/contract/store.ts'
-import { checkOptionNames, optionNames } from '../../src/text/check-options.ts'
-import { quote } from '../../src/text/quote.ts'
+import { aBoolean, checkOptions, type OptionPlace, wholeNumber } from '../../src/text/check-options.ts'
 import { type Link, linkTo, type RedisClient } from './client.ts'
 import { Commands, deadlineOf, type Run, storeError } from './commands.ts'
 import { evictionHazard } from './eviction.ts'
 import { decode, encodeForward, encodeRecord, escaped, forwardKeptUntil } from './format.ts'
-import { type Keys, keysUnder, memberOf, shardOf, shardOfKey } from './keys.ts'
+import { aKeyPrefix, type Keys, keysUnder, memberOf, shardOf, shardOfKey } from './keys.ts'
 import { refusalOf } from './refusals.ts'
 import { ReplicaWaiter } from './replicas.ts'
 import { DELETE, DELETE_USER, DISCARD, END, PAGE, PUT, type Script, TOUCH, UNDO, UPDATE, WINDOW } from './scripts.ts'
@@ -39,14 +38,17 @@ export interface RedisStoreOptions {
   allowEviction?: boolean
 }
 
-const OPTIONS = optionNames<RedisStoreOptions>({ prefix: true, waitReplicas: true, allowEviction: true })
-// What stores of express-session have, and what to do here instead.
-const HINTS = {
-  client: 'it is the first argument: new RedisStore(client, { … })',
-  ttl: 'the manager says how long a session lives: idleTimeout and absoluteTimeout',
-  disableTTL: 'the manager says how long a session lives: idleTimeout and absoluteTimeout',
-  disableTouch: 'the manager says how often a visit is written down: touchInterval',
-  serializer: 'the manager writes data as text: codec',
+const OPTIONS: OptionPlace<RedisStoreOptions> = {
+  where: 'RedisStore',
+  rules: { prefix: aKeyPrefix, waitReplicas: wholeNumber(0, 100), allowEviction: aBoolean },
+  // Options that stores of express-session have, and what to do here instead.
+  hints: {
+    client: 'it is the first argument: new RedisStore(client, { … })',
+    ttl: 'the manager says how long a session lives: idleTimeout and absoluteTimeout',
+    disableTTL: 'the manager says how long a session lives: idleTimeout and absoluteTimeout',
+    disableTouch: 'the manager says how often a visit is written down: touchInterval',
+    serializer: 'the manager writes data as text: codec',
+  },
 }
 
 // A user's sessions are ended in pieces of this many, so that no script holds the server up for long.
@@ -70,10 +72,8 @@ export class RedisStore implements Store {
   #checking: Promise<void> | null = null
 
   constructor(client: RedisClient, options: RedisStoreOptions = {}) {
-    checkOptionNames('RedisStore', options, OPTIONS, HINTS)
+    checkOptions(OPTIONS, options)
     const { prefix = 'coatcheck:', waitReplicas = 0, allowEviction = false } = options
-    if (!Number.isInteger(waitReplicas) || waitReplicas < 0 || waitReplicas > 100)
-      throw new TypeError(`option 'waitReplicas' must be a whole number from 0 to 100, got ${quote(waitReplicas)}`)
     this.#keys = keysUnder(prefix)
     this.#link = linkTo(client)
     this.#replicas = waitReplicas === 0 ? null : new ReplicaWaiter(this.#link, waitReplicas)

@@ -161,9 +161,7 @@ describe('a full memory store', () => {
   it('is refused with a bound that is no whole number above 0', () => {
     for (const maxRecords of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, '5' as never])
       expect(() => new MemoryStore({ maxRecords })).toThrow(TypeError)
-    expect(() => new MemoryStore({ maxRecords: 1.5 })).toThrow(
-      'maxRecords: a whole number above 0 is expected, not 1.5',
-    )
+    expect(() => new MemoryStore({ maxRecords: 1.5 })).toThrow('maxRecords: expected a whole number from 1, got 1.5')
   })
 })
 

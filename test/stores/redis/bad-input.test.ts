@@ -105,13 +105,19 @@ describe('a Redis store that cannot work', () => {
     prefix => {
       const open = () => new RedisStore(fake, { prefix: prefix as string })
       expect(open).toThrow(TypeError)
-      expect(open).toThrow(/option 'prefix' must be/)
+      expect(open).toThrow(/^prefix: expected at most 64 characters without braces/)
     },
   )
 
   it.each([-1, 1.5, Number.NaN, '1', 101])('says so for waitReplicas: %j', waitReplicas => {
     expect(() => new RedisStore(fake, { waitReplicas: waitReplicas as number })).toThrow(
-      /option 'waitReplicas' must be/,
+      /^waitReplicas: expected a whole number from 0 to 100, got /,
+    )
+  })
+
+  it('says so for an allowEviction that is not a boolean', () => {
+    expect(() => new RedisStore(fake, { allowEviction: 'yes' as never })).toThrow(
+      new TypeError('allowEviction: expected true or false, got "yes"'),
     )
   })
   const fake = { isOpen: true, isReady: true, sendCommand: async () => null }
