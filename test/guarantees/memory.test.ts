@@ -1,4 +1,4 @@
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { testGuarantees } from '../support/guarantees.ts'
+import { testGuarantees } from './all.ts'
 
 testGuarantees(() => new MemoryStore())

@@ -8,10 +8,10 @@ import { startMariadb } from '../services/mariadb.ts'
 import { startPostgres } from '../services/postgres.ts'
 import { startRedis, startRedisCluster } from '../services/redis.ts'
 import { openSqlite, sqliteFile } from '../services/sqlite.ts'
-import { testGuarantees } from '../support/guarantees.ts'
 import { testParallel } from '../support/parallel.ts'
 import { CLUSTER, STANDALONE } from '../support/redis/clients.ts'
 import { checkRemember } from '../support/remember-model.ts'
+import { testGuarantees } from './all.ts'
 
 interface Opened {
   readonly store: Store

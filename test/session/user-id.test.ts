@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { USER_ID_FORMATS } from '../../src/session/user-id.ts'
 import { quote } from '../../src/text/quote.ts'
-import { BOUNDARY_IDS } from '../support/guarantees.ts'
+import { BOUNDARY_IDS } from '../support/guarantee-kit.ts'
 
 const { u64, number, text } = USER_ID_FORMATS
 

@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict'
+import type { UserSession } from 'coatcheck'
+import { describe, it } from 'vitest'
+import { type Data, type GuaranteeKit, type SetUp, times } from '../support/guarantee-kit.ts'
+import { MINUTE, SECOND } from '../support/test-clock.ts'
+
+export function destroyedStaysDestroyed({ setUp, atEveryPoint }: GuaranteeKit): void {
+  describe('G1: destroyed stays destroyed', () => {
+    const lateWriters: Record<string, (at: SetUp, session: UserSession<Data, 'u64'>) => Promise<unknown>> = {
+      'a touch': async ({ sessions }, session) => sessions.get(session.secret),
+      'an update': async ({ sessions }, session) => sessions.update(session, { late: true }),
+      'a take': async ({ sessions }, session) => sessions.take(session, 'flash'),
+      'a regenerate': async ({ sessions }, session) => sessions.regenerate(session),
+      'a regenerate by ID': async ({ sessions }, session) => sessions.regenerate(session.secret),
+      'a rotation': async ({ sessions }, session) => sessions.rotate(session, { grace: '1m' }),
+    }
+    for (const [name, write] of Object.entries(lateWriters)) {
+      it(`${name} that arrives around a log-out does not revive the session`, () =>
+        atEveryPoint(
+          {},
+          async at => {
+            const session = await at.sessions.create({ user: at.user, data: { flash: 'hello' } })
+            at.clock.advance(10 * MINUTE)
+            return session
+          },
+          write,
+          ({ sessions }, session) => sessions.destroy(session.secret),
+          async ({ sessions, user }, session, outcome, where) => {
+            assert.equal(await sessions.get(session.secret), null, where)
+            assert.deepEqual(await sessions.list(user.id), [], where)
+            const result = outcome.status === 'fulfilled' ? (outcome.value as { secret?: string } | null) : null
+            if (result?.secret) assert.equal(await sessions.get(result.secret), null, where)
+          },
+        ))
+
+      it(`${name} after the log-out says that the session is gone`, async () => {
+        const at = await setUp()
+        const session = await at.sessions.create({ user: at.user, data: { flash: 'hello' } })
+        at.clock.advance(10 * MINUTE)
+        await at.sessions.destroy(session)
+        assert.equal((await write(at, session)) ?? null, null)
+        assert.deepEqual(await at.sessions.list(at.user.id), [])
+      })
+    }
+
+    it('destroying an ID that was regenerated a moment ago ends its successor', async () => {
+      const { sessions, user } = await setUp()
+      const session = await sessions.create({ user })
+      const next = await sessions.regenerate(session)
+      await sessions.destroy(session.secret)
+      assert.equal(await sessions.get(next), null)
+    })
+
+    it('destroying an ID ends the last of a chain of renewals', async () => {
+      const { sessions, clock, user } = await setUp()
+      const first = await sessions.create({ user })
+      const chain = [first]
+      for (const _ of times(4)) {
+        clock.advance(5 * SECOND)
+        chain.push((await sessions.rotate(chain.at(-1), { grace: '1m' }))! as typeof first)
+      }
+      assert.equal(new Set(chain.map(({ secret }) => secret)).size, 5)
+      await sessions.destroy(first.secret)
+      for (const { secret } of chain) assert.equal(await sessions.get(secret), null)
+      assert.deepEqual(await sessions.list(user.id), [])
+    })
+
+    it('destroying twice, an unknown ID, or nothing is no error', async () => {
+      const { sessions, user } = await setUp()
+      const session = await sessions.create({ user })
+      await sessions.destroy(session)
+      await sessions.destroy(session)
+      await sessions.destroy(session.secret)
+      await sessions.destroy('x'.repeat(43))
+      await sessions.destroy(null)
+      await sessions.destroy(undefined)
+    })
+
+    it('20 parallel log-outs, touches, updates and renewals of one session leave nothing', async () => {
+      const { sessions, clock, user } = await setUp({ storeTimeout: '20s' })
+      for (const _ of times(3)) {
+        const session = await sessions.create({ user })
+        clock.advance(5 * MINUTE)
+        await Promise.all(
+          times(20).map(async index => {
+            if (index === 7) return sessions.destroy(session.secret)
+            if (index % 4 === 0) return sessions.get(session.secret)
+            if (index % 4 === 1) return sessions.update(session, { [`k${index}`]: index })
+            if (index % 4 === 2) return sessions.rotate(session, { grace: '1m' })
+            return sessions.regenerate(session.secret)
+          }),
+        )
+        assert.equal(await sessions.get(session.secret), null)
+        assert.deepEqual(await sessions.list(user.id), [])
+      }
+    })
+  })
+}

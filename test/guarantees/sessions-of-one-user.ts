@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict'
+import { openVisit } from 'coatcheck'
+import { describe, it } from 'vitest'
+import { type GuaranteeKit, isCode, newUser, times } from '../support/guarantee-kit.ts'
+import { HOUR, MINUTE, SECOND } from '../support/test-clock.ts'
+
+export function sessionsOfOneUser({ setUp }: GuaranteeKit): void {
+  describe('sessions of one user', () => {
+    it('50 simultaneous logins with a limit of 1 leave exactly 1', async () => {
+      const { manager, user } = await setUp({ storeTimeout: '20s' })
+      const nodes = [manager({ limit: { max: 1 } }), manager({ limit: { max: 1 } })]
+      await Promise.all(times(50).map(index => nodes[index % 2]!.create({ user })))
+      assert.equal((await nodes[0]!.list(user.id)).length, 1)
+    })
+
+    it('50 simultaneous logins with a limit of 3 that refuses leave exactly 3', async () => {
+      const { manager, user } = await setUp({ storeTimeout: '20s' })
+      const limit = { max: 3, onLimit: 'refuse' } as const
+      const nodes = [manager({ limit }), manager({ limit })]
+      const logins = await Promise.allSettled(times(50).map(index => nodes[index % 2]!.create({ user })))
+      assert.equal(logins.filter(({ status }) => status === 'fulfilled').length, 3)
+      for (const login of logins) if (login.status === 'rejected') assert.equal(login.reason.code, 'ERR_SESSION_LIMIT')
+      assert.equal((await nodes[0]!.list(user.id)).length, 3)
+    })
+
+    it('a remember token at a limit that refuses begins nothing and is not spent: it works when one is free', async () => {
+      const { sessions, clock, events, user } = await setUp({
+        remember: '30d',
+        limit: { max: 1, onLimit: 'refuse' },
+        absoluteTimeout: '48h',
+        idleTimeout: '24h',
+      })
+      const first = await sessions.create({ user })
+      const token = await sessions.remember(first)
+      await sessions.destroy(await sessions.regenerate(first))
+      const login = await sessions.create({ user })
+      const visitWith = async () => {
+        const visit = openVisit(sessions, {
+          method: 'GET',
+          cookie: `session_id=${first.secret}; remember_token=${token}`,
+          secure: true,
+          header: () => null,
+        })
+        return { session: await visit.get(), cookies: visit.headers.getSetCookie() }
+      }
+      for (const wait of [0, MINUTE, 10 * MINUTE, HOUR]) {
+        clock.advance(wait)
+        const refused = await Promise.all(times(3).map(visitWith))
+        for (const { session, cookies } of refused) assert.deepEqual([session, cookies], [null, []])
+      }
+      assert.deepEqual(
+        (await sessions.list(user.id)).map(({ key }) => key),
+        [login.key],
+      )
+      await sessions.destroy(login)
+      const { session, cookies } = await visitWith()
+      assert.equal(session?.user?.name, 'ada')
+      assert.equal(cookies.length, 2)
+      assert.equal((await sessions.get(session))?.key, session?.key)
+      assert.deepEqual(
+        events.filter(({ type }) => type === 'remember-theft'),
+        [],
+      )
+    })
+
+    it('a limit counts neither other users, nor anonymous sessions, nor the session that the login ends', async () => {
+      const { clock, manager, user } = await setUp()
+      const sessions = manager({ limit: { max: 2, onLimit: 'refuse' } })
+      await sessions.create({ user: { id: newUser(), name: 'max' } })
+      await sessions.create()
+      const first = await sessions.create({ user })
+      clock.advance(SECOND)
+      await sessions.create({ user })
+      await assert.rejects(sessions.create({ user }), isCode('ERR_SESSION_LIMIT'))
+      await assert.rejects(sessions.regenerate(await sessions.create(), { user }), isCode('ERR_SESSION_LIMIT'))
+      await sessions.regenerate(first, { user })
+      assert.equal((await sessions.list(user.id)).length, 2)
+    })
+
+    it('a limit that ends the oldest tells which, and spares the new one', async () => {
+      const { clock, events, manager, user } = await setUp()
+      const sessions = manager({ limit: { max: 2, onLimit: 'end-oldest' } })
+      const held = []
+      for (const _ of times(4)) {
+        held.push(await sessions.create({ user }))
+        clock.advance(SECOND)
+      }
+      const keys = held.map(({ key }) => key)
+      assert.deepEqual(
+        (await sessions.list(user.id)).map(({ key }) => key),
+        [keys[3], keys[2]],
+      )
+      const ended = events.filter(event => event.type === 'destroyed')
+      assert.deepEqual(
+        ended.map(({ key, reason, userId }) => [key, reason, userId]),
+        [
+          [keys[0], 'limit', user.id],
+          [keys[1], 'limit', user.id],
+        ],
+      )
+    })
+
+    it("revoke ends one of the user's sessions by its key, and nobody else's", async () => {
+      const { sessions, user } = await setUp()
+      const [a, b] = [await sessions.create({ user }), await sessions.create({ user })]
+      const stranger = { id: newUser(), name: 'max' }
+      assert.equal(await sessions.revoke(stranger.id, a.key), false)
+      assert.notEqual(await sessions.get(a), null)
+      assert.equal(await sessions.revoke(user.id, a.key), true)
+      assert.equal(await sessions.revoke(user.id, a.key), false)
+      assert.equal(await sessions.get(a), null)
+      assert.notEqual(await sessions.get(b), null)
+      const anonymous = await sessions.create()
+      assert.equal(await sessions.revoke(user.id, anonymous.key), false)
+      assert.notEqual(await sessions.get(anonymous), null)
+    })
+
+    it('revoke by a key from before a renewal ends the session under its new key', async () => {
+      const { sessions, user } = await setUp()
+      const before = await sessions.create({ user })
+      const next = await sessions.regenerate(before)
+      assert.equal(await sessions.revoke(newUser(), before.key), false)
+      assert.notEqual(await sessions.get(next), null)
+      assert.equal(await sessions.revoke(user.id, before.key), true)
+      assert.equal(await sessions.get(next), null)
+    })
+
+    it('tenants of one store never meet', async () => {
+      const { sessions, user } = await setUp()
+      const [blue, green] = [sessions.namespace('blue'), sessions.namespace('green')]
+      const held = [
+        await sessions.create({ user }),
+        await blue.create({ user, data: { of: 'blue' } }),
+        await green.create({ user }),
+      ]
+      const managers = [sessions, blue, green]
+      for (const [index, session] of held.entries()) {
+        for (const [at, manager] of managers.entries()) {
+          assert.equal((await manager.get(session.secret))?.user?.id, at === index ? user.id : undefined)
+          if (at !== index) assert.equal(await manager.revoke(user.id, session.key), false)
+        }
+        assert.equal((await managers[index]!.list(user.id)).length, 1)
+      }
+      assert.equal(await blue.invalidateUser(user.id), 1)
+      assert.equal(await blue.get(held[1]!.secret), null)
+      assert.notEqual(await sessions.get(held[0]!.secret), null)
+      assert.notEqual(await green.get(held[2]!.secret), null)
+    })
+  })
+}
