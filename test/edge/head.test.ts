@@ -269,6 +269,19 @@ describe('others who put themselves around writeHead', () => {
         expect(headers.vary).toBe('Accept-Encoding, Cookie')
       })
 
+  it('see a planted cookie cleared once', async () => {
+    const { send } = await serve(
+      async (visit, _request, response) => {
+        onHeaders(response, append)
+        await visit.get()
+        response.end('x')
+      },
+      { edge: { cookie: { clearDomains: ['example.com'] } } },
+    )
+    const { cookies } = await send('/', { headers: { cookie: 'session_id=a; session_id=b' } })
+    expect(cookies.map(cookie => cookie.split(';')[0])).toEqual(['theirs=1', 'session_id='])
+  })
+
   it('find the response’s own methods as they were afterwards', async () => {
     let after: unknown[] = []
     const { send } = await serve(async (visit, _request, response) => {

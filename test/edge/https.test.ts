@@ -239,6 +239,18 @@ describe('without HTTPS', () => {
     expect([cookies, calls]).toEqual([[], []])
   })
 
+  it('login is refused at each try where isSecure throws, and nothing begins', async () => {
+    const { sessions, calls } = makeSessions()
+    const request = new Request('http://app.example.com/', { method: 'POST' })
+    const isSecure = () => {
+      throw new Error('no such header')
+    }
+    const visit = fetchEdge(sessions, { isSecure })(request)
+    await expect(visit.get()).rejects.toThrow('no such header')
+    await expect(visit.logIn({ user: { id: 1, name: 'ada' } })).rejects.toThrow('no such header')
+    expect([[...visit.headers], calls]).toEqual([[], []])
+  })
+
   it('no refusal names an option that its edge does not have', async () => {
     const { sessions } = makeSessions()
     const ada = { user: { id: 1, name: 'ada' } }

@@ -63,7 +63,24 @@ describe('a visit', () => {
     ])
   })
 
-  it('does not clear a cookie that leads nowhere: only destroy does', async () => {
+  it('says no-store as soon as it may depend on a session: while the store is asked, and where it fails', async () => {
+    const made = makeSessions()
+    const { cookie } = await loggedIn(made)
+    const personal = [
+      ['cache-control', 'no-store'],
+      ['vary', 'Cookie'],
+    ]
+    const early = visitOf(made.sessions, cookie)
+    const reading = early.get()
+    expect([...early.headers]).toEqual(personal)
+    await reading
+    const store = Object.assign(new MemoryStore(), { read: () => Promise.reject(new Error('down')) })
+    const failed = visitOf(new SessionManager({ store }), cookie)
+    await expect(failed.get()).rejects.toMatchObject({ code: 'ERR_SESSION_STORE' })
+    expect([...failed.headers]).toEqual(personal)
+  })
+
+  it('does not clear a cookie that leads nowhere: only a log-out does', async () => {
     const { sessions } = makeSessions()
     for (const value of ['a'.repeat(43), 'junk', '']) {
       const visit = visitOf(sessions, `session_id=${value}`)
@@ -72,7 +89,7 @@ describe('a visit', () => {
     }
   })
 
-  it('ends the session and clears the cookie at destroy, also where there is no session', async () => {
+  it('ends the session and clears the cookie at a log-out, also where there is no session', async () => {
     const made = makeSessions()
     const { cookie, session } = await loggedIn(made)
     const visit = visitOf(made.sessions, cookie, { method: 'POST' })
