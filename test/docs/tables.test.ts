@@ -118,3 +118,62 @@ describe('the tables of all pages', () => {
     }
   })
 })
+
+/** The methods of an interface or a class in the source that are not private, each once. */
+function methods(path: string, kind: 'interface' | 'class', name: string): string[] {
+  const body = new RegExp(`export ${kind} ${name}\\b.*?\\{\\n(.*?)^\\}`, 'ms').exec(read(path))?.[1]
+  expect(body, `${name} in ${path}`).toBeDefined()
+  return [...new Set([...body!.matchAll(/^ {2}(?:async )?(\w+)\??(?:<[^(]*>)?\(/gm)].map(match => match[1]!))].filter(
+    method => method !== 'constructor',
+  )
+}
+/** What a column of calls names: `get({ touch })` is get. */
+const verbsIn = (rows: string[][]) => [...new Set(rows.flatMap(([cell]) => cell!.match(/(?<=`)\w+(?=[(`])/g) ?? []))]
+
+describe('the other tables', () => {
+  it.each([
+    [
+      'docs/options.md',
+      'requireHttps',
+      [
+        ['src/edge/https.ts', 'HttpsOptions'],
+        ['src/edge/secure.ts', 'SecureOptions'],
+      ],
+    ],
+    ['docs/options.md', 'cors', [['src/edge/cors.ts', 'CorsOptions']]],
+    ['docs/options.md', 'MemoryStore', [['stores/memory/store.ts', 'MemoryStoreOptions']]],
+    ['docs/options.md', 'RedisStore', [['stores/redis/store.ts', 'RedisStoreOptions']]],
+    ['docs/options.md', 'SQL stores', [['stores/sql/options.ts', 'SqlOptions']]],
+    ['docs/stores/mysql.md', 'Options', [['stores/sql/options.ts', 'SqlOptions']]],
+    ['docs/stores/sqlite.md', 'Options', [['stores/sql/options.ts', 'SqlOptions']]],
+    [
+      'docs/stores/postgresql.md',
+      'Options',
+      [
+        ['stores/sql/options.ts', 'SqlOptions'],
+        ['stores/sql/postgres/store.ts', 'PostgresOptions'],
+      ],
+    ],
+  ] as const)('of options in %s, under %s, are complete', (page, heading, sources) => {
+    const options = sources.flatMap(([path, type]) => [...members(path, type).keys()])
+    expect(table(page, heading).map(([option]) => plain(option))).toEqual(options)
+  })
+
+  it('name every verb of a store', () => {
+    const verbs = verbsIn(table('docs/stores/your-own.md', 'The contract'))
+    const optional = ['sweep', 'shard', 'close']
+    expect([...verbs, ...optional]).toEqual(methods('src/contract/store.ts', 'interface', 'Store'))
+  })
+
+  it('name every verb of a visit', () => {
+    const verbs = verbsIn(table('docs/guide.md', 'All verbs')).filter(verb => verb !== 'headers')
+    expect(verbs.sort()).toEqual(methods('src/edge/visit.ts', 'interface', 'Visit').sort())
+  })
+
+  it('name every verb of the manager', () => {
+    const guide = read('docs/guide.md')
+    const rows = guide.slice(guide.indexOf('Of a manager, for code without a request.')).split('\n')
+    const verbs = verbsIn(rows.filter(row => /^\| `/.test(row)).map(row => row.split('|').slice(1)))
+    expect(verbs.sort()).toEqual(methods('src/manager/manager.ts', 'class', 'SessionManager').sort())
+  })
+})
