@@ -16,7 +16,7 @@ import { BLOCKS, type Block, PAGES, read, root } from '../support/pages.ts'
 
 const run = promisify(execFile)
 const MODULES = PAGES.flatMap(modulesOf)
-const REASON = /^[a-z].{10,}/i
+const REASON = /^\w.{8,}/
 
 /** Which servers a block talks to. */
 function serversOf({ code, markers }: Module): keyof typeof SERVERS {
@@ -95,6 +95,7 @@ describe('the code of the pages', () => {
   it('uses no marker that no test knows', () => {
     const known = [
       'file',
+      'tried by',
       'before',
       'then',
       'continues',
@@ -194,62 +195,72 @@ for (const servers of ['memory', 'redis', 'cluster', 'postgresql', 'mariadb'] as
     })
 }
 
-/** What differs from run to run, and only that. Headers other than Set-Cookie count where the page shows the status. */
-function steady(text: string, hasHead: boolean): string[] {
-  const lines = text
+/** What differs from run to run, and only that. */
+const steady = (text: string) =>
+  text
     .replaceAll('\r', '')
-    .replaceAll(/(session_id|remember_token)=[A-Za-z0-9_-]{43,}(?=;)/g, '$1=ID')
+    .replaceAll(/(session_id|remember_token)=[A-Za-z0-9_.-]{43,}(?=;)/g, '$1=ID')
     .replaceAll(/^Date: \w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT$/gm, 'Date: NOW')
-    .trim()
     .split('\n')
-  if (hasHead || !/^HTTP\/1\.1 /.test(lines[0]!)) return lines
-  const end = lines.indexOf('')
-  return [...lines.slice(0, end).filter(line => /^set-cookie:/i.test(line)), ...lines.slice(end + 1)]
+    .filter(Boolean)
+
+/** What curl printed, without what the page leaves out: the status and headers, but never a Set-Cookie. */
+function asShown(got: string[], shown: string[]): string[] {
+  const isHead = (line: string) => /^(?:HTTP\/1\.1 \d+|[A-Z][\w-]*:) /i.test(line)
+  const nameOf = (line: string) => line.split(/[: ]/)[0]!.toLowerCase()
+  const head = new Set(['set-cookie', ...shown.filter(isHead).map(nameOf)])
+  return got.filter(line => !isHead(line) || head.has(nameOf(line)))
 }
 
 async function expectTranscript(block: Block, port: number, cwd: string) {
   const steps = block.code.split(/^\$ /m).slice(1)
   expect(steps.length, block.place).toBeGreaterThan(0)
   for (const step of steps) {
-    const command = step.slice(0, step.indexOf('\n'))
-    const shown = step.slice(step.indexOf('\n') + 1)
+    const [command, ...lines] = steady(step) as [string, ...string[]]
     expect(command).toMatch(/^curl /)
     const silent = command
       .replace('curl', 'curl -s --noproxy "*"')
       .replace(/(?:localhost|127\.0\.0\.1):3000/, `localhost:${port}`)
     const { stdout } = await run('sh', ['-c', silent], { cwd })
-    const hasHead = /^HTTP\/1\.1 /.test(shown)
-    const [wanted, got] = [steady(shown, hasHead).filter(Boolean), steady(stdout, hasHead).filter(Boolean)]
+    const got = asShown(steady(stdout), lines)
     // `…` stands for lines that may differ.
-    const gaps = wanted.join('\n').split(/^…$/m)
-    if (gaps.length === 1) expect(`$ ${command}\n${got.join('\n')}`).toBe(`$ ${command}\n${wanted.join('\n')}`)
-    else for (const part of gaps) expect(`\n${got.join('\n')}\n`, command).toContain(part.trim())
+    const parts = lines.join('\n').split(/^…$/m)
+    if (parts.length === 1) expect(`$ ${command}\n${got.join('\n')}`).toBe(`$ ${command}\n${lines.join('\n')}`)
+    else for (const part of parts) expect(got.join('\n'), command).toContain(part.trim())
   }
 }
 
 const TRANSCRIPTS = BLOCKS.filter(({ language, code }) => language === 'console' && /^\$ curl /m.test(code))
+/** Those that talk to one server, in order, with one folder for the jar: all of a page with one program. */
+const TALKS = new Map<string, Block[]>()
+for (const block of TRANSCRIPTS) {
+  const program = block.markers.get('curl')
+  const talk = program === undefined ? block.place : `${block.page}, ${program}`
+  TALKS.set(talk, [...(TALKS.get(talk) ?? []), block])
+}
 
 describeEngine('curl', 'the transcripts of the pages', () => {
-  it.each(TRANSCRIPTS.map(block => [block.place, block] as const))(
+  it.each([...TALKS])(
     'of %s are what curl prints',
-    async (_, block) => {
+    async (_, blocks) => {
+      const [{ page, place, markers }] = blocks as [Block]
       const port = await freePort()
       const cwd = mkdtempSync(join(folder, 'curl-'))
       const env = { ...environment, PORT: `${port}`, STORE_URL: 'memory:' }
-      const name = block.markers.get('curl')
+      const name = markers.get('curl')
       let server: Running
       if (name === undefined)
-        server = start(process.execPath, [block.markers.get('server') ?? 'examples/server.mjs'], { cwd: root, env })
+        server = start(process.execPath, [markers.get('server') ?? 'examples/server.mjs'], { cwd: root, env })
       else {
-        const program = modulesOf(block.page).find(({ markers }) => markers.get('program') === name)
+        const program = modulesOf(page).find(module => module.markers.get('program') === name)
         expect(program, `the program ${name}`).toBeDefined()
-        const file = join(folderOf(block.page), `${name}.mjs`)
+        const file = join(folderOf(page), `${name}.mjs`)
         writeFileSync(file, runnable(program!.code).replaceAll(/\b3000\b/g, `${port}`))
-        server = start(process.execPath, [file], { cwd: folderOf(block.page), env })
+        server = start(process.execPath, [file], { cwd: folderOf(page), env })
       }
       try {
-        await until(`${block.place} listens`, () => reach(port), { server })
-        await expectTranscript(block, port, cwd)
+        await until(`${place} listens`, () => reach(port), { server })
+        for (const block of blocks) await expectTranscript(block, port, cwd)
       } finally {
         await server.stop()
       }

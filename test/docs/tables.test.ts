@@ -5,7 +5,7 @@ import { MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
 import { describe, expect, it } from 'vitest'
 import { BLOCKS, PAGES, read, table } from '../support/pages.ts'
 
-const plain = (cell: string | undefined) => (cell ?? '').replaceAll('`', '')
+const plain = (cell: string | undefined) => (cell ?? '').replace(/^\[(.*)\]\(.*\)$/, '$1').replaceAll('`', '')
 
 /** The members of an interface in the source, with the `@default` of each. */
 function members(path: string, name: string): Map<string, string | undefined> {
@@ -98,8 +98,11 @@ describe('the page of errors and events', () => {
 })
 
 describe('the tables of all pages', () => {
-  it('name stores that exist under their subpath', async () => {
-    const rows = table('README.md', 'Stores')
+  it.each([
+    ['README.md', 'Your store'],
+    ['docs/index.md', 'Choose a store'],
+  ])('name stores that exist under their subpath: %s', async (page, heading) => {
+    const rows = table(page, heading)
     expect(rows.length).toBe(5)
     const subpaths: Record<string, () => Promise<object>> = {
       'coatcheck/stores/memory': () => import('coatcheck/stores/memory'),

@@ -12,8 +12,10 @@ const PRELUDE: readonly (readonly [name: string, code: string])[] = [
   ['SessionManager', "import { SessionManager } from 'coatcheck'"],
   ['httpEdge', "import { httpEdge } from 'coatcheck/http'"],
   ['fetchEdge', "import { fetchEdge } from 'coatcheck/fetch'"],
+  ['requireHttps', "import { requireHttps } from 'coatcheck/http'"],
+  ['cors', "import { cors } from 'coatcheck/http'"],
   ['MemoryStore', "import { MemoryStore } from 'coatcheck/stores/memory'"],
-  ['exchange', "import { exchange } from '../../test/support/exchange.mjs'"],
+  ['exchange', "import { exchange } from '../../../test/support/exchange.mjs'"],
   ['ada', "const ada = { id: 42n, name: 'ada' }"],
   ['user', 'const user = ada'],
   ['store', 'const store = new MemoryStore()'],
@@ -89,7 +91,13 @@ export function modulesOf(page: string): Module[] {
   return modules.map(({ blocks }) => {
     const [{ place, language }] = blocks as [Block]
     const code = blocks
-      .map(({ code, markers }) => `${markers.get('before') ?? ''}\n${code}\n${markers.get('then') ?? ''}\n`)
+      .map(({ code, markers }) => {
+        // A file of the tests stands around the block, where that would be long in the page.
+        const [before = '', after = ''] = (markers.get('tried by') ? read(markers.get('tried by')!) : '').split(
+          '/* the block */',
+        )
+        return [before, markers.get('before'), code, markers.get('then'), after].join('\n')
+      })
       .join('')
     const markers = new Map(blocks.flatMap(block => [...block.markers]))
     return { place, page, language: language as 'ts' | 'js', code: preludeOf(code, language === 'ts') + code, markers }
@@ -107,14 +115,33 @@ export function filesOf(page: string): Map<string, string> {
   ])
 }
 
+// What plain JavaScript leaves open, and what it adds to the objects of frameworks.
+const JAVASCRIPT: ts.CompilerOptions = {
+  strict: false,
+  noUncheckedIndexedAccess: false,
+  exactOptionalPropertyTypes: false,
+}
+const OURS = /does not exist on type '(?:typeof import|SessionManager|Session\b|UserSession|Visit|Fetch|\w+Store\b)/
+const concernsUs = (code: number, message: string) => code !== 2339 || OURS.test(message)
+
 /** What the compiler says about modules, as `PLACE: MESSAGE at CODE`. */
 export function problemsOf(modules: readonly Module[]): string[] {
   const { options } = ts.parseJsonConfigFileContent(JSON.parse(read('tsconfig.json')), ts.sys, root)
-  Object.assign(options, { noUnusedLocals: false, noUnusedParameters: false, isolatedDeclarations: false })
-  const path = (index: number, { language }: Module) =>
-    join(root, `test/support/block-${index}.${language === 'ts' ? 'mts' : 'mjs'}`)
-  const moved = (code: string) => code.replaceAll("'../../test/support/", "'./")
-  const files = new Map(modules.map((module, index) => [path(index, module), `${moved(module.code)}\nexport {}\n`]))
+  const shared = { noUnusedLocals: false, noUnusedParameters: false, isolatedDeclarations: false }
+  return (['ts', 'js'] as const).flatMap(language => {
+    const typed = language === 'ts'
+    const some = modules.filter(module => module.language === language)
+    return diagnose(some, { ...options, ...shared, ...(typed ? {} : JAVASCRIPT) })
+      .filter(({ code, message }) => typed || concernsUs(code, message))
+      .map(({ module, message, around }) => `${module.place}: ${message} at ${around}`)
+  })
+}
+
+function diagnose(modules: readonly Module[], options: ts.CompilerOptions) {
+  const path = (index: number) =>
+    join(root, `test/support/block-${index}.${modules[index]!.language === 'ts' ? 'mts' : 'mjs'}`)
+  const moved = (code: string) => `${code.replaceAll("'../../../test/support/", "'./")}\nexport {}\n`
+  const files = new Map(modules.map(({ code }, index) => [path(index), moved(code)]))
   for (const page of new Set(modules.map(module => module.page)))
     for (const [name, code] of filesOf(page)) files.set(join(root, 'test/support', name), moved(code))
   const host = ts.createCompilerHost(options)
@@ -122,16 +149,13 @@ export function problemsOf(modules: readonly Module[]): string[] {
   host.fileExists = file => files.has(file) || fileExists.call(host, file)
   host.readFile = file => files.get(file) ?? readFile.call(host, file)
   const program = ts.createProgram([...files.keys()], options, host)
-  // Plain JavaScript writes no types, so its parameters have none.
-  const IMPLICIT_ANY = [7005, 7006, 7019, 7031, 7034, 7053]
   return modules.flatMap((module, index) =>
-    ts
-      .getPreEmitDiagnostics(program, program.getSourceFile(path(index, module)))
-      .filter(({ code }) => module.language === 'ts' || !IMPLICIT_ANY.includes(code))
-      .map(({ messageText, start = 0 }) => {
-        const around = files.get(path(index, module))!.slice(start, start + 60)
-        return `${module.place}: ${ts.flattenDiagnosticMessageText(messageText, '\n')} at ${around}`
-      }),
+    ts.getPreEmitDiagnostics(program, program.getSourceFile(path(index))).map(({ code, messageText, start = 0 }) => ({
+      module,
+      code,
+      message: ts.flattenDiagnosticMessageText(messageText, '\n'),
+      around: files.get(path(index))!.slice(start, start + 60),
+    })),
   )
 }
 

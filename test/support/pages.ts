@@ -15,7 +15,7 @@ const markdown = (folder: string) =>
     .sort()
 
 /** README.md and docs/**: their code is run. */
-export const PAGES = [...markdown('docs')]
+export const PAGES = ['README.md', ...markdown('docs')]
 /** Every page of the repository: its links lead somewhere. */
 export const ALL_PAGES = [...PAGES, 'CHANGELOG.md', ...markdown('.github')]
 
@@ -29,14 +29,14 @@ export interface Block {
   readonly markers: ReadonlyMap<string, string>
 }
 
-const FENCE = /^((?: *<!-- (?:(?! -->).|\n)* -->\n)*)( *)(`{3,})(\w*)\n((?:.*\n)*?)\2\3$/gm
+const FENCE = /^((?: *<!--(?:(?!-->)[^])*-->\n)*)( *)(`{3,})(\w*)\n((?:.*\n)*?)\2\3$/gm
 
 export function blocksOf(page: string): Block[] {
   const text = read(page)
   return [...text.matchAll(FENCE)].map(match => {
     const [, comments = '', indent = '', , language = '', code = ''] = match
     const line = text.slice(0, match.index + comments.length).split('\n').length
-    const markers = [...comments.matchAll(/<!-- ([a-z ]+?)(?:: ((?:(?! -->).|\n)*))? -->/g)]
+    const markers = [...comments.matchAll(/<!-- ([a-z ]+?)(?::\s((?:(?!-->)[^])*?))?\s*-->/g)]
     return {
       place: `${page}:${line}`,
       page,

@@ -1,0 +1,22 @@
+// @ts-nocheck: it stands around a block of the README, which has the names that are not declared here.
+import { fetchEdge } from 'coatcheck/fetch'
+import newExpress from 'express'
+import newFastify from 'fastify'
+import { Hono } from 'hono'
+import Koa from 'koa'
+
+const [express, fastify, koa, hono] = [newExpress(), newFastify(), new Koa(), new Hono()]
+const [visitOf, edge] = [httpEdge(sessions), fetchEdge(sessions)]
+/* the block */
+const headers = { cookie: `session_id=${session.secret}` }
+const request = new Request('https://example.com/me', { headers })
+async function textAt(server) {
+  if (!server.listening) await new Promise(resolve => server.once('listening', resolve))
+  return (await fetch(`http://localhost:${server.address().port}/me`, { headers })).text()
+}
+await fastify.listen({ port: 0 })
+const answers = [server.listen(0), express.listen(0), fastify.server, koa.listen(0)].map(textAt)
+const fromHono = edge.handle(request, visit => hono.fetch(request, { visit }))
+assert.deepEqual(await Promise.all(answers), ['ada', 'ada', 'ada', 'ada'])
+assert.equal(await (await fromHono).text(), 'ada')
+assert.equal(await (await GET(request)).text(), 'ada')
