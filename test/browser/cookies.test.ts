@@ -1,4 +1,4 @@
-// What a real browser does with the cookies: every line of the README about them is tried here in Chromium.
+// What a real browser does with the cookies: every line of docs/security.md about them is tried here in Chromium.
 import { createHash, X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdir, writeFile } from 'node:fs/promises'

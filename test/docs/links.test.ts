@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { ALL_PAGES, anchors, prose, read, root } from '../support/pages.ts'
+import { ALL_PAGES, anchors, prose, root } from '../support/pages.ts'
 
 /** The links of a page that stay in the repository: the path from the root, and the anchor. */
 const links = (page: string) =>
@@ -24,7 +24,7 @@ describe('the links', () => {
   })
 
   it.each(ALL_PAGES)('and the paths that %s names exist', page => {
-    const named = read(page).matchAll(
+    const named = prose(page).matchAll(
       /\b((?:src|stores|test|examples)\/[\w./-]*\w\.(?:ts|mjs)|docs\/[\w./-]*\w\.md)\b/g,
     )
     for (const [, path] of named)

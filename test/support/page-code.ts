@@ -120,6 +120,7 @@ const JAVASCRIPT: ts.CompilerOptions = {
   strict: false,
   noUncheckedIndexedAccess: false,
   exactOptionalPropertyTypes: false,
+  noImplicitOverride: false,
 }
 const OURS = /does not exist on type '(?:typeof import|SessionManager|Session\b|UserSession|Visit|Fetch|\w+Store\b)/
 const concernsUs = (code: number, message: string) => code !== 2339 || OURS.test(message)

@@ -29,14 +29,14 @@ export interface Block {
   readonly markers: ReadonlyMap<string, string>
 }
 
-const FENCE = /^((?: *<!--(?:(?!-->)[^])*-->\n)*)( *)(`{3,})(\w*)\n((?:.*\n)*?)\2\3$/gm
+const FENCE = /^((?: *<!--(?:(?!-->)[\s\S])*-->\n)*)( *)(`{3,})(\w*)\n((?:.*\n)*?)\2\3$/gm
 
 export function blocksOf(page: string): Block[] {
   const text = read(page)
   return [...text.matchAll(FENCE)].map(match => {
     const [, comments = '', indent = '', , language = '', code = ''] = match
     const line = text.slice(0, match.index + comments.length).split('\n').length
-    const markers = [...comments.matchAll(/<!-- ([a-z ]+?)(?::\s((?:(?!-->)[^])*?))?\s*-->/g)]
+    const markers = [...comments.matchAll(/<!-- ([a-z ]+?)(?::\s((?:(?!-->)[\s\S])*?))?\s*-->/g)]
     return {
       place: `${page}:${line}`,
       page,

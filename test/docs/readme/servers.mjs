@@ -6,7 +6,9 @@ import { Hono } from 'hono'
 import Koa from 'koa'
 
 const [express, fastify, koa, hono] = [newExpress(), newFastify(), new Koa(), new Hono()]
-const [visitOf, edge] = [httpEdge(sessions), fetchEdge(sessions)]
+// biome-ignore lint/correctness/noUnusedVariables: the block uses it
+const visitOf = httpEdge(sessions)
+const edge = fetchEdge(sessions)
 /* the block */
 const headers = { cookie: `session_id=${session.secret}` }
 const request = new Request('https://example.com/me', { headers })
