@@ -156,6 +156,34 @@ describe('who imports whom', () => {
       ).toEqual([])
   })
 
+  it('rooms import one way', () => {
+    // Types included. From below: a room imports itself and the rooms before it.
+    const layers = ['text', 'contract', 'data', 'session', 'guard', 'manager', 'edge']
+    const rooms = SRC.filter(path => /^src\/[\w-]+\//.test(path))
+    const roomOf = (path: string) => path.split('/')[1]!
+    expect([...new Set(rooms.map(roomOf))].sort()).toEqual([...layers].sort())
+    const upward = rooms.flatMap(path =>
+      imports(path)
+        .filter(name => name.startsWith('src/'))
+        .filter(name => !layers.slice(0, layers.indexOf(roomOf(path)) + 1).includes(roomOf(name)))
+        .map(name => `${path} imports ${name}`),
+    )
+    expect(upward).toEqual([])
+  })
+
+  it('files of a room never import each other in a circle', () => {
+    for (const start of SRC) {
+      const reached = new Set<string>()
+      const next = imports(start).filter(name => name.startsWith('src/'))
+      for (let path = next.pop(); path !== undefined; path = next.pop()) {
+        if (reached.has(path)) continue
+        reached.add(path)
+        next.push(...imports(path).filter(name => name.startsWith('src/')))
+      }
+      expect(reached.has(start), `${start} leads back to itself`).toBe(false)
+    }
+  })
+
   it('relative imports name the file, with its .ts', () => {
     for (const path of [...SRC, ...STORES])
       for (const name of imports(path).filter(isOwn))

@@ -29,7 +29,8 @@ export function keepContext(sessions: object, context: AnyContext): void {
  * @throws TypeError for anything else
  */
 export function contextOf<D extends object, I extends UserIds, In extends object>(sessions: object): Context<D, I, In> {
-  const context = (sessions as { [CONTEXT]?: Context<D, I, In> } | null | undefined)?.[CONTEXT]
+  const context: Context<D, I, In> | undefined =
+    contexts.get(sessions) ?? (sessions as { [CONTEXT]?: AnyContext } | null | undefined)?.[CONTEXT]
   if (context === undefined)
     throw new TypeError(
       `expected a SessionManager, got ${quote(sessions)} (two versions of coatcheck in one process do not know each other: npm ls coatcheck)`,

@@ -92,10 +92,10 @@ export class Context<D extends object, I extends UserIds, In extends object> imp
     given: SessionOptions<D, I, In>,
   ): Context<D, I, In> {
     const options = resolveOptions(given)
-    const { store, maxDataBytes, sweepInterval, now } = options
+    const { store, maxDataBytes, sweepInterval } = options
     const calls = new StoreCalls(store, options, error => emitTo(given.onEvent, { type: 'store-error', error }))
-    const sweep = (limit: number) => calls.sweep(limit, { now: instantOf(now()), deadline: calls.deadline() })
-    return new Context(
+    const sweep = (limit: number) => calls.sweep(limit, { now: context.now(), deadline: calls.deadline() })
+    const context: Context<D, I, In> = new Context(
       {
         given,
         options,
@@ -111,6 +111,7 @@ export class Context<D extends object, I extends UserIds, In extends object> imp
       },
       null,
     )
+    return context
   }
 
   tenant(namespace: string): Context<D, I, In> {
@@ -118,7 +119,9 @@ export class Context<D extends object, I extends UserIds, In extends object> imp
   }
 
   now(): number {
-    return instantOf(this.options.now())
+    const now = this.options.now()
+    if (!Number.isFinite(now)) throw new TypeError(`now: expected epoch milliseconds, got ${quote(now)}`)
+    return Math.floor(now)
   }
 
   /** The deadline of a verb that begins now: the first use of a manager, by itself or by a tenant, starts its sweeper. */
@@ -164,9 +167,4 @@ export class Context<D extends object, I extends UserIds, In extends object> imp
 
   readonly #decode = (record: SessionRecord): Frozen<D> =>
     this.shape.freeze(unseal(record.data).text, cause => this.reportReset(record, cause))
-}
-
-function instantOf(now: number): number {
-  if (!Number.isFinite(now)) throw new TypeError(`now: expected epoch milliseconds, got ${quote(now)}`)
-  return Math.floor(now)
 }

@@ -47,7 +47,7 @@ export async function find<D extends object, I extends UserIds>(
     if (record !== null) {
       if (record.key !== key) throw context.calls.fail('read', 'not-applied', 'read: the store answered another record')
       if (record.kind !== 'session' || !(record.expiresAt > now)) return null
-      const userId = context.userIdOf(record)
+      const userId = record.userId === null ? null : context.users.fromText(record.userId)
       if (record.userId !== null) {
         if (userId === null) return removeForeign(context, key, deadline)
         if (context.given.passwordVersion !== undefined && (await isOutdated(context, record, deadline))) return null
