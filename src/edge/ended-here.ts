@@ -44,7 +44,7 @@ export class EndedHere {
     const { endings, namespace } = this.#context
     const series = parseToken(namespace, token)?.key
     if (series !== undefined && endings.isLeft(series)) return false
-    return !keys.some(key => endings.hasHeir(key))
+    return !keys.some(key => endings.hasFollower(key))
   }
 
   /**

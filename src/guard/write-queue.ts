@@ -1,16 +1,16 @@
 import type { SessionRecord } from '../contract/store.ts'
 
-interface Line {
-  /** Resolves when everybody who stands in this line is done. */
+interface Queue {
+  /** Resolves when all writers of this queue are done. */
   tail: Promise<void>
   waiting: number
   /** What the last writer of this process left, so that the next need not run into a conflict first. */
   latest: SessionRecord | null
 }
 
-/** One line of writers per session in this process: they take turns instead of colliding in the store. */
+/** One queue of writers per session in this process: they take turns instead of colliding in the store. */
 export class WriteQueue {
-  readonly #lines = new Map<string, Line>()
+  readonly #queues = new Map<string, Queue>()
 
   /**
    * Runs `job` when the ones before it are done, or rejects with `late()` where that has not happened by `deadline`
@@ -19,18 +19,18 @@ export class WriteQueue {
   run<T>(
     key: string,
     deadline: number,
-    job: (line: { latest: SessionRecord | null }) => Promise<T>,
+    job: (turn: { latest: SessionRecord | null }) => Promise<T>,
     late: () => Error,
   ): Promise<T> {
-    const line = this.#lines.get(key) ?? { tail: Promise.resolve(), waiting: 0, latest: null }
-    if (line.waiting === 0) {
-      this.#lines.set(key, line)
-      line.waiting = 1
-      const result = job(line)
-      line.tail = result.then(noop, noop).then(() => this.#leave(key, line))
+    const queue = this.#queues.get(key) ?? { tail: Promise.resolve(), waiting: 0, latest: null }
+    if (queue.waiting === 0) {
+      this.#queues.set(key, queue)
+      queue.waiting = 1
+      const result = job(queue)
+      queue.tail = result.then(noop, noop).then(() => this.#leave(key, queue))
       return result
     }
-    line.waiting += 1
+    queue.waiting += 1
     return new Promise<T>((resolve, reject) => {
       let givenUp = false
       const timer = setTimeout(
@@ -40,21 +40,21 @@ export class WriteQueue {
         },
         Math.max(1, deadline - performance.now()),
       )
-      line.tail = line.tail
+      queue.tail = queue.tail
         .then(() => {
           clearTimeout(timer)
           if (givenUp) return undefined
-          const result = job(line)
+          const result = job(queue)
           resolve(result)
           return result.then(noop, noop)
         })
-        .then(() => this.#leave(key, line))
+        .then(() => this.#leave(key, queue))
     })
   }
 
-  #leave(key: string, line: Line): void {
-    line.waiting -= 1
-    if (line.waiting === 0) this.#lines.delete(key)
+  #leave(key: string, queue: Queue): void {
+    queue.waiting -= 1
+    if (queue.waiting === 0) this.#queues.delete(key)
   }
 }
 

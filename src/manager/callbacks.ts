@@ -6,9 +6,9 @@ interface Rule {
 }
 
 /**
- * Lets every verb of a class refuse a function where it takes none, as whoever knows express-session or Passport passes
- * it. Ignored, it would never be called: a request that hangs, or a log-out that nobody waits for. Thrown at once, not as
- * a rejection: nobody awaits a verb that was given a callback, and an unhandled rejection ends the process.
+ * Lets every verb of a class refuse a callback where it takes none: users of express-session and Passport pass one. If
+ * it were ignored it would never be called, so that a request hangs, or goes on before the log-out is done. Thrown at
+ * once, not as a rejection: such a caller awaits nothing, and an unhandled rejection ends the process.
  */
 export function refuseCallbacks(owner: string, prototype: object, { update, except = [] }: Rule): void {
   for (const [verb, { value: method }] of Object.entries(Object.getOwnPropertyDescriptors(prototype))) {

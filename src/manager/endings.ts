@@ -82,10 +82,10 @@ export class Endings {
   }
 
   /** Whether its browser has another session in its place by now, or will have; so it is taken where the chain is long. */
-  hasHeir(key: string, hops = MAX_HOPS): boolean {
+  hasFollower(key: string, hops = MAX_HOPS): boolean {
     if (!this.isLeft(key)) return false
     return this.#followersOf(key).some(
-      ({ key: heir }) => hops === 0 || this.#fate(heir) === undefined || this.hasHeir(heir, hops - 1),
+      ({ key: next }) => hops === 0 || this.#fate(next) === undefined || this.hasFollower(next, hops - 1),
     )
   }
 

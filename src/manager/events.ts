@@ -17,7 +17,7 @@ export type SessionEvent<I extends UserIds = UserIds> =
     }
   | { type: 'invalidated'; userId: UserId<I>; count: number }
   | { type: 'ambiguous-cookie' }
-  /** No response carries the cookie of a session that began, or that got a new ID or expiry. `isEnded`: nobody had it, so it was ended. */
+  /** No response carries the cookie of a session that began, or that got a new ID or expiry. `isEnded`: no browser can hold it, so it was ended. */
   | { type: 'unsent-cookie'; key: SessionKey; isEnded: boolean }
   /** A record that no store of ours wrote: removed, reads as absent. */
   | { type: 'corrupt-record'; key: SessionKey; cause: string }

@@ -64,7 +64,7 @@ export async function find<D extends object, I extends UserIds>(
   return null
 }
 
-/** Who held the old ID derives the new one; who only reads the store cannot. */
+/** The holder of the old ID derives the new one; a reader of the store cannot. */
 function follow(context: AnyContext, id: string, { salt, until, movedTo }: Forward, now: number): string | null {
   // `until` is an instant of another node's clock: a reader whose clock is ahead must not lose the session.
   if (salt === '' || now >= until + CLOCK_TOLERANCE) return null

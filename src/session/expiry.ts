@@ -14,7 +14,7 @@ export const isTouchDue = (seenAt: number, now: number, { touchInterval }: Lifet
   now - seenAt >= touchInterval
 
 /**
- * Born from a remember token, and nobody has come back with it yet: stored as not yet seen. Only a visit ends that, not
- * a write in the request of the birth, since the response to that one may be lost.
+ * Whether a session that a remember token started was not used yet: it is stored as seen before it was created. Only a
+ * visit changes that, not a write in the request that started it, since the response to that request may be lost.
  */
 export const isUnvisited = ({ seenAt, createdAt }: { seenAt: number; createdAt: number }): boolean => seenAt < createdAt

@@ -62,8 +62,8 @@ export const newId = (shard: string = random(SHARD_LENGTH).slice(0, SHARD_LENGTH
 export const newSalt = (): string => draw(16)
 
 /**
- * The ID that everybody who holds `secret` derives with the stored `salt`, for a `purpose`. Who reads the store has the
- * salt, but not the secret.
+ * The ID that the holders of `secret` derive with the stored `salt`, for a `purpose`. A reader of the store has the salt,
+ * but not the secret.
  */
 export const deriveId = (shard: string, secret: string, purpose: string, salt: string): string =>
   shard + hmac(secret, `${purpose}\0${salt}`).slice(0, 40)

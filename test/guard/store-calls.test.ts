@@ -147,7 +147,7 @@ for (const [name, { verb, run }] of Object.entries(cases)) {
     it('runs, and its answer is lost', async () => {
       await failing(faults.lostReply, 20)
     })
-    it('answers after the time is up: nobody hears it', async () => {
+    it('answers after the time is up: the answer is dropped', async () => {
       for (const late of [
         (proceed: () => Promise<unknown>) => new Promise(resolve => setTimeout(() => resolve(proceed()), 5000)),
         () => new Promise((_, reject) => setTimeout(() => reject(new Error('late')), 5000)),

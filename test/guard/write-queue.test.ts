@@ -45,16 +45,16 @@ it('each writer finds what the one before it left', async () => {
       queue.run(
         'key',
         later(),
-        async line => {
-          seen.push(line.latest)
-          line.latest = number as never
+        async turn => {
+          seen.push(turn.latest)
+          turn.latest = number as never
         },
         late,
       ),
     ),
   )
   expect(seen).toEqual([null, 1, 2])
-  await queue.run('key', later(), async line => seen.push(line.latest), late)
+  await queue.run('key', later(), async turn => seen.push(turn.latest), late)
   expect(seen.at(-1)).toBeNull()
 })
 
@@ -103,7 +103,7 @@ describe('a deadline', () => {
     expect(ran).toBe(false)
   })
 
-  it('that is past already gives up as soon as there is a line', async () => {
+  it('that is past already gives up as soon as there is a queue', async () => {
     const queue = new WriteQueue()
     let free!: () => void
     const first = queue.run('key', later(), () => new Promise<void>(resolve => (free = resolve)), late)
@@ -113,15 +113,15 @@ describe('a deadline', () => {
   })
 })
 
-it('a line that is empty is forgotten', async () => {
+it('a queue that is empty is forgotten', async () => {
   const queue = new WriteQueue()
-  const lines = () => {
+  const begunAtOnce = () => {
     let begins = 0
-    // A job begins at once only where nobody stands in line.
+    // A job begins at once only where no other is in the queue.
     queue.run('key', later(), async () => begins++, late)
     return begins
   }
   await queue.run('key', later(), async () => {}, late)
   await turn()
-  expect(lines()).toBe(1)
+  expect(begunAtOnce()).toBe(1)
 })

@@ -79,7 +79,7 @@ describe('the edge of one copy and the manager of another', () => {
 })
 
 describe('a session of one copy at the manager of another', () => {
-  it('is updated, taken from, renewed, remembered, excepted and destroyed', async () => {
+  it('is updated, taken from, rotated, remembered, excepted and destroyed', async () => {
     const store = new one.MemoryStore()
     const [here, there] = [managerOf(one, { store }), managerOf(two, { store })]
     const session = await here.create({ user, data: { n: 1, flash: 'hello' } })
@@ -87,14 +87,14 @@ describe('a session of one copy at the manager of another', () => {
     expect(updated.data).toEqual({ n: 2, flash: 'hello' })
     expect(await here.take(updated, 'flash')).toBe('hello')
     expect(there.isFresh(updated, '1m')).toBe(true)
-    const renewed = (await here.rotate(updated, { grace: '1m' }))!
-    expect((await there.rotate(await here.get(session.secret), { grace: '1m' }))?.secret).toBe(renewed.secret)
-    expect(await there.remember(renewed as never)).toMatch(/^.{43}\..{43}$/)
+    const rotated = (await here.rotate(updated, { grace: '1m' }))!
+    expect((await there.rotate(await here.get(session.secret), { grace: '1m' }))?.secret).toBe(rotated.secret)
+    expect(await there.remember(rotated as never)).toMatch(/^.{43}\..{43}$/)
     await there.create({ user })
-    await there.invalidateUser(42, { except: renewed })
-    expect((await here.list(42)).map(({ key }) => key)).toEqual([renewed.key])
-    await there.destroy(renewed)
-    expect(await here.get(renewed.secret)).toBeNull()
+    await there.invalidateUser(42, { except: rotated })
+    expect((await here.list(42)).map(({ key }) => key)).toEqual([rotated.key])
+    await there.destroy(rotated)
+    expect(await here.get(rotated.secret)).toBeNull()
   })
 
   it('of another tenant is refused, as by its own', async () => {

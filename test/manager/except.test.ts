@@ -81,7 +81,7 @@ it('a parallel request that brought the old ID, and was led on to the new one, s
   expect(cookieOf(late)).toEqual([next.secret])
 })
 
-it('so does one that was led on to what another node had renewed', async () => {
+it('so does one that was led on to what another node had rotated', async () => {
   const { sessions, store, clock } = setUp()
   const node = new SessionManager({ store, now: clock, sweepInterval: false })
   const here = await sessions.create({ user })

@@ -148,8 +148,8 @@ it('isFresh: a password, verified lately, by this person', async () => {
   const session = await sessions.create({ user })
   expect(sessions.isFresh(session, '10m')).toBe(true)
   clock.advance(10 * MINUTE)
-  const renewed = (await sessions.regenerate(session))!
-  expect([sessions.isFresh(renewed, '10m'), sessions.isFresh(renewed, '9m')]).toEqual([true, false])
+  const next = (await sessions.regenerate(session))!
+  expect([sessions.isFresh(next, '10m'), sessions.isFresh(next, '9m')]).toEqual([true, false])
   expect(sessions.isFresh(await sessions.create(), '10m')).toBe(false)
   expect(sessions.isFresh(null, '10m')).toBe(false)
 })
@@ -260,7 +260,7 @@ describe('verifiedAt: a log-in whose password was verified elsewhere, earlier or
     expect(() => sessions.isFresh({ ...session } as never, '1h')).toThrow(/^session: expected a session/)
   })
 
-  it('that somebody broke in the store is never', async () => {
+  it('that was broken in the store is never', async () => {
     const { sessions, store } = setUp()
     const session = await sessions.create({ user, data: { a: 1 }, verifiedAt: 5e11 })
     const record: any = await store.inner.read(session.key, { now: 0 })
@@ -379,7 +379,7 @@ it('update: what the function throws is the caller’s, and the old data stays',
   expect((await sessions.update(session, { a: undefined }))?.data).toEqual({})
 })
 
-it('a session that a parallel request renewed is not renewed again, nor shown once it is gone', async () => {
+it('a session that a parallel request rotated is not rotated again, nor shown once it is gone', async () => {
   const { sessions, clock } = setUp()
   const old = await sessions.create({ user })
   const next = (await sessions.rotate(old, { grace: '1m' }))!

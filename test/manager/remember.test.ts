@@ -83,7 +83,7 @@ it('within the grace a spent token gives the same answer again, used or not', as
   expect(at.thefts()).toEqual([])
 })
 
-it('a lost response is no theft: the spent token is rotated again, and what it bore ends', async () => {
+it('a lost response is no theft: the spent token is rotated again, and the session that it started ends', async () => {
   const at = setUp()
   const { token } = await device(at)
   const lost = (await at.sessions.recall(token))!
@@ -171,7 +171,7 @@ describe('on nodes whose clocks are up to five minutes apart', () => {
       expect(at.thefts()).toEqual([])
     })
 
-    it(`a stolen token is found out on the second use, whoever came first ${apart}`, async () => {
+    it(`a stolen token is found out on the second use, in either order ${apart}`, async () => {
       for (const swapped of [false, true]) {
         const at = skewed()
         const { token } = await device(at)
@@ -200,7 +200,7 @@ describe('on nodes whose clocks are up to five minutes apart', () => {
   })
 })
 
-it('a session that expired before anybody came back with it is born again under another ID, its token stays', async () => {
+it('a session that expired before it was used begins again under another ID, its token stays', async () => {
   const at = setUp({ idleTimeout: '2m', absoluteTimeout: '2m' })
   const { token } = await device(at)
   const lost = (await at.sessions.recall(token))!
@@ -240,7 +240,7 @@ describe('theft', () => {
       const next = await sessions.regenerate(session)
       await sessions.get(next!.secret)
     },
-    'came back by a renewal, then by a request': async ({ sessions }, { session }) => {
+    'came back by a rotation, then by a request': async ({ sessions }, { session }) => {
       const next = await sessions.rotate(session.secret, { grace: '1m' })
       await sessions.get(next!.secret)
     },
@@ -261,7 +261,7 @@ describe('theft', () => {
     })
   }
 
-  it('a save in the request of the birth is no sign of life: its response may be lost', async () => {
+  it('a save in the request that started the session is no visit: its response may be lost', async () => {
     const at = setUp()
     const { token } = await device(at)
     const { session } = (await at.sessions.recall(token))!
@@ -383,12 +383,12 @@ describe('log-out ends the series of the device', () => {
     ['a session', (session: any) => session],
     ['an ID', (session: any) => session.secret],
   ] as const) {
-    it(`by ${how}, also of one that was renewed meanwhile, and nothing is born again`, async () => {
-      for (const renewed of [false, true]) {
+    it(`by ${how}, also of one that was rotated meanwhile, and nothing begins again`, async () => {
+      for (const rotated of [false, true]) {
         const at = setUp()
         const { token } = await device(at)
         const { session, token: next } = (await at.sessions.recall(token))!
-        if (renewed) await at.sessions.rotate(session.secret, { grace: '1m' })
+        if (rotated) await at.sessions.rotate(session.secret, { grace: '1m' })
         await at.sessions.destroy(of(session))
         expect(await at.sessions.recall(token)).toBeNull()
         expect(await at.sessions.recall(next!)).toBeNull()
@@ -432,7 +432,7 @@ it('a token begins no second session where the first one got a new ID in the sam
   expect(at.thefts()).toEqual([])
 })
 
-it('a remembered session that ended after it was seen is not born again in the grace', async () => {
+it('a remembered session that ended after it was seen does not begin again in the grace', async () => {
   const at = setUp({ limit: { max: 1, onLimit: 'end-oldest' } })
   const { token } = await device(at)
   const { session } = (await at.sessions.recall(token))!
@@ -444,17 +444,17 @@ it('a remembered session that ended after it was seen is not born again in the g
   expect(at.thefts()).toEqual([])
 })
 
-it('revoking a device ends its token and what was born from it, told as revoked; the other devices stay', async () => {
+it('revoking a device ends its token and the session that it started, told as revoked; the other devices stay', async () => {
   const at = setUp()
   const laptop = await device(at)
   const phone = await device(at)
-  const born = (await at.sessions.recall(laptop.token))!
+  const started = (await at.sessions.recall(laptop.token))!
   const desk = await at.sessions.create({ user })
   const deskToken = await at.sessions.remember(desk)
-  expect(await at.sessions.revoke(1, born.session.key)).toBe(true)
+  expect(await at.sessions.revoke(1, started.session.key)).toBe(true)
   expect(await at.sessions.recall(laptop.token)).toBeNull()
-  expect(await at.sessions.recall(born.token!)).toBeNull()
-  // A session that asked for a token, renewed since.
+  expect(await at.sessions.recall(started.token!)).toBeNull()
+  // A session that asked for a token, rotated since.
   const next = (await at.sessions.regenerate(desk))!
   expect(await at.sessions.revoke(1, next.key)).toBe(true)
   expect(await at.sessions.recall(deskToken)).toBeNull()

@@ -60,14 +60,14 @@ it('no secret is seen in sessions, errors, events, the diagnostics channel, stor
   const seen: unknown[] = []
   const anonymous = keep(await sessions.create({ data: { cart: 1 } }))
   const login = keep(await sessions.regenerate(anonymous.secret, { user, data: before => before }))
-  const renewed = keep((await sessions.rotate(login, { grace: '1m' }))!)
+  const rotated = keep((await sessions.rotate(login, { grace: '1m' }))!)
   const followed = keep((await sessions.get(login.secret))!)
-  const updated = keep((await sessions.update(renewed, { a: 1 }))!)
+  const updated = keep((await sessions.update(rotated, { a: 1 }))!)
   const token = keepToken(await sessions.remember(updated as typeof login))
   const recalled = (await sessions.recall(token))!
   keep(recalled.session)
   keepToken(recalled.token!)
-  seen.push(anonymous, login, renewed, followed, updated, recalled.session, await sessions.list(1))
+  seen.push(anonymous, login, rotated, followed, updated, recalled.session, await sessions.list(1))
   keep(await sessions.create({ user }))
 
   for (const fault of [faults.rejects, faults.throws, faults.answers('nonsense')])

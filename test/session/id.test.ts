@@ -12,7 +12,7 @@ const setUp = () => {
   return { store, sessions: new SessionManager({ store, sweepInterval: false, remember: '30d' }) }
 }
 
-describe('a malformed ID is nobody, and does not reach the store', () => {
+describe('a malformed ID leads to no session, and does not reach the store', () => {
   it('every length from 0 to 100 but 43', async () => {
     const { store, sessions } = setUp()
     for (let length = 0; length <= 100; length += 1) {
@@ -289,26 +289,26 @@ it("a user's sessions begin with the shard that the store names, on every way to
   const created = await sessions.create({ user })
   const login = await sessions.regenerate((await sessions.create()).secret, { user })
   const next = (await sessions.regenerate(login))!
-  const renewed = (await sessions.rotate(next, { grace: '1m' }))!
+  const rotated = (await sessions.rotate(next, { grace: '1m' }))!
   const token = await sessions.remember(created)
   const recalled = (await sessions.recall(token))!
   for (const text of [
     created.secret,
     login.secret,
     next.secret,
-    renewed.secret,
+    rotated.secret,
     token,
     recalled.session.secret,
     recalled.token!,
   ])
     expect(text.slice(0, 3)).toBe('_-7')
-  for (const session of [created, renewed, recalled.session]) expect(session.key.slice(0, 3)).toBe('_-7')
+  for (const session of [created, rotated, recalled.session]) expect(session.key.slice(0, 3)).toBe('_-7')
   // The shard travels with the ID: an anonymous session's stays.
   const anonymous = await sessions.create()
   expect((await sessions.regenerate(anonymous))!.secret.slice(0, 3)).toBe(anonymous.secret.slice(0, 3))
 })
 
-it('a store that names an impossible shard is an error, not a session that nobody can find', async () => {
+it('a store that names an impossible shard is an error, not a session that no request finds', async () => {
   for (const shard of ['ab', 'abcd', 'a.b', '', undefined, 7]) {
     const store = Object.assign(new MemoryStore(), { shard: () => shard as string })
     const sessions = new SessionManager({ store, sweepInterval: false })

@@ -137,7 +137,7 @@ it('the text IDs 0, 00 and __proto__ are three users', async () => {
   }
 })
 
-it('user 0 with an empty name is somebody', async () => {
+it('user 0 with an empty name is a user', async () => {
   for (const [userIds, id] of [
     ['u64', 0n],
     ['number', 0],

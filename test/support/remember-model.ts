@@ -10,7 +10,7 @@ import { MINUTE, SECOND, testClock } from './test-clock.ts'
 
 const GRACE = 60 * SECOND
 
-/** The reference knows tokens and sessions by number, in the order of their birth. */
+/** The reference knows tokens and sessions by number, in the order in which they began. */
 interface Model {
   alive: boolean
   current: number
@@ -18,7 +18,7 @@ interface Model {
   rotatedAt: number
   visitedAt: number | null
   /** The session of the last rotation. */
-  born: number | null
+  started: number | null
   tokens: number
   sessions: number
   live: ReadonlySet<number>
@@ -53,7 +53,7 @@ function answers(model: Model, request: Request, now: number): [Model, Answer][]
       return [[model.live.has(request.session) ? dead() : model, 'done']]
     case 'visit': {
       if (!model.live.has(request.session)) return [[model, 'null']]
-      const visitedAt = model.visitedAt ?? (request.session === model.born ? now : null)
+      const visitedAt = model.visitedAt ?? (request.session === model.started ? now : null)
       return [[{ ...model, visitedAt }, 'live']]
     }
     case 'recall': {
@@ -61,7 +61,7 @@ function answers(model: Model, request: Request, now: number): [Model, Answer][]
       const isSpent = request.token === model.previous
       const theft: [Model, Answer] = [dead({ alarms: model.alarms + 1 }), 'null']
       if (!isSpent && request.token !== model.current) return [theft]
-      const same: Answer = { token: model.current, session: model.born! }
+      const same: Answer = { token: model.current, session: model.started! }
       const age = now - (model.visitedAt ?? model.rotatedAt)
       const allowed: [Model, Answer][] = []
       if (isSpent && age <= GRACE + 2 * CLOCK_TOLERANCE) allowed.push([model, same])
@@ -80,12 +80,12 @@ function answers(model: Model, request: Request, now: number): [Model, Answer][]
         current: model.tokens,
         rotatedAt: now,
         visitedAt: null,
-        born: model.sessions,
+        started: model.sessions,
         tokens: model.tokens + 1,
         sessions: model.sessions + 1,
         live,
       }
-      return [...allowed, [next, { token: next.current, session: next.born! }]]
+      return [...allowed, [next, { token: next.current, session: next.started! }]]
     }
   }
 }
@@ -202,7 +202,7 @@ export async function checkRemember(open: () => Store | Promise<Store>, runs: nu
         previous: null,
         rotatedAt: 0,
         visitedAt: null,
-        born: null,
+        started: null,
         tokens: 1,
         sessions: 0,
         live: new Set(),
@@ -249,7 +249,7 @@ export async function checkRemember(open: () => Store | Promise<Store>, runs: nu
           const ended: number[] = []
           let seriesEnded = false
           const names = { tokens: [...state.tokens], ids: [...state.ids] }
-          /** What is new to the reference is new to everybody. */
+          /** What is new to the reference is new on every node. */
           const name = (list: string[], number: number, secret: string) => {
             if (list[number] === undefined && list.includes(secret)) return false
             list[number] ??= secret
@@ -289,7 +289,7 @@ export async function checkRemember(open: () => Store | Promise<Store>, runs: nu
               continue
             }
             if (result === null) {
-              // Rotated, but the series ended before the session was born: nobody heard of it.
+              // Rotated, but the series ended before the session began: no browser got it.
               const unborn = expected.session
               after = { ...after, live: new Set([...after.live].filter(session => session !== unborn)) }
               seriesEnded = true
