@@ -14,7 +14,7 @@ type Returned<D, R> =
  * Keys to set, or a function that edits fresh data and is run again on a conflict (so: synchronous, no side effects). What
  * it returns is not stored: `data => data.n++` is an edit, `data => ({ ...data, n: 1 })` a TypeError.
  */
-export type Change<D, R> = Partial<D> | ((draft: D) => Returned<D, R>)
+export type Change<D = Record<string, unknown>, R = unknown> = Partial<D> | ((draft: D) => Returned<D, R>)
 
 /**
  * Runs a function on a draft. `unchanged` makes the draft once more.

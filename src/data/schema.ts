@@ -13,7 +13,7 @@ export interface StandardSchemaV1<In = unknown, Out = In> {
   }
 }
 /** What a schema answers: the checked value, or what is wrong with it. */
-export type SchemaResult<Out> =
+export type SchemaResult<Out = unknown> =
   | { readonly value: Out; readonly issues?: undefined }
   | {
       readonly issues: readonly {

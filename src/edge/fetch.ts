@@ -13,13 +13,21 @@ import type { Visit } from './visit.ts'
 export type FetchEdgeOptions = Omit<EdgeOptions<Request>, 'trustedProxies'>
 
 /** A visit whose headers go into a `Response`. */
-export interface FetchVisit<D extends object, I extends UserIds, In extends object> extends Visit<D, I, In> {
+export interface FetchVisit<
+  D extends object = Record<string, unknown>,
+  I extends UserIds = 'u64',
+  In extends object = D,
+> extends Visit<D, I, In> {
   /** The response with our headers in; afterwards nothing can begin any more. Within `handle` there is no need of it. */
   respond(response: Response): Response
 }
 
 /** What `fetchEdge` answers: visits for servers that work with `Request` and `Response`. */
-export interface FetchEdge<D extends object, I extends UserIds, In extends object> {
+export interface FetchEdge<
+  D extends object = Record<string, unknown>,
+  I extends UserIds = 'u64',
+  In extends object = D,
+> {
   /** The visit of this very Request, to be ended by `visit.respond(response)`; `handle` cannot forget that. */
   (request: Request): FetchVisit<D, I, In>
   /**

@@ -4,7 +4,7 @@ import { quote } from '../text/quote.ts'
 import { proxyTest } from './proxies.ts'
 
 /** How an edge knows that a request came over TLS. */
-export interface SecureOptions<R> {
+export interface SecureOptions<R = unknown> {
   /** Addresses and CIDR ranges of proxies whose `X-Forwarded-Proto` counts. @default none */
   trustedProxies?: readonly string[]
   /** Decides alone, where it is given. */

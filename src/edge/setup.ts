@@ -11,7 +11,8 @@ import { checkIsSecure, type SecureOptions } from './secure.ts'
 /** Names of `Clear-Site-Data`, see https://www.w3.org/TR/clear-site-data/ */
 export type ClearSiteData = 'cache' | 'cookies' | 'storage' | 'executionContexts'
 
-export interface EdgeOptions<R> extends SecureOptions<R> {
+/** Of every edge; `R` is what its `isSecure` gets, an IncomingMessage or a Request. */
+export interface EdgeOptions<R = unknown> extends SecureOptions<R> {
   cookie?: CookieOptions
   /** The remember token's cookie: its name. Its other attributes are the session cookie's. @default { name: 'remember_token' } */
   rememberCookie?: { name: string }

@@ -11,7 +11,7 @@ export type { ClearSiteData, EdgeOptions, VisitOptions } from './setup.ts'
  * One request's dealings with its session: the manager's verbs without the ID. Reads the store at most once. Verbs that
  * write take turns, so that each sees what the one before it left.
  */
-export interface Visit<D extends object, I extends UserIds, In extends object> {
+export interface Visit<D extends object = Record<string, unknown>, I extends UserIds = 'u64', In extends object = D> {
   /**
    * The live session of this request, or `null`. Where there is none, a remember token begins one.
    * @throws SessionStoreError where the store cannot say (no cookie is touched)
@@ -61,7 +61,11 @@ export interface Visit<D extends object, I extends UserIds, In extends object> {
 }
 
 /** What `visit.logIn` takes: the manager's login, and whether the browser gets a remember token. */
-export type VisitLogin<D extends object, I extends UserIds, In extends object> = Login<D, I, In> & {
+export type VisitLogin<
+  D extends object = Record<string, unknown>,
+  I extends UserIds = 'u64',
+  In extends object = D,
+> = Login<D, I, In> & {
   remember?: boolean
 }
 

@@ -29,7 +29,7 @@ import { insert } from './writing.ts'
 const GRACE = 60_000 + CLOCK_TOLERANCE
 
 /** The answer to a redeemed token. */
-export interface Recalled<D extends object = Record<string, unknown>, I extends UserIds = 'u64'> {
+export interface Recalled<D = Record<string, unknown>, I extends UserIds = 'u64'> {
   readonly session: UserSession<D, I>
   /** The token that replaces the presented one. */
   readonly token: string | null

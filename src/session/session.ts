@@ -6,7 +6,7 @@ import type { SessionId, SessionKey } from './id.ts'
 import type { UserId, UserIds } from './user-id.ts'
 
 /** Who is logged in. JSON shows `id` and `name`, the body of GET /profile (`stringify` writes a bigint exactly). */
-export interface User<I extends UserIds> {
+export interface User<I extends UserIds = 'u64'> {
   readonly id: UserId<I>
   readonly name: string
   /** Not enumerable: for the server alone. */
@@ -14,7 +14,7 @@ export interface User<I extends UserIds> {
 }
 
 /** What may be shown of a session. Instants are epoch ms. */
-export interface SessionInfo<D, I extends UserIds> {
+export interface SessionInfo<D = Record<string, unknown>, I extends UserIds = 'u64'> {
   readonly key: SessionKey
   /** Both fields or none; `null` in an anonymous session. */
   readonly user: User<I> | null
@@ -30,7 +30,7 @@ export interface SessionInfo<D, I extends UserIds> {
 }
 
 /** A snapshot. `secret` and `csrfToken` are getters that JSON, spread and inspect do not see. */
-export interface Session<D, I extends UserIds> extends SessionInfo<D, I> {
+export interface Session<D = Record<string, unknown>, I extends UserIds = 'u64'> extends SessionInfo<D, I> {
   /** The session ID, for the cookie alone. */
   readonly secret: string
   /** Survives a new ID of the same session, dies at a log-in and at the log-out; costs no store write. */
@@ -40,9 +40,15 @@ export interface Session<D, I extends UserIds> extends SessionInfo<D, I> {
 }
 
 /** A session in which a user is logged in. */
-export type UserSession<D, I extends UserIds> = Session<D, I> & { readonly user: User<I> }
+export type UserSession<D = Record<string, unknown>, I extends UserIds = 'u64'> = Session<D, I> & {
+  readonly user: User<I>
+}
 /** Whose session: a snapshot, or what the cookie contained. */
-export type Current<D, I extends UserIds> = Session<D, I> | SessionId | null | undefined
+export type Current<D = Record<string, unknown>, I extends UserIds = 'u64'> =
+  | Session<D, I>
+  | SessionId
+  | null
+  | undefined
 
 /** What a snapshot is made from. */
 export interface SessionParts<D, I extends UserIds> {

@@ -3,9 +3,9 @@ import { quote } from '../text/quote.ts'
 /** How an application's user IDs look: unsigned 64-bit, safe integers, or text (UUID, ULID, …). */
 export type UserIds = 'u64' | 'number' | 'text'
 /** A user ID as it comes out. */
-export type UserId<I extends UserIds> = I extends 'u64' ? bigint : I extends 'number' ? number : string
+export type UserId<I extends UserIds = 'u64'> = I extends 'u64' ? bigint : I extends 'number' ? number : string
 /** A user ID as it may go in. */
-export type UserIdInput<I extends UserIds> = I extends 'u64' ? bigint | number : UserId<I>
+export type UserIdInput<I extends UserIds = 'u64'> = I extends 'u64' ? bigint | number : UserId<I>
 
 export interface UserIdFormat<I extends UserIds> {
   /** Canonical text. @throws TypeError that quotes the value */

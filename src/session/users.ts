@@ -4,7 +4,7 @@ import { quote } from '../text/quote.ts'
 import { USER_ID_FORMATS, type UserId, type UserIdFormat, type UserIdInput, type UserIds } from './user-id.ts'
 
 /** Whose session begins. */
-export interface Login<D, I extends UserIds, In> {
+export interface Login<D = Record<string, unknown>, I extends UserIds = 'u64', In = D> {
   user: { id: UserIdInput<I>; name: string; passwordVersion?: number | null | undefined }
   /** First data. The function gets the data of the session that ends here: anonymous or the same user's, else initial. */
   data?: Partial<In> | ((before: D) => Partial<In>)
