@@ -27,6 +27,7 @@ export type {
   EdgeOptions,
   Visit,
   VisitLogin,
+  VisitOf,
   VisitOptions,
   VisitRequest,
 } from './edge/visit.ts'
@@ -34,7 +35,7 @@ export type { SessionEvent } from './manager/events.ts'
 export { SessionManager, type SessionOf } from './manager/manager.ts'
 export { DEFAULTS, presets, type SessionOptions } from './manager/options.ts'
 export type { Recalled } from './manager/remember.ts'
-export type { SessionId, SessionKey } from './session/id.ts'
+export { type SessionId, type SessionKey, sessionId } from './session/id.ts'
 export type { Current, Session, SessionInfo, User, UserSession } from './session/session.ts'
 export type { UserId, UserIdInput, UserIds } from './session/user-id.ts'
 export type { Login } from './session/users.ts'

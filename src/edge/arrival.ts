@@ -1,7 +1,7 @@
 // What a request came with, decided once, before anything is read from the store.
 import type { Context } from '../manager/context.ts'
 import { parseToken } from '../manager/series.ts'
-import { isId, type SessionKey } from '../session/id.ts'
+import { isId, type SessionId, type SessionKey } from '../session/id.ts'
 import type { ParsedCookie, SessionCookie } from './cookie.ts'
 import type { EdgeSetup } from './setup.ts'
 import type { VisitRequest } from './visit.ts'
@@ -25,7 +25,7 @@ const NOT_READ: ParsedCookie = { id: null, ambiguous: false }
 export class Arrival {
   readonly state: ArrivalState
   /** The value that is honoured, as it came; `null` in every state but `'named'`. */
-  readonly id: string | null
+  readonly id: SessionId | null
   readonly #context: Context<any, any, any>
   readonly #cookie: SessionCookie
   readonly #rememberCookie: SessionCookie
@@ -60,7 +60,7 @@ export class Arrival {
   }
 
   /** Session IDs whose sessions a log-out ends, honoured or not: all of up to 6, else the first 2 and the last 4. */
-  get ids(): readonly string[] {
+  get ids(): readonly SessionId[] {
     const ids = this.#cookie.candidates(this.#header).filter(isId)
     return ids.length <= FIRST_IDS + LAST_IDS ? ids : [...ids.slice(0, FIRST_IDS), ...ids.slice(-LAST_IDS)]
   }

@@ -1,5 +1,6 @@
 import { stringifySetCookie } from 'cookie'
 import { DEFAULTS as ALL_DEFAULTS } from '../manager/options.ts'
+import type { SessionId } from '../session/id.ts'
 import type { Session } from '../session/session.ts'
 import { aBoolean, checkOptions, listOf, type OptionPlace, oneOf, type Rule, rule } from '../text/check-options.ts'
 import { hintsFor } from '../text/option-hints.ts'
@@ -95,7 +96,7 @@ function checkTogether(name: string, options: CookieOptions): void {
 /** What a Cookie header says under one name. */
 export interface ParsedCookie {
   /** The value as it stands, undecoded and unchecked; `null` where there is none, or no telling which is right. */
-  readonly id: string | null
+  readonly id: SessionId | null
   /** Several different values arrived: a sibling host can plant one, and neither the first nor the last is safe. */
   readonly ambiguous: boolean
 }
@@ -152,7 +153,7 @@ export class SessionCookie {
       return !ambiguous
     })
     if (ambiguous) return AMBIGUOUS
-    return found === null ? NONE : { id: found, ambiguous: false }
+    return found === null ? NONE : { id: found as SessionId, ambiguous: false }
   }
 
   /** The different values under our name, in the order in which they came: any may be the user's own. */

@@ -1,7 +1,7 @@
 import type { Context } from '../manager/context.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import type { Recalled } from '../manager/remember.ts'
-import type { SessionKey } from '../session/id.ts'
+import type { SessionId, SessionKey } from '../session/id.ts'
 import type { Session } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import type { Arrival } from './arrival.ts'
@@ -53,7 +53,7 @@ export class KnownSession<D extends object, I extends UserIds, In extends object
   }
 
   /** The ID that the browser has, live or not: the one it came with, until it logs out. */
-  get id(): string | null {
+  get id(): SessionId | null {
     return this.#hasLoggedOut ? null : this.arrival.id
   }
 
@@ -70,7 +70,7 @@ export class KnownSession<D extends object, I extends UserIds, In extends object
   /**
    * Whose session a write is about, without a read of its own. Where nothing was read, or the read failed, it is the ID.
    */
-  async current(): Promise<Session<D, I> | string | null> {
+  async current(): Promise<Session<D, I> | SessionId | null> {
     if (this.#session !== undefined) return this.#session
     if (this.#reading === null) return this.id
     return this.#reading.catch(() => this.id)

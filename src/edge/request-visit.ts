@@ -6,6 +6,7 @@ import { contextOf } from '../manager/context-of.ts'
 import { takeKey, writeData } from '../manager/edit.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import { alreadyLeft } from '../manager/refusals.ts'
+import type { SessionId } from '../session/id.ts'
 import type { Session, UserSession } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { checkAnonymous, checkLogin, loginFrom } from '../session/users.ts'
@@ -215,7 +216,7 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
 
   async #reissue(
     opened: OpenedVisit<D, I, In>,
-    reissue: (current: Session<D, I> | string) => Promise<Session<D, I> | null>,
+    reissue: (current: Session<D, I> | SessionId) => Promise<Session<D, I> | null>,
     isOnlyHere = true,
   ): Promise<Session<D, I> | null> {
     const current = await opened.known.current()

@@ -1,4 +1,5 @@
 import type { Change } from '../data/change.ts'
+import type { SessionManager } from '../manager/manager.ts'
 import type { Session, UserSession } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import type { Login } from '../session/users.ts'
@@ -68,6 +69,9 @@ export type VisitLogin<
 > = Login<D, I, In> & {
   remember?: boolean
 }
+
+/** The type of the visits to a manager: `VisitOf<typeof sessions>`. */
+export type VisitOf<M> = M extends SessionManager<infer D, infer I, infer In> ? Visit<D, I, In> : never
 
 /** What an edge is told about a request. */
 export interface VisitRequest {

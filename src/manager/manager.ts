@@ -35,6 +35,9 @@ export class SessionManager<
   I extends UserIds = 'u64',
   In extends object = D,
 > {
+  /** Not there at run time: the types that `SessionOf`, `VisitOf` and the edges take from a manager. */
+  declare readonly '~types'?: { readonly data: D; readonly userIds: I; readonly input: In }
+
   static {
     offerContexts(SessionManager.prototype)
     refuseCallbacks('sessions', SessionManager.prototype, { update: 1, except: ['isFresh', 'namespace'] })
@@ -296,5 +299,5 @@ function keyOfExcept(
   return except
 }
 
-/** The type of the sessions of a manager. */
-export type SessionOf<M> = M extends SessionManager<infer D, infer I, any> ? Session<D, I> : never
+/** The type of the sessions of a manager: `SessionOf<typeof sessions>`. */
+export type SessionOf<M> = M extends SessionManager<infer D, infer I, infer _> ? Session<D, I> : never

@@ -1,10 +1,10 @@
 import { createHash, createHmac, hash as hashOnce, randomFillSync } from 'node:crypto'
 
-declare const keyBrand: unique symbol
+// Brands by name, not by symbol: the declarations for ESM and for CommonJS would each have a symbol of their own.
 /** Public handle of a session: safe to log, list, compare, join rooms with. Finds nothing when sent as a cookie. */
-export type SessionKey = string & { readonly [keyBrand]: true }
-/** What a cookie may contain: any string, but never a `SessionKey`. */
-export type SessionId = string & { readonly [keyBrand]?: never }
+export type SessionKey = string & { readonly 'coatcheck.brand': 'key' }
+/** The value of the session cookie, checked or not: `session.secret`, `cookie.parse(header).id`, `sessionId(text)`. */
+export type SessionId = string & { readonly 'coatcheck.brand': 'id' }
 
 /** Characters that say on which shard a session lives; the ID and the key begin with them. */
 const SHARD_LENGTH = 3
@@ -12,8 +12,15 @@ const ID = /^[A-Za-z0-9_-]{43}$/
 const KEY = /^[A-Za-z0-9_-]{46}$/
 
 /** Whether a string has the shape of a session ID: 43 characters of base64url (RFC 4648, section 5). */
-export const isId = (value: string): boolean => value.length === 43 && ID.test(value)
+export const isId = (value: string): value is SessionId => value.length === 43 && ID.test(value)
 export const isKey = (value: unknown): value is SessionKey => typeof value === 'string' && KEY.test(value)
+
+/**
+ * A session ID that you read from a cookie jar of your own: the value of the cookie, not a Cookie header. `null` for
+ * anything that is not an ID.
+ */
+export const sessionId = (value: string | null | undefined): SessionId | null =>
+  typeof value === 'string' && isId(value) ? value : null
 
 const sha256: (text: string) => string =
   typeof hashOnce === 'function' // from Node 20.12

@@ -32,7 +32,7 @@ export interface SessionInfo<D = Record<string, unknown>, I extends UserIds = 'u
 /** A snapshot. `secret` and `csrfToken` are getters that JSON, spread and inspect do not see. */
 export interface Session<D = Record<string, unknown>, I extends UserIds = 'u64'> extends SessionInfo<D, I> {
   /** The session ID, for the cookie alone. */
-  readonly secret: string
+  readonly secret: SessionId
   /** Survives a new ID of the same session, dies at a log-in and at the log-out; costs no store write. */
   readonly csrfToken: string
   /** The ID or the expiry is new, so that the cookie has to be sent (again). */
@@ -134,8 +134,8 @@ class SecretSession<D, I extends UserIds> extends SessionSnapshot<D, I> implemen
     Object.freeze(this)
   }
 
-  get secret(): string {
-    return this.#secret
+  get secret(): SessionId {
+    return this.#secret as SessionId
   }
 
   get csrfToken(): string {

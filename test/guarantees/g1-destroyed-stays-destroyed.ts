@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { UserSession } from 'coatcheck'
 import { describe, it } from 'vitest'
+import type { SessionId } from '../../src/session/id.ts'
 import { type Data, type GuaranteeKit, type SetUp, times } from '../support/guarantee-kit.ts'
 import { MINUTE, SECOND } from '../support/test-clock.ts'
 
@@ -29,7 +30,7 @@ export function destroyedStaysDestroyed({ setUp, atEveryPoint }: GuaranteeKit): 
             assert.equal(await sessions.get(session.secret), null, where)
             assert.deepEqual(await sessions.list(user.id), [], where)
             const result = outcome.status === 'fulfilled' ? (outcome.value as { secret?: string } | null) : null
-            if (result?.secret) assert.equal(await sessions.get(result.secret), null, where)
+            if (result?.secret) assert.equal(await sessions.get(result.secret as SessionId), null, where)
           },
         ))
 
@@ -71,7 +72,7 @@ export function destroyedStaysDestroyed({ setUp, atEveryPoint }: GuaranteeKit): 
       await sessions.destroy(session)
       await sessions.destroy(session)
       await sessions.destroy(session.secret)
-      await sessions.destroy('x'.repeat(43))
+      await sessions.destroy('x'.repeat(43) as SessionId)
       await sessions.destroy(null)
       await sessions.destroy(undefined)
     })

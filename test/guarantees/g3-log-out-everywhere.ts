@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { UserSession } from 'coatcheck'
 import { describe, it } from 'vitest'
+import type { SessionId } from '../../src/session/id.ts'
 import {
   BOUNDARY_IDS,
   type Data,
@@ -59,7 +60,7 @@ export function logOutEverywhereIsComplete({ setUp, atEveryPoint }: GuaranteeKit
     for (const [name, run] of Object.entries<(at: SetUp, before: string) => Promise<Session>>({
       create: ({ sessions, user }) => sessions.create({ user: { ...user, passwordVersion: 1 } }),
       'regenerate of an anonymous session': ({ sessions, user }, before) =>
-        sessions.regenerate(before, { user: { ...user, passwordVersion: 1 } }),
+        sessions.regenerate(before as SessionId, { user: { ...user, passwordVersion: 1 } }),
     })) {
       it(`a login by ${name} that verified the old password gets no session, at any point`, () =>
         atEveryPoint(

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { CLOCK_TOLERANCE } from 'coatcheck'
+import { CLOCK_TOLERANCE, type SessionId } from 'coatcheck'
 import { describe, it } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
 import { type Data, type GuaranteeKit, isCode, newUser, times } from '../support/guarantee-kit.ts'
@@ -56,11 +56,11 @@ export function newIdAtLogin({ setUp }: GuaranteeKit): void {
       const { sessions, user } = await setUp()
       const chosen = 'chosen-by-the-client-0123456789-0123456789A'
       assert.equal(chosen.length, 43)
-      assert.equal(await sessions.get(chosen), null)
-      assert.equal(await sessions.regenerate(chosen), null)
-      const login = await sessions.regenerate(chosen, { user })
+      assert.equal(await sessions.get(chosen as SessionId), null)
+      assert.equal(await sessions.regenerate(chosen as SessionId), null)
+      const login = await sessions.regenerate(chosen as SessionId, { user })
       assert.notEqual(login.secret, chosen)
-      assert.equal(await sessions.get(chosen), null)
+      assert.equal(await sessions.get(chosen as SessionId), null)
     })
 
     for (const [how, current] of [

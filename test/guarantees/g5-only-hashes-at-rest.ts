@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Session } from 'coatcheck'
 import { describe, it } from 'vitest'
+import type { SessionId } from '../../src/session/id.ts'
 import { type Data, type GuaranteeKit, isKey, times } from '../support/guarantee-kit.ts'
 import { holdsPartOf, leaked, shown } from '../support/scan.ts'
 
@@ -49,7 +50,7 @@ export function onlyHashesAtRest({ setUp, dump }: GuaranteeKit): void {
       const found = new Set(`${shown(kept)} ${rows}`.match(/[A-Za-z0-9_-]{16,}/g))
       for (const text of found)
         for (const id of [text, text.slice(0, 43), text.slice(-43), `${login.key.slice(0, 3)}${text}`.slice(0, 43)]) {
-          assert.equal(await sessions.get(id), null)
+          assert.equal(await sessions.get(id as SessionId), null)
           assert.equal(await sessions.recall(`${id}.${id}`), null)
           assert.equal(await sessions.recall(`${id}.${text.slice(0, 43)}`), null)
         }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { SessionStoreError, type UserSession } from 'coatcheck'
+import { type SessionId, SessionStoreError, type UserSession } from 'coatcheck'
 import { describe, it } from 'vitest'
 import { faults, type Handler, type Verb } from '../support/barrier-store.ts'
 import { type Data, type GuaranteeKit, type SetUp, visitsOf } from '../support/guarantee-kit.ts'
@@ -91,7 +91,7 @@ export function anOutageIsNotALogOut({ setUp }: GuaranteeKit): void {
       const expired = await sessions.create({ user })
       clock.advance(31 * MINUTE)
       for (const id of [expired.secret, 'A'.repeat(43), 'short', '', 'x'.repeat(100_000), expired.key as string, '\0'])
-        assert.equal(await sessions.get(id), null)
+        assert.equal(await sessions.get(id as SessionId), null)
     })
 
     it('a touch that fails is an event, not a failed get', async () => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'vitest'
+import type { SessionId } from '../../src/session/id.ts'
 import { type GuaranteeKit, visitsOf } from '../support/guarantee-kit.ts'
 
 export function anonymousTrafficWritesNothing({ setUp, dump }: GuaranteeKit): void {
@@ -31,10 +32,10 @@ export function anonymousTrafficWritesNothing({ setUp, dump }: GuaranteeKit): vo
           )
         }
       for (const id of malformed) {
-        assert.equal(await sessions.get(id), null)
-        assert.equal(await sessions.regenerate(id), null)
-        assert.equal(await sessions.rotate(id, { grace: '1m' }), null)
-        await sessions.destroy(id)
+        assert.equal(await sessions.get(id as SessionId), null)
+        assert.equal(await sessions.regenerate(id as SessionId), null)
+        assert.equal(await sessions.rotate(id as SessionId, { grace: '1m' }), null)
+        await sessions.destroy(id as SessionId)
       }
       assert.deepEqual(store.counts(), {})
       assert.equal(await dump?.(), before)

@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { Worker } from 'node:worker_threads'
-import { SessionManager, SessionStoreError, type Store } from 'coatcheck'
+import { type SessionId, SessionManager, SessionStoreError, type Store } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { BarrierStore, faults, type Handler, type Verb } from '../support/barrier-store.ts'
@@ -456,7 +456,7 @@ describe('calls under way', () => {
       },
     })
     const sessions = new SessionManager({ store, sweepInterval: false, maxPendingCalls: 1 })
-    const hanging = expect(sessions.get('A'.repeat(43))).rejects.toThrow()
+    const hanging = expect(sessions.get('A'.repeat(43) as SessionId)).rejects.toThrow()
     await sessions.close()
     expect(closed).toBe(true)
     await vi.advanceTimersByTimeAsync(2001)
@@ -486,7 +486,7 @@ describe('calls under way', () => {
     for (let round = 0; round < 30; round += 1)
       await Promise.all(
         Array.from({ length: 1000 }, () =>
-          sessions.get('A'.repeat(43)).catch(({ outcome }) => {
+          sessions.get('A'.repeat(43) as SessionId).catch(({ outcome }) => {
             told[outcome] = (told[outcome] ?? 0) + 1
           }),
         ),

@@ -1,4 +1,4 @@
-import { openVisit, type SessionEvent, SessionManager, SessionStoreError } from 'coatcheck'
+import { openVisit, type SessionEvent, type SessionId, SessionManager, SessionStoreError } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it, vi } from 'vitest'
 import { BarrierStore, faults } from '../support/barrier-store.ts'
@@ -394,8 +394,8 @@ it('a session that a parallel request rotated is not rotated again, nor shown on
 it('anonymous traffic writes nothing', async () => {
   const { sessions, store } = setUp()
   for (const current of [null, undefined, '', 'x', 'x'.repeat(43)]) {
-    expect(await sessions.get(current)).toBeNull()
-    expect(await sessions.regenerate(current)).toBeNull()
+    expect(await sessions.get(current as SessionId | null | undefined)).toBeNull()
+    expect(await sessions.regenerate(current as SessionId | null | undefined)).toBeNull()
   }
   expect(store.counts()).toEqual({ read: 2 })
 })

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { inspect } from 'node:util'
-import { DEFAULTS, openVisit, presets, SessionCookie, SessionManager } from 'coatcheck'
+import { DEFAULTS, openVisit, presets, SessionCookie, type SessionId, SessionManager } from 'coatcheck'
 import { fetchEdge } from 'coatcheck/fetch'
 import { cors, httpEdge, requireHttps } from 'coatcheck/http'
 import { MemoryStore } from 'coatcheck/stores/memory'
@@ -302,7 +302,7 @@ it('a clock that answers nonsense is a TypeError, not a session without an end',
   for (const now of [() => Number.NaN, () => undefined, () => Number.POSITIVE_INFINITY, () => '0']) {
     const sessions = new SessionManager({ store: new MemoryStore(), now: now as never, sweepInterval: false })
     await expect(sessions.create()).rejects.toThrow(/^now: expected epoch milliseconds, got /)
-    await expect(sessions.get('x'.repeat(43))).rejects.toThrow(TypeError)
+    await expect(sessions.get('x'.repeat(43) as SessionId)).rejects.toThrow(TypeError)
   }
 })
 

@@ -1,5 +1,5 @@
 import { inspect } from 'node:util'
-import { CLOCK_TOLERANCE, SessionManager } from 'coatcheck'
+import { CLOCK_TOLERANCE, type SessionId, SessionManager } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { BarrierStore, faults } from '../support/barrier-store.ts'
@@ -334,9 +334,9 @@ it('a session ID is no token, and a token no session ID', async () => {
   const at = setUp()
   const { token } = await device(at)
   const session = await at.sessions.create({ user })
-  expect(await at.sessions.get(token)).toBeNull()
-  expect(await at.sessions.get(token.slice(0, 43))).toBeNull()
-  expect(await at.sessions.get(token.slice(44))).toBeNull()
+  expect(await at.sessions.get(token as SessionId)).toBeNull()
+  expect(await at.sessions.get(token.slice(0, 43) as SessionId)).toBeNull()
+  expect(await at.sessions.get(token.slice(44) as SessionId)).toBeNull()
   expect(await at.sessions.recall(session.secret)).toBeNull()
   expect(await at.sessions.recall(`${session.secret}.${session.secret}`)).toBeNull()
   expect(await at.sessions.recall(`${session.secret}.${token.slice(44)}`)).toBeNull()

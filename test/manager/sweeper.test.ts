@@ -1,4 +1,4 @@
-import { SessionManager } from 'coatcheck'
+import { type SessionId, SessionManager } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { BarrierStore, faults } from '../support/barrier-store.ts'
@@ -10,7 +10,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 const swept = (store: BarrierStore) => store.counts().sweep ?? 0
-const use = (sessions: SessionManager) => sessions.get('x'.repeat(43))
+const use = (sessions: SessionManager) => sessions.get('x'.repeat(43) as SessionId)
 
 it('sweeps about once per interval, jittered, until it is closed', async () => {
   const store = BarrierStore.over(new MemoryStore())

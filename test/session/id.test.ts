@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { SessionManager } from 'coatcheck'
+import { type SessionId, SessionManager, sessionId } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
@@ -17,7 +17,7 @@ describe('a malformed ID leads to no session, and does not reach the store', () 
     const { store, sessions } = setUp()
     for (let length = 0; length <= 100; length += 1) {
       const id = 'x'.repeat(length)
-      expect(await sessions.get(id)).toBeNull()
+      expect(await sessions.get(id as SessionId)).toBeNull()
       expect(store.calls).toHaveLength(length === 43 ? 1 : 0)
       if (length === 43) store.reset()
     }
@@ -32,7 +32,7 @@ describe('a malformed ID leads to no session, and does not reach the store', () 
         const id = good.slice(0, at) + character + good.slice(at + 1)
         const allowed = ALPHABET.includes(character)
         if (isId(id) !== allowed) expect.unreachable(`byte ${byte} at ${at}`)
-        if (!allowed && (await sessions.get(id)) !== null) expect.unreachable(`byte ${byte} at ${at}`)
+        if (!allowed && (await sessions.get(id as SessionId)) !== null) expect.unreachable(`byte ${byte} at ${at}`)
       }
     }
     expect(store.calls).toHaveLength(0)
@@ -49,15 +49,15 @@ describe('a malformed ID leads to no session, and does not reach the store', () 
     `${'a'.repeat(42)}/`,
   ])('%.50s', async id => {
     const { store, sessions } = setUp()
-    expect(await sessions.get(id)).toBeNull()
-    expect(await sessions.regenerate(id)).toBeNull()
-    expect(await sessions.rotate(id, { grace: '1m' })).toBeNull()
-    await sessions.destroy(id)
+    expect(await sessions.get(id as SessionId)).toBeNull()
+    expect(await sessions.regenerate(id as SessionId)).toBeNull()
+    expect(await sessions.rotate(id as SessionId, { grace: '1m' })).toBeNull()
+    await sessions.destroy(id as SessionId)
     expect(await sessions.recall(id)).toBeNull()
     await sessions.forget(id)
     expect(await sessions.revoke(1, id)).toBe(false)
     expect(store.calls).toHaveLength(0)
-    const login = await sessions.regenerate(id, { user: { id: 1, name: 'ada' } })
+    const login = await sessions.regenerate(id as SessionId, { user: { id: 1, name: 'ada' } })
     expect(store.counts()).toEqual({ create: 1 })
     expect(login.secret).not.toBe(id)
   })
@@ -66,9 +66,9 @@ describe('a malformed ID leads to no session, and does not reach the store', () 
     const { store, sessions } = setUp()
     const { key } = await sessions.create()
     store.reset()
-    expect(await sessions.get(key as unknown as string)).toBeNull()
-    await sessions.destroy(key as unknown as string)
-    for (const cut of [key.slice(0, 43), key.slice(3)]) expect(await sessions.get(cut)).toBeNull()
+    expect(await sessions.get(key as unknown as SessionId)).toBeNull()
+    await sessions.destroy(key as unknown as SessionId)
+    for (const cut of [key.slice(0, 43), key.slice(3)]) expect(await sessions.get(cut as SessionId)).toBeNull()
     expect(store.counts()).toEqual({ read: 2 })
     expect(await sessions.list(1)).toEqual([])
   })
@@ -252,6 +252,15 @@ it('a generator that repeats itself is an error, though each draw is mixed with 
   }
   vi.doUnmock('node:crypto')
   vi.resetModules()
+})
+
+it('sessionId takes the value of a cookie, and nothing that is not an ID', async () => {
+  const { sessions } = setUp()
+  const { secret, key } = await sessions.create()
+  expect(sessionId(secret)).toBe(secret)
+  for (const value of [null, undefined, '', key, `session_id=${secret}`, ` ${secret}`, `${secret}\n`, secret.slice(1)])
+    expect(sessionId(value)).toBeNull()
+  for (const value of [42, [secret], { secret }]) expect(sessionId(value as never)).toBeNull()
 })
 
 it('an ID that is taken is drawn again, and a generator that repeats itself is an error, at once', async () => {

@@ -3,7 +3,7 @@
 // session of the log-in, no log-out that was acknowledged is undone, and nothing lives that nobody holds.
 import assert from 'node:assert/strict'
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { openVisit, SessionManager, type SessionOptions, type Store, type Visit } from 'coatcheck'
+import { openVisit, type SessionId, SessionManager, type SessionOptions, type Store, type Visit } from 'coatcheck'
 import { it } from 'vitest'
 import { BarrierStore, type Verb } from './barrier-store.ts'
 import { HOUR, MINUTE, testClock } from './test-clock.ts'
@@ -241,7 +241,9 @@ async function runOnce(plan: Plan, choose: (options: number) => number): Promise
     const found = await scene.store.inner.read(key, { now })
     if (found !== null && 'kind' in found) (found.kind === 'session' ? live : series).push(key)
   }
-  const held = await scene.sessions.get(scene.jar.cookies.get('session_id') ?? null, { touch: false })
+  const held = await scene.sessions.get((scene.jar.cookies.get('session_id') ?? null) as SessionId | null, {
+    touch: false,
+  })
   return { scene, outcomes, heads, trace: trace.join(', '), live, series, held }
 }
 

@@ -3,7 +3,7 @@
 // What the requests of one moment answer must be what the reference answers to the same requests in some order. The
 // reference knows the true time alone: where a clock that is wrong by five minutes could decide otherwise, it allows both.
 import assert from 'node:assert/strict'
-import { CLOCK_TOLERANCE, SessionManager, type Store } from 'coatcheck'
+import { CLOCK_TOLERANCE, type SessionId, SessionManager, type Store } from 'coatcheck'
 import fc from 'fast-check'
 import { BarrierStore } from './barrier-store.ts'
 import { MINUTE, SECOND, testClock } from './test-clock.ts'
@@ -227,9 +227,9 @@ export async function checkRemember(open: () => Store | Promise<Store>, runs: nu
             case 'forget':
               return node.forget(secret)
             case 'visit':
-              return node.get(secret)
+              return node.get(secret as SessionId)
             case 'destroy':
-              return node.destroy(secret)
+              return node.destroy(secret as SessionId)
             case 'invalidate':
               return node.invalidateUser(user)
           }
@@ -328,7 +328,8 @@ export async function checkRemember(open: () => Store | Promise<Store>, runs: nu
         )
         const found = new Map<string, boolean>()
         for (const { ids } of explained.values())
-          for (const id of ids) if (!found.has(id)) found.set(id, (await nodes[1]!.get(id, { touch: false })) !== null)
+          for (const id of ids)
+            if (!found.has(id)) found.set(id, (await nodes[1]!.get(id as SessionId, { touch: false })) !== null)
         states = [...explained.values()].filter(({ model, ids }) =>
           ids.every((id, session) => found.get(id) === model.live.has(session)),
         )

@@ -1,8 +1,14 @@
 // What users write and TypeScript has to accept, without a single type argument. Checked by types.test.ts; never run.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import {
+  type Change,
+  type Current,
   type Duration,
+  type EdgeOptions,
+  type Login,
+  openVisit,
   presets,
+  type Recalled,
   type Session,
   SessionCookie,
   SessionError,
@@ -12,12 +18,19 @@ import {
   type SessionKey,
   SessionManager,
   type SessionOf,
+  type SessionOptions,
   SessionStoreError,
   type Store,
+  sessionId,
   stringify,
+  type User,
+  type UserId,
+  type UserIdInput,
   type UserSession,
+  type Visit,
+  type VisitOf,
 } from 'coatcheck'
-import { fetchEdge } from 'coatcheck/fetch'
+import { type FetchEdge, type FetchVisit, fetchEdge } from 'coatcheck/fetch'
 import { httpEdge } from 'coatcheck/http'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { testStore } from 'coatcheck/testing'
@@ -39,7 +52,9 @@ export async function theShortestProgram() {
   same<bigint, typeof session.user.id>(true)
   same<Session<Record<string, unknown>, 'u64'> | null, Awaited<ReturnType<typeof sessions.get>>>(true)
   await sessions.get(session.secret)
-  await sessions.get(request.headers.cookie)
+  await sessions.get(new SessionCookie().parse(request.headers.cookie).id)
+  const jar: { get(name: string): string | undefined } = new Map<string, string>()
+  await sessions.get(sessionId(jar.get('session_id')))
   await sessions.destroy(undefined)
   await sessions.regenerate(null, { user: { id: 2n ** 64n - 1n, name: '' } })
   await sessions.invalidateUser(0, { except: session, passwordVersion: 3 })
@@ -108,6 +123,43 @@ export async function aVisit() {
   return [answer, visit.headers.getSetCookie()]
 }
 
+export async function aHandlerOfOneApplication() {
+  const sessions = new SessionManager({ store, userIds: 'text', initial: () => ({ theme: 'dark' }) })
+  type MyVisit = VisitOf<typeof sessions>
+  same<Visit<{ theme: string }, 'text', { theme: string }>, MyVisit>(true)
+  same<Session<{ theme: string }, 'text'>, SessionOf<typeof sessions>>(true)
+  const login = (visit: MyVisit) => visit.logIn({ user: { id: '0190b2c4', name: 'ada' }, data: { theme: 'light' } })
+  await login(httpEdge(sessions)(request, response))
+  await login(fetchEdge(sessions)(new Request('https://a.example/')))
+  await login(openVisit(sessions.namespace('shop'), { method: 'GET', cookie: null, secure: true, header: () => null }))
+  same<never, VisitOf<Store>>(true)
+  same<never, SessionOf<Store>>(true)
+}
+
+/** Without type arguments they are what `new SessionManager({ store })` gives. */
+export async function typesByTheirNamesAlone() {
+  const sessions = new SessionManager({ store })
+  const login: Login = { user: { id: 42, name: 'ada' }, data: { theme: 'dark' } }
+  const session: UserSession = await sessions.create(login)
+  const any: Session = session
+  const current: Current = any.secret
+  const user: User = session.user
+  const id: UserId = user.id
+  const infos: readonly SessionInfo[] = await sessions.list(id satisfies UserIdInput)
+  const options: EdgeOptions = { origins: ['https://app.example.com'], isSecure: () => true }
+  const visit: Visit = httpEdge(sessions, options)(request, response)
+  same<VisitOf<typeof sessions>, Visit>(true)
+  same<SessionOf<typeof sessions>, Session>(true)
+  same<SessionManager, typeof sessions>(true)
+  const change: Change = { theme: 'light' }
+  await visit.update(change)
+  const edge: FetchEdge = fetchEdge(sessions)
+  const fetchVisit: FetchVisit = edge(new Request('https://a.example/'))
+  const recalled: Recalled | null = await sessions.recall(await sessions.remember(session))
+  const settings: SessionOptions = { store, onEvent: (event: SessionEvent) => console.log(event.type) }
+  return [await sessions.get(current), infos, recalled, fetchVisit, new SessionManager(settings)]
+}
+
 export function aHandlerTakesAnySession(session: Session<object, 'u64'>): string {
   return stringify({ id: session.user?.id, name: session.user?.name })
 }
@@ -157,7 +209,7 @@ export function keysAndIds(session: UserSession<object, 'u64'>, info: SessionInf
   const key: SessionKey = info.key
   const text: string = key
   const id: SessionId = session.secret
-  const plain: SessionId = 'from a cookie'
+  const plain: SessionId | null = sessionId('from a cookie')
   return [text, id, plain, new SessionCookie({ sameSite: 'strict' }).serialize(session)]
 }
 

@@ -1,4 +1,5 @@
 // What TypeScript has to refuse, each for the reason that stands beside it. Checked by types.test.ts; never run.
+import type { IncomingMessage } from 'node:http'
 import {
   type Session,
   SessionCookie,
@@ -14,6 +15,7 @@ import { MemoryStore } from 'coatcheck/stores/memory'
 import * as zod from 'zod'
 
 declare const key: SessionKey
+declare const request: IncomingMessage
 declare const info: SessionInfo<{ n: number }, 'u64'>
 declare const visit: Visit<{ n: number }, 'u64', { n: number }>
 declare const foreign: Session<{ n: number }, 'text'>
@@ -34,6 +36,11 @@ export async function refused() {
   await sessions.destroy(info.key)
   // @ts-expect-error TS2345
   await sessions.get(info)
+  // A Cookie header is no ID: the lookup would never find anything.
+  // @ts-expect-error TS2345
+  await sessions.get(request.headers.cookie)
+  // @ts-expect-error TS2345
+  await sessions.regenerate(request.headers.cookie)
   // An ID is secret: as a key it would be logged.
   // @ts-expect-error TS2322
   const wrongKey: SessionKey = session.secret
@@ -98,7 +105,7 @@ export async function refused() {
   session.user.name
   // The lookup may have found nothing.
   // @ts-expect-error TS2531
-  ;(await sessions.get('x')).data
+  ;(await sessions.get(session)).data
 
   return wrongKey
 }

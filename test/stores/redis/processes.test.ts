@@ -1,5 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process'
-import { SessionManager } from 'coatcheck'
+import { type SessionId, SessionManager } from 'coatcheck'
 import { RedisStore } from 'coatcheck/stores/redis'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { describeEngine } from '../../services/engines.ts'
@@ -133,7 +133,8 @@ describeEngine('redis', 'several processes on one Redis, with clocks 5 minutes a
       expect(told.reduce((sum, { secrets }) => sum + secrets.length, 0)).toBeGreaterThan(10)
       expect(told.reduce((sum, { stale }) => sum + stale, 0)).toBeGreaterThan(0)
       for (const { secrets } of told)
-        for (const found of await Promise.all(secrets.map(secret => sessions.get(secret)))) expect(found).toBe(null)
+        for (const found of await Promise.all(secrets.map(secret => sessions.get(secret as SessionId))))
+          expect(found).toBe(null)
     }
   })
 
@@ -141,7 +142,8 @@ describeEngine('redis', 'several processes on one Redis, with clocks 5 minutes a
     const told: { destroyed: string[] }[] = await all(i => ({ op: 'storm', user: 10 + i, version: 0, ms: 1500 }))
     for (const { destroyed } of told) {
       expect(destroyed.length).toBeGreaterThan(0)
-      for (const found of await Promise.all(destroyed.map(secret => sessions.get(secret)))) expect(found).toBe(null)
+      for (const found of await Promise.all(destroyed.map(secret => sessions.get(secret as SessionId))))
+        expect(found).toBe(null)
     }
     for (const i of workers.keys()) {
       // Three people at each node, each in one browser: what was destroyed has left no successor either.

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { SessionManager } from 'coatcheck'
+import { type SessionId, SessionManager } from 'coatcheck'
 import { RedisStore } from 'coatcheck/stores/redis'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { describeEngine } from '../../services/engines.ts'
@@ -60,7 +60,7 @@ describeEngine('redis', 'a Redis that is silent for a while', () => {
       try {
         for (let made = 0; made < GETS; made += 1000) {
           const visits = Array.from({ length: 1000 }, () =>
-            sessions.get(shard + randomBytes(30).toString('base64url')).then(
+            sessions.get((shard + randomBytes(30).toString('base64url')) as SessionId).then(
               () => count('answered'),
               error => count(error.outcome),
             ),

@@ -1,5 +1,5 @@
 // One process of several that share a Redis; compiled and forked by redis-processes.test.ts, which tells it what to do.
-import { SessionManager } from 'coatcheck'
+import { type SessionId, SessionManager } from 'coatcheck'
 import { RedisStore } from 'coatcheck/stores/redis'
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
@@ -26,13 +26,13 @@ const moment = () => new Promise(resolve => setTimeout(resolve, Math.random() * 
 
 const orders: { [O in Order['op']]: (order: Extract<Order, { op: O }>) => Promise<unknown> } = {
   async get({ secret }) {
-    const session = await sessions.get(secret)
+    const session = await sessions.get(secret as SessionId)
     return session && { n: session.data.n, secret: session.secret, user: String(session.user?.id) }
   },
   async increment({ secret, times }) {
     let done = 0
     for (let i = 0; i < times; i++) {
-      const session = await sessions.get(secret)
+      const session = await sessions.get(secret as SessionId)
       if (!session) return done
       const updated = await sessions.update(session, draft => {
         draft.n++
@@ -45,15 +45,15 @@ const orders: { [O in Order['op']]: (order: Extract<Order, { op: O }>) => Promis
     let last = secret
     for (let i = 0; i < times; i++) {
       await moment()
-      last = (await sessions.rotate(last, { grace: '2m' }))?.secret ?? last
+      last = (await sessions.rotate(last as SessionId, { grace: '2m' }))?.secret ?? last
     }
     return last
   },
   async regenerate({ secret, times }) {
-    const found = await Promise.all(Array.from({ length: times }, () => sessions.regenerate(secret)))
+    const found = await Promise.all(Array.from({ length: times }, () => sessions.regenerate(secret as SessionId)))
     return found.map(session => session?.secret ?? null)
   },
-  destroy: ({ secret }) => sessions.destroy(secret),
+  destroy: ({ secret }) => sessions.destroy(secret as SessionId),
   // Everything that users do, at random; answers all IDs that were ever alive, and those that were logged out.
   async storm({ user, version, ms }) {
     const login = () => sessions.create({ user: { id: user, name: 'ada', passwordVersion: version } })
