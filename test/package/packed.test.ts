@@ -104,6 +104,7 @@ describe('a project in TypeScript that installed it', () => {
   it.each([
     { module: 'nodenext', moduleResolution: 'nodenext', file: 'consumer.mts' },
     { module: 'nodenext', moduleResolution: 'nodenext', file: 'consumer.cts' },
+    { module: 'nodenext', moduleResolution: 'nodenext', file: 'mixed.mts' },
     { module: 'node16', moduleResolution: 'node16', file: 'consumer.mts' },
     { module: 'node16', moduleResolution: 'node16', file: 'consumer.cts' },
     { module: 'esnext', moduleResolution: 'bundler', file: 'consumer.mts' },
