@@ -41,8 +41,8 @@ const OPTIONS: OptionPlace<MemoryStoreOptions> = {
 /** How many records of a user end in one turn of the event loop. */
 const END_BATCH = 1000
 
-// One object per record, linked in a ring with the others of its user (the anonymous ones have a ring as well), oldest
-// first: a Set per user would cost more than the session of the many users who have just one.
+// One object per record, linked in a ring with the others of its user, oldest first; the anonymous ones have a ring too.
+// A Set per user would take more memory than the session itself, and most users have just one.
 class Kept extends Dated {
   record: Readonly<SessionRecord>
   older: Kept = this
@@ -80,7 +80,7 @@ class Floor extends Dated {
   }
 }
 
-// Field by field: one shape for all, and nothing that the caller holds stays inside.
+// Field by field: all records have one shape, and the store keeps no object that the caller can change.
 const frozen = (r: SessionRecord): Readonly<SessionRecord> =>
   Object.freeze({
     key: r.key,
@@ -104,9 +104,9 @@ const answer = <O extends string>(outcome: O, ended: readonly string[] = NONE) =
 /**
  * Keeps sessions in the memory of this process: for one process, for tests and development.
  *
- * It is bounded: at `maxRecords`, a new record takes the place of one that has expired, else of the oldest anonymous
- * session; if all that is kept are users' live sessions, the call rejects with a `SessionStoreError` (`'not-applied'`)
- * whose cause names the option: nobody is logged out to let somebody in. Password floors (one small object per user who changed
+ * It is bounded: at `maxRecords`, a new record takes the place of an expired one, else of the oldest anonymous session.
+ * Where users' live sessions take all of it, the call rejects with a `SessionStoreError` (`'not-applied'`) whose cause
+ * names the option: no user is logged out for a new session. Password floors (one small object for each user who changed
  * the password within a day) are not counted. Records that are read are frozen. It sets no timer.
  *
  * @throws TypeError for a `maxRecords` that is not a whole number above 0
@@ -192,13 +192,13 @@ export class MemoryStore implements Store {
     if (passwordVersion !== undefined) this.#raiseFloor(userId, passwordVersion, floorUntil)
     let ended = 0
     for (;;) {
-      // Asked for each piece: the excepted session may be renewed in between.
+      // Looked up for each piece: the excepted session may rotate its ID in between.
       const piece = this.#oldestOf(userId, END_BATCH, this.#successor(options.exceptKey))
       for (const kept of piece) {
         if (kept.record.kind === 'session' && kept.record.expiresAt > now) ended++
         this.#drop(kept)
       }
-      // The last piece left nothing: what was renewed from the first ones meanwhile is over as well.
+      // A piece that is not full was all there was: also what replaced sessions of earlier pieces has ended.
       if (piece.length < END_BATCH) return ended
       await new Promise(resolve => setImmediate(resolve))
       if (deadline !== undefined && performance.now() >= deadline)
@@ -222,7 +222,7 @@ export class MemoryStore implements Store {
     return removed
   }
 
-  // The part that `create` and `replace` share: everything is decided before anything changes.
+  // The part that `create` and `replace` share. Everything is decided before anything changes.
   #admit(
     operation: 'create' | 'replace',
     record: SessionRecord,

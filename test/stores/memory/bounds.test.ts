@@ -59,7 +59,7 @@ describe('a full memory store', () => {
     expect(await isLive(store, user)).toBe(true)
   })
 
-  it('logs nobody out to let somebody in: the call rejects, writes nothing and names the option', async () => {
+  it('ends no session of a user for a new one: the call rejects, writes nothing and names the option', async () => {
     const store = new MemoryStore({ maxRecords: 2 })
     const users = [await put(store, '1'), await put(store, '2')]
     for (const userId of ['3', null]) {
@@ -117,7 +117,7 @@ describe('a full memory store', () => {
     expect(await store.read(old.key, { now: NOW })).toMatchObject({ movedTo: next.key })
   })
 
-  it('keeps its word through any sequence of calls: never more than maxRecords, never a user put out', async () => {
+  it('keeps at most maxRecords and ends no session of a user, through any sequence of calls', async () => {
     const action = fc.tuple(fc.nat(4), fc.nat(5), fc.nat(20))
     await fc.assert(
       fc.asyncProperty(fc.array(action, { minLength: 20, maxLength: 60 }), async actions => {
@@ -272,6 +272,16 @@ describe('the calendar of the memory store', () => {
     expect(order).toHaveLength(149)
     expect(order).toEqual(order.toSorted((a, b) => a - b))
     expect(calendar.spans).toBe(0)
+  })
+
+  it('finds what is due after a gap of 250,000 years', () => {
+    const calendar = new Calendar<Item>()
+    const [first, last] = [new Item(0), new Item(8_000_000_000_000_000)]
+    for (const item of [last, first]) calendar.add(item)
+    expect(calendar.dueBefore(1)).toBe(first)
+    calendar.remove(first)
+    expect(calendar.dueBefore(last.due)).toBeUndefined()
+    expect(calendar.dueBefore(last.due + 1)).toBe(last)
   })
 
   it('asks 64 items at most to find that none is due', () => {
