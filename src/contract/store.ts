@@ -1,7 +1,10 @@
 // The store contract. A store keeps opaque records under keys; it knows no cookie, no secret and no clock of its own.
 // Every rule below is a case of the conformance suite in `coatcheck/testing`.
 
-/** How far the clocks of two nodes may be apart: 5 minutes, in ms. Within it no session is lost and no theft is told. */
+/**
+ * How far the clocks of two nodes may differ: 5 minutes, in ms. Within that no session is lost, and none is taken for
+ * stolen.
+ */
 export const CLOCK_TOLERANCE = 300_000
 /**
  * How long after its `until` a forward is kept, so that a late log-out still finds the successor: 2 minutes by the clock
@@ -23,13 +26,16 @@ export interface SessionRecord {
   readonly key: string
   /** Remember-me series live in the same store, count separately, and die in the same `deleteUser`. */
   readonly kind: 'session' | 'remember'
-  /** The record this one was born from: of a remembered session its series, of a series the session that asked for it. */
+  /**
+   * Key of the record that this one was created from: for a remembered session its series, for a series the session
+   * whose user asked to be remembered; `null` for all others.
+   */
   readonly parent: string | null
   /** Canonical text of the user ID (decimal for numbers), at most 200 characters; `null` for an anonymous session. */
   readonly userId: string | null
   /** At most 256 characters, may be empty; well-formed Unicode without NUL. `null` exactly when `userId` is. */
   readonly username: string | null
-  /** Unsigned 32-bit; a missing one counts as 0 where it is compared with a floor. */
+  /** Which password the log-in verified: an unsigned 32-bit number. `null` counts as 0 where it is compared with a floor. */
   readonly passwordVersion: number | null
   /** Opaque to the store: well-formed Unicode without NUL. */
   readonly data: string
@@ -37,9 +43,18 @@ export interface SessionRecord {
   readonly version: number
   /** Of the last create, replace or update: 8 to 32 characters of `A-Z a-z 0-9 _ -`. A touch does not change it. */
   readonly writeId: string
+  /** When the log-in was, or the start of an anonymous session, epoch ms. A replacement of the same session keeps it. */
   readonly createdAt: number
+  /**
+   * When a request last used the session, as far as it was written down (at most once per `touchInterval`), epoch ms.
+   *
+   * Below `createdAt` it means: not used yet. So the manager stores a session that a remember token started, until a
+   * browser comes back with its cookie; only then did the response arrive. A store keeps any value and only raises it.
+   */
   readonly seenAt: number
+  /** When the session ends unless it is used again, epoch ms; at most `absoluteExpiresAt`. */
   readonly expiresAt: number
+  /** When the session ends in any case, epoch ms; never changed. */
   readonly absoluteExpiresAt: number
 }
 
@@ -48,11 +63,13 @@ export interface SessionRecord {
  * Not live: `update`, `touch` and `replace` answer `'gone'`, only `delete` follows it, only `read` reports it.
  */
 export interface Forward {
+  /** Key of the successor. */
   readonly movedTo: string
+  /** The manager derives the new session ID from the old one and this: `''` or 16 characters of `A-Z a-z 0-9 _ -`. */
   readonly salt: string
   /**
-   * Until when the manager may lead a reader on to the successor (a renewal's grace, plus `CLOCK_TOLERANCE`). The store
-   * only keeps it.
+   * The end of the rotation's grace, epoch ms. Until then, and for `CLOCK_TOLERANCE` after it, the manager leads a reader
+   * on to the successor. The store only keeps it.
    */
   readonly until: number
 }
@@ -65,7 +82,9 @@ export interface Corrupt {
 
 /** How many live sessions one user may have, and what a log-in beyond that does. */
 export interface SessionLimit {
+  /** A whole number of sessions, at least 1; the new one counts. Remember-me series do not count. */
   readonly max: number
+  /** `'refuse'`: the new session is not stored. `'end-oldest'`: those with the smallest `createdAt` end for it. */
   readonly onLimit: 'refuse' | 'end-oldest'
 }
 
@@ -83,12 +102,12 @@ export interface StoreCall {
 /** What `create` and `replace` obey beside the record. */
 export interface CreateOptions {
   /**
-   * At most `max` live records of kind `'session'` for this user once the record is in (others' kinds never count;
-   * a replaced record of the same user does not count). `'refuse'` answers `'limit'` and writes nothing;
-   * `'end-oldest'` ends those with the smallest `createdAt`, never the new one.
+   * At most `max` live records of kind `'session'` for this user once the record is stored; a replaced record of the
+   * same user does not count. `'refuse'` answers `'limit'` and writes nothing; `'end-oldest'` ends those with the
+   * smallest `createdAt`, never the new one. Ignored for an anonymous session and for a series.
    */
   readonly limit?: SessionLimit
-  /** `replace` only: what to leave under the old key. Without it nothing is left there. */
+  /** `replace` only: the `Forward` to leave under the old key. Without it nothing is left there. */
   readonly forward?: { readonly salt: string; readonly until: number }
 }
 
@@ -115,35 +134,43 @@ export interface ReplaceResult {
    * - `'gone'`: no live record under the old key;
    * - `'conflict'`: its version is not `oldVersion`.
    *
-   * `'orphan'` is not answered where the old record has the same `parent`: only a birth needs a living parent.
+   * `'orphan'` is not answered where the old record has the same `parent`: only a new session needs a live parent.
    */
   readonly outcome: CreateResult['outcome'] | 'conflict' | 'gone'
+  /** As in `CreateResult`; the replaced record is not among them. */
   readonly ended: readonly string[]
 }
 
-/** What an `update` writes. Instants are epoch milliseconds. */
+/** What an `update` writes. */
 export interface RecordChange {
+  /** Takes the place of the record's data. */
   readonly data: string
+  /** The request that updates, epoch ms; the record keeps the later of the two. */
   readonly seenAt: number
+  /** Epoch ms; the record keeps the later of the two, at most `absoluteExpiresAt`. */
   readonly expiresAt: number
+  /** Of this write; the same in a repeated call. */
   readonly writeId: string
 }
 
-/** What `deleteUser` spares, and the floor that it raises. Instants are epoch milliseconds. */
+/** What `deleteUser` spares, and the floor that it raises. */
 export interface DeleteUserOptions {
   /**
-   * The record under it survives, whoever's it is; where a forward stands under it, its successor (and so on), also when
-   * the `replace` that leaves the forward commits while `deleteUser` runs: a renewal ends nobody's own session.
+   * The record under this key survives; where a forward stands there, its successor (and so on). That holds also where
+   * the `replace` that leaves the forward commits while `deleteUser` runs: the session that is spared may rotate its ID
+   * meanwhile. Another user's key spares nothing.
    */
   readonly exceptKey?: string
-  /** Raises the user's floor to this. The floor only rises, and holds until the later of all `floorUntil`. */
+  /** Raises the user's floor to this. The floor only rises, and holds until the latest of all `floorUntil`. */
   readonly passwordVersion?: number
+  /** Until when the floor has to be kept, epoch ms. Without `passwordVersion` it means nothing. */
   readonly floorUntil: number
 }
 
 /**
- * Where sessions are kept. Absent is a value; only a failing backend rejects (best with a `SessionStoreError`, which
- * says whether the call was applied, and nothing of the database in its message: frameworks send that to clients). Every write is atomic, conditional, and repeatable with the same `writeId`.
+ * Where sessions are kept. What is absent is a value; only a backend that fails rejects, best with a
+ * `SessionStoreError`: it says whether the call was applied. Its message holds nothing of the database, because
+ * frameworks send messages to clients. Every write is atomic, conditional, and repeatable with the same `writeId`.
  */
 export interface Store {
   /** Makes a session live. */
@@ -153,9 +180,9 @@ export interface Store {
   /**
    * Writes `data`, `version + 1` and `writeId` if the live record's version is `version`. `seenAt` and `expiresAt` only
    * rise, `expiresAt` never above the record's `absoluteExpiresAt`. A repeated call (same `writeId`, version now
-   * `version + 1`) answers `'updated'` again. User and instant need no look here, as in `create`: the caller has read the
-   * record under this key, which another user's never takes. Copies of one process may write to the same version, so the
-   * manager puts the time in nanoseconds into each `writeId`: two copies would have to write in the same one.
+   * `version + 1`) answers `'updated'` again. Unlike `create`, this need not compare user and `createdAt`: the caller has
+   * read the record under this key, and no other user's record ever gets that key. Two copies of one process may write
+   * to the same version, so the manager puts the time in nanoseconds into each `writeId`.
    */
   update(key: string, version: number, change: RecordChange, call: StoreCall): Promise<'updated' | 'conflict' | 'gone'>
   /** Raises `seenAt` and `expiresAt` (never lowers them, never above `absoluteExpiresAt`) of a live record. */
@@ -179,22 +206,23 @@ export interface Store {
    * `passwordVersion`, from then on `create` and `replace` answer `'stale-login'` to a lower (or missing) one while
    * the floor holds (`floorUntil > now`). Answers how many live records of kind `'session'` it ended.
    *
-   * Many records may be ended in pieces, the floor first; who creates or replaces in between is served. It resolves when
-   * nothing was left in one moment after it was called; it rejects with `'unknown'` when time runs out before, and a
-   * repeated call does the rest.
+   * Many records may be ended in pieces, the floor first; `create` and `replace` go on in between. It resolves once there
+   * was a moment, after it was called, at which no record was left. Where the time is over before, it rejects with
+   * `'unknown'`, and a repeated call does the rest.
    */
   deleteUser(userId: string, options: DeleteUserOptions, call: StoreCall): Promise<number>
   /** The user's live records of one kind, in any order. Corrupt ones are left out. */
   listUser(userId: string, kind: SessionRecord['kind'], call: StoreCall): Promise<SessionRecord[]>
   /**
-   * Removes at most `limit` records that expired more than `SWEEP_MARGIN` before `now`, and what else is past its time;
-   * answers how many. Absent where the backend expires keys by itself.
+   * Removes at most `limit` records that expired more than `SWEEP_MARGIN` before `now`, and forwards and floors past
+   * their time; answers how many. Not implemented where the backend expires keys by itself.
    */
   sweep?(limit: number, call: StoreCall): Promise<number>
   /**
    * 3 characters of `A-Z a-z 0-9 _ -` that the IDs (and so the keys) of this user's sessions begin with, so that a
-   * sharded backend keeps them together. Absent: they are random.
+   * sharded backend keeps them together. Not implemented: they are random.
    */
   shard?(userId: string): string
+  /** Closes what the store itself opened; what the application passed in stays open. */
   close?(): Promise<void>
 }
