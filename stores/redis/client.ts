@@ -22,7 +22,7 @@ export interface NodeRedisSentinel {
 /** A connected client of Redis or Valkey, standalone, pool, Sentinel or Cluster. */
 export type RedisClient = IoredisClient | NodeRedisClient | NodeRedisCluster | NodeRedisSentinel
 
-/** A connection that nobody else uses: what is sent on it and the `WAIT` after it are about the same master. */
+/** A connection of the store's own: what is sent on it and the `WAIT` after it go to the same master. */
 export interface Dedicated {
   send(args: string[]): Promise<unknown>
   usable(): boolean
@@ -32,13 +32,17 @@ export interface Dedicated {
 /** A client, whatever its shape. A shard says to which master a command goes. */
 export interface Link {
   readonly cluster: boolean
-  /** Why nothing can be sent for this shard now; `null` where it can. Both clients would queue it and run it later. */
-  obstacle(shard: string): string | null
+  /**
+   * Why no command can be sent for this shard now, or `null`. Without this question both clients would queue the command
+   * and run it later.
+   */
+  notReadyReason(shard: string): string | null
   send(shard: string, args: string[]): Promise<unknown>
   /** One command to every master. */
   toMasters(args: string[]): Promise<unknown[]>
-  /** Something by which connections to the same master of this shard can be told, and a new one to it. */
+  /** Names the master of this shard: the same text for the same master. */
   master(shard: string): string
+  /** Opens a connection of the store's own to the master of this shard. */
   dedicate(shard: string): Promise<Dedicated>
 }
 
@@ -169,7 +173,7 @@ const OWN_IOREDIS = {
 function ioredis(client: Inner): Link {
   return {
     cluster: false,
-    obstacle: () => (client.status === 'ready' ? null : `${NOT_READY} (status '${client.status}')`),
+    notReadyReason: () => (client.status === 'ready' ? null : `${NOT_READY} (status '${client.status}')`),
     send: (_shard, args) => callOn(client, args),
     toMasters: async args => [await callOn(client, args)],
     master: () => '',
@@ -185,7 +189,7 @@ function ioredisCluster(client: Inner): Link {
   }
   return {
     cluster: true,
-    obstacle: () => (client.status === 'ready' ? null : `${NOT_READY} (status '${client.status}')`),
+    notReadyReason: () => (client.status === 'ready' ? null : `${NOT_READY} (status '${client.status}')`),
     send: (_shard, args) => callOn(client, args),
     toMasters: args => Promise.all(client.nodes!('master').map(node => callOn(node, args))),
     master: shard => masterOf(shard).key,
@@ -218,7 +222,7 @@ const asDedicatedNodeRedis = async (client: Inner): Promise<Dedicated> => {
 function nodeRedis(client: Inner): Link {
   return {
     cluster: false,
-    obstacle: () => (client.isReady ? null : NOT_READY),
+    notReadyReason: () => (client.isReady ? null : NOT_READY),
     send: (_shard, args) => client.sendCommand!(args),
     toMasters: async args => [await client.sendCommand!(args)],
     master: () => '',
@@ -239,7 +243,7 @@ function nodeRedisPool(pool: Inner): Link {
   const send = (args: string[]) => onReady(client => client.sendCommand!(args))
   return {
     cluster: false,
-    obstacle: () => (pool.isOpen ? null : NOT_READY),
+    notReadyReason: () => (pool.isOpen ? null : NOT_READY),
     send: (_shard, args) => send(args),
     toMasters: async args => [await send(args)],
     master: () => '',
@@ -250,7 +254,7 @@ function nodeRedisPool(pool: Inner): Link {
 function nodeRedisSentinel(sentinel: Inner): Link {
   return {
     cluster: false,
-    obstacle: () => (sentinel.isReady ? null : NOT_READY),
+    notReadyReason: () => (sentinel.isReady ? null : NOT_READY),
     send: (_shard, args) => sentinel.sendCommand!(false, args),
     toMasters: async args => [await sentinel.sendCommand!(false, args)],
     master: () => {
@@ -284,7 +288,7 @@ function nodeRedisCluster(cluster: Inner): Link {
   }
   return {
     cluster: true,
-    obstacle(shard) {
+    notReadyReason(shard) {
       if (!cluster.isOpen || cluster.slots?.length !== SLOTS) return NOT_READY
       const node = nodeOf(slotOf(shard))
       // Without a client the node is not connected yet (`minimizeConnections`): the command connects it.

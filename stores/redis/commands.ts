@@ -1,4 +1,4 @@
-// Sends the commands: at once or not at all, again where Redis asks for it, never after the deadline.
+// Sends commands: at once or not at all, never after the deadline, and once more where Redis asks for it.
 import { SessionStoreError, type StoreOperation } from '../../src/contract/errors.ts'
 import { DEFAULT_STORE_TIMEOUT } from '../../src/contract/store.ts'
 import { type Link, NotReady } from './client.ts'
@@ -44,7 +44,7 @@ export class Commands {
   /** The value of a session's key as the client answers it. */
   get(key: string, redisKey: string, deadline: number | undefined): Promise<unknown> {
     const shard = shardOfKey(key)
-    if (this.#link.obstacle(shard) !== null) return this.read(shard, ['GET', redisKey], deadline)
+    if (this.#link.notReadyReason(shard) !== null) return this.read(shard, ['GET', redisKey], deadline)
     this.#everReady = true
     return this.#link.send(shard, ['GET', redisKey])
   }
@@ -54,12 +54,12 @@ export class Commands {
     return this.#again(shard, deadlineOf(deadline), () => this.#link.send(shard, args))
   }
 
-  /** What has to be known before the first command. */
+  /** The checks before the first command of the store, as often as it takes until the deadline. */
   first<T>(shard: string, deadline: number, attempt: () => Promise<T>): Promise<T> {
     return this.#again(shard, deadline, attempt)
   }
 
-  /** The same for a command that failed in a way that passes. */
+  /** Sends a read again that failed for a moment only; throws its error if it did not. */
   async readAgain(error: unknown, shard: string, args: string[], deadline: number | undefined): Promise<unknown> {
     if (!isPassing(error)) throw error
     return this.read(shard, args, deadline)
@@ -103,7 +103,7 @@ export class Commands {
   }
 
   // The true difference lies between the clock minus the time of arrival and the clock minus the time of sending. The
-  // least that is possible is kept: a command may be refused that would have been answered too late, none runs late.
+  // smallest possible one is kept: then the server may refuse a command a little early, but never runs one late.
   #learn(slot: number, clock: number, sentAt: number) {
     const least = clock - performance.now()
     const most = clock - sentAt
@@ -114,11 +114,11 @@ export class Commands {
   }
 
   async #again<T>(shard: string, deadline: number, attempt: () => Promise<T>): Promise<T> {
-    // Gives up a little before the caller does: what is known here says more than 'no answer in time'.
+    // Gives up a little before the caller does: the error from here says more than 'no answer in time'.
     const end = deadline - Math.min(100, (deadline - performance.now()) / 4)
     for (let wait = 10; ; wait = Math.min(wait * 2, 200)) {
-      const obstacle = this.#link.obstacle(shard)
-      if (obstacle === null) {
+      const notReadyReason = this.#link.notReadyReason(shard)
+      if (notReadyReason === null) {
         this.#everReady = true
         try {
           return await attempt()
@@ -126,8 +126,8 @@ export class Commands {
           if (!isPassing(error)) throw error
           if (performance.now() + wait >= end) throw error
         }
-        // A client that is still making its first connection is waited for; one that lost it is not.
-      } else if (this.#everReady || performance.now() + wait >= end) throw new NotReady(obstacle)
+        // The store waits for a client that is still making its first connection, not for one that lost it.
+      } else if (this.#everReady || performance.now() + wait >= end) throw new NotReady(notReadyReason)
       await pause(wait * (0.5 + Math.random() / 2))
     }
   }

@@ -1,5 +1,5 @@
-// A Redis that evicts takes the index of active users first (194 of 200 under allkeys-lru): sessions live on that
-// log-out-everywhere no longer finds. So the store refuses to work on one.
+// A Redis that evicts removes the index of active users first (of 194 of 200 under allkeys-lru). Their sessions stay, and
+// log-out-everywhere no longer finds them. So the store refuses to work on such a Redis.
 import { type Link, NotReady } from './client.ts'
 import { refusalOf } from './refusals.ts'
 
@@ -10,7 +10,7 @@ export async function evictionHazard(link: Link): Promise<string | null> {
     answers = await link.toMasters(['INFO', 'memory'])
   } catch (error) {
     if (refusalOf(error) !== 'NOPERM') throw error
-    return `the user of this connection may not ask INFO, so that nobody knows whether Redis evicts sessions: grant +info, or pass allowEviction: true`
+    return `the user of this connection may not ask INFO, so it is unknown whether Redis evicts sessions: grant +info, or pass allowEviction: true`
   }
   for (const answer of answers) {
     const memory = String(answer)
@@ -18,7 +18,7 @@ export async function evictionHazard(link: Link): Promise<string | null> {
     const limit = /^maxmemory:(\d+)/m.exec(memory)?.[1]
     if (limit === undefined && policy === undefined) throw new NotReady('INFO memory was not understood')
     if (limit !== '0' && policy !== 'noeviction')
-      return `Redis evicts keys when it is full (maxmemory ${limit}, maxmemory-policy ${policy}), and sessions would live on that log-out-everywhere cannot find: set maxmemory-policy noeviction, or pass allowEviction: true`
+      return `Redis evicts keys when it is full (maxmemory ${limit}, maxmemory-policy ${policy}), and then log-out-everywhere would miss sessions: set maxmemory-policy noeviction, or pass allowEviction: true`
   }
   return null
 }

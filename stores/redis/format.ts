@@ -4,7 +4,8 @@
 //   {"theme":"dark"}
 //
 // kind (s session, r remember-me series), version, write ID, createdAt, and relative to it in ms seenAt, expiresAt,
-// absoluteExpiresAt and when the key goes at the latest by the clock of Redis; password version, parent, user ID, name.
+// absoluteExpiresAt and when Redis expires the key at the latest, by its own clock; password version, parent, user ID,
+// name.
 // `-` is null; blanks and % are percent-encoded.
 //
 //   f <movedTo> <until> <kept until> <salt>     a forward

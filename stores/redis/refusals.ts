@@ -6,7 +6,7 @@ const REFUSAL =
   /(?:^|-|: )(ASK|BUSY|CLUSTERDOWN|CROSSSLOT|LOADING|MASTERDOWN|MISCONF|MOVED|NOAUTH|NOPERM|NOREPLICAS|NOSCRIPT|OOM|READONLY|TRYAGAIN|WRONGPASS|WRONGTYPE)\b/
 const PASSING = new Set(['ASK', 'CLUSTERDOWN', 'LOADING', 'MASTERDOWN', 'MOVED', 'READONLY', 'TRYAGAIN'])
 
-/** Whether the same command may succeed in a moment: a slot or a master is on its way. */
+/** Whether the same command may succeed in a moment: a slot is moving, or a master is being elected. */
 export const isPassing = (error: unknown) => PASSING.has(refusalOf(error) ?? '')
 
 /** The code of a refusal in an error of either client, or `null`: then the command may have run. */
@@ -24,7 +24,7 @@ const ECHO = /,? with args beginning with:.*$/s
 
 /**
  * The same error without the command that failed: ioredis keeps its arguments in a property, Redis repeats some in its
- * text, and whoever logs the error would print a user's data. Only what is named here is taken over.
+ * text, so a log of the error would show a user's data. Only what is named here is taken over.
  */
 export function withoutArguments(error: unknown): Error {
   if (!(error instanceof Error)) return new Error(`rejected with ${typeof error}`)

@@ -1,6 +1,6 @@
 // `waitReplicas`: a revocation is acknowledged when that many replicas have it. WAIT is about what its own connection
-// wrote, and blocks that connection: so both go over one that belongs to the store, one per master. On a shared one
-// everybody would wait along; over a pool, WAIT would answer for another connection.
+// wrote, and blocks that connection. So both go over a connection that belongs to the store, one per master: on the
+// application's own connection all other commands would wait too, and a pool would send WAIT over another one.
 import { type Dedicated, type Link, NotReady } from './client.ts'
 import { refusalOf } from './refusals.ts'
 import type { Script } from './scripts.ts'
@@ -13,7 +13,7 @@ interface Job {
   reject(error: unknown): void
 }
 
-/** Too few replicas acknowledged in time: ended on the master, perhaps not on whoever is promoted next. */
+/** Too few replicas acknowledged in time: the session ended on the master, but a replica promoted next may still have it. */
 export class TooFewReplicas extends Error {}
 
 export class ReplicaWaiter {
@@ -66,7 +66,7 @@ class Lane {
     this.#connection?.close()
   }
 
-  // One that is ready only after the store was closed is closed at once: later there is no trace of it.
+  // A connection that is ready only after the store was closed is closed at once: no later call would close it.
   async #connect(): Promise<Dedicated> {
     const refuse = () => new NotReady('the store was closed')
     if (this.#isClosed) throw refuse()
@@ -76,7 +76,7 @@ class Lane {
     throw refuse()
   }
 
-  // In batches: all that came while the last WAIT was under way share the next one.
+  // In batches: the jobs that came during one WAIT share the next one.
   async #work() {
     this.#running = true
     while (this.#waiting.length > 0) {
@@ -111,14 +111,14 @@ class Lane {
     )
     let open = ran
     while (open.length > 0) {
-      // Answers a little before the caller stops waiting, and to the most impatient first.
-      const patience = Math.min(...open.map(({ job }) => job.deadline)) - performance.now()
-      const timeout = Math.max(1, Math.floor(patience * 0.8))
+      // Answers a little before the caller stops waiting; the earliest deadline decides.
+      const left = Math.min(...open.map(({ job }) => job.deadline)) - performance.now()
+      const timeout = Math.max(1, Math.floor(left * 0.8))
       let acknowledged: number
       try {
         acknowledged = Number(await connection.send(['WAIT', String(this.#replicas), String(timeout)]))
       } catch (error) {
-        // What a script did is done; only a refusal of the script itself would have been 'not applied'.
+        // The script has run: from here on the outcome is never 'not applied'.
         const cause = new TooFewReplicas('the connection broke before replicas acknowledged', { cause: error })
         for (const { job } of open) job.reject(cause)
         return
@@ -128,9 +128,9 @@ class Lane {
         return
       }
       const now = performance.now()
-      const impatient = open.filter(({ job }) => job.deadline - now < 100 || timeout === 1)
+      const late = open.filter(({ job }) => job.deadline - now < 100 || timeout === 1)
       const shortage = new TooFewReplicas(`${acknowledged} of ${this.#replicas} replicas acknowledged in time`)
-      const ended = impatient.length > 0 ? impatient : open.slice(0, 1)
+      const ended = late.length > 0 ? late : open.slice(0, 1)
       for (const { job } of ended) job.reject(shortage)
       open = open.filter(entry => !ended.includes(entry))
     }

@@ -1,7 +1,7 @@
-// The writes, each one atomic step on the server. Every script begins with its deadline on the server's clock: a client
-// may queue a command, or send it again after a cut connection, long after its caller has given up, and a paused server
-// runs what waits in its socket. Every key that a script touches is declared in KEYS, because a script that reaches
-// further fails half-way while a slot migrates.
+// The writes, each one atomic step on the server. Every script first compares its deadline with the server's clock: a
+// client may queue a command, or send it again after a cut connection, long after its caller has given up, and a paused
+// server runs the commands that wait in its socket. Every key that a script writes is declared in KEYS: while a slot
+// migrates, a script that writes others fails half-way.
 import { createHash } from 'node:crypto'
 import { CLOCK_TOLERANCE } from '../../src/contract/store.ts'
 
@@ -16,11 +16,13 @@ local clock = time[1] * 1000 + math.floor(time[2] / 1000)
 if clock > tonumber(ARGV[1]) then return {'late', clock} end
 local now = tonumber(ARGV[2])
 
+-- Reads a key of another type as absent: an error here would end the script half-way.
 local function get(key)
   local value = redis.pcall('GET', key)
   return type(value) == 'string' and value or nil
 end
 
+-- The header line as a table, or nil for anything else: a forward, a mark, a value that another program wrote.
 local function parse(value)
   local r = {}
   local head, tail
@@ -41,21 +43,25 @@ local function parse(value)
   return r
 end
 
+-- The inverse of parse. %.0f: tostring would write large instants as 1.7e+12.
 local function build(r)
   return string.format('%s %.0f %s %.0f %+.0f %+.0f %+.0f %+.0f ', r.kind, r.version, r.writeId, r.created,
     r.seen - r.created, r.expires - r.created, r.absolute - r.created, r.kept - r.created) .. r.rest .. r.data
 end
 
--- A record that waits for its second step: which attempt wrote it, and the record.
+-- A record that waits for its second step (see PUT): the attempt that wrote it, and the record.
 local function pending(value)
   local attempt, record = string.match(value or '', '^p (%S+) (.*)$')
   return attempt, parse(record)
 end
 
+-- Whether a record is what this very write stored: its repetition must not be answered 'collision'.
 local function same(r, other)
   return r.writeId == other.writeId and r.userId == other.userId and r.created == other.created
 end
 
+-- Stores a value. Its TTL never becomes shorter: a node whose clock is ahead must not end the session of another node.
+-- It ends at the latest at an instant of the server's clock: wrong clocks of many nodes must not add up.
 local function keep(key, value, life, latest)
   local px = math.max(redis.call('PTTL', key), life)
   if latest then px = math.min(px, latest - clock) end
@@ -74,7 +80,8 @@ const script = (body: string): Script => {
 export const PAGE = 16_384
 /** Sessions of one user that a limit decides about in one script; where there are more, most are ended before. */
 export const WINDOW = 1000
-// Members that each write looks up: of those whose record is gone, at most a third as many stay as there are others.
+// How many members of the index each write looks up. So at most a third as many members without a record stay as there
+// are members with one.
 const PRUNED = 4
 // How much longer than its own deadline a record waits for its second step, in ms.
 const WAITING = 1000
@@ -90,13 +97,14 @@ const WAITING = 1000
  */
 export const PUT = script(`
 local new, old, index, floor, parent = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local made, life, reach = parse(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local added, life, reach = parse(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local parentKey, parentPlace, max, onLimit = ARGV[6], ARGV[7], tonumber(ARGV[8]), ARGV[9]
 local oldVersion, forward, forwardLife, step, attempt = ARGV[10], ARGV[11], tonumber(ARGV[12]), ARGV[13], ARGV[14]
 
+-- Before all questions: a client sends a command again after a cut connection.
 local found = get(new)
 local stored = parse(found)
-if stored and same(stored, made) then return {'created', clock} end
+if stored and same(stored, added) then return {'created', clock} end
 local before
 if oldVersion ~= '' then
   before = parse(get(old))
@@ -106,13 +114,14 @@ end
 local holder, held = pending(found)
 if step == 'confirm' then
   if holder ~= attempt then return {'gone', clock} end
-elseif step == 'prepare' and held and same(held, made) then
+elseif step == 'prepare' and held and same(held, added) then
   attempt = holder
 elseif redis.call('EXISTS', new) == 1 then
   return {'collision', clock}
 end
 
-local owned = made.userId ~= '-'
+local owned = added.userId ~= '-'
+-- A refused confirmation takes the prepared record with it: nothing would ever make that live.
 local function refuse(outcome)
   if step == 'confirm' then
     redis.call('DEL', new)
@@ -122,12 +131,12 @@ local function refuse(outcome)
 end
 if owned then
   local version, holds = string.match(get(floor) or '', '^(%d+) (%d+)$')
-  if version and tonumber(holds) > now and tonumber(version) > (tonumber(made.passwordVersion) or 0) then
+  if version and tonumber(holds) > now and tonumber(version) > (tonumber(added.passwordVersion) or 0) then
     return refuse('stale-login')
   end
   if parentKey ~= '' and not (before and before.parent == parentKey) then
-    local born = parentPlace == 'own' and parse(get(parent))
-    if not born or born.expires <= now then return refuse('orphan') end
+    local source = parentPlace == 'own' and parse(get(parent))
+    if not source or source.expires <= now then return refuse('orphan') end
   end
 end
 
@@ -150,6 +159,7 @@ if owned and max > 0 and (step == '' or (step == 'prepare') == (onLimit == 'refu
         undeclared = undeclared or not declared[m]
       end
     end
+    -- Only what is declared may be written below: the caller sends the call again with these members.
     if undeclared then return again end
     local living, waiting = {}, 0
     for i = 4, #again do
@@ -157,7 +167,7 @@ if owned and max > 0 and (step == '' or (step == 'prepare') == (onLimit == 'refu
       local value = get(declared[m])
       local r = parse(value)
       if r and r.expires > now then
-        if r.kind == 's' and r.userId == made.userId then
+        if r.kind == 's' and r.userId == added.userId then
           living[#living + 1] = {member = m, key = declared[m], created = r.created}
         end
       elseif pending(value) then
@@ -184,16 +194,17 @@ if step == 'prepare' then
   local px = string.format('%.0f', tonumber(ARGV[1]) - clock + ${WAITING})
   redis.call('SET', new, 'p ' .. attempt .. ' ' .. ARGV[3], 'PX', px)
 else
-  made.kept = clock + reach
-  keep(new, build(made), life, made.kept)
+  added.kept = clock + reach
+  keep(new, build(added), life, added.kept)
 end
 if before then
   if forward ~= '' then keep(old, forward, forwardLife) else redis.call('DEL', old) end
 end
 if owned then
   local score = string.format('%.0f', clock + reach)
-  local added = redis.pcall('ZADD', index, score, member(new))
-  if type(added) == 'table' then
+  local indexed = redis.pcall('ZADD', index, score, member(new))
+  -- A key of another type stands where the index belongs: no session is found by it, so it gives way.
+  if type(indexed) == 'table' then
     redis.call('DEL', index)
     redis.call('ZADD', index, score, member(new))
   end
@@ -218,7 +229,7 @@ end
 return answer
 `)
 
-/** KEYS: record. ARGV: version, write ID, seenAt, expiresAt, margin ms, data. */
+/** Writes data into a live record of this version. KEYS: record. ARGV: version, write ID, seenAt, expiresAt, margin ms, data. */
 export const UPDATE = script(`
 local r = parse(get(KEYS[1]))
 if not r or r.expires <= now then return {'gone', clock} end
@@ -234,7 +245,7 @@ keep(KEYS[1], build(r), r.expires - now + tonumber(ARGV[7]), r.kept)
 return {'updated', clock}
 `)
 
-/** KEYS: record. ARGV: seenAt, expiresAt, margin ms. */
+/** Prolongs a live record. KEYS: record. ARGV: seenAt, expiresAt, margin ms. */
 export const TOUCH = script(`
 local r = parse(get(KEYS[1]))
 if not r or r.expires <= now then return {'gone', clock} end
@@ -248,7 +259,10 @@ end
 return {'touched', clock}
 `)
 
-/** KEYS: record, then what forwards lead to, as far as it is known. Answers `again` and the next one where it is not. */
+/**
+ * Ends a record, or where a forward leads. KEYS: record, then what forwards lead to, as far as the caller knows it;
+ * answers `again` and the next key where it does not.
+ */
 export const DELETE = script(`
 for i = 1, #KEYS do
   local value = get(KEYS[i])

@@ -1,34 +1,12 @@
 // One story with every client and shape; the rules in full are the conformance suite's business.
 import { RedisStore } from 'coatcheck/stores/redis'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { describeEngine } from '../../services/engines.ts'
-import {
-  type RedisCluster,
-  type RedisSentinels,
-  type RedisServer,
-  startRedis,
-  startRedisCluster,
-  startRedisSentinels,
-} from '../../services/redis.ts'
-import { CLUSTER, type OpenClient, SENTINEL, STANDALONE } from '../../support/redis/clients.ts'
 import { anywhere, HOUR, recordOf, T0, writeId } from '../../support/redis/records.ts'
+import { everyShape } from '../../support/redis/shapes.ts'
 
 describeEngine('redis', 'the Redis store with every client', () => {
-  let one: RedisServer
-  let many: RedisCluster
-  let watched: RedisSentinels
-  beforeAll(async () => {
-    ;[one, many, watched] = await Promise.all([startRedis(), startRedisCluster(), startRedisSentinels()])
-  })
-  afterAll(() => Promise.all([one.stop(), many.stop(), watched.stop()]))
-
-  const shapes: [string, () => Promise<OpenClient>][] = [
-    ...Object.entries(STANDALONE).map(([name, open]) => [name, () => open(one.url)] as const),
-    ...Object.entries(CLUSTER).map(([name, open]) => [name, () => open(many.addresses)] as const),
-    ...Object.entries(SENTINEL).map(([name, open]) => [name, () => open(watched.name, watched.sentinels)] as const),
-  ].map(([name, open]) => [name, open])
-
-  it.each(shapes)('keeps, changes, moves and ends sessions with %s', async (name, open) => {
+  it.each(everyShape())('keeps, changes, moves and ends sessions with %s', async (name, open) => {
     const { client, close } = await open()
     const store = new RedisStore(client, { prefix: `${name.replaceAll(' ', '-')}:` })
     const at = { now: T0 }

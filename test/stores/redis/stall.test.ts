@@ -3,18 +3,10 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { type SessionId, SessionManager } from 'coatcheck'
 import { RedisStore } from 'coatcheck/stores/redis'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { describeEngine } from '../../services/engines.ts'
 import { until } from '../../services/process.ts'
-import {
-  type RedisCluster,
-  type RedisSentinels,
-  type RedisServer,
-  startRedis,
-  startRedisCluster,
-  startRedisSentinels,
-} from '../../services/redis.ts'
-import { CLUSTER, type OpenClient, SENTINEL, STANDALONE } from '../../support/redis/clients.ts'
+import { everyShape } from '../../support/redis/shapes.ts'
 
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
@@ -22,30 +14,13 @@ const GETS = 30_000
 const MIB = 2 ** 20
 
 describeEngine('redis', 'a Redis that is silent for a while', () => {
-  let one: RedisServer
-  let many: RedisCluster
-  let watched: RedisSentinels
-  beforeAll(async () => {
-    ;[one, many, watched] = await Promise.all([startRedis(), startRedisCluster(), startRedisSentinels()])
-  })
-  afterAll(() => Promise.all([one.stop(), many.stop(), watched.stop()]))
-
-  const shapes: [string, () => Promise<OpenClient>, () => readonly RedisServer[]][] = [
-    ...Object.entries(STANDALONE).map(([name, open]) => [name, () => open(one.url), () => [one]] as const),
-    ...Object.entries(CLUSTER).map(([name, open]) => [name, () => open(many.addresses), () => many.nodes] as const),
-    ...Object.entries(SENTINEL).map(
-      ([name, open]) =>
-        [name, () => open(watched.name, watched.sentinels), () => [watched.master, watched.replica]] as const,
-    ),
-  ].map(([name, open, servers]) => [name, open, servers])
-
   const held = () => {
     for (let times = 0; times < 3; times++) collect()
     const { heapUsed, external } = process.memoryUsage()
     return heapUsed + external
   }
 
-  it.each(shapes)(
+  it.each(everyShape())(
     'costs little memory for 30,000 visits that were given up, with %s',
     { timeout: 60_000 },
     async (_, open, servers) => {
