@@ -29,7 +29,7 @@ function spoil(object: object): void {
 }
 
 const corrupt = async (kit: Kit, over: Partial<SessionRecord> = {}) => {
-  const record = await kit.put({ data: '{"secret":"tell nobody"}', ...over })
+  const record = await kit.put({ data: '{"secret":"never shown"}', ...over })
   await kit.options.corrupt!(kit.store, record.key)
   return record
 }
@@ -159,7 +159,7 @@ export const contents: readonly Case[] = [
         const found = await kit.store.read(record.key, { now: kit.now })
         assert.ok(found !== null && 'corrupt' in found, 'the record is damaged, but read does not say so')
         assert.equal(typeof found.corrupt, 'string')
-        assert.ok(!found.corrupt.includes('tell nobody'), 'the report contains the data')
+        assert.ok(!found.corrupt.includes('never shown'), 'the report contains the data')
         assert.equal(await kit.store.read(record.key, { now: kit.now }), null)
       }
     },

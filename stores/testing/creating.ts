@@ -96,7 +96,7 @@ export const creating: readonly Case[] = [
     },
   },
   {
-    name: 'takes any live record for a parent: a series is born from the session that asked for it',
+    name: 'takes any live record for a parent: a series is created from the session that asked for it',
     async run(kit) {
       const userId = kit.user()
       const session = await kit.put({ userId })
@@ -189,7 +189,7 @@ export const creating: readonly Case[] = [
     },
   },
   {
-    name: 'ends nobody again when a create that ended the oldest is repeated',
+    name: 'ends no further session when a create that ended the oldest is repeated',
     async run(kit) {
       const userId = kit.user()
       const kept = await kit.put({ userId, createdAt: kit.now - MINUTE })

@@ -84,7 +84,7 @@ export const ending: readonly Case[] = [
     },
   },
   {
-    name: 'spares the successor of the excepted session, however often it was replaced, and nobody else',
+    name: 'spares the successor of the excepted session, however often it was replaced, and no other session',
     async run(kit) {
       for (const times of [1, 2, 4]) {
         const userId = kit.user()
@@ -103,7 +103,7 @@ export const ending: readonly Case[] = [
     },
   },
   {
-    name: 'spares nobody where the excepted session or its successor was ended',
+    name: 'spares no session where the excepted one or its successor was ended',
     async run(kit) {
       const userId = kit.user()
       const [old, ended] = [await kit.put({ userId }), await kit.put({ userId })]
@@ -190,7 +190,7 @@ export const ending: readonly Case[] = [
     },
   },
   {
-    name: 'bars nobody by a floor of 0, and all others by the highest of floors',
+    name: 'refuses no login for a floor of 0, and every lower one for the highest floor',
     async run(kit) {
       const [zero, highest] = [kit.user(), kit.user()]
       await kit.deleteUser(zero, { passwordVersion: 0 })

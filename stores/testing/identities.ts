@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type Case, HOUR, MINUTE } from './kit.ts'
 
-/** Where 64-bit integers are confused: by doubles, by signed columns, by 0 as "nobody". */
+/** Where 64-bit integers are confused: by doubles, by signed columns, by 0 as "no user". */
 export const BOUNDARY_USER_IDS: readonly string[] = [
   '0',
   '1',
@@ -55,7 +55,7 @@ const BOUNDARY: readonly Case[] = BOUNDARY_USER_IDS.map(userId => ({
 export const identities: readonly Case[] = [
   ...BOUNDARY,
   {
-    name: 'logs out one user of a pair of neighbouring 64-bit user IDs and bars the old password of that one only',
+    name: 'logs out one user of a pair of neighbouring 64-bit user IDs and refuses the old password of that one only',
     async run(kit) {
       // Neighbours that a double takes for one, and two that differ in the sign bit of 64.
       for (const bit of [1n, 1n << 63n]) {
@@ -140,7 +140,7 @@ export const identities: readonly Case[] = [
     },
   },
   {
-    name: 'finds nothing under hostile keys and is not harmed by them',
+    name: 'finds nothing under malformed keys and still works afterwards',
     async run(kit) {
       const record = await kit.put({ userId: kit.user() })
       const hostile = [

@@ -114,7 +114,7 @@ const stays: readonly Case[] = [
       }),
   },
   {
-    name: 'ends the session and its successor when a log-out meets a renewal',
+    name: 'ends the session and its successor when a log-out and a rotation run at once',
     run: kit =>
       kit.race(async together => {
         const record = await kit.put({ userId: kit.user() })
@@ -129,7 +129,7 @@ const stays: readonly Case[] = [
       }),
   },
   {
-    name: 'ends the last successor when a log-out meets a chain of renewals',
+    name: 'ends the last successor when a log-out and a chain of rotations run at once',
     run: kit =>
       kit.race(async together => {
         const record = await kit.put({ userId: kit.user() })
@@ -226,7 +226,7 @@ const identities: readonly Case[] = [
 
 const everywhere: readonly Case[] = [
   {
-    name: 'lets no login with the old password survive a log-out everywhere that it meets',
+    name: 'lets no login with the old password survive a log-out everywhere at the same time',
     run: kit =>
       kit.race(async together => {
         const userId = kit.user()
@@ -263,7 +263,7 @@ const everywhere: readonly Case[] = [
   },
   ...[undefined, 2].map(
     (passwordVersion): Case => ({
-      name: `lets no renewed session survive a log-out everywhere ${passwordVersion === undefined ? 'without' : 'with'} a password version`,
+      name: `lets no successor of a session survive a log-out everywhere ${passwordVersion === undefined ? 'without' : 'with'} a password version`,
       run: kit =>
         kit.race(async together => {
           const userId = kit.user()
@@ -284,7 +284,7 @@ const everywhere: readonly Case[] = [
   ),
   ...[undefined, 2].map(
     (passwordVersion): Case => ({
-      name: `spares the excepted session while it is being renewed, in a log-out everywhere ${passwordVersion === undefined ? 'without' : 'with'} a password version`,
+      name: `spares the excepted session while it is being replaced, in a log-out everywhere ${passwordVersion === undefined ? 'without' : 'with'} a password version`,
       run: kit =>
         kit.race(async (together, number) => {
           const userId = kit.user()
@@ -305,7 +305,7 @@ const everywhere: readonly Case[] = [
     }),
   ),
   {
-    name: 'ends 1,200 sessions of one user, and what is renewed from them meanwhile',
+    name: 'ends 1,200 sessions of one user, and what replaces them meanwhile',
     async run(kit) {
       const userId = kit.user()
       const records = await all(1200, () => kit.put({ userId }))
@@ -319,18 +319,18 @@ const everywhere: readonly Case[] = [
     },
   },
   {
-    name: 'lets no session born from a series survive a log-out everywhere that it meets',
+    name: 'lets no session that a series starts survive a log-out everywhere at the same time',
     run: kit =>
       kit.race(async together => {
         const userId = kit.user()
         const series = await kit.put({ userId, kind: 'remember' })
-        const born = Array.from({ length: 6 }, () => kit.record({ userId, parent: series.key }))
+        const started = Array.from({ length: 6 }, () => kit.record({ userId, parent: series.key }))
         await together<unknown[]>(
-          ...born.slice(0, 3).map(record => () => kit.create(record)),
+          ...started.slice(0, 3).map(record => () => kit.create(record)),
           () => kit.deleteUser(userId),
-          ...born.slice(3).map(record => () => kit.create(record)),
+          ...started.slice(3).map(record => () => kit.create(record)),
         )
-        for (const record of [series, ...born]) await kit.isGone(record)
+        for (const record of [series, ...started]) await kit.isGone(record)
       }),
   },
   {
@@ -430,7 +430,7 @@ const counting: readonly Case[] = [
     },
   },
   {
-    name: 'keeps exactly as many sessions as the limit allows when 50 push out the oldest at once',
+    name: 'keeps exactly as many sessions as the limit allows when 50 end the oldest at once',
     async run(kit) {
       const userId = kit.user()
       const records = Array.from({ length: 50 }, (_, place) => kit.record({ userId, createdAt: kit.now - place }))

@@ -193,7 +193,7 @@ export const replacing: readonly Case[] = [
     },
   },
   {
-    name: 'answers orphan to a replace that is the birth of a session whose parent is gone',
+    name: 'answers orphan to a replace that gives a session a parent which is gone',
     async run(kit) {
       const userId = kit.user()
       const old = await kit.put({ userId })
@@ -207,7 +207,7 @@ export const replacing: readonly Case[] = [
     },
   },
   {
-    name: 'replaces a session of the same parent although the parent is gone: only a birth needs it',
+    name: 'replaces a session of the same parent although the parent is gone: only a new session needs it',
     async run(kit) {
       const userId = kit.user()
       const series = await kit.put({ userId, kind: 'remember' })

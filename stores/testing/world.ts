@@ -40,7 +40,7 @@ export class World {
   readonly #model = new ReferenceStore()
   readonly #users = [newUserId(), newUserId()] as const
   readonly #records: SessionRecord[] = []
-  readonly #births = new Set<number>()
+  readonly #createdAts = new Set<number>()
   readonly #start = Date.now()
   #now = this.#start
   #latest = this.#start
@@ -217,8 +217,8 @@ export class World {
     const own = this.#records.filter(record => record.userId === userId)
     const parent = userId !== null && c % 8 === 0 && own.length > 0 ? pick(own, b).key : null
     let createdAt = this.#now - (c % 60) * 1000
-    while (this.#births.has(createdAt)) createdAt--
-    this.#births.add(createdAt)
+    while (this.#createdAts.has(createdAt)) createdAt--
+    this.#createdAts.add(createdAt)
     return {
       key: keyFor(this.#store, userId, shard),
       kind,

@@ -177,7 +177,7 @@ export const writing: readonly Case[] = [
     },
   },
   {
-    name: 'does not let a touch stand in the way of an update',
+    name: 'updates by the version that was read before a touch: a touch does not change it',
     async run(kit) {
       const record = await kit.put()
       await kit.store.touch(record.key, kit.now + MINUTE, kit.now + HOUR, { now: kit.now })

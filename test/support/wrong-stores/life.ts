@@ -205,7 +205,7 @@ export const life: readonly WrongStore[] = [
     open: () => new NoForward(),
     caughtBy: [
       'leaves a forward that read reports with its salt and its until',
-      'ends the session and its successor when a log-out meets a renewal',
+      'ends the session and its successor when a log-out and a rotation run at once',
     ],
   },
   {

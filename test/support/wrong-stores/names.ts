@@ -62,8 +62,8 @@ class SignedUserIds extends ReferenceStore {
 
 class UserZeroIsNobody extends ReferenceStore {
   override admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined, now: number) {
-    const nobody = !Number(record.userId) && record.userId !== null && /^\d+$/.test(record.userId)
-    return super.admit(nobody ? { ...record, userId: null, username: null } : record, options, old, now)
+    const isZero = !Number(record.userId) && record.userId !== null && /^\d+$/.test(record.userId)
+    return super.admit(isZero ? { ...record, userId: null, username: null } : record, options, old, now)
   }
 }
 
@@ -207,9 +207,10 @@ class SignedPasswordVersions extends ReferenceStore {
 
 const KEYS_APART = 'tells keys apart that differ in one character, in case or in a wildcard'
 const USERS_APART = 'keeps text user IDs apart that differ in case, accent, length, wildcards or quotes'
-const MANY = 'ends 1,200 sessions of one user, and what is renewed from them meanwhile'
-const SPARES_SUCCESSOR = 'spares the successor of the excepted session, however often it was replaced, and nobody else'
-const SPARES_RENEWED = 'spares the excepted session while it is being renewed, in a log-out everywhere'
+const MANY = 'ends 1,200 sessions of one user, and what replaces them meanwhile'
+const SPARES_SUCCESSOR =
+  'spares the successor of the excepted session, however often it was replaced, and no other session'
+const SPARES_RENEWED = 'spares the excepted session while it is being replaced, in a log-out everywhere'
 const like = (pattern: string) => {
   const text = pattern
     .replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
@@ -223,12 +224,12 @@ export const names: readonly WrongStore[] = [
   {
     mistake: 'finds a record by the beginning of its key',
     open: () => new KeyedBy((store, key) => found(store, stored => stored.startsWith(key), key)),
-    caughtBy: [KEYS_APART, 'finds nothing under hostile keys and is not harmed by them'],
+    caughtBy: [KEYS_APART, 'finds nothing under malformed keys and still works afterwards'],
   },
   {
     mistake: 'looks keys up by LIKE',
     open: () => new KeyedBy((store, key) => found(store, stored => like(key).test(stored), key)),
-    caughtBy: [KEYS_APART, 'finds nothing under hostile keys and is not harmed by them'],
+    caughtBy: [KEYS_APART, 'finds nothing under malformed keys and still works afterwards'],
   },
   {
     mistake: 'ignores case in keys',
@@ -255,11 +256,11 @@ export const names: readonly WrongStore[] = [
     open: () => new UsersBy(userId => String(Number(userId))),
     caughtBy: [
       user('18446744073709551614'),
-      'logs out one user of a pair of neighbouring 64-bit user IDs and bars the old password of that one only',
+      'logs out one user of a pair of neighbouring 64-bit user IDs and refuses the old password of that one only',
     ],
   },
   {
-    mistake: 'takes user 0 for nobody',
+    mistake: 'takes user 0 for an anonymous visitor',
     open: () => new UserZeroIsNobody(),
     caughtBy: [user('0')],
   },
@@ -288,7 +289,7 @@ export const names: readonly WrongStore[] = [
     open: () => new FloorForCreateOnly(),
     caughtBy: [
       'answers stale-login to a replace below the floor, and the old session stays',
-      'lets no login with the old password survive a log-out everywhere that it meets',
+      'lets no login with the old password survive a log-out everywhere at the same time',
     ],
   },
   {
@@ -304,15 +305,15 @@ export const names: readonly WrongStore[] = [
   {
     mistake: 'raises the floor after it has ended the sessions',
     open: () => new FloorAfterTheEnding(),
-    caughtBy: ['lets no login with the old password survive a log-out everywhere that it meets'],
+    caughtBy: ['lets no login with the old password survive a log-out everywhere at the same time'],
   },
   {
     mistake: 'ends the sessions of a list that it read a moment ago',
     open: () => new EndsByAnOldList(),
     caughtBy: [
-      'lets no renewed session survive a log-out everywhere without a password version',
-      'lets no renewed session survive a log-out everywhere with a password version',
-      'lets no session born from a series survive a log-out everywhere that it meets',
+      'lets no successor of a session survive a log-out everywhere without a password version',
+      'lets no successor of a session survive a log-out everywhere with a password version',
+      'lets no session that a series starts survive a log-out everywhere at the same time',
     ],
   },
   {
@@ -326,7 +327,7 @@ export const names: readonly WrongStore[] = [
     caughtBy: [MANY],
   },
   {
-    mistake: 'spares nobody',
+    mistake: 'ignores exceptKey',
     open: () => new SparesNobody(),
     caughtBy: ['spares the excepted session alone, whatever its password version'],
   },
@@ -346,10 +347,10 @@ export const names: readonly WrongStore[] = [
     caughtBy: [`${SPARES_RENEWED} without a password version`, `${SPARES_RENEWED} with a password version`],
   },
   {
-    mistake: 'ends nobody where the excepted session is gone',
+    mistake: 'ends no session where the excepted one is gone',
     open: () => new EndsNobodyWithoutTheExcepted(),
     caughtBy: [
-      'spares nobody where the excepted session or its successor was ended',
+      'spares no session where the excepted one or its successor was ended',
       "spares no one's session when the excepted key is another user's or unknown",
     ],
   },

@@ -184,9 +184,9 @@ export const writes: readonly WrongStore[] = [
     mistake: 'replaces in two steps',
     open: () => new ReplaceInTwoSteps(),
     caughtBy: [
-      'ends the session and its successor when a log-out meets a renewal',
+      'ends the session and its successor when a log-out and a rotation run at once',
       'gives a session one successor when it is replaced 20 times at once',
-      'lets no renewed session survive a log-out everywhere without a password version',
+      'lets no successor of a session survive a log-out everywhere without a password version',
     ],
   },
   {
@@ -240,7 +240,7 @@ export const writes: readonly WrongStore[] = [
     open: () => new CountsBeforeTheLock(),
     caughtBy: [
       'lets exactly as many sessions in as the limit allows when 50 ask at once',
-      'keeps exactly as many sessions as the limit allows when 50 push out the oldest at once',
+      'keeps exactly as many sessions as the limit allows when 50 end the oldest at once',
     ],
   },
   {
