@@ -71,7 +71,7 @@ describe('a user of the service', () => {
   })
 
   it('cannot be told from an unknown name by answer or time', async () => {
-    const times: Record<string, number[]> = { ada: [], nobody: [] }
+    const times: Record<string, number[]> = { ada: [], unknown: [] }
     const texts = new Set<string>()
     for (let round = 0; round < 7; round++)
       for (const [name, list] of Object.entries(times)) {
@@ -82,8 +82,8 @@ describe('a user of the service', () => {
         texts.add(text)
       }
     expect(texts.size).toBe(1)
-    const median = (list: number[] = []) => list.sort((a, b) => a - b)[3]!
-    const ratio = median(times.nobody) / median(times.ada)
+    // The fastest of each: a busy machine makes single answers slower, never faster.
+    const ratio = Math.min(...times.unknown!) / Math.min(...times.ada!)
     expect(ratio).toBeGreaterThan(0.4)
     expect(ratio).toBeLessThan(2.5)
   })

@@ -500,12 +500,16 @@ describe('calls under way', () => {
 describe('a process that was busy for longer than storeTimeout', () => {
   it('hears the answers that arrived meanwhile before it gives anything up', async () => {
     vi.useRealTimers()
-    // A database on another thread that answers each line after a moment.
+    // A database on another thread that answers each line after a moment, and counts the answers that it has sent.
+    const answered = new Int32Array(new SharedArrayBuffer(4))
+    let asked = 0
     const server = new Worker(
       `const { createServer } = require('node:net')
-      const server = createServer(socket => socket.on('data', data => setTimeout(() => socket.write(data), 30)))
+      const { workerData } = require('node:worker_threads')
+      const answer = (socket, data) => socket.write(data, () => Atomics.add(workerData, 0, data.length / 2))
+      const server = createServer(socket => socket.on('data', data => setTimeout(answer, 30, socket, data)))
       server.listen(0, '127.0.0.1', () => require('node:worker_threads').parentPort.postMessage(server.address().port))`,
-      { eval: true },
+      { eval: true, workerData: answered },
     )
     const [port] = await once(server, 'message')
     const socket = connect({ port, host: '127.0.0.1', noDelay: true })
@@ -516,6 +520,7 @@ describe('a process that was busy for longer than storeTimeout', () => {
       for (const _ of `${data}`.trim().split('\n')) waiting.shift()!()
     })
     const overTheWire: Handler = proceed => {
+      asked += 1
       socket.write('x\n')
       return new Promise<void>(resolve => waiting.push(resolve)).then(proceed)
     }
@@ -531,8 +536,9 @@ describe('a process that was busy for longer than storeTimeout', () => {
         ]
         // So long that the command is on its way, and nothing has come back.
         await new Promise(resolve => setImmediate(resolve))
+        // As long as the other thread needs to answer, which is not up to this one.
         const end = performance.now() + 400
-        while (performance.now() < end);
+        while (performance.now() < end || (Atomics.load(answered, 0) < asked && performance.now() < end + 20_000));
         const outcomes = await Promise.allSettled(calls)
         expect(outcomes.filter(({ status }) => status === 'rejected')).toEqual([])
         session = (outcomes.at(-1) as PromiseFulfilledResult<unknown>).value

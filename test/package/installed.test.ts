@@ -23,7 +23,8 @@ describe.each([
   ['an empty project', () => npmProject(join(folder, 'alone'), packed.path), /^1\./],
   ['a project with cookie 2, by npm', () => npmProject(join(folder, 'npm'), 'cookie@2', packed.path), /^2\./],
   ['a project with cookie 2, by pnpm', () => pnpmProject(join(folder, 'pnpm'), 'cookie@2', packed.path), /^2\./],
-])('%s', (_, install, cookie) => {
+  // Jest and Node.js are started anew by each test.
+])('%s', { timeout: 120_000 }, (_, install, cookie) => {
   let project: Project
   beforeAll(async () => {
     project = await install()

@@ -114,7 +114,7 @@ describe('a project in TypeScript that installed it', () => {
     async ({ file, ...options }) => {
       await typeCheck(file, { ...options, types: ['node'] })
     },
-    60_000,
+    180_000,
   )
 
   it('type-checks without the types of Node.js where only the web platform is used', async () => {

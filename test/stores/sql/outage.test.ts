@@ -17,7 +17,7 @@ const deadline = () => performance.now() + TIMEOUT
 const change = () => ({ data: '"new"', seenAt: NOW, expiresAt: NOW + 9e6, writeId: newWriteId() })
 const everybody = { passwordVersion: 1, floorUntil: NOW + 1e9 }
 
-/** The error of a call that has to fail by its deadline; the machine may be late by a second, a hanging call is not. */
+/** The error of a call that has to fail by its deadline; a busy machine may be late by seconds, a hanging call never ends. */
 async function failure(call: Promise<unknown>): Promise<SessionStoreError> {
   const begun = performance.now()
   const error = await call.then(
@@ -25,7 +25,7 @@ async function failure(call: Promise<unknown>): Promise<SessionStoreError> {
     error => error,
   )
   expect(error).toBeInstanceOf(SessionStoreError)
-  expect(performance.now() - begun).toBeLessThan(TIMEOUT + 1500)
+  expect(performance.now() - begun).toBeLessThan(TIMEOUT + 5000)
   return error
 }
 
@@ -299,14 +299,19 @@ for (const driver of SQLITE_DRIVERS)
       const one = record()
       await store.create(one, {}, { now: NOW })
       other.exec('BEGIN IMMEDIATE')
-      const delay = monitorEventLoopDelay({ resolution: 5 })
-      delay.enable()
-      const error = await failure(store.update(one.key, 1, change(), { now: NOW, deadline: deadline() }))
-      delay.disable()
-      expect(error).toMatchObject({ outcome: 'not-applied' })
+      // The best of five: a busy machine may take the processor away once, SQLite's own waiting blocks each time.
+      let least = Number.POSITIVE_INFINITY
+      for (let round = 0; round < 5 && least >= 200; round++) {
+        const delay = monitorEventLoopDelay({ resolution: 5 })
+        delay.enable()
+        const error = await failure(store.update(one.key, 1, change(), { now: NOW, deadline: deadline() }))
+        delay.disable()
+        expect(error).toMatchObject({ outcome: 'not-applied' })
+        least = Math.min(least, delay.max / 1e6)
+      }
       expect(await store.read(one.key, { now: NOW, deadline: deadline() })).toEqual(one)
       // Each wait is 5 ms; 200 leaves room for a busy machine, and is far from SQLite's own seconds.
-      expect(delay.max / 1e6).toBeLessThan(200)
+      expect(least).toBeLessThan(200)
       const waiting = store.update(one.key, 1, change(), { now: NOW, deadline: deadline() })
       other.exec('COMMIT')
       expect(await waiting).toBe('updated')
