@@ -89,7 +89,7 @@ describe('the packed package', () => {
         .filter(file => extension.test(file.path))
         .flatMap(({ path }) => [
           ...readFileSync(join(project, 'node_modules/coatcheck', path), 'utf8').matchAll(
-            /^class (SessionError|SessionStoreError|SessionManager|SessionCookie|MemoryStore)\b/gm,
+            /^var (SessionError|SessionStoreError|SessionManager|SessionCookie|MemoryStore) = class\b/gm,
           ),
         ])
         .map(match => match[1])

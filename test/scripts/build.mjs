@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
-const bundler = join(root, 'node_modules/rollup/dist/bin/rollup')
+const bundler = join(root, 'node_modules/tsup/dist/cli-default.js')
 const stamp = join(root, 'dist/.built')
 const lock = join(tmpdir(), `coatcheck-build-${root.replaceAll(/\W/g, '_')}`)
 
@@ -24,16 +24,12 @@ function newest(path) {
 }
 const isFresh = () =>
   existsSync(stamp) &&
-  Math.max(...['src', 'stores', 'package.json', 'rollup.config.mjs'].map(path => newest(join(root, path)))) <
+  Math.max(...['src', 'stores', 'package.json', 'tsup.config.ts'].map(path => newest(join(root, path)))) <
     statSync(stamp).mtimeMs
 
 async function bundle() {
   const started = new Date()
-  rmSync(join(root, 'dist'), { recursive: true, force: true })
-  await promisify(execFile)(process.execPath, [bundler, '--config', 'rollup.config.mjs', '--silent'], {
-    cwd: root,
-    timeout: 170_000,
-  })
+  await promisify(execFile)(process.execPath, [bundler, '--silent'], { cwd: root, timeout: 170_000 })
   writeFileSync(stamp, '')
   // What was edited while the build ran is not in it.
   utimesSync(stamp, started, started)

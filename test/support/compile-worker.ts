@@ -1,8 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
-import { basename, isAbsolute, join } from 'node:path'
+import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { rollup } from 'rollup'
-import { stripTypes } from '../scripts/strip-types.mjs'
+import { build } from 'tsup'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
@@ -13,24 +12,25 @@ export interface CompiledWorker {
 
 /** Makes JavaScript of test/support/NAME.ts and the sources that it imports, so that Node 20 can run it as a process. */
 export async function compileWorker(name: string): Promise<CompiledWorker> {
-  const bundle = await rollup({
-    input: join(root, 'test/support', `${name}.ts`),
-    plugins: [
-      {
-        name: 'sources-of-coatcheck',
-        resolveId: id => {
-          if (id === 'coatcheck') return join(root, 'src/index.ts')
-          return id.startsWith('coatcheck/stores/') ? join(root, `${id.slice('coatcheck/'.length)}.ts`) : null
-        },
-      },
-      stripTypes(),
-    ],
-    external: id => !id.startsWith('.') && !isAbsolute(id) && !id.startsWith('coatcheck'),
-  })
   // Where its URL is used, the file is as deep in the tree as its source.
   const folder = mkdtempSync(join(root, 'test', '.worker-'))
-  await bundle.write({ dir: folder, format: 'es' })
-  await bundle.close()
+  await build({
+    entry: [join(root, 'test/support', `${name}.ts`)],
+    outDir: folder,
+    config: false,
+    format: 'esm',
+    target: 'node20',
+    silent: true,
+    clean: false,
+    external: ['pg', 'mysql2', 'libsql', 'better-sqlite3', 'redis', 'ioredis', 'vitest'],
+    esbuildOptions: options => {
+      options.alias = {
+        'coatcheck/stores/redis': join(root, 'stores/redis.ts'),
+        'coatcheck/stores/sql': join(root, 'stores/sql.ts'),
+        coatcheck: join(root, 'src/index.ts'),
+      }
+    },
+  })
   return {
     path: join(folder, `${basename(name)}.js`),
     remove: () => rmSync(folder, { recursive: true, force: true }),

@@ -1,0 +1,104 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { basename, dirname, join, relative, resolve } from 'node:path'
+import { defineConfig, type Options } from 'tsup'
+
+const filesOf = (folder: string) =>
+  readdirSync(folder)
+    .filter(name => name.endsWith('.ts'))
+    .map(name => `${folder}/${name}`)
+const entries = (folder: string, prefix: string) =>
+  Object.fromEntries(filesOf(folder).map(path => [`${prefix}${basename(path, '.ts')}`, path]))
+
+// src/NAME.ts is the subpath NAME, stores/NAME.ts is stores/NAME: the files that only re-export.
+const subpaths = { ...entries('src', ''), ...entries('stores', 'stores/') }
+
+/** The files that are loaded with one. */
+function loadedWith(entry: string): Set<string> {
+  const loaded = new Set([entry])
+  for (const path of loaded)
+    for (const [, names, name] of readFileSync(path, 'utf8').matchAll(
+      /^(?:import|export) (?!type\b)([^'"`;]*?)from '(\.[^']+)'/gm,
+    ))
+      if (!/^\{(?:\s*type \w+(?: as \w+)?,?)*\s*\}/.test(names!)) loaded.add(join(dirname(path), name!))
+  return loaded
+}
+const users = Object.values(subpaths).map(entry => ({ entry, loaded: loadedWith(entry) }))
+
+/** The room of src that a file belongs to, but for files of the edges that a single subpath loads. */
+function roomOf(path: string): string | undefined {
+  const [, room] = /^src\/(\w+)\/.*\.ts$/.exec(path) ?? []
+  if (room !== 'edge') return room
+  const [first, ...others] = users.filter(({ loaded }) => loaded.has(path))
+  return first === undefined || (others.length === 0 && first.entry !== subpaths.index) ? undefined : room
+}
+const rooms = new Map<string, string[]>()
+for (const { name } of readdirSync('src', { withFileTypes: true }).filter(entry => entry.isDirectory())) {
+  const files = filesOf(`src/${name}`).filter(path => roomOf(path) === name)
+  if (files.length > 0) rooms.set(name, files)
+}
+
+/**
+ * One file for each room of src (dist/core/manager.js), so that a stack trace says where the code belongs, and says the
+ * same in the next release: esbuild names what several entries share by a hash. An entry of tsup has to be a file: the
+ * first one of a room stands for all of them.
+ */
+const roomFiles: NonNullable<Options['esbuildPlugins']>[number] = {
+  name: 'rooms',
+  setup(build) {
+    build.onResolve({ filter: /\.ts$/ }, ({ kind, path, importer, resolveDir, namespace }) => {
+      const target = relative('.', resolve(resolveDir, path))
+      const room = roomOf(target)
+      if (kind === 'entry-point') return room === undefined ? undefined : { path: room, namespace: 'room' }
+      const from = namespace === 'room' ? importer : roomOf(relative('.', importer))
+      return room === undefined || room === from ? undefined : { path: `#room/${room}`, external: true }
+    })
+    build.onLoad({ filter: /.*/, namespace: 'room' }, ({ path }) => ({
+      contents: rooms
+        .get(path)!
+        .map(file => `export * from './${basename(file)}'`)
+        .join('\n'),
+      resolveDir: `src/${path}`,
+    }))
+  },
+}
+
+/** Lets a file of dist import the files of the rooms by their paths. */
+const roomPaths: NonNullable<Options['plugins']>[number] = {
+  name: 'room-paths',
+  renderChunk(code, { path }) {
+    const extension = this.format === 'cjs' ? 'cjs' : 'js'
+    return {
+      code: code.replaceAll(/(["'])#room\/(\w+)\1/g, (_, quote, room) => {
+        const to = relative(dirname(path), resolve('dist/core', `${room}.${extension}`))
+        return `${quote}${to.startsWith('.') ? to : `./${to}`}${quote}`
+      }),
+    }
+  },
+}
+/**
+ * esbuild turns `class X` that names itself into `var X = class _X`, and `_X` is what stack traces and `inspect` show.
+ * Its `keepNames` would give the name back by a call for each function made at run time, on the read path too.
+ */
+const classNames: NonNullable<Options['plugins']>[number] = {
+  name: 'class-names',
+  renderChunk: code => ({
+    code: [...code.matchAll(/^var (\w+) = class _\1\b/gm)].reduce(
+      (text, [, name]) => text.replaceAll(new RegExp(`(?<![\\w$])_${name}\\b`, 'g'), name!),
+      code,
+    ),
+  }),
+}
+
+// One build of all entries, so that `instanceof` holds across subpaths (per module format).
+export default defineConfig({
+  entry: { ...subpaths, ...Object.fromEntries([...rooms].map(([room, [first]]) => [`core/${room}`, first!])) },
+  format: ['esm', 'cjs'],
+  target: 'node20',
+  dts: { entry: subpaths },
+  splitting: true,
+  clean: true,
+  treeshake: true,
+  removeNodeProtocol: false,
+  esbuildPlugins: [roomFiles],
+  plugins: [roomPaths, classNames],
+})
