@@ -1,4 +1,4 @@
-import { afterTurn, notBegun, timeLeft } from './patience.ts'
+import { afterTurn, notBegun, timeLeft } from './retry.ts'
 
 /** How many requests for a connection stand in the pool's own queue at once. */
 const ASKED = 16

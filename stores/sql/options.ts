@@ -1,5 +1,4 @@
-import { checkOptionNames, optionNames } from '../../src/text/check-options.ts'
-import { quote as quoteValue } from '../../src/text/quote.ts'
+import { type OptionPlace, oneOf, rule } from '../../src/text/check-options.ts'
 
 /** Options that all SQL stores share. */
 export interface SqlOptions {
@@ -21,12 +20,28 @@ export interface SqlOptions {
   userIds?: 'u64' | 'number' | 'text'
 }
 
-export const SQL_OPTIONS = optionNames<SqlOptions>({ table: true, schema: true, userIds: true })
-const HINTS = { userId: 'it is called userIds, as in the SessionManager' }
+// The shortest limit is PostgreSQL's 63 bytes, and "_users_expires" is added for an index.
+const IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]{0,47}$/
+const identifier = rule(
+  '1 to 48 letters, digits and underscores, not beginning with a digit',
+  value => typeof value === 'string' && IDENTIFIER.test(value),
+)
 
-/** Refuses an option that there is not. @throws TypeError that names it */
-export const checkSqlOptions = (store: string, options: SqlOptions, known = SQL_OPTIONS): void =>
-  checkOptionNames(store, options, known, HINTS)
+const RULES: OptionPlace<SqlOptions>['rules'] = {
+  table: identifier,
+  schema: identifier,
+  userIds: oneOf('u64', 'number', 'text'),
+}
+
+/** The options of one store; `more` are those that only it has. */
+export const optionsOf = <O extends SqlOptions = SqlOptions>(
+  where: string,
+  more: Omit<OptionPlace<O>['rules'], keyof SqlOptions>,
+): OptionPlace<O> => ({
+  where,
+  rules: { ...RULES, ...more } as OptionPlace<O>['rules'],
+  hints: { userId: 'it is called userIds, as in the SessionManager' },
+})
 
 /** The quoted names that the statements of one store use. */
 export interface Names {
@@ -42,19 +57,8 @@ export interface Names {
   readonly userIds: 'u64' | 'text'
 }
 
-// The shortest limit is PostgreSQL's 63 bytes, and "_users_expires" is added for an index.
-const IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]{0,47}$/
-
-/** Checks and quotes the names. @throws TypeError that quotes the option. */
-export function namesOf(options: SqlOptions, mark: '"' | '`'): Names {
-  const { table = 'coatcheck_sessions', schema, userIds = 'u64' } = options
-  for (const [option, value] of Object.entries({ table, ...(schema === undefined ? {} : { schema }) }))
-    if (typeof value !== 'string' || !IDENTIFIER.test(value))
-      throw new TypeError(
-        `${option} must be 1 to 48 letters, digits and underscores, not beginning with a digit; got ${quoteValue(value)}`,
-      )
-  if (userIds !== 'u64' && userIds !== 'number' && userIds !== 'text')
-    throw new TypeError(`userIds must be 'u64', 'number' or 'text'; got ${quoteValue(userIds)}`)
+/** Quotes the names. */
+export function namesOf({ table = 'coatcheck_sessions', schema, userIds }: SqlOptions, mark: '"' | '`'): Names {
   const quote = (name: string) => mark + name + mark
   const within = (name: string) => (schema === undefined ? quote(name) : `${quote(schema)}.${quote(name)}`)
   const plain = { sessions: table, users: `${table}_users` }

@@ -7,18 +7,20 @@ export type Values = Readonly<Record<string, Value>>
 export interface Outcome {
   readonly rows: any[][]
   readonly changed: number
+  /** Whether the server holds back what was written, because autocommit is off. */
+  readonly uncommitted?: boolean
 }
-/** Runs one statement, by itself or inside a transaction. */
-export type Run = (statement: Statement, values: Values) => Promise<Outcome>
 
 /** A statement with the order in which its parameters are bound. */
 export interface Statement {
-  /** Follows from the text: behind a pooler that shares connections, one name never means two texts. */
+  /** Follows from the text: behind a pooler that shares connections, one name never means two texts. '' for DDL. */
   readonly name: string
   readonly text: string
   readonly order: readonly string[]
   /** Whether it refuses to run after `:deadline`, an instant of the database's clock that the connection adds. */
   readonly timed?: boolean
+  /** Whether it gives one row at the most: SQLite's drivers get a single row faster. */
+  readonly single?: boolean
 }
 
 /** Turns `:name` into the dialect's parameters: `$1` (one per name) or `?` (one per mention). `::` is a cast. */
@@ -39,10 +41,57 @@ export function compile(style: '$' | '?', sql: string): Statement {
   return { name, text, order, timed: order.includes('deadline') }
 }
 
+/** DDL and the statements around a transaction: they have no parameters and are not prepared. */
+export const plain = (text: string): Statement => ({ name: '', text, order: [] })
+
 /** The values of a statement's parameters, in order. */
-export const bind = (statement: Statement, values: Values): Value[] =>
-  statement.order.map(name => {
+export function bind({ order }: Statement, values: Values): Value[] {
+  const bound: Value[] = []
+  for (const name of order) {
     const value = values[name]
     if (value === undefined) throw new Error(`no value for :${name}`)
-    return value
-  })
+    bound.push(value)
+  }
+  return bound
+}
+
+/**
+ * What a verb does: it yields a statement and is given its outcome, until it returns the verb's answer. So the same
+ * steps serve a server, which answers later, and SQLite, where nothing else may run between two steps.
+ */
+export type Steps<T> = Generator<readonly [statement: Statement, values: Values], T, Outcome>
+
+/** Runs steps where each statement answers later. */
+export async function follow<T>(
+  steps: Steps<T>,
+  run: (statement: Statement, values: Values) => Promise<Outcome>,
+): Promise<T> {
+  let next = steps.next()
+  while (next.done !== true) {
+    let outcome: Outcome
+    try {
+      outcome = await run(next.value[0], next.value[1])
+    } catch (error) {
+      next = steps.throw(error)
+      continue
+    }
+    next = steps.next(outcome)
+  }
+  return next.value
+}
+
+/** Runs steps where each statement answers at once. */
+export function followNow<T>(steps: Steps<T>, run: (statement: Statement, values: Values) => Outcome): T {
+  let next = steps.next()
+  while (next.done !== true) {
+    let outcome: Outcome
+    try {
+      outcome = run(next.value[0], next.value[1])
+    } catch (error) {
+      next = steps.throw(error)
+      continue
+    }
+    next = steps.next(outcome)
+  }
+  return next.value
+}

@@ -1,5 +1,5 @@
 import { corruption } from '../../src/contract/record.ts'
-import type { CreateResult, ReplaceResult, SessionRecord } from '../../src/contract/store.ts'
+import type { ReplaceResult, SessionRecord } from '../../src/contract/store.ts'
 import { userFault } from './user.ts'
 
 /** What the tables say about a `create` or `replace` that did not take place. */
@@ -26,16 +26,16 @@ export function verdict(record: SessionRecord, facts: Facts, oldVersion?: number
   if (oldVersion !== undefined && facts.old?.version !== oldVersion) return 'conflict'
   if (facts.taken) return 'collision'
   if (facts.stale) return 'stale-login'
-  const born = record.parent !== null && facts.old?.parent !== record.parent
-  return born && !facts.parentLives ? 'orphan' : null
+  // A replaced session has its parent already: only a new one needs a parent that is live.
+  const needsParent = record.parent !== null && facts.old?.parent !== record.parent
+  return needsParent && !facts.parentLives ? 'orphan' : null
 }
 
-export const created = (ended: readonly string[] = []): CreateResult => ({ outcome: 'created', ended })
 export const answer = <O extends ReplaceResult['outcome']>(outcome: O) => ({ outcome, ended: [] as readonly string[] })
 
 const isText = (text: string | null) => text === null || (text.isWellFormed() && !text.includes('\0'))
 
-/** Says why the tables cannot keep a record exactly as it is, or `null`. */
+/** Says why the tables cannot keep a record exactly as it is; `null` where they can. */
 export function recordFault(record: SessionRecord, userIds: 'u64' | 'text'): string | null {
   const fault = corruption(record) ?? (record.userId === null ? null : userFault(record.userId, userIds))
   if (fault !== null) return fault

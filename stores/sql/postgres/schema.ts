@@ -1,118 +1,57 @@
-import { type Column, compareColumns } from '../columns.ts'
 import type { Names } from '../options.ts'
-import { Refusal } from '../patience.ts'
-import { compile, type Run } from '../statement.ts'
-import type { PgConnections } from './client.ts'
+import { compile } from '../statement.ts'
+import { type Column, type Content, type Schema, type Table, tablesOf } from '../tables.ts'
 
-const MIGRATION_TIMEOUT = 60_000
+const TEXT = { type: 'text' }
+const BIGINT = { type: 'bigint' }
+const BY_BYTES = { type: 'text', collation: 'C' }
+const TYPES: Readonly<Record<Exclude<Content, 'user'>, Pick<Column, 'type' | 'collation'>>> = {
+  key: BY_BYTES,
+  reference: TEXT,
+  kind: TEXT,
+  tenant: BY_BYTES,
+  username: TEXT,
+  uint32: BIGINT,
+  data: TEXT,
+  writeId: TEXT,
+  integer: BIGINT,
+}
+const NUMBER = { type: 'numeric(20,0)' }
 
-const userType = (names: Names) => (names.userIds === 'u64' ? 'numeric(20)' : 'text COLLATE "C"')
-
-function tables(names: Names): { sessions: string[]; users: string[] } {
-  const { sessions, users, plain, quote } = names
-  return {
-    sessions: [
-      `CREATE TABLE IF NOT EXISTS ${sessions} (
-  id text COLLATE "C" PRIMARY KEY,
-  kind text NOT NULL,
-  parent text,
-  tenant text COLLATE "C" NOT NULL,
-  user_id ${userType(names)},
-  username text,
-  password_version bigint,
-  data text NOT NULL,
-  version bigint NOT NULL,
-  write_id text NOT NULL,
-  created_at bigint NOT NULL,
-  seen_at bigint NOT NULL,
-  expires_at bigint NOT NULL,
-  absolute_expires_at bigint NOT NULL,
-  moved_to text
-)`,
-      `CREATE INDEX IF NOT EXISTS ${quote(`${plain.sessions}_user`)} ON ${sessions} (user_id, tenant) WHERE user_id IS NOT NULL`,
-      `CREATE INDEX IF NOT EXISTS ${quote(`${plain.sessions}_expires`)} ON ${sessions} (expires_at)`,
-    ],
-    users: [
-      `CREATE TABLE IF NOT EXISTS ${users} (
-  tenant text COLLATE "C" NOT NULL,
-  user_id ${userType(names)} NOT NULL,
-  floor bigint NOT NULL,
-  floor_until bigint NOT NULL,
-  expires_at bigint NOT NULL,
-  PRIMARY KEY (user_id, tenant)
-)`,
-      `CREATE INDEX IF NOT EXISTS ${quote(`${plain.users}_expires`)} ON ${users} (expires_at)`,
-    ],
-  }
+/** The type of a column, in the words of the catalogue. */
+export const pgType = (holds: Content, { userIds }: Names) => {
+  if (holds !== 'user') return TYPES[holds]
+  return userIds === 'u64' ? NUMBER : BY_BYTES
 }
 
-export function postgresSchema(names: Names): string {
-  const { sessions, users } = tables(names)
-  return `${[...sessions, ...users].join(';\n')};\n`
+function ddl({ name, columns, primaryKey, indexes }: Table): readonly string[] {
+  const lines = columns.map(({ name, type, notNull, collation }) => {
+    const constraint = name === primaryKey ? ' PRIMARY KEY' : notNull ? ' NOT NULL' : ''
+    return `${name} ${type.replace(',0)', ')')}${collation === undefined ? '' : ` COLLATE "${collation}"`}${constraint}`
+  })
+  if (primaryKey.includes(',')) lines.push(`PRIMARY KEY (${primaryKey})`)
+  return [
+    `CREATE TABLE IF NOT EXISTS ${name} (\n${lines.map(line => `  ${line}`).join(',\n')}\n)`,
+    ...indexes.map(index => `CREATE INDEX IF NOT EXISTS ${index.name} ON ${name} (${index.columns})${index.where}`),
+  ]
 }
 
-function columns(names: Names): { sessions: Column[]; users: Column[] } {
-  const byBytes = (name: string, notNull: boolean): Column => ({ name, type: 'text', notNull, collation: 'C' })
-  const text = (name: string, notNull = false): Column => ({ name, type: 'text', notNull })
-  const bigint = (name: string, notNull = true): Column => ({ name, type: 'bigint', notNull })
-  const user = (notNull: boolean): Column =>
-    names.userIds === 'u64' ? { name: 'user_id', type: 'numeric(20,0)', notNull } : byBytes('user_id', notNull)
-  return {
-    sessions: [
-      byBytes('id', true),
-      text('kind', true),
-      text('parent'),
-      byBytes('tenant', true),
-      user(false),
-      text('username'),
-      bigint('password_version', false),
-      text('data', true),
-      bigint('version'),
-      text('write_id', true),
-      bigint('created_at'),
-      bigint('seen_at'),
-      bigint('expires_at'),
-      bigint('absolute_expires_at'),
-      text('moved_to'),
-    ],
-    users: [byBytes('tenant', true), user(true), bigint('floor'), bigint('floor_until'), bigint('expires_at')],
-  }
-}
-
-const FOUND = compile(
-  '$',
-  `SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, c.collname, a.atthasdef
-   FROM pg_attribute a LEFT JOIN pg_collation c ON c.oid = a.attcollation
-   WHERE a.attrelid = to_regclass(:table) AND a.attnum > 0 AND NOT a.attisdropped`,
-)
-// One migration at a time: CREATE ... IF NOT EXISTS by two at once ends in a unique violation of the catalogue.
-const ALONE = compile('$', `SELECT pg_advisory_xact_lock(hashtextextended('coatcheck ' || :table, 0))`)
-
-async function foundColumns(run: Run, table: string): Promise<Column[]> {
-  const { rows } = await run(FOUND, { table })
-  return rows.map(([name, type, notNull, collation, optional]) => ({
+export const postgresSchema = (names: Names): Schema => ({
+  tables: tablesOf(names, holds => pgType(holds, names)),
+  ddl,
+  found: compile(
+    '$',
+    `SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, c.collname, a.atthasdef
+     FROM pg_attribute a LEFT JOIN pg_collation c ON c.oid = a.attcollation
+     WHERE a.attrelid = to_regclass(:name) AND a.attnum > 0 AND NOT a.attisdropped`,
+  ),
+  columnFound: ([name, type, notNull, collation, optional]) => ({
     name,
     type,
     notNull: notNull === 't',
     collation: collation ?? 'default',
     optional: optional === 't',
-  }))
-}
-
-export async function migratePostgres(connections: PgConnections, names: Names): Promise<void> {
-  const expected = columns(names)
-  try {
-    await connections.transaction(performance.now() + MIGRATION_TIMEOUT, async run => {
-      await run(ALONE, { table: names.sessions })
-      for (const which of ['sessions', 'users'] as const) {
-        // Only what is missing: a role without the right to create may call this on a finished schema.
-        if ((await foundColumns(run, names[which])).length === 0)
-          for (const ddl of tables(names)[which]) await run({ name: '', text: ddl, order: [] }, {})
-        compareColumns(names[which], expected[which], await foundColumns(run, names[which]))
-      }
-    })
-  } catch (error) {
-    // The transaction tells what it was for the verbs; here only the reason counts.
-    throw error instanceof Refusal && error.cause instanceof Error ? error.cause : error
-  }
-}
+  }),
+  // CREATE ... IF NOT EXISTS by two at once ends in a unique violation of the catalogue.
+  alone: compile('$', `SELECT pg_advisory_xact_lock(hashtextextended('coatcheck ' || :name, 0))`),
+})

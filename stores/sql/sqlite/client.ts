@@ -1,6 +1,6 @@
 import { quote } from '../../../src/text/quote.ts'
-import { type Failure, notBegun, Refusal, unusable } from '../patience.ts'
-import type { Value } from '../statement.ts'
+import { type Failure, notBegun, Refusal, unusable } from '../retry.ts'
+import { bind, type Outcome, type Statement, type Value, type Values } from '../statement.ts'
 
 /** A prepared statement, by the methods that the store uses. */
 export interface SqliteStatement {
@@ -38,9 +38,6 @@ export function sqliteFailure(error: unknown): Failure {
   return { outcome: code === IO_ERROR ? 'unknown' : 'not-applied', retry: code === BUSY || code === LOCKED }
 }
 
-/** Runs a write of the transaction under way; answers how many rows it changed. */
-export type Change = (sql: string, values: readonly Value[]) => number
-
 const EXPECTED =
   'SqliteStore expects a connection of better-sqlite3, libsql, node:sqlite or bun:sqlite: an object with prepare() and exec() that answer at once'
 
@@ -58,38 +55,22 @@ export class SqliteConnection {
     this.#database = database
   }
 
-  /** Rows as arrays, in the order of the columns. */
-  rows(sql: string, values: readonly Value[]): unknown[][] {
-    return this.#read(sql, values, statement => {
-      const rows = statement.all(...values)
-      if (!Array.isArray(rows)) throw answersLater('its all() gives no rows')
-      return rows.map(cells)
-    })
+  /** Runs one statement, at once. One that writes belongs into a `transaction`. */
+  readonly run = (statement: Statement, values: Values): Outcome => {
+    const bound = bind(statement, values)
+    return statement.text.startsWith('SELECT') ? this.#read(statement, bound) : this.#write(statement.text, bound)
   }
 
-  row(sql: string, values: readonly Value[]): unknown[] | null {
-    return this.#read(sql, values, statement => {
-      const row = statement.get(...values)
-      return row === undefined || row === null ? null : cells(row)
-    })
-  }
-
-  /** `work` between BEGIN IMMEDIATE and COMMIT. Synchronous: nobody else gets in between. */
-  transaction<T>(work: (change: Change) => T): T {
+  /** `work` between BEGIN IMMEDIATE and COMMIT. Synchronous: nothing else gets in between. */
+  transaction<T>(work: () => T): T {
     this.#refuseForeignTransaction()
     this.#finish()
-    // Only these two can meet a lock of somebody else, and `exec` leaves no statement open when it fails: libsql keeps
+    // Only these two can meet a lock of another connection, and `exec` leaves no statement open when it fails: libsql keeps
     // a prepared one that met SQLITE_BUSY running, and refuses every COMMIT meanwhile. DEFERRED would meet SQLITE_BUSY
     // half-way, which no timeout waits for.
     this.#database.exec('BEGIN IMMEDIATE')
     try {
-      const value = work((sql, values) =>
-        this.#use(sql, false, statement => {
-          const changes = Number(statement.run(...values)?.changes)
-          if (Number.isNaN(changes)) throw answersLater('its run() does not say how many rows it changed')
-          return changes
-        }),
-      )
+      const value = work()
       this.#database.exec('COMMIT')
       return value
     } catch (error) {
@@ -102,17 +83,31 @@ export class SqliteConnection {
     }
   }
 
-  #read<T>(sql: string, values: readonly Value[], read: (statement: SqliteStatement) => T): T {
+  #read({ text, single }: Statement, values: readonly Value[]): Outcome {
     this.#finish()
-    return this.#use(sql, true, statement => {
+    return this.#use(text, true, statement => {
       try {
-        return read(statement)
+        if (single) {
+          const row = statement.get(...values)
+          return { rows: row === undefined || row === null ? [] : [cells(row)], changed: 0 }
+        }
+        const rows = statement.all(...values)
+        if (!Array.isArray(rows)) throw answersLater('its all() gives no rows')
+        return { rows: rows.map(cells), changed: 0 }
       } catch (error) {
         // A lock of a rollback journal. In libsql the statement is not over: it would keep the lock of the next one that
         // reads, and with it this connection at that state of the file.
         if (sqliteFailure(error).retry) this.#unfinished.set(statement, values.length)
         throw error
       }
+    })
+  }
+
+  #write(sql: string, values: readonly Value[]): Outcome {
+    return this.#use(sql, false, statement => {
+      const changed = Number(statement.run(...values)?.changes)
+      if (Number.isNaN(changed)) throw answersLater('its run() does not say how many rows it changed')
+      return { rows: [], changed }
     })
   }
 

@@ -1,5 +1,5 @@
 import type { StoreOperation } from '../../../src/contract/errors.ts'
-import { endOf, type Failure, Refusal, storeError, tooLate } from '../patience.ts'
+import { type Failure, Refusal, storeError, tooLate } from '../retry.ts'
 import { sqliteFailure } from './client.ts'
 
 /** The longest pause between two tries, in ms. Each try may block the event loop for SQLite's own waiting. */
@@ -19,9 +19,9 @@ interface Waiting extends Call {
 const failureOf = (error: unknown): Failure => (error instanceof Refusal ? error.failure : sqliteFailure(error))
 
 /**
- * Calls that may meet a lock of somebody else. While nobody waits, a call runs at once. As soon as one has to wait, the
- * others queue behind it without a try of their own: 200 waiting calls cost as many tries as one. Who is given up leaves
- * the queue and is not tried again.
+ * Calls that may meet a lock of another connection. While none waits, a call runs at once. As soon as one has to wait,
+ * the others queue behind it without a try of their own: 200 waiting calls cost as many tries as one. A call that is given
+ * up leaves the queue and is not tried again.
  */
 export class Turns {
   readonly #waiting = new Set<Waiting>()
@@ -29,10 +29,9 @@ export class Turns {
   #pause = 0
   #refusal: unknown
 
-  /** Runs `attempt`, which is synchronous, now or in its turn. Whatever fails becomes a `SessionStoreError`. */
-  run<T>(operation: StoreOperation, deadline: number | undefined, attempt: () => T): Promise<T> {
+  /** Runs `attempt`, which is synchronous, now or in its turn. Every failure becomes a `SessionStoreError`. */
+  run<T>(operation: StoreOperation, end: number, attempt: () => T): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      const end = endOf(deadline)
       if (performance.now() >= end) reject(tooLate(operation))
       else if (this.#trying || !this.#try({ operation, attempt, resolve, reject })) {
         const timer = setTimeout(() => this.#giveUp(waiting), Math.max(1, end - performance.now()))

@@ -188,7 +188,7 @@ describe('an option that there is not', () => {
       /PostgresStore: "prepared" is not an option; did you mean prepare\? \(there are: table, .*prepare\)/
     expect(() => new PostgresStore(pg, wrong({ prepared: false }))).toThrow(ofPostgres)
     expect(() => PostgresStore.schema(wrong({ prepared: false }))).toThrow(ofPostgres)
-    expect(() => new PostgresStore(pg, wrong({ prepare: 'no' }))).toThrow('prepare must be true or false, got "no"')
+    expect(() => new PostgresStore(pg, wrong({ prepare: 'no' }))).toThrow('prepare: expected true or false, got "no"')
     const ofMysql =
       /MysqlStore: "userId" is not an option; it is called userIds, .* \(there are: table, schema, userIds\)/
     expect(() => new MysqlStore(mysql, wrong({ userId: 'text' }))).toThrow(ofMysql)

@@ -110,15 +110,15 @@ describe('names of tables', () => {
   it.each(['x"; DROP TABLE users; --', 'a`b', 'nul\0', 'a.b', '', ' x', '1x', 'ö', 'x'.repeat(49), 42, null])(
     'refuses %j',
     name => {
-      expect(() => new PostgresStore(pool, { table: name as string })).toThrow(/table must be/)
-      expect(() => PostgresStore.schema({ schema: name as string })).toThrow(/schema must be/)
+      expect(() => new PostgresStore(pool, { table: name as string })).toThrow(/table: expected 1 to 48 letters/)
+      expect(() => PostgresStore.schema({ schema: name as string })).toThrow(/schema: expected 1 to 48 letters/)
       expect(() => MysqlStore.schema({ table: name as string })).toThrow(TypeError)
       expect(() => SqliteStore.schema({ table: name as string })).toThrow(TypeError)
     },
   )
   it('refuses another kind of user ID', () => {
     expect(() => PostgresStore.schema({ userIds: 'uuid' as 'text' })).toThrow(
-      "userIds must be 'u64', 'number' or 'text'",
+      "userIds: expected 'u64', 'number' or 'text', got",
     )
   })
   it("keeps user IDs of 'number' in the same columns as those of 'u64'", async () => {

@@ -2,9 +2,11 @@
 import type { DeleteUserOptions, SessionRecord } from 'coatcheck'
 import { MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
 import { namesOf } from '../../../stores/sql/options.ts'
-import { COLUMNS, recordValues } from '../../../stores/sql/rows.ts'
+import { recordValues } from '../../../stores/sql/rows.ts'
 import { sqliteStatements } from '../../../stores/sql/sqlite/statements.ts'
-import { bind, compile, type Run, type Statement, type Values } from '../../../stores/sql/statement.ts'
+import { bind, compile, type Outcome, type Statement, type Steps, type Values } from '../../../stores/sql/statement.ts'
+import type { Database } from '../../../stores/sql/store.ts'
+import { SESSION_COLUMNS } from '../../../stores/sql/tables.ts'
 
 export const MISTAKES = {
   'no-lock': 'a create that looks at the floor without locking it',
@@ -18,68 +20,68 @@ export type Mistake = keyof typeof MISTAKES
 /** What the mistakes are made with: the protected parts of a store. */
 interface Inside {
   statements: Record<string, unknown>
-  connections: {
-    run: (statement: Statement, values: Values, end: number) => Promise<unknown>
-    transaction: (end: number, work: (run: Run) => Promise<unknown>) => Promise<unknown>
-  }
+  database: Database & { run(statement: Statement, values: Values, end: number): Promise<Outcome> }
 }
 
-const columns = COLUMNS.join(', ')
+const columns = SESSION_COLUMNS.map(({ name }) => name).join(', ')
 const inside = (store: unknown) => store as Inside
 
 // Each statement of the transaction by itself.
 function commitEach(store: unknown) {
-  const { connections } = inside(store)
-  connections.transaction = (end, work) => work((statement, values) => connections.run(statement, values, end) as never)
+  const { database } = inside(store)
+  database.transaction = database.write
 }
 
 // The pieces of a log-out everywhere, of which only the first is a transaction that locks the user's row.
 function lockOnce(store: { deleteUser: (...args: any) => Promise<number> }) {
-  const { connections } = inside(store)
+  const { database, statements } = inside(store)
   const { deleteUser } = store
-  const { transaction } = connections
+  const { transaction } = database
   store.deleteUser = (...args) => {
     let first = true
-    connections.transaction = (end, work) => {
-      if (first) {
-        first = false
-        return transaction.call(connections, end, work)
-      }
-      return work((statement, values) =>
-        statement === inside(store).statements.lockUser
-          ? Promise.resolve({ rows: [], changed: 0 })
-          : (connections.run(statement, values, end) as never),
-      )
+    database.transaction = (operation, end, steps, inTime) => {
+      if (!first) return database.write(operation, end, () => without(statements.lockUser, steps()))
+      first = false
+      return transaction.call(database, operation, end, steps, inTime) as never
     }
     return deleteUser.apply(store, args)
   }
 }
 
+function* without<T>(left: unknown, steps: Steps<T>): Steps<T> {
+  let next = steps.next()
+  while (next.done !== true) {
+    const step = next.value
+    next = steps.next(step[0] === left ? { rows: [], changed: 0 } : yield step)
+  }
+  return next.value
+}
+
 /** A PostgresStore with one mistake. */
 export function naivePostgres(pool: any, table: string, mistake: Mistake): PostgresStore {
   const store = new PostgresStore(pool, { table })
-  const { statements, connections } = inside(store)
+  const { statements, database } = inside(store)
   if (mistake === 'no-lock')
     statements.create = () =>
       compile(
         '$',
-        `INSERT INTO ${table} (${columns}) SELECT :id::text, :kind::text, :parent::text, :tenant::text, :user::numeric,
+        `INSERT INTO ${table} (${columns}) SELECT :id::text, :kind::text, :parent::text, :tenant::text, :userId::numeric,
            :username::text, :passwordVersion::bigint, :data::text, :version::bigint, :writeId::text, :createdAt::bigint,
            :seenAt::bigint, :expiresAt::bigint, :absoluteExpiresAt::bigint, NULL
-         WHERE NOT EXISTS (SELECT 1 FROM ${table}_users WHERE user_id = :user::numeric AND floor > :proof AND floor_until > :now)`,
+         WHERE NOT EXISTS (SELECT 1 FROM ${table}_users WHERE user_id = :userId::numeric AND floor > :provenVersion AND floor_until > :now)`,
       )
   if (mistake === 'one-statement') {
     const both = compile(
       '$',
       `WITH l AS (INSERT INTO ${table}_users AS u (tenant, user_id, floor, floor_until, expires_at)
-         VALUES ('', :user::numeric, :floor, :floorUntil, :floorUntil)
+         VALUES ('', :userId::numeric, :floor, :floorUntil, :floorUntil)
          ON CONFLICT (user_id, tenant) DO UPDATE SET floor = GREATEST(u.floor, excluded.floor),
            floor_until = GREATEST(u.floor_until, excluded.floor_until) RETURNING 1),
-       d AS (DELETE FROM ${table} WHERE user_id = :user::numeric AND EXISTS (SELECT 1 FROM l) RETURNING 1)
+       d AS (DELETE FROM ${table} WHERE user_id = :userId::numeric AND EXISTS (SELECT 1 FROM l) RETURNING 1)
        SELECT count(*) FROM d`,
     )
-    store.deleteUser = async (user: string, { passwordVersion, floorUntil }: DeleteUserOptions) => {
-      await connections.run(both, { user, floor: passwordVersion ?? 0, floorUntil }, performance.now() + 5000)
+    store.deleteUser = async (userId: string, { passwordVersion, floorUntil }: DeleteUserOptions) => {
+      await database.run(both, { userId, floor: passwordVersion ?? 0, floorUntil }, performance.now() + 5000)
       return 0
     }
   }
@@ -95,10 +97,10 @@ export function naiveMysql(pool: any, table: string, mistake: Mistake): MysqlSto
     inside(store).statements.create = () =>
       compile(
         '?',
-        `INSERT INTO ${table} (${columns}) SELECT :id, :kind, :parent, :tenant, CAST(:user AS UNSIGNED), :username,
+        `INSERT INTO ${table} (${columns}) SELECT :id, :kind, :parent, :tenant, CAST(:userId AS UNSIGNED), :username,
            :passwordVersion, :data, :version, :writeId, :createdAt, :seenAt, :expiresAt, :absoluteExpiresAt, NULL
          FROM (SELECT 1) one WHERE NOT EXISTS (SELECT 1 FROM ${table}_users
-           WHERE user_id = CAST(:user AS UNSIGNED) AND floor > :proof AND floor_until > :now)`,
+           WHERE user_id = CAST(:userId AS UNSIGNED) AND floor > :provenVersion AND floor_until > :now)`,
       )
   if (mistake === 'no-transaction') {
     commitEach(store)

@@ -70,7 +70,7 @@ describe('an option that there is not', () => {
     expect(() => SqliteStore.schema(wrong({ tabl: 'x' }))).toThrow(message)
     expect(() => new SqliteStore(connection as never, wrong([]))).toThrow(/expected an object of options, got an array/)
     expect(() => SqliteStore.schema(wrong({ userIds: 1n }))).toThrow(
-      "userIds must be 'u64', 'number' or 'text'; got 1n",
+      "userIds: expected 'u64', 'number' or 'text', got 1n",
     )
   })
 

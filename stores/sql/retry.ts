@@ -2,7 +2,7 @@ import { SessionStoreError, type StoreOperation } from '../../src/contract/error
 import { withoutValues } from './causes.ts'
 
 /** How long a call without a deadline waits and retries, in ms. */
-const PATIENCE = 10_000
+const NO_DEADLINE = 10_000
 /** So much before the deadline the store itself gives up, in ms: it knows more of the outcome than the caller's timer. */
 const HEADSTART = 10
 
@@ -71,7 +71,7 @@ export function within<T>(end: number, work: Promise<T>, late: () => Error): Pro
 
 /** When a call with this deadline has to be over, on the scale of `performance.now()`. */
 export const endOf = (deadline: number | undefined): number =>
-  deadline === undefined ? performance.now() + PATIENCE : deadline - HEADSTART
+  deadline === undefined ? performance.now() + NO_DEADLINE : deadline - HEADSTART
 
 /** What the caller gets: neutral words, for they may reach a client; what the driver said is the cause. */
 export function storeError(operation: StoreOperation, failure: Failure, error: unknown): SessionStoreError {
@@ -83,34 +83,36 @@ export function storeError(operation: StoreOperation, failure: Failure, error: u
   })
 }
 
+/** What the caller gets for input that the tables cannot keep. */
+export function inputError(operation: StoreOperation, fault: string): SessionStoreError {
+  const refusal = unusable(fault)
+  return storeError(operation, refusal.failure, refusal)
+}
+
 export const tooLate = (operation: StoreOperation): SessionStoreError => {
   const late = notBegun('the deadline passed before the database was asked')
   return storeError(operation, late.failure, late)
 }
 
 /**
- * Runs `attempt` until it succeeds, fails for good, or `deadline` is near; between attempts it waits with full jitter,
- * so that those who met once do not meet again. Whatever fails becomes a `SessionStoreError`.
+ * Runs `attempt` until it succeeds, fails for good, or `end` is near; between attempts it waits with full jitter, so that
+ * two calls that met once do not meet again. Every failure becomes a `SessionStoreError`.
  */
-export async function persist<T>(
+export async function retry<T>(
   operation: StoreOperation,
-  deadline: number | undefined,
+  end: number,
   failureOf: (error: unknown) => Failure,
-  attempt: (end: number) => Promise<T>,
+  attempt: () => Promise<T>,
 ): Promise<T> {
-  const end = endOf(deadline)
   for (let pause = 2; ; pause = Math.min(pause * 2, 50)) {
     if (performance.now() >= end) throw tooLate(operation)
     try {
-      return await attempt(end)
+      return await attempt()
     } catch (error) {
       const failure = error instanceof Refusal ? error.failure : failureOf(error)
       const wait = Math.random() * pause
-      if (failure.retry && performance.now() + wait < end) {
-        await new Promise(resolve => setTimeout(resolve, wait))
-        continue
-      }
-      throw storeError(operation, failure, error)
+      if (!failure.retry || performance.now() + wait >= end) throw storeError(operation, failure, error)
+      await new Promise(resolve => setTimeout(resolve, wait))
     }
   }
 }

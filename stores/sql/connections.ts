@@ -1,0 +1,208 @@
+import type { StoreOperation } from '../../src/contract/errors.ts'
+import { Clocks } from './clocks.ts'
+import { Lender } from './lending.ts'
+import { cameLate, type Failure, notBegun, Refusal, retry, within } from './retry.ts'
+import { bind, follow, type Outcome, plain, type Statement, type Steps, type Values } from './statement.ts'
+import type { Database } from './store.ts'
+
+/** How long a connection may take to become usable again once its caller has his answer, in ms. */
+export const CLEANING_UP = 2000
+
+/**
+ * What an error of a driver means.
+ * - `'lost'`: the connection is gone, its statement may have been run;
+ * - `'uncertain'`: the statement may have been run;
+ * - `'busy'`: nothing was written, the same statement may succeed;
+ * - `'late'`: the statement was refused because its deadline is over;
+ * - `'foreign'`: the tables are not those that the statement expects;
+ * - `'duplicate'`: the key is taken;
+ * - `'refused'`: nothing was written, for another reason.
+ */
+export type Fault = 'lost' | 'uncertain' | 'busy' | 'late' | 'foreign' | 'duplicate' | 'refused'
+
+/** The connection is of no use any more. */
+export class Broken extends Refusal {}
+
+/** The answer did not come in time. The statement may still run at the server. */
+export class Late extends Broken {
+  /** The answer that did not come. */
+  readonly pending: Promise<unknown>
+  constructor(pending: Promise<unknown>) {
+    super('the database did not answer in time', { outcome: 'unknown', retry: false })
+    this.pending = pending
+  }
+}
+
+/** Takes connections from a pool, each for one statement or one transaction, and gives them back sound. */
+export abstract class Connections<C extends object> implements Database {
+  readonly #clocks = new Clocks()
+  readonly #lender = new Lender<C>(
+    answer => this.connect(answer),
+    connection => this.giveBack(connection, true),
+  )
+
+  /** What opens a READ COMMITTED transaction: each statement sees what was committed before it began. */
+  protected abstract readonly begin: readonly string[]
+  /** The first statement on a connection; its first cell is the server's clock, in epoch ms. */
+  protected abstract readonly greeting: Statement
+
+  /** Asks the pool for a connection that has our 'error' listener. */
+  protected abstract connect(answer: (error: unknown, connection?: C) => void): void
+  protected abstract giveBack(connection: C, sound: boolean): void
+  protected abstract send(connection: C, statement: Statement, values: unknown[]): Promise<Outcome>
+  protected abstract faultOf(error: unknown): Fault
+  /** Ends a statement that was given up, and gives its connection back; `rollBack` where it is in a transaction. */
+  protected abstract abandon(connection: C, late: Late, rollBack?: () => Promise<unknown>): void
+
+  /** The connection itself, where the driver wraps it anew each time. */
+  protected identity(connection: C): object {
+    return connection
+  }
+  /** Whether the greeting is due before any statement, not only before one with a deadline. */
+  protected isStranger(_: C): boolean {
+    return false
+  }
+  protected greeted(_: C, _cells: readonly unknown[]): void {}
+  /** Makes the server roll back by itself where the COMMIT has not come by `end`. */
+  protected async boundCommit(_: C, _end: number): Promise<void> {}
+  protected async committed(_: C, _end: number): Promise<void> {}
+
+  isDuplicate(error: unknown): boolean {
+    return this.faultOf(error) === 'duplicate'
+  }
+
+  read<T>(operation: StoreOperation, end: number, steps: () => Steps<T>): Promise<T> {
+    return this.write(operation, end, steps)
+  }
+
+  write<T>(operation: StoreOperation, end: number, steps: () => Steps<T>): Promise<T> {
+    const attempt = () => follow(steps(), (statement, values) => this.run(statement, values, end))
+    return retry(operation, end, this.#failureOf, attempt)
+  }
+
+  transaction<T>(operation: StoreOperation, end: number, steps: () => Steps<T>, inTime: boolean): Promise<T> {
+    return retry(operation, end, this.#failureOf, () => this.#together(end, steps(), inTime))
+  }
+
+  /** One statement by itself. */
+  async run(statement: Statement, values: Values, end: number): Promise<Outcome> {
+    const connection = await this.take(end)
+    try {
+      const outcome = await this.#ask(connection, statement, values, end)
+      if (outcome.uncommitted === true)
+        throw new Broken('autocommit is off on the connections of this pool: a write would never be committed', {
+          outcome: 'not-applied',
+          retry: false,
+        })
+      this.#done(connection)
+      return outcome
+    } catch (error) {
+      this.#release(connection, error)
+      throw this.#explained(error)
+    }
+  }
+
+  /** A connection, before `end`; `urgent`: before all others that wait. */
+  protected async take(end: number, urgent = false): Promise<C> {
+    const connection = await this.#lender.take(end, urgent)
+    if (performance.now() < end) return connection
+    this.giveBack(connection, true)
+    throw notBegun('a connection became free too late')
+  }
+
+  /** Sends one statement as it is. */
+  protected sendWithin(connection: C, statement: Statement, values: Values, end: number): Promise<Outcome> {
+    const pending = this.send(connection, statement, bind(statement, values))
+    return within(end, pending, () => new Late(pending))
+  }
+
+  async #together<T>(end: number, steps: Steps<T>, inTime: boolean): Promise<T> {
+    const connection = await this.take(end)
+    const simple = (text: string) => this.sendWithin(connection, plain(text), {}, end)
+    let committing = false
+    try {
+      for (const text of this.begin) await simple(text)
+      const value = await follow(steps, (statement, values) => this.#ask(connection, statement, values, end))
+      if (inTime) await this.boundCommit(connection, end)
+      committing = true
+      await simple('COMMIT')
+      await this.committed(connection, end)
+      this.#done(connection)
+      return value
+    } catch (error) {
+      this.#release(connection, error, () => this.send(connection, plain('ROLLBACK'), []))
+      if (committing && this.#breaks(error)) throw this.#explained(error)
+      // Before COMMIT was sent, a lost connection means a rollback.
+      const { retry } = error instanceof Refusal ? error.failure : this.#failureOf(error)
+      throw new Refusal((error as Error).message, { outcome: 'not-applied', retry }, this.#explained(error))
+    }
+  }
+
+  async #ask(connection: C, statement: Statement, values: Values, end: number): Promise<Outcome> {
+    const { timed = false } = statement
+    if (!timed && !this.isStranger(connection)) return this.sendWithin(connection, statement, values, end)
+    const identity = this.identity(connection)
+    let deadline = this.#clocks.until(identity, end)
+    if (deadline === null) {
+      await this.#greet(connection, end)
+      deadline = this.#clocks.until(identity, end) as number
+    }
+    try {
+      return await this.sendWithin(connection, statement, { ...values, deadline }, end)
+    } catch (error) {
+      if (!timed || this.faultOf(error) !== 'late') throw error
+      this.#clocks.forget(identity)
+      throw cameLate(error)
+    }
+  }
+
+  async #greet(connection: C, end: number): Promise<void> {
+    const cells = (await this.sendWithin(connection, this.greeting, {}, end)).rows[0]!
+    this.#clocks.learn(this.identity(connection), Number(cells[0]))
+    this.greeted(connection, cells)
+  }
+
+  #done(connection: C): void {
+    if (this.#clocks.isOld(this.identity(connection)))
+      this.#greet(connection, performance.now() + CLEANING_UP).then(
+        () => this.giveBack(connection, true),
+        error => this.#release(connection, error),
+      )
+    else this.giveBack(connection, true)
+  }
+
+  // A connection that may be inside a transaction is rolled back or closed, never given back as it is. The rollback need
+  // not come within the caller's time, which is over where a wait for a lock was: the connection is sound all the same.
+  #release(connection: C, error: unknown, rollBack?: () => Promise<unknown>): void {
+    if (error instanceof Late) this.abandon(connection, error, rollBack)
+    else if (this.#breaks(error)) this.giveBack(connection, false)
+    else if (rollBack === undefined) this.giveBack(connection, true)
+    else {
+      const end = performance.now() + CLEANING_UP
+      within(end, rollBack(), () => notBegun('the database did not roll back in time')).then(
+        () => this.giveBack(connection, true),
+        () => this.giveBack(connection, false),
+      )
+    }
+  }
+
+  readonly #failureOf = (error: unknown): Failure => {
+    const fault = this.faultOf(error)
+    const outcome = fault === 'lost' || fault === 'uncertain' ? 'unknown' : 'not-applied'
+    return { outcome, retry: fault === 'busy' }
+  }
+
+  /** Whether the connection is of no use after this error. */
+  #breaks(error: unknown): boolean {
+    return error instanceof Refusal ? error instanceof Broken : this.faultOf(error) === 'lost'
+  }
+
+  #explained(error: unknown): unknown {
+    if (error instanceof Refusal || this.faultOf(error) !== 'foreign') return error
+    return new Refusal(
+      `${(error as Error).message} (is the table of another schema? migrate() creates it, or names the difference)`,
+      { outcome: 'not-applied', retry: false },
+      error,
+    )
+  }
+}

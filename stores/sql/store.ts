@@ -1,0 +1,356 @@
+import { SessionStoreError, type StoreOperation } from '../../src/contract/errors.ts'
+import {
+  type Corrupt,
+  type CreateOptions,
+  type CreateResult,
+  type DeleteUserOptions,
+  FORWARD_LIFETIME,
+  type Forward,
+  type RecordChange,
+  type ReplaceResult,
+  type SessionRecord,
+  type Store,
+  type StoreCall,
+} from '../../src/contract/store.ts'
+import type { Names } from './options.ts'
+import { endOf, inputError, notBegun, Refusal } from './retry.ts'
+import { AT, type Cell, fromRow, isKey, type Row, recordValues } from './rows.ts'
+import type { Outcome, Steps, Values } from './statement.ts'
+import type { SqlStatements } from './statements.ts'
+import { isMigrated, migrate, type Schema } from './tables.ts'
+import { splitUser, userFault } from './user.ts'
+import { answer, changeFault, type Facts, recordFault, verdict } from './verdict.ts'
+
+/** How many rows one statement of a sweep removes: its locks are held for some milliseconds only. */
+export const SWEEP_BATCH = 250
+const MIGRATION_TIMEOUT = 60_000
+/** A sweep that has less than this left, in ms, stops at what it has removed. */
+const SWEEP_REST = 100
+/** How long a user's row stays after the last session that it was written for, in ms: 30 days. It only saves a write. */
+const USER_ROW_LIFETIME = 2_592_000_000
+
+/**
+ * Runs the steps of a verb, again where a lock or a deadlock was in the way, until `end` (on the scale of
+ * `performance.now()`). Every failure is a `SessionStoreError`.
+ */
+export interface Database {
+  /** Steps that only read. */
+  read<T>(operation: StoreOperation, end: number, steps: () => Steps<T>): Promise<T>
+  /** Steps of which each may be committed by itself. */
+  write<T>(operation: StoreOperation, end: number, steps: () => Steps<T>): Promise<T>
+  /** Steps that are committed together. `inTime`: never after `end`, because they make a session live. */
+  transaction<T>(operation: StoreOperation, end: number, steps: () => Steps<T>, inTime: boolean): Promise<T>
+}
+
+/** A `create`, or a `replace` of the record under `old`, on its way to the database. */
+export interface PendingWrite {
+  readonly record: SessionRecord
+  readonly options: CreateOptions
+  readonly old: { readonly key: string; readonly version: number } | undefined
+  readonly values: Values
+}
+
+/** What one transaction of a `deleteUser` did. */
+export interface Ended {
+  /** How many live records of kind `'session'` it ended. */
+  readonly ended: number
+  /** Whether nothing of the user is left. */
+  readonly all: boolean
+}
+
+/** The verbs of the contract, as steps that all databases share; each store adds what only its database has. */
+export abstract class SqlStore implements Store {
+  protected abstract readonly names: Names
+  protected abstract readonly database: Database
+  protected abstract readonly statements: SqlStatements
+  protected abstract readonly schema: Schema
+  /** How many of a user's records one transaction ends: it is committed long before the caller's time is over. */
+  protected readonly batch: number = 1000
+
+  /** Writes what makes the session live; false where something stood in the way. */
+  protected abstract write(pending: PendingWrite, values: Values): Steps<boolean>
+  /** Ends some of a user's records. The user's row is locked: no session of this user becomes live meanwhile. */
+  protected abstract endSome(values: Values): Steps<Ended>
+  /** Removes one batch of what is past its time; answers how many rows. */
+  protected abstract sweepBatch(table: 'sessions' | 'users', values: Values): Steps<number>
+
+  /**
+   * Creates the tables where they are missing; any number of processes may call it at once. A finished schema is only
+   * looked at: it needs no right to create, and a file may be read-only.
+   * @throws Error that names the difference where a table of another schema has the name.
+   */
+  async migrate(): Promise<void> {
+    const end = performance.now() + MIGRATION_TIMEOUT
+    const isDone = () => this.database.read('create', end, () => isMigrated(this.schema, this.names))
+    try {
+      if (await isDone()) return
+      await this.database.transaction('create', end, () => migrate(this.schema, this.names), false)
+      await isDone()
+    } catch (error) {
+      // The verbs' words are of no use here; only the reason counts.
+      throw (error as Error).cause ?? error
+    }
+  }
+
+  create(record: SessionRecord, options: CreateOptions, call: StoreCall): Promise<CreateResult> {
+    return this.#make('create', record, options, call) as Promise<CreateResult>
+  }
+
+  replace(
+    oldKey: string,
+    oldVersion: number,
+    record: SessionRecord,
+    options: CreateOptions,
+    call: StoreCall,
+  ): Promise<ReplaceResult> {
+    return this.#make('replace', record, options, call, { key: oldKey, version: oldVersion })
+  }
+
+  async read(key: string, { now, deadline }: StoreCall): Promise<SessionRecord | Forward | Corrupt | null> {
+    if (!isKey(key)) return null
+    const end = endOf(deadline)
+    const found = await this.database.read('read', end, () => this.#find(key, now))
+    if (found !== null && 'corrupt' in found) await this.database.write('read', end, () => this.endEach([key]))
+    return found
+  }
+
+  async update(
+    key: string,
+    version: number,
+    change: RecordChange,
+    { now, deadline }: StoreCall,
+  ): Promise<'updated' | 'conflict' | 'gone'> {
+    if (!isKey(key)) return 'gone'
+    const fault = changeFault(change)
+    if (fault !== null) throw inputError('update', fault)
+    return this.database.write('update', endOf(deadline), () => this.#update(key, version, change, now))
+  }
+
+  *#update(key: string, version: number, change: RecordChange, now: number): Steps<'updated' | 'conflict' | 'gone'> {
+    if ((yield [this.statements.update, { id: key, version, now, ...change }]).changed > 0) return 'updated'
+    const found = yield* this.#find(key, now)
+    if (found === null || !('key' in found)) return 'gone'
+    return found.version === version + 1 && found.writeId === change.writeId ? 'updated' : 'conflict'
+  }
+
+  async touch(
+    key: string,
+    seenAt: number,
+    expiresAt: number,
+    { now, deadline }: StoreCall,
+  ): Promise<'touched' | 'gone'> {
+    if (!isKey(key)) return 'gone'
+    return this.database.write('touch', endOf(deadline), () => this.#touch(key, { id: key, seenAt, expiresAt, now }))
+  }
+
+  *#touch(key: string, values: Values & { now: number }): Steps<'touched' | 'gone'> {
+    if ((yield [this.statements.touch, values]).changed > 0) return 'touched'
+    // Without FOUND_ROWS, MySQL counts rows that it changed, and a second touch of one instant changes nothing.
+    const found = yield* this.#find(key, values.now)
+    return found !== null && 'key' in found ? 'touched' : 'gone'
+  }
+
+  async delete(key: string, { deadline }: StoreCall): Promise<boolean> {
+    if (!isKey(key)) return false
+    return this.database.write('delete', endOf(deadline), () => this.#delete(key))
+  }
+
+  *#delete(key: string): Steps<boolean> {
+    // A circle of forwards, which only a person can make, ends the walk.
+    const forwards = new Set<string>()
+    let ended = false
+    for (let id: Cell = key; isKey(id) && !forwards.has(id); ) {
+      ended = (yield [this.statements.delete, { id }]).changed > 0
+      if (ended) break
+      const row: Row | null = yield* this.row(id)
+      if (row === null) break
+      // A record, made between the two statements: delete it in another turn.
+      if (row[AT.moved_to] === null) continue
+      forwards.add(id)
+      id = row[AT.moved_to]
+    }
+    // The forwards go last: a call that fails before and is repeated still finds its way.
+    yield* this.endEach([...forwards])
+    return ended
+  }
+
+  // In pieces, each committed: where the time is too short for a user with very many sessions, a repeated call goes on.
+  // Each piece locks the user's row and raises the floor. One that finds nothing more proves under that lock that no
+  // session of the user is left, so that none from before the call lives on, under whatever key. A login between two
+  // pieces may be ended by the next.
+  async deleteUser(userId: string, options: DeleteUserOptions, { now, deadline }: StoreCall): Promise<number> {
+    const end = endOf(deadline)
+    const user = this.#user('deleteUser', userId)
+    let sessions = 0
+    for (let begun = false; ; begun = true) {
+      const piece = this.database.transaction('deleteUser', end, () => this.#endPiece(user, options, now), false)
+      const { ended, all } = await piece.catch(error => {
+        // The pieces before are committed.
+        throw begun ? new SessionStoreError('deleteUser', 'unknown', error.message, { cause: error.cause }) : error
+      })
+      sessions += ended
+      if (all) return sessions
+      await nextTurn()
+    }
+  }
+
+  *#endPiece(user: Values, { exceptKey, passwordVersion, floorUntil }: DeleteUserOptions, now: number): Steps<Ended> {
+    const raises = passwordVersion !== undefined
+    const floor = { floor: passwordVersion ?? 0, floorUntil: raises ? floorUntil : 0, userUntil: floorUntil }
+    yield [this.statements.lockUser, { ...user, ...floor, now }]
+    return yield* this.endSome({ ...user, now, except: exceptKey ?? '' })
+  }
+
+  async listUser(userId: string, kind: SessionRecord['kind'], { now, deadline }: StoreCall): Promise<SessionRecord[]> {
+    const values = { ...this.#user('listUser', userId), kind, now }
+    return this.database.read('listUser', endOf(deadline), () => this.#list(values, now))
+  }
+
+  *#list(values: Values, now: number): Steps<SessionRecord[]> {
+    const { rows } = yield [this.statements.listUser, values]
+    return rows
+      .map(row => fromRow(row, now, this.names.userIds))
+      .filter((found): found is SessionRecord => found !== null && 'key' in found)
+  }
+
+  /** Removes at most `limit` expired rows, oldest first; answers how many. */
+  async sweep(limit: number, { now, deadline }: StoreCall): Promise<number> {
+    const end = endOf(deadline)
+    let removed = 0
+    for (const table of ['sessions', 'users'] as const)
+      for (let last = 1; last > 0 && removed < limit; ) {
+        const values = { now, clock: Date.now(), limit: Math.min(SWEEP_BATCH, limit - removed) }
+        last = await this.database.write('sweep', end, () => this.sweepBatch(table, values))
+        removed += last
+        if (performance.now() > end - SWEEP_REST) return removed
+        await nextTurn()
+      }
+    return removed
+  }
+
+  /** The cells of a row of the `read` statement, in the order of the columns. */
+  protected rowOf(cells: readonly Cell[], _key: string): Row {
+    return cells
+  }
+
+  protected *row(key: string): Steps<Row | null> {
+    return this.#rowIn(yield [this.statements.read, { id: key }], key)
+  }
+
+  #rowIn({ rows }: Outcome, key: string): Row | null {
+    const cells = rows[0]
+    if (cells === undefined) return null
+    const row = this.rowOf(cells, key)
+    // A driver's mistake must not hand one user's session to another.
+    if (row[AT.id] !== key) throw notBegun('the driver answered for another key')
+    return row
+  }
+
+  /** Where the forwards from a key lead. A circle ends the walk. */
+  protected *successor(key: Cell): Steps<string> {
+    const seen = new Set<string>()
+    for (let id = key; isKey(id) && !seen.has(id); ) {
+      seen.add(id)
+      const row: Row | null = yield* this.row(id)
+      id = row?.[AT.moved_to]
+    }
+    return [...seen].at(-1) ?? ''
+  }
+
+  /** Makes a session live. */
+  protected make(operation: StoreOperation, pending: PendingWrite, end: number): Promise<ReplaceResult> {
+    return this.database.transaction(operation, end, () => this.#decide(pending), true)
+  }
+
+  /** Locks what the verdict depends on. SQLite needs nothing: its writers come one after the other. */
+  protected *lock(_: PendingWrite): Steps<void> {}
+
+  /** Why nothing was written; `null` where nothing stands in the way. */
+  protected *reason({ record, old, values }: PendingWrite): Steps<ReplaceResult['outcome'] | null> {
+    const [taken, writeId, version, parent, stale, parentLives] = (yield [this.statements.facts, values]).rows[0]!
+    const facts: Facts = {
+      taken: isTrue(taken),
+      writeId,
+      old: version === null ? null : { version: Number(version), parent },
+      stale: isTrue(stale),
+      parentLives: isTrue(parentLives),
+    }
+    return verdict(record, facts, old?.version)
+  }
+
+  // The user's sessions are counted in a statement after that of the lock: a statement that waited for a lock would count
+  // by its older snapshot.
+  *#decide(pending: PendingWrite): Steps<ReplaceResult> {
+    const { options, values } = pending
+    yield* this.lock(pending)
+    const reason = yield* this.reason(pending)
+    if (reason !== null) return answer(reason)
+    const others = isLimited(pending) ? (yield [this.statements.oldest, values]).rows.map(([id]) => id) : []
+    const ended = withinLimit(options.limit, others)
+    if (ended === null) return answer('limit')
+    // Rolled back; the next attempt sees what stood in the way. The parent is locked by now.
+    if (!(yield* this.write(pending, { ...values, checksParent: 0 }))) throw changedMeanwhile()
+    yield* this.endEach(ended)
+    return { outcome: 'created', ended }
+  }
+
+  protected *endEach(ids: readonly string[]): Steps<void> {
+    for (const id of ids) yield [this.statements.remove, { id }]
+  }
+
+  *#find(key: string, now: number): Steps<SessionRecord | Forward | Corrupt | null> {
+    const row = this.#rowIn(yield [this.statements.read, { id: key }], key)
+    return row === null ? null : fromRow(row, now, this.names.userIds)
+  }
+
+  #user(operation: StoreOperation, userId: string) {
+    const fault = userFault(userId, this.names.userIds)
+    if (fault !== null) throw inputError(operation, fault)
+    return { ...splitUser(userId) }
+  }
+
+  async #make(
+    operation: 'create' | 'replace',
+    record: SessionRecord,
+    options: CreateOptions,
+    { now, deadline }: StoreCall,
+    old?: PendingWrite['old'],
+  ): Promise<ReplaceResult> {
+    const fault = recordFault(record, this.names.userIds)
+    if (fault !== null) throw inputError(operation, fault)
+    const { forward } = options
+    const values = {
+      ...recordValues(record),
+      now,
+      old: old?.key ?? '',
+      oldVersion: old?.version ?? 0,
+      checksParent: record.parent === null ? 0 : 1,
+      userUntil: record.absoluteExpiresAt + USER_ROW_LIFETIME,
+      salt: forward?.salt ?? '',
+      until: forward?.until ?? 0,
+      forgetAt: Math.max(now, forward?.until ?? 0) + FORWARD_LIFETIME,
+      // For the lock of a user's row that raises no floor.
+      floor: 0,
+      floorUntil: 0,
+    }
+    return this.make(operation, { record, options, old, values }, endOf(deadline))
+  }
+}
+
+/** What stood in the way is gone by now: the verb is run once more. */
+export const changedMeanwhile = () => new Refusal('changed meanwhile', { outcome: 'not-applied', retry: true })
+
+const isTrue = (cell: Cell) => cell === 't' || Number(cell) === 1
+
+/** Lets the event loop run. */
+const nextTurn = () => new Promise(resolve => setImmediate(resolve))
+
+/** Whether the user's sessions have to be counted for this record. */
+export const isLimited = ({ record, options }: PendingWrite) =>
+  options.limit !== undefined && record.userId !== null && record.kind === 'session'
+
+/** How the limit is met: the keys to end, or `null` to refuse. `others` are the user's live sessions, oldest first. */
+function withinLimit(limit: CreateOptions['limit'], others: readonly string[]): readonly string[] | null {
+  const excess = limit === undefined ? 0 : Math.max(0, others.length + 1 - limit.max)
+  return excess > 0 && limit?.onLimit === 'refuse' ? null : others.slice(0, excess)
+}
