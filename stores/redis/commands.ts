@@ -16,6 +16,15 @@ export interface Run {
   readonly acknowledged?: boolean
 }
 
+/** One call of a verb: all its commands share a deadline. */
+export interface Call {
+  readonly deadline: number
+  /** Something has been written, so that a failure leaves a part behind. */
+  partly: boolean
+  run(script: Script, run: Run): Promise<[string, ...unknown[]]>
+  read(shard: string, args: string[]): Promise<unknown>
+}
+
 // Redis tells whole milliseconds, and a timer of Node may be early by one.
 const CLOCK_GRAIN = 2
 

@@ -14,6 +14,9 @@
 import { corruption } from '../../src/contract/record.ts'
 import { type Corrupt, FORWARD_LIFETIME, type Forward, type SessionRecord } from '../../src/contract/store.ts'
 
+/** A text as a client answers it: Buffers come with a type mapping. */
+export const text = (reply: unknown) => (typeof reply === 'string' ? reply : String(reply))
+
 /** A text without blanks, as it stands in a header line. */
 export const escaped = (text: string) =>
   text === '-' ? '%2D' : /[\s%]/.test(text) ? text.replace(/[\s%]/g, encodeURIComponent) : text

@@ -1,11 +1,9 @@
-import { randomBytes } from 'node:crypto'
 import type { StoreOperation } from '../../src/contract/errors.ts'
 import {
   type Corrupt,
   type CreateOptions,
   type CreateResult,
   type DeleteUserOptions,
-  FORWARD_LIFETIME,
   type Forward,
   type RecordChange,
   type ReplaceResult,
@@ -16,13 +14,15 @@ import {
 } from '../../src/contract/store.ts'
 import { aBoolean, checkOptions, type OptionPlace, wholeNumber } from '../../src/text/check-options.ts'
 import { type Link, linkTo, type RedisClient } from './client.ts'
-import { Commands, deadlineOf, type Run, storeError } from './commands.ts'
+import { type Call, Commands, deadlineOf, type Run, storeError } from './commands.ts'
 import { evictionHazard } from './eviction.ts'
-import { decode, encodeForward, encodeRecord, escaped, forwardKeptUntil } from './format.ts'
-import { aKeyPrefix, type Keys, keysUnder, memberOf, shardOf, shardOfKey } from './keys.ts'
+import { decode, forwardKeptUntil, text } from './format.ts'
+import { aKeyPrefix, type Keys, keysUnder, shardOf, shardOfKey } from './keys.ts'
+import { RecordWriter } from './record-writer.ts'
 import { refusalOf } from './refusals.ts'
 import { ReplicaWaiter } from './replicas.ts'
-import { DELETE, DELETE_USER, DISCARD, END, PAGE, PUT, type Script, TOUCH, UNDO, UPDATE, WINDOW } from './scripts.ts'
+import { DELETE, DISCARD, TOUCH, UPDATE } from './scripts.ts'
+import { CHUNK, chunks, UserIndex } from './user-index.ts'
 
 /** What a `RedisStore` takes beside its client. */
 export interface RedisStoreOptions {
@@ -51,12 +51,6 @@ const OPTIONS: OptionPlace<RedisStoreOptions> = {
   },
 }
 
-// A user's sessions are ended in pieces of this many, so that no script holds the server up for long.
-const CHUNK = 250
-const COLLECT = 500
-/** A text as a client answers it: Buffers come with a type mapping. */
-const text = (reply: unknown) => (typeof reply === 'string' ? reply : String(reply))
-
 /**
  * Sessions in Redis or Valkey, standalone, behind Sentinel, or in a Redis Cluster. The application owns the client.
  *
@@ -67,6 +61,8 @@ export class RedisStore implements Store {
   readonly #link: Link
   readonly #keys: Keys
   readonly #commands: Commands
+  readonly #users: UserIndex
+  readonly #writer: RecordWriter
   readonly #replicas: ReplicaWaiter | null
   #safe: boolean
   #checking: Promise<void> | null = null
@@ -78,6 +74,8 @@ export class RedisStore implements Store {
     this.#link = linkTo(client)
     this.#replicas = waitReplicas === 0 ? null : new ReplicaWaiter(this.#link, waitReplicas)
     this.#commands = new Commands(this.#link, this.#replicas)
+    this.#users = new UserIndex(this.#keys)
+    this.#writer = new RecordWriter(this.#keys, this.#users, this.#link.cluster)
     this.#safe = allowEviction
   }
 
@@ -88,7 +86,7 @@ export class RedisStore implements Store {
   async create(record: SessionRecord, options: CreateOptions, { now, deadline }: StoreCall): Promise<CreateResult> {
     requireShard(record)
     return this.#verb('create', deadline, call =>
-      this.#put(call, record, { ...options, now }, null),
+      this.#writer.create(call, record, { ...options, now }),
     ) as Promise<CreateResult>
   }
 
@@ -101,11 +99,7 @@ export class RedisStore implements Store {
   ): Promise<ReplaceResult> {
     requireShard(record)
     const old = { key: oldKey, version: oldVersion }
-    return this.#verb('replace', deadline, call =>
-      this.#link.cluster && shardOfKey(oldKey) !== shardOfKey(record.key)
-        ? this.#moveAcross(call, record, { ...options, now }, old)
-        : this.#put(call, record, { ...options, now }, old),
-    )
+    return this.#verb('replace', deadline, call => this.#writer.replace(call, record, { ...options, now }, old))
   }
 
   async read(key: string, { now, deadline }: StoreCall): Promise<SessionRecord | Forward | Corrupt | null> {
@@ -177,7 +171,7 @@ export class RedisStore implements Store {
 
   async deleteUser(userId: string, options: DeleteUserOptions, { now, deadline }: StoreCall): Promise<number> {
     return this.#verb('deleteUser', deadline, async call => {
-      const run = this.#ending(call, userId, { ...options, now })
+      const run = this.#users.ending(call, userId, { ...options, now })
       let count = 0
       let members: string[] = []
       for (;;) {
@@ -195,82 +189,14 @@ export class RedisStore implements Store {
     })
   }
 
-  // Runs DELETE_USER over some members. A forward from the excepted one never changes, so that what is known of where
-  // it leads stays true.
-  #ending(
-    call: Call,
-    userId: string,
-    { now, exceptKey, passwordVersion, floorUntil }: DeleteUserOptions & { readonly now: number },
-  ) {
-    const shard = shardOf(userId)
-    const spared = exceptKey !== undefined && shardOfKey(exceptKey) === shard ? [exceptKey] : []
-    return async (extent: 'all' | 'part', members: readonly string[]): Promise<[string, ...unknown[]]> => {
-      for (;;) {
-        const known = spared.length
-        const answer = await call.run(DELETE_USER, {
-          shard,
-          keys: [
-            this.#keys.index(userId),
-            this.#keys.floor(userId),
-            ...spared.map(this.#keys.session),
-            ...members.map(member => this.#keys.session(shard + member)),
-          ],
-          now,
-          args: [escaped(userId), known, extent, passwordVersion ?? '', floorUntil, SWEEP_MARGIN],
-          acknowledged: extent === 'all',
-        })
-        if (answer[0] !== 'follow') return answer
-        if (spared.length === known) spared.push(text(answer[1]))
-      }
-    }
-  }
-
   async listUser(userId: string, kind: SessionRecord['kind'], { now, deadline }: StoreCall): Promise<SessionRecord[]> {
     return this.#verb('listUser', deadline, async call => {
       const records: SessionRecord[] = []
-      for await (const page of this.#records(call, userId))
+      for await (const page of this.#users.records(call, userId))
         for (const { record } of page)
           if (record?.userId === userId && record.kind === kind && record.expiresAt > now) records.push(record)
       return records
     })
-  }
-
-  // What the index of a user names, a page after the other, with what is stored there; `null` is nothing.
-  async *#records(call: Call, userId: string) {
-    const shard = shardOf(userId)
-    const index = this.#keys.index(userId)
-    const seen = new Set<string>()
-    // By score: a rank would skip members where others leave meanwhile.
-    for (let [from, skipped] = ['-inf', 0]; ; ) {
-      const answer = await call
-        .read(shard, ['ZRANGE', index, from, '+inf', 'BYSCORE', 'LIMIT', `${skipped}`, `${PAGE}`, 'WITHSCORES'])
-        .catch(error => {
-          if (refusalOf(error) === 'WRONGTYPE') return []
-          throw error
-        })
-      // RESP3 answers pairs.
-      const flat = (answer as unknown[]).flat()
-      const keys: string[] = []
-      for (let i = 0; i < flat.length; i += 2) {
-        const member = text(flat[i])
-        if (!seen.has(member)) keys.push(shard + member)
-        seen.add(member)
-      }
-      const values = await Promise.all(
-        chunks(keys, COLLECT).map(part => call.read(shard, ['MGET', ...part.map(this.#keys.session)])),
-      )
-      yield (values.flat() as unknown[]).map((value, i) => {
-        const key = keys[i]!
-        if (value === null || value === undefined) return { key, isStored: false, record: null }
-        const found = decode(key, text(value))
-        const isRecord = found !== null && !('corrupt' in found) && found.movedTo === undefined
-        return { key, isStored: true, record: isRecord ? found : null }
-      })
-      if (flat.length < 2 * PAGE) return
-      const last = text(flat.at(-1))
-      skipped = last === from ? skipped + PAGE : 0
-      from = last
-    }
   }
 
   /** Closes the store's own connections (`waitReplicas`); the client stays open, it is the application's. */
@@ -280,147 +206,6 @@ export class RedisStore implements Store {
 
   #alone(key: string, now: number, args: readonly (string | number)[]): Run {
     return { shard: shardOfKey(key), keys: [this.#keys.session(key)], now, args }
-  }
-
-  async #put(
-    call: Call,
-    record: SessionRecord,
-    options: PutOptions,
-    old: Old | null,
-    step: Step = ONLY_STEP,
-  ): Promise<ReplaceResult> {
-    const { now, limit, forward } = options
-    const { key, userId, parent } = record
-    const shard = shardOfKey(key)
-    const session = this.#keys.session(key)
-    const life = Math.max(0, record.expiresAt - now) + SWEEP_MARGIN
-    const limited = limit !== undefined && userId !== null && record.kind === 'session'
-    const ownParent = parent !== null && shardOfKey(parent) === shard
-    const args = [
-      encodeRecord(record),
-      life,
-      Math.max(life, record.absoluteExpiresAt - now + SWEEP_MARGIN),
-      step.hasParent ? '' : (parent ?? ''),
-      ownParent ? 'own' : 'elsewhere',
-      limited ? limit.max : 0,
-      limited ? limit.onLimit : '',
-      old?.version ?? '',
-      old && forward ? encodeForward(key, forward, now) : '',
-      forward ? Math.max(0, forward.until - now) + FORWARD_LIFETIME + SWEEP_MARGIN : 0,
-      step.name,
-      step.attempt,
-    ]
-    const oldSession = old ? this.#keys.session(old.key) : session
-    const keys =
-      userId === null
-        ? old
-          ? [session, oldSession]
-          : [session]
-        : [
-            session,
-            oldSession,
-            this.#keys.index(userId),
-            this.#keys.floor(userId),
-            ownParent ? this.#keys.session(parent) : session,
-          ]
-    const ended: string[] = []
-    let members: string[] = []
-    for (;;) {
-      const [outcome, ...rest] = await call.run(PUT, {
-        shard,
-        keys: [...keys, ...members.map(member => this.#keys.session(shard + member))],
-        now,
-        args,
-        acknowledged: old !== null,
-      })
-      if (outcome === 'prepared') step.attempt = text(rest[0])
-      if (outcome !== 'again') {
-        for (const member of rest) if (outcome === 'created') ended.push(shard + text(member))
-        return { outcome: outcome as ReplaceResult['outcome'], ended }
-      }
-      const [others, ...named] = rest
-      if (Number(others) <= WINDOW) members = named.map(text)
-      else {
-        const left = await this.#thinOut(call, userId!, { now, limit: limit! }, [key, old?.key])
-        if (left.isFull) return { outcome: 'limit', ended }
-        for (const each of left.ended) ended.push(each)
-        members = left.members
-      }
-    }
-  }
-
-  // Where a user has far more sessions than a script should look at: ends what is beyond the limit, in pieces. What a
-  // limit says of the last one is for the script to decide.
-  async #thinOut(
-    call: Call,
-    userId: string,
-    { now, limit }: Pick<Required<PutOptions>, 'now' | 'limit'>,
-    own: readonly (string | undefined)[],
-  ): Promise<{ isFull: boolean; ended: string[]; members: string[] }> {
-    const living: SessionRecord[] = []
-    const others: string[] = []
-    const gone: string[] = []
-    for await (const page of this.#records(call, userId))
-      for (const { key, isStored, record } of page) {
-        if (own.includes(key)) continue
-        if (!isStored) gone.push(key)
-        else if (record?.userId === userId && record.kind === 'session' && record.expiresAt > now) living.push(record)
-        else others.push(key)
-      }
-    const isFull = limit.onLimit === 'refuse' && living.length >= limit.max
-    living.sort((a, b) => a.createdAt - b.createdAt || (a.key < b.key ? -1 : 1))
-    const surplus = limit.onLimit === 'refuse' ? [] : living.splice(0, Math.max(0, living.length - limit.max))
-    const ended = surplus.map(({ key }) => key)
-    if (ended.length > 0) call.partly = true
-    const run = this.#ending(call, userId, { now, floorUntil: now })
-    await Promise.all(chunks([...ended, ...gone].map(memberOf), CHUNK).map(part => run('part', part)))
-    return { isFull, ended, members: [...living.map(({ key }) => key), ...others].map(memberOf) }
-  }
-
-  // Two slots of a cluster, so three steps: the new record is prepared, which is not live; the old one is ended, which
-  // decides; the new one becomes live. A process that dies in between leaves the old session as it was, or neither.
-  async #moveAcross(call: Call, record: SessionRecord, options: PutOptions, old: Old): Promise<ReplaceResult> {
-    const step: Step = { name: 'prepare', attempt: randomBytes(12).toString('base64url'), hasParent: false }
-    let prepared = await this.#put(call, record, options, null, step)
-    if (!isPrepared(prepared) && prepared.outcome !== 'created') {
-      // What is to be said of the old session comes first; without a refusal its end will tell.
-      const before = await this.#stored(call, old.key)
-      if (before === null || before.expiresAt <= options.now) return { outcome: 'gone', ended: [] }
-      if (before.version !== old.version) return { outcome: 'conflict', ended: [] }
-      if (prepared.outcome !== 'orphan' || before.parent !== record.parent) return prepared
-      step.hasParent = true
-      prepared = await this.#put(call, record, options, null, step)
-    }
-    if (!isPrepared(prepared)) return prepared
-    const [outcome] = await call.run(END, {
-      shard: shardOfKey(old.key),
-      keys: [this.#keys.session(old.key)],
-      now: options.now,
-      args: [old.version, step.attempt, FORWARD_LIFETIME + SWEEP_MARGIN],
-      acknowledged: true,
-    })
-    if (outcome !== 'ended') {
-      // Where this fails, it is gone in a moment by itself.
-      await this.#undo(call, record, step.attempt).catch(() => {})
-      return { outcome: outcome as 'gone' | 'conflict', ended: [] }
-    }
-    call.partly = true
-    step.name = 'confirm'
-    return this.#put(call, record, options, null, step)
-  }
-
-  async #stored(call: Call, key: string): Promise<SessionRecord | null> {
-    const value = await call.read(shardOfKey(key), ['GET', this.#keys.session(key)]).catch(error => {
-      if (refusalOf(error) === 'WRONGTYPE') return null
-      throw error
-    })
-    const found = value === null || value === undefined ? null : decode(key, text(value))
-    return found === null || 'corrupt' in found || found.movedTo !== undefined ? null : found
-  }
-
-  async #undo(call: Call, { key, userId }: SessionRecord, attempt: string) {
-    const { keys, ...alone } = this.#alone(key, 0, [attempt])
-    await call.run(UNDO, { ...alone, keys: userId === null ? keys : [...keys, this.#keys.index(userId)] })
   }
 
   async #discard(key: string, value: string, corrupt: string): Promise<Corrupt> {
@@ -470,40 +255,8 @@ export class RedisStore implements Store {
   }
 }
 
-// One call of a verb: all its commands share a deadline.
-interface Call {
-  readonly deadline: number
-  /** Something has been written, so that a failure leaves a part behind. */
-  partly: boolean
-  run(script: Script, run: Run): Promise<[string, ...unknown[]]>
-  read(shard: string, args: string[]): Promise<unknown>
-}
-
-type PutOptions = CreateOptions & { readonly now: number }
-
-interface Old {
-  readonly key: string
-  readonly version: number
-}
-
-/** Of a replacement that takes several: which one, and whose. */
-interface Step {
-  name: '' | 'prepare' | 'confirm'
-  attempt: string
-  /** The old record hangs on the same parent, so that its life is not asked for again. */
-  hasParent: boolean
-}
-const ONLY_STEP: Step = Object.freeze({ name: '', attempt: '', hasParent: false })
-const isPrepared = ({ outcome }: { outcome: string }) => outcome === 'prepared'
-
 // Only where the manager did not ask `shard`: the index would be in another slot than the session.
 function requireShard({ key, userId }: SessionRecord) {
   if (userId !== null && shardOfKey(key) !== shardOf(userId))
     throw new TypeError(`the key of a user's session must begin with shard(userId)`)
-}
-
-function chunks<T>(items: readonly T[], size: number): T[][] {
-  const parts: T[][] = []
-  for (let i = 0; i < items.length; i += size) parts.push(items.slice(i, i + size))
-  return parts
 }

@@ -1,0 +1,99 @@
+// All records of one user: found by the user's index, read and ended in pieces, so that no command holds the server up
+// for long.
+import { type DeleteUserOptions, SWEEP_MARGIN } from '../../src/contract/store.ts'
+import type { Call } from './commands.ts'
+import { decode, escaped, text } from './format.ts'
+import { type Keys, shardOf, shardOfKey } from './keys.ts'
+import { refusalOf } from './refusals.ts'
+import { DELETE_USER, PAGE } from './scripts.ts'
+
+/** How many of a user's sessions one script ends. */
+export const CHUNK = 250
+/** How many records one command reads. */
+const COLLECT = 500
+
+/** The items in parts of at most this size. */
+export function chunks<T>(items: readonly T[], size: number): T[][] {
+  const parts: T[][] = []
+  for (let i = 0; i < items.length; i += size) parts.push(items.slice(i, i + size))
+  return parts
+}
+
+/** The records of a user, as the user's index names them. */
+export class UserIndex {
+  readonly #keys: Keys
+
+  constructor(keys: Keys) {
+    this.#keys = keys
+  }
+
+  /**
+   * Answers a function that runs DELETE_USER over some members of the index. A forward never changes: where the one from
+   * the excepted session leads is asked once for all runs.
+   */
+  ending(
+    call: Call,
+    userId: string,
+    { now, exceptKey, passwordVersion, floorUntil }: DeleteUserOptions & { readonly now: number },
+  ) {
+    const shard = shardOf(userId)
+    const spared = exceptKey !== undefined && shardOfKey(exceptKey) === shard ? [exceptKey] : []
+    return async (extent: 'all' | 'part', members: readonly string[]): Promise<[string, ...unknown[]]> => {
+      for (;;) {
+        const known = spared.length
+        const answer = await call.run(DELETE_USER, {
+          shard,
+          keys: [
+            this.#keys.index(userId),
+            this.#keys.floor(userId),
+            ...spared.map(this.#keys.session),
+            ...members.map(member => this.#keys.session(shard + member)),
+          ],
+          now,
+          args: [escaped(userId), known, extent, passwordVersion ?? '', floorUntil, SWEEP_MARGIN],
+          acknowledged: extent === 'all',
+        })
+        if (answer[0] !== 'follow') return answer
+        if (spared.length === known) spared.push(text(answer[1]))
+      }
+    }
+  }
+
+  /** All that the index names, page by page, with the record that is stored there; `null` where there is none. */
+  async *records(call: Call, userId: string) {
+    const shard = shardOf(userId)
+    const index = this.#keys.index(userId)
+    const seen = new Set<string>()
+    // By score: a rank would skip members where others leave meanwhile.
+    for (let [from, skipped] = ['-inf', 0]; ; ) {
+      const answer = await call
+        .read(shard, ['ZRANGE', index, from, '+inf', 'BYSCORE', 'LIMIT', `${skipped}`, `${PAGE}`, 'WITHSCORES'])
+        .catch(error => {
+          if (refusalOf(error) === 'WRONGTYPE') return []
+          throw error
+        })
+      // RESP3 answers pairs.
+      const flat = (answer as unknown[]).flat()
+      const keys: string[] = []
+      for (let i = 0; i < flat.length; i += 2) {
+        const member = text(flat[i])
+        if (!seen.has(member)) keys.push(shard + member)
+        seen.add(member)
+      }
+      const values = await Promise.all(
+        chunks(keys, COLLECT).map(part => call.read(shard, ['MGET', ...part.map(this.#keys.session)])),
+      )
+      yield (values.flat() as unknown[]).map((value, i) => {
+        const key = keys[i]!
+        if (value === null || value === undefined) return { key, isStored: false, record: null }
+        const found = decode(key, text(value))
+        const isRecord = found !== null && !('corrupt' in found) && found.movedTo === undefined
+        return { key, isStored: true, record: isRecord ? found : null }
+      })
+      if (flat.length < 2 * PAGE) return
+      const last = text(flat.at(-1))
+      skipped = last === from ? skipped + PAGE : 0
+      from = last
+    }
+  }
+}
