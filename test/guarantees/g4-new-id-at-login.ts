@@ -7,7 +7,7 @@ import { MINUTE, SECOND } from '../support/test-clock.ts'
 
 export function newIdAtLogin({ setUp }: GuaranteeKit): void {
   describe('G4: a new login gets a new ID', () => {
-    it('the old ID is dead after a login, whoever had it', async () => {
+    it('the old ID is dead after a login, whichever user had it', async () => {
       const { sessions, user } = await setUp()
       const other = { id: newUser(), name: 'max' }
       for (const before of [

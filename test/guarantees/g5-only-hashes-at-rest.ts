@@ -7,7 +7,7 @@ import { holdsPartOf, leaked, shown } from '../support/scan.ts'
 
 export function onlyHashesAtRest({ setUp, dump }: GuaranteeKit): void {
   describe('G5: only hashes at rest', () => {
-    it('neither what a store is given nor what it keeps holds a secret, and what it keeps logs nobody in', async () => {
+    it('neither what a store is given nor what it keeps holds a secret, and what it keeps is no way to log in', async () => {
       const { sessions, store, user } = await setUp({ remember: '30d' })
       const held: Session<Data, 'u64'>[] = []
       const tokens: string[] = []

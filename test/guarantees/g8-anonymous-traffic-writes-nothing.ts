@@ -41,7 +41,7 @@ export function anonymousTrafficWritesNothing({ setUp, dump }: GuaranteeKit): vo
       assert.equal(await dump?.(), before)
     })
 
-    it('an ID and a token that nobody has cost at most a read each, and leave no row and no cookie', async () => {
+    it('an ID and a token that do not exist cost at most a read each, and leave no row and no cookie', async () => {
       const { sessions, store } = await setUp({ remember: '30d' })
       const before = await dump?.()
       const unknown = `session_id=${'A'.repeat(43)}; remember_token=${'B'.repeat(43)}.${'C'.repeat(43)}`

@@ -100,7 +100,7 @@ export function sessionsOfOneUser({ setUp }: GuaranteeKit): void {
       )
     })
 
-    it("revoke ends one of the user's sessions by its key, and nobody else's", async () => {
+    it("revoke ends one of the user's sessions by its key, and no other user's", async () => {
       const { sessions, user } = await setUp()
       const [a, b] = [await sessions.create({ user }), await sessions.create({ user })]
       const stranger = { id: newUser(), name: 'max' }

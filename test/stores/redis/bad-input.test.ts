@@ -238,7 +238,7 @@ describeEngine('redis', 'strange things in the Redis of the sessions', () => {
     }
   })
 
-  it('shows nobody another user’s session, and ends none, even where an index names it', async () => {
+  it('never shows or ends another user’s session, even where an index names it', async () => {
     const theirs = recordOf(store, '61')
     await store.create(theirs, {}, { now: T0 })
     const key = store.shard('60') + theirs.key.slice(3)

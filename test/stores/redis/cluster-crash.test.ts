@@ -92,7 +92,7 @@ describeEngine('redis', 'a process that dies during a log-in from a session on a
     readonly old: SessionRecord
     readonly next: SessionRecord
     readonly options: CreateOptions
-    /** What was acknowledged to somebody who lives. */
+    /** What was acknowledged to a process that is still running. */
     readonly held: Set<string>
   }
   const meanwhile = {
@@ -132,15 +132,15 @@ describeEngine('redis', 'a process that dies during a log-in from a session on a
   type Deed = keyof typeof meanwhile
   const deed = fc.constantFrom(...(Object.keys(meanwhile) as Deed[]))
 
-  /** What must hold at every moment, whoever died. */
+  /** What must hold at every moment, whichever process died. */
   async function check(scene: Scene): Promise<void> {
     const { old, next, ada, options, held } = scene
     const [before, after] = [await live(old.key), await live(next.key)]
     expect(before !== null && after !== null, 'both IDs are live').toBe(false)
-    if (after !== null) expect(held.has(next.key), 'a session that nobody holds is live').toBe(true)
+    if (after !== null) expect(held.has(next.key), 'a session whose ID no client has is live').toBe(true)
     const devices = await listed(ada)
     for (const key of devices) {
-      expect(held.has(key), 'a session that nobody holds is in the list').toBe(true)
+      expect(held.has(key), 'a session whose ID no client has is in the list').toBe(true)
       expect(await live(key)).not.toBe(null)
     }
     if (options.limit) expect(devices.length).toBeLessThanOrEqual(options.limit.max)

@@ -89,7 +89,7 @@ describeEngine('redis', 'a master that dies', () => {
     })
 
     it.each(['node-redis 6', 'ioredis 6', 'node-redis 6 pool'])(
-      'or is silent: too few replicas reject in time, delay nobody else, and the call may be repeated, with %s',
+      'or is silent: the call rejects in time, delays no other, and may be repeated, with %s',
       async name => {
         const { client, close } = await STANDALONE[name]!(master.url)
         const store = new RedisStore(client, { waitReplicas: 1 })

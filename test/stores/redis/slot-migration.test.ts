@@ -98,7 +98,7 @@ describeEngine('redis', 'a Redis Cluster', () => {
     })
   })
 
-  it('takes over the data of a standalone Redis and logs nobody out', async () => {
+  it('takes over the data of a standalone Redis and keeps every session', async () => {
     const alone = await startRedis()
     const before = await STANDALONE['node-redis 6']!(alone.url)
     const old = new RedisStore(before.client)

@@ -111,7 +111,7 @@ describe('corrupted records', () => {
   it('are caught where the store reports their content', async () => {
     expect(await tested(() => new ShowsTheContent(), [REPORTED])).toEqual([REPORTED])
   })
-  it('are not asked for where nobody says how to damage a row', () => {
+  it('are not asked for without a function that damages a row', () => {
     expect(casesOf(() => new ReferenceStore()).has(REPORTED)).toBe(false)
   })
 })
