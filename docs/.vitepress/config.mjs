@@ -16,6 +16,8 @@ export default defineConfig({
   srcDir: '../.tmp/site',
   outDir: '../site',
   cacheDir: '../.tmp/vitepress',
+  // The index of the search is one large file.
+  vite: { build: { chunkSizeWarningLimit: 3000 } },
   markdown: { anchor: { slugify: slug }, toc: { slugify: slug } },
   themeConfig: {
     search: { provider: 'local' },
