@@ -39,9 +39,9 @@ serve(
       const row = verify(oldPassword)
       // 1. Commit the new hash and version. In SQL: UPDATE … WHERE id = ? AND password_version = ?
       ada = { ...row, hash: hash(`${newPassword}`), passwordVersion: row.passwordVersion + 1 }
-      // 2. The caller goes on under a new ID: whoever may have copied the old one is out.
+      // 2. The caller gets a new ID: a copy of the old one is worth nothing.
       const session = await visit.logIn({ user: ada })
-      // 3. Everything else of the user ends. If it rejects, say so and let the user repeat it: it is not over yet.
+      // 3. Everything else of the user ends. If it rejects, say so and let the user repeat it: some sessions may still be live.
       const { passwordVersion } = ada
       const ended = await sessions.invalidateUser(ada.id, { except: session, passwordVersion })
       return { ended }

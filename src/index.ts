@@ -22,15 +22,8 @@ export type { Frozen, SchemaResult, StandardSchemaV1 } from './data/schema.ts'
 export { type CookieOptions, type ParsedCookie, SessionCookie } from './edge/cookie.ts'
 export type { HeadRules } from './edge/head-rules.ts'
 export { openVisit } from './edge/open-visit.ts'
-export type {
-  ClearSiteData,
-  EdgeOptions,
-  Visit,
-  VisitLogin,
-  VisitOf,
-  VisitOptions,
-  VisitRequest,
-} from './edge/visit.ts'
+export type { ClearSiteData, EdgeOptions, VisitOptions } from './edge/setup.ts'
+export type { Visit, VisitLogin, VisitOf, VisitRequest } from './edge/visit.ts'
 export type { SessionEvent } from './manager/events.ts'
 export { SessionManager, type SessionOf } from './manager/manager.ts'
 export { DEFAULTS, presets, type SessionOptions } from './manager/options.ts'

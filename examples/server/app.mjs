@@ -42,7 +42,7 @@ const labelOf = request =>
  */
 const json = (value, status = 200, headers = {}) => ({
   status,
-  // What depends on a session is nobody else's to keep; the edge says so for those it looked at.
+  // No cache may keep what depends on a session. The edge says so only where a session was looked at.
   headers: { 'Content-Type': 'application/json; charset=utf-8', 'Cache-Control': 'no-store', ...headers },
   body: `${stringify(value)}\n`,
 })
@@ -98,7 +98,7 @@ function endpoints(sessions, users) {
 
     /** @param {Call} call */
     async password({ request, visit }) {
-      // Not from a session that a remember token began, nor on a device where somebody logged in long ago.
+      // Not with a session that a remember token started, nor on a device where the last log-in was long ago.
       const before = await visit.requireUser({ within: FRESH })
       const body = await readJson(request)
       const oldPassword = textField(body, 'oldPassword')
@@ -168,7 +168,7 @@ function endpoints(sessions, users) {
 
 /**
  * @param {unknown} error
- * @returns {Answer | null} null where nobody is left to answer
+ * @returns {Answer | null} null where the client is gone
  */
 function answerTo(error) {
   if (error instanceof Aborted) return null

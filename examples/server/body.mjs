@@ -20,7 +20,7 @@ export class HttpError extends Error {
   }
 }
 
-/** The client went away in the middle of its request: nobody is left to answer. */
+/** The client went away in the middle of its request, so that no answer can reach it. */
 export class Aborted extends Error {}
 
 /**

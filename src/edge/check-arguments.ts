@@ -1,5 +1,5 @@
-// What was passed to an edge, and what should have been: frameworks wrap requests, and the wrappers look alike enough to
-// answer 200 without a cookie.
+// Whether an edge was given what it needs. Frameworks wrap requests, and a wrapper looks like a request, so that the service
+// would answer 200 and never set a cookie.
 import { contextOf } from '../manager/context-of.ts'
 import { quote } from '../text/quote.ts'
 
@@ -44,7 +44,7 @@ const FETCH = 'pass the Request (Hono: c.req.raw; SvelteKit: event.request)'
 
 /** @throws TypeError that says what to pass */
 export function checkNode(where: string, request: unknown, response: unknown): void {
-  // One look for all but imitations: the rest is for those.
+  // A real request passes this one look; all else here is about what only resembles one.
   if (!isNodeRequest(request)) {
     const isRequest = isFetchRequest(request) || pathTo(request, isFetchRequest) !== null
     if (isRequest && pathTo(request, isNodeRequest) === null)
@@ -82,7 +82,7 @@ export function checkVisitRequest(request: unknown): void {
     throw new TypeError(
       `openVisit: expected { method, cookie, secure, header(name) }, got ${quote(request)}; for a request of node:http use httpEdge of 'coatcheck/http', for a Request fetchEdge of 'coatcheck/fetch'`,
     )
-  // Anything else would be a visitor whom no request ever finds logged in, such as the jar of Next's cookies().
+  // With anything else, such as the jar of Next's cookies(), no request would ever be logged in.
   const { cookie, secure } = request as { cookie: unknown; secure: unknown }
   if (cookie !== undefined && cookie !== null && typeof cookie !== 'string' && !Array.isArray(cookie))
     throw new TypeError(`openVisit: cookie: expected the Cookie header, got ${quote(cookie)}`)

@@ -85,7 +85,9 @@ function checkTogether(name: string, options: CookieOptions): void {
     if (options.domain !== undefined) clash('domain', `beside the prefix ${prefix}, which binds the cookie to one host`)
     if ((options.path ?? '/') !== '/') clash('path', `beside the prefix ${prefix}, which demands '/'`)
     if (options.clearDomains !== undefined)
-      throw new TypeError(`cookie.clearDomains: nothing to clear beside the prefix ${prefix}: nobody else can plant it`)
+      throw new TypeError(
+        `cookie.clearDomains: nothing to clear beside the prefix ${prefix}: no other host can plant it`,
+      )
   }
   if (options.sameSite === 'none' && insecure) clash('sameSite', 'with secure: false, browsers refuse it')
   if (options.partitioned && insecure) clash('partitioned', 'with secure: false, browsers refuse it')

@@ -57,8 +57,8 @@ const CORS: OptionPlace<CorsOptions> = {
 }
 
 /**
- * CORS with credentials for the origins listed, and nobody else: `if (cors(request, response)) return`. It answers
- * `true` where the request was a preflight, which it has answered without a look at any session. The edge's `origins`
+ * CORS with credentials for the listed origins alone: `if (cors(request, response)) return`. It answers
+ * `true` where the request was a preflight, which it has answered without reading any session. The edge's `origins`
  * has to list the same origins: CORS says who may read, the cross-origin guard who may send.
  * @throws TypeError that quotes an origin with a path or a wildcard
  */

@@ -18,7 +18,7 @@ export interface FetchVisit<
   I extends UserIds = 'u64',
   In extends object = D,
 > extends Visit<D, I, In> {
-  /** The response with our headers in; afterwards nothing can begin any more. Within `handle` there is no need of it. */
+  /** The response with our headers. After it no session can begin. `handle` calls it for you. */
   respond(response: Response): Response
 }
 
@@ -28,13 +28,13 @@ export interface FetchEdge<
   I extends UserIds = 'u64',
   In extends object = D,
 > {
-  /** The visit of this very Request, to be ended by `visit.respond(response)`; `handle` cannot forget that. */
+  /** The visit of this very Request. Send what `visit.respond(response)` returns; `handle` does that by itself. */
   (request: Request): FetchVisit<D, I, In>
   /**
-   * Runs the handler and puts our headers into the Response that it answers or throws. Where it throws anything else, no
-   * cookie can be sent: what began in this visit ends, and the error goes on. A handler may answer `undefined` to a
+   * Runs the handler and adds our headers to the Response that it returns or throws. Where it throws anything else, no
+   * cookie can be sent: what began in this visit ends, and the error is passed on. A handler may return `undefined` for a
    * handshake that its server has taken over.
-   * @throws TypeError where the handler answers anything else
+   * @throws TypeError where the handler returns anything else
    */
   handle<R extends Response | undefined>(
     request: Request,
@@ -54,10 +54,10 @@ const ADVICE: Advice = {
 /** What a server that listens everywhere calls itself (next start -H 0.0.0.0). */
 const ANY_ADDRESS = /^(?:0\.0\.0\.0|\[::\])(?::\d+)?$/
 
-/** Of a request: what became of its response. */
+/** How far a request's response is. */
 interface Progress {
   isSent: boolean
-  /** How many `handle`s are running, one within the other: the outermost sends the response. */
+  /** How many calls of `handle` are running, one within the other: the outermost sends the response. */
   handlers: number
 }
 
@@ -127,7 +127,7 @@ function isResponse(value: unknown): value is Response {
   return typeof status === 'number' && typeof headers?.getSetCookie === 'function'
 }
 
-/** Response.error() has status 0, a handshake 101: neither can be copied, neither carries cookies. */
+/** Response.error() has status 0, a handshake 101. Neither can be copied, and neither carries cookies. */
 const isBare = (response: Response): boolean => response.status < 200
 const noCookiesIn = (response: Response): string => `a response of status ${response.status} carries no cookies`
 
@@ -141,7 +141,7 @@ function isHandshake({ headers }: Request): boolean {
 /**
  * Visits for servers that speak `Request` and `Response` (Hono, Next route handlers, React Router, Bun, Deno):
  * `edge.handle(request, async visit => response)`, or `edge(request)` and at the end `visit.respond(response)`. Asked
- * again for the same Request, it gives the same visit.
+ * again for the same Request, it returns the same visit.
  * @throws TypeError that quotes the option which is malformed or impossible
  */
 export function fetchEdge<D extends object, I extends UserIds, In extends object>(
@@ -156,8 +156,8 @@ export function fetchEdge<D extends object, I extends UserIds, In extends object
     if (isSecure) return isSecure(request) === true
     const url = new URL(request.url)
     if (url.protocol === 'https:') return true
-    // Without a peer address the names have to do: a browser asks for them only over loopback. Host as well as the URL,
-    // because some frameworks (Next.js) write their own name into the URL, whatever was asked for.
+    // There is no peer address, so the names decide: a browser asks for local ones only over loopback. Both the Host and
+    // the URL are looked at, because some frameworks (Next.js) write their own name into the URL.
     const { headers } = request
     return (
       (isLocalHost(url.host) || ANY_ADDRESS.test(url.host)) &&

@@ -17,7 +17,7 @@ const ADVICE: Advice = {
   send: 'the head was written past writeHead of the response that httpEdge was given',
 }
 
-/** A request of node:http as a visit sees it; everything is looked up when it is asked for. */
+/** A request of node:http as a visit sees it. Nothing is read from it before a visit asks. */
 class HttpRequest implements VisitRequest {
   readonly #request: IncomingMessage
   readonly #response: ServerResponse | undefined
@@ -58,7 +58,7 @@ class HttpRequest implements VisitRequest {
     return response !== undefined && !response.headersSent && !response.destroyed
   }
 
-  /** One that is never answered, since the client went away, has lost nothing either. */
+  /** A response that is never sent, since the client went away, has lost no cookie either. */
   isPending(): boolean {
     return !this.#response?.headersSent
   }
@@ -68,16 +68,16 @@ class HttpRequest implements VisitRequest {
   }
 }
 
-/** What an edge keeps at a request: a property is found several times faster than an entry of a WeakMap. */
+/** What an edge keeps at a request, as a property: it is found several times faster than an entry of a WeakMap. */
 interface Known<V> {
   readonly visit: V
   readonly response: ServerResponse | undefined
 }
 
 /**
- * Visits for node:http and all that is node:http underneath (Express, Koa, Nest, Fastify's raw). Asked again for the
- * same request and response, it gives the same visit. Headers are put in when the response writes its head, so that a
- * later `writeHead({ 'Set-Cookie': … })` cannot lose them. Without a response (an upgrade) nothing can begin.
+ * Visits for node:http and all that is built on it (Express, Koa, Nest, Fastify's raw). Asked again for the same request
+ * and response, it returns the same visit. Headers are set when the response writes its head, so that a later
+ * `writeHead({ 'Set-Cookie': … })` cannot lose them. Without a response (an upgrade) no session can begin.
  * @throws TypeError that quotes the option which is malformed or impossible
  */
 export function httpEdge<D extends object, I extends UserIds, In extends object>(

@@ -40,7 +40,7 @@ export const headersSent = () =>
     'no cookie can be sent: there is no response, or its head was sent already; begin sessions before that',
   )
 
-export const unauthenticated = () => new SessionError('ERR_SESSION_UNAUTHENTICATED', 'nobody is logged in')
+export const unauthenticated = () => new SessionError('ERR_SESSION_UNAUTHENTICATED', 'no user is logged in')
 
 export const notFresh = (within: string) =>
   new SessionError('ERR_SESSION_NOT_FRESH', `this needs a password that was verified at most ${within} ago`)

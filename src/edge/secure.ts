@@ -7,16 +7,16 @@ import { proxyTest } from './proxies.ts'
 export interface SecureOptions<R = unknown> {
   /** Addresses and CIDR ranges of proxies whose `X-Forwarded-Proto` counts. @default none */
   trustedProxies?: readonly string[]
-  /** Decides alone, where it is given. */
+  /** Says whether a request came over TLS. Where it is given, nothing else is asked. */
   isSecure?: (request: R) => boolean
 }
 
 const LOCAL_HOST = /^(?:(?:[a-z0-9-]+\.)*localhost\.?|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i
 const LOOPBACK = /^(?:::ffff:)?127\.|^::1$/
 
-/** What proxies add, and that says where a request came from. Next.js adds it to each request, also without a proxy. */
+/** What proxies add to say where a request came from. Next.js adds it to each request, also without a proxy. */
 const FORWARDED = ['x-forwarded-for', 'x-real-ip', 'x-forwarded-host', 'x-forwarded-proto', 'x-forwarded-port'] as const
-/** What nobody adds but a proxy between two machines, or says in a way that is not read here. */
+/** What only a proxy between two machines adds, or what says the same in a form that is not read here. */
 const OF_PROXIES = [
   'forwarded',
   'via',
@@ -36,7 +36,7 @@ export const isLocalHost = (host: string | null | undefined): boolean =>
 /**
  * Whether no proxy is in between, or only ones of this machine that were themselves asked by this machine: then each
  * address is loopback, and the host that was asked for is local. The addresses have to be there: a proxy that forwards
- * the scheme alone says nothing about the client. One that adds nothing at all cannot be noticed.
+ * the scheme alone says nothing about the client. A proxy that adds nothing at all cannot be noticed.
  */
 export function isForwardedLocally(header: (name: string) => unknown): boolean {
   for (const name of OF_PROXIES) if (header(name) != null) return false
@@ -65,8 +65,9 @@ export const hostOf = (request: IncomingMessage): string | undefined =>
   request.headers.host ?? (request.headers[':authority'] as string | undefined)
 
 /**
- * Development without TLS: the peer is this machine, it asked for a name of this machine, and so did whoever is behind it.
- * HTTP/1.0 is what nginx speaks to its backends when nobody configured the forwarded headers; no browser does.
+ * Development without TLS: the peer is this machine, it asked for a name of this machine, and so did the client behind it,
+ * if the peer is a proxy. nginx speaks HTTP/1.0 to its backends and adds no forwarded headers until it is configured; no
+ * browser speaks HTTP/1.0.
  */
 function isDirectLoopback(request: IncomingMessage): boolean {
   const { headers } = request

@@ -13,6 +13,7 @@ export type ClearSiteData = 'cache' | 'cookies' | 'storage' | 'executionContexts
 
 /** Of every edge; `R` is what its `isSecure` gets, an IncomingMessage or a Request. */
 export interface EdgeOptions<R = unknown> extends SecureOptions<R> {
+  /** The session cookie: its name, how long it lasts, and which requests carry it. @default {} */
   cookie?: CookieOptions
   /** The remember token's cookie: its name. Its other attributes are the session cookie's. @default { name: 'remember_token' } */
   rememberCookie?: { name: string }

@@ -6,16 +6,15 @@ import type { Login } from '../session/users.ts'
 import type { Duration } from '../text/duration.ts'
 import type { HeadRules } from './head-rules.ts'
 
-export type { ClearSiteData, EdgeOptions, VisitOptions } from './setup.ts'
-
 /**
- * One request's dealings with its session: the manager's verbs without the ID. Reads the store at most once. Verbs that
+ * What one request does with its session: the manager's verbs without the ID. It reads the store at most once. Verbs that
  * write take turns, so that each sees what the one before it left.
  */
 export interface Visit<D extends object = Record<string, unknown>, I extends UserIds = 'u64', In extends object = D> {
   /**
-   * The live session of this request, or `null`. Where there is none, a remember token begins one.
-   * @throws SessionStoreError where the store cannot say (no cookie is touched)
+   * The live session of this request, or `null`. Where there is none, a remember token starts one. `touch: false` does not
+   * extend the session: for polls, which are not a sign of a user.
+   * @throws SessionStoreError where the store cannot say; then no cookie is changed
    * @throws SessionError ERR_SESSION_CROSS_ORIGIN, as every verb does
    */
   get(options?: { touch?: boolean }): Promise<Session<D, I> | null>
@@ -30,10 +29,15 @@ export interface Visit<D extends object = Record<string, unknown>, I extends Use
    */
   create(anonymous?: { data?: Partial<In> }): Promise<Session<D, I>>
   /**
-   * Writes data; begins an anonymous session where there is none. `null` where the session ended meanwhile, also where it
-   * did so before this request came: nothing begins in place of what this browser logged in or out of a moment ago.
+   * Writes data. Where there is no session it begins an anonymous one. `null` where the session ended while the request
+   * was under way, or where this browser logged in or out a moment before: then none begins in its place.
+   * @throws SessionError ERR_SESSION_DATA (nothing was written), ERR_SESSION_CONFLICT
    */
   update<R>(change: Change<D, R>): Promise<Session<D, I> | null>
+  /**
+   * Reads and removes one key of the data in one step: flash messages, OAuth state. Of several requests that take it, one
+   * gets the value. `undefined`, and no write, where the session or the key is absent.
+   */
   take<N extends keyof D & string>(name: N): Promise<D[N] | undefined>
   /**
    * Log-in of a user whose credentials were verified just now: a new session with a new ID; whatever the browser had
@@ -51,13 +55,17 @@ export interface Visit<D extends object = Record<string, unknown>, I extends Use
    * session, so that parallel requests get the same new cookie. Never in place of `logIn`.
    */
   rotate(options: { grace: Duration }): Promise<Session<D, I> | null>
-  /** Log-out: ends the session and the remember-me series of this browser, and clears both cookies. */
+  /**
+   * Log-out: ends the session and the remember-me series of this browser, and clears both cookies. It also works without a
+   * session, and may be repeated.
+   * @throws SessionStoreError where the store does not answer: the cookies stay, answer 503
+   */
   logOut(): Promise<void>
   /** A token for a form of this session, masked afresh at each call; `null` without a session. */
   csrfToken(): Promise<string | null>
   /** @throws SessionError ERR_SESSION_CSRF (403) unless `token` is this session's, masked or not */
   checkCsrf(token: unknown): Promise<void>
-  /** What the response has to carry so far. The edges put it in by themselves. */
+  /** What the response has to carry so far. `httpEdge` and `fetchEdge` send it by themselves. */
   readonly headers: Headers
 }
 
@@ -73,20 +81,20 @@ export type VisitLogin<
 /** The type of the visits to a manager: `VisitOf<typeof sessions>`. */
 export type VisitOf<M> = M extends SessionManager<infer D, infer I, infer In> ? Visit<D, I, In> : never
 
-/** What an edge is told about a request. */
+/** What a visit has to know about its request: an edge of your own says it to `openVisit`. */
 export interface VisitRequest {
   readonly method: string
   /** The Cookie header, or its lines. */
   readonly cookie: string | readonly string[] | null | undefined
   /** Whether the request came over TLS as far as the browser is concerned. */
   readonly secure: boolean
-  /** A WebSocket handshake or the like: guarded as an unsafe request, though a GET. */
+  /** A WebSocket handshake or the like: it is a GET, but guarded as an unsafe request. */
   readonly upgrade?: boolean | undefined
   header(name: 'origin' | 'sec-fetch-site' | 'host'): string | null | undefined
   /** Whether cookies can still be sent. @default always */
   canSend?(): boolean
   /** Called before the response first depends on a cookie: `rules` says what its head has to carry, once it is written. */
   onHeadRules?(rules: () => HeadRules): void
-  /** Whether the response is still to come, so that a cookie which is not in it yet is not lost. @default never */
+  /** Whether the response is still to come: then a cookie that is not in it yet is not lost. @default never */
   isPending?(): boolean
 }

@@ -87,7 +87,7 @@ describeEngine('chromium', 'cookies in Chromium', () => {
       await visit.get()
       await gate
     }
-    response.end(`<!doctype html><title>app</title><p>${(await visit.get())?.user?.name ?? 'nobody'}</p>`)
+    response.end(`<!doctype html><title>app</title><p>${(await visit.get())?.user?.name ?? 'anonymous'}</p>`)
   }
 
   beforeAll(async () => {
@@ -142,7 +142,7 @@ describeEngine('chromium', 'cookies in Chromium', () => {
     await sessions.close()
   })
 
-  /** Runs in the page: the console of whoever wrote it. */
+  /** Runs in the page: the console of its author. */
   const fetchIn = (path: string, method = 'POST', host = APP) =>
     page.evaluate(
       `fetch(${JSON.stringify(at(host, path))}, { method: '${method}', credentials: 'include' }).then(r => r.text(), e => 'failed')`,
@@ -183,7 +183,7 @@ describeEngine('chromium', 'cookies in Chromium', () => {
     await login()
     await fetchIn('/logout')
     expect(await browser.cookies()).toEqual([])
-    expect(await who()).toBe('nobody')
+    expect(await who()).toBe('anonymous')
   })
 
   it('it is gone after Max-Age, with lifetime browser it has none', async () => {
@@ -193,7 +193,7 @@ describeEngine('chromium', 'cookies in Chromium', () => {
     await until('the cookie expires', async () => expect(await ours()).toEqual([]))
     // The manager's clock stands still: the session lives, the browser has forgotten it.
     expect(await sessions.list(42n)).toHaveLength(1)
-    expect(await who()).toBe('nobody')
+    expect(await who()).toBe('anonymous')
     setUp({ cookie: { lifetime: 'browser' } })
     await login()
     expect(await ours()).toMatchObject([{ expires: -1 }])
@@ -224,7 +224,7 @@ describeEngine('chromium', 'cookies in Chromium', () => {
     await page.goto(at(OTHER))
     await fetchIn('/fetched', 'GET')
     expect(last()).toMatchObject({ what: `GET ${APP}/fetched`, cookie: '' })
-    expect(await inFrame('/framed')).toBe('nobody')
+    expect(await inFrame('/framed')).toBe('anonymous')
     expect(last()).toMatchObject({ what: `GET ${APP}/framed`, cookie: '' })
   })
 
@@ -252,7 +252,7 @@ describeEngine('chromium', 'cookies in Chromium', () => {
     setUp({ cookie: { sameSite: 'none' } })
     await login()
     await page.goto(at(BLOCKED))
-    expect(await inFrame('/framed')).toBe('nobody')
+    expect(await inFrame('/framed')).toBe('anonymous')
     await fetchIn('/fetched', 'GET')
     expect(last().cookie).toBe('')
   })
@@ -261,13 +261,13 @@ describeEngine('chromium', 'cookies in Chromium', () => {
     setUp({ cookie: { sameSite: 'none', partitioned: true }, origins: [originOf(host)] })
     await login()
     await page.goto(at(host))
-    expect(await inFrame('/framed')).toBe('nobody')
+    expect(await inFrame('/framed')).toBe('anonymous')
     await fetchIn('/login')
     expect(await inFrame('/framed-again')).toBe('ada')
     expect(await ours()).toHaveLength(2)
     // Log-out there ends that one, and the one on our own site goes on.
     await fetchIn('/logout')
-    expect(await inFrame('/framed-at-last')).toBe('nobody')
+    expect(await inFrame('/framed-at-last')).toBe('anonymous')
     expect(await who()).toBe('ada')
     expect(await ours()).toHaveLength(1)
   })
@@ -308,18 +308,18 @@ describeEngine('chromium', 'cookies in Chromium', () => {
     expect(await who()).toBe('eve')
     await fetchIn('/login')
     expect(await ours()).toHaveLength(2)
-    expect(await who()).toBe('nobody')
+    expect(await who()).toBe('anonymous')
     expect(last().cookie.match(/session_id=/g)).toHaveLength(2)
   })
 
-  it('a cookie planted beside a session leads to nobody, never to the attacker, and clearDomains heals it', async () => {
+  it('a cookie planted beside a session leads to no session, never to the attacker’s, and clearDomains heals it', async () => {
     await login()
     await page.goto(at(SIBLING, '/plant'))
     expect(await ours()).toHaveLength(2)
-    expect(await who()).toBe('nobody')
-    expect(await who()).toBe('nobody')
+    expect(await who()).toBe('anonymous')
+    expect(await who()).toBe('anonymous')
     visitOf = httpEdge(sessions, { cookie: { clearDomains: ['example.test'] } }) as typeof visitOf
-    expect(await who()).toBe('nobody')
+    expect(await who()).toBe('anonymous')
     expect(await ours()).toMatchObject([{ domain: APP }])
     expect(await who()).toBe('ada')
   })
@@ -327,7 +327,7 @@ describeEngine('chromium', 'cookies in Chromium', () => {
   it('the __Host- form cannot be planted', async () => {
     setUp({ cookie: { hostPrefix: true } })
     await page.goto(at(SIBLING, '/plant'))
-    expect(await who()).toBe('nobody')
+    expect(await who()).toBe('anonymous')
     await login()
     await page.goto(at(SIBLING, '/plant'))
     expect(await who()).toBe('ada')

@@ -47,12 +47,15 @@ describe('a Cookie header over HTTP', () => {
     '15 KB of semicolons': () => [`Cookie: ${';'.repeat(15_000)}`],
     __proto__: () => ['Cookie: session_id=__proto__; __proto__=session_id; constructor=x'],
   }
-  it.each(Object.entries(strangers))('with %s leads to nobody, and the store is not asked', async (_name, lines) => {
-    const { port, secret, calls } = await good()
-    const answer = await raw(port, lines(secret))
-    expect([answer.split('\r\n')[0], bodyOf(answer), calls]).toEqual(['HTTP/1.1 200 OK', 'null', []])
-    expect(answer.toLowerCase()).not.toContain('set-cookie')
-  })
+  it.each(Object.entries(strangers))(
+    'with %s leads to no session, and the store is not asked',
+    async (_name, lines) => {
+      const { port, secret, calls } = await good()
+      const answer = await raw(port, lines(secret))
+      expect([answer.split('\r\n')[0], bodyOf(answer), calls]).toEqual(['HTTP/1.1 200 OK', 'null', []])
+      expect(answer.toLowerCase()).not.toContain('set-cookie')
+    },
+  )
 
   const friends: Record<string, (id: string) => string[]> = {
     'a thousand other cookies around': id => [
@@ -73,7 +76,7 @@ describe('a Cookie header over HTTP', () => {
     ['two values on one line', (id: string) => [`Cookie: session_id=${id}; session_id=${'x'.repeat(43)}`]],
     ['two values on two lines', (id: string) => [`Cookie: session_id=${'x'.repeat(43)}`, `Cookie: session_id=${id}`]],
     ['an empty one beside ours', (id: string) => [`Cookie: session_id=; session_id=${id}`]],
-  ])('with %s leads to nobody, and is told as an event', async (_name, lines) => {
+  ])('with %s leads to no session, and is told as an event', async (_name, lines) => {
     const { port, secret, calls, events } = await good()
     events.length = 0
     expect([bodyOf(await raw(port, lines(secret))), calls, events]).toEqual(['null', [], ['ambiguous-cookie']])

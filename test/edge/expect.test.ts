@@ -147,7 +147,7 @@ it('openVisit refuses a jar as the cookie, and a request that does not say wheth
   const good = { method: 'GET', cookie: null, secure: true, header: () => null }
   for (const cookie of [undefined, null, '', 'a=b', [], ['a=b']])
     expect(() => openVisit(sessions, { ...good, cookie })).not.toThrow()
-  // Each would be a visitor whom nobody ever finds logged in.
+  // With each of them no request would ever be logged in.
   for (const cookie of [{ get() {}, toString: () => 'a=b' }, new Map(), 5, true])
     expect(() => openVisit(sessions, { ...good, cookie } as never)).toThrow(
       /^openVisit: cookie: expected the Cookie header, got /,

@@ -64,7 +64,7 @@ describe('the fetch edge', () => {
     }
   })
 
-  it('leaves a response alone that nobody asked a session for, and one that cannot be copied', async () => {
+  it('leaves a response alone whose handler asked for no session, and one that cannot be copied', async () => {
     const { sessions } = makeSessions()
     const untouched = fetchEdge(sessions)(request()).respond(new Response('x'))
     expect([...untouched.headers]).toEqual([['content-type', 'text/plain;charset=UTF-8']])

@@ -91,7 +91,7 @@ describe('edge.handle', () => {
     expect(await live(made)).toBe(1)
   })
 
-  it('ends what began where the handler throws an error: nobody holds it', async () => {
+  it('ends what began where the handler throws an error: no browser has its cookie', async () => {
     for (const begin of [
       (visit: Visit) => visit.logIn({ ...ada, remember: true }),
       (visit: Visit) => visit.create(),
@@ -381,7 +381,7 @@ describe('a session whose cookie no response carries', () => {
     expect([told(made), watch.size]).toEqual([0, 0])
   })
 
-  it('is told of an openVisit whose headers nobody copies after the last verb', async () => {
+  it('is told of an openVisit whose headers are not copied after the last verb', async () => {
     const watch = watches()
     const made = makeSessions()
     const visit = open(made)

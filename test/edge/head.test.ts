@@ -403,7 +403,7 @@ describe('without a response', () => {
   }
 })
 
-it('the same request has the same visit, whoever asks', async () => {
+it('the same request has the same visit, whichever code asks', async () => {
   const { send, edge, calls, sessions } = await serve(async (visit, request, response) => {
     await Promise.all([visit.get(), edge(request, response).get(), edge(request).get()])
     response.end(String(edge(request, response) === visit))

@@ -26,7 +26,7 @@ describe('what counts as HTTPS', () => {
     expect(trustsNobody(message({ peer: '203.0.113.9', headers: { host: 'app.example.com' } }))).toBe('plain')
   })
 
-  it('is what a trusted proxy says, and nobody else', () => {
+  it('is what a trusted proxy says, and no other peer', () => {
     expect(trusting(message({ peer: '10.1.2.3', headers: https }))).toBe('tls')
     expect(trusting(message({ peer: '::ffff:10.1.2.3', headers: https }))).toBe('tls')
     for (const peer of ['11.0.0.1', '203.0.113.9', '::ffff:203.0.113.9', 'fd00::1', '', undefined])

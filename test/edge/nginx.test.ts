@@ -130,7 +130,7 @@ describeEngine('nginx', 'behind nginx', () => {
     }
   })
 
-  it('that nobody said to trust, even HTTPS is refused: a proxy is noticed, not believed', async () => {
+  it('that is not among the trusted ones, even HTTPS is refused: a proxy is noticed, not believed', async () => {
     for (const send of [() => overTls(port.naive, '/login'), () => overHttp(port.naivePlain, '/login')]) {
       const login = await send()
       expect([login.status, login.body]).toEqual([403, 'ERR_SESSION_INSECURE'])

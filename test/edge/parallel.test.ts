@@ -45,7 +45,7 @@ describe('in every order of their store calls and heads', () => {
     ['a remember token alone', 'a page view', 'a log-in'],
     ['a remember token alone', 'a page view', 'a log-in to be remembered'],
     ['a remember token alone', 'a save', 'a log-out'],
-    ['a session that nobody came back with, and its next token', 'a page view', 'a log-out'],
+    ['a session that was never used, and its next token', 'a page view', 'a log-out'],
     // B2: nothing begins in place of what was left.
     ['an anonymous session', 'a save', 'a log-in'],
     ['a dead session', 'a save', 'a log-in'],
@@ -127,7 +127,7 @@ describe('a late request', () => {
       })
   })
 
-  it('begins an anonymous session where somebody else ended the old one: the browser has nothing else', async () => {
+  it('begins an anonymous session where another device ended the old one: the browser has nothing else', async () => {
     await inScene('a session', async scene => {
       const { key } = (await scene.visit().get())!
       expect(await scene.sessions.revoke(scene.ada.id, key)).toBe(true)
@@ -245,7 +245,7 @@ describe('a log-in that fails', () => {
     '%s leaves the device its token',
     async why => {
       const options = why.includes('too many') ? { limit: { max: 1, onLimit: 'refuse' } as const } : {}
-      for (const before of ['a remember token alone', 'a session that nobody came back with, and its next token'])
+      for (const before of ['a remember token alone', 'a session that was never used, and its next token'])
         for (const { scene } of await ends(before, [], { orders: { all: 1 }, options })) {
           const { store, sessions, ada, max, clock } = scene
           await sessions.create({ user: max })
@@ -307,7 +307,7 @@ describe('parallel log-ins with one old ID', () => {
     }
   })
 
-  // Cookies can be planted, and the ID before a step-up may be known to somebody: so may the password.
+  // Cookies can be planted, and an attacker may know the ID before a step-up, and the password too.
   it.each<[string, Step]>([
     ['in its log-in', logInWith({ isSecondFactor: true })],
     [

@@ -47,7 +47,7 @@ describe('a visit', () => {
     expect(calls).toEqual([])
   })
 
-  it('that nobody asks for the session leaves no trace', () => {
+  it('whose session is not asked for leaves no trace', () => {
     const { sessions } = makeSessions()
     expect([...visitOf(sessions, `session_id=${'a'.repeat(43)}`).headers]).toEqual([])
   })
@@ -100,9 +100,9 @@ describe('a visit', () => {
       expect.stringMatching(/^session_id=; Max-Age=0; Path=\/; Expires=Thu, 01 Jan 1970/),
     ])
     expect(await made.sessions.get(session.secret)).toBeNull()
-    const nobody = visitOf(made.sessions, null, { method: 'POST' })
-    await nobody.logOut()
-    expect(setCookies(nobody)).toHaveLength(1)
+    const anonymous = visitOf(made.sessions, null, { method: 'POST' })
+    await anonymous.logOut()
+    expect(setCookies(anonymous)).toHaveLength(1)
   })
 
   it('takes a new login after a destroy', async () => {
@@ -400,7 +400,7 @@ describe('where no cookie can be sent', () => {
 describe('several values under our name', () => {
   const planted = 'p'.repeat(43)
 
-  it('are nobody’s session, one event, and no store call', async () => {
+  it('are no session, one event, and no store call', async () => {
     const made = makeSessions()
     const { cookie } = await loggedIn(made)
     for (const header of [`${cookie}; session_id=${planted}`, `session_id=${planted}; ${cookie}`]) {
@@ -412,7 +412,7 @@ describe('several values under our name', () => {
     }
   })
 
-  it('recall nobody either: each page view would begin a session, and the last would be taken for a theft', async () => {
+  it('recall no session either: each page view would begin one, and the last would be taken for a theft', async () => {
     const made = makeSessions({ remember: '30d' })
     const login = visitOf(made.sessions, null, { method: 'POST' })
     await login.logIn({ ...ada, remember: true })
@@ -511,7 +511,7 @@ describe('remember me', () => {
     expect(await later.get()).toBeNull()
   })
 
-  it('ends with the log-out of a session that it bore', async () => {
+  it('ends with the log-out of a session that it started', async () => {
     const made = await rememberMe()
     const visit = visitOf(made.sessions, jar([made.rememberCookie]), { method: 'POST' })
     await visit.get()

@@ -269,7 +269,7 @@ describe('bad input', () => {
     'session_id=x; session_id=y',
     `session_id=${'%41'.repeat(43)}`,
     '=; ;;==;',
-  ])('the cookie header %j is nobody', async cookie => {
+  ])('the cookie header %j names no session', async cookie => {
     const answer = await client().send('GET', '/profile', undefined, { Cookie: cookie })
     expect([answer.status, answer.body]).toEqual([200, null])
   })

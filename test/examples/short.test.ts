@@ -149,7 +149,7 @@ describe('log-out-everywhere.mjs', () => {
 })
 
 describe('cart.mjs', () => {
-  it('keeps a cart from before the login, loses no article, and gives it to nobody else', async () => {
+  it('keeps a cart from before the login, loses no article, and gives it to no other user', async () => {
     const url = await open('cart.mjs')
     const visitor = new Client(url)
     expect((await visitor.send('GET', '/cart')).body).toEqual({ cart: {}, hint: '' })

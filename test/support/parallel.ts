@@ -274,7 +274,7 @@ export const prepared: Record<string, (scene: Scene) => Promise<void>> = {
     scene.jar.cookies.delete('session_id')
     scene.clock.advance(24 * HOUR)
   },
-  'a session that nobody came back with, and its next token': async scene => {
+  'a session that was never used, and its next token': async scene => {
     await prepared['a remember token alone']!(scene)
     const visit = scene.visit()
     await visit.get()
@@ -350,7 +350,7 @@ export function testParallel(open: () => Store | Promise<Store>): void {
   const pairs = [
     ['a remember token alone', 'a page view', 'a log-out'],
     ['a remember token alone', 'a page view', 'a log-in'],
-    ['a session that nobody came back with, and its next token', 'a page view', 'a log-out'],
+    ['a session that was never used, and its next token', 'a page view', 'a log-out'],
     ['a dead session', 'a save', 'a log-in'],
     ['a session', 'a new ID', 'a log-in'],
     ['an anonymous session', 'a log-in', 'a log-in'],
