@@ -34,10 +34,8 @@ export interface SessionOptions<
   touchInterval?: Duration
   /** How long a call waits for the store, all its commands and waiting in our own queue included. @default '2s' */
   storeTimeout?: Duration
-  /**
-   * Calls of one store under way, given up or not: a store that hangs must not fill the memory. What comes beyond is
-   * refused at once, with 503, in a burst too: keep it above the requests that one process serves at a time. @default 5000
-   */
+  // A store that hangs must not fill the memory with calls.
+  /** Calls of one store under way, given up or not; those beyond are refused at once, in a burst too. @default 5000 */
   maxPendingCalls?: number
   /** What user IDs look like; all three are canonical text in the store. @default 'u64' */
   userIds?: I
