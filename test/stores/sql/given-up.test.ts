@@ -1,5 +1,7 @@
 // What becomes of statements that their callers have given up: they are not run late, not left behind at the server, and
 // not kept in memory.
+import type { EventEmitter } from 'node:events'
+import { connect, type Socket } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { type SessionRecord, SessionStoreError, type Store } from 'coatcheck'
@@ -419,6 +421,34 @@ describeEngine('mariadb', 'what was given up at MariaDB', () => {
         proxy.endAfter(ready, ended)
         await failure(store.read(newKey(), { now: NOW, deadline: within(2000) }))
       }
+      expect(await store.read(newKey(), { now: NOW, deadline: within(2000) })).toBe(null)
+    }))
+
+  it('survives a connection that its server ends while it is idle, and whose network fails in the same moment', () =>
+    survive(async () => {
+      const sockets: Socket[] = []
+      const stream = () => {
+        sockets.push(connect(proxy.port, '127.0.0.1'))
+        return sockets.at(-1)
+      }
+      const pool = server.pool({ connectionLimit: 1, stream })
+      let errors = 0
+      pool.on('connection', connection =>
+        // The first error. mysql2's own listener is gone after it.
+        (connection as unknown as EventEmitter).once('error', () => {
+          errors++
+          sockets[0]?.destroy(Object.assign(new Error('write EPIPE'), { code: 'EPIPE' }))
+        }),
+      )
+      const store = new MysqlStore(pool)
+      await store.read(newKey(), { now: NOW })
+      // What MySQL 8 says before it closes an idle connection; MariaDB says nothing.
+      const message = '#HY000The client was disconnected by the server because of inactivity.'
+      const words = Buffer.concat([Buffer.from([3 + message.length, 0, 0, 0, 0xff, 0xbf, 0x0f]), Buffer.from(message)])
+      proxy.endAfter(Buffer.from([0xfe, 0, 0, 2, 0]), words)
+      await store.read(newKey(), { now: NOW }).catch(() => {})
+      await until('the first error', async () => expect(errors).toBe(1))
+      await pause(50)
       expect(await store.read(newKey(), { now: NOW, deadline: within(2000) })).toBe(null)
     }))
 
