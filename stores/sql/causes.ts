@@ -4,7 +4,7 @@ const QUOTED = /\b(entry|value:?|type [^:'"]+:) (?:'[\s\S]*'|"[\s\S]*")/g
 
 /**
  * A driver's error without the values of its statement: PostgreSQL names whole rows in `detail`, MySQL quotes values in
- * messages. Who logs the cause reads what failed and where, not a user's session.
+ * messages. A log of the cause says what failed and where, and contains no user's session.
  */
 export function withoutValues(error: unknown, depth = 0): Error {
   const given = error instanceof Error ? error : new Error(String(error))

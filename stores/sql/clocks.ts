@@ -1,6 +1,6 @@
 /** How old what is known of a connection's clock becomes before it is asked again, in ms: a clock may be set. */
 const FRESH = 60_000
-/** How long it is relied on where nobody has asked since, in ms. */
+/** How long it is relied on where it was not asked again, in ms. */
 const STALE = 600_000
 /** No deadline is further away than this, in ms: settings of the databases are 32-bit numbers of ms. */
 const FURTHEST = 1_000_000_000
@@ -23,7 +23,7 @@ export class Clocks {
   }
 
   /**
-   * Whether to ask this clock again, once the caller has his answer: a database that takes long for each statement would
+   * Whether to ask this clock again, once the caller has the answer: a database that takes long for each statement would
    * answer no write in time that has to wait for two.
    */
   isOld(connection: object): boolean {

@@ -5,7 +5,7 @@ import { cameLate, type Failure, notBegun, Refusal, retry, within } from './retr
 import { bind, follow, type Outcome, plain, type Statement, type Steps, type Values } from './statement.ts'
 import type { Database } from './store.ts'
 
-/** How long a connection may take to become usable again once its caller has his answer, in ms. */
+/** How long a connection may take to become usable again once its caller has the answer, in ms. */
 export const CLEANING_UP = 2000
 
 /**

@@ -13,7 +13,7 @@ interface Waiter<C> {
 /**
  * Takes connections from a pool for callers that may stop waiting. A pool keeps each request until it can serve it, so
  * that a stall of ten minutes would keep every call that was given up in it; here only a few are asked for, and what
- * comes goes to the one who has waited longest of those that still wait.
+ * comes goes to the caller that has waited longest of those that still wait.
  */
 export class Lender<C> {
   readonly #ask: (answer: (error: unknown, connection?: C) => void) => void
@@ -62,8 +62,7 @@ export class Lender<C> {
         answered = true
         this.#asked -= 1
         if (connection === undefined || connection === null) {
-          // A refusal is for those who waited when the pool was asked: who came later has not waited as long, and asks
-          // for himself.
+          // A refusal is for the callers that waited when the pool was asked: a later one asks again.
           this.#next(came)?.fail(error)
         } else {
           const waiter = this.#next()
@@ -80,7 +79,7 @@ export class Lender<C> {
     }
   }
 
-  /** Who has waited longest; only of the first `came` ones. */
+  /** The caller that has waited longest; only of the first `came` ones. */
   #next(came = Number.POSITIVE_INFINITY): Waiter<C> | undefined {
     for (const queue of [this.#urgent, this.#waiting])
       for (const waiter of queue) {

@@ -80,7 +80,7 @@ export function mysqlStatements(names: Names, batch: number) {
 
   const sweep = (table: string, ...key: readonly string[]) => {
     const exact = (name: string) => name === 'user_id' && isNumber
-    // The earlier of the two clocks decides: a node whose clock is ahead ends nobody's session.
+    // The earlier of the two clocks decides: a node whose clock is ahead ends no live session.
     const past = `expires_at < LEAST(:now, UNIX_TIMESTAMP() * 1000) - ${SWEEP_MARGIN}`
     const place = (i: number) =>
       key.map((name, k) => (exact(name) ? `CAST(:k${k}n${i} AS UNSIGNED)` : `:k${k}n${i}`)).join(', ')

@@ -72,7 +72,7 @@ export function postgresStatements(names: Names, batch: number) {
   const sweep = (table: string, key: string, same: string) =>
     compile(
       '$',
-      // The earlier of the two clocks decides: a node whose clock is ahead ends nobody's session.
+      // The earlier of the two clocks decides: a node whose clock is ahead ends no live session.
       `WITH x AS MATERIALIZED (
          SELECT ${key} FROM ${table}
          WHERE expires_at < LEAST(:now::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) - ${SWEEP_MARGIN}

@@ -22,7 +22,7 @@ export function sqliteStatements(names: Names) {
   const sweep = (table: string) =>
     compile(
       '?',
-      // The earlier of the two clocks decides: a node whose clock is ahead ends nobody's session.
+      // The earlier of the two clocks decides: a node whose clock is ahead ends no live session.
       `DELETE FROM ${table} WHERE rowid IN (SELECT rowid FROM ${table}
          WHERE expires_at < min(:now, :clock) - ${SWEEP_MARGIN} ORDER BY expires_at LIMIT :limit)`,
     )

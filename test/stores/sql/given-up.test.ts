@@ -32,7 +32,7 @@ const failure = (call: Promise<unknown>): Promise<SessionStoreError> =>
     },
   )
 
-/** Fails where something throws that nobody catches, which ends a process outside of a test runner. */
+/** Fails on an uncaught error, which ends a process outside of a test runner. */
 async function survive(work: () => Promise<void>): Promise<void> {
   const uncaught: unknown[] = []
   const note = (error: unknown) => uncaught.push(error)
@@ -325,7 +325,7 @@ describeEngine('postgresql', 'what was given up at PostgreSQL', () => {
       expect(await store.read(newKey(), { now: NOW, deadline: within(2000) })).toBe(null)
     }))
 
-  it('survives the end of connections that nobody uses, though the application does not listen to its pool', () =>
+  it('survives the end of idle connections, though the application does not listen to its pool', () =>
     survive(async () => {
       const pool = openPool(2, 'idle')
       pool.removeAllListeners('error')
@@ -468,7 +468,7 @@ describeEngine('mariadb', 'what was given up at MariaDB', () => {
     expect(refused.cause).toMatchObject({ cause: { code: 'ECONNREFUSED' } })
   })
 
-  it('kills nobody at another server that has taken over the address', async () => {
+  it('kills no statement at another server that has taken over the address', async () => {
     const other = await startMariadb()
     const toOther = other.pool({ connectionLimit: 1 })
     try {

@@ -30,7 +30,7 @@ function manySessions(get: () => Tables) {
     const refused = await store
       .deleteUser(USER, everybody, { now: NOW, deadline: deadline(600) })
       .then(String, error => error)
-    // Part of it is committed: nobody may be told that nothing was written.
+    // Part of it is committed: no caller may be told that nothing was written.
     expect(refused).toMatchObject({ code: 'ERR_SESSION_STORE', outcome: 'unknown' })
     expect(await count()).toBeLessThan(MANY - 1000)
     // The floor came first: no login with the old password gets in meanwhile.

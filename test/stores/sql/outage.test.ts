@@ -47,7 +47,7 @@ async function allFail(store: Store): Promise<void> {
 
 interface Server {
   open(options?: { direct?: boolean; max?: number }): { store: Store; take(): Promise<() => void> }
-  /** A transaction of somebody else; gives what ends it. */
+  /** A transaction of another connection; gives what ends it. */
   hold(sql: string): Promise<() => Promise<void>>
   inTransaction(): Promise<number>
   /** What a COMMIT looks like on the wire, unlike READ COMMITTED. */
@@ -294,7 +294,7 @@ for (const driver of SQLITE_DRIVERS)
       return { database, store }
     }
 
-    it('waits for a lock of somebody else without blocking the event loop', async () => {
+    it('waits for a lock of another connection without blocking the event loop', async () => {
       const [{ store }, other] = [await open(), (await open()).database]
       const one = record()
       await store.create(one, {}, { now: NOW })

@@ -103,7 +103,7 @@ function sweeping(get: () => Database) {
     expect(await count()).toBe(0)
   })
 
-  it('ends nobody when the clock of a node is an hour ahead', async () => {
+  it('ends no session when the clock of a node is an hour ahead', async () => {
     const { open } = get()
     const store = open()
     const [live, justExpired] = [living({ expiresAt: Date.now() + 60_000 }), living({ expiresAt: Date.now() - 60_000 })]

@@ -1,4 +1,4 @@
-// Run by Bun: the conformance suite on bun:sqlite, and a file that somebody else has locked. The last line is the count.
+// Run by Bun: the conformance suite on bun:sqlite, and a file that another connection has locked. The last line is the count.
 
 import { testStore } from '../../../src/testing.ts'
 import { SqliteStore } from '../../../stores/sql/sqlite/store.ts'
@@ -27,7 +27,7 @@ testStore(
 )
 
 tests.push([
-  'waits for a lock of somebody else, and leaves nothing open when it gives up',
+  'waits for a lock of another connection, and leaves nothing open when it gives up',
   async () => {
     const other = open()
     const options = { floorUntil: 0, passwordVersion: 0 }

@@ -1,4 +1,4 @@
-// A SQLite file that somebody else has locked: who waits, who is given up, and what is left of it.
+// A SQLite file that another connection has locked: which calls wait, which give up, and what they leave.
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import type { SessionRecord, Store } from 'coatcheck'
@@ -128,7 +128,7 @@ function locks(driver: SqliteDriver) {
         expect(await WRITES.deleteUser!(store, one)).toBe(1)
       })
 
-      it('gives nobody the session of another whose read gave up', async () => {
+      it('gives no caller the session of another whose read gave up', async () => {
         const { store, other } = await open(mode)
         const [one, two] = [record({ userId: newUser() }), record({ userId: newUser() })]
         for (const each of [one, two]) await store.create(each, {}, { now: NOW })
@@ -140,7 +140,7 @@ function locks(driver: SqliteDriver) {
         expect(await store.read(one.key, { now: NOW })).toEqual(one)
       })
 
-      it('makes a log-in wait for a reader of somebody else, and makes it once', async () => {
+      it('lets a log-in wait for another connection that reads, and makes it once', async () => {
         const { store, other } = await open(mode)
         const one = record({ userId: newUser() })
         other.exec('BEGIN')
@@ -341,4 +341,4 @@ function locks(driver: SqliteDriver) {
 }
 
 for (const driver of SQLITE_DRIVERS)
-  describeEngine(driver, `a lock of somebody else on SQLite with ${driver}`, () => locks(driver))
+  describeEngine(driver, `a lock of another connection on SQLite with ${driver}`, () => locks(driver))
