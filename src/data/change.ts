@@ -1,20 +1,21 @@
 import { isDeepStrictEqual } from 'node:util'
 import { quote } from '../text/quote.ts'
 
-type Returned<D, R> =
-  R extends PromiseLike<unknown>
-    ? never
-    : R extends object
-      ? R extends Partial<D>
-        ? 'edit the draft and return nothing: what is returned would be lost'
-        : R
-      : R
-
 /**
  * Keys to set, or a function that edits fresh data and is run again on a conflict (so: synchronous, no side effects). What
  * it returns is not stored: `data => data.n++` is an edit, `data => ({ ...data, n: 1 })` a TypeError.
  */
-export type Change<D = Record<string, unknown>, R = unknown> = Partial<D> | ((draft: D) => Returned<D, R>)
+export type Change<D = Record<string, unknown>, R = unknown> =
+  | Partial<D>
+  | ((
+      draft: D,
+    ) => R extends PromiseLike<unknown>
+      ? never
+      : R extends object
+        ? R extends Partial<D>
+          ? 'edit the draft and return nothing: what is returned would be lost'
+          : R
+        : R)
 
 /**
  * Runs a function on a draft. `unchanged` makes the draft once more.
