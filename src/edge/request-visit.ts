@@ -5,12 +5,13 @@ import type { Context } from '../manager/context.ts'
 import { contextOf } from '../manager/context-of.ts'
 import { takeKey, writeData } from '../manager/edit.ts'
 import type { SessionManager } from '../manager/manager.ts'
+import { GET_OPTIONS } from '../manager/options.ts'
 import { alreadyLeft } from '../manager/refusals.ts'
 import type { SessionId } from '../session/id.ts'
 import type { Session, UserSession } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { checkAnonymous, checkLogin, loginFrom } from '../session/users.ts'
-import { aBoolean, checkOptions, type OptionPlace } from '../text/check-options.ts'
+import { checkOptions, type OptionPlace } from '../text/check-options.ts'
 import { aDuration, type Duration } from '../text/duration.ts'
 import { isCrossOrigin } from './cross-origin.ts'
 import { isToken, maskToken } from './csrf.ts'
@@ -20,7 +21,6 @@ import { crossOrigin, notFresh, unauthenticated, wrongCsrfToken } from './refusa
 import type { EdgeSetup } from './setup.ts'
 import type { Visit, VisitLogin, VisitRequest } from './visit.ts'
 
-const GET: OptionPlace<{ touch?: boolean }> = { where: 'get', rules: { touch: aBoolean } }
 // Misspelt, `within` would let a stolen session through.
 const REQUIRE_USER: OptionPlace<{ within?: Duration }> = { where: 'requireUser', rules: { within: aDuration } }
 
@@ -54,7 +54,7 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
 
   get(options?: { touch?: boolean }): Promise<Session<D, I> | null> {
     try {
-      if (options !== undefined && typeof options?.touch !== 'boolean') checkOptions(GET, options)
+      if (options !== undefined && typeof options?.touch !== 'boolean') checkOptions(GET_OPTIONS, options)
       return this.#open().known.get(options?.touch)
     } catch (error) {
       return Promise.reject(error)

@@ -5,8 +5,8 @@ import { isKey, type SessionKey } from '../session/id.ts'
 import { type Current, recordOf, type Session, type SessionInfo, type UserSession } from '../session/session.ts'
 import type { UserIdInput, UserIds } from '../session/user-id.ts'
 import { ANONYMOUS, checkLogin, type Login, passwordVersionOf } from '../session/users.ts'
-import { checkOptionNames } from '../text/check-options.ts'
-import { type Duration, milliseconds } from '../text/duration.ts'
+import { checkOptions, type OptionPlace } from '../text/check-options.ts'
+import { type Duration, durationUpTo, milliseconds } from '../text/duration.ts'
 import { quote } from '../text/quote.ts'
 import { begin, logIn } from './begin.ts'
 import { refuseCallbacks } from './callbacks.ts'
@@ -15,7 +15,7 @@ import { contextOf, keepContext, offerContexts } from './context-of.ts'
 import { takeKey, writeData } from './edit.ts'
 import { endSession, endUser } from './end.ts'
 import { find, heldRecord, idOf, storedRecord } from './lookup.ts'
-import type { SessionOptions } from './options.ts'
+import { GET_OPTIONS, type SessionOptions } from './options.ts'
 import { versionNow } from './password-version.ts'
 import { firstData } from './records.ts'
 import { endDevice, forgetToken, issueToken, type Recalled, redeemToken } from './remember.ts'
@@ -24,6 +24,24 @@ import { endSeries } from './series.ts'
 import { touch } from './touch.ts'
 
 const NAMESPACE_NAME = /^[A-Za-z0-9_.-]{1,32}$/
+
+const ROTATE_OPTIONS: OptionPlace<{ grace: Duration }> = {
+  where: 'rotate',
+  required: ['grace'],
+  rules: { grace: durationUpTo('2m') },
+}
+
+const INVALIDATE_OPTIONS: OptionPlace<{ except: unknown; passwordVersion: unknown }> = {
+  where: 'invalidateUser',
+  rules: {
+    except: value => {
+      // Not quoted: it may be a session ID.
+      if (value !== null && typeof value !== 'object' && !isKey(value))
+        throw new TypeError('except: expected a session or its key')
+    },
+    passwordVersion: passwordVersionOf,
+  },
+}
 
 /**
  * The story of a session: created at the first need, found at each request, updated, given a new ID at each login, and
@@ -79,7 +97,7 @@ export class SessionManager<
    */
   async get(current: Current<D, I>, options?: { touch?: boolean }): Promise<Session<D, I> | null> {
     const context = contextOf<D, I, In>(this)
-    if (options !== undefined && options.touch === undefined) checkOptionNames('get', options, ['touch'])
+    if (options !== undefined && typeof options?.touch !== 'boolean') checkOptions(GET_OPTIONS, options)
     const id = idOf(context, current)
     if (id === null) return null
     const deadline = context.deadline()
@@ -131,10 +149,8 @@ export class SessionManager<
    * login: there `regenerate`.
    */
   async rotate(current: Current<D, I>, options: { grace: Duration }): Promise<Session<D, I> | null> {
-    if (options !== undefined) checkOptionNames('rotate', options, ['grace'])
-    const grace = milliseconds(options?.grace, 'grace')
-    if (grace > 120_000) throw new TypeError(`grace: expected at most '2m', got ${quote(options.grace)}`)
-    return reissue(contextOf<D, I, In>(this), current, grace)
+    checkOptions(ROTATE_OPTIONS, options)
+    return reissue(contextOf<D, I, In>(this), current, milliseconds(options.grace, 'grace'))
   }
 
   /**
@@ -169,7 +185,7 @@ export class SessionManager<
   ): Promise<number> {
     const context = contextOf<D, I, In>(this)
     const user = context.users.toText(userId)
-    checkOptionNames('invalidateUser', options, ['except', 'passwordVersion'])
+    checkOptions(INVALIDATE_OPTIONS, options)
     const passwordVersion = passwordVersionOf(options.passwordVersion, 'passwordVersion')
     const exceptKey = keyOfExcept(context, options.except)
     return endUser(
@@ -293,10 +309,7 @@ function keyOfExcept(
   except: Session<any, any> | SessionKey | null | undefined,
 ): string | null {
   if (except === null || except === undefined) return null
-  if (typeof except === 'object') return heldRecord(context, except).key
-  // Not quoted: it may be a session ID.
-  if (!isKey(except)) throw new TypeError('except: expected a session or its key')
-  return except
+  return typeof except === 'object' ? heldRecord(context, except).key : except
 }
 
 /** The type of the sessions of a manager: `SessionOf<typeof sessions>`. */

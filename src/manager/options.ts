@@ -4,6 +4,7 @@ import type { StandardSchemaV1 } from '../data/schema.ts'
 import type { Lifetimes } from '../session/expiry.ts'
 import type { UserId, UserIds } from '../session/user-id.ts'
 import {
+  aBoolean,
   aFunction,
   checkOptions,
   type OptionPlace,
@@ -112,6 +113,9 @@ export const presets = deepFrozen({
 
 const DAY = 86_400_000
 const VERBS = ['create', 'read', 'update', 'touch', 'replace', 'delete', 'deleteUser', 'listUser'] as const
+
+/** Of `get`, in a manager and in a visit. */
+export const GET_OPTIONS: OptionPlace<{ touch?: boolean }> = { where: 'get', rules: { touch: aBoolean } }
 
 /** The options with their numbers in ms. */
 export interface ResolvedOptions<I extends UserIds> extends Lifetimes {

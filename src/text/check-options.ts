@@ -83,10 +83,6 @@ export const listOf =
     for (const entry of value) each(entry, name)
   }
 
-/** Names of options in the order they are shown; from a record, so that the compiler notices one that is missing. */
-export const optionNames = <O extends object>(names: Readonly<Record<keyof O, true>>): readonly string[] =>
-  Object.keys(names)
-
 /**
  * Refuses what is not an object, and each name that is not an option: a name that is misspelt, or that belongs to
  * another library, would otherwise be ignored.

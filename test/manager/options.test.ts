@@ -323,6 +323,8 @@ it('an option of a verb that does not exist is refused: misspelt, it would let t
       { withn: '5m' },
       'requireUser: "withn" is not an option; did you mean within?',
     ],
+    [options => visit().get(options), { touch: 0 }, 'touch: expected true or false, got 0'],
+    [options => sessions.get(session, options), { touch: 'no' }, 'touch: expected true or false, got "no"'],
     [options => visit().get(options), { touh: false }, 'get: "touh" is not an option; did you mean touch?'],
     [options => sessions.get(session, options), { touh: false }, 'get: "touh" is not an option'],
     [
@@ -331,6 +333,12 @@ it('an option of a verb that does not exist is refused: misspelt, it would let t
       'rotate: "graze" is not an option; did you',
     ],
     [options => sessions.rotate(session, options as never), {}, 'grace: expected a duration'],
+    [
+      options => sessions.rotate(session, options as never),
+      { grace: '121s' },
+      'grace: expected at most \'2m\', got "121s"',
+    ],
+    [options => sessions.invalidateUser(42, options), { except: 7 }, 'except: expected a session or its key'],
     [
       options => sessions.invalidateUser(42, options),
       { passwordversion: 3 },
