@@ -8,7 +8,7 @@ export interface Meta {
 }
 
 const NOTHING: Meta = Object.freeze({})
-/** What somebody broke counts as a password that was never verified. */
+/** What is broken counts as a password that was never verified. */
 const BROKEN: Meta = Object.freeze({ verifiedAt: null })
 /** No JSON text begins with it. */
 const MARK = '@'

@@ -3,7 +3,7 @@ export function isPlain(value: unknown): value is Record<string, unknown> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
   const prototype: unknown = Object.getPrototypeOf(value)
   if (prototype === null || prototype === Object.prototype) return true
-  // An own isPrototypeOf: a prototype that somebody made with Object.create(null) may hand down members of its own.
+  // An own isPrototypeOf: a prototype made with Object.create(null) may hand down members of its own.
   return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype as object, 'isPrototypeOf')
 }
 

@@ -28,7 +28,7 @@ it('data of a session with nothing beside it is stored as the codec wrote it', (
   fc.assert(fc.property(fc.json(), json => seal({}, json) === json && unseal(json).text === json))
 })
 
-it('what somebody broke is data that cannot be read, of a session that is not fresh', () => {
+it('what is broken is data that cannot be read, of a session that is not fresh', () => {
   for (const broken of [
     '@',
     '@v',

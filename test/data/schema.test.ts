@@ -86,7 +86,7 @@ for (const [name, schema] of Object.entries(schemas)) {
   })
 }
 
-it('a nested default of a schema is shared by nobody', async () => {
+it('no two sessions share a nested default of a schema', async () => {
   const nested = { deep: { list: [] as string[] } }
   const schema = z.object({ a: z.object({ deep: z.object({ list: z.array(z.string()) }) }).default(nested) })
   const sessions = new SessionManager({ store: new MemoryStore(), schema, sweepInterval: false })

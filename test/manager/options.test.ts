@@ -222,7 +222,7 @@ it('sweepInterval is checked for a store that does not need it too', () => {
   expect(build({ store, sweepInterval: 5 })).toThrow('sweepInterval: expected a duration')
 })
 
-it('the defaults are all that the types name, and nobody can change them', () => {
+it('the defaults are all that the types name, and they cannot be changed', () => {
   // `@default` of each option that has a value of its own; the others are told in words.
   const told = (path: string) =>
     Object.fromEntries(
