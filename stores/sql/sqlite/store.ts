@@ -46,6 +46,7 @@ export class SqliteStore extends SqlStore {
     return printed(sqliteSchema(sqliteNames(options)))
   }
 
+  /** Ends the session under a key, and the sessions that a forward there leads to; answers whether there was one. */
   override async delete(key: string, call: StoreCall): Promise<boolean> {
     // What is absent needs no lock.
     if (!isKey(key)) return false
