@@ -46,8 +46,8 @@ export interface Visit<D extends object = Record<string, unknown>, I extends Use
    */
   logIn(login: VisitLogin<D, I, In>): Promise<UserSession<D, I>>
   /**
-   * A new ID for the same session, such as after a second factor; the old ID is dead at once. `null` where no session is
-   * live. For a log-in there is `logIn`.
+   * A new ID for the same session; the old ID is dead at once. `null` where no session is live. A log-in is `logIn`, and
+   * so is what gives a session more rights, such as a second factor.
    */
   regenerate(): Promise<Session<D, I> | null>
   /**
