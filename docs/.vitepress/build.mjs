@@ -112,8 +112,6 @@ async function writeReference() {
       unusedMergeModuleWith: true,
     },
     treatWarningsAsErrors: true,
-    // It only tells the compiler which functions are wrong as a change.
-    intentionallyNotExported: ['src/data/change.ts:Returned'],
     ...{ docsRoot: gathered, hideBreadcrumbs: true, sidebar: { pretty: true } },
   })
   const project = await application.convert()
