@@ -1,5 +1,5 @@
 // @ts-check
-// A store of one's own, here around another one: whoever reads the database, or edits it, reads no session's data.
+// A store of one's own, here around another one: those who read the database, or edit it, cannot read the data of a session.
 // encrypted-store.test.mjs shows that it still keeps the contract. A store for a new database has the same verbs.
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 

@@ -10,7 +10,7 @@ import { encryptedStore } from './encrypted-store.mjs'
 
 testStore(it, () => encryptedStore(new MemoryStore(), randomBytes(32)))
 
-it('keeps what a session knows from whoever reads the database', async () => {
+it('keeps what a session knows from those who read the database', async () => {
   const inner = new MemoryStore()
   const sessions = new SessionManager({
     store: encryptedStore(inner, randomBytes(32)),

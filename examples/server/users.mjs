@@ -47,7 +47,7 @@ const verifyPassword = async (password, hash) => {
 }
 
 /** No password has this hash. Verified for unknown names, so that they take as long as a wrong password. */
-const NOBODY = `${randomBytes(16).toString('base64url')}.${randomBytes(32).toString('base64url')}`
+const UNKNOWN_USER = `${randomBytes(16).toString('base64url')}.${randomBytes(32).toString('base64url')}`
 
 /**
  * The second in which a password was set is a version that rises by itself, also when this process starts anew with
@@ -90,7 +90,7 @@ export async function openUsers() {
      */
     async authenticate(name, password) {
       const user = rows.get(name)
-      const matches = await verifyPassword(password, user?.hash ?? NOBODY)
+      const matches = await verifyPassword(password, user?.hash ?? UNKNOWN_USER)
       return user && matches ? user : null
     },
     /**

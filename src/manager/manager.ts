@@ -92,7 +92,8 @@ export class SessionManager<
 
   /**
    * The live session of this request, or `null`. One read; at most once per touch interval also one write, which a
-   * poll, a socket or a job declines with `touch: false`.
+   * poll, a socket or a job declines with `touch: false`. A whole Cookie header is no ID: it finds nothing, and the
+   * compiler refuses it. An edge reads the header, and `sessionId(value)` makes an ID of the value of a cookie.
    * @throws SessionStoreError where the store cannot say: not a log-out
    */
   async get(current: Current<D, I>, options?: { touch?: boolean }): Promise<Session<D, I> | null> {
