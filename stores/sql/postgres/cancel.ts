@@ -1,4 +1,4 @@
-import type { PgClient } from './client.ts'
+import type { PgClient } from './driver.ts'
 
 /** What is used of a connection of `pg` to ask its server to stop it; other drivers of the same shape may lack it. */
 interface Inside {

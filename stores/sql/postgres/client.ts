@@ -2,31 +2,7 @@ import { Connections, type Fault, type Late } from '../connections.ts'
 import { Refusal } from '../retry.ts'
 import { compile, type Outcome, type Statement } from '../statement.ts'
 import { cancelStatement } from './cancel.ts'
-
-/** A query as the store gives it to `pg`. */
-export interface PgQuery {
-  name?: string
-  text: string
-  values: unknown[]
-  rowMode: 'array'
-  types: { getTypeParser(): (text: string) => unknown }
-}
-/** The part of a result of `pg` that the store reads. */
-export interface PgResult {
-  rows: any[]
-  rowCount: number | null
-}
-/** What the store uses of a connection of `pg`. */
-export interface PgClient {
-  query(query: PgQuery): Promise<PgResult>
-  release(destroy?: boolean): void
-  on(event: 'error', listener: (error: Error) => void): unknown
-  removeListener(event: 'error', listener: (error: Error) => void): unknown
-}
-/** A `pg.Pool`, or anything with the same `connect()`. */
-export interface PgPool {
-  connect(): Promise<PgClient>
-}
+import type { PgClient, PgPool, PgQuery } from './driver.ts'
 
 // Cells as the server wrote them: an application may have told pg to parse numbers, which would round user IDs.
 const asText = (text: string) => text
