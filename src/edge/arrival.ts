@@ -1,5 +1,5 @@
 // What a request came with, decided once, before anything is read from the store.
-import type { Context } from '../manager/context.ts'
+import type { AnyContext } from '../manager/context.ts'
 import { parseToken } from '../manager/series.ts'
 import { isId, type SessionId, type SessionKey } from '../session/id.ts'
 import type { ParsedCookie, SessionCookie } from './cookie.ts'
@@ -26,13 +26,13 @@ export class Arrival {
   readonly state: ArrivalState
   /** The value that is honoured, as it came; `null` in every state but `'named'`. */
   readonly id: SessionId | null
-  readonly #context: Context<any, any, any>
+  readonly #context: AnyContext
   readonly #cookie: SessionCookie
   readonly #rememberCookie: SessionCookie
   readonly #header: VisitRequest['cookie']
   #keys: readonly SessionKey[] | null = null
 
-  constructor(context: Context<any, any, any>, { cookie, rememberCookie }: EdgeSetup, request: VisitRequest) {
+  constructor(context: AnyContext, { cookie, rememberCookie }: EdgeSetup, request: VisitRequest) {
     this.#context = context
     this.#cookie = cookie
     this.#rememberCookie = rememberCookie

@@ -166,6 +166,7 @@ export class SessionCookie {
   }
 
   /** The `Set-Cookie` value that brings this session's ID to the browser. */
+  // biome-ignore lint/suspicious/noExplicitAny: of whichever data and user ID: the cookie holds neither
   serialize(session: Session<any, any>): string {
     if (this.lifetime === 'browser') return this.serializeValue(session.secret, null)
     const end = this.lifetime === 'idle' ? session.expiresAt : session.absoluteExpiresAt

@@ -1,18 +1,18 @@
-import type { Context } from '../manager/context.ts'
+import type { AnyContext } from '../manager/context.ts'
 import { parseToken } from '../manager/series.ts'
 import type { SessionKey } from '../session/id.ts'
-import type { Session } from '../session/session.ts'
+import type { AnySession } from '../session/session.ts'
 
 /**
  * What ended in this process while a request was under way, or shortly before it came: the requests of one browser run in
  * parallel, and all of them write the same cookie. A slow response must not overwrite the cookie of a later log-in.
  */
 export class EndedHere {
-  readonly #context: Context<any, any, any>
+  readonly #context: AnyContext
   /** Whether a write of this visit found that the session had ended. */
   #hasEnded = false
 
-  constructor(context: Context<any, any, any>) {
+  constructor(context: AnyContext) {
     this.#context = context
   }
 
@@ -26,7 +26,7 @@ export class EndedHere {
   }
 
   /** Whether the browser may still get the cookie of this session. */
-  allowsCookie(session: Session<any, any>): boolean {
+  allowsCookie(session: AnySession): boolean {
     return !this.#context.endings.has(session)
   }
 
@@ -51,7 +51,7 @@ export class EndedHere {
    * Begins an anonymous session for a browser that has none; `null` where a parallel request of this browser logged in or
    * out, before or meanwhile. `keys` are those that the request came with.
    */
-  async begin<S extends Session<any, any>>(
+  async begin<S extends AnySession>(
     keys: readonly SessionKey[],
     create: () => Promise<S>,
     destroy: (session: S) => Promise<void>,

@@ -1,5 +1,6 @@
-import type { Context } from '../manager/context.ts'
-import type { Session } from '../session/session.ts'
+import type { AnyContext } from '../manager/context.ts'
+import type { AnySession } from '../session/session.ts'
+import type { UserIds } from '../session/user-id.ts'
 import type { Arrival } from './arrival.ts'
 import type { EndedHere } from './ended-here.ts'
 import { type HeadRules, NO_RULES } from './head-rules.ts'
@@ -17,26 +18,22 @@ export interface Begun<S> {
 const LOOKED_AT: HeadRules = { ...NO_RULES, vary: ['Cookie'] }
 const PERSONAL: HeadRules = { ...LOOKED_AT, noStore: true }
 
+type LogInsToSettle = Pick<ParallelLogIns<object, UserIds, object>, 'endLate' | 'noteSent'>
+
 /** What the response does with the two cookies of a visit. */
-export class OutgoingCookies<S extends Session<any, any>> {
-  readonly #context: Context<any, any, any>
+export class OutgoingCookies<S extends AnySession> {
+  readonly #context: AnyContext
   readonly #setup: EdgeSetup
   readonly #request: VisitRequest
   readonly #ended: EndedHere
-  readonly #logIns: ParallelLogIns<any, any, any>
+  readonly #logIns: LogInsToSettle
   #session: 'keep' | 'send' | 'clear' = 'keep'
   #remember: 'keep' | 'clear' | { readonly token: string; readonly maxAge: number } = 'keep'
   #begun: Begun<S> | null = null
   /** Runs from the moment when a cookie has to be sent until it is in a head. */
   #watch: Watch | null = null
 
-  constructor(
-    context: Context<any, any, any>,
-    setup: EdgeSetup,
-    request: VisitRequest,
-    ended: EndedHere,
-    logIns: ParallelLogIns<any, any, any>,
-  ) {
+  constructor(context: AnyContext, setup: EdgeSetup, request: VisitRequest, ended: EndedHere, logIns: LogInsToSettle) {
     this.#context = context
     this.#setup = setup
     this.#request = request

@@ -6,7 +6,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { SessionRecord } from '../contract/store.ts'
 import { copyPlain } from '../data/plain.ts'
-import type { Context } from '../manager/context.ts'
+import type { AnyContext, Context } from '../manager/context.ts'
 import { contextOf } from '../manager/context-of.ts'
 import type { LogIn } from '../manager/log-ins.ts'
 import type { SessionManager } from '../manager/manager.ts'
@@ -91,7 +91,7 @@ export class ParallelLogIns<D extends object, I extends UserIds, In extends obje
 }
 
 /** Log-ins that came with the same cookies take turns. */
-function inTurns<T>(context: Context<any, any, any>, keys: readonly string[], job: () => Promise<T>): Promise<T> {
+function inTurns<T>(context: AnyContext, keys: readonly string[], job: () => Promise<T>): Promise<T> {
   const [key] = keys
   if (key === undefined) return job()
   const { calls, writers } = context
@@ -129,10 +129,10 @@ async function joinOrEnd<D extends object, I extends UserIds, In extends object>
 }
 
 /** Whether both log-ins begin the same session, as far as its data does not tell. */
-function isSame<D extends object, I extends UserIds>(
-  { users }: Context<D, I, any>,
+function isSame<D extends object, I extends UserIds, In extends object>(
+  { users }: Context<D, I>,
   { session, token, verifiedAt }: LogIn,
-  login: Login<D, I, any>,
+  login: Login<D, I, In>,
   remember: boolean,
 ): boolean {
   const { user } = login
@@ -177,6 +177,7 @@ function keepingBefore<D extends object, I extends UserIds, In extends object>(
 }
 
 async function endLogIn(
+  // biome-ignore lint/suspicious/noExplicitAny: of whichever data and user IDs, since it ends sessions by their keys
   sessions: SessionManager<any, any, any>,
   { session, token }: Pick<LogIn, 'session' | 'token'>,
 ): Promise<void> {

@@ -1,6 +1,6 @@
 // A cookie that no response carries. The log-in answered 200 and the browser is not logged in, but nothing fails; so that
 // the developer is told.
-import type { Context } from '../manager/context.ts'
+import type { AnyContext } from '../manager/context.ts'
 import type { SessionKey } from '../session/id.ts'
 import type { Advice } from './refusals.ts'
 
@@ -43,12 +43,7 @@ export class Watch {
 const warned = new Set<boolean>()
 
 /** An event each time, a process warning once; `reason` says why the session has ended already. */
-export function tellLost(
-  context: Context<any, any, any>,
-  key: SessionKey,
-  reason: string | null,
-  advice: Advice,
-): void {
+export function tellLost(context: AnyContext, key: SessionKey, reason: string | null, advice: Advice): void {
   context.emit({ type: 'unsent-cookie', key, isEnded: reason !== null })
   if (warned.has(reason === null)) return
   warned.add(reason === null)

@@ -1,9 +1,9 @@
 import type { SessionRecord } from '../contract/store.ts'
 import { newId } from '../session/id.ts'
-import type { Current, Session } from '../session/session.ts'
+import type { AnySession, Current, Session } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { ANONYMOUS, type Login, type Owner } from '../session/users.ts'
-import type { Context, Found } from './context.ts'
+import type { AnyContext, Context, Found } from './context.ts'
 import { endSession, noticeLimit } from './end.ts'
 import { find, findCurrent, held, idOf } from './lookup.ts'
 import { firstData, limitFor, newRecord } from './records.ts'
@@ -13,7 +13,7 @@ import { insert, write } from './writing.ts'
 
 /** Stores a session that did not exist before, under a new ID. */
 export function begin<D extends object, I extends UserIds>(
-  context: Context<D, I, any>,
+  context: Context<D, I>,
   owner: Owner,
   data: string,
   deadline: number,
@@ -29,7 +29,7 @@ export function begin<D extends object, I extends UserIds>(
 }
 
 function created<D extends object, I extends UserIds>(
-  context: Context<D, I, any>,
+  context: Context<D, I>,
   id: string,
   record: SessionRecord,
 ): Session<D, I> {
@@ -88,7 +88,7 @@ export async function beginInstead<D extends object, I extends UserIds, In exten
 
 /** Replaces a session by one of `owner`; `null` where it ended meanwhile. */
 function takePlace<D extends object, I extends UserIds>(
-  context: Context<D, I, any>,
+  context: Context<D, I>,
   start: Found<I>,
   owner: Owner,
   dataOf: (before: SessionRecord) => string,
@@ -117,7 +117,7 @@ function takePlace<D extends object, I extends UserIds>(
 
 /** The session of a new ID, and the event that tells which ID it had before. */
 export function regenerated<D extends object, I extends UserIds>(
-  context: Context<D, I, any>,
+  context: Context<D, I>,
   before: SessionRecord,
   next: Found<I>,
 ): Session<D, I> {
@@ -133,9 +133,9 @@ export function regenerated<D extends object, I extends UserIds>(
 
 /** Last, since a log-in that fails must leave the remember token. Where this fails, the token could start a session again. */
 async function endSeriesOf(
-  context: Context<any, any, any>,
+  context: AnyContext,
   before: SessionRecord,
-  session: Session<any, any>,
+  session: AnySession,
   deadline: number,
 ): Promise<void> {
   try {
@@ -152,7 +152,7 @@ async function endSeriesOf(
  * never used.
  */
 export async function beginRemembered<D extends object, I extends UserIds>(
-  context: Context<D, I, any>,
+  context: Context<D, I>,
   id: string,
   series: SessionRecord,
   createdAt: number,

@@ -51,10 +51,18 @@ interface Shared<D extends object, I extends UserIds, In extends object> {
   readonly deadlines: Deadlines
 }
 
+/** Of whichever data and user IDs: for what looks at neither. */
+// biome-ignore lint/suspicious/noExplicitAny: unknown would fit no context, since its options take and give both
 export type AnyContext = Context<any, any, any>
 
 /** What the verbs of one manager, or of one tenant of it, work with. */
-export class Context<D extends object, I extends UserIds, In extends object> implements Shared<D, I, In> {
+export class Context<
+  D extends object,
+  I extends UserIds,
+  // biome-ignore lint/suspicious/noExplicitAny: most verbs read data and take none, so that its input may be of any type
+  In extends object = any,
+> implements Shared<D, I, In>
+{
   readonly given: SessionOptions<D, I, In>
   readonly options: ResolvedOptions<I>
   readonly calls: StoreCalls

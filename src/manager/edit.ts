@@ -16,7 +16,7 @@ import { write } from './writing.ts'
  * `slides: false` leaves its idle time as it is, where the browser's cookie cannot slide with it.
  */
 async function edit<D extends object, I extends UserIds, V>(
-  context: Context<D, I, any>,
+  context: Context<D, I>,
   session: Session<D, I>,
   change: (draft: D, again: () => D) => { draft: object | null; value: V },
   slides: boolean,
@@ -45,7 +45,7 @@ async function edit<D extends object, I extends UserIds, V>(
 
 /** Sets keys, or runs a function on fresh data: the session as it is then, `null` where it is gone. */
 export async function writeData<D extends object, I extends UserIds, R>(
-  context: Context<D, I, any>,
+  context: Context<D, I>,
   session: Session<D, I>,
   change: Change<D, R>,
   slides = true,
@@ -62,7 +62,7 @@ export async function writeData<D extends object, I extends UserIds, R>(
 
 /** Reads and removes one key: the value, and the session as it is then, `null` where it is gone. */
 export async function takeKey<D extends object, I extends UserIds, N extends keyof D & string>(
-  context: Context<D, I, any>,
+  context: Context<D, I>,
   session: Session<D, I>,
   name: N,
   slides = true,

@@ -1,4 +1,4 @@
-import type { Session } from '../session/session.ts'
+import type { AnySession } from '../session/session.ts'
 import { Recent } from './recent.ts'
 
 /** How long after a log-in another one of the same browser may still be under way: the slowest of parallel requests, in ms. */
@@ -8,7 +8,7 @@ const MAX_LOG_INS = 1000
 
 /** A log-in of this process, for those that the same browser sent beside it. */
 export interface LogIn {
-  session: Session<any, any>
+  session: AnySession
   readonly token: string | null
   readonly verifiedAt: number | null | undefined
   /** What its `data` function was given; `null` where it was none. */

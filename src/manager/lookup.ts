@@ -35,7 +35,7 @@ export function idOf<D, I extends UserIds>(context: AnyContext, current: Current
 
 /** The live session that an ID leads to, over rotations within their grace. */
 export async function find<D extends object, I extends UserIds>(
-  context: Context<D, I, any>,
+  context: Context<D, I>,
   start: string,
   now: number,
   deadline: number,
@@ -80,7 +80,7 @@ async function removeForeign(context: AnyContext, key: SessionKey, deadline: num
 
 /** What a verb works on: the snapshot that the caller holds, else what the store has. */
 export async function findCurrent<D extends object, I extends UserIds>(
-  context: Context<D, I, any>,
+  context: Context<D, I>,
   current: Current<D, I>,
   deadline: number,
 ): Promise<Found<I> | null> {

@@ -2,7 +2,14 @@ import type { Change } from '../data/change.ts'
 import { unseal } from '../data/meta.ts'
 import { isTouchDue, isUnvisited } from '../session/expiry.ts'
 import { isKey, type SessionKey } from '../session/id.ts'
-import { type Current, recordOf, type Session, type SessionInfo, type UserSession } from '../session/session.ts'
+import {
+  type AnySession,
+  type Current,
+  recordOf,
+  type Session,
+  type SessionInfo,
+  type UserSession,
+} from '../session/session.ts'
 import type { UserIdInput, UserIds } from '../session/user-id.ts'
 import { ANONYMOUS, checkLogin, type Login, passwordVersionOf } from '../session/users.ts'
 import { checkOptions, type OptionPlace } from '../text/check-options.ts'
@@ -10,7 +17,7 @@ import { type Duration, durationUpTo, milliseconds } from '../text/duration.ts'
 import { quote } from '../text/quote.ts'
 import { begin, logIn } from './begin.ts'
 import { refuseCallbacks } from './callbacks.ts'
-import { Context } from './context.ts'
+import { type AnyContext, Context } from './context.ts'
 import { contextOf, keepContext, offerContexts } from './context-of.ts'
 import { takeKey, writeData } from './edit.ts'
 import { endSession, endUser } from './end.ts'
@@ -298,17 +305,14 @@ export class SessionManager<
 }
 
 function noticeExpiry<D extends object, I extends UserIds>(
-  context: Context<D, I, any>,
+  context: Context<D, I>,
   session: Session<D, I>,
   now: number,
 ): void {
   if (session.expiresAt <= now) context.emit({ type: 'expired', key: session.key, userId: session.user?.id ?? null })
 }
 
-function keyOfExcept(
-  context: Context<any, any, any>,
-  except: Session<any, any> | SessionKey | null | undefined,
-): string | null {
+function keyOfExcept(context: AnyContext, except: AnySession | SessionKey | null | undefined): string | null {
   if (except === null || except === undefined) return null
   return typeof except === 'object' ? heldRecord(context, except).key : except
 }

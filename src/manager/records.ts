@@ -10,7 +10,7 @@ import type { AnyContext, Context } from './context.ts'
 type FirstData<D, I extends UserIds, In> = Pick<Login<D, I, In>, 'data' | 'verifiedAt'>
 
 /** The data of a record, to edit. */
-export function thaw<D extends object>(context: Context<D, any, any>, record: SessionRecord): D {
+export function thaw<D extends object>(context: Context<D, UserIds>, record: SessionRecord): D {
   const { data, reset } = context.shape.thaw(unseal(record.data).text)
   if (reset) context.reportReset(record, reset)
   return data

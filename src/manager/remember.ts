@@ -90,7 +90,7 @@ export function issueToken(context: AnyContext, record: SessionRecord, deadline:
 
 /** The session of a remember token and the token that replaces it; `null` where the token is worth nothing. */
 export async function redeemToken<D extends object, I extends UserIds>(
-  context: Context<D, I, any>,
+  context: Context<D, I>,
   token: string,
   deadline: number,
 ): Promise<Recalled<D, I> | null> {
@@ -152,7 +152,7 @@ function follow(
 
 /** The session that follows from a token, made where it does not exist yet, and the next token. */
 async function answerOf<D extends object, I extends UserIds>(
-  context: Context<D, I, any>,
+  context: Context<D, I>,
   series: SessionRecord,
   { selector, verifier }: Presented,
   { salt, createdAt, visitedAt }: Series,

@@ -11,7 +11,7 @@ import { write } from './writing.ts'
 
 /** The same session under a new ID: derived from the old one where there is a grace (in ms), random otherwise. */
 export async function reissue<D extends object, I extends UserIds>(
-  context: Context<D, I, any>,
+  context: Context<D, I>,
   current: Current<D, I>,
   grace: number | null,
 ): Promise<Session<D, I> | null> {

@@ -9,7 +9,7 @@ import { noteVisit } from './remember.ts'
 
 /** Writes the visit down, once per interval in this process, however many requests run in parallel. */
 export async function touch<D extends object, I extends UserIds>(
-  context: Context<D, I, any>,
+  context: Context<D, I>,
   found: Found<I>,
   now: number,
   deadline: number,

@@ -1,7 +1,7 @@
 // How a session is written while others write to it: one loop for all verbs that change what is stored.
 import type { SessionRecord } from '../contract/store.ts'
 import type { UserIds } from '../session/user-id.ts'
-import type { Context, Found } from './context.ts'
+import type { AnyContext, Context, Found } from './context.ts'
 import { find } from './lookup.ts'
 import { type Refused, refusal, tooManyWriters } from './refusals.ts'
 
@@ -12,7 +12,7 @@ const MAX_COLLISIONS = 5
 export type Attempt<T> = { readonly value: T; readonly latest?: SessionRecord } | Refused
 
 /** Stores a new record, under another new ID where the first is taken. @throws SessionError for what else is refused */
-export async function insert<T>(context: Context<any, any, any>, attempt: () => Promise<Attempt<T>>): Promise<T> {
+export async function insert<T>(context: AnyContext, attempt: () => Promise<Attempt<T>>): Promise<T> {
   for (let collisions = 0; ; collisions += 1) {
     const outcome = await attempt()
     if (typeof outcome === 'object') return outcome.value
@@ -29,7 +29,7 @@ export async function insert<T>(context: Context<any, any, any>, attempt: () => 
  * @throws SessionError for what else is refused, ERR_SESSION_CONFLICT where others kept writing until the deadline
  */
 export function write<D extends object, I extends UserIds, T>(
-  context: Context<D, I, any>,
+  context: Context<D, I>,
   operation: 'update' | 'replace',
   start: Found<I>,
   deadline: number,

@@ -29,6 +29,10 @@ export interface SessionInfo<D = Record<string, unknown>, I extends UserIds = 'u
   readonly remembered: boolean
 }
 
+/** Of whichever data and user ID: for what looks at neither. */
+// biome-ignore lint/suspicious/noExplicitAny: unknown data and ID would fit no session of an application
+export type AnySession = Session<any, any>
+
 /** A snapshot. `secret` and `csrfToken` are getters that JSON, spread and inspect do not see. */
 export interface Session<D = Record<string, unknown>, I extends UserIds = 'u64'> extends SessionInfo<D, I> {
   /** The session ID, for the cookie alone. */

@@ -8,6 +8,7 @@ import { answer } from './verdict.ts'
 
 /** What the stores of database servers have in common: one statement makes a session live, wherever one is enough. */
 export abstract class ServerStore extends SqlStore {
+  // biome-ignore lint/suspicious/noExplicitAny: of whichever driver
   protected abstract override readonly database: Connections<any>
   protected abstract override readonly statements: SqlStatements & OneStatementForms
   readonly #forms = new Map<string, Statement>()

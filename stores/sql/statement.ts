@@ -5,6 +5,7 @@ export type Values = Readonly<Record<string, Value>>
 
 /** What a statement gave: its rows as arrays, and how many rows a write met. */
 export interface Outcome {
+  // biome-ignore lint/suspicious/noExplicitAny: cells as the driver gives them
   readonly rows: any[][]
   readonly changed: number
   /** Whether the server holds back what was written, because autocommit is off. */

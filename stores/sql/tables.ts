@@ -126,6 +126,7 @@ export interface Schema {
   ddl(table: Table): readonly string[]
   /** Lists the columns that a table has, by its `:name` (quoted) or `:schema` and `:plain` name. */
   readonly found: Statement
+  // biome-ignore lint/suspicious/noExplicitAny: cells as the driver gives them
   columnFound(cells: readonly any[]): Column
   /** Where two migrations at once would meet: waits until this is the only one. */
   readonly alone?: Statement

@@ -44,12 +44,14 @@ export async function compareWithModel(store: Store, seed: number, runs: number)
 
 /** The few parts of fast-check (3.0 or later) that `modelTest` uses; the module itself fits. */
 export interface FastCheck {
+  // biome-ignore-start lint/suspicious/noExplicitAny: the part of fast-check that is used, whichever release of it is passed in
   nat(max: number): any
   tuple(...arbitraries: any[]): any
   commands(arbitraries: any[], options: { maxCommands: number; size: 'max' }): any
   asyncModelRun(setup: any, commands: any): Promise<void>
   asyncProperty(commands: any, predicate: (commands: any) => Promise<void>): any
   assert(property: any, parameters: { numRuns: number; seed?: number }): Promise<void> | void
+  // biome-ignore-end lint/suspicious/noExplicitAny: the part of fast-check that is used, whichever release of it is passed in
 }
 
 /**

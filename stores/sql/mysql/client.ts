@@ -3,12 +3,14 @@ import { compile, type Outcome, plain, type Statement } from '../statement.ts'
 
 /** What the store uses of a connection of `mysql2/promise`. */
 export interface MysqlConnection {
+  // biome-ignore-start lint/suspicious/noExplicitAny: mysql2 types them more narrowly, and differently in each release
   execute(options: { sql: string; values: any; rowsAsArray: boolean; typeCast: any }): Promise<[any, ...unknown[]]>
   query(options: { sql: string; rowsAsArray?: boolean; typeCast?: any }): Promise<[any, ...unknown[]]>
   release(): void
   destroy(): void
   readonly threadId: number | null
   readonly config?: any
+  // biome-ignore-end lint/suspicious/noExplicitAny: mysql2 types them more narrowly, and differently in each release
 }
 /** A pool of `mysql2/promise`. */
 export interface MysqlPromisePool {

@@ -37,6 +37,7 @@ const found = compile(
      column_default IS NOT NULL OR extra <> '' OR is_nullable = 'YES'
    FROM information_schema.columns WHERE table_schema = COALESCE(:schema, DATABASE()) AND table_name = :plain`,
 )
+// biome-ignore lint/suspicious/noExplicitAny: cells as the driver gives them
 const columnFound = ([name, type, notNull, collation, optional]: readonly any[]): Column => ({
   name,
   // MariaDB and MySQL before 8.0.19 add a display width, which means nothing.

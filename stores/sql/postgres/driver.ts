@@ -10,6 +10,7 @@ export interface PgQuery {
 }
 /** The part of a result of `pg` that the store reads. */
 export interface PgResult {
+  // biome-ignore lint/suspicious/noExplicitAny: rows are what the query says, and their type is the application's to choose in pg
   rows: any[]
   rowCount: number | null
 }

@@ -4,9 +4,11 @@ import { bind, type Outcome, type Statement, type Value, type Values } from '../
 
 /** A prepared statement, by the methods that the store uses. */
 export interface SqliteStatement {
+  // biome-ignore-start lint/suspicious/noExplicitAny: each driver has its own type of values
   run(...values: any[]): { changes: number | bigint }
   get(...values: any[]): unknown
   all(...values: any[]): unknown[]
+  // biome-ignore-end lint/suspicious/noExplicitAny: each driver has its own type of values
 }
 /** What the store uses of better-sqlite3, libsql, node:sqlite (`DatabaseSync`) and bun:sqlite. */
 export interface SqliteDatabase {
@@ -188,9 +190,11 @@ function asExactRows(statement: SqliteStatement): void {
 
 const cells = (row: unknown): unknown[] => (Array.isArray(row) ? row : Object.values(row as object))
 
-const has = (value: unknown, name: string) => typeof (value as any)?.[name] === 'function'
+const has = (value: unknown, name: string) =>
+  typeof (value as Record<string, unknown> | null | undefined)?.[name] === 'function'
 
 /** What is wrong with something that is no SQLite connection, and what to pass instead; `null` for what looks like one. */
+// biome-ignore lint/suspicious/noExplicitAny: what an application passed in, looked at member by member
 function connectionFault(given: any): string | null {
   if (typeof given === 'string') return `got ${quote(given)}: open it, new Database(path), and pass the connection`
   if (has(given, 'then')) return 'got a promise: await it'

@@ -8,6 +8,7 @@ const LONGEST_PAUSE = 25
 interface Call {
   readonly operation: StoreOperation
   readonly attempt: () => unknown
+  // biome-ignore lint/suspicious/noExplicitAny: the answers of different verbs wait in one queue
   readonly resolve: (value: any) => void
   readonly reject: (error: unknown) => void
 }
