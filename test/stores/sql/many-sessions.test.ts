@@ -15,7 +15,7 @@ const keyOf = (number: number) => `many${String(number).padStart(42, '0')}`
 
 interface Tables {
   store: PostgresStore | MysqlStore
-  /** `MANY` sessions of the user, of which every tenth has expired. */
+  /** Nothing but `MANY` sessions of the user, of which every tenth has expired. */
   fill(): Promise<void>
   count(): Promise<number>
   /** Locks one session as another transaction does; gives what ends it. */
@@ -27,11 +27,17 @@ function manySessions(get: () => Tables) {
     const { store, fill, count, hold } = get()
     await fill()
     const release = await hold(keyOf(MANY))
-    const refused = await store
-      .deleteUser(USER, everybody, { now: NOW, deadline: deadline(600) })
-      .then(String, error => error)
-    // Part of it is committed: no caller may be told that nothing was written.
-    expect(refused).toMatchObject({ code: 'ERR_SESSION_STORE', outcome: 'unknown' })
+    // As long as this machine needs for the first pieces: the last one waits for the lock, until the time is over.
+    for (let time = 600; ; time *= 2) {
+      const refused = await store
+        .deleteUser(USER, everybody, { now: NOW, deadline: deadline(time) })
+        .then(String, error => error)
+      expect(refused).toMatchObject({ code: 'ERR_SESSION_STORE' })
+      if ((await count()) >= MANY - 1000 && time < 30_000) continue
+      // Part of it is committed: no caller may be told that nothing was written.
+      expect(refused).toMatchObject({ outcome: 'unknown' })
+      break
+    }
     expect(await count()).toBeLessThan(MANY - 1000)
     // The floor came first: no login with the old password gets in meanwhile.
     const stale = record({ userId: USER, passwordVersion: 1 })
@@ -90,6 +96,7 @@ describeEngine('postgresql', 'very many sessions of one user in PostgreSQL', () 
     tables = {
       store,
       async fill() {
+        await pool.query('DELETE FROM coatcheck_sessions')
         await pool.query(`INSERT INTO coatcheck_sessions (${COLUMNS})
           SELECT 'many' || lpad(n::text, 42, '0'), ${cells(EXPIRY)} FROM generate_series(1, ${MANY}) n`)
       },
@@ -120,6 +127,7 @@ describeEngine('mariadb', 'very many sessions of one user in MariaDB', () => {
     tables = {
       store,
       async fill() {
+        await pool.query('DELETE FROM coatcheck_sessions')
         await pool.query(`INSERT INTO coatcheck_sessions (${COLUMNS})
           SELECT CONCAT('many', LPAD(seq, 42, '0')), ${cells(EXPIRY.replace('n %', 'seq %'))} FROM seq_1_to_${MANY}`)
       },
