@@ -202,8 +202,9 @@ export class MysqlConnections extends Connections<MysqlConnection> {
     const ask = async (text: string) => (await this.sendWithin(connection, plain(text), {}, end)).rows
     const age = performance.now() - met.at
     const uptime = Number((await ask("SHOW GLOBAL STATUS LIKE 'Uptime'"))[0]?.[1])
-    // A server that has been started since counts its connections from the beginning: the number is a stranger's.
-    if (!(uptime * 1000 >= age)) return false
+    // A server that has been started since counts its connections from the beginning: the number is a stranger's. It
+    // counts its life in whole seconds, and says 0 for all of the first one.
+    if (!((uptime + 1) * 1000 > age)) return false
     return (await ask('SHOW FULL PROCESSLIST')).some(
       ([id, user, , , , , , statement]) =>
         Number(id) === met.id && String(user) === met.user && String(statement).includes(this.#table),

@@ -468,6 +468,40 @@ describeEngine('mariadb', 'what was given up at MariaDB', () => {
     expect(refused.cause).toMatchObject({ cause: { code: 'ECONNREFUSED' } })
   })
 
+  it('ends a given-up statement also at a server that has only just started, and counts its life in whole seconds', async () => {
+    const young = await startMariadb()
+    try {
+      const one = record({ userId: '93' })
+      const before = new MysqlStore(young.pool())
+      await before.migrate()
+      await before.create(one, {}, { now: NOW })
+      await young.kill()
+      await young.restart()
+      const admin = young.pool()
+      const store = new MysqlStore(young.pool())
+      const holder = await admin.getConnection()
+      await holder.query('START TRANSACTION')
+      await holder.query(`SELECT * FROM coatcheck_sessions WHERE id = '${one.key}' FOR UPDATE`)
+      const edit = { data: '"late"', seenAt: NOW, expiresAt: NOW + 9e6, writeId: newWriteId() }
+      // It says 0 for all of its first second.
+      for (let turn = 0; turn < 6; turn++) {
+        await failure(store.update(one.key, 1, edit, { now: NOW, deadline: within(200) }))
+        await until(
+          'no statement of ours at the server',
+          async () => {
+            const [rows] = (await admin.query('SHOW FULL PROCESSLIST')) as any
+            expect(rows.filter(({ Info }: any) => String(Info).startsWith('UPDATE'))).toEqual([])
+          },
+          { timeout: 1500 },
+        )
+      }
+      await holder.query('ROLLBACK')
+      holder.release()
+    } finally {
+      await young.stop()
+    }
+  }, 60_000)
+
   it('kills no statement at another server that has taken over the address', async () => {
     const other = await startMariadb()
     const toOther = other.pool({ connectionLimit: 1 })
