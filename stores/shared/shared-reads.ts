@@ -1,0 +1,76 @@
+// Taken once: a test of an application may put a fake clock in its place, and then no read would ever be sent.
+const { setImmediate } = globalThis
+
+interface Reader<A> {
+  readonly key: string
+  readonly deadline: number
+  readonly resolve: (answer: A) => void
+  readonly reject: (error: unknown) => void
+}
+
+/**
+ * Collects the reads that are asked for in one turn of the event loop, and sends them at its end: requests that arrive
+ * together share a command. A microtask would be too early, since each request has its own. What was acknowledged before a
+ * read was asked for is seen by it: no read joins a command that was sent.
+ */
+export class SharedReads<A> {
+  readonly #most: number
+  readonly #ask: (keys: readonly string[], deadline: number) => Promise<readonly A[]>
+  #readers: Reader<A>[] = []
+
+  /**
+   * `ask` gets different keys, at most `most` of them, and the latest deadline of their readers. It answers in the order of
+   * the keys; where it rejects, each of the readers does.
+   */
+  constructor(most: number, ask: (keys: readonly string[], deadline: number) => Promise<readonly A[]>) {
+    this.#most = most
+    this.#ask = ask
+  }
+
+  /** The answer for a key. Readers of the same key in the same turn get the same one. */
+  read(key: string, deadline: number): Promise<A> {
+    return new Promise((resolve, reject) => {
+      if (this.#readers.push({ key, deadline, resolve, reject }) === 1) setImmediate(() => this.#send())
+    })
+  }
+
+  #send(): void {
+    const readers = this.#readers
+    this.#readers = []
+    if (readers.length === 1) {
+      this.#askFor([readers[0]!.key], [readers])
+      return
+    }
+    const byKey = new Map<string, Reader<A>[]>()
+    for (const reader of readers) {
+      const others = byKey.get(reader.key)
+      if (others === undefined) byKey.set(reader.key, [reader])
+      else others.push(reader)
+    }
+    const keys = [...byKey.keys()]
+    const groups = [...byKey.values()]
+    for (let from = 0; from < keys.length; from += this.#most)
+      this.#askFor(keys.slice(from, from + this.#most), groups.slice(from, from + this.#most))
+  }
+
+  /** `groups`: the readers of each key. */
+  #askFor(keys: readonly string[], groups: readonly (readonly Reader<A>[])[]): void {
+    let deadline = Number.NEGATIVE_INFINITY
+    for (const readers of groups) for (const reader of readers) deadline = Math.max(deadline, reader.deadline)
+    this.#answers(keys, deadline).then(
+      answers => {
+        for (let i = 0; i < groups.length; i++) for (const reader of groups[i]!) reader.resolve(answers[i] as A)
+      },
+      error => {
+        for (const readers of groups) for (const reader of readers) reader.reject(error)
+      },
+    )
+  }
+
+  async #answers(keys: readonly string[], deadline: number): Promise<readonly A[]> {
+    const answers = await this.#ask(keys, deadline)
+    // Fewer answers than keys cannot be told apart: a session would pass for ended.
+    if (answers.length !== keys.length) throw new Error(`${answers.length} answers for ${keys.length} keys`)
+    return answers
+  }
+}
