@@ -36,8 +36,8 @@ const STORE_ERROR = Symbol.for('coatcheck.SessionStoreError')
 const hasBrand = (value: unknown, brand: symbol) => typeof value === 'object' && value !== null && brand in value
 
 /**
- * Thrown where a session call cannot do what was asked; expected outcomes are values instead.
- * Express, Fastify and Koa answer `status` by themselves.
+ * Thrown where a session call cannot do what was asked; expected outcomes are values instead. Express, Fastify, Koa and
+ * Hono answer its status by themselves.
  */
 export class SessionError extends Error {
   readonly code: SessionErrorCode
@@ -53,6 +53,18 @@ export class SessionError extends Error {
   /** The same as `status`: Fastify's name for it. */
   get statusCode(): number {
     return this.status
+  }
+
+  /** Whether a client may read the message: below 500. Koa's name for it. */
+  get expose(): boolean {
+    return this.status < 500
+  }
+
+  /** An answer in JSON, with the code, and below 500 the message: Hono sends it by itself. */
+  getResponse(): Response {
+    const { code, message, status } = this
+    const headers = { 'Cache-Control': 'no-store' }
+    return Response.json({ error: code, ...(this.expose && { message }) }, { status, headers })
   }
 
   static override [Symbol.hasInstance](value: unknown): boolean {
