@@ -19,7 +19,13 @@ export {
 export type { Change } from './data/change.ts'
 export type { Codec } from './data/codec.ts'
 export type { Frozen, SchemaResult, StandardSchemaV1 } from './data/schema.ts'
-export { type CookieOptions, type ParsedCookie, SessionCookie } from './edge/cookie.ts'
+export {
+  type CookieOptions,
+  type ParsedCookie,
+  type ResponseCookie,
+  SessionCookie,
+  withCookies,
+} from './edge/cookie.ts'
 export type { HeadRules } from './edge/head-rules.ts'
 export { openVisit } from './edge/open-visit.ts'
 export type { ClearSiteData, EdgeOptions, VisitOptions } from './edge/setup.ts'

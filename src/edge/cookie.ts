@@ -1,4 +1,4 @@
-import { stringifySetCookie } from 'cookie'
+import { parseSetCookie, stringifySetCookie } from 'cookie'
 import { DEFAULTS as ALL_DEFAULTS } from '../manager/options.ts'
 import type { SessionId } from '../session/id.ts'
 import type { Session } from '../session/session.ts'
@@ -101,6 +101,48 @@ export interface ParsedCookie {
   readonly id: SessionId | null
   /** Several different values arrived: a sibling host can plant one, and neither the first nor the last is safe. */
   readonly ambiguous: boolean
+}
+
+/** A cookie of a response, as cookie jars take it: `jar.set(name, value, options)`. */
+export interface ResponseCookie {
+  readonly name: string
+  /** `''` for a cookie that is removed. */
+  readonly value: string
+  readonly options: {
+    readonly path: string
+    readonly httpOnly: true
+    readonly secure: boolean
+    readonly sameSite: 'strict' | 'lax' | 'none'
+    /** Seconds; 0 removes the cookie. Without it the cookie ends with the browser. */
+    readonly maxAge?: number
+    /** Of a cookie that is removed. */
+    readonly expires?: Date
+    readonly domain?: string
+    readonly partitioned?: boolean
+  }
+}
+
+/** A `Set-Cookie` value of ours in its parts. */
+export function responseCookie(line: string): ResponseCookie {
+  const { name, value = '', ...attributes } = parseSetCookie(line)
+  return { name, value, options: { secure: false, ...attributes } as ResponseCookie['options'] }
+}
+
+/**
+ * The Cookie header that a browser with this one sends after a response with these cookies: for a middleware that found,
+ * renewed or ended the session, and hands the request on to the page.
+ */
+export function withCookies(
+  header: string | null | undefined,
+  cookies: readonly Pick<ResponseCookie, 'name' | 'value'>[],
+): string {
+  const values = new Map(cookies.map(({ name, value }) => [name, value]))
+  const kept = (header ?? '')
+    .split(';')
+    .map(pair => pair.trim())
+    .filter(pair => pair !== '' && !values.has(pair.split('=', 1)[0]!.trim()))
+  const set = [...values].filter(([, value]) => value !== '').map(([name, value]) => `${name}=${value}`)
+  return [...kept, ...set].join('; ')
 }
 
 const NONE: ParsedCookie = Object.freeze({ id: null, ambiguous: false })

@@ -13,6 +13,7 @@ import type { UserIds } from '../session/user-id.ts'
 import { checkAnonymous, checkLogin, loginFrom } from '../session/users.ts'
 import { checkOptions, type OptionPlace } from '../text/check-options.ts'
 import { aDuration, type Duration } from '../text/duration.ts'
+import { type ResponseCookie, responseCookie } from './cookie.ts'
 import { isCrossOrigin } from './cross-origin.ts'
 import { isToken, maskToken } from './csrf.ts'
 import { FetchHead, type HeadRules, NO_RULES, writeRules } from './head-rules.ts'
@@ -50,6 +51,10 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
     const headers = new Headers()
     writeRules(this.headRules(), new FetchHead(headers))
     return headers
+  }
+
+  get cookies(): ResponseCookie[] {
+    return this.headRules().cookies.map(responseCookie)
   }
 
   get(options?: { touch?: boolean }): Promise<Session<D, I> | null> {

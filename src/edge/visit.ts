@@ -4,6 +4,7 @@ import type { Session, UserSession } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import type { Login } from '../session/users.ts'
 import type { Duration } from '../text/duration.ts'
+import type { ResponseCookie } from './cookie.ts'
 import type { HeadRules } from './head-rules.ts'
 
 /**
@@ -67,6 +68,11 @@ export interface Visit<D extends object = Record<string, unknown>, I extends Use
   checkCsrf(token: unknown): Promise<void>
   /** What the response has to carry so far. `httpEdge` and `fetchEdge` send it by themselves. */
   readonly headers: Headers
+  /**
+   * The cookies among `headers`, for a cookie jar of a framework: `for (const { name, value, options } of visit.cookies)
+   * jar.set(name, value, options)`. It is asked after the last verb, and then the jar has to send them.
+   */
+  readonly cookies: readonly ResponseCookie[]
 }
 
 /** What `visit.logIn` takes: the manager's login, and whether the browser gets a remember token. */

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { SessionManager } from 'coatcheck'
 import { cors, type EdgeOptions, httpEdge } from 'coatcheck/http'
 import { MemoryStore } from 'coatcheck/stores/memory'
+import { storageState } from 'coatcheck/testing'
 import type { BrowserContext, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
 import { openBrowser, profileFolder } from '../services/chromium.ts'
@@ -358,6 +359,19 @@ describeEngine('chromium', 'cookies in Chromium', () => {
     const [after] = await ours()
     expect(after!.value).toBe(before!.value)
     expect(after!.expires).toBeGreaterThan(before!.expires)
+  })
+
+  it('storageState logs a browser in, by the cookie that a log-in would have left', async () => {
+    await login()
+    const [left] = await ours()
+    await browser.clearCookies()
+    const { cookies } = storageState(await sessions.create(ada), at(APP))
+    await browser.addCookies(cookies)
+    const [given] = await ours()
+    expect({ ...given, value: '', expires: 0 }).toEqual({ ...left, value: '', expires: 0 })
+    expect(Math.abs(given!.expires - left!.expires)).toBeLessThan(60)
+    await page.goto(at(APP))
+    expect(await who()).toBe('ada')
   })
 
   it('Clear-Site-Data with cookies empties the jar of the whole site, which is why it is a choice', async () => {
