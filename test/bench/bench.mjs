@@ -2,7 +2,7 @@
 // npm run bench -- [memory] [redis] [sql] [sweep] [all] [--long]
 // Installs what it compares with (once, in this folder), then prints tables of ratios from this run.
 import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { arch, cpus, platform } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
@@ -25,16 +25,18 @@ if (!existsSync(here('../../dist/index.js')) && !process.env.COATCHECK_DIST) {
   console.error('dist is missing: run `npm run build` in the root first (`npm run bench` there does)')
   process.exit(2)
 }
-// npm writes this file last.
-const installed = here('node_modules/.package-lock.json')
-if (!existsSync(installed) || statSync(installed).mtimeMs < statSync(here('package-lock.json')).mtimeMs)
-  execFileSync('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: here('.'), stdio: 'inherit' })
-
-const { dependencies, optionalDependencies } = JSON.parse(readFileSync(here('package.json'), 'utf8'))
-const versions = Object.keys({ ...dependencies, ...optionalDependencies }).flatMap(name => {
+const { dependencies } = JSON.parse(readFileSync(here('package.json'), 'utf8'))
+/** The version that is installed, or `null`. @param {string} name */
+const installed = name => {
   const file = here(`node_modules/${name}/package.json`)
-  return existsSync(file) ? [`${name} ${JSON.parse(readFileSync(file, 'utf8')).version}`] : []
-})
+  return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')).version : null
+}
+if (Object.keys(dependencies).some(name => installed(name) !== dependencies[name]))
+  execFileSync('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], {
+    cwd: here('.'),
+    stdio: 'inherit',
+  })
+const versions = Object.keys(dependencies).map(name => `${name} ${installed(name)}`)
 console.log(`Node ${process.versions.node}, ${platform()} ${arch()}, ${cpus().length} CPUs. ${versions.join(', ')}.`)
 console.log('Processor time (user and system) of the server process per request, as a ratio of the same round;')
 console.log('medians of interleaved rounds. Below 1.00 and 0.05 more or less is noise.')

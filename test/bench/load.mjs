@@ -32,11 +32,19 @@ export const request = (method, path, port, cookie) =>
     'latin1',
   )
 
+/** @typedef {{ head: string, body: string }} Answer */
+
+/** The Cookie header that a browser sends back: of several cookies with one name the last. @param {string} head */
+export const cookieOf = head =>
+  [...new Map([...head.matchAll(/^set-cookie: *([^=\r]+)=([^;\r]*)/gim)].map(([, name, value]) => [name, value]))]
+    .map(([name, value]) => `${name}=${value}`)
+    .join('; ')
+
 /** One connection; answers come in the order of the requests. */
 class Connection {
   #socket
   #received = ''
-  /** @type {((answer: { head: string, body: string }) => void) | null} */
+  /** @type {((answer: Answer) => void) | null} */
   #resolve = null
   /** @type {((error: Error) => void) | null} */
   #reject = null
@@ -50,7 +58,7 @@ class Connection {
     this.#socket.on('close', () => this.#reject?.(new Error('the server closed the connection')))
   }
 
-  /** @param {Buffer} bytes */
+  /** @param {Buffer} bytes @returns {Promise<Answer>} */
   send(bytes) {
     return new Promise((resolve, reject) => {
       this.#resolve = resolve
@@ -107,8 +115,7 @@ export class Load {
     const connection = /** @type {Connection} */ (this.#connections[0])
     for (let user = 1; user <= users; user += 1) {
       const { head } = await connection.send(request('POST', `/login?user=${user}`, this.#port))
-      const cookies = [...head.matchAll(/^set-cookie: *([^;\r]+)/gim)].map(([, cookie]) => cookie)
-      const profile = request('GET', '/profile', this.#port, cookies.join('; '))
+      const profile = request('GET', '/profile', this.#port, cookieOf(head))
       const { body } = await connection.send(profile)
       if (body !== `{"id":${user},"name":"user ${user}"}`) throw new Error(`a wrong profile: ${head}\n${body}`)
       this.#requests.push(profile)
@@ -116,20 +123,37 @@ export class Load {
   }
 
   /**
-   * Sends `count` requests (rounded up to whole bursts), one on each connection at a time, the sessions in turn, and
-   * looks for the answers now and then. It does not wait for them on the sockets: a server that answers slowly would pay
-   * for waking this process at each answer, a fast one would find it awake, and the comparison would be of that.
-   * Answers how many it sent.
+   * Sends `count` requests (rounded up to whole bursts), the sessions in turn. Answers how many it sent.
    * @param {number} count
    */
   async run(count) {
-    let sent = 0
-    for (; sent < count; sent += this.#connections.length) {
-      let open = this.#connections.length
+    const bursts = Math.ceil(count / this.#connections.length)
+    await this.bursts(this.#inTurn(bursts * this.#connections.length))
+    return bursts * this.#connections.length
+  }
+
+  /** @param {number} count */
+  #inTurn(count) {
+    return Array.from({ length: count }, () => {
+      this.#next = (this.#next + 1) % this.#requests.length
+      return /** @type {Buffer} */ (this.#requests[this.#next])
+    })
+  }
+
+  /**
+   * Sends one request on each connection, the next ones when all are answered, and looks for the answers now and then. It
+   * does not wait for them on the sockets: a server that answers slowly would pay for waking this process at each answer,
+   * a fast one would find it awake, and the comparison would be of that.
+   * @param {readonly Buffer[]} requests
+   */
+  async bursts(requests) {
+    for (let first = 0; first < requests.length; first += this.#connections.length) {
+      const burst = requests.slice(first, first + this.#connections.length)
+      let open = burst.length
       let failure = /** @type {Error | null} */ (null)
-      for (const connection of this.#connections) {
-        this.#next = (this.#next + 1) % this.#requests.length
-        connection.send(/** @type {Buffer} */ (this.#requests[this.#next])).then(
+      for (const [at, bytes] of burst.entries()) {
+        const connection = /** @type {Connection} */ (this.#connections[at])
+        connection.send(bytes).then(
           ({ head }) => {
             open -= 1
             if (!head.startsWith('HTTP/1.1 200')) failure = new Error(`not 200: ${head}`)
@@ -145,7 +169,49 @@ export class Load {
         await turn()
       }
     }
-    return sent
+  }
+
+  /**
+   * Sends the next request on a connection as soon as its last one is answered. `onAnswer` gets the place of the request,
+   * its answer, and how long it took in ms.
+   * @param {readonly Buffer[]} requests
+   * @param {(at: number, answer: Answer, took: number) => void} [onAnswer]
+   */
+  async stream(requests, onAnswer) {
+    let next = 0
+    await Promise.all(
+      this.#connections.map(async connection => {
+        while (next < requests.length) {
+          const at = next
+          next += 1
+          const start = performance.now()
+          const answer = await connection.send(/** @type {Buffer} */ (requests[at]))
+          if (!answer.head.startsWith('HTTP/1.1 200')) throw new Error(`not 200: ${answer.head}\n${answer.body}`)
+          onAnswer?.(at, answer, performance.now() - start)
+        }
+      }),
+    )
+  }
+
+  /**
+   * Logs users in and answers the Cookie header of each.
+   * @param {readonly number[]} users
+   */
+  async cookiesOf(users) {
+    /** @type {string[]} */
+    const cookies = []
+    await this.stream(
+      users.map(user => request('POST', `/login?user=${user}`, this.#port)),
+      (at, { head }) => {
+        cookies[at] = cookieOf(head)
+      },
+    )
+    return cookies
+  }
+
+  /** @param {string} method @param {string} path @param {string} [cookie] */
+  request(method, path, cookie) {
+    return request(method, path, this.#port, cookie)
   }
 
   close() {

@@ -36,6 +36,8 @@ export async function startMariadb(settings: Readonly<Record<string, string>> = 
   const all = {
     'bind-address': '127.0.0.1',
     socket: join(folder, 'socket'),
+    // A server that starts clears its temporary folder: it must not be another server's.
+    tmpdir: folder,
     'max-connections': '300',
     // A killed server keeps what the system's cache has: only a power cut would lose it.
     'innodb-flush-log-at-trx-commit': '2',

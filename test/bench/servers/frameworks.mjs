@@ -1,47 +1,110 @@
 // @ts-check
-// Each peer as its documentation sets it up for a login, with the store that it is given. A store of `undefined` is the
-// peer's own memory store.
-
+// Each peer as its documentation sets it up for a log-in, with the store that it is given; a store of `undefined` is the
+// peer's own memory store. A package is loaded by the server that needs it, so that one that is missing costs its row alone.
 import { Server } from 'node:http'
-import fastifyCookie from '@fastify/cookie'
-import fastifySession from '@fastify/session'
-import express from 'express'
-import expressSession from 'express-session'
-import Fastify from 'fastify'
-import Koa from 'koa'
-import koaSession from 'koa-session'
-import { userOf } from './serve.mjs'
+import { valueIn } from './handlers.mjs'
+import { idOf, pathOf, send, userOf } from './serve.mjs'
 
-const SECRET = 'a secret of more than thirty-two characters'
-const MINUTES_30 = 30 * 60 * 1000
+export const SECRET = 'a secret of more than thirty-two characters'
+const SECONDS_30_MINUTES = 1800
+const MINUTES_30 = SECONDS_30_MINUTES * 1000
+
+/**
+ * Express with the routes of all servers.
+ * @param {unknown} middleware
+ * @param {Record<'login' | 'profile' | 'write' | 'logout', (request: any, response: any, next: any) => unknown>} routes
+ * @returns {Promise<any>}
+ */
+async function expressApp(middleware, routes) {
+  const { default: express } = await import('express')
+  const app = express()
+  if (middleware) app.use(/** @type {any} */ (middleware))
+  app.get('/profile', routes.profile)
+  for (const name of /** @type {const} */ (['login', 'write', 'logout'])) app.post(`/${name}`, routes[name])
+  return app
+}
+
+/** Express with a Map: what the framework costs. @param {import('./handlers.mjs').ByHand} service @param {() => string} newId */
+export const expressByHand = (service, newId) =>
+  expressApp(null, {
+    login(request, response) {
+      const id = newId()
+      service.create(id, userOf(request.url))
+      response.cookie('session_id', id).json('ok')
+    },
+    profile(request, response) {
+      const id = idOf(request)
+      response.json((id === undefined ? null : service.get(id)) ?? null)
+    },
+    write(request, response) {
+      service.write(idOf(request) ?? '', valueIn(request.url))
+      response.json('ok')
+    },
+    logout(request, response) {
+      service.end(idOf(request) ?? '')
+      response.clearCookie('session_id').json('ok')
+    },
+  })
+
+/** @param {{ visitOf: any, stringify: any }} edge */
+export const expressCoatcheck = ({ visitOf, stringify }) =>
+  expressApp(null, {
+    async login(request, response) {
+      await visitOf(request, response).logIn({ user: userOf(request.url) })
+      response.json('ok')
+    },
+    async profile(request, response) {
+      const session = await visitOf(request, response).get()
+      response.type('json').send(stringify(session?.user ?? null))
+    },
+    async write(request, response) {
+      await visitOf(request, response).update({ value: valueIn(request.url) })
+      response.json('ok')
+    },
+    async logout(request, response) {
+      await visitOf(request, response).logOut()
+      response.json('ok')
+    },
+  })
 
 /** @param {any} [store] */
-export function expressSessionServer(store) {
-  const app = express()
-  app.use(
-    expressSession({
-      secret: SECRET,
-      resave: false,
-      saveUninitialized: false,
-      cookie: { maxAge: MINUTES_30 },
-      ...(store && { store }),
-    }),
-  )
-  app.post('/login', (request, response, next) => {
-    request.session.regenerate(error => {
-      if (error) return next(error)
-      Object.assign(request.session, { user: userOf(request.url) })
+export async function expressSessionServer(store) {
+  const { default: expressSession } = await import('express-session')
+  const middleware = expressSession({
+    secret: SECRET,
+    resave: false,
+    saveUninitialized: false,
+    cookie: { maxAge: MINUTES_30 },
+    ...(store && { store }),
+  })
+  return expressApp(middleware, {
+    login(request, response, next) {
+      request.session.regenerate((/** @type {unknown} */ error) => {
+        if (error) return next(error)
+        request.session.user = userOf(request.url)
+        response.json('ok')
+      })
+    },
+    profile(request, response) {
+      response.json(request.session.user ?? null)
+    },
+    write(request, response) {
+      request.session.value = valueIn(request.url)
       response.json('ok')
-    })
+    },
+    logout(request, response, next) {
+      request.session.destroy((/** @type {unknown} */ error) => (error ? next(error) : response.json('ok')))
+    },
   })
-  app.get('/profile', (request, response) => {
-    response.json(/** @type {any} */ (request.session).user ?? null)
-  })
-  return /** @type {any} */ (app)
 }
 
 /** @param {any} [store] */
 export async function fastifySessionServer(store) {
+  const [{ default: Fastify }, { default: fastifyCookie }, { default: fastifySession }] = await Promise.all([
+    import('fastify'),
+    import('@fastify/cookie'),
+    import('@fastify/session'),
+  ])
   let handle = /** @type {any} */ (null)
   const app = Fastify({
     serverFactory: handler => {
@@ -61,22 +124,151 @@ export async function fastifySessionServer(store) {
     Object.assign(request.session, { user: userOf(request.url) })
     return { ok: true }
   })
-  app.get('/profile', async request => /** @type {any} */ (request.session).user ?? null)
+  app.get('/profile', async (request, reply) => {
+    const user = /** @type {any} */ (request.session).user
+    // Fastify sends an empty answer for null.
+    return user ?? reply.type('application/json').send('null')
+  })
+  app.post('/write', async request => {
+    Object.assign(request.session, { value: valueIn(request.url) })
+    return { ok: true }
+  })
+  app.post('/logout', async request => {
+    await request.session.destroy()
+    return { ok: true }
+  })
   await app.ready()
   return handle
 }
 
-/** @param {any} store */
-export function koaSessionServer(store) {
+/**
+ * koa-session has no memory store of its own: without a store it keeps the data in the cookie.
+ * @param {{ get(key: string): unknown, set(key: string, value: unknown): unknown, destroy(key: string): unknown }} store
+ */
+export async function koaSessionServer(store) {
+  const [{ default: Koa }, { default: koaSession }] = await Promise.all([import('koa'), import('koa-session')])
   const app = new Koa()
   app.keys = [SECRET]
-  app.use(koaSession({ store, maxAge: MINUTES_30 }, app))
-  app.use(context => {
+  app.use(koaSession(/** @type {any} */ ({ store, maxAge: MINUTES_30 }), app))
+  app.use(async context => {
     const session = /** @type {any} */ (context.session)
-    if (context.method === 'POST') {
+    if (context.path === '/profile') {
+      // Koa sends an empty answer for null.
+      context.type = 'json'
+      context.body = JSON.stringify(session.user ?? null)
+      return
+    }
+    if (context.path === '/login') {
       session.user = userOf(context.url)
-      context.body = 'ok'
-    } else context.body = session.user ?? null
+      await session.regenerate()
+    } else if (context.path === '/write') session.value = valueIn(context.url)
+    else context.session = null
+    context.body = 'ok'
   })
   return app.callback()
+}
+
+/** @returns {Promise<import('./serve.mjs').Handler>} */
+export async function ironSessionServer() {
+  const { getIronSession } = await import('iron-session')
+  const options = { password: SECRET, cookieName: 'session_id', cookieOptions: { secure: false } }
+  return async (request, response) => {
+    const session = /** @type {any} */ (await getIronSession(request, response, options))
+    if (request.method === 'GET') return send(response, JSON.stringify(session.user ?? null))
+    const path = pathOf(request.url)
+    if (path === '/logout') session.destroy()
+    else {
+      if (path === '/login') session.user = userOf(request.url)
+      else session.value = valueIn(request.url)
+      await session.save()
+    }
+    send(response, '"ok"')
+  }
+}
+
+/** Hono on Node.js. @param {(app: any) => void | Promise<void>} routes */
+async function honoServer(routes) {
+  const [{ Hono }, { getRequestListener }] = await Promise.all([import('hono'), import('@hono/node-server')])
+  const app = new Hono()
+  await routes(app)
+  return /** @type {any} */ (getRequestListener(app.fetch))
+}
+
+/** hono-sessions. @param {(module: any) => any} [storeOf] its memory store unless told */
+export const honoSessionsServer = storeOf =>
+  honoServer(async app => {
+    const module = await import('hono-sessions')
+    const store = storeOf?.(module) ?? new module.MemoryStore()
+    app.use(
+      '*',
+      module.sessionMiddleware({ store, expireAfterSeconds: SECONDS_30_MINUTES, cookieOptions: { path: '/' } }),
+    )
+    app.post('/login', (/** @type {any} */ c) => {
+      c.set('session_key_rotation', true)
+      c.get('session').set('user', userOf(c.req.url))
+      return c.json('ok')
+    })
+    app.get('/profile', (/** @type {any} */ c) => c.json(c.get('session').get('user')))
+    app.post('/write', (/** @type {any} */ c) => {
+      c.get('session').set('value', valueIn(c.req.url))
+      return c.json('ok')
+    })
+    app.post('/logout', (/** @type {any} */ c) => {
+      c.get('session').deleteSession()
+      return c.json('ok')
+    })
+  })
+
+/** @hono/session: the data encrypted in the cookie. */
+export const honoSessionServer = () =>
+  honoServer(async app => {
+    const { useSession } = await import('@hono/session')
+    app.use(useSession({ secret: '0123456789abcdef'.repeat(2), duration: { absolute: SECONDS_30_MINUTES } }))
+    app.post('/login', async (/** @type {any} */ c) => {
+      await c.var.session.update({ user: userOf(c.req.url) })
+      return c.json('ok')
+    })
+    app.get('/profile', async (/** @type {any} */ c) => c.json((await c.var.session.get())?.user ?? null))
+    app.post('/write', async (/** @type {any} */ c) => {
+      await c.var.session.update((/** @type {any} */ data) => ({ ...data, value: valueIn(c.req.url) }))
+      return c.json('ok')
+    })
+    app.post('/logout', (/** @type {any} */ c) => {
+      c.var.session.delete()
+      return c.json('ok')
+    })
+  })
+
+/**
+ * @remix-run/session with a signed cookie, on node:http.
+ * @param {any} [storage] its memory storage unless told
+ * @returns {Promise<import('./serve.mjs').Handler>}
+ */
+export async function remixSessionServer(storage) {
+  const [{ createCookie }, { createMemorySessionStorage }] = await Promise.all([
+    import('@remix-run/cookie'),
+    import('@remix-run/session/memory-storage'),
+  ])
+  const cookie = createCookie('session_id', {
+    secrets: [SECRET],
+    httpOnly: true,
+    path: '/',
+    maxAge: SECONDS_30_MINUTES,
+  })
+  const sessions = storage ?? createMemorySessionStorage()
+  return async (request, response) => {
+    const session = await sessions.read(await cookie.parse(request.headers.cookie ?? null))
+    let body = '"ok"'
+    const path = pathOf(request.url)
+    if (request.method === 'GET') body = JSON.stringify(session.get('user') ?? null)
+    else if (path === '/login') {
+      session.regenerateId(true)
+      session.set('user', userOf(request.url))
+    } else if (path === '/write') session.set('value', valueIn(request.url))
+    else session.destroy()
+    const value = await sessions.save(session)
+    if (value !== null)
+      response.setHeader('Set-Cookie', await cookie.serialize(value, value === '' ? { maxAge: 0 } : undefined))
+    send(response, body)
+  }
 }

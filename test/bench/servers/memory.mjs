@@ -1,23 +1,64 @@
 // @ts-check
-import express from 'express'
-import { getIronSession } from 'iron-session'
-import { expressSessionServer, fastifySessionServer, koaSessionServer } from './frameworks.mjs'
-import { coatcheckEdge, coatcheckHandler, newId } from './handlers.mjs'
-import { coatcheck, idOf, send, serve, userOf } from './serve.mjs'
+import { betterAuthServer, memoryTables } from './better-auth.mjs'
+import {
+  expressByHand,
+  expressCoatcheck,
+  expressSessionServer,
+  fastifySessionServer,
+  honoSessionServer,
+  honoSessionsServer,
+  ironSessionServer,
+  koaSessionServer,
+  remixSessionServer,
+} from './frameworks.mjs'
+import { byHand, coatcheckEdge, coatcheckHandler, newId } from './handlers.mjs'
+import { coatcheck, idOf, send, serve } from './serve.mjs'
 
-/** @type {Map<string | undefined, { id: number, name: string }>} */
-const sessions = new Map()
+/** Two Maps: sessions, and who has which. */
+function mapsByHand() {
+  /** @type {Map<string, { user: { id: number, name: string }, value?: number }>} */
+  const sessions = new Map()
+  /** @type {Map<number, Set<string>>} */
+  const idsOf = new Map()
+  /** @satisfies {import('./handlers.mjs').ByHand} */
+  const service = {
+    get: (/** @type {string} */ id) => sessions.get(id)?.user,
+    create(/** @type {string} */ id, /** @type {{ id: number, name: string }} */ user) {
+      sessions.set(id, { user })
+      idsOf.set(user.id, (idsOf.get(user.id) ?? new Set()).add(id))
+    },
+    write(/** @type {string} */ id, /** @type {number} */ value) {
+      const session = sessions.get(id)
+      if (session) session.value = value
+    },
+    end(/** @type {string} */ id) {
+      const session = sessions.get(id)
+      if (!session) return
+      sessions.delete(id)
+      idsOf.get(session.user.id)?.delete(id)
+    },
+    endAll(/** @type {string} */ id) {
+      const session = sessions.get(id)
+      if (!session) return
+      for (const each of idsOf.get(session.user.id) ?? []) sessions.delete(each)
+      idsOf.delete(session.user.id)
+    },
+  }
+  return service
+}
 
 /** @param {Record<string, string>} headers @returns {import('./serve.mjs').Handler} */
-const floor = headers => (request, response) => {
-  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
-  if (request.method === 'POST') {
-    const id = newId()
-    sessions.set(id, userOf(request.url))
-    response.setHeader('Set-Cookie', `session_id=${id}; HttpOnly`)
-    return send(response, '"ok"')
+function floor(headers) {
+  const service = mapsByHand()
+  const others = byHand(service)
+  const names = Object.entries(headers)
+  return (request, response) => {
+    for (const [name, value] of names) response.setHeader(name, value)
+    // A Map needs no promise.
+    if (request.method !== 'GET') return others(request, response)
+    const id = idOf(request)
+    send(response, JSON.stringify((id === undefined ? null : service.get(id)) ?? null))
   }
-  send(response, JSON.stringify(sessions.get(idOf(request)) ?? null))
 }
 
 async function memoryStore() {
@@ -31,56 +72,26 @@ await serve({
   async coatcheck() {
     return coatcheckHandler(await memoryStore())
   },
-  'express alone'() {
-    const app = express()
-    app.post('/login', (request, response) => {
-      const id = newId()
-      sessions.set(id, userOf(request.url))
-      response.cookie('session_id', id).json('ok')
-    })
-    app.get('/profile', (request, response) => {
-      response.json(sessions.get(idOf(request)) ?? null)
-    })
-    return /** @type {any} */ (app)
-  },
+  'express alone': () => expressByHand(mapsByHand(), newId),
   async 'express, coatcheck'() {
-    const { visitOf, stringify } = await coatcheckEdge(await memoryStore())
-    const app = express()
-    app.post('/login', async (request, response) => {
-      await visitOf(request, response).logIn({ user: userOf(request.url) })
-      response.json('ok')
-    })
-    app.get('/profile', async (request, response) => {
-      const session = await visitOf(request, response).get()
-      response.type('json').send(stringify(session?.user ?? null))
-    })
-    return /** @type {any} */ (app)
+    return expressCoatcheck(await coatcheckEdge(await memoryStore()))
   },
   'express-session': () => expressSessionServer(),
-  async '@fastify/session'() {
-    return fastifySessionServer()
-  },
+  '@fastify/session': () => fastifySessionServer(),
   'koa-session'() {
-    // koa-session has no memory store of its own: without a store it keeps the data in the cookie.
     const stored = new Map()
     return koaSessionServer({
-      get: async (/** @type {string} */ key) => stored.get(key),
-      set: async (/** @type {string} */ key, /** @type {unknown} */ value) => void stored.set(key, value),
-      destroy: async (/** @type {string} */ key) => void stored.delete(key),
+      get: async key => stored.get(key),
+      set: async (key, value) => void stored.set(key, value),
+      destroy: async key => void stored.delete(key),
     })
   },
-  'iron-session': () => async (request, response) => {
-    const options = {
-      password: 'a password of more than thirty-two characters',
-      cookieName: 'session_id',
-      cookieOptions: { secure: false },
-    }
-    const session = /** @type {any} */ (await getIronSession(request, response, options))
-    if (request.method === 'POST') {
-      session.user = userOf(request.url)
-      await session.save()
-      return send(response, '"ok"')
-    }
-    send(response, JSON.stringify(session.user ?? null))
+  'iron-session': ironSessionServer,
+  'hono-sessions': () => honoSessionsServer(),
+  '@hono/session': honoSessionServer,
+  '@remix-run/session': () => remixSessionServer(),
+  async 'better-auth'() {
+    const { memoryAdapter } = await import('better-auth/adapters/memory')
+    return betterAuthServer({ database: memoryAdapter(memoryTables()) })
   },
 })

@@ -1,115 +1,141 @@
 // @ts-check
-import connectPgSimple from 'connect-pg-simple'
-import expressMysqlSession from 'express-mysql-session'
-import expressSession from 'express-session'
-import mysql from 'mysql2/promise'
-import pg from 'pg'
+import { betterAuthServer } from './better-auth.mjs'
 import { expressSessionServer, fastifySessionServer } from './frameworks.mjs'
-import { coatcheckHandler, newId } from './handlers.mjs'
-import { coatcheck, idOf, send, serve, userOf } from './serve.mjs'
+import { byHand, coatcheckHandler } from './handlers.mjs'
+import { coatcheck, serve } from './serve.mjs'
 
 const url = process.env.SQL_URL ?? ''
 // As many as one event loop keeps busy: all servers get the same.
 const CONNECTIONS = 10
 
-const pgPool = () => new pg.Pool({ connectionString: url, max: CONNECTIONS })
-const mysqlPool = () => mysql.createPool({ uri: url, connectionLimit: CONNECTIONS })
+async function pgPool() {
+  const { default: pg } = await import('pg')
+  return new pg.Pool({ connectionString: url, max: CONNECTIONS })
+}
+async function mysqlPool() {
+  const { default: mysql } = await import('mysql2/promise')
+  return mysql.createPool({ uri: url, connectionLimit: CONNECTIONS })
+}
+/** @returns {Promise<any>} */
+async function sqlite() {
+  const { openSqlite } = await import('../sqlite.mjs')
+  return openSqlite(process.env.SQLITE_DRIVER ?? '', process.env.SQLITE_FILE ?? ':memory:')
+}
 const stores = () => coatcheck('stores/sql.js')
 
-/** What express-mysql-session and connect-pg-simple make of a pool. */
-const pgStore = () =>
-  new (connectPgSimple(expressSession))({ pool: pgPool(), createTableIfMissing: true, pruneSessionInterval: false })
-const mysqlStore = () =>
-  new /** @type {any} */ (expressMysqlSession(expressSession))({ clearExpired: false }, mysqlPool())
+/** What connect-pg-simple, express-mysql-session and better-sqlite3-session-store make of a pool or a file. */
+async function pgStore() {
+  const [{ default: connect }, { default: expressSession }, pool] = await Promise.all([
+    import('connect-pg-simple'),
+    import('express-session'),
+    pgPool(),
+  ])
+  return new (connect(expressSession))({ pool, createTableIfMissing: true, pruneSessionInterval: false })
+}
+async function mysqlStore() {
+  const [{ default: connect }, { default: expressSession }, pool] = await Promise.all([
+    import('express-mysql-session'),
+    import('express-session'),
+    mysqlPool(),
+  ])
+  const store = new /** @type {any} */ (connect(/** @type {any} */ (expressSession)))({ clearExpired: false }, pool)
+  await store.onReady()
+  return store
+}
+async function sqliteStore() {
+  const [{ default: connect }, { default: expressSession }, client] = await Promise.all([
+    import('better-sqlite3-session-store'),
+    import('express-session'),
+    sqlite(),
+  ])
+  return new (connect(expressSession))({ client })
+}
+
+const TABLE = `CREATE TABLE IF NOT EXISTS floor (id VARCHAR(64) PRIMARY KEY, user_id BIGINT NOT NULL, name VARCHAR(256) NOT NULL,
+  expires BIGINT NOT NULL, value BIGINT)`
+const INDEX = 'CREATE INDEX IF NOT EXISTS floor_user ON floor (user_id)'
+const inHalfAnHour = () => Date.now() + 1_800_000
+/** @param {any} row */
+const userIn = row => (row ? { id: Number(row.user_id), name: row.name } : null)
 
 /**
- * One prepared SELECT by hand.
- * @param {(id: string | undefined) => unknown} select
- * @param {(id: string, user: { id: number, name: string }) => unknown} insert
- * @returns {import('./serve.mjs').Handler}
+ * One prepared statement by hand for each request.
+ * @param {(name: keyof typeof STATEMENTS, values: unknown[]) => unknown} run answers the first row
  */
-const floor = (select, insert) => async (request, response) => {
-  if (request.method === 'POST') {
-    const id = newId()
-    await insert(id, userOf(request.url))
-    response.setHeader('Set-Cookie', `session_id=${id}; HttpOnly`)
-    return send(response, '"ok"')
-  }
-  const row = /** @type {any} */ (await select(idOf(request)))
-  send(response, JSON.stringify(row ? { id: Number(row.user_id), name: row.name } : null))
+const floor = run =>
+  byHand({
+    get: async id => userIn(await run('select', [id, Date.now()])),
+    create: (id, user) => run('insert', [id, user.id, user.name, inHalfAnHour()]),
+    write: (id, value) => run('update', [value, id, Date.now()]),
+    end: id => run('delete', [id]),
+    endAll: id => run('deleteAll', [id]),
+  })
+const STATEMENTS = {
+  select: 'SELECT user_id, name FROM floor WHERE id = ? AND expires > ?',
+  insert: 'INSERT INTO floor (id, user_id, name, expires) VALUES (?, ?, ?, ?)',
+  update: 'UPDATE floor SET value = ? WHERE id = ? AND expires > ?',
+  delete: 'DELETE FROM floor WHERE id = ?',
+  // The derived table lets MySQL read the table that it deletes from.
+  deleteAll: 'DELETE FROM floor WHERE user_id = (SELECT user_id FROM (SELECT user_id FROM floor WHERE id = ?) AS own)',
 }
-const TABLE =
-  'CREATE TABLE IF NOT EXISTS floor (id VARCHAR(64) PRIMARY KEY, user_id BIGINT NOT NULL, name VARCHAR(256) NOT NULL, expires BIGINT NOT NULL)'
-const inHalfAnHour = () => Date.now() + 1_800_000
+const numbered = (/** @type {string} */ text) => {
+  let count = 0
+  return text.replace(/\?/g, () => `$${++count}`)
+}
 
 await serve({
   async 'PostgreSQL: prepared SELECT'() {
-    const pool = pgPool()
+    const pool = await pgPool()
     await pool.query(TABLE)
+    await pool.query(INDEX)
+    const texts = Object.fromEntries(Object.entries(STATEMENTS).map(([name, text]) => [name, numbered(text)]))
     return floor(
-      async id => {
-        const values = [id, Date.now()]
-        const text = 'SELECT user_id, name FROM floor WHERE id = $1 AND expires > $2'
-        return (await pool.query({ name: 'floor', text, values })).rows[0]
-      },
-      (id, user) => pool.query('INSERT INTO floor VALUES ($1, $2, $3, $4)', [id, user.id, user.name, inHalfAnHour()]),
+      async (name, values) =>
+        (await pool.query({ name, text: /** @type {string} */ (texts[name]), values: /** @type {any[]} */ (values) }))
+          .rows[0],
     )
   },
   async 'PostgreSQL: coatcheck'() {
-    const store = new (await stores()).PostgresStore(pgPool())
+    const store = new (await stores()).PostgresStore(await pgPool())
     await store.migrate()
     return coatcheckHandler(store)
   },
-  'PostgreSQL: express-session, connect-pg-simple': () => expressSessionServer(pgStore()),
-  async 'PostgreSQL: @fastify/session, connect-pg-simple'() {
-    return fastifySessionServer(pgStore())
-  },
+  'PostgreSQL: express-session, connect-pg-simple': async () => expressSessionServer(await pgStore()),
+  'PostgreSQL: @fastify/session, connect-pg-simple': async () => fastifySessionServer(await pgStore()),
+  'PostgreSQL: better-auth': async () => betterAuthServer({ database: await pgPool() }, { migrate: true }),
+
   async 'MariaDB: prepared SELECT'() {
-    const pool = mysqlPool()
+    const pool = await mysqlPool()
     await pool.query(TABLE)
-    return floor(
-      async id => {
-        const text = 'SELECT user_id, name FROM floor WHERE id = ? AND expires > ?'
-        const [rows] = await pool.execute(text, [id, Date.now()])
-        return /** @type {any[]} */ (rows)[0]
-      },
-      (id, user) => pool.execute('INSERT INTO floor VALUES (?, ?, ?, ?)', [id, user.id, user.name, inHalfAnHour()]),
-    )
+    await pool.query(INDEX)
+    return floor(async (name, values) => {
+      const [rows] = await pool.execute(STATEMENTS[name], /** @type {any[]} */ (values))
+      return /** @type {any} */ (rows)[0]
+    })
   },
   async 'MariaDB: coatcheck'() {
-    const store = new (await stores()).MysqlStore(mysqlPool())
+    const store = new (await stores()).MysqlStore(await mysqlPool())
     await store.migrate()
     return coatcheckHandler(store)
   },
-  async 'MariaDB: express-session, express-mysql-session'() {
-    const store = mysqlStore()
-    await store.onReady()
-    return expressSessionServer(store)
-  },
-  async 'MariaDB: @fastify/session, express-mysql-session'() {
-    const store = mysqlStore()
-    await store.onReady()
-    return fastifySessionServer(store)
-  },
+  'MariaDB: express-session, express-mysql-session': async () => expressSessionServer(await mysqlStore()),
+  'MariaDB: @fastify/session, express-mysql-session': async () => fastifySessionServer(await mysqlStore()),
+  'MariaDB: better-auth': async () => betterAuthServer({ database: await mysqlPool() }, { migrate: true }),
+
   async 'SQLite: prepared SELECT'() {
     const database = await sqlite()
-    database.exec(TABLE)
-    const insert = database.prepare('INSERT INTO floor VALUES (?, ?, ?, ?)')
-    const select = database.prepare('SELECT user_id, name FROM floor WHERE id = ? AND expires > ?')
-    return floor(
-      id => select.get(id, Date.now()),
-      (id, user) => insert.run(id, user.id, user.name, inHalfAnHour()),
+    database.exec(`${TABLE}; ${INDEX}`)
+    const prepared = Object.fromEntries(
+      Object.entries(STATEMENTS).map(([name, text]) => [name, database.prepare(text)]),
     )
+    return floor((name, values) => (name === 'select' ? prepared[name].get(...values) : prepared[name].run(...values)))
   },
   async 'SQLite: coatcheck'() {
     const store = new (await stores()).SqliteStore(await sqlite())
     await store.migrate()
     return coatcheckHandler(store)
   },
+  'SQLite: express-session, better-sqlite3-session-store': async () => expressSessionServer(await sqliteStore()),
+  'SQLite: @fastify/session, better-sqlite3-session-store': async () => fastifySessionServer(await sqliteStore()),
+  'SQLite: better-auth': async () => betterAuthServer({ database: await sqlite() }, { migrate: true }),
 })
-
-/** @returns {Promise<any>} */
-async function sqlite() {
-  const { openSqlite } = await import('../sqlite.mjs')
-  return openSqlite(process.env.SQLITE_DRIVER ?? '', ':memory:')
-}

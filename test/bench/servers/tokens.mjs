@@ -1,0 +1,59 @@
+// @ts-check
+// What people pick instead of a session: a signed token (JWT, HS256) in the cookie. Nothing is stored, so that a log-out
+// clears the cookie and ends nothing: the token goes on to be good until it expires.
+import { SECRET } from './frameworks.mjs'
+import { valueIn } from './handlers.mjs'
+import { pathOf, send, serve, userOf } from './serve.mjs'
+
+const SECONDS_30_MINUTES = 1800
+const MINUTES_30 = SECONDS_30_MINUTES * 1000
+
+/** @param {import('node:http').IncomingMessage} request */
+const tokenOf = request => /(?:^|; )session_id=([\w.-]+)(?:;|$)/.exec(request.headers.cookie ?? '')?.[1]
+
+/**
+ * @param {(claims: Record<string, unknown>) => unknown} sign
+ * @param {(token: string) => any} verify throws for a token that is not good
+ * @returns {import('./serve.mjs').Handler}
+ */
+const server = (sign, verify) => async (request, response) => {
+  const token = tokenOf(request)
+  const claims = token === undefined ? null : await verify(token)
+  if (request.method === 'GET')
+    return send(response, JSON.stringify(claims && { id: Number(claims.sub), name: claims.name }))
+  const path = pathOf(request.url)
+  if (path === '/logout') response.setHeader('Set-Cookie', 'session_id=; Max-Age=0; HttpOnly')
+  else {
+    const { id, name } = path === '/login' ? userOf(request.url) : { id: claims.sub, name: claims.name }
+    const signed = await sign({ sub: String(id), name, ...(path === '/write' && { value: valueIn(request.url) }) })
+    response.setHeader('Set-Cookie', `session_id=${signed}; HttpOnly`)
+  }
+  send(response, '"ok"')
+}
+
+await serve({
+  async 'JWT, jose'() {
+    const { SignJWT, jwtVerify } = await import('jose')
+    const key = new TextEncoder().encode(SECRET)
+    const options = { algorithms: ['HS256'] }
+    return server(
+      claims =>
+        new SignJWT(claims).setProtectedHeader({ alg: 'HS256' }).setIssuedAt().setExpirationTime('30m').sign(key),
+      async token => (await jwtVerify(token, key, options)).payload,
+    )
+  },
+  async 'JWT, jsonwebtoken'() {
+    const { default: jwt } = await import('jsonwebtoken')
+    return server(
+      claims => jwt.sign(claims, SECRET, { algorithm: 'HS256', expiresIn: SECONDS_30_MINUTES }),
+      token => jwt.verify(token, SECRET, { algorithms: ['HS256'] }),
+    )
+  },
+  async 'JWT, fast-jwt'() {
+    const { createSigner, createVerifier } = await import('fast-jwt')
+    return server(
+      createSigner({ key: SECRET, algorithm: 'HS256', expiresIn: MINUTES_30 }),
+      createVerifier({ key: SECRET, algorithms: ['HS256'] }),
+    )
+  },
+})
