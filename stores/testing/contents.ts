@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { SessionRecord } from '../../src/contract/store.ts'
-import { type Case, HOUR, type Kit, MINUTE, same } from './kit.ts'
+import { type Case, HOUR, type Kit, MINUTE, same, spoil } from './kit.ts'
 
 const TEXTS: readonly string[] = [
   '',
@@ -22,11 +22,6 @@ const TEXTS: readonly string[] = [
   '{"a":{"b":[1,"}"]}}',
   'key=value;key2=value2|a,b:c',
 ]
-
-// Where a store answers frozen objects, the attempt itself fails, and that is as good.
-function spoil(object: object): void {
-  for (const field of Object.keys(object)) Reflect.set(object, field, 'spoilt')
-}
 
 const corrupt = async (kit: Kit, over: Partial<SessionRecord> = {}) => {
   const record = await kit.put({ data: '{"secret":"never shown"}', ...over })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { FORWARD_LIFETIME, type RecordChange, type SessionRecord, type Store } from '../../src/contract/store.ts'
+import { randomNumbers } from './random.ts'
 
 export const MINUTE = 60_000
 export const HOUR = 60 * MINUTE
@@ -17,12 +18,17 @@ export interface TestStoreOptions {
   textUserIds?: boolean
   /** Damages the row of a stored record, as a careless hand would. The corruption cases run only with it. */
   corrupt?: (store: Store, key: string) => Promise<void>
+  /**
+   * Lets each command that reads fail, as a right that was taken away or a table that is missing does; answers what undoes
+   * it. The outage cases run only with it.
+   */
+  outage?: (store: Store) => Promise<() => Promise<unknown>>
 }
 
 /** One rule of the contract and what shows it. */
 export interface Case {
   readonly name: string
-  readonly needs?: 'textUserIds' | 'corrupt'
+  readonly needs?: 'textUserIds' | 'corrupt' | 'outage'
   run(kit: Kit): Promise<void>
 }
 
@@ -46,9 +52,12 @@ export class Kit {
   /** The manager's clock. Cases move it by passing other instants; the real one stays at the start of the case. */
   readonly now: number = Date.now()
 
+  readonly seed: number
+
   constructor(store: Store, options: TestStoreOptions) {
     this.store = store
     this.options = options
+    this.seed = options.seed ?? Math.floor(Math.random() * 0x7fff_ffff)
   }
 
   get rounds(): number {
@@ -182,14 +191,43 @@ export class Kit {
       await round(together, number)
     }
   }
+
+  /** Runs a round of a random case `rounds` times, with the numbers of a seed; a failure names the seed. */
+  async random(round: (next: () => number) => Promise<void>, rounds = this.rounds): Promise<void> {
+    for (let number = 0; number < rounds; number++) {
+      const seed = this.seed + number
+      await round(randomNumbers(seed)).catch(error => {
+        const reason = error instanceof Error ? error.message : String(error)
+        throw new Error(`{ seed: ${seed}, rounds: 1 } repeats it\n${reason}`, { cause: error })
+      })
+    }
+  }
 }
 
 type Together = <T extends readonly unknown[]>(...contestants: { [N in keyof T]: () => Promise<T[N]> }) => Promise<T>
+
+/** A turn of the event loop: whatever was to happen at the end of this one has begun. */
+export const turn = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
+
+/** Changes an object as a careless caller would. Where a store answers frozen objects, the attempt fails: as good. */
+export function spoil(object: object): void {
+  for (const field of Object.keys(object)) Reflect.set(object, field, 'spoilt')
+}
 
 /** Equal field by field, whatever prototypes the store's objects have. */
 export function same(actual: unknown, expected: unknown): void {
   const plain = typeof actual === 'object' && actual !== null && !Array.isArray(actual) ? { ...actual } : actual
   assert.deepEqual(plain, expected)
+}
+
+/** As `same`, as an answer. */
+export function isSame(actual: unknown, expected: unknown): boolean {
+  try {
+    same(actual, expected)
+    return true
+  } catch {
+    return false
+  }
 }
 
 /** Until when a forward that was left at `now` is kept. */

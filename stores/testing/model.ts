@@ -1,23 +1,13 @@
 import type { Store } from '../../src/contract/store.ts'
+import { randomNumbers } from './random.ts'
 import { STEP_RANGE, type Step, stepName, World } from './world.ts'
-
-// mulberry32 by Tommy Ettinger (public domain): 32 bits of state are enough to vary tests and to repeat them.
-function generator(seed: number): () => number {
-  let state = seed | 0
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return (mixed ^ (mixed >>> 14)) >>> 0
-  }
-}
 
 const LENGTH = 60
 
 /** Compares random sequences of calls with the reference model; a failure names the seed that repeats it. */
 export async function compareWithModel(store: Store, seed: number, runs: number): Promise<void> {
   for (let run = 0; run < runs; run++) {
-    const next = generator(seed + run)
+    const next = randomNumbers(seed + run)
     const world = new World(store)
     const done: string[] = []
     try {

@@ -1,4 +1,5 @@
 import {
+  type Corrupt,
   type CreateOptions,
   type CreateResult,
   type DeleteUserOptions,
@@ -38,7 +39,7 @@ export class ReferenceStore implements Store {
     return this.admit(record, options, undefined, now)
   }
 
-  async read(key: string, { now }: StoreCall): Promise<SessionRecord | Forward | null> {
+  async read(key: string, { now }: StoreCall): Promise<SessionRecord | Forward | Corrupt | null> {
     const live = this.live(key, now)
     if (live !== undefined) return { ...live }
     const left = this.forwards.get(key)

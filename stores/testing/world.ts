@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { CreateOptions, SessionRecord, Store } from '../../src/contract/store.ts'
 import { HOUR, keyFor, MINUTE, newUserId, newWriteId } from './kit.ts'
+import { pick } from './random.ts'
 import { ReferenceStore } from './reference.ts'
 
 /** One step of a random sequence: what to do, and three numbers that say with what. */
@@ -8,8 +9,6 @@ export type Step = readonly [verb: number, a: number, b: number, c: number]
 
 /** The numbers of a step are below this. */
 export const STEP_RANGE = 1 << 16
-
-const pick = <T>(choices: readonly T[], number: number): T => choices[number % choices.length]!
 
 type Verb = (world: World, a: number, b: number, c: number) => Promise<void>
 

@@ -1,10 +1,12 @@
 // What the suite is worth: each of these stores has one mistake, and the cases that are about it say so.
-import { corruption, type SessionRecord, type Store, type StoreCall } from 'coatcheck'
+import type { Store, StoreCall } from 'coatcheck'
 import { modelTest, ReferenceStore, type TestStoreOptions, testStore } from 'coatcheck/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { CheckedStore, corrupt } from '../../support/wrong-stores/checked.ts'
 import { life } from '../../support/wrong-stores/life.ts'
 import { names } from '../../support/wrong-stores/names.ts'
+import { reads, SHARING, SharingStore } from '../../support/wrong-stores/reads.ts'
 import { writes } from '../../support/wrong-stores/writes.ts'
 
 const MODEL = 'answers random sequences of calls as the reference model does'
@@ -32,6 +34,17 @@ describe('the suite catches a store that', () => {
     })
 })
 
+describe('the suite catches a store with shared reads that', () => {
+  for (const { mistake, open, caughtBy } of reads)
+    it(mistake, async () => {
+      expect(await failing(casesOf(open, SHARING), caughtBy)).toEqual(caughtBy)
+    })
+})
+
+describe('a store that sends the reads of one turn as one command', () => {
+  testStore(it, () => new SharingStore(), undefined, SHARING)
+})
+
 describe('the model-based tests', () => {
   const falling = names.find(({ mistake }) => mistake === 'lets a floor fall')!
 
@@ -51,24 +64,6 @@ describe('the model-based tests', () => {
   })
 })
 
-// Rows that others have edited: the correct store checks what it reads, the wrong ones do not.
-class CheckedStore extends ReferenceStore {
-  override async read(key: string, { now }: StoreCall) {
-    const record = this.records.get(key)
-    const corrupt = record === undefined ? null : corruption(record)
-    if (corrupt === null) return super.read(key, { now })
-    this.records.delete(key)
-    return { corrupt } as never
-  }
-  override live(key: string, now: number) {
-    const live = super.live(key, now)
-    return live !== undefined && corruption(live) === null ? live : undefined
-  }
-  override liveOf(userId: string, kind: SessionRecord['kind'], now: number) {
-    return super.liveOf(userId, kind, now).filter(record => corruption(record) === null)
-  }
-}
-
 class LeavesTheCorrupt extends CheckedStore {
   override async read(key: string, { now }: StoreCall) {
     const record = this.records.get(key)
@@ -87,10 +82,6 @@ class ShowsTheContent extends CheckedStore {
 }
 
 describe('corrupted records', () => {
-  const corrupt = async (store: Store, key: string) => {
-    const { records } = store as ReferenceStore
-    records.set(key, { ...records.get(key)!, version: -1 })
-  }
   const REPORTED = 'reports a corrupted record once, without its content, and removes it'
   const ALL = [
     REPORTED,

@@ -8,6 +8,8 @@ import { CLUSTER, type OpenClient, SENTINEL, STANDALONE } from './clients.ts'
 interface Place {
   /** The server that has a key. */
   serverOf(name: string): Promise<RedisServer>
+  /** The servers that are read from. */
+  readonly servers: readonly RedisServer[]
   /** Opens the named client. */
   open(client: string): Promise<OpenClient>
   stop(): Promise<unknown>
@@ -18,7 +20,12 @@ const PLACES = {
     clients: Object.keys(STANDALONE),
     async start(): Promise<Place> {
       const server = await startRedis()
-      return { serverOf: async () => server, open: name => STANDALONE[name]!(server.url), stop: server.stop }
+      return {
+        serverOf: async () => server,
+        servers: [server],
+        open: name => STANDALONE[name]!(server.url),
+        stop: server.stop,
+      }
     },
   },
   cluster: {
@@ -27,6 +34,7 @@ const PLACES = {
       const cluster = await startRedisCluster()
       return {
         serverOf: async name => cluster.masterOf(Number(await cluster.nodes[0]!.cli('CLUSTER', 'KEYSLOT', name))),
+        servers: cluster.masters,
         open: name => CLUSTER[name]!(cluster.addresses),
         stop: cluster.stop,
       }
@@ -38,6 +46,7 @@ const PLACES = {
       const watched = await startRedisSentinels()
       return {
         serverOf: async () => watched.master,
+        servers: [watched.master],
         open: name => SENTINEL[name]!(watched.name, watched.sentinels),
         stop: watched.stop,
       }
@@ -67,7 +76,13 @@ export function onRedis(
       const redisKey = `coatcheck:{${key.slice(0, 3)}}:${key.slice(3)}`
       await (await place.serverOf(redisKey)).cli('SET', redisKey, 's 1 careless', 'PX', '600000')
     }
+    const permit = (rights: string) =>
+      Promise.all(place.servers.map(server => server.cli('ACL', 'SETUSER', 'default', rights)))
+    const outage = async () => {
+      await permit('-@read')
+      return () => permit('+@all')
+    }
     const full = / 6( cluster)?$/.test(name)
-    tests(open, { corrupt, ...(full ? {} : { runs: 10, rounds: 3 }) })
+    tests(open, { corrupt, outage, ...(full ? {} : { runs: 10, rounds: 3 }) })
   })
 }

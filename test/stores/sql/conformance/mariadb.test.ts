@@ -24,7 +24,12 @@ describeEngine('mariadb', 'the MySQL store on MariaDB', () => {
     const corrupt = async (_: unknown, key: string) => {
       await pool.query(`UPDATE ${userIds}_sessions SET version = -1 WHERE id = ?`, [key])
     }
-    testStore(it, open, undefined, { textUserIds: userIds === 'text', corrupt, runs: 25 })
+    const rename = (from: string, to: string) => pool.query(`RENAME TABLE ${from} TO ${to}`)
+    const outage = async () => {
+      await rename(`${userIds}_sessions`, 'elsewhere')
+      return () => rename('elsewhere', `${userIds}_sessions`)
+    }
+    testStore(it, open, undefined, { textUserIds: userIds === 'text', corrupt, outage, runs: 25 })
     it('behaves like the reference model', () => modelTest(fc, open, undefined, { runs: 50 }))
   })
 })

@@ -24,7 +24,12 @@ for (const driver of SQLITE_DRIVERS)
       const corrupt = async (_: unknown, key: string) => {
         database?.exec(`UPDATE ${userIds}_sessions SET version = -1 WHERE id = '${key}'`)
       }
-      testStore(it, open, undefined, { textUserIds: userIds === 'text', corrupt, runs: 25 })
+      const rename = async (from: string, to: string) => database?.exec(`ALTER TABLE ${from} RENAME TO ${to}`)
+      const outage = async () => {
+        await rename(`${userIds}_sessions`, 'elsewhere')
+        return () => rename('elsewhere', `${userIds}_sessions`)
+      }
+      testStore(it, open, undefined, { textUserIds: userIds === 'text', corrupt, outage, runs: 25 })
       it('behaves like the reference model', () => modelTest(fc, open, undefined, { runs: 50 }))
     })
   })
