@@ -8,9 +8,12 @@ import { asset, renderPage } from './page.mjs'
 /** How long after a login with the password its session may change the password. */
 const FRESH = '15m'
 
+/** How long the old session ID leads to the new one after a rotation: requests that were under way go on. */
+const GRACE = '30s'
+
 /**
- * What a session keeps for us: the device's own label.
- * @typedef {{ label: string }} Data
+ * What a session keeps for us: the device's own label, and when it last got a new ID, epoch ms.
+ * @typedef {{ label: string, rotatedAt?: number }} Data
  */
 
 /** @typedef {import('coatcheck').SessionManager<Data>} Sessions */
@@ -47,6 +50,12 @@ const json = (value, status = 200, headers = {}) => ({
   body: `${stringify(value)}\n`,
 })
 
+/** @type {() => Answer} for a plain form: the browser goes on to the page */
+const toPage = () => ({ status: 303, headers: { Location: '/', 'Cache-Control': 'no-store' }, body: '' })
+
+/** @param {import('node:http').IncomingMessage} request */
+const isForm = request => mediaType(request) === 'application/x-www-form-urlencoded'
+
 const wrongPassword = () => new HttpError(401, 'invalid_credentials', 'The name or the password is wrong.')
 
 /**
@@ -70,16 +79,18 @@ function endpoints(sessions, users) {
     async login({ request, visit }) {
       // First the guards: a page of another origin hears nothing about names and passwords.
       await visit.get({ touch: false })
-      const body = await readJson(request)
+      const fromForm = isForm(request)
+      const body = fromForm ? Object.fromEntries(await readForm(request)) : await readJson(request)
       const name = textField(body, 'username')
       const password = textField(body, 'password')
-      const remember = flagField(body, 'remember')
+      const remember = fromForm ? body.remember !== undefined : flagField(body, 'remember')
       const user = await users.authenticate(name, password)
+      if (!user && fromForm) return renderPage({ state: 'out', failed: name })
       if (!user) throw wrongPassword()
       // `user` has the password version that was read with the hash: a change that is faster refuses this login.
       const session = await visit.logIn({ user, remember, data: { label: labelOf(request) } })
       if (user.endOthers) await endOthers(user, session)
-      return json('Logged in.')
+      return fromForm ? toPage() : json('Logged in.')
     },
 
     /** @param {Call} call */
@@ -90,10 +101,9 @@ function endpoints(sessions, users) {
 
     /** @param {Call} call */
     async logout({ request, visit }) {
-      const isForm = mediaType(request) === 'application/x-www-form-urlencoded'
-      if (isForm && (await visit.get())) await visit.checkCsrf((await readForm(request)).get('csrf'))
+      if (isForm(request) && (await visit.get())) await visit.checkCsrf((await readForm(request)).get('csrf'))
       await visit.logOut()
-      return isForm ? { status: 303, headers: { Location: '/' }, body: '' } : json('Logged out.')
+      return isForm(request) ? toPage() : json('Logged out.')
     },
 
     /** @param {Call} call */
@@ -145,6 +155,22 @@ function endpoints(sessions, users) {
     },
 
     /** @param {Call} call */
+    async session({ visit }) {
+      // A page that polls is not a user who comes back: the session is not extended.
+      const session = await visit.get({ touch: false })
+      return json(session?.user ? timesOf(session) : null)
+    },
+
+    /** @param {Call} call */
+    async rotate({ request, visit }) {
+      await visit.requireUser()
+      if (isForm(request)) await visit.checkCsrf((await readForm(request)).get('csrf'))
+      if (!(await visit.rotate({ grace: GRACE }))) throw new HttpError(401, 'unauthenticated', 'The session has ended.')
+      await visit.update({ rotatedAt: Date.now() })
+      return isForm(request) ? toPage() : json('The session has a new ID.')
+    },
+
+    /** @param {Call} call */
     async endSession({ visit, key }) {
       const current = await visit.requireUser()
       if (key === current.key) await visit.logOut()
@@ -154,17 +180,43 @@ function endpoints(sessions, users) {
     },
 
     /** @param {Call} call */
+    async endAllSessions({ request, visit }) {
+      const { user } = await visit.requireUser()
+      if (isForm(request)) await visit.checkCsrf((await readForm(request)).get('csrf'))
+      await sessions.invalidateUser(user.id)
+      await visit.logOut()
+      return isForm(request) ? toPage() : json('Logged out everywhere.')
+    },
+
+    /** @param {Call} call */
     async page({ visit }) {
       try {
         const session = await visit.get()
-        return renderPage(session?.user ?? null, await visit.csrfToken())
+        if (!session?.user) return renderPage({ state: 'out' })
+        const { user } = session
+        return renderPage({ state: 'in', user, csrf: (await visit.csrfToken()) ?? '', times: timesOf(session) })
       } catch (error) {
-        if (error instanceof SessionStoreError) return renderPage('unavailable')
+        if (error instanceof SessionStoreError) return renderPage({ state: 'unavailable' })
         throw error
       }
     },
   }
 }
+
+/**
+ * The session's times, epoch ms. `seenAt` is written down at most once a minute.
+ * @typedef {ReturnType<typeof timesOf>} Times
+ * @param {import('coatcheck').Session<Data, 'u64'>} session
+ */
+const timesOf = ({ createdAt, seenAt, expiresAt, absoluteExpiresAt, remembered, data }) => ({
+  now: Date.now(),
+  createdAt,
+  remembered,
+  seenAt,
+  rotatedAt: data.rotatedAt ?? null,
+  expiresAt,
+  absoluteExpiresAt,
+})
 
 /**
  * @param {unknown} error
@@ -192,7 +244,8 @@ function answerTo(error) {
  */
 export function createApp({ sessions, users }) {
   const visitOf = httpEdge(sessions)
-  const { login, profile, logout, password, listSessions, endSession, page } = endpoints(sessions, users)
+  const { login, profile, logout, password, listSessions, session, rotate, endSession, endAllSessions, page } =
+    endpoints(sessions, users)
   /** @type {[RegExp, Partial<Record<string, (call: Call) => Promise<Answer>>>][]} */
   const routes = [
     [/^\/$/, { GET: page }],
@@ -200,7 +253,10 @@ export function createApp({ sessions, users }) {
     [/^\/profile$/, { GET: profile }],
     [/^\/logout$/, { POST: logout }],
     [/^\/password$/, { POST: password }],
-    [/^\/sessions$/, { GET: listSessions }],
+    [/^\/session$/, { GET: session }],
+    [/^\/session\/rotate$/, { POST: rotate }],
+    [/^\/sessions$/, { GET: listSessions, DELETE: endAllSessions }],
+    [/^\/sessions\/end$/, { POST: endAllSessions }],
     [/^\/sessions\/([^/]+)$/, { DELETE: endSession }],
   ]
 

@@ -185,6 +185,69 @@ async function endDevice(key, name) {
   element('h2', 'devices-title').focus()
 }
 
+/** How far the server's clock is ahead of this one, in ms. */
+let ahead = 0
+
+/**
+ * "in 29 minutes", "4 minutes ago".
+ * @param {number} instant epoch ms of the server
+ */
+function fromNow(instant) {
+  const seconds = Math.round((instant - Date.now() - ahead) / 1000)
+  const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' })
+  const size = Math.abs(seconds)
+  if (size < 90) return relative.format(seconds, 'second')
+  if (size < 90 * 60) return relative.format(Math.round(seconds / 60), 'minute')
+  return relative.format(Math.round(seconds / 3600), 'hour')
+}
+
+const TIMES = /** @type {NodeListOf<HTMLTimeElement>} */ (document.querySelectorAll('time[data-time]'))
+
+function tellTimes() {
+  for (const time of TIMES) {
+    if (time.dateTime === '') continue
+    const instant = Date.parse(time.dateTime)
+    time.title = new Date(instant).toLocaleString()
+    time.textContent = fromNow(instant)
+  }
+  for (const [id, name] of [
+    ['idle', 'expiresAt'],
+    ['absolute', 'absoluteExpiresAt'],
+  ]) {
+    const time = /** @type {HTMLTimeElement} */ (document.querySelector(`time[data-time=${name}]`))
+    element('progress', /** @type {string} */ (id)).value = Math.max(0, Date.parse(time.dateTime) - Date.now() - ahead)
+  }
+}
+
+async function lookAtSession() {
+  const answer = await call('GET', '/session')
+  if (!answer.ok) return showError(element('p', 'session-error'), explain(answer.body))
+  if (answer.body === null) return reload(MESSAGES.expired)
+  element('p', 'session-error').textContent = ''
+  ahead = answer.body.now - Date.now()
+  for (const time of TIMES) {
+    const instant = answer.body[/** @type {string} */ (time.dataset.time)]
+    if (instant !== null) time.dateTime = new Date(instant).toISOString()
+  }
+  const { seenAt, expiresAt } = answer.body
+  element('progress', 'idle').max = expiresAt - seenAt
+  tellTimes()
+}
+
+onSubmit(element('form', 'rotate'), async () => {
+  const answer = await call('POST', '/session/rotate')
+  if (answer.status === 401) return reload(MESSAGES.expired)
+  if (!answer.ok) return showError(element('p', 'session-error'), explain(answer.body))
+  await lookAtSession()
+  notice.textContent = 'The session goes on under a new ID. The old one ends in half a minute.'
+})
+
+onSubmit(element('form', 'end-all'), async () => {
+  const answer = await call('DELETE', '/sessions')
+  if (answer.ok || answer.status === 401) return reload('You are logged out on all your devices.')
+  showError(element('p', 'devices-error'), explain(answer.body))
+})
+
 onSubmit(element('form', 'login'), async fields => {
   const answer = await call('POST', '/login', {
     username: fields.get('username'),
@@ -212,10 +275,18 @@ onSubmit(element('form', 'change'), async fields => {
 })
 
 if (document.body.dataset.state === 'in') {
+  ahead = Number(element('dl', 'session').dataset.now) - Date.now()
+  tellTimes()
+  setInterval(tellTimes, 1000)
+  setInterval(() => {
+    if (document.visibilityState === 'visible') lookAtSession()
+  }, 30_000)
   showDevices()
   // Back on this tab after a while: is the session still there?
   document.addEventListener('visibilitychange', () => {
-    if (document.visibilityState === 'visible') showDevices()
+    if (document.visibilityState !== 'visible') return
+    showDevices()
+    lookAtSession()
   })
 }
 // A page from the back/forward cache may show a session that has ended.
@@ -228,4 +299,7 @@ sessionStorage.removeItem('notice')
 if (message) {
   notice.textContent = message
   notice.focus()
-} else if (document.body.dataset.state === 'out') element('input', 'username').focus()
+} else if (document.body.dataset.state === 'out') {
+  const { value } = element('input', 'username')
+  element('input', value === '' ? 'username' : 'password').focus()
+}

@@ -1,7 +1,7 @@
 // @ts-check
 // The page for people: HTML with the session's state filled in, and its script, style and icon as files of their own,
 // so that the Content-Security-Policy needs no exception.
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 
 /** @param {string} name */
 const read = name => readFileSync(new URL(name, import.meta.url), 'utf8')
@@ -24,6 +24,16 @@ const ASSETS = Object.fromEntries(
   ]),
 )
 
+// The documentation that came with the package, as its plain text: this service works without the network.
+const DOCS = new URL('../../docs/', import.meta.url)
+for (const name of readdirSync(DOCS, { recursive: true, encoding: 'utf8' }))
+  if (/^[\w/-]+\.md$/.test(name))
+    ASSETS[`/docs/${name}`] = {
+      status: 200,
+      headers: { 'Content-Type': 'text/plain; charset=utf-8', 'Cache-Control': 'no-cache' },
+      body: readFileSync(new URL(name, DOCS), 'utf8'),
+    }
+
 const HEADERS = {
   'Content-Type': 'text/html; charset=utf-8',
   'Cache-Control': 'no-store',
@@ -41,24 +51,51 @@ const HEADERS = {
   'Cross-Origin-Opener-Policy': 'same-origin',
 }
 
+const REFUSAL = 'This name and password do not belong together. Please try again.'
+
 /** @param {string} text */
 const escapeHtml = text => text.replace(/[&<>"']/g, character => `&#${character.charCodeAt(0)};`)
 
 /** @param {string} path */
 export const asset = path => (Object.hasOwn(ASSETS, path) ? ASSETS[path] : undefined)
 
+/** @param {number} instant epoch ms */
+const instantOf = instant => ({ iso: new Date(instant).toISOString(), text: `${new Date(instant).toUTCString()}` })
+
+/** @param {import('./app.mjs').Times} times */
+function timeLine({ now, createdAt, remembered, seenAt, rotatedAt, expiresAt, absoluteExpiresAt }) {
+  /** @type {Record<string, string>} */
+  const values = {
+    now: `${now}`,
+    how: remembered ? 'by the remember cookie of this browser' : 'with the password',
+    idleMax: `${expiresAt - seenAt}`,
+    idleLeft: `${Math.max(0, expiresAt - now)}`,
+    absoluteMax: `${absoluteExpiresAt - createdAt}`,
+    absoluteLeft: `${Math.max(0, absoluteExpiresAt - now)}`,
+  }
+  for (const [name, instant] of Object.entries({ createdAt, seenAt, rotatedAt, expiresAt, absoluteExpiresAt })) {
+    const { iso, text } = instant === null ? { iso: '', text: 'not yet' } : instantOf(instant)
+    Object.assign(values, { [`${name}Iso`]: iso, [`${name}Text`]: text })
+  }
+  return values
+}
+
 /**
- * @param {{ id: bigint, name: string } | null | 'unavailable'} user
- * @param {string | null} [csrf]
+ * `failed`: the name of a log-in that was refused.
+ * @param {{ state: 'unavailable' } | { state: 'out', failed?: string }
+ *   | { state: 'in', user: { id: bigint, name: string }, csrf: string, times: import('./app.mjs').Times }} page
  * @returns {import('./app.mjs').Answer}
  */
-export function renderPage(user, csrf) {
-  const state = user === 'unavailable' ? user : user ? 'in' : 'out'
+export function renderPage(page) {
+  const { state } = page
   /** @type {Record<string, string>} */
-  const values = { state, csrf: csrf ?? '' }
-  if (user !== null && user !== 'unavailable') Object.assign(values, { name: user.name, id: `${user.id}` })
+  const values = { state }
+  if (state === 'in')
+    Object.assign(values, { name: page.user.name, id: `${page.user.id}`, csrf: page.csrf, ...timeLine(page.times) })
+  const isRefused = state === 'out' && page.failed !== undefined
+  if (isRefused) Object.assign(values, { failed: page.failed, refusal: REFUSAL })
   const body = HTML.replace(/\{\{(\w+)\}\}/g, (_, name) => escapeHtml(values[name] ?? ''))
     // `hidden` and not a style: a screen reader and a browser without style see the same parts.
     .replace(/data-for="(\w+)"/g, (part, wanted) => (wanted === state ? part : `${part} hidden`))
-  return { status: state === 'unavailable' ? 503 : 200, headers: HEADERS, body }
+  return { status: state === 'unavailable' ? 503 : isRefused ? 401 : 200, headers: HEADERS, body }
 }

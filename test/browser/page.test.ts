@@ -1,5 +1,6 @@
 // The example's page in a real browser: what people see, click and read.
 import { once } from 'node:events'
+import { stat, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import { SessionManager } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
@@ -12,6 +13,7 @@ import { describeEngine } from '../services/engines.ts'
 import { Client, PASSWORD } from '../support/example-service.ts'
 
 const MINUTE = 60_000
+const PICTURE = new URL('../../docs/pictures/session.png', import.meta.url)
 const NEW_PASSWORD = 'a password that is new'
 
 describeEngine('chromium', 'the page at / in Chromium', () => {
@@ -230,18 +232,81 @@ describeEngine('chromium', 'the page at / in Chromium', () => {
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width)
   })
 
-  it('logs out without script, by a form with its CSRF token', async () => {
-    const ada = new Client(url)
-    await ada.login()
+  it('shows the time line of its session and what is left of it', async () => {
+    await logIn()
+    await page.locator('#devices li').waitFor()
+    const told = (name: string) => page.locator(`time[data-time=${name}]`).textContent()
+    expect(await told('createdAt')).toMatch(/^now|seconds? ago$/)
+    expect(await page.locator('#how').textContent()).toBe('with the password')
+    expect(await told('rotatedAt')).toBe('not yet')
+    expect(await told('expiresAt')).toBe('in 30 minutes')
+    expect(await told('absoluteExpiresAt')).toBe('in 12 hours')
+    const idle = Number(await page.locator('#idle').evaluate(bar => (bar as unknown as { position: number }).position))
+    expect(idle).toBeGreaterThan(0.9)
+
+    const before = await sessionCookie()
+    await page.getByRole('button', { name: 'Give the session a new ID' }).click()
+    await see('The session goes on under a new ID.')
+    expect(await told('rotatedAt')).toMatch(/^now|seconds? ago$/)
+    expect((await sessionCookie())?.value).not.toBe(before?.value)
+    await page.reload()
+    await page.getByRole('heading', { name: 'Logged in as ada' }).waitFor()
+    expect(await told('rotatedAt')).toMatch(/^now|seconds? ago$/)
+  })
+
+  it('says of a remembered session how it began', async () => {
+    await logIn(PASSWORD, { remember: true })
+    await page.getByRole('heading', { name: 'Logged in as ada' }).waitFor()
+    await browser.clearCookies({ name: 'session_id' })
+    await page.goto(url)
+    await see('by the remember cookie of this browser')
+  })
+
+  it('logs out everywhere', async () => {
+    const phone = new Client(url)
+    await phone.login()
+    await logIn()
+    await page.getByRole('button', { name: 'Log out everywhere' }).click()
+    await see('You are logged out on all your devices.')
+    await page.getByRole('heading', { name: 'Log in' }).waitFor()
+    expect(await phone.whoami()).toBeNull()
+    expect(await sessionCookie()).toBeUndefined()
+  })
+
+  it('is the picture in the documentation: COATCHECK_PICTURES=1 takes it anew', async () => {
+    const phone = new Client(url, 'Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Version/18.0 Safari/604.1')
+    await phone.login()
+    await page.setViewportSize({ width: 640, height: 700 })
+    await logIn()
+    await page.locator('#devices li').nth(1).waitFor()
+    const picture = await page.screenshot({ fullPage: true })
+    const { size } = await stat(PICTURE)
+    expect(picture.length).toBeGreaterThan(size / 2)
+    expect(picture.length).toBeLessThan(size * 2)
+    if (process.env.COATCHECK_PICTURES) await writeFile(PICTURE, picture)
+  })
+
+  it('logs in and out without script, by forms', async () => {
     await browser.close()
     await openPage({ javaScriptEnabled: false })
-    await browser.addCookies([
-      { name: 'session_id', value: ada.cookies.get('session_id')!, url: url.replace('http:', 'https:'), secure: true },
-    ])
+    await browser.clearCookies()
     await page.goto(url)
+    await page.getByLabel('Name').fill('ada')
+    await page.getByLabel('Password', { exact: true }).fill('wrong')
+    await page.getByRole('button', { name: 'Log in' }).click()
+    await see('This name and password do not belong together. Please try again.')
+    expect(await page.getByLabel('Name').inputValue()).toBe('ada')
+    await page.getByLabel('Password', { exact: true }).fill(PASSWORD)
+    await page.getByRole('button', { name: 'Log in' }).click()
     await page.getByRole('heading', { name: 'Logged in as ada' }).waitFor()
+    const before = await sessionCookie()
+    await page.getByRole('button', { name: 'Give the session a new ID' }).click()
+    await page.getByRole('heading', { name: 'Logged in as ada' }).waitFor()
+    expect((await sessionCookie())?.value).not.toBe(before?.value)
     await page.getByRole('button', { name: 'Log out', exact: true }).click()
     await page.getByRole('heading', { name: 'Log in' }).waitFor()
-    expect(await ada.whoami()).toBeNull()
+    expect(await sessionCookie()).toBeUndefined()
+    await browser.close()
+    await openPage()
   })
 })

@@ -142,7 +142,6 @@ describe('bad input', () => {
   const body = JSON.stringify({ username: 'ada', password: PASSWORD })
   it.each([
     ['text/plain', {}],
-    ['application/x-www-form-urlencoded', {}],
     ['multipart/form-data; boundary=x', {}],
     ['application/jsonp', {}],
     ['application/json', { 'Content-Encoding': 'gzip' }],
@@ -207,7 +206,10 @@ describe('bad input', () => {
     ['POST', '/profile', 'GET, HEAD'],
     ['GET', '/logout', 'POST'],
     ['DELETE', '/password', 'POST'],
-    ['POST', '/sessions', 'GET, HEAD'],
+    ['POST', '/sessions', 'GET, HEAD, DELETE'],
+    ['POST', '/session', 'GET, HEAD'],
+    ['GET', '/session/rotate', 'POST'],
+    ['GET', '/sessions/end', 'POST'],
     ['GET', '/sessions/x', 'DELETE'],
     ['POST', '/', 'GET, HEAD'],
     ['DELETE', '/page.css', 'GET, HEAD'],
@@ -237,6 +239,8 @@ describe('bad input', () => {
     ['POST', '/logout', undefined],
     ['POST', '/password', { oldPassword: PASSWORD, newPassword: 'long enough' }],
     ['DELETE', '/sessions/x', undefined],
+    ['DELETE', '/sessions', undefined],
+    ['POST', '/session/rotate', undefined],
   ])('%s %s from a page of another origin is 403 and changes nothing', async (method, path, body) => {
     const ada = client()
     await ada.login()
@@ -256,6 +260,8 @@ describe('bad input', () => {
   it.each([
     ['GET', '/sessions'],
     ['DELETE', '/sessions/x'],
+    ['DELETE', '/sessions'],
+    ['POST', '/session/rotate'],
     ['POST', '/password'],
   ])('%s %s without a session is 401', async (method, path) => {
     const answer = await client().send(method, path, method === 'POST' ? {} : undefined)
@@ -332,5 +338,92 @@ describe('the page', () => {
     expect(second).not.toBe(first)
     await ada.login()
     expect((await ada.send('POST', '/logout', `csrf=${first}`, FORM_TYPE)).status).toBe(403)
+  })
+
+  it('logs in by a plain form, also to be remembered, and says what is wrong on the page itself', async () => {
+    const ada = client()
+    const form = (fields: Record<string, string>) =>
+      ada.send('POST', '/login', new URLSearchParams(fields).toString(), FORM_TYPE)
+    const refused = await form({ username: '"><b>ada', password: 'wrong' })
+    expect([refused.status, ada.cookie]).toEqual([401, ''])
+    expect(refused.text).toContain('This name and password do not belong together.')
+    expect(refused.text).toContain('value="&#34;&#62;&#60;b&#62;ada"')
+    expect((await form({ username: 'ada' })).body.error).toBe('invalid_fields')
+
+    const answer = await form({ username: 'ada', password: PASSWORD, remember: 'on' })
+    expect([answer.status, answer.headers.get('location')]).toEqual([303, '/'])
+    expect([...ada.cookies.keys()].sort()).toEqual(['remember_token', 'session_id'])
+    expect(await ada.whoami()).toBe('ada')
+    const evil = await client().send('POST', '/login', 'username=ada', { ...FORM_TYPE, Origin: 'https://evil.example' })
+    expect([evil.status, evil.body.error]).toEqual([403, 'cross_origin'])
+  })
+
+  it.each([
+    ['/session/rotate', 'ada'],
+    ['/sessions/end', null],
+  ])('takes the plain form of %s with its token only', async (path, after) => {
+    const ada = client()
+    await ada.login()
+    const before = ada.cookies.get('session_id')
+    expect((await ada.send('POST', path, 'csrf=', FORM_TYPE)).status).toBe(403)
+    expect(ada.cookies.get('session_id')).toBe(before)
+    const token = tokenOf((await ada.send('GET', '/')).text)
+    const answer = await ada.send('POST', path, `csrf=${token}`, FORM_TYPE)
+    expect([answer.status, answer.headers.get('location')]).toEqual([303, '/'])
+    expect(ada.cookies.get('session_id')).not.toBe(before)
+    expect(await ada.whoami()).toBe(after)
+  })
+
+  it('shows the times of its session without script', async () => {
+    const ada = client()
+    await ada.login()
+    const { text } = await ada.send('GET', '/')
+    for (const name of ['createdAt', 'seenAt', 'expiresAt', 'absoluteExpiresAt'])
+      expect(text).toMatch(new RegExp(`data-time="${name}" datetime="\\d{4}-[^"]+Z">\\w{3}, `))
+    expect(text).toContain('data-time="rotatedAt" datetime="">not yet<')
+    expect(text).toContain('with the password')
+  })
+
+  it('links to documents that are there', async () => {
+    const { text } = await client().send('GET', '/')
+    const links = [...text.matchAll(/href="(\/docs\/[^"#]+)/g)].map(([, link]) => link!)
+    expect(links.length).toBeGreaterThan(1)
+    for (const link of links) {
+      const { status, headers } = await client().send('GET', link)
+      expect([status, headers.get('content-type')]).toEqual([200, 'text/plain; charset=utf-8'])
+    }
+    for (const path of ['/docs/', '/docs/../package.json', '/docs/%2e%2e/package.json', '/docs/.vitepress/build.mjs'])
+      expect((await client().send('GET', path)).status, path).toBe(404)
+  })
+})
+
+describe('the times of a session', () => {
+  it('are told without extending it, with a new ID noted', async () => {
+    const ada = client()
+    expect((await ada.send('GET', '/session')).body).toBeNull()
+    await ada.login()
+    const { body } = await ada.send('GET', '/session')
+    expect(body).toEqual({
+      now: expect.any(Number),
+      createdAt: body.seenAt,
+      remembered: false,
+      seenAt: body.seenAt,
+      rotatedAt: null,
+      expiresAt: body.seenAt + 30 * 60_000,
+      absoluteExpiresAt: body.createdAt + 12 * 3_600_000,
+    })
+    const before = ada.cookies.get('session_id')
+    expect((await ada.send('POST', '/session/rotate')).body).toBe('The session has a new ID.')
+    expect(ada.cookies.get('session_id')).not.toBe(before)
+    const after = (await ada.send('GET', '/session')).body
+    expect(after).toMatchObject({ createdAt: body.createdAt, rotatedAt: expect.any(Number) })
+  })
+
+  it('end everywhere at once', async () => {
+    const [laptop, phone] = [client(), client()]
+    await laptop.login('ada', PASSWORD, true)
+    await phone.login()
+    expect((await laptop.send('DELETE', '/sessions')).body).toBe('Logged out everywhere.')
+    expect([laptop.cookie, await laptop.whoami(), await phone.whoami()]).toEqual(['', null, null])
   })
 })
