@@ -14,7 +14,8 @@ export default defineConfig({
   },
   test: {
     include: ['test/**/*.test.ts'],
-    exclude: ['test/bench/**', '**/node_modules/**'],
+    // The recipes are installed first, by `npm run test:recipes`.
+    exclude: ['test/bench/**', '**/node_modules/**', ...(process.env.COATCHECK_RECIPES ? [] : ['test/recipes/**'])],
     testTimeout: 30_000,
     hookTimeout: 60_000,
     // Servers of several engines run beside the tests: more workers make them slow, not the suite fast.

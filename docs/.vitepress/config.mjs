@@ -28,11 +28,24 @@ export default defineConfig({
         text: 'Use',
         items: [
           page('Guide', '/guide'),
-          page('Servers and frameworks', '/servers'),
           page('Options', '/options'),
           page('Errors and events', '/errors-and-events'),
           page('Testing', '/testing'),
           page('Deployment', '/deployment'),
+        ],
+      },
+      {
+        text: 'Servers',
+        items: [
+          page('All, and node:http', '/servers'),
+          page('Express', '/servers/express'),
+          page('Fastify', '/servers/fastify'),
+          page('Koa', '/servers/koa'),
+          page('Hono', '/servers/hono'),
+          page('Nest', '/servers/nest'),
+          page('Next', '/servers/next'),
+          page('React Router, SvelteKit', '/servers/react-router-sveltekit'),
+          page('Bun and Deno', '/servers/bun-deno'),
         ],
       },
       {

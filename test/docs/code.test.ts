@@ -1,6 +1,6 @@
 // What the pages show is compiled and run: every block of TypeScript and JavaScript, and every transcript of curl.
 import { execFile } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -122,6 +122,21 @@ describe('the code of the pages', () => {
       expect(code).toBe(read(markers.get('file')!))
     },
   )
+
+  it('shows each recipe of examples/ whole', () => {
+    const shown = BLOCKS.map(({ markers }) => markers.get('file'))
+    const recipes = readdirSync(join(root, 'examples')).filter(name =>
+      existsSync(join(root, 'examples', name, 'package.json')),
+    )
+    expect(recipes).toContain('express')
+    for (const name of recipes) {
+      const files = readdirSync(join(root, 'examples', name), { recursive: true, encoding: 'utf8' })
+        .filter(path => /\.m?ts$|\.mjs$/.test(path) && !/^(?:node_modules|dist)\b/.test(path))
+        .map(path => join('examples', name, path))
+      expect(files.length, name).toBeGreaterThan(0)
+      for (const path of files) expect(shown, path).toContain(path)
+    }
+  })
 
   it('has the test file of a third party’s store in at most 15 lines', () => {
     const suite = BLOCKS.find(({ code }) => code.includes('testStore('))

@@ -29,6 +29,10 @@ describe('the packed package', () => {
       .map(file => file.path)
       .filter(path => !/^(?:dist|docs|examples|test\/guarantees|\.github)\//.test(path))
     expect(beside.sort()).toEqual(['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json'])
+    // Of a recipe that was installed and run.
+    expect(
+      files.map(file => file.path).filter(path => /node_modules|package-lock|^examples\/.*\/dist\//.test(path)),
+    ).toEqual([])
     const built = files.map(file => file.path).filter(path => path.startsWith('dist/'))
     expect(built.filter(path => !/\.(js|cjs|d\.ts|d\.cts)$/.test(path))).toEqual([])
     for (const entry of Object.values(manifest.exports))
