@@ -2,7 +2,7 @@ import type { StoreOperation } from '../../src/contract/errors.ts'
 import { Clocks } from './clocks.ts'
 import { Lender } from './lending.ts'
 import { cameLate, type Failure, notBegun, Refusal, retry, within } from './retry.ts'
-import { bind, follow, type Outcome, plain, type Statement, type Steps, type Values } from './statement.ts'
+import { bind, follow, type Outcome, plain, type Statement, type Steps, type Value, type Values } from './statement.ts'
 import type { Database } from './store.ts'
 
 /** How long a connection may take to become usable again once its caller has the answer, in ms. */
@@ -82,6 +82,27 @@ export abstract class Connections<C extends object> implements Database {
 
   transaction<T>(operation: StoreOperation, end: number, steps: () => Steps<T>, inTime: boolean): Promise<T> {
     return retry(operation, end, this.#failureOf, () => this.#together(end, steps(), inTime))
+  }
+
+  /** What `taken` makes of one SELECT by itself, its values bound. Every failure becomes a `SessionStoreError`. */
+  select<T>(statement: Statement, values: Value[], end: number, taken: (outcome: Outcome) => T): Promise<T> {
+    return retry('read', end, this.#failureOf, () => this.#select(statement, values, end).then(taken))
+  }
+
+  // Not by the `query` of the pool: a SELECT that waits for a lock would stay at the server when its readers give up, and
+  // the next one would take its place in the pool, to wait beside it. Here it is cancelled or its connection closed.
+  async #select(statement: Statement, values: Value[], end: number): Promise<Outcome> {
+    const connection = await this.take(end)
+    try {
+      if (this.isStranger(connection)) await this.#greet(connection, end)
+      const pending = this.send(connection, statement, values)
+      const outcome = await within(end, pending, () => new Late(pending))
+      this.#done(connection)
+      return outcome
+    } catch (error) {
+      this.#release(connection, error)
+      throw this.#explained(error)
+    }
   }
 
   /** One statement by itself. */

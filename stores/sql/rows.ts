@@ -1,13 +1,32 @@
 import { corruption } from '../../src/contract/record.ts'
 import type { Corrupt, Forward, SessionRecord } from '../../src/contract/store.ts'
-import { type ColumnName, SESSION_COLUMNS } from './tables.ts'
+import type { ColumnName } from './tables.ts'
 import { isU64, joinUser, splitUser } from './user.ts'
 
 /** What drivers give for a cell; only text, numbers and NULL can be sound. */
 export type Cell = unknown
+/** The columns of the session table in the order in which they are read: the last four may contain any text. */
+export const ROW_COLUMNS = [
+  'id',
+  'kind',
+  'parent',
+  'password_version',
+  'version',
+  'write_id',
+  'created_at',
+  'seen_at',
+  'expires_at',
+  'absolute_expires_at',
+  'moved_to',
+  'user_id',
+  'tenant',
+  'username',
+  'data',
+] as const satisfies readonly ColumnName[]
+
 /** The cells of a row of the session table, each found by the name of its column: `row[AT.seen_at]`. */
 export type Row = readonly Cell[]
-export const AT = Object.fromEntries(SESSION_COLUMNS.map(({ name }, place) => [name, place])) as Readonly<
+export const AT = Object.fromEntries(ROW_COLUMNS.map((name, place) => [name, place])) as Readonly<
   Record<ColumnName, number>
 >
 

@@ -1,17 +1,43 @@
-import type { StoreOperation } from '../../src/contract/errors.ts'
+import { SessionStoreError, type StoreOperation } from '../../src/contract/errors.ts'
 import type { ReplaceResult } from '../../src/contract/store.ts'
+import { SharedReads } from '../shared/shared-reads.ts'
 import type { Connections } from './connections.ts'
-import type { Statement, Steps, Values } from './statement.ts'
+import { unpacked } from './packed.ts'
+import { AT, type Row } from './rows.ts'
+import type { Statement, Steps, Value, Values } from './statement.ts'
 import type { OneStatementForms, SqlStatements } from './statements.ts'
-import { changedMeanwhile, isLimited, type PendingWrite, SqlStore } from './store.ts'
+import { changedMeanwhile, isLimited, ofAnotherKey, type PendingWrite, SqlStore } from './store.ts'
 import { answer } from './verdict.ts'
 
-/** What the stores of database servers have in common: one statement makes a session live, wherever one is enough. */
+/** For how many keys one SELECT asks at the most. */
+export const READ_MOST = 256
+
+/**
+ * What the stores of database servers have in common: the reads of one turn of the event loop are one SELECT, and one
+ * statement makes a session live, wherever one is enough.
+ */
 export abstract class ServerStore extends SqlStore {
   // biome-ignore lint/suspicious/noExplicitAny: of whichever driver
   protected abstract override readonly database: Connections<any>
   protected abstract override readonly statements: SqlStatements & OneStatementForms
   readonly #forms = new Map<string, Statement>()
+  readonly #reads = new SharedReads<Row | null>(READ_MOST, (keys, end) => this.#rows(keys, end))
+  protected override readonly rowOf = unpacked
+
+  /** The SELECT of several rows, by their keys, with its values. */
+  protected abstract selectEach(keys: readonly string[]): readonly [Statement, Value[]]
+
+  // Each reader gets an error of its own: an application may add to it.
+  protected find(key: string, end: number): Promise<Row | null> {
+    return this.#reads.read(key, end).catch((error: SessionStoreError) => {
+      throw new SessionStoreError(error.operation, error.outcome, error.message, { cause: error.cause })
+    })
+  }
+
+  #rows(keys: readonly string[], end: number): Promise<(Row | null)[]> {
+    const [statement, values] = keys.length === 1 ? [this.statements.read, [...keys]] : this.selectEach(keys)
+    return this.database.select(statement, values, end, ({ rows }) => rowsOf(keys, rows.map(unpacked)))
+  }
 
   protected override async make(operation: StoreOperation, pending: PendingWrite, end: number): Promise<ReplaceResult> {
     const quick = isLimited(pending)
@@ -55,4 +81,19 @@ export abstract class ServerStore extends SqlStore {
     this.#forms.set(name, statement)
     return statement
   }
+}
+
+/** The row of each key, `null` where there is none: servers answer in any order. */
+function rowsOf(keys: readonly string[], rows: readonly Row[]): (Row | null)[] {
+  const found = new Map<unknown, Row>()
+  for (const row of rows) found.set(row[AT.id], row)
+  let met = 0
+  const answers = keys.map(key => {
+    const row = found.get(key) ?? null
+    if (row !== null) met += 1
+    return row
+  })
+  // A driver's mistake must not hand one user's session to another, nor pass for the end of the one that was asked for.
+  if (met !== rows.length) throw ofAnotherKey()
+  return answers
 }

@@ -1,4 +1,5 @@
 import type { Names } from './options.ts'
+import { ROW_COLUMNS } from './rows.ts'
 import { compile, type Statement } from './statement.ts'
 import { type ColumnName, type OurColumn, SESSION_COLUMNS } from './tables.ts'
 
@@ -66,7 +67,7 @@ export function partsOf(dialect: Dialect): Parts {
 export function commonStatements({ sessions, users }: Names, dialect: Dialect, { user, live, ofUser }: Parts) {
   const { greatest, least, readable = {}, same, style } = dialect
   const inTime = dialect.inTime === '' ? '' : `AND ${dialect.inTime}`
-  const selected = SESSION_COLUMNS.map(({ name }) => readable[name] ?? name).join(', ')
+  const selected = ROW_COLUMNS.map(name => readable[name] ?? name).join(', ')
   const slide = `seen_at = ${greatest}(seen_at, :seenAt),
     expires_at = ${least}(absolute_expires_at, ${greatest}(expires_at, :expiresAt))`
   return {

@@ -67,6 +67,8 @@ export abstract class SqlStore implements Store {
   /** How many of a user's records one transaction ends: it is committed long before the caller's time is over. */
   protected readonly batch: number = 1000
 
+  /** The row under a key, before `end`. */
+  protected abstract find(key: string, end: number): Promise<Row | null>
   /** Writes what makes the session live; false where something stood in the way. */
   protected abstract write(pending: PendingWrite, values: Values): Steps<boolean>
   /** Ends some of a user's records. The user's row is locked: no session of this user becomes live meanwhile. */
@@ -109,7 +111,9 @@ export abstract class SqlStore implements Store {
   async read(key: string, { now, deadline }: StoreCall): Promise<SessionRecord | Forward | Corrupt | null> {
     if (!isKey(key)) return null
     const end = endOf(deadline)
-    const found = await this.database.read('read', end, () => this.#find(key, now))
+    const row = await this.find(key, end)
+    if (row === null) return null
+    const found = fromRow(row, now, this.names.userIds)
     if (found !== null && 'corrupt' in found) await this.database.write('read', end, () => this.endEach([key]))
     return found
   }
@@ -229,7 +233,7 @@ export abstract class SqlStore implements Store {
   }
 
   /** The cells of a row of the `read` statement, in the order of the columns. */
-  protected rowOf(cells: readonly Cell[], _key: string): Row {
+  protected rowOf(cells: readonly Cell[]): Row {
     return cells
   }
 
@@ -240,9 +244,9 @@ export abstract class SqlStore implements Store {
   #rowIn({ rows }: Outcome, key: string): Row | null {
     const cells = rows[0]
     if (cells === undefined) return null
-    const row = this.rowOf(cells, key)
+    const row = this.rowOf(cells)
     // A driver's mistake must not hand one user's session to another.
-    if (row[AT.id] !== key) throw notBegun('the driver answered for another key')
+    if (row[AT.id] !== key) throw ofAnotherKey()
     return row
   }
 
@@ -336,6 +340,9 @@ export abstract class SqlStore implements Store {
     return this.make(operation, { record, options, old, values }, endOf(deadline))
   }
 }
+
+/** A driver's mistake. */
+export const ofAnotherKey = () => notBegun('the driver answered for another key')
 
 /** What stood in the way is gone by now: the verb is run once more. */
 export const changedMeanwhile = () => new Refusal('changed meanwhile', { outcome: 'not-applied', retry: true })

@@ -30,7 +30,7 @@ const column = <const N extends string>(name: N, holds: Content, notNull = true)
 })
 
 /**
- * The columns of the session table, in the order of every SELECT and INSERT. A row with `moved_to` is a forward: `data`
+ * The columns of the session table, in the order of every INSERT. A row with `moved_to` is a forward: `data`
  * is its salt, `absolute_expires_at` its `until`, and `expires_at` when it may be forgotten.
  */
 export const SESSION_COLUMNS = [

@@ -1,9 +1,13 @@
 import { SWEEP_MARGIN } from '../../../src/contract/store.ts'
 import type { Names } from '../options.ts'
+import { packedList } from '../packed.ts'
 import { compile, type Statement } from '../statement.ts'
 import { commonStatements, type Dialect, FORWARD, type Form, partsOf } from '../statements.ts'
 import { SWEEP_BATCH } from '../store.ts'
 import type { ColumnName } from '../tables.ts'
+
+/** How many keys a shared read may ask for at once: each is a statement that a connection prepares once. */
+export const READ_SIZES = [4, 16, 64, 256] as const
 
 /**
  * The statements of MysqlStore. Locking reads see what is committed, whatever the isolation level, hence:
@@ -21,6 +25,11 @@ export function mysqlStatements(names: Names, batch: number) {
   const isNumber = names.userIds === 'u64'
   // An error (1690) after the deadline, looked at for each row once its lock is held: SYSDATE is the time now.
   const inTime = '18446744073709551615 + (UNIX_TIMESTAMP(SYSDATE(6)) * 1000 > :deadline) > 0'
+  // mysql2 gives an exact BIGINT only as text.
+  const readable: Dialect['readable'] & object = {
+    user_id: isNumber ? 'CAST(user_id AS CHAR)' : 'CONVERT(user_id USING utf8mb4)',
+    tenant: 'CONVERT(tenant USING utf8mb4)',
+  }
   const dialect: Dialect = {
     style: '?',
     greatest: 'GREATEST',
@@ -28,11 +37,7 @@ export function mysqlStatements(names: Names, batch: number) {
     same: '<=>',
     parameter: ({ parameter, holds }) =>
       holds === 'user' && isNumber ? `CAST(:${parameter} AS UNSIGNED)` : `:${parameter}`,
-    // mysql2 gives an exact BIGINT only as text.
-    readable: {
-      user_id: isNumber ? 'CAST(user_id AS CHAR)' : 'CONVERT(user_id USING utf8mb4)',
-      tenant: 'CONVERT(tenant USING utf8mb4)',
-    },
+    readable,
     inTime,
   }
   const parts = partsOf(dialect)
@@ -96,8 +101,19 @@ export function mysqlStatements(names: Names, batch: number) {
     }
   }
 
+  // CONCAT_WS leaves out what is NULL, and its separator with it.
+  const row = packedList(
+    names.userIds,
+    name => readable[name] ?? name,
+    (cells, separator) => `CONCAT_WS(${separator}, ${cells.map(cell => `IFNULL(${cell}, '')`).join(', ')})`,
+  )
+  const places = (size: number) => Array.from({ length: size }, () => ':id').join(', ')
+
   return {
     ...commonStatements(names, dialect, parts),
+    read: compile('?', `SELECT ${row} FROM ${sessions} WHERE id = :id`),
+    /** One statement for each of `READ_SIZES`. */
+    readEach: READ_SIZES.map(size => compile('?', `SELECT ${row} FROM ${sessions} WHERE id IN (${places(size)})`)),
     create,
     replace,
     /** The user's row where there is none yet; 1 row if it was made. What IGNORE could cut was checked before. */

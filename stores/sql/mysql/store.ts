@@ -1,12 +1,12 @@
 import { checkOptions } from '../../../src/text/check-options.ts'
 import { namesOf, optionsOf, type SqlOptions } from '../options.ts'
 import { ServerStore } from '../server-store.ts'
-import type { Steps, Values } from '../statement.ts'
+import type { Statement, Steps, Value, Values } from '../statement.ts'
 import { type Ended, type PendingWrite, SWEEP_BATCH } from '../store.ts'
 import { printed } from '../tables.ts'
 import { checkMysqlPool, MysqlConnections, type MysqlPool } from './client.ts'
 import { mysqlSchema } from './schema.ts'
-import { mysqlStatements } from './statements.ts'
+import { mysqlStatements, READ_SIZES } from './statements.ts'
 
 const OPTIONS = optionsOf('MysqlStore', {})
 
@@ -38,6 +38,14 @@ export class MysqlStore extends ServerStore {
   /** The DDL that `migrate()` runs, for those who keep their schema in files. */
   static schema(options: SqlOptions = {}): string {
     return printed(mysqlSchema(mysqlNames(options)))
+  }
+
+  // The last key again in the places that are left: a list of any length would be a statement to prepare for each length.
+  protected selectEach(keys: readonly string[]): readonly [Statement, Value[]] {
+    const at = READ_SIZES.findIndex(size => size >= keys.length)
+    const values = [...keys]
+    while (values.length < READ_SIZES[at]!) values.push(keys.at(-1)!)
+    return [this.statements.readEach[at]!, values]
   }
 
   protected override *write(pending: PendingWrite, values: Values): Steps<boolean> {

@@ -1,8 +1,8 @@
 import { SWEEP_MARGIN } from '../../../src/contract/store.ts'
 import type { Names } from '../options.ts'
+import { packedList } from '../packed.ts'
 import { compile } from '../statement.ts'
 import { assignments, commonStatements, type Dialect, FORWARD, type Form, partsOf } from '../statements.ts'
-import { packed } from './packed.ts'
 import { pgType } from './schema.ts'
 
 /**
@@ -34,6 +34,12 @@ export function postgresStatements(names: Names, batch: number) {
   const parts = partsOf(dialect)
   const { columns, live, ofUser, user } = parts
   const values = Object.values(parts.values).join(', ')
+
+  const row = packedList(
+    names.userIds,
+    name => name,
+    (cells, separator) => `concat(${cells.join(`, ${separator}, `)})`,
+  )
 
   // The conditional DO UPDATE locks the row and sees the newest floor, and writes nothing where the floor lets pass.
   const floor = `f AS (
@@ -84,7 +90,8 @@ export function postgresStatements(names: Names, batch: number) {
     ...commonStatements(names, dialect, parts),
     create,
     replace,
-    read: compile('$', `SELECT ${packed} FROM ${sessions} WHERE id = :id`),
+    read: compile('$', `SELECT ${row} FROM ${sessions} WHERE id = :id`),
+    readEach: compile('$', `SELECT ${row} FROM ${sessions} WHERE id = ANY (:ids::text[])`),
     /** The first of a transaction: locks the user's row, and bounds how long the server lets the transaction live. */
     lockUser: compile(
       '$',

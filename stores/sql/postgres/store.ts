@@ -1,12 +1,11 @@
 import { aBoolean, checkOptions } from '../../../src/text/check-options.ts'
 import { namesOf, optionsOf, type SqlOptions } from '../options.ts'
 import { ServerStore } from '../server-store.ts'
-import type { Steps, Values } from '../statement.ts'
+import type { Statement, Steps, Value, Values } from '../statement.ts'
 import type { Ended } from '../store.ts'
 import { printed } from '../tables.ts'
 import { checkPgPool, PgConnections } from './client.ts'
 import type { PgPool } from './driver.ts'
-import { unpacked } from './packed.ts'
 import { postgresSchema } from './schema.ts'
 import { postgresStatements } from './statements.ts'
 
@@ -32,7 +31,6 @@ export class PostgresStore extends ServerStore {
   protected readonly database
   protected readonly statements
   protected readonly schema
-  protected override readonly rowOf = unpacked
 
   /** Opens and creates nothing. @throws TypeError for a pool or an option of the wrong kind. */
   constructor(pool: PgPool, options: PostgresOptions = {}) {
@@ -46,6 +44,11 @@ export class PostgresStore extends ServerStore {
   /** The DDL that `migrate()` runs, for those who keep their schema in files. */
   static schema(options: SqlOptions = {}): string {
     return printed(postgresSchema(postgresNames(options)))
+  }
+
+  // An array as text: a key contains nothing that would have to be quoted there.
+  protected selectEach(keys: readonly string[]): readonly [Statement, Value[]] {
+    return [this.statements.readEach, [`{${keys.join()}}`]]
   }
 
   protected *endSome(values: Values): Steps<Ended> {

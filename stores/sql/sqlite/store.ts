@@ -2,7 +2,7 @@ import type { StoreCall } from '../../../src/contract/store.ts'
 import { checkOptions } from '../../../src/text/check-options.ts'
 import { namesOf, optionsOf, type SqlOptions } from '../options.ts'
 import { endOf } from '../retry.ts'
-import { isKey } from '../rows.ts'
+import { isKey, type Row } from '../rows.ts'
 import type { Steps, Values } from '../statement.ts'
 import { type Ended, type PendingWrite, SqlStore } from '../store.ts'
 import { printed } from '../tables.ts'
@@ -44,6 +44,11 @@ export class SqliteStore extends SqlStore {
   /** The DDL that `migrate()` runs, for those who keep their schema in files. */
   static schema(options: SqlOptions = {}): string {
     return printed(sqliteSchema(sqliteNames(options)))
+  }
+
+  // Asked at once: a statement to SQLite is a function call, and several in one would save nothing.
+  protected find(key: string, end: number): Promise<Row | null> {
+    return this.database.read('read', end, () => this.row(key))
   }
 
   /** Ends the session under a key, and the sessions that a forward there leads to; answers whether there was one. */
