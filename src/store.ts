@@ -10,6 +10,7 @@ export {
   type DeleteUserOptions,
   FORWARD_LIFETIME,
   type Forward,
+  type ReadAnswer,
   type RecordChange,
   type ReplaceResult,
   type SessionLimit,

@@ -80,6 +80,9 @@ export interface Corrupt {
   readonly corrupt: string
 }
 
+/** What `read` answers; `null` where nothing live stands under the key: absent and expired are the same. */
+export type ReadAnswer = SessionRecord | Forward | Corrupt | null
+
 /** How many live sessions one user may have, and what a log-in beyond that does. */
 export interface SessionLimit {
   /** A whole number of sessions, at least 1; the new one counts. Remember-me series do not count. */
@@ -175,8 +178,11 @@ export interface DeleteUserOptions {
 export interface Store {
   /** Makes a session live. */
   create(record: SessionRecord, options: CreateOptions, call: StoreCall): Promise<CreateResult>
-  /** The live record, the forward, what was corrupt (and is now removed), or `null`: absent and expired are the same. */
-  read(key: string, call: StoreCall): Promise<SessionRecord | Forward | Corrupt | null>
+  /**
+   * The live record, the forward, what was corrupt (and is now removed), or `null`. A store of this process may answer
+   * at once, without a promise: it is the one call that almost every request makes.
+   */
+  read(key: string, call: StoreCall): ReadAnswer | Promise<ReadAnswer>
   /**
    * Writes `data`, `version + 1` and `writeId` if the live record's version is `version`. `seenAt` and `expiresAt` only
    * rise, `expiresAt` never above the record's `absoluteExpiresAt`. A repeated call (same `writeId`, version now

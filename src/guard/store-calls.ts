@@ -26,6 +26,7 @@ const CREATED = new Set<unknown>([
 const REPLACED = new Set<unknown>([...CREATED, 'conflict', 'gone'])
 
 const isObject = (answer: unknown): answer is Record<string, unknown> => typeof answer === 'object' && answer !== null
+const isThenable = (answer: unknown) => isObject(answer) && typeof answer.then === 'function'
 const isCount = (answer: unknown) => Number.isSafeInteger(answer) && (answer as number) >= 0
 /** Has what is decided by: a record with less would pass for an expired one, and an outage for a log-out. */
 const isSoundRecord = (answer: object): answer is SessionRecord => {
@@ -124,8 +125,21 @@ export class StoreCalls {
     return performance.now() + this.#timeout
   }
 
-  read(key: string, call: Timed): Promise<Reading> {
-    return this.#guard('read', call.deadline, [key, call])
+  /** At once where the store answers at once: then there is nothing to wait for, and nothing that could be late. */
+  read(key: string, call: Timed): Reading | Promise<Reading> {
+    const refusal = this.#refusal('read', call.deadline)
+    if (refusal !== null) return Promise.reject(refusal)
+    let answer: unknown
+    try {
+      answer = this.#store.read(key, call)
+      if (!isThenable(answer)) {
+        const reading = readingOf(answer)
+        if (reading !== NONSENSE) return reading
+      }
+    } catch (cause) {
+      answer = Promise.reject(cause)
+    }
+    return this.#wait('read', call.deadline, answer)
   }
   create(record: SessionRecord, options: CreateOptions, call: Timed): Promise<CreateResult> {
     return this.#guard('create', call.deadline, [record, options, call])
@@ -175,27 +189,39 @@ export class StoreCalls {
   }
 
   #guard<N extends StoreOperation>(operation: N, deadline: number, args: readonly unknown[]): Promise<Answer<N>> {
+    const refusal = this.#refusal(operation, deadline)
+    if (refusal !== null) return Promise.reject(refusal)
+    let answer: unknown
+    try {
+      const verb = this.#store[operation] as (...args: readonly unknown[]) => unknown
+      answer = verb.apply(this.#store, args as unknown[])
+    } catch (cause) {
+      answer = Promise.reject(cause)
+    }
+    return this.#wait(operation, deadline, answer)
+  }
+
+  /** Why a call does not begin, or `null`. */
+  #refusal(operation: StoreOperation, deadline: number): SessionStoreError | null {
     if (deadline <= performance.now())
-      return Promise.reject(this.fail(operation, 'not-applied', `${operation}: no time was left before storeTimeout`))
-    const { underWay } = this
+      return this.fail(operation, 'not-applied', `${operation}: no time was left before storeTimeout`)
+    const { count } = this.underWay
     // A store that hangs keeps what it was asked for as long as it hangs: more of it must not pile up.
-    if (underWay.count >= this.#maxPending && operation !== 'close')
-      return Promise.reject(
-        this.fail(operation, 'not-applied', `${operation}: ${underWay.count} calls are under way (maxPendingCalls)`),
-      )
+    if (count >= this.#maxPending && operation !== 'close')
+      return this.fail(operation, 'not-applied', `${operation}: ${count} calls are under way (maxPendingCalls)`)
+    return null
+  }
+
+  /** What the store answers, or a `SessionStoreError` by the deadline. */
+  #wait<N extends StoreOperation>(operation: N, deadline: number, answer: unknown): Promise<Answer<N>> {
     return new Promise((resolve, reject) => {
       const call = new Call(this, operation, resolve, reject, deadline)
       this.deadlines.add(call)
-      underWay.count += 1
-      try {
-        const verb = this.#store[operation] as (...args: readonly unknown[]) => Promise<unknown>
-        Promise.resolve(verb.apply(this.#store, args as unknown[])).then(
-          answer => call.answer(answer),
-          cause => call.fail(cause),
-        )
-      } catch (error) {
-        call.fail(error)
-      }
+      this.underWay.count += 1
+      Promise.resolve(answer).then(
+        value => call.answer(value),
+        cause => call.fail(cause),
+      )
     })
   }
 }

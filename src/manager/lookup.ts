@@ -1,4 +1,5 @@
 import { CLOCK_TOLERANCE, type Forward, type SessionRecord } from '../contract/store.ts'
+import type { Reading } from '../guard/store-calls.ts'
 import { deriveId, isId, type SessionKey, shardOf } from '../session/id.ts'
 import { type Current, recordOf, type Session, spaceOf, wasFollowed } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
@@ -33,35 +34,58 @@ export function idOf<D, I extends UserIds>(context: AnyContext, current: Current
   return current.secret
 }
 
-/** The live session that an ID leads to, over rotations within their grace. */
-export async function find<D extends object, I extends UserIds>(
+/**
+ * The live session that an ID leads to, over rotations within their grace. At once where the store answers at once: an
+ * async function here, and one in each of its callers, costs a `get` from memory a fifth.
+ */
+export function find<D extends object, I extends UserIds>(
   context: Context<D, I>,
-  start: string,
+  id: string,
   now: number,
   deadline: number,
-): Promise<Found<I> | null> {
-  let id = start
-  for (let hops = 0; hops < MAX_HOPS; hops += 1) {
-    const key = context.keyOf(id)
-    const { record, forward, corrupt } = await context.calls.read(key, { now, deadline })
-    if (record !== null) {
-      if (record.key !== key) throw context.calls.fail('read', 'not-applied', 'read: the store answered another record')
-      if (record.kind !== 'session' || !(record.expiresAt > now)) return null
-      const userId = record.userId === null ? null : context.users.fromText(record.userId)
-      if (record.userId !== null) {
-        if (userId === null) return removeForeign(context, key, deadline)
-        if (context.given.passwordVersion !== undefined && (await isOutdated(context, record, deadline))) return null
-      }
-      return { id, record, userId, isFollowed: id !== start }
-    }
-    if (corrupt !== null) context.emit({ type: 'corrupt-record', key, cause: corrupt })
-    if (forward === null) return null
-    context.endings.moved(key, forward.movedTo)
-    const next = follow(context, id, forward, now)
-    if (next === null) return null
-    id = next
+  hops = 0,
+): Found<I> | null | Promise<Found<I> | null> {
+  const key = context.keyOf(id)
+  const reading = context.calls.read(key, { now, deadline })
+  const lookUp = { context, id, key, now, deadline, hops }
+  return reading instanceof Promise ? reading.then(read => foundIn(lookUp, read)) : foundIn(lookUp, reading)
+}
+
+interface LookUp<D extends object, I extends UserIds> {
+  readonly context: Context<D, I>
+  readonly id: string
+  readonly key: SessionKey
+  readonly now: number
+  readonly deadline: number
+  /** How many forwards led here. */
+  readonly hops: number
+}
+
+function foundIn<D extends object, I extends UserIds>(
+  { context, id, key, now, deadline, hops }: LookUp<D, I>,
+  { record, forward, corrupt }: Reading,
+): Found<I> | null | Promise<Found<I> | null> {
+  if (record !== null) {
+    if (record.key !== key) throw context.calls.fail('read', 'not-applied', 'read: the store answered another record')
+    if (record.kind !== 'session' || !(record.expiresAt > now)) return null
+    const userId = context.userIdOf(record)
+    if (record.userId !== null && userId === null) return removeForeign(context, key, deadline)
+    const found = { id, record, userId, isFollowed: hops > 0 }
+    return context.given.passwordVersion === undefined ? found : unlessOutdated(context, found, deadline)
   }
-  return null
+  if (corrupt !== null) context.emit({ type: 'corrupt-record', key, cause: corrupt })
+  if (forward === null) return null
+  context.endings.moved(key, forward.movedTo)
+  const next = hops + 1 < MAX_HOPS ? follow(context, id, forward, now) : null
+  return next === null ? null : find(context, next, now, deadline, hops + 1)
+}
+
+async function unlessOutdated<I extends UserIds>(
+  context: AnyContext,
+  found: Found<I>,
+  deadline: number,
+): Promise<Found<I> | null> {
+  return (await isOutdated(context, found.record, deadline)) ? null : found
 }
 
 /** The holder of the old ID derives the new one; a reader of the store cannot. */

@@ -110,7 +110,8 @@ export class SessionManager<
     if (id === null) return null
     const deadline = context.deadline()
     const now = context.now()
-    const found = await find(context, id, now, deadline)
+    const looking = find(context, id, now, deadline)
+    const found = looking instanceof Promise ? await looking : looking
     if (found === null) {
       if (typeof current === 'object' && current !== null) noticeExpiry(context, current, now)
       return null

@@ -5,6 +5,7 @@ import {
   type DeleteUserOptions,
   FORWARD_LIFETIME,
   type Forward,
+  type ReadAnswer,
   type RecordChange,
   type ReplaceResult,
   type SessionRecord,
@@ -131,7 +132,8 @@ export class MemoryStore implements Store {
     return this.#admit('create', record, options, now, undefined)
   }
 
-  async read(key: string, { now }: StoreCall): Promise<SessionRecord | Forward | null> {
+  /** At once; the type allows a promise, so that a subclass may override it with an async method. */
+  read(key: string, { now }: StoreCall): ReadAnswer | Promise<ReadAnswer> {
     const entry = this.#entries.get(key)
     if (entry instanceof Kept) return entry.record.expiresAt > now ? entry.record : null
     return entry !== undefined && entry.due > now ? entry.forward : null

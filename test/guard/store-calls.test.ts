@@ -552,3 +552,102 @@ describe('a process that was busy for longer than storeTimeout', () => {
     }
   })
 })
+
+describe('a store that answers a read at once', () => {
+  async function answering(read: (inner: MemoryStore) => Store['read'], options: object = {}) {
+    const inner = new MemoryStore()
+    const store: Store = Object.assign(Object.create(inner), { read: read(inner) })
+    for (const verb of ['create', 'update', 'touch', 'replace', 'delete'] as const)
+      Object.assign(store, { [verb]: inner[verb].bind(inner) })
+    const events: any[] = []
+    const sessions = new SessionManager({
+      store,
+      sweepInterval: false,
+      ...options,
+      onEvent: event => events.push(event),
+    })
+    const session = await sessions.create({ user })
+    events.length = 0
+    return { sessions, session, events }
+  }
+  const timers = () => vi.getTimerCount()
+
+  it('is asked without a timer, and gives what one with a promise gives', async () => {
+    const thenable = (answer: unknown): any => {
+      // biome-ignore lint/suspicious/noThenProperty: a promise of another library
+      return { then: (resolve: (answer: unknown) => void) => resolve(answer) }
+    }
+    const ways: ((inner: MemoryStore) => Store['read'])[] = [
+      inner => inner.read.bind(inner),
+      inner => async (key, call) => inner.read(key, call),
+      inner => (key, call) => thenable(inner.read(key, call)),
+    ]
+    for (const read of ways) {
+      const { sessions, session } = await answering(read)
+      expect((await sessions.get(session.secret))?.user).toEqual({ id: 1n, name: 'ada' })
+      expect(await sessions.get('A'.repeat(43) as SessionId)).toBeNull()
+      const renewed = (await sessions.rotate(session, { grace: '1m' }))!
+      expect((await sessions.get(session.secret))?.secret).toBe(renewed.secret)
+      await sessions.destroy(renewed)
+      expect(await sessions.get(session.secret)).toBeNull()
+    }
+    await vi.advanceTimersByTimeAsync(5000)
+    const { sessions, session } = await answering(inner => inner.read.bind(inner))
+    await vi.advanceTimersByTimeAsync(5000)
+    const before = timers()
+    await sessions.get(session.secret)
+    expect(timers()).toBe(before)
+  })
+
+  it('and throws, or answers nonsense, has failed: the call rejects, and one event tells it', async () => {
+    const broken: (() => unknown)[] = [
+      () => {
+        throw new Error('down')
+      },
+      () => undefined,
+      () => ({ key: 'k' }),
+      () =>
+        new Proxy(
+          {},
+          {
+            get: () => {
+              throw new Error('a getter that throws')
+            },
+          },
+        ),
+    ]
+    for (const read of broken) {
+      const { sessions, session, events } = await answering(() => read as never)
+      const error = await sessions.get(session.secret).catch(reason => reason)
+      expect(error).toBeInstanceOf(SessionStoreError)
+      expect(error).toMatchObject({ operation: 'read', outcome: 'not-applied', status: 503 })
+      expect(events).toEqual([{ type: 'store-error', error }])
+    }
+  })
+
+  it("and answers another session's record has failed", async () => {
+    const { sessions, session, events } = await answering(inner => (_key, call) => inner.read(other, call))
+    const other = (await sessions.create({ user })).key
+    await expect(sessions.get(session.secret)).rejects.toThrow('read: the store answered another record')
+    expect(events.at(-1)?.type).toBe('store-error')
+  })
+
+  it('leads over rotations, and not beyond eight', async () => {
+    const { sessions, session } = await answering(inner => inner.read.bind(inner))
+    let latest = session as any
+    for (let hop = 0; hop < 7; hop += 1) latest = await sessions.rotate(latest, { grace: '1m' })
+    expect((await sessions.get(session.secret))?.secret).toBe(latest.secret)
+    await sessions.rotate(latest, { grace: '1m' })
+    expect(await sessions.get(session.secret)).toBeNull()
+  })
+
+  it('asks the application for the password version as ever', async () => {
+    let version = 0
+    const { sessions, session } = await answering(inner => inner.read.bind(inner), {
+      passwordVersion: async () => version,
+    })
+    expect(await sessions.get(session.secret)).not.toBeNull()
+    version = 1
+    expect(await sessions.get(session.secret)).toBeNull()
+  })
+})

@@ -100,9 +100,9 @@ export class BarrierStore {
 
   #run(verb: Verb, args: unknown[]): unknown {
     this.calls.push({ verb, args })
-    const proceed = () => (this.inner[verb] as (...args: unknown[]) => Promise<unknown>)(...args)
+    const run = () => (this.inner[verb] as (...args: unknown[]) => unknown)(...args)
     const at = this.#next.findIndex(rule => rule.verb === 'any' || rule.verb === verb)
-    if (at >= 0) return this.#next.splice(at, 1)[0]!.handler(proceed, args)
-    return (this.#every.get(verb) ?? (run => run()))(proceed, args)
+    const handler = at >= 0 ? this.#next.splice(at, 1)[0]!.handler : this.#every.get(verb)
+    return handler === undefined ? run() : handler(async () => run(), args)
   }
 }

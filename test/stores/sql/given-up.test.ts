@@ -174,7 +174,7 @@ function givenUp(get: () => Server) {
             : number % 3 === 1
               ? store.touch(key, NOW, NOW, { now: NOW, deadline: within(150) })
               : store.deleteUser('1', { floorUntil: NOW }, { now: NOW, deadline: within(150) })
-        await failure(verb)
+        await failure(Promise.resolve(verb))
         failed += 1
       }
     }
@@ -203,7 +203,9 @@ function givenUp(get: () => Server) {
     await store.read(newKey(), { now: NOW })
     const wave = () =>
       Promise.all(
-        Array.from({ length: 1000 }, () => store.read(newKey(), { now: NOW, deadline: within(60) }).catch(() => {})),
+        Array.from({ length: 1000 }, async () => store.read(newKey(), { now: NOW, deadline: within(60) })).map(read =>
+          read.catch(() => {}),
+        ),
       )
     proxy.stall()
     await wave()

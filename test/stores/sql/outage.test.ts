@@ -33,7 +33,7 @@ async function allFail(store: Store): Promise<void> {
   const key = newKey()
   const one = record()
   await Promise.all([
-    failure(store.read(key, { now: NOW, deadline: deadline() })),
+    failure(Promise.resolve(store.read(key, { now: NOW, deadline: deadline() }))),
     failure(store.create(one, {}, { now: NOW, deadline: deadline() })),
     failure(store.update(key, 1, change(), { now: NOW, deadline: deadline() })),
     failure(store.touch(key, NOW, NOW, { now: NOW, deadline: deadline() })),

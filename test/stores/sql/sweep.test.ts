@@ -40,7 +40,7 @@ async function traffic(store: Store, stop: () => boolean): Promise<number[]> {
       const one = living({ userId })
       const now = Date.now()
       await timed(times, () => store.create(one, {}, { now }))
-      for (let i = 0; i < 5; i++) await timed(times, () => store.read(one.key, { now }))
+      for (let i = 0; i < 5; i++) await timed(times, async () => store.read(one.key, { now }))
       await timed(times, () => store.touch(one.key, now + 1, now + HOUR, { now }))
       const change = { data: '{"n":1}', seenAt: now, expiresAt: now + HOUR, writeId: newWriteId() }
       await timed(times, () => store.update(one.key, 1, change, { now }))

@@ -31,7 +31,7 @@ const WRITES: Record<string, (store: Store, one: SessionRecord) => Promise<unkno
   sweep: store => store.sweep!(10, { now: NOW, deadline: deadline() }),
 }
 const READS: typeof WRITES = {
-  read: (store, one) => store.read(one.key, { now: NOW, deadline: deadline() }),
+  read: async (store, one) => store.read(one.key, { now: NOW, deadline: deadline() }),
   listUser: (store, one) => store.listUser(one.userId!, 'session', { now: NOW, deadline: deadline() }),
 }
 
