@@ -244,7 +244,7 @@ export const reading: readonly Case[] = [
     async run(kit) {
       const record = await kit.put()
       const others = await Promise.all(Array.from({ length: 5 }, () => kit.put()))
-      const read = ({ key }: SessionRecord, deadline: number) => kit.store.read(key, { now: kit.now, deadline })
+      const read = async ({ key }: SessionRecord, deadline: number) => kit.store.read(key, { now: kit.now, deadline })
       const early = [performance.now() - 1000, performance.now(), 0]
       const [before, answers, after] = await Promise.all([
         Promise.allSettled(early.map(deadline => read(record, deadline))),
@@ -263,7 +263,7 @@ export const reading: readonly Case[] = [
       kit.random(async next => {
         for (const write of WRITES) {
           const record = await kit.put({ userId: kit.user() })
-          const read = () => kit.store.read(record.key, { now: kit.now })
+          const read = async () => kit.store.read(record.key, { now: kit.now })
           const before = Promise.all([read(), read()])
           before.catch(() => {}) // waited for below
           for (let turns = next() % 4; turns > 0; turns--) await turn()
