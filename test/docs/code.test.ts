@@ -1,6 +1,6 @@
 // What the pages show is compiled and run: every block of TypeScript and JavaScript, and every transcript of curl.
-import { execFile } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { execFile, execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -125,16 +125,15 @@ describe('the code of the pages', () => {
 
   it('shows each recipe of examples/ whole', () => {
     const shown = BLOCKS.map(({ markers }) => markers.get('file'))
-    const recipes = readdirSync(join(root, 'examples')).filter(name =>
-      existsSync(join(root, 'examples', name, 'package.json')),
-    )
-    expect(recipes).toContain('express')
-    for (const name of recipes) {
-      const files = readdirSync(join(root, 'examples', name), { recursive: true, encoding: 'utf8' })
-        .filter(path => /\.m?ts$|\.mjs$/.test(path) && !/^(?:node_modules|dist)\b/.test(path))
-        .map(path => join('examples', name, path))
-      expect(files.length, name).toBeGreaterThan(0)
-      for (const path of files) expect(shown, path).toContain(path)
+    // What git lists: not what an installation or a build left there.
+    const list = ['-c', 'safe.directory=*', 'ls-files', '-co', '--exclude-standard', 'examples/*/*']
+    const files = execFileSync('git', list, { cwd: root, encoding: 'utf8' }).trim().split('\n')
+    const recipes = files.filter(path => path.endsWith('/package.json')).map(path => path.replace('package.json', ''))
+    expect(recipes).toContain('examples/express/')
+    for (const recipe of recipes) {
+      const code = files.filter(path => path.startsWith(recipe) && /\.(?:tsx?|mts|mjs|svelte)$/.test(path))
+      expect(code.length, recipe).toBeGreaterThan(0)
+      for (const path of code) expect(shown, path).toContain(path)
     }
   })
 

@@ -31,7 +31,11 @@ describe('the packed package', () => {
     expect(beside.sort()).toEqual(['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json'])
     // Of a recipe that was installed and run.
     expect(
-      files.map(file => file.path).filter(path => /node_modules|package-lock|^examples\/.*\/dist\//.test(path)),
+      files
+        .map(file => file.path)
+        .filter(path =>
+          /node_modules|package-lock|next-env|tsbuildinfo|^examples\/.*\/(?:dist|build|\..*)\//.test(path),
+        ),
     ).toEqual([])
     const built = files.map(file => file.path).filter(path => path.startsWith('dist/'))
     expect(built.filter(path => !/\.(js|cjs|d\.ts|d\.cts)$/.test(path))).toEqual([])

@@ -1,7 +1,6 @@
 // Preloaded into a recipe: its store fails and its clock runs ahead while the file that CONTROL names says so.
 import { readFileSync } from 'node:fs'
 import process from 'node:process'
-import { MemoryStore } from 'coatcheck/stores/memory'
 
 /** @returns {{ isDown?: boolean, ahead?: number }} */
 const state = () => JSON.parse(readFileSync(`${process.env.CONTROL}`, 'utf8'))
@@ -9,13 +8,29 @@ const state = () => JSON.parse(readFileSync(`${process.env.CONTROL}`, 'utf8'))
 const now = Date.now
 Date.now = () => now() + (state().ahead ?? 0)
 
-/** @type {Record<string, (...all: unknown[]) => unknown>} */
-const verbs = /** @type {any} */ (MemoryStore.prototype)
-for (const verb of ['create', 'read', 'update', 'touch', 'replace', 'delete', 'deleteUser', 'listUser']) {
-  const works = verbs[verb]
-  if (!works) throw new Error(`MemoryStore has no verb ${verb}`)
-  verbs[verb] = function (...all) {
-    if (state().isDown) throw new Error('no table "users" at db.internal:5432')
-    return works.apply(this, all)
+const VERBS = ['create', 'read', 'update', 'touch', 'replace', 'delete', 'deleteUser', 'listUser']
+const ruled = new WeakSet()
+
+/** @param {any} store */
+function rule(store) {
+  const prototype = Object.getPrototypeOf(store)
+  if (ruled.has(prototype)) return
+  ruled.add(prototype)
+  for (const verb of VERBS) {
+    const works = prototype[verb]
+    /** @param {unknown[]} all */
+    prototype[verb] = function (...all) {
+      if (state().isDown) throw new Error('no table "users" at db.internal:5432')
+      return works.apply(this, all)
+    }
   }
+}
+
+// A bundler may give a recipe several copies of the package, each with a MemoryStore of its own. All of them keep the
+// context of their managers in a WeakMap, and the context has the store.
+const { set } = WeakMap.prototype
+WeakMap.prototype.set = function (/** @type {any} */ key, /** @type {any} */ value) {
+  const store = value?.given?.store
+  if (typeof store?.deleteUser === 'function') rule(store)
+  return set.call(this, key, value)
 }

@@ -25,8 +25,9 @@ export const folderOf = (name: string) => join(root, 'examples', name)
 function startOf(folder: string): string[] {
   const { scripts } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
   const [program, ...args] = (scripts.start as string).split(' ')
-  if (program !== 'node') throw new Error(`${folder}: the script start has to begin with node`)
-  return [process.execPath, '--import', preload, ...args]
+  // Everything else is a program of a package that the recipe installed, and written for node too.
+  const file = program === 'node' ? [] : [join(folder, 'node_modules/.bin', program!)]
+  return [process.execPath, '--import', preload, ...file, ...args]
 }
 
 /**
@@ -35,7 +36,13 @@ function startOf(folder: string): string[] {
  */
 export async function startRecipe(
   name: string,
-  { command, env = {} }: { command?: (preload: string, port: number) => string[]; env?: Record<string, string> } = {},
+  {
+    command,
+    env = () => ({}),
+  }: {
+    command?: (preload: string, port: number) => string[]
+    env?: (url: string) => Record<string, string>
+  } = {},
 ): Promise<RunningRecipe> {
   const cwd = folderOf(name)
   const folder = mkdtempSync(join(tmpdir(), 'coatcheck-recipe-'))
@@ -47,8 +54,8 @@ export async function startRecipe(
   control({})
   const port = await freePort()
   const [program, ...args] = command?.(preload, port) ?? startOf(cwd)
-  const running = start(program!, args, { cwd, env: { ...process.env, PORT: `${port}`, CONTROL: file, ...env } })
   const url = `http://127.0.0.1:${port}`
+  const running = start(program!, args, { cwd, env: { ...process.env, PORT: `${port}`, CONTROL: file, ...env(url) } })
   try {
     await until(`${name} listens`, () => fetch(url).then(response => response.text()), { server: running })
   } catch (error) {

@@ -20,7 +20,9 @@ class Visitor extends Client {
 
   async ask(wish: Wish, more: Record<string, string> = {}): Promise<Answer> {
     const { method, path, body, headers } = this.dialect.request(wish)
-    const answer = await this.send(method, path, body, { ...headers, ...more })
+    // As browsers do at every form.
+    const origin = wish.name === 'save' && { Origin: this.url }
+    const answer = await this.send(method, path, body, { ...origin, ...headers, ...more })
     return { ...answer, body: answer.status < 300 ? this.dialect.value(answer.body) : answer.body }
   }
 
@@ -45,6 +47,8 @@ export interface WalkOptions {
   dialect?: Dialect
   /** In place of `npm start`: another runtime. */
   command?: (preload: string, port: number) => string[]
+  /** What its process is told beside PORT. */
+  env?: (url: string) => Record<string, string>
   isTyped?: boolean
 }
 
@@ -52,12 +56,12 @@ export interface WalkOptions {
 export function walk(
   title: string,
   recipe: string,
-  { dialect = rest, command, isTyped = command === undefined }: WalkOptions = {},
+  { dialect = rest, command, env, isTyped = command === undefined }: WalkOptions = {},
 ): void {
   describe(title, () => {
     let running: RunningRecipe
     beforeAll(async () => {
-      running = await startRecipe(recipe, command ? { command } : {})
+      running = await startRecipe(recipe, { ...(command && { command }), ...(env && { env }) })
     }, 120_000)
     afterAll(() => running?.stop())
     const visitor = () => new Visitor(running.url, dialect)

@@ -1,7 +1,7 @@
 // @ts-check
-// `npm run test:recipes [-- express koa]`: installs the recipes of examples/ and walks through each.
+// `npm run test:recipes [-- express koa]`: installs and builds the recipes of examples/ and walks through each.
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { build } from './build.mjs'
@@ -18,16 +18,28 @@ if (unknown.length > 0) {
   process.exit(2)
 }
 
+// Frameworks ask for the network otherwise.
+const env = { ...process.env, NEXT_TELEMETRY_DISABLED: '1' }
+
+/** @param {string} name @param {string[]} args @returns {boolean} whether it succeeded */
+const npm = (name, args) =>
+  spawnSync('npm', args, {
+    cwd: join(examples, name),
+    env,
+    stdio: ['ignore', 'ignore', 'inherit'],
+    shell: process.platform === 'win32',
+  }).status === 0
+
 /** Restarting it covers a registry that was unreachable for a moment, nothing else. @param {string} name */
 function install(name) {
   const args = ['install', '--ignore-scripts', '--no-package-lock', '--no-audit', '--no-fund', '--prefer-offline']
-  const attempt = () =>
-    spawnSync('npm', args, {
-      cwd: join(examples, name),
-      stdio: ['ignore', 'ignore', 'inherit'],
-      shell: process.platform === 'win32',
-    }).status === 0
-  return attempt() || attempt()
+  return npm(name, args) || npm(name, args)
+}
+
+/** @param {string} name */
+function compile(name) {
+  const { scripts } = JSON.parse(readFileSync(join(examples, name, 'package.json'), 'utf8'))
+  return scripts.build === undefined || npm(name, ['run', 'build'])
 }
 
 /** @param {number} since */
@@ -35,7 +47,7 @@ const seconds = since => `${((Date.now() - since) / 1000).toFixed(1)} s`
 
 await build()
 const results = process.env.COATCHECK_RESULTS ?? mkdtempSync(join(tmpdir(), 'coatcheck-recipes-'))
-const rows = [['recipe', 'passed', 'failed', 'install', 'walk', 'verdict']]
+const rows = [['recipe', 'passed', 'failed', 'install', 'build', 'walk', 'verdict']]
 let failed = false
 for (const name of wanted.length > 0 ? wanted : recipes) {
   console.log(`\nRecipe ${name}`)
@@ -43,7 +55,15 @@ for (const name of wanted.length > 0 ? wanted : recipes) {
   const isInstalled = install(name)
   const installed = seconds(begun)
   if (!isInstalled) {
-    rows.push([name, '-', '-', installed, '-', 'could not be installed'])
+    rows.push([name, '-', '-', installed, '-', '-', 'could not be installed'])
+    failed = true
+    continue
+  }
+  const compiling = Date.now()
+  const isCompiled = compile(name)
+  const compiled = seconds(compiling)
+  if (!isCompiled) {
+    rows.push([name, '-', '-', installed, compiled, '-', 'could not be built'])
     failed = true
     continue
   }
@@ -51,11 +71,11 @@ for (const name of wanted.length > 0 ? wanted : recipes) {
   const walked = Date.now()
   const test = `test/recipes/${name}.test.ts`
   const args = [test, '--reporter=default', '--reporter=json', `--outputFile.json=${report}`]
-  const status = vitest(args, { env: { COATCHECK_RECIPES: '1' } })
+  const status = vitest(args, { env: { ...env, COATCHECK_RECIPES: '1' } })
   const sum = counts(report)
   const ok = status === 0 && sum.failed === 0 && sum.skipped === 0 && sum.passed > 0
   failed ||= !ok
-  rows.push([name, `${sum.passed}`, `${sum.failed}`, installed, seconds(walked), ok ? 'ok' : 'FAILED'])
+  rows.push([name, `${sum.passed}`, `${sum.failed}`, installed, compiled, seconds(walked), ok ? 'ok' : 'FAILED'])
 }
 if (process.env.COATCHECK_RESULTS === undefined) rmSync(results, { recursive: true })
 console.log(`\n${table(rows)}\n`)
