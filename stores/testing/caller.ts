@@ -97,7 +97,7 @@ class Caller {
     const { now } = this.#kit
     const history = this.#histories.get(key)!
     const { acknowledged } = history
-    const found = await this.#kit.store.read(key, { now, deadline: performance.now() + 25_000 })
+    const found = await this.#kit.read(key, { now, deadline: performance.now() + 25_000 })
     const possible = history.states.slice(acknowledged)
     if (possible.some(state => isSame(found, state))) return
     assert.deepEqual(found, possible[0], 'a read shows what an acknowledged write had changed, or what was never there')

@@ -1,6 +1,14 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { FORWARD_LIFETIME, type RecordChange, type SessionRecord, type Store } from '../../src/contract/store.ts'
+import {
+  type Corrupt,
+  FORWARD_LIFETIME,
+  type Forward,
+  type RecordChange,
+  type SessionRecord,
+  type Store,
+  type StoreCall,
+} from '../../src/contract/store.ts'
 import { randomNumbers } from './random.ts'
 
 export const MINUTE = 60_000
@@ -143,6 +151,11 @@ export class Kit {
 
   deleteUser(userId: string, over: { exceptKey?: string; passwordVersion?: number; floorUntil?: number } = {}) {
     return this.store.deleteUser(userId, { floorUntil: this.now + 24 * HOUR, ...over }, { now: this.now })
+  }
+
+  /** Asks for a key at once. Whatever the store does, the answer is a promise. */
+  async read(key: string, call: Partial<StoreCall> = {}): Promise<SessionRecord | Forward | Corrupt | null> {
+    return this.store.read(key, { now: this.now, ...call })
   }
 
   /** The live record under the key, else `null`. */

@@ -83,7 +83,7 @@ async function askTogether(
   const answers = await Promise.all(
     asked.map(async ({ key, now }) => {
       for (let hops = next() % 3; hops > 0; hops--) await null
-      return kit.store.read(key, { now, deadline: later() })
+      return kit.read(key, { now, deadline: later() })
     }),
   )
   for (const [place, { key, now }] of asked.entries()) same(answers[place], await model.read(key, { now }))
@@ -183,12 +183,12 @@ export const reading: readonly Case[] = [
         [record.key, record],
         [old.key, forward],
       ] as const) {
-        const readers = Array.from({ length: 4 }, () => kit.store.read(key, { now: kit.now }))
+        const readers = Array.from({ length: 4 }, () => kit.read(key))
         for (const answer of await Promise.all(readers)) {
           same(answer, expected)
           spoil(answer!)
         }
-        same(await kit.store.read(key, { now: kit.now }), expected)
+        same(await kit.read(key), expected)
       }
     },
   },
@@ -204,13 +204,13 @@ export const reading: readonly Case[] = [
       const isDamaged = (key: string) => damaged.some(record => record.key === key)
       const ours = [...neighbours, ...damaged, ...damaged].map(({ key }) => key)
       const asked = [...keys.slice(0, 20), ...ours, ...keys.slice(20)]
-      const answers = await Promise.all(asked.map(key => kit.store.read(key, { now: kit.now })))
+      const answers = await Promise.all(asked.map(key => kit.read(key)))
       for (const { key } of damaged) {
         // Twice the same key: the one reader may be told, and the other find that nothing is left.
         const told = answers.filter((answer, place) => asked[place] === key && answer !== null)
         assert.ok(told.length > 0, 'the record is damaged, but no reader was told')
         for (const answer of told) assert.ok('corrupt' in answer!, 'a damaged record passed for a sound one')
-        assert.equal(await kit.store.read(key, { now: kit.now }), null)
+        assert.equal(await kit.read(key), null)
       }
       for (const [place, key] of asked.entries()) {
         const neighbour = neighbours.find(record => record.key === key)
@@ -227,7 +227,7 @@ export const reading: readonly Case[] = [
       const odd = [...ODD_KEYS, key.slice(0, 45), `${key}x`, `${key} `, ` ${key}`, key.slice(3), `${key}${key}`]
       await kit.random(async next => {
         odd.push(...odd.splice(0, next() % odd.length))
-        const read = ({ key }: { key: string }) => kit.store.read(key, { now: kit.now, deadline: later() })
+        const read = ({ key }: { key: string }) => kit.read(key, { deadline: later() })
         const [first, refused, last] = await Promise.all([
           Promise.all(records.slice(0, 5).map(read)),
           Promise.allSettled(odd.map(key => read({ key }))),
@@ -244,7 +244,7 @@ export const reading: readonly Case[] = [
     async run(kit) {
       const record = await kit.put()
       const others = await Promise.all(Array.from({ length: 5 }, () => kit.put()))
-      const read = async ({ key }: SessionRecord, deadline: number) => kit.store.read(key, { now: kit.now, deadline })
+      const read = ({ key }: SessionRecord, deadline: number) => kit.read(key, { deadline })
       const early = [performance.now() - 1000, performance.now(), 0]
       const [before, answers, after] = await Promise.all([
         Promise.allSettled(early.map(deadline => read(record, deadline))),
@@ -263,7 +263,7 @@ export const reading: readonly Case[] = [
       kit.random(async next => {
         for (const write of WRITES) {
           const record = await kit.put({ userId: kit.user() })
-          const read = async () => kit.store.read(record.key, { now: kit.now })
+          const read = () => kit.read(record.key)
           const before = Promise.all([read(), read()])
           before.catch(() => {}) // waited for below
           for (let turns = next() % 4; turns > 0; turns--) await turn()
@@ -295,7 +295,7 @@ export const reading: readonly Case[] = [
       const undo = await kit.options.outage!(kit.store)
       try {
         for (const readers of [asked, asked.slice(0, 1)]) {
-          const outcomes = await Promise.allSettled(readers.map(({ key, now }) => kit.store.read(key, { now })))
+          const outcomes = await Promise.allSettled(readers.map(({ key, now }) => kit.read(key, { now })))
           for (const { status } of outcomes) assert.equal(status, 'rejected', 'an outage passed for an answer')
         }
       } finally {
