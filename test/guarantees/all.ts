@@ -1,6 +1,6 @@
 // The guarantees as a user of the manager sees them, for any store: one line in a store's test file runs them all.
 import type { Store } from 'coatcheck'
-import { guaranteeKit } from '../support/guarantee-kit.ts'
+import { type Backend, guaranteeKit } from '../support/guarantee-kit.ts'
 import { destroyedStaysDestroyed } from './g1-destroyed-stays-destroyed.ts'
 import { noLostUpdate } from './g2-no-lost-update.ts'
 import { logOutEverywhereIsComplete } from './g3-log-out-everywhere.ts'
@@ -13,11 +13,11 @@ import { oneStoreCommand } from './g9-one-store-command.ts'
 import { sessionsOfOneUser } from './sessions-of-one-user.ts'
 
 /**
- * Runs all guarantees against a store; `open` is called once for each test and may answer the same store. `dump` answers
- * all that the backend holds, as text.
+ * Runs all guarantees against a store; `open` is called once for each test and may answer the same store. `backend` is
+ * the database behind it, where there is one.
  */
-export function testGuarantees(open: () => Store | Promise<Store>, dump?: () => Promise<string>): void {
-  const kit = guaranteeKit(open, dump)
+export function testGuarantees(open: () => Store | Promise<Store>, backend: Backend = {}): void {
+  const kit = guaranteeKit(open, backend)
   destroyedStaysDestroyed(kit)
   noLostUpdate(kit)
   logOutEverywhereIsComplete(kit)

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import type { UserSession } from 'coatcheck'
 import { describe, it } from 'vitest'
 import type { SessionId } from '../../src/session/id.ts'
+import { CROWDS } from '../support/crowd.ts'
 import { type Data, type GuaranteeKit, type SetUp, times } from '../support/guarantee-kit.ts'
 import { MINUTE, SECOND } from '../support/test-clock.ts'
 
@@ -75,6 +76,48 @@ export function destroyedStaysDestroyed({ setUp, atEveryPoint }: GuaranteeKit): 
       await sessions.destroy('x'.repeat(43) as SessionId)
       await sessions.destroy(null)
       await sessions.destroy(undefined)
+    })
+
+    for (const [edge, crowd] of Object.entries(CROWDS))
+      it(`a log-out among 50 requests of one turn ends the session for whoever asks after it, over ${edge}`, async () => {
+        const { sessions, user } = await setUp({ storeTimeout: '20s' })
+        const other = await sessions.create({ user: { ...user, name: 'max' } })
+        const strangers = times(5).map(() => ({ cookie: `session_id=${other.secret}` }))
+        await crowd(sessions, async ask => {
+          for (const place of [0, 25, 49]) {
+            const { secret } = await sessions.create({ user })
+            const cookie = `session_id=${secret}`
+            const requests = times(50).map(index => ({ path: index === place ? '/logout' : '/', cookie }))
+            const replies = await ask([...strangers, ...requests])
+            for (const { status, body } of replies.slice(5))
+              assert.ok(status === 200 && (body === 'ada' || body === ''), `${status} ${body}`)
+            assert.equal(replies[5 + place]!.body, '')
+            // The log-out alone clears the cookie.
+            for (const [index, { cookies }] of replies.entries())
+              assert.equal(cookies.length, index === 5 + place ? 1 : 0)
+            for (const { body } of await ask(times(50).map(() => ({ cookie })))) assert.equal(body, '')
+            for (const { body } of replies.slice(0, 5)) assert.equal(body, 'max')
+          }
+        })
+      })
+
+    it('of 100 gets in one turn with a log-out, those that are asked for after it resolved find nothing', async () => {
+      const { sessions, user } = await setUp({ storeTimeout: '20s' })
+      const other = await sessions.create({ user: { ...user, name: 'max' } })
+      const turn = () => new Promise<void>(resolve => setImmediate(resolve))
+      for (const turns of times(4)) {
+        const { secret } = await sessions.create({ user })
+        const early = times(50).map(() => sessions.get(secret))
+        for (const _ of times(turns)) await turn()
+        const destroyed = sessions.destroy(secret)
+        const meanwhile = times(20).map(() => sessions.get(secret))
+        await destroyed
+        const after = times(50).map(index => sessions.get(index % 10 === 0 ? other.secret : secret))
+        for (const [index, session] of (await Promise.all(after)).entries())
+          assert.equal(session?.user?.name, index % 10 === 0 ? 'max' : undefined)
+        for (const session of await Promise.all([...early, ...meanwhile]))
+          assert.ok(session === null || session.user?.name === 'ada')
+      }
     })
 
     it('20 parallel log-outs, touches, updates and renewals of one session leave nothing', async () => {

@@ -132,6 +132,26 @@ export function logOutEverywhereIsComplete({ setUp, atEveryPoint }: GuaranteeKit
       assert.equal(await sessions.invalidateUser(user.id), 0)
     })
 
+    it('gets that are asked for in the turn in which invalidateUser resolved find none of the user, all of the others', async () => {
+      const { sessions, manager, user } = await setUp({ storeTimeout: '20s' })
+      const nodes = [sessions, manager()]
+      const others = await Promise.all(times(10).map(() => sessions.create({ user: { id: newUser(), name: 'max' } })))
+      for (const passwordVersion of [undefined, 2]) {
+        const held = await Promise.all(times(10).map(() => sessions.create({ user: { ...user, passwordVersion: 1 } })))
+        const gets = () =>
+          [...held, ...others, ...held].map(({ secret }, index) => nodes[index % 2]!.get(secret, { touch: false }))
+        const early = Promise.all(gets())
+        const ended = await sessions.invalidateUser(user.id, passwordVersion === undefined ? {} : { passwordVersion })
+        const [after, before] = await Promise.all([Promise.all(gets()), early])
+        assert.equal(ended, 10)
+        assert.deepEqual(
+          after.map(session => session?.user?.name),
+          [...held.map(() => undefined), ...others.map(() => 'max'), ...held.map(() => undefined)],
+        )
+        for (const session of before.slice(10, 20)) assert.equal(session?.user?.name, 'max')
+      }
+    })
+
     it('user IDs at the boundaries of 64 bits never match each other', async () => {
       const { manager } = await setUp()
       // The IDs are the same in each test: a tenant of its own keeps them apart from others in this store.

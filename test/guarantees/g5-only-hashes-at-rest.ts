@@ -5,7 +5,7 @@ import type { SessionId } from '../../src/session/id.ts'
 import { type Data, type GuaranteeKit, isKey, times } from '../support/guarantee-kit.ts'
 import { holdsPartOf, leaked, shown } from '../support/scan.ts'
 
-export function onlyHashesAtRest({ setUp, dump }: GuaranteeKit): void {
+export function onlyHashesAtRest({ setUp, backend: { dump } }: GuaranteeKit): void {
   describe('G5: only hashes at rest', () => {
     it('neither what a store is given nor what it keeps holds a secret, and what it keeps is no way to log in', async () => {
       const { sessions, store, user } = await setUp({ remember: '30d' })

@@ -17,6 +17,22 @@ export function bothClocksHold({ setUp }: GuaranteeKit): void {
       assert.deepEqual(await sessions.list(user.id), [])
     })
 
+    it('of many gets in one turn each is decided by the clock of its own node, and of its own moment', async () => {
+      const { sessions, clock, manager, user } = await setUp()
+      const held = await Promise.all(times(5).map(() => sessions.create({ user })))
+      clock.advance(30 * MINUTE - 1)
+      const nodes = [0, 1, -MINUTE, MINUTE, -1, 0].map(skew => ({ skew, node: manager({ now: clock.skewed(skew) }) }))
+      const gets = () => held.flatMap(({ secret }) => nodes.map(({ node }) => node.get(secret, { touch: false })))
+      const before = gets()
+      // The clock jumps within the turn: whoever asked before is decided by the time before.
+      clock.advance(1)
+      const after = gets()
+      for (const [index, session] of (await Promise.all(before)).entries())
+        assert.equal(session !== null, nodes[index % nodes.length]!.skew < 1, `before: ${index}`)
+      for (const [index, session] of (await Promise.all(after)).entries())
+        assert.equal(session !== null, nodes[index % nodes.length]!.skew < 0, `after: ${index}`)
+    })
+
     it('a session in use lives on, until the absolute time ends it', async () => {
       const { sessions, clock } = await setUp()
       const session = await sessions.create()

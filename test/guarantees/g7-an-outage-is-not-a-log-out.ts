@@ -2,10 +2,11 @@ import assert from 'node:assert/strict'
 import { type SessionId, SessionStoreError, type UserSession } from 'coatcheck'
 import { describe, it } from 'vitest'
 import { faults, type Handler, type Verb } from '../support/barrier-store.ts'
-import { type Data, type GuaranteeKit, type SetUp, visitsOf } from '../support/guarantee-kit.ts'
+import { CROWDS } from '../support/crowd.ts'
+import { type Data, type GuaranteeKit, type SetUp, times, visitsOf } from '../support/guarantee-kit.ts'
 import { MINUTE } from '../support/test-clock.ts'
 
-export function anOutageIsNotALogOut({ setUp }: GuaranteeKit): void {
+export function anOutageIsNotALogOut({ setUp, backend: { outage } }: GuaranteeKit): void {
   describe('G7: an outage is not a log-out', () => {
     type Held = { session: UserSession<Data, 'u64'>; token: string }
     const calls: Record<string, { verb: Verb; run: (at: SetUp['sessions'], held: Held) => Promise<unknown> }> = {
@@ -84,6 +85,53 @@ export function anOutageIsNotALogOut({ setUp }: GuaranteeKit): void {
           for (const verb of ['read', 'delete'] as const) store.every(verb, null)
         }
       assert.equal((await sessions.get(session.secret))?.user?.name, 'ada')
+    })
+
+    for (const [edge, crowd] of Object.entries(CROWDS))
+      it(`each of many requests in one turn is told of the outage, keeps its cookies and works afterwards, over ${edge}`, async () => {
+        const { sessions, store, user } = await setUp({ remember: '30d' })
+        const held = await Promise.all(times(20).map(() => sessions.create({ user })))
+        const requests = await Promise.all(
+          held.map(async session => ({
+            cookie: `session_id=${session.secret}; remember_token=${await sessions.remember(session)}`,
+          })),
+        )
+        const unknown = { cookie: `session_id=${'A'.repeat(43)}; remember_token=${'B'.repeat(43)}.${'C'.repeat(43)}` }
+        const all = [...requests, ...requests, unknown]
+        const faulty = (fault: Handler) => async () => {
+          store.every('read', fault)
+          return async () => store.every('read', null)
+        }
+        const outages = [faults.rejects, faults.throws, faults.rejectsAfter, faults.answers(undefined)].map(faulty)
+        await crowd(sessions, async ask => {
+          for (const begin of outage === undefined ? outages : [...outages, outage]) {
+            const undo = await begin()
+            const replies = await ask(all).finally(undo)
+            for (const reply of replies)
+              assert.deepEqual(reply, { status: 503, body: 'ERR_SESSION_STORE', cookies: [] })
+            for (const { status, body } of await ask(requests)) assert.deepEqual([status, body], [200, 'ada'])
+          }
+        })
+      })
+
+    it('of many gets in one turn each keeps its own storeTimeout: who waits longer gets its session', async () => {
+      const { sessions, manager, store, user } = await setUp({ storeTimeout: '20s' })
+      const held = await Promise.all(times(10).map(() => sessions.create({ user })))
+      const hasty = manager({ storeTimeout: '50ms' })
+      let answerAll = () => {}
+      const gate = new Promise<void>(resolve => {
+        answerAll = resolve
+      })
+      store.every('read', async proceed => {
+        const answer = await proceed()
+        await gate
+        return answer
+      })
+      const gets = held.map(({ secret }) => [sessions.get(secret), hasty.get(secret)] as const)
+      for (const outcome of await Promise.allSettled(gets.map(([, get]) => get)))
+        assert.ok(outcome.status === 'rejected' && outcome.reason instanceof SessionStoreError)
+      answerAll()
+      for (const session of await Promise.all(gets.map(([get]) => get))) assert.equal(session?.user?.name, 'ada')
     })
 
     it('absent, expired and malformed are null, not an outage', async () => {

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'vitest'
 import type { SessionId } from '../../src/session/id.ts'
+import { CROWDS } from '../support/crowd.ts'
 import { type GuaranteeKit, visitsOf } from '../support/guarantee-kit.ts'
 
-export function anonymousTrafficWritesNothing({ setUp, dump }: GuaranteeKit): void {
+export function anonymousTrafficWritesNothing({ setUp, backend }: GuaranteeKit): void {
   describe('G8: anonymous traffic writes nothing', () => {
     const malformed = [
       '',
@@ -16,7 +17,7 @@ export function anonymousTrafficWritesNothing({ setUp, dump }: GuaranteeKit): vo
     ]
     it('a visitor without a cookie, or with a malformed one, does not reach the store', async () => {
       const { sessions, store } = await setUp({ remember: '30d' })
-      const before = await dump?.()
+      const before = await backend.dump?.()
       store.reset()
       for (const cookie of [
         undefined,
@@ -38,12 +39,29 @@ export function anonymousTrafficWritesNothing({ setUp, dump }: GuaranteeKit): vo
         await sessions.destroy(id as SessionId)
       }
       assert.deepEqual(store.counts(), {})
-      assert.equal(await dump?.(), before)
+      assert.equal(await backend.dump?.(), before)
+    })
+
+    it('of many requests in one turn, those without an ID or with a malformed one do not reach the store', async () => {
+      const { sessions, store, user } = await setUp()
+      const { secret } = await sessions.create({ user })
+      store.reset()
+      await CROWDS.fetchEdge(sessions, async ask => {
+        const replies = await ask(
+          [secret, ...malformed, secret, ...malformed].map(id => ({ cookie: `session_id=${id}` })),
+        )
+        const names = ['ada', ...malformed.map(() => '')]
+        assert.deepEqual(
+          replies.map(({ body }) => body),
+          [...names, ...names],
+        )
+      })
+      assert.deepEqual(store.counts(), { read: 2 })
     })
 
     it('an ID and a token that do not exist cost at most a read each, and leave no row and no cookie', async () => {
       const { sessions, store } = await setUp({ remember: '30d' })
-      const before = await dump?.()
+      const before = await backend.dump?.()
       const unknown = `session_id=${'A'.repeat(43)}; remember_token=${'B'.repeat(43)}.${'C'.repeat(43)}`
       for (const run of visitsOf(unknown, ['logOut'])) {
         store.reset()
@@ -53,7 +71,7 @@ export function anonymousTrafficWritesNothing({ setUp, dump }: GuaranteeKit): vo
         assert.deepEqual(others, {})
         assert.ok(read === 1 || read === 2, `${read} reads`)
       }
-      assert.equal(await dump?.(), before)
+      assert.equal(await backend.dump?.(), before)
     })
   })
 }

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'vitest'
 import type { Verb } from '../support/barrier-store.ts'
+import { CROWDS } from '../support/crowd.ts'
 import { type GuaranteeKit, times } from '../support/guarantee-kit.ts'
 import { MINUTE } from '../support/test-clock.ts'
 
-export function oneStoreCommand({ setUp }: GuaranteeKit): void {
-  describe('G9: one store command per request', () => {
+export function oneStoreCommand({ setUp, backend: { commands } }: GuaranteeKit): void {
+  describe('G9: at most one store command per request', () => {
     it('each verb makes as few calls as promised', async () => {
       const { sessions, store, clock, user } = await setUp()
       const cost = async (what: () => Promise<unknown>): Promise<Partial<Record<Verb, number>>> => {
@@ -38,6 +39,25 @@ export function oneStoreCommand({ setUp }: GuaranteeKit): void {
       assert.deepEqual(await cost(() => sessions.destroy(session.secret)), { delete: 1 })
       assert.deepEqual(await cost(() => sessions.invalidateUser(user.id)), { deleteUser: 1 })
     })
+
+    for (const [edge, crowd] of Object.entries(CROWDS))
+      it(`no more than a command per request, with 1 request and with 64 in one turn, over ${edge}`, async () => {
+        const { sessions, store, user } = await setUp({ storeTimeout: '20s' })
+        const held = await Promise.all(times(64).map(() => sessions.create({ user })))
+        const cookies = held.map(({ secret }) => ({ cookie: `session_id=${secret}` }))
+        await crowd(sessions, async ask => {
+          await ask(cookies) // what a store does once: it learns what its database can do
+          for (const requests of [cookies.slice(0, 1), cookies, times(64).map(() => cookies[0]!)]) {
+            store.reset()
+            const before = (await commands?.()) ?? null
+            for (const { body } of await ask(requests)) assert.equal(body, 'ada')
+            const after = (await commands?.()) ?? null
+            assert.deepEqual(store.counts(), { read: requests.length })
+            if (before === null || after === null) continue
+            assert.ok(after - before >= 1 && after - before <= requests.length, `${after - before} commands`)
+          }
+        })
+      })
 
     it('1,000 parallel requests of one session write its visit down once', async () => {
       const { sessions, store, clock } = await setUp({ storeTimeout: '20s' })

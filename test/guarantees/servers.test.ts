@@ -6,17 +6,16 @@ import type { Store } from '../../src/contract/store.ts'
 import { describeEngine, type EngineName } from '../services/engines.ts'
 import { startMariadb } from '../services/mariadb.ts'
 import { startPostgres } from '../services/postgres.ts'
-import { startRedis, startRedisCluster } from '../services/redis.ts'
+import { type RedisServer, startRedis, startRedisCluster } from '../services/redis.ts'
 import { openSqlite, sqliteFile } from '../services/sqlite.ts'
+import type { Backend } from '../support/guarantee-kit.ts'
 import { testParallel } from '../support/parallel.ts'
 import { CLUSTER, STANDALONE } from '../support/redis/clients.ts'
 import { checkRemember } from '../support/remember-model.ts'
 import { testGuarantees } from './all.ts'
 
-interface Opened {
+interface Opened extends Required<Backend> {
   readonly store: Store
-  /** All that the backend holds, as text. */
-  dump(): Promise<string>
   close(): unknown
 }
 
@@ -28,7 +27,11 @@ function onEngine(engine: EngineName, name: string, open: () => Promise<Opened>)
     })
     afterAll(() => opened?.close())
     const store = () => opened.store
-    testGuarantees(store, () => opened.dump())
+    testGuarantees(store, {
+      dump: () => opened.dump(),
+      outage: () => opened.outage(),
+      commands: () => opened.commands(),
+    })
     testParallel(store)
     it('remember-me answers as its reference does', () => checkRemember(store, 40), 120_000)
   })
@@ -43,7 +46,25 @@ for _, key in ipairs(redis.call('KEYS', '*')) do
 end
 table.sort(all)
 return table.concat(all, ' ')`
+/** Takes the right to read away. */
+async function noReading(servers: readonly RedisServer[]) {
+  const permit = (rights: string) => Promise.all(servers.map(server => server.cli('ACL', 'SETUSER', 'default', rights)))
+  await permit('-@read')
+  return () => permit('+@all')
+}
+
+async function readingCommands(servers: readonly RedisServer[]) {
+  const stats = await Promise.all(servers.map(server => server.commandStats()))
+  return stats.reduce((sum, { get = 0, mget = 0 }) => sum + get + mget, 0)
+}
+
 const TABLES = ['coatcheck_sessions', 'coatcheck_sessions_users'] as const
+
+/** Takes the table of sessions away: `run` runs a statement. */
+async function noTable(run: (sql: string) => unknown) {
+  await run(`ALTER TABLE ${TABLES[0]} RENAME TO elsewhere`)
+  return async () => run(`ALTER TABLE elsewhere RENAME TO ${TABLES[0]}`)
+}
 
 onEngine('redis', 'Redis', async () => {
   const server = await startRedis()
@@ -51,6 +72,8 @@ onEngine('redis', 'Redis', async () => {
   return {
     store: new RedisStore(client),
     dump: () => server.cli('EVAL', DUMP, '0'),
+    outage: () => noReading([server]),
+    commands: () => readingCommands([server]),
     close: async () => [await close(), await server.stop()],
   }
 })
@@ -61,18 +84,26 @@ onEngine('redis', 'Redis Cluster', async () => {
   return {
     store: new RedisStore(client),
     dump: async () => (await Promise.all(cluster.masters.map(node => node.cli('EVAL', DUMP, '0')))).join('\n'),
+    outage: () => noReading(cluster.masters),
+    commands: () => readingCommands(cluster.masters),
     close: async () => [await close(), await cluster.stop()],
   }
 })
 
 onEngine('postgresql', 'PostgreSQL', async () => {
-  const server = await startPostgres()
+  const server = await startPostgres({ shared_preload_libraries: 'pg_stat_statements' })
   const pool = server.pool({ max: 10 })
+  await pool.query('CREATE EXTENSION pg_stat_statements')
   const store = new PostgresStore(pool)
   await store.migrate()
   const dump = async () =>
     JSON.stringify(await Promise.all(TABLES.map(async name => (await pool.query(`TABLE ${name} ORDER BY 1, 2`)).rows)))
-  return { store, dump, close: () => server.stop() }
+  const commands = async () => {
+    const sql = `SELECT COALESCE(sum(calls), 0) AS calls FROM pg_stat_statements
+      WHERE query ILIKE 'SELECT%coatcheck_sessions%' AND query NOT LIKE '%pg_stat_statements%'`
+    return Number((await pool.query(sql)).rows[0].calls)
+  }
+  return { store, dump, outage: () => noTable(sql => pool.query(sql)), commands, close: () => server.stop() }
 })
 
 onEngine('mariadb', 'MariaDB', async () => {
@@ -84,7 +115,11 @@ onEngine('mariadb', 'MariaDB', async () => {
     JSON.stringify(
       await Promise.all(TABLES.map(async name => (await pool.query(`SELECT * FROM ${name} ORDER BY 1, 2`))[0])),
     )
-  return { store, dump, close: () => server.stop() }
+  const commands = async () => {
+    const [rows] = await pool.query("SHOW GLOBAL STATUS LIKE 'Com_select'")
+    return Number((rows as { Value: string }[])[0]!.Value)
+  }
+  return { store, dump, outage: () => noTable(sql => pool.query(sql)), commands, close: () => server.stop() }
 })
 
 onEngine('libsql', 'SQLite', async () => {
@@ -94,5 +129,6 @@ onEngine('libsql', 'SQLite', async () => {
   await store.migrate()
   const dump = async () =>
     JSON.stringify(TABLES.map(name => (database.prepare(`SELECT * FROM ${name} ORDER BY 1, 2`) as any).all()))
-  return { store, dump, close: () => [database.close(), remove()] }
+  const outage = () => noTable(sql => database.exec(sql))
+  return { store, dump, outage, commands: async () => null, close: () => [database.close(), remove()] }
 })

@@ -51,8 +51,18 @@ export const visitsOf = (cookie: string | undefined, but: readonly string[] = []
       return { result, headers: visit.headers }
     })
 
+/** What is asked of the database itself. */
+export interface Backend {
+  /** All that it holds, as text. */
+  dump?(): Promise<string>
+  /** Lets each command that reads fail; answers what undoes it. */
+  outage?(): Promise<() => Promise<unknown>>
+  /** How many commands have read sessions so far, as the server counts; `null` where nothing counts. */
+  commands?(): Promise<number | null>
+}
+
 /** What each guarantee is tested with. `open` is called once for each test and may answer the same store. */
-export function guaranteeKit(open: () => Store | Promise<Store>, dump?: () => Promise<string>) {
+export function guaranteeKit(open: () => Store | Promise<Store>, backend: Backend = {}) {
   async function setUp(options: Options = {}) {
     const store = BarrierStore.over(await open())
     const clock = testClock()
@@ -104,7 +114,7 @@ export function guaranteeKit(open: () => Store | Promise<Store>, dump?: () => Pr
     }
   }
 
-  return { setUp, atEveryPoint, dump }
+  return { setUp, atEveryPoint, backend }
 }
 
 export type GuaranteeKit = ReturnType<typeof guaranteeKit>

@@ -1,0 +1,95 @@
+// Many requests at once: all of them have arrived before the first is handled, so that what they ask of the store is
+// asked for in one turn of the event loop.
+import { once } from 'node:events'
+import { Agent, createServer, request as send } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { SessionError, type SessionManager, type Visit } from 'coatcheck'
+import { fetchEdge } from 'coatcheck/fetch'
+import { httpEdge } from 'coatcheck/http'
+import type { Data } from './guarantee-kit.ts'
+
+export interface Reply {
+  readonly status: number
+  /** The name of the user; `''` where there is none. */
+  readonly body: string
+  /** The Set-Cookie values. */
+  readonly cookies: readonly string[]
+}
+
+/** Handles requests with these cookies in one turn. One with the path `/logout` logs out first. */
+export type Crowd = (requests: readonly { path?: string; cookie: string }[]) => Promise<Reply[]>
+
+async function answer(visit: Visit<Data, 'u64', Data>, path: string): Promise<{ status: number; body: string }> {
+  try {
+    if (path === '/logout') await visit.logOut()
+    return { status: 200, body: (await visit.get())?.user?.name ?? '' }
+  } catch (error) {
+    if (!(error instanceof SessionError)) throw error
+    return { status: error.status, body: error.code }
+  }
+}
+
+async function overHttp(sessions: SessionManager<Data>, work: (crowd: Crowd) => Promise<void>): Promise<void> {
+  const visitOf = httpEdge(sessions)
+  let waiting: (() => void)[] = []
+  let expected = 0
+  const server = createServer(async (request, response) => {
+    await new Promise<void>(resolve => {
+      if (waiting.push(resolve) < expected) return
+      const all = waiting
+      waiting = []
+      for (const go of all) go()
+    })
+    const { status, body } = await answer(visitOf(request, response), request.url!)
+    response.statusCode = status
+    response.end(body)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const agent = new Agent({ keepAlive: true })
+  const one = (path: string, cookie: string) =>
+    new Promise<Reply>((resolve, reject) => {
+      const request = send({ port, host: '127.0.0.1', path, agent, headers: { cookie } })
+      request.on('error', reject).on('response', response => {
+        let body = ''
+        response.setEncoding('utf8').on('data', chunk => {
+          body += chunk
+        })
+        response.on('end', () =>
+          resolve({ status: response.statusCode!, body, cookies: response.headers['set-cookie'] ?? [] }),
+        )
+      })
+      request.end()
+    })
+  try {
+    await work(requests => {
+      expected = requests.length
+      return Promise.all(requests.map(({ path = '/', cookie }) => one(path, cookie)))
+    })
+  } finally {
+    agent.destroy()
+    server.closeAllConnections()
+    server.close()
+    await once(server, 'close')
+  }
+}
+
+async function overFetch(sessions: SessionManager<Data>, work: (crowd: Crowd) => Promise<void>): Promise<void> {
+  const edge = fetchEdge(sessions)
+  await work(requests =>
+    Promise.all(
+      requests.map(async ({ path = '/', cookie }) => {
+        const request = new Request(`https://shop.example${path}`, { headers: { cookie } })
+        const response = await edge.handle(request, async visit => {
+          const { status, body } = await answer(visit, path)
+          return new Response(body, { status })
+        })
+        return { status: response.status, body: await response.text(), cookies: response.headers.getSetCookie() }
+      }),
+    ),
+  )
+}
+
+/** A crowd for each edge; the server behind it lives as long as `work` runs. */
+export const CROWDS = { httpEdge: overHttp, fetchEdge: overFetch }
