@@ -1,25 +1,38 @@
 // @ts-check
-// npm run bench -- [memory] [redis] [sql] [sweep] [all] [--long]
-// Installs what it compares with (once, in this folder), then prints tables of ratios from this run.
+// npm run bench -- [memory] [redis] [sql] [details] [growth] [nodes] [sweep] [all] [--quick] [--long]
+// Installs what it compares with (once, in this folder), then prints tables of this run.
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
-import { arch, cpus, platform } from 'node:os'
+import { arch, cpus, loadavg, platform, totalmem } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 
 const here = (/** @type {string} */ path) => fileURLToPath(new URL(path, import.meta.url))
-const GROUPS = ['memory', 'redis', 'sql', 'sweep']
+/** @type {Record<string, readonly string[]>} */
+const STORES = { memory: ['memory'], redis: ['node-redis', 'ioredis'], sql: ['postgresql', 'mariadb', 'sqlite'] }
+const OTHERS = ['details', 'growth', 'nodes', 'sweep']
+const names = [...Object.keys(STORES), ...OTHERS, 'all']
+const usage = `Usage: npm run bench -- ${names.map(name => `[${name}]`).join(' ')} [--quick] [--long]`
 
-const { positionals, values } = parseArgs({ allowPositionals: true, options: { long: { type: 'boolean' } } })
-const unknown = positionals.filter(name => name !== 'all' && !GROUPS.includes(name))
+/** @returns {{ positionals: string[], values: { quick?: boolean, long?: boolean } }} */
+function readArguments() {
+  try {
+    return parseArgs({ allowPositionals: true, options: { quick: { type: 'boolean' }, long: { type: 'boolean' } } })
+  } catch (error) {
+    console.error(`${error instanceof Error ? error.message : error}\n${usage}`)
+    process.exit(2)
+  }
+}
+const { positionals, values } = readArguments()
+const unknown = positionals.filter(name => !names.includes(name))
 if (unknown.length > 0) {
-  console.error(`unknown: ${unknown.join(', ')}. Usage: npm run bench -- [memory] [redis] [sql] [sweep] [all] [--long]`)
+  console.error(`unknown: ${unknown.join(', ')}. ${usage}`)
   process.exit(2)
 }
-const isWanted = (/** @type {string} */ group) =>
-  positionals.includes('all') || positionals.includes(group) || (positionals.length === 0 && group === 'memory')
-// A million rows take their time: only where it is named, or with --long beside sql.
-const isSweepWanted = positionals.includes('sweep') || (values.long === true && isWanted('sql'))
+const isAll = positionals.includes('all')
+// Without a name: the table of each store.
+const isWanted = (/** @type {string} */ name) =>
+  isAll || positionals.includes(name) || (positionals.length === 0 && name in STORES)
 
 if (!existsSync(here('../../dist/index.js')) && !process.env.COATCHECK_DIST) {
   console.error('dist is missing: run `npm run build` in the root first (`npm run bench` there does)')
@@ -36,14 +49,38 @@ if (Object.keys(dependencies).some(name => installed(name) !== dependencies[name
     cwd: here('.'),
     stdio: 'inherit',
   })
-const versions = Object.keys(dependencies).map(name => `${name} ${installed(name)}`)
-console.log(`Node ${process.versions.node}, ${platform()} ${arch()}, ${cpus().length} CPUs. ${versions.join(', ')}.`)
-console.log('Processor time (user and system) of the server process per request, as a ratio of the same round;')
-console.log('medians of interleaved rounds. Below 1.00 and 0.05 more or less is noise.')
+
+const commit = () => {
+  try {
+    return `, commit ${execFileSync('git', ['rev-parse', '--short', 'HEAD'], { cwd: here('.'), encoding: 'utf8', stdio: 'pipe' }).trim()}`
+  } catch {
+    return ''
+  }
+}
+const gigabytes = Math.round(totalmem() / 2 ** 30)
+const command = ['npm run bench', ...(process.argv.length > 2 ? ['--', ...process.argv.slice(2)] : [])].join(' ')
+console.log(`\`${command}\`, ${new Date().toISOString().slice(0, 10)}${commit()}.`)
+console.log(
+  `${cpus().length} CPUs (${cpus()[0]?.model.trim()}), ${gigabytes} GB, ${platform()} ${arch()}, Node ${process.versions.node}; ${loadavg()[0]?.toFixed(1)} processes were running or waiting when it began.`,
+)
+console.log(
+  `${Object.keys(dependencies)
+    .map(name => `${name} ${installed(name)}`)
+    .join(', ')}.`,
+)
 
 const started = performance.now()
-if (isWanted('memory')) await (await import('./memory.mjs')).benchMemory()
-if (isWanted('redis')) await (await import('./redis.mjs')).benchRedis()
-if (isWanted('sql')) await (await import('./sql.mjs')).benchSql()
-if (isSweepWanted) await (await import('./sweep.mjs')).benchSweep()
-console.log(`\nTook ${Math.round((performance.now() - started) / 1000)} s.`)
+const seconds = () => (performance.now() - started) / 1000
+if (Object.keys(STORES).some(isWanted)) {
+  const { benchTables } = await import('./tables.mjs')
+  await benchTables(
+    Object.entries(STORES).flatMap(([name, tables]) => (isWanted(name) ? tables : [])),
+    values.quick ? 'quick' : values.long ? 'long' : 'usual',
+  )
+}
+if (isWanted('details')) await (await import('./details.mjs')).benchDetails()
+if (isWanted('growth')) await (await import('./growth.mjs')).benchGrowth()
+if (isWanted('nodes')) await (await import('./nodes.mjs')).benchNodes()
+// A million rows take their time: only where it is named.
+if (isWanted('sweep')) await (await import('./sweep.mjs')).benchSweep()
+console.log(`\nTook ${Math.round(seconds())} s.`)

@@ -44,6 +44,7 @@ export const cookieOf = head =>
 class Connection {
   #socket
   #received = ''
+  #isOpen = true
   /** @type {((answer: Answer) => void) | null} */
   #resolve = null
   /** @type {((error: Error) => void) | null} */
@@ -55,12 +56,16 @@ class Connection {
     this.#socket.setEncoding('latin1')
     this.#socket.on('data', chunk => this.#read(String(chunk)))
     this.#socket.on('error', error => this.#reject?.(error))
-    this.#socket.on('close', () => this.#reject?.(new Error('the server closed the connection')))
+    this.#socket.on('close', () => {
+      this.#isOpen = false
+      this.#reject?.(new Error('the server closed the connection'))
+    })
   }
 
   /** @param {Buffer} bytes @returns {Promise<Answer>} */
   send(bytes) {
     return new Promise((resolve, reject) => {
+      if (!this.#isOpen) return reject(new Error('the server closed the connection before'))
       this.#resolve = resolve
       this.#reject = reject
       this.#socket.write(bytes)

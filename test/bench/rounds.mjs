@@ -23,8 +23,10 @@ export function quantile(values, at = 0.5) {
 }
 
 /** A server in a process of its own. */
-class Running {
+export class Running {
   #child
+  /** The end of what it complained of. */
+  #complaint = ''
   /** @type {(message: any) => void} */
   #answer = () => {}
   /** @type {(error: Error) => void} */
@@ -38,9 +40,17 @@ class Running {
     this.#child = fork(path, [name], {
       env: { ...process.env, ...env, NODE_ENV: 'production' },
       execArgv: flags === '' ? [] : flags.split(' '),
+      stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
     })
-    this.#child.on('message', message => this.#answer(message))
-    this.#child.on('exit', () => this.#fail(new Error(`the server '${name}' ended`)))
+    this.#child.stderr?.on('data', chunk => {
+      this.#complaint = (this.#complaint + chunk).slice(-2000)
+    })
+    this.#child.on('message', message => {
+      const { error } = /** @type {{ error?: string }} */ (message)
+      if (error === undefined) this.#answer(message)
+      else this.#fail(new Error(error))
+    })
+    this.#child.on('exit', () => this.#fail(new Error(`the server '${name}' ended: ${this.#complaint}`)))
   }
 
   /** @param {string} [question] */

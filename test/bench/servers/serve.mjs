@@ -56,7 +56,9 @@ export async function serve(handlers) {
   try {
     const server = createServer(/** @type {any} */ (await make()))
     // Connections are idle while the others have their turn.
-    server.keepAliveTimeout = 600_000
+    server.keepAliveTimeout = 0
+    server.headersTimeout = 0
+    server.requestTimeout = 0
     server.listen(0, '127.0.0.1', () => process.send?.(/** @type {any} */ (server.address()).port))
   } catch (error) {
     process.send?.({ error: error instanceof Error ? error.message.split('\n')[0] : String(error) })

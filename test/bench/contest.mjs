@@ -1,0 +1,256 @@
+// @ts-check
+// One table: the servers of one store, each operation in interleaved rounds.
+
+import { Load } from './load.mjs'
+import { KEPT, OPERATIONS } from './operations.mjs'
+import { quantile, Running } from './rounds.mjs'
+import { fixed, table, whole } from './table.mjs'
+
+const CONNECTIONS = 64
+
+/**
+ * @typedef {{ micros: number[], streamed: number[], took: number[], commands: number | null, theirs: number[] }} Figures
+ * @typedef {{ row: import('./stores.mjs').Row, server: Running, many: Load, one: Load, cookies: string[], bytes: string,
+ *   figures: Map<string, Figures> }} Contender
+ *
+ * @typedef {object} Plan how much is measured
+ * @property {readonly string[]} operations
+ * @property {boolean} isQuick
+ * @property {(operation: string) => number} seconds how long an operation may take, but for its least rounds
+ * @property {number} rounds at most
+ * @property {number} leastRounds
+ * @property {number} warmUp
+ * @property {number} sessions that the size of one is taken from; 0: not measured
+ */
+
+/** Answers the body. @param {Load} load @param {Buffer} request */
+async function bodyOf(load, request) {
+  let body = ''
+  await load.stream([request], (_, answer) => {
+    body = answer.body
+  })
+  return body
+}
+
+/**
+ * A server that does not do what the others do would be measured doing nothing.
+ * @param {import('./stores.mjs').Row} row
+ * @param {Load} load
+ */
+export async function check(row, load) {
+  const profile = (/** @type {string | undefined} */ cookie) => bodyOf(load, load.request('GET', '/profile', cookie))
+  const expect = async (
+    /** @type {string} */ when,
+    /** @type {string | undefined} */ cookie,
+    /** @type {string} */ body,
+  ) => {
+    const got = await profile(cookie)
+    if (got !== body) throw new Error(`${row.label}, ${when}: ${got} in place of ${body}`)
+  }
+  const USER = '{"id":7,"name":"user 7"}'
+  await expect('anonymous', undefined, 'null')
+  const [first, second, third] = /** @type {[string, string, string]} */ (await load.cookiesOf([7, 7, 7]))
+  await expect('logged in', first, USER)
+  await bodyOf(load, load.request('POST', '/write?value=5', first))
+  await expect('after a write', first, USER)
+  await bodyOf(load, load.request('POST', '/logout', first))
+  await expect('after a log-out', first, row.keepsNothing ? USER : 'null')
+  await expect('another session after a log-out', second, USER)
+  if (!row.everywhere) return
+  await bodyOf(load, load.request('POST', '/logout-everywhere', second))
+  await expect('after a log-out-everywhere', second, 'null')
+  await expect('another session after a log-out-everywhere', third, 'null')
+}
+
+/** What a session takes at the store. @param {Contender} contender @param {import('./engines.mjs').Engine | null} engine @param {number} at @param {number} count */
+async function sizeOf({ row, server, many, cookies }, engine, at, count) {
+  if (row.keepsNothing) return `0 (a cookie of ${cookies[0]?.length})`
+  const used = () => (engine === null ? server.ask('heap') : engine.bytes(at))
+  const users = Array.from({ length: row.sessions ?? count }, (_, user) => KEPT + 1 + (user % 1800))
+  const before = await used()
+  await many.cookiesOf(users)
+  return whole(((await used()) - before) / users.length)
+}
+
+/** @param {Contender} contender @param {import('./engines.mjs').Engine | null} engine @param {string} name @param {number} round */
+async function measure({ row, server, many, one, cookies, figures }, engine, name, round) {
+  const operation = /** @type {import('./operations.mjs').Operation} */ (OPERATIONS[name])
+  const isAlone = operation.connections === 1
+  const load = isAlone ? one : many
+  const own = /** @type {Figures} */ (figures.get(name))
+  const asks = engine !== null && row.file !== 'tokens.mjs'
+  const [BURST, STREAM] = [isAlone ? 0 : 8 * CONNECTIONS, isAlone ? 250 : 4 * CONNECTIONS]
+  const cpu = async () => {
+    const { user, system } = await server.ask('cpu')
+    return user + system
+  }
+  const requests = (/** @type {number} */ count, /** @type {number} */ part) =>
+    operation.requests(load, cookies, count, (3 * round + part) * BURST)
+
+  // Counted apart from what is timed: counting costs something itself.
+  if (round === 0 && asks) {
+    const counted = await requests(isAlone ? 50 : 2 * CONNECTIONS, 2)
+    own.commands = await engine.commands(async () => {
+      if (isAlone) await load.stream(counted)
+      else await load.bursts(counted)
+      return counted.length
+    })
+  }
+  if (!isAlone) {
+    const bursts = await requests(BURST, 0)
+    const before = { ours: await cpu(), theirs: asks ? engine.cpu() : null }
+    await load.bursts(bursts)
+    own.micros.push(((await cpu()) - before.ours) / BURST)
+    if (asks && before.theirs !== null) own.theirs.push((Number(engine.cpu()) - before.theirs) / BURST)
+  }
+  const stream = await requests(STREAM, 1)
+  const before = { ours: await cpu(), theirs: asks ? engine.cpu() : null }
+  await load.stream(stream, (_, __, took) => void own.took.push(took))
+  own.streamed.push(((await cpu()) - before.ours) / STREAM)
+  if (isAlone) {
+    own.micros.push(/** @type {number} */ (own.streamed.at(-1)))
+    if (asks && before.theirs !== null) own.theirs.push((Number(engine.cpu()) - before.theirs) / STREAM)
+  }
+}
+
+/** @param {readonly number[]} values @param {readonly number[]} floor */
+const ratios = (values, floor) => values.map((value, round) => value / /** @type {number} */ (floor[round]))
+
+/**
+ * Prints the table, and answers the median ratio of each row and operation.
+ * @param {import('./stores.mjs').Table} shown
+ * @param {Plan} plan
+ * @returns {Promise<Map<string, Map<string, { ratio: number, low: number, high: number, micros: number, streamed: number }>>>}
+ */
+export async function contest({ title, floor, engine: start, rows, absent }, plan) {
+  const engine = start === null ? null : await start()
+  /** @type {Contender[]} */
+  const contenders = []
+  const left = [...absent]
+  try {
+    const wanted = plan.isQuick ? rows.filter(row => row.quick) : rows
+    if (wanted.length < rows.length)
+      left.push(
+        `in a quick run: ${rows
+          .filter(row => !row.quick)
+          .map(({ label }) => label)
+          .join('; ')}`,
+      )
+    await Promise.all(
+      wanted.map(async (row, at) => {
+        const server = new Running({ name: row.name, file: row.file, ...(engine && { env: engine.env(at) }) })
+        try {
+          const port = await server.ask()
+          const many = new Load(port, CONNECTIONS)
+          await check(row, many)
+          const users = Array.from({ length: KEPT }, (_, user) => user + 1)
+          const cookies = await many.cookiesOf(users)
+          contenders.push({ row, server, many, one: new Load(port, 1), cookies, bytes: '–', figures: new Map() })
+        } catch (error) {
+          server.stop()
+          left.push(`${row.label}: ${error instanceof Error ? error.message : error}`)
+        }
+      }),
+    )
+    contenders.sort((a, b) => wanted.indexOf(a.row) - wanted.indexOf(b.row))
+    if (contenders[0]?.row !== wanted[0]) throw new Error(`the floor did not start: ${left.join('; ')}`)
+
+    for (const contender of contenders) {
+      await contender.many.bursts(await OPERATIONS.profile.requests(contender.many, contender.cookies, plan.warmUp, 0))
+      if (plan.sessions > 0)
+        contender.bytes = await sizeOf(contender, engine, wanted.indexOf(contender.row), plan.sessions)
+    }
+    let fewest = Number.POSITIVE_INFINITY
+    let most = 0
+    for (const name of plan.operations) {
+      const taking = contenders.filter(({ row }) => !OPERATIONS[name]?.skips?.(row))
+      for (const { figures } of taking)
+        figures.set(name, { micros: [], streamed: [], took: [], commands: null, theirs: [] })
+      // Code that runs for the first time is not what is compared.
+      for (const contender of taking) await measure(contender, engine, name, 0)
+      for (const { figures } of taking)
+        Object.assign(/** @type {Figures} */ (figures.get(name)), { micros: [], streamed: [], took: [], theirs: [] })
+      const end = performance.now() + plan.seconds(name) * 1000
+      let round = 0
+      for (; round < plan.rounds && (round < plan.leastRounds || performance.now() < end); round += 1)
+        for (const contender of taking) await measure(contender, engine, name, round + 1)
+      fewest = Math.min(fewest, round)
+      most = Math.max(most, round)
+    }
+    return print(`${title}${engine ? `: ${engine.version}` : ''}`, floor, contenders, plan, left, [fewest, most])
+  } finally {
+    for (const { server, many, one } of contenders) {
+      many.close()
+      one.close()
+      server.stop()
+    }
+    await engine?.stop()
+  }
+}
+
+/**
+ * @param {string} title
+ * @param {string} floor
+ * @param {readonly Contender[]} contenders
+ * @param {Plan} plan
+ * @param {readonly string[]} left
+ * @param {[number, number]} rounds
+ */
+function print(title, floor, contenders, plan, left, [fewest, most]) {
+  /** @type {Map<string, Map<string, { ratio: number, low: number, high: number, micros: number, streamed: number }>>} */
+  const medians = new Map()
+  const lines = []
+  for (const name of plan.operations) {
+    const { title: what } = /** @type {import('./operations.mjs').Operation} */ (OPERATIONS[name])
+    const bottom = /** @type {Figures} */ (contenders[0]?.figures.get(name))
+    for (const [at, { row, bytes, figures }] of contenders.entries()) {
+      const own = figures.get(name)
+      if (!own) continue
+      const all = ratios(own.micros, bottom.micros)
+      const median = {
+        ratio: quantile(all),
+        low: quantile(all, 0.25),
+        high: quantile(all, 0.75),
+        micros: quantile(own.micros),
+        streamed: quantile(ratios(own.streamed, bottom.streamed)),
+      }
+      medians.set(row.label, (medians.get(row.label) ?? new Map()).set(name, median))
+      lines.push([
+        at === 0 ? what : '',
+        row.label,
+        fixed(median.ratio),
+        `${fixed(median.low)} to ${fixed(median.high)}`,
+        name === 'one' ? '–' : fixed(median.streamed),
+        whole(1e6 / median.micros),
+        fixed(quantile(own.took, 0.5)),
+        fixed(quantile(own.took, 0.99)),
+        own.commands === null ? '–' : fixed(own.commands),
+        own.theirs.length === 0 ? '–' : whole(quantile(own.theirs)),
+        name === 'profile' ? bytes : '',
+      ])
+    }
+  }
+  console.log(`\n### ${title}\n`)
+  console.log(`By hand is ${floor}. Rounds: ${fewest === most ? most : `${fewest} to ${most}`}.\n`)
+  console.log(
+    table(
+      [
+        'request',
+        'who',
+        'CPU, by hand = 1',
+        'middle half',
+        'in a stream',
+        'requests per second of CPU',
+        'p50, ms',
+        'p99, ms',
+        'commands',
+        'CPU of the database, µs',
+        'bytes per session',
+      ],
+      lines,
+      2,
+    ),
+  )
+  if (left.length > 0) console.log(`\nNot in this table:\n\n${left.map(line => `- ${line}`).join('\n')}`)
+  return medians
+}

@@ -1,0 +1,165 @@
+// @ts-check
+// What lies beside the requests: the verbs of the manager, and what sessions take.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createClient } from 'redis'
+import { missing } from './engines.mjs'
+import { measure } from './measure/run.mjs'
+import { quantile } from './rounds.mjs'
+import { coatcheck } from './servers/serve.mjs'
+import { startRedis } from './services.mjs'
+import { sqliteDrivers } from './sqlite.mjs'
+import { fixed, table, whole } from './table.mjs'
+
+const MILLION = 1_000_000
+const SESSIONS = 100_000
+const BATCH = 500
+
+async function benchMemory() {
+  const micros = await measure('verbs.mjs')
+  const ratio = (/** @type {string} */ ours, /** @type {string} */ hand) =>
+    quantile(
+      micros[ours].map((/** @type {number} */ value, /** @type {number} */ round) => value / micros[hand][round]),
+    )
+  const perSecond = (/** @type {string} */ name) => whole(1e6 / quantile(micros[name]))
+  console.log('\n### The manager on the memory store beside the same work by hand (random ID, SHA-256, Map)\n')
+  console.log(
+    table(
+      ['verb', 'CPU time, by hand = 1', 'per second of CPU', 'by hand'],
+      ['get', 'create'].map(verb => [
+        verb,
+        fixed(ratio(verb, `${verb} by hand`)),
+        perSecond(verb),
+        perSecond(`${verb} by hand`),
+      ]),
+    ),
+  )
+
+  console.log('\n### Memory at 1,000,000 sessions of as many users, data empty\n')
+  const rows = []
+  for (const who of ['coatcheck', 'a Map by hand', 'express-session'])
+    rows.push([who, whole((await measure('footprint.mjs', who, String(MILLION))).bytes)])
+  console.log(table(['', 'bytes per session'], rows))
+
+  const stalls = []
+  for (let times = 0; times < 3; times += 1) stalls.push(await measure('stall.mjs', String(MILLION)))
+  const [best, ...others] = stalls.sort((a, b) => a.longest - b.longest)
+  const cpu = stalls.map(({ longestCpu }) => longestCpu).sort((a, b) => a - b)
+  console.log('\n### 1,000,000 sessions expire together and are swept, while a visitor keeps coming\n')
+  console.log('By the clock, whatever else the machine does counts as ours; the processor time includes the threads of')
+  console.log('the garbage collector.\n')
+  console.log(
+    table(
+      ['', 'ms'],
+      [
+        ['longest stall of the event loop, by the clock, best of 3 runs', fixed(best.longest, 1)],
+        ['the other runs', others.map(({ longest }) => fixed(longest, 1)).join(', ')],
+        ['longest turn, processor time, median of 3 runs', fixed(cpu[1], 1)],
+        ['999 of 1,000 turns are shorter than', fixed(best.p999, 2)],
+        ['the whole sweep', whole(best.seconds * 1000)],
+      ],
+    ),
+  )
+}
+
+/** Runs `add` for 1 to `count`, some at a time. @param {number} count @param {(index: number) => Promise<unknown>} add */
+async function fill(count, add) {
+  for (let first = 0; first < count; first += BATCH)
+    await Promise.all(Array.from({ length: Math.min(BATCH, count - first) }, (_, index) => add(first + index)))
+}
+
+/**
+ * Bytes of Redis per session beside a bare SET of the same values under the same keys.
+ * @param {any} client
+ * @param {number} perUser
+ * @param {object} data
+ */
+async function footprint(client, perUser, data) {
+  const { SessionManager } = await coatcheck('index.js')
+  const { RedisStore } = await coatcheck('stores/redis.js')
+  const used = async () => Number(/^used_memory:(\d+)/m.exec(await client.info('memory'))?.[1])
+  await client.flushAll()
+  const empty = await used()
+  const sessions = new SessionManager({ store: new RedisStore(client), storeTimeout: '30s' })
+  await fill(SESSIONS, index => {
+    const user = Math.floor(index / perUser)
+    return sessions.create({ user: { id: 1_000_000 + user, name: `user ${user}` }, data })
+  })
+  const ours = await used()
+  /** @type {[string, string][]} */
+  const pairs = []
+  for await (const keys of client.scanIterator({ COUNT: 1000, TYPE: 'string' }))
+    if (keys.length > 0) for (const [at, value] of (await client.mGet(keys)).entries()) pairs.push([keys[at], value])
+  if (pairs.length !== SESSIONS) throw new Error(`${pairs.length} sessions were stored`)
+  await client.flushAll()
+  const emptyAgain = await used()
+  await fill(SESSIONS, index => {
+    const [key, value] = /** @type {[string, string]} */ (pairs[index])
+    return client.set(key, value, { expiration: { type: 'PX', value: 2_100_000 } })
+  })
+  const bare = await used()
+  const size = pairs.reduce((sum, [, value]) => sum + value.length, 0) / SESSIONS
+  return { size, ours: (ours - empty) / SESSIONS, bare: (bare - emptyAgain) / SESSIONS }
+}
+
+async function benchRedis() {
+  const absent = missing('redis')
+  if (absent !== null) return console.log(`\n### Memory of Redis\n\nLeft out: ${absent}.`)
+  const redis = await startRedis()
+  const client = createClient({ url: redis.url })
+  try {
+    await client.connect()
+    console.log(`\n### Memory of Redis per session (${whole(SESSIONS)} sessions), index included\n`)
+    const words = {
+      theme: 'dark',
+      language: 'en-GB',
+      cart: Array.from({ length: 12 }, (_, i) => `article-${1000 + i}`),
+    }
+    const rows = []
+    for (const [perUser, data] of /** @type {const} */ ([
+      [1, {}],
+      [10, {}],
+      [1, words],
+      [10, words],
+    ])) {
+      const { size, ours, bare } = await footprint(client, perUser, data)
+      rows.push([
+        `${perUser} ${perUser === 1 ? 'session' : 'sessions'} per user, data of ${JSON.stringify(data).length} bytes`,
+        whole(size),
+        whole(ours),
+        whole(bare),
+        fixed(ours / bare),
+      ])
+    }
+    console.log(table(['', 'value, bytes', 'coatcheck, bytes', 'bare SET, bytes', 'bare SET = 1'], rows))
+  } finally {
+    client.destroy()
+    await redis.stop()
+  }
+}
+
+async function benchSqlite() {
+  console.log('\n### One session of SQLite (a file in WAL mode), beside the bare prepared statement on the same row\n')
+  const folder = mkdtempSync(join(tmpdir(), 'coatcheck-bench-sqlite-'))
+  const rows = []
+  for (const each of await sqliteDrivers()) {
+    const micros = await measure('sqlite.mjs', each, join(folder, `${each.replace(/\W/g, '-')}.db`))
+    const ratio = (/** @type {string} */ name) =>
+      fixed(
+        quantile(micros[name].map((/** @type {number} */ value, /** @type {number} */ at) => value / micros.bare[at])),
+      )
+    const perSecond = (/** @type {string} */ name) => whole(1e6 / quantile(micros[name]))
+    rows.push([each, ratio('read'), ratio('get'), perSecond('get'), perSecond('bare')])
+  }
+  rmSync(folder, { recursive: true, force: true })
+  console.log(
+    table(['', 'store.read, CPU, bare = 1', 'sessions.get', 'gets per second of CPU', 'bare statements'], rows),
+  )
+}
+
+export async function benchDetails() {
+  await benchMemory()
+  await benchRedis()
+  await benchSqlite()
+}

@@ -1,0 +1,103 @@
+// @ts-check
+// The public table: one for each store, then what was aimed at.
+import { contest } from './contest.mjs'
+import { OPERATIONS } from './operations.mjs'
+import { TABLES } from './stores.mjs'
+import { fixed, table } from './table.mjs'
+
+/** @typedef {Awaited<ReturnType<typeof contest>>} Medians */
+
+/** A quick run is over by then, where nothing else keeps the machine busy. */
+const QUICK_SECONDS = 105
+/** What starting, filling and stopping take of a table's share. */
+const OVERHEAD = 0.45
+
+/** @param {'quick' | 'usual' | 'long'} length @param {() => number} share seconds for the next table of a quick run */
+function planOf(length, share) {
+  const operations = length === 'quick' ? ['profile', 'one', 'anonymous'] : Object.keys(OPERATIONS)
+  const seconds = { usual: [18, 6], long: [60, 20] }
+  return {
+    operations,
+    isQuick: length === 'quick',
+    seconds: (/** @type {string} */ name) => {
+      if (length === 'quick') return (share() * (1 - OVERHEAD)) / operations.length
+      return /** @type {number} */ (seconds[length][name === 'profile' ? 0 : 1])
+    },
+    rounds: 40,
+    leastRounds: length === 'quick' ? 1 : 5,
+    warmUp: length === 'quick' ? 2048 : 6144,
+    sessions: length === 'quick' ? 0 : 2000,
+  }
+}
+
+/** @param {readonly string[]} names @param {'quick' | 'usual' | 'long'} length */
+export async function benchTables(names, length) {
+  const end = performance.now() + QUICK_SECONDS * 1000
+  console.log(`
+Processor time (user and system) of the server process per request, as a ratio to the row "by hand" of the same round:
+raw node:http with the least that the request needs, no touch, no hash, no race thought of. Medians of interleaved rounds;
+half of the rounds lie in the middle half. 64 connections: 64 requests arrive together, the next 64 when all are answered.
+"In a stream" is the same ratio where each connection sends its next request as soon as it has an answer; p50 and p99 are
+of that, with the load on the same machine. Commands are what the database received, and its processor time is that of all
+its processes, per request. A log-in checks no password; better-auth's is its internal one.`)
+  if (length === 'quick') console.log('A quick run: fewer requests, rows and rounds.')
+  /** @type {Map<string, Medians>} */
+  const all = new Map()
+  for (const [at, name] of names.entries()) {
+    const shown = /** @type {import('./stores.mjs').Table} */ (TABLES[name])
+    const missing = shown.missing()
+    if (missing !== null) {
+      console.log(`\n### ${shown.title}\n\nLeft out: ${missing}.`)
+      continue
+    }
+    const share = Math.max(0, end - performance.now()) / 1000 / (names.length - at)
+    try {
+      all.set(
+        name,
+        await contest(
+          shown,
+          planOf(length, () => share),
+        ),
+      )
+    } catch (error) {
+      console.log(`\n### ${shown.title}\n\nLeft out: ${error instanceof Error ? error.message : error}.`)
+    }
+  }
+  printAims(all)
+}
+
+/** @param {Map<string, Medians>} all */
+function printAims(all) {
+  const rows = []
+  for (const [name, medians] of all) {
+    const shown = /** @type {import('./stores.mjs').Table} */ (TABLES[name])
+    const ours = medians.get('coatcheck')
+    if (!ours) continue
+    const row = (
+      /** @type {string} */ what,
+      /** @type {string} */ aim,
+      /** @type {number} */ value,
+      /** @type {boolean} */ isReached,
+    ) => void rows.push([shown.title, what, aim, fixed(value), isReached ? 'yes' : 'no'])
+    /** @param {string} operation @param {number} aim */
+    const atMost = (operation, aim) => {
+      const own = ours.get(operation)
+      if (own)
+        row(/** @type {any} */ (OPERATIONS[operation]).title, `at most ${fixed(aim)}`, own.ratio, own.ratio <= aim)
+    }
+    atMost('profile', shown.aim)
+    atMost('one', 1.25)
+    atMost('anonymous', 1.05)
+    const { ratio } = /** @type {{ ratio: number }} */ (ours.get('profile'))
+    for (const { label, own, file } of shown.rows) {
+      const other = medians.get(label)?.get('profile')
+      if (!other || own) continue
+      const times = other.ratio / ratio
+      if (file !== 'tokens.mjs') row(`${label}, coatcheck = 1`, 'at least 1.50', times, times >= 1.5)
+      // fast-jwt has no aim: it does less than a request costs.
+      else if (!label.includes('fast-jwt')) row(`${label}, coatcheck = 1`, 'more than 1.00', times, times > 1)
+    }
+  }
+  console.log('\n### What was aimed at\n')
+  console.log(table(['store', 'processor time', 'aim', 'measured', 'reached'], rows, 2))
+}
