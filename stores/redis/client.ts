@@ -38,6 +38,11 @@ export interface Link {
    */
   notReadyReason(shard: string): string | null
   send(shard: string, args: string[]): Promise<unknown>
+  /**
+   * `send` for several keys, where the client itself would repeat that until a slot which is moving has arrived: here it
+   * is an error at once, because each key by itself can be read meanwhile.
+   */
+  sendTogether?(shard: string, args: string[]): Promise<unknown>
   /** One command to every master. */
   toMasters(args: string[]): Promise<unknown[]>
   /** Names the master of this shard: the same text for the same master. */
@@ -191,6 +196,12 @@ function ioredisCluster(client: Inner): Link {
     cluster: true,
     notReadyReason: () => (client.status === 'ready' ? null : `${NOT_READY} (status '${client.status}')`),
     send: (_shard, args) => callOn(client, args),
+    // The client repeats for TRYAGAIN, its nodes do not. They have key prefixes of their own.
+    sendTogether(shard, args) {
+      const { node } = masterOf(shard)
+      const isUsable = node?.status === 'ready' && (node.options?.keyPrefix || '') === (client.options?.keyPrefix || '')
+      return callOn(isUsable ? node : client, args)
+    },
     toMasters: args => Promise.all(client.nodes!('master').map(node => callOn(node, args))),
     master: shard => masterOf(shard).key,
     async dedicate(shard) {

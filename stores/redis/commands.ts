@@ -2,7 +2,7 @@
 import { SessionStoreError, type StoreOperation } from '../../src/contract/errors.ts'
 import { DEFAULT_STORE_TIMEOUT } from '../../src/contract/store.ts'
 import { type Link, NotReady } from './client.ts'
-import { SLOTS, shardOfKey, slotOf } from './keys.ts'
+import { SLOTS, slotOf } from './keys.ts'
 import { isPassing, refusalOf, withoutArguments } from './refusals.ts'
 import type { ReplicaWaiter } from './replicas.ts'
 import type { Script } from './scripts.ts'
@@ -50,12 +50,13 @@ export class Commands {
     this.#clocks = new Float64Array(link.cluster ? SLOTS : 1).fill(Number.NaN)
   }
 
-  /** The value of a session's key as the client answers it. */
-  get(key: string, redisKey: string, deadline: number | undefined): Promise<unknown> {
-    const shard = shardOfKey(key)
-    if (this.#link.notReadyReason(shard) !== null) return this.read(shard, ['GET', redisKey], deadline)
+  /** Reads one key, or several of the shard, now; answers `null` where the client is not ready for it. */
+  atOnce(shard: string, command: 'GET' | 'MGET', names: readonly string[]): Promise<unknown> | null {
+    const link = this.#link
+    if (link.notReadyReason(shard) !== null) return null
     this.#everReady = true
-    return this.#link.send(shard, ['GET', redisKey])
+    const args = [command, ...names]
+    return command === 'MGET' && link.sendTogether ? link.sendTogether(shard, args) : link.send(shard, args)
   }
 
   /** A command that changes nothing. */
@@ -66,12 +67,6 @@ export class Commands {
   /** The checks before the first command of the store, as often as it takes until the deadline. */
   first<T>(shard: string, deadline: number, attempt: () => Promise<T>): Promise<T> {
     return this.#again(shard, deadline, attempt)
-  }
-
-  /** Sends a read again that failed for a moment only; throws its error if it did not. */
-  async readAgain(error: unknown, shard: string, args: string[], deadline: number | undefined): Promise<unknown> {
-    if (!isPassing(error)) throw error
-    return this.read(shard, args, deadline)
   }
 
   /** Runs a script; answers its outcome and what follows it. */

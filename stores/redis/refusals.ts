@@ -9,6 +9,16 @@ const PASSING = new Set(['ASK', 'CLUSTERDOWN', 'LOADING', 'MASTERDOWN', 'MOVED',
 /** Whether the same command may succeed in a moment: a slot is moving, or a master is being elected. */
 export const isPassing = (error: unknown) => PASSING.has(refusalOf(error) ?? '')
 
+/** Whether Redis, or a proxy before it, answered with an error: the connection is sound. */
+export const isReply = (error: unknown) =>
+  error instanceof Error && !(error instanceof NotReady) && (refusalOf(error) !== null || /^ERR\b/.test(error.message))
+
+/** Whether the same command will be refused next time as well: no right to it, no such command, a proxy that shards. */
+export const isLasting = (error: unknown) => {
+  const refusal = refusalOf(error)
+  return refusal === null ? isReply(error) : refusal === 'NOPERM' || refusal === 'CROSSSLOT'
+}
+
 /** The code of a refusal in an error of either client, or `null`: then the command may have run. */
 export function refusalOf(error: unknown): string | null {
   if (error instanceof NotReady) return 'NOTREADY'

@@ -18,11 +18,14 @@ import { type Call, Commands, deadlineOf, type Run, storeError } from './command
 import { evictionHazard } from './eviction.ts'
 import { decode, forwardKeptUntil, text } from './format.ts'
 import { aKeyPrefix, type Keys, keysUnder, shardOf, shardOfKey } from './keys.ts'
+import { ValueReads } from './reads.ts'
 import { RecordWriter } from './record-writer.ts'
 import { refusalOf } from './refusals.ts'
 import { ReplicaWaiter } from './replicas.ts'
 import { DELETE, DISCARD, TOUCH, UPDATE } from './scripts.ts'
 import { CHUNK, chunks, UserIndex } from './user-index.ts'
+
+type Found = SessionRecord | Forward | Corrupt | null
 
 /** What a `RedisStore` takes beside its client. */
 export interface RedisStoreOptions {
@@ -61,6 +64,7 @@ export class RedisStore implements Store {
   readonly #link: Link
   readonly #keys: Keys
   readonly #commands: Commands
+  readonly #reads: ValueReads
   readonly #users: UserIndex
   readonly #writer: RecordWriter
   readonly #replicas: ReplicaWaiter | null
@@ -74,6 +78,7 @@ export class RedisStore implements Store {
     this.#link = linkTo(client)
     this.#replicas = waitReplicas === 0 ? null : new ReplicaWaiter(this.#link, waitReplicas)
     this.#commands = new Commands(this.#link, this.#replicas)
+    this.#reads = new ValueReads(this.#commands, this.#keys, this.#link.cluster)
     this.#users = new UserIndex(this.#keys)
     this.#writer = new RecordWriter(this.#keys, this.#users, this.#link.cluster)
     this.#safe = allowEviction
@@ -102,27 +107,9 @@ export class RedisStore implements Store {
     return this.#verb('replace', deadline, call => this.#writer.replace(call, record, { ...options, now }, old))
   }
 
-  async read(key: string, { now, deadline }: StoreCall): Promise<SessionRecord | Forward | Corrupt | null> {
-    if (!this.#safe) await this.#check('read', deadlineOf(deadline))
-    const name = this.#keys.session(key)
-    let value: unknown
-    try {
-      value = await this.#commands.get(key, name, deadline)
-    } catch (error) {
-      if (refusalOf(error) === 'WRONGTYPE') return this.#discard(key, '', 'the key is not a string')
-      try {
-        value = await this.#commands.readAgain(error, shardOfKey(key), ['GET', name], deadline)
-      } catch (again) {
-        throw storeError('read', again, false, false)
-      }
-    }
-    if (value === null || value === undefined) return null
-    const stored = text(value)
-    const found = decode(key, stored)
-    if (found === null) return null
-    if ('corrupt' in found) return this.#discard(key, stored, found.corrupt)
-    if (found.movedTo !== undefined) return forwardKeptUntil(stored) > now ? found : null
-    return found.expiresAt > now ? found : null
+  read(key: string, { now, deadline }: StoreCall): Promise<Found> {
+    if (this.#safe) return this.#find(key, now, deadline)
+    return this.#check('read', deadlineOf(deadline)).then(() => this.#find(key, now, deadline))
   }
 
   async update(
@@ -202,6 +189,35 @@ export class RedisStore implements Store {
   /** Closes the store's own connections (`waitReplicas`); the client stays open, it is the application's. */
   async close(): Promise<void> {
     this.#replicas?.close()
+  }
+
+  #find(key: string, now: number, deadline: number | undefined): Promise<Found> {
+    return this.#reads.read(key, deadline).then(
+      value => this.#found(key, now, value),
+      error => this.#findAgain(error, key, now, deadline),
+    )
+  }
+
+  async #findAgain(error: unknown, key: string, now: number, deadline: number | undefined): Promise<Found> {
+    let value: unknown
+    try {
+      value = await this.#reads.again(error, key, deadline)
+    } catch (again) {
+      if (refusalOf(again) === 'WRONGTYPE') return this.#discard(key, '', 'the key is not a string')
+      throw storeError('read', again, false, false)
+    }
+    return this.#found(key, now, value)
+  }
+
+  #found(key: string, now: number, value: unknown): Found | Promise<Corrupt> {
+    // Also a key of another type, where it was read together with others.
+    if (value === null || value === undefined) return null
+    const stored = text(value)
+    const found = decode(key, stored)
+    if (found === null) return null
+    if ('corrupt' in found) return this.#discard(key, stored, found.corrupt)
+    if (found.movedTo !== undefined) return forwardKeptUntil(stored) > now ? found : null
+    return found.expiresAt > now ? found : null
   }
 
   #alone(key: string, now: number, args: readonly (string | number)[]): Run {

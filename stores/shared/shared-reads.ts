@@ -16,15 +16,21 @@ interface Reader<A> {
 export class SharedReads<A> {
   readonly #most: number
   readonly #ask: (keys: readonly string[], deadline: number) => Promise<readonly A[]>
+  readonly #placeOf: ((key: string) => unknown) | null
   #readers: Reader<A>[] = []
 
   /**
    * `ask` gets different keys, at most `most` of them, and the latest deadline of their readers. It answers in the order of
-   * the keys; where it rejects, each of the readers does.
+   * the keys; where it rejects, each of the readers does. With `placeOf`, only keys of the same place share a command.
    */
-  constructor(most: number, ask: (keys: readonly string[], deadline: number) => Promise<readonly A[]>) {
+  constructor(
+    most: number,
+    ask: (keys: readonly string[], deadline: number) => Promise<readonly A[]>,
+    placeOf?: (key: string) => unknown,
+  ) {
     this.#most = most
     this.#ask = ask
+    this.#placeOf = placeOf ?? null
   }
 
   /** The answer for a key. Readers of the same key in the same turn get the same one. */
@@ -47,6 +53,22 @@ export class SharedReads<A> {
       if (others === undefined) byKey.set(reader.key, [reader])
       else others.push(reader)
     }
+    const placeOf = this.#placeOf
+    if (placeOf === null) {
+      this.#askInParts(byKey)
+      return
+    }
+    const places = new Map<unknown, Map<string, Reader<A>[]>>()
+    for (const [key, others] of byKey) {
+      const place = placeOf(key)
+      const there = places.get(place)
+      if (there === undefined) places.set(place, new Map([[key, others]]))
+      else there.set(key, others)
+    }
+    for (const there of places.values()) this.#askInParts(there)
+  }
+
+  #askInParts(byKey: ReadonlyMap<string, Reader<A>[]>): void {
     const keys = [...byKey.keys()]
     const groups = [...byKey.values()]
     for (let from = 0; from < keys.length; from += this.#most)

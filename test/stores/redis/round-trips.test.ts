@@ -69,6 +69,25 @@ describeEngine('redis', 'what a request costs Redis', () => {
     expect(await wire()).toEqual({ get: 10, evalsha: 0, mget: 0, eval: 0, other: ['config|resetstat'] })
   })
 
+  it('reads 64 sessions that are asked for in one turn with one MGET', async () => {
+    const records = Array.from({ length: 64 }, (_, i) => recordOf(store, `m${i}`))
+    await Promise.all(records.map(record => store.create(record, {}, { now: T0 })))
+    await server.cli('CONFIG', 'RESETSTAT')
+    const twice = [...records, ...records]
+    expect(await Promise.all(twice.map(({ key }) => store.read(key, { now: T0 })))).toEqual(twice)
+    expect(await wire()).toEqual({ get: 0, evalsha: 0, mget: 1, eval: 0, other: ['config|resetstat'] })
+  })
+
+  it('reads one session that is asked for 64 times in one turn with one GET', async () => {
+    const record = recordOf(store, '2')
+    await store.create(record, {}, { now: T0 })
+    await server.cli('CONFIG', 'RESETSTAT')
+    const found = await Promise.all(Array.from({ length: 64 }, () => store.read(record.key, { now: T0 })))
+    expect(found).toEqual(found.map(() => record))
+    expect(new Set(found).size).toBe(64)
+    expect(await wire()).toEqual({ get: 1, evalsha: 0, mget: 0, eval: 0, other: ['config|resetstat'] })
+  })
+
   it.each<[string, (key: string) => Promise<unknown>]>([
     ['create', () => store.create(recordOf(store, '3'), {}, { now: T0 })],
     ['create anonymously', () => store.create(recordOf(store, null), {}, { now: T0 })],

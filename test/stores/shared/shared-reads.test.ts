@@ -73,6 +73,28 @@ describe('reads of one turn', () => {
     )
   })
 
+  it('share a command with those of the same place alone, and neither wait nor fail with others', async () => {
+    const asked: string[][] = []
+    const reads = new SharedReads<string>(
+      2,
+      keys => {
+        asked.push([...keys])
+        if (keys[0]![0] === 'b') return Promise.reject(new Error('lost'))
+        return keys[0]![0] === 'c' ? new Promise(() => {}) : Promise.resolve([...keys])
+      },
+      key => key[0],
+    )
+    const [first, bad, second, , again, third] = ['a1', 'b1', 'a2', 'c1', 'a1', 'a3'].map(key => reads.read(key, NEVER))
+    expect(await Promise.allSettled([first, bad, second, again, third])).toMatchObject([
+      { value: 'a1' },
+      { reason: { message: 'lost' } },
+      { value: 'a2' },
+      { value: 'a1' },
+      { value: 'a3' },
+    ])
+    expect(asked).toEqual([['a1', 'a2'], ['a3'], ['b1'], ['c1']])
+  })
+
   it('tell of the latest deadline: an early one concerns its own reader alone', async () => {
     const deadlines: number[] = []
     const reads = new SharedReads<string>(2, async (keys, deadline) => {

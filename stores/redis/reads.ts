@@ -1,0 +1,63 @@
+// `read`: the reads of one turn of the event loop share an MGET, in a cluster those of one slot; a read alone is a GET.
+import { SharedReads } from '../shared/shared-reads.ts'
+import { type Commands, deadlineOf } from './commands.ts'
+import { type Keys, shardOfKey, slotOf } from './keys.ts'
+import { isLasting, isPassing, isReply } from './refusals.ts'
+
+/** How many keys one MGET reads. More would cost no less per key, and hold the server up for longer. */
+const MOST = 128
+
+/** Each key has to be asked for by itself, within the time of its own reader. */
+const ALONE = new Error('to be read alone')
+
+/** Reads the values of session keys, as the client answers them. */
+export class ValueReads {
+  readonly #commands: Commands
+  readonly #keys: Keys
+  readonly #isCluster: boolean
+  readonly #shared: SharedReads<unknown>
+  #isSharing = true
+
+  constructor(commands: Commands, keys: Keys, isCluster: boolean) {
+    this.#commands = commands
+    this.#keys = keys
+    this.#isCluster = isCluster
+    const slotOfKey = (key: string) => slotOf(shardOfKey(key))
+    this.#shared = new SharedReads(MOST, asked => this.#ask(asked), isCluster ? slotOfKey : undefined)
+  }
+
+  /** Where this rejects, `again` may help. */
+  read(key: string, deadline: number | undefined): Promise<unknown> {
+    return this.#isSharing ? this.#shared.read(key, deadlineOf(deadline)) : this.#get(key)
+  }
+
+  /** Asks for a key again, by itself, if that helps against the error; throws it if not. */
+  async again(error: unknown, key: string, deadline: number | undefined): Promise<unknown> {
+    if (error !== ALONE && !isPassing(error)) throw error
+    return this.#commands.read(shardOfKey(key), ['GET', this.#keys.session(key)], deadlineOf(deadline))
+  }
+
+  async #get(key: string): Promise<unknown> {
+    const answer = this.#commands.atOnce(shardOfKey(key), 'GET', [this.#keys.session(key)])
+    if (answer === null) throw ALONE
+    return answer
+  }
+
+  async #ask(keys: readonly string[]): Promise<readonly unknown[]> {
+    if (keys.length === 1) return [await this.#get(keys[0]!)]
+    const names = keys.map(this.#keys.session)
+    const answer = this.#isSharing ? this.#commands.atOnce(shardOfKey(keys[0]!), 'MGET', names) : null
+    if (answer === null) throw ALONE
+    let values: unknown
+    try {
+      values = await answer
+    } catch (error) {
+      // In a cluster a read alone is led to the node that has the key by now.
+      if (!isReply(error) && !this.#isCluster) throw error
+      if (isLasting(error)) this.#isSharing = false
+      throw ALONE
+    }
+    if (!Array.isArray(values)) throw new Error('the answer of MGET was not understood')
+    return values
+  }
+}
