@@ -2,7 +2,7 @@
 import { SharedReads } from '../shared/shared-reads.ts'
 import { type Commands, deadlineOf } from './commands.ts'
 import { type Keys, shardOfKey, slotOf } from './keys.ts'
-import { isLasting, isPassing, isReply } from './refusals.ts'
+import { isLasting, isPassing, isReply, refusalOf } from './refusals.ts'
 
 /** How many keys one MGET reads. More would cost no less per key, and hold the server up for longer. */
 const MOST = 128
@@ -54,7 +54,8 @@ export class ValueReads {
     } catch (error) {
       // In a cluster a read alone is led to the node that has the key by now.
       if (!isReply(error) && !this.#isCluster) throw error
-      if (isLasting(error)) this.#isSharing = false
+      // Elsewhere CROSSSLOT comes from a proxy before a cluster, and will come again.
+      if (isLasting(error) || (refusalOf(error) === 'CROSSSLOT' && !this.#isCluster)) this.#isSharing = false
       throw ALONE
     }
     if (!Array.isArray(values)) throw new Error('the answer of MGET was not understood')

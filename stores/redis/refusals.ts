@@ -13,11 +13,9 @@ export const isPassing = (error: unknown) => PASSING.has(refusalOf(error) ?? '')
 export const isReply = (error: unknown) =>
   error instanceof Error && !(error instanceof NotReady) && (refusalOf(error) !== null || /^ERR\b/.test(error.message))
 
-/** Whether the same command will be refused next time as well: no right to it, no such command, a proxy that shards. */
-export const isLasting = (error: unknown) => {
-  const refusal = refusalOf(error)
-  return refusal === null ? isReply(error) : refusal === 'NOPERM' || refusal === 'CROSSSLOT'
-}
+/** Whether the same command will be refused next time as well: no right to it, or no such command. */
+export const isLasting = (error: unknown) =>
+  isReply(error) && (refusalOf(error) === null || refusalOf(error) === 'NOPERM')
 
 /** The code of a refusal in an error of either client, or `null`: then the command may have run. */
 export function refusalOf(error: unknown): string | null {
