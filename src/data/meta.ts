@@ -5,6 +5,8 @@ export interface Meta {
   readonly verifiedAt?: number | null
   /** 32 bytes in base64url, see csrf.ts. Without it: the session has its first ID. */
   readonly csrf?: string
+  /** How long the session may be idle, in ms. Without it: as long as the manager says. */
+  readonly idle?: number
 }
 
 const NOTHING: Meta = Object.freeze({})
@@ -12,12 +14,12 @@ const NOTHING: Meta = Object.freeze({})
 const BROKEN: Meta = Object.freeze({ verifiedAt: null })
 /** No JSON text begins with it. */
 const MARK = '@'
-const SEALED = /^@(?:v(-|\d{1,16}))?(?:c([A-Za-z0-9_-]{43}))?@/
+const SEALED = /^@(?:v(-|\d{1,16}))?(?:c([A-Za-z0-9_-]{43}))?(?:i(\d{1,13}))?@/
 
 /** The text to store. A codec's text that begins with the mark is told from ours by a mark of its own before it. */
-export function seal({ verifiedAt, csrf }: Meta, text: string): string {
+export function seal({ verifiedAt, csrf, idle }: Meta, text: string): string {
   const verified = verifiedAt === undefined ? '' : `v${verifiedAt ?? '-'}`
-  const fields = csrf === undefined ? verified : `${verified}c${csrf}`
+  const fields = `${verified}${csrf === undefined ? '' : `c${csrf}`}${idle === undefined ? '' : `i${idle}`}`
   return fields === '' && !text.startsWith(MARK) ? text : MARK + fields + MARK + text
 }
 
@@ -26,10 +28,11 @@ export function unseal(stored: string): { meta: Meta; text: string } {
   if (!stored.startsWith(MARK)) return { meta: NOTHING, text: stored }
   const match = SEALED.exec(stored)
   if (match === null) return { meta: BROKEN, text: stored }
-  const [head, verified, csrf] = match
+  const [head, verified, csrf, idle] = match
   const meta = {
     ...(verified !== undefined && { verifiedAt: verified === '-' ? null : Number(verified) }),
     ...(csrf !== undefined && { csrf }),
+    ...(idle !== undefined && { idle: Number(idle) }),
   }
   return { meta, text: stored.slice(head.length) }
 }

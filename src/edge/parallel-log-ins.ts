@@ -52,8 +52,9 @@ export class ParallelLogIns<D extends object, I extends UserIds, In extends obje
         before = data
       })
       const { session, token } = await start(keeping)
-      const { verifiedAt } = login
-      const made = { session, token, verifiedAt, before, at: performance.now(), holders: 1, isSent: false }
+      const { verifiedAt, idle, absolute } = login
+      const asked = { verifiedAt, idle, absolute }
+      const made = { session, token, asked, before, at: performance.now(), holders: 1, isSent: false }
       logIns.add(keys, made)
       return made
     })
@@ -131,7 +132,7 @@ async function joinOrEnd<D extends object, I extends UserIds, In extends object>
 /** Whether both log-ins begin the same session, as far as its data does not tell. */
 function isSame<D extends object, I extends UserIds, In extends object>(
   { users }: Context<D, I>,
-  { session, token, verifiedAt }: LogIn,
+  { session, token, asked }: LogIn,
   login: Login<D, I, In>,
   remember: boolean,
 ): boolean {
@@ -144,7 +145,9 @@ function isSame<D extends object, I extends UserIds, In extends object>(
     held.userId === users.toText(user.id) &&
     held.username === user.name &&
     held.passwordVersion === (user.passwordVersion ?? null) &&
-    verifiedAt === login.verifiedAt &&
+    asked.verifiedAt === login.verifiedAt &&
+    asked.idle === login.idle &&
+    asked.absolute === login.absolute &&
     (token !== null) === remember
   )
 }

@@ -1,4 +1,5 @@
 import type { SessionRecord } from '../contract/store.ts'
+import { lifetimeOf } from '../session/expiry.ts'
 import { newId } from '../session/id.ts'
 import type { AnySession, Current, Session } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
@@ -6,7 +7,7 @@ import { ANONYMOUS, type Login, type Owner } from '../session/users.ts'
 import type { AnyContext, Context, Found } from './context.ts'
 import { endSession, noticeLimit } from './end.ts'
 import { find, findCurrent, held, idOf } from './lookup.ts'
-import { firstData, limitFor, newRecord } from './records.ts'
+import { firstData, type Lifetime, limitFor, newRecord } from './records.ts'
 import { alreadyLeft } from './refusals.ts'
 import { endSeries } from './series.ts'
 import { insert, write } from './writing.ts'
@@ -17,11 +18,12 @@ export function begin<D extends object, I extends UserIds>(
   owner: Owner,
   data: string,
   deadline: number,
+  lifetime?: Lifetime,
 ): Promise<Session<D, I>> {
   return insert(context, async () => {
     const id = newId(context.users.shardOf(owner.userId))
     const now = context.now()
-    const record = newRecord(context, id, owner, data, now)
+    const record = newRecord(context, id, owner, data, now, lifetime)
     const { outcome, ended } = await context.calls.create(record, limitFor(context, owner), { now, deadline })
     noticeLimit(context, ended, owner)
     return outcome === 'created' ? { value: created(context, id, record) } : outcome
@@ -46,10 +48,11 @@ export async function logIn<D extends object, I extends UserIds, In extends obje
   login: Login<D, I, In>,
 ): Promise<Session<D, I>> {
   const owner = context.users.ownerOf(login, context.now())
+  const lifetime = lifetimeOf(login, context.options)
   const deadline = context.deadline()
   const id = idOf(context, current)
   const start = await findCurrent(context, current, deadline)
-  const beginAfresh = () => begin(context, owner, firstData(context, login, null), deadline)
+  const beginAfresh = () => begin(context, owner, firstData(context, login, null), deadline, lifetime)
   if (id === null) return beginAfresh()
   if (start === null) {
     // This node finds no live session. Delete the key all the same: it may lead to a successor, or be live for a node
@@ -61,7 +64,7 @@ export async function logIn<D extends object, I extends UserIds, In extends obje
     const isOthers = before.userId !== null && before.userId !== owner.userId
     return firstData(context, login, isOthers ? null : before)
   }
-  const session = await takePlace(context, start, owner, dataOf, deadline)
+  const session = await takePlace(context, start, owner, dataOf, deadline, lifetime)
   if (session !== null) return session
   // A parallel request ended or regenerated it: its successor ends too, then this login begins on its own.
   await endSession(context, start.record.key, start.record.userId, 'logout', deadline)
@@ -93,6 +96,7 @@ function takePlace<D extends object, I extends UserIds>(
   owner: Owner,
   dataOf: (before: SessionRecord) => string,
   deadline: number,
+  lifetime?: Lifetime,
 ): Promise<Session<D, I> | null> {
   const { calls, endings } = context
   const userId = context.userIdOf(owner)
@@ -100,7 +104,7 @@ function takePlace<D extends object, I extends UserIds>(
     const data = dataOf(before)
     const now = context.now()
     const id = newId(context.users.shardOf(owner.userId))
-    const next = newRecord(context, id, owner, data, now)
+    const next = newRecord(context, id, owner, data, now, lifetime)
     const call = { now, deadline }
     const { outcome, ended } = await calls.replace(before.key, before.version, next, limitFor(context, owner), call)
     noticeLimit(context, ended, owner)

@@ -1,4 +1,5 @@
 import type { AnySession } from '../session/session.ts'
+import type { Login } from '../session/users.ts'
 import { Recent } from './recent.ts'
 
 /** How long after a log-in another one of the same browser may still be under way: the slowest of parallel requests, in ms. */
@@ -10,7 +11,8 @@ const MAX_LOG_INS = 1000
 export interface LogIn {
   session: AnySession
   readonly token: string | null
-  readonly verifiedAt: number | null | undefined
+  /** What the log-in asked for beside user and data. */
+  readonly asked: Pick<Login, 'verifiedAt' | 'idle' | 'absolute'>
   /** What its `data` function was given; `null` where it was none. */
   readonly before: object | null
   /** By `performance.now()`. */

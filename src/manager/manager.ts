@@ -1,6 +1,6 @@
 import type { Change } from '../data/change.ts'
 import { unseal } from '../data/meta.ts'
-import { isTouchDue, isUnvisited } from '../session/expiry.ts'
+import { isTouchDue, isUnvisited, lifetimeOf } from '../session/expiry.ts'
 import { isKey, type SessionKey } from '../session/id.ts'
 import {
   type AnySession,
@@ -92,9 +92,11 @@ export class SessionManager<
     checkLogin('create', start)
     // `{ user: undefined }` is a mistake, not a visitor.
     const owner = 'user' in start ? context.users.ownerOf(start, context.now()) : ANONYMOUS
-    if (owner === ANONYMOUS && 'verifiedAt' in start)
-      throw new TypeError('verifiedAt: only a login with a user has one')
-    return begin(context, owner, firstData(context, start, null), context.deadline())
+    if (owner === ANONYMOUS)
+      for (const name of ['verifiedAt', 'idle', 'absolute'])
+        if (name in start) throw new TypeError(`${name}: only a login with a user has one`)
+    const lifetime = owner === ANONYMOUS ? undefined : lifetimeOf(start as Login<D, I, In>, context.options)
+    return begin(context, owner, firstData(context, start, null), context.deadline(), lifetime)
   }
 
   /**

@@ -1,13 +1,17 @@
 // From what the application gives to what a store keeps, and back.
 import type { CreateOptions, SessionRecord } from '../contract/store.ts'
 import { type Meta, seal, unseal } from '../data/meta.ts'
-import { expiryOf } from '../session/expiry.ts'
+import { expiryOf, type Lifetimes } from '../session/expiry.ts'
 import { newWriteId } from '../session/id.ts'
 import type { UserIds } from '../session/user-id.ts'
 import type { Login, Owner } from '../session/users.ts'
+import { milliseconds } from '../text/duration.ts'
 import type { AnyContext, Context } from './context.ts'
 
-type FirstData<D, I extends UserIds, In> = Pick<Login<D, I, In>, 'data' | 'verifiedAt'>
+type FirstData<D, I extends UserIds, In> = Pick<Login<D, I, In>, 'data' | 'verifiedAt' | 'idle'>
+
+/** How long a session may be idle, and live in all, in ms. */
+export type Lifetime = Pick<Lifetimes, 'idle' | 'absolute'>
 
 /** The data of a record, to edit. */
 export function thaw<D extends object>(context: Context<D, UserIds>, record: SessionRecord): D {
@@ -23,11 +27,14 @@ export const encode = (context: AnyContext, record: SessionRecord, draft: object
 /** Encoded first data; `before` is the session that ends here, where its data may be carried over. */
 export function firstData<D extends object, I extends UserIds, In extends object>(
   context: Context<D, I, In>,
-  { data, verifiedAt }: FirstData<D, I, In>,
+  { data, verifiedAt, idle }: FirstData<D, I, In>,
   before: SessionRecord | null,
 ): string {
   const { shape } = context
-  const meta = metaOf(context, verifiedAt)
+  const meta = {
+    ...metaOf(context, verifiedAt),
+    ...(idle !== undefined && { idle: milliseconds(idle, 'idle') }),
+  }
   if (typeof data !== 'function') return seal(meta, shape.first(data))
   return seal(meta, shape.first(data(before === null ? shape.start() : thaw(context, before))))
 }
@@ -37,9 +44,16 @@ function metaOf(context: AnyContext, verifiedAt: number | null | undefined): Met
   return verifiedAt === undefined || (verifiedAt !== null && verifiedAt >= context.now()) ? {} : { verifiedAt }
 }
 
-export function newRecord(context: AnyContext, id: string, owner: Owner, data: string, now: number): SessionRecord {
-  const { options } = context
-  const absoluteExpiresAt = now + options.absolute
+/** The record of a session that begins now. */
+export function newRecord(
+  context: AnyContext,
+  id: string,
+  owner: Owner,
+  data: string,
+  now: number,
+  { idle, absolute }: Lifetime = context.options,
+): SessionRecord {
+  const absoluteExpiresAt = now + absolute
   return {
     key: context.keyOf(id),
     kind: 'session',
@@ -50,7 +64,7 @@ export function newRecord(context: AnyContext, id: string, owner: Owner, data: s
     writeId: newWriteId(),
     createdAt: now,
     seenAt: now,
-    expiresAt: expiryOf(now, absoluteExpiresAt, options),
+    expiresAt: expiryOf(now, absoluteExpiresAt, idle),
     absoluteExpiresAt,
   }
 }
@@ -61,10 +75,11 @@ export function seen(
   record: SessionRecord,
   now: number,
 ): Pick<SessionRecord, 'seenAt' | 'expiresAt'> {
+  const { idle = options.idle } = unseal(record.data).meta
   return {
     // By the clock of another node it may not have been created yet: all the same it is visited.
     seenAt: Math.max(record.seenAt, record.createdAt, now),
-    expiresAt: Math.max(record.expiresAt, expiryOf(now, record.absoluteExpiresAt, options)),
+    expiresAt: Math.max(record.expiresAt, expiryOf(now, record.absoluteExpiresAt, Math.min(idle, options.idle))),
   }
 }
 

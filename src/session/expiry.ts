@@ -1,3 +1,6 @@
+import { refuse } from '../text/check-options.ts'
+import { type Duration, milliseconds } from '../text/duration.ts'
+
 /** Both clocks of a session, in ms. */
 export interface Lifetimes {
   readonly idle: number
@@ -6,8 +9,32 @@ export interface Lifetimes {
 }
 
 /** A session expires when it was idle too long or is too old, whichever comes first (OWASP ASVS 5.0, 7.3.1 and 7.3.2). */
-export const expiryOf = (seenAt: number, absoluteExpiresAt: number, { idle }: Lifetimes): number =>
+export const expiryOf = (seenAt: number, absoluteExpiresAt: number, idle: number): number =>
   Math.min(seenAt + idle, absoluteExpiresAt)
+
+/**
+ * How long a session of this login may live: what the login asks for, within what the manager allows.
+ * @throws TypeError that quotes the value
+ */
+export function lifetimeOf(
+  login: { idle?: Duration | undefined; absolute?: Duration | undefined },
+  { idle, absolute, touchInterval }: Lifetimes,
+): Pick<Lifetimes, 'idle' | 'absolute'> {
+  const own = {
+    idle: login.idle === undefined ? idle : milliseconds(login.idle, 'idle'),
+    absolute: login.absolute === undefined ? absolute : milliseconds(login.absolute, 'absolute'),
+  }
+  if (own.idle > idle) refuse('idle', `at most the manager's idleTimeout (${idle} ms)`, login.idle)
+  if (own.idle < 2 * touchInterval)
+    refuse(
+      'idle',
+      `at least twice the touchInterval (${touchInterval} ms), else a session in use would expire`,
+      login.idle,
+    )
+  if (own.absolute > absolute)
+    refuse('absolute', `at most the manager's absoluteTimeout (${absolute} ms)`, login.absolute)
+  return own
+}
 
 /** Whether the store should hear of this visit: `seenAt` is written at most once per interval, and never set back. */
 export const isTouchDue = (seenAt: number, now: number, { touchInterval }: Lifetimes): boolean =>

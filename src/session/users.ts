@@ -1,5 +1,6 @@
 import { CLOCK_TOLERANCE, type SessionRecord, type Store } from '../contract/store.ts'
 import { checkOptionNames } from '../text/check-options.ts'
+import type { Duration } from '../text/duration.ts'
 import { quote } from '../text/quote.ts'
 import { USER_ID_FORMATS, type UserId, type UserIdFormat, type UserIdInput, type UserIds } from './user-id.ts'
 
@@ -10,12 +11,18 @@ export interface Login<D = Record<string, unknown>, I extends UserIds = 'u64', I
   data?: Partial<In> | ((before: D) => Partial<In>)
   /** When the password was verified, epoch ms (of single sign-on its `auth_time`, of an adopted session its begin); `null`: never, so that `isFresh` refuses. @default now */
   verifiedAt?: number | null | undefined
+  /** How long this session may be idle, such as `'5m'` on a shared computer; at most the manager's idleTimeout, at least twice its touchInterval. @default idleTimeout */
+  idle?: Duration | undefined
+  /** How long this session may live in all, at most the manager's absoluteTimeout. @default absoluteTimeout */
+  absolute?: Duration | undefined
 }
 
-const LOGIN = ['user', 'data', 'verifiedAt']
+const LOGIN = ['user', 'data', 'verifiedAt', 'idle', 'absolute']
 const LOGIN_HINTS = {
   remember: 'sessions.remember(session) makes the token, and visit.logIn({ user, remember: true }) sends it',
   passwordVersion: 'it belongs to user: { id, name, passwordVersion }',
+  idleTimeout: "it is called idle, and is at most the manager's idleTimeout",
+  absoluteTimeout: "it is called absolute, and is at most the manager's absoluteTimeout",
 }
 
 /** @throws TypeError that names what no login has */

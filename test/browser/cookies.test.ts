@@ -76,6 +76,11 @@ describeEngine('chromium', 'cookies in Chromium', () => {
         `__Host-session_id=${secret}; Path=/; Secure`,
       ])
     }
+    // An identity provider posts to the application, which goes on by a redirect of its own.
+    if (host === APP && path === '/receive') {
+      response.writeHead(303, { Location: '/' }).end()
+      return
+    }
     if (host !== APP) {
       response.end(`<!doctype html><title>${host}</title>`)
       return
@@ -359,6 +364,24 @@ describeEngine('chromium', 'cookies in Chromium', () => {
     const [after] = await ours()
     expect(after!.value).toBe(before!.value)
     expect(after!.expires).toBeGreaterThan(before!.expires)
+  })
+
+  it('a form of another site brings no cookie; the redirect that answers it does', async () => {
+    await login()
+    await page.goto(at(OTHER))
+    seen = []
+    await Promise.all([
+      page.waitForURL(at(APP)),
+      page.evaluate(
+        `(() => { const f = document.createElement('form'); f.method = 'post'; f.action = '${at(APP, '/receive')}'; document.body.append(f); f.submit() })()`,
+      ),
+    ])
+    expect(await page.textContent('p')).toBe('ada')
+    const told = seen.map(({ what, cookie }) => [what, cookie.includes('session_id=')])
+    expect(told).toEqual([
+      [`POST ${APP}/receive`, false],
+      [`GET ${APP}/`, true],
+    ])
   })
 
   it('storageState logs a browser in, by the cookie that a log-in would have left', async () => {

@@ -6,6 +6,7 @@ const meta = fc.record(
   {
     verifiedAt: fc.oneof(fc.constant(null), fc.nat({ max: Number.MAX_SAFE_INTEGER })),
     csrf: fc.uint8Array({ minLength: 32, maxLength: 32 }).map(bytes => Buffer.from(bytes).toString('base64url')),
+    idle: fc.integer({ min: 1, max: 100 * 365 * 86_400_000 }),
   },
   { requiredKeys: [] },
 )
@@ -13,7 +14,7 @@ const text = fc.oneof(
   fc.json(),
   fc.string({ unit: 'binary' }),
   fc.tuple(meta, fc.string()).map(([kept, rest]) => seal(kept, rest)),
-  fc.string({ unit: fc.constantFrom('@', 'v', '-', '1', '{', '}') }),
+  fc.string({ unit: fc.constantFrom('@', 'v', 'i', '-', '1', '{', '}') }),
 )
 
 it('what is kept beside the data, and the data, come back as they were, whatever text a codec makes', () => {
@@ -39,6 +40,10 @@ it('what is broken is data that cannot be read, of a session that is not fresh',
     '@v1{}',
     '@v99999999999999999@{}',
     '@c@{}',
+    '@i@{}',
+    '@ix@{}',
+    '@i1v1@{}',
+    '@i99999999999999@{}',
     `@c${'a'.repeat(42)}@{}`,
   ])
     expect(unseal(broken)).toEqual({ meta: { verifiedAt: null }, text: broken })
