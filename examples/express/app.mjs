@@ -58,7 +58,7 @@ app.get('/account', async (request, response) => {
   const visit = visitOf(request, response)
   await visit.requireUser()
   const csrf = await visit.csrfToken()
-  response.send(`<form method="post"><input type="hidden" name="csrf" value="${csrf}"><button>Close</button></form>`)
+  response.send(`<form method="post"><input type="hidden" name="csrf" value="${csrf}"><button>Save</button></form>`)
 })
 
 app.post('/account', async (request, response) => {

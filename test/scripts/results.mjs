@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 
 /**
  * @typedef {{ status: string, fullName: string, ancestorTitles: string[] }} Assertion
- * @typedef {{ name: string, status: string, message: string, assertionResults: Assertion[] }} File
+ * @typedef {{ name: string, status: string, message: string, startTime: number, endTime: number, assertionResults: Assertion[] }} File
  */
 
 /**

@@ -1,0 +1,27 @@
+import { SessionManager, stringify, type VisitOf } from 'coatcheck'
+import { httpEdge } from 'coatcheck/http'
+import { MemoryStore } from 'coatcheck/stores/memory'
+import plugin from 'fastify-plugin'
+
+const sessions = new SessionManager({
+  store: new MemoryStore(),
+  remember: '30d',
+  initial: () => ({ cart: {} as Record<string, number>, hint: '' }),
+})
+const visitOf = httpEdge(sessions)
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    visit: VisitOf<typeof sessions>
+  }
+}
+
+/** `request.visit` in every handler, typed. */
+export const visits = plugin(async app => {
+  app.decorateRequest('visit')
+  app.addHook('onRequest', async (request, reply) => {
+    request.visit = visitOf(request.raw, reply.raw)
+  })
+  app.setReplySerializer(stringify) // user IDs are bigint
+  app.addHook('onClose', () => sessions.close())
+})

@@ -1,0 +1,95 @@
+// @ts-check
+import { bodyParser } from '@koa/bodyparser'
+import Router from '@koa/router'
+import { SessionManager, stringify } from 'coatcheck'
+import { httpEdge } from 'coatcheck/http'
+import { MemoryStore } from 'coatcheck/stores/memory'
+import Koa from 'koa'
+import { openUsers } from '../server/users.mjs' // in place of your user table
+
+const users = await openUsers()
+const sessions = new SessionManager({
+  store: new MemoryStore(),
+  remember: '30d',
+  initial: () => ({ cart: /** @type {Record<string, number>} */ ({}), hint: '' }),
+})
+const visitOf = httpEdge(sessions)
+/** @param {import('koa').Context} ctx */
+const visitIn = ctx => visitOf(ctx.req, ctx.res) // those of node:http, not ctx.request
+/** @param {{ request: { body?: any } }} ctx */
+const bodyOf = ctx => ctx.request.body ?? {}
+
+const app = new Koa()
+
+app.use(async (ctx, next) => {
+  try {
+    await next()
+  } catch (caught) {
+    const { status = 500, code, type, message } = /** @type {any} */ (caught)
+    if (status >= 500) console.error(caught) // the details are for the log alone
+    ctx.status = status
+    ctx.body = { error: code ?? type ?? (status < 500 ? message : 'internal_error') }
+  }
+  // Koa makes JSON of an object with JSON.stringify, which throws at a user ID: it is a bigint.
+  if (typeof ctx.body === 'object' && ctx.body !== null) {
+    ctx.type = 'json'
+    ctx.body = stringify(ctx.body)
+  }
+})
+app.use(bodyParser({ jsonLimit: '16kb', formLimit: '16kb', enableTypes: ['json', 'form'] }))
+
+const router = new Router()
+
+router.get('/profile', async ctx => {
+  const { user } = await visitIn(ctx).requireUser()
+  ctx.body = user
+})
+
+router.get('/cart', async ctx => {
+  const session = await visitIn(ctx).get()
+  const hint = await visitIn(ctx).take('hint') // shown once
+  ctx.body = { cart: session?.data.cart ?? {}, hint: hint ?? '' }
+})
+
+router.post('/cart', async ctx => {
+  const { article } = bodyOf(ctx)
+  if (!['coat', 'hat'].includes(article)) ctx.throw(400, 'unknown_article')
+  const session = await visitIn(ctx).update(data => {
+    data.cart[article] = (data.cart[article] ?? 0) + 1
+  })
+  ctx.body = session?.data.cart ?? {}
+})
+
+router.post('/login', async ctx => {
+  const { username, password, remember } = bodyOf(ctx)
+  const user = await users.authenticate(`${username}`, `${password}`)
+  if (!user) return ctx.throw(401, 'wrong_credentials')
+  const session = await visitIn(ctx).logIn({
+    user,
+    remember: remember === true,
+    data: before => ({ cart: before.cart }),
+  })
+  ctx.body = session.user
+})
+
+router.post('/logout', async ctx => {
+  await visitIn(ctx).logOut()
+  ctx.body = { message: 'Logged out.' }
+})
+
+router.get('/account', async ctx => {
+  await visitIn(ctx).requireUser()
+  const csrf = await visitIn(ctx).csrfToken()
+  ctx.body = `<form method="post"><input type="hidden" name="csrf" value="${csrf}"><button>Save</button></form>`
+})
+
+router.post('/account', async ctx => {
+  await visitIn(ctx).requireUser({ within: '15m' })
+  await visitIn(ctx).checkCsrf(bodyOf(ctx).csrf)
+  await visitIn(ctx).update({ hint: 'Saved.' })
+  ctx.status = 303
+  ctx.redirect('/cart')
+})
+
+app.use(router.routes())
+app.listen(process.env.PORT ?? 3000)
