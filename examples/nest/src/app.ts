@@ -1,0 +1,83 @@
+import {
+  BadRequestException,
+  Body,
+  Controller,
+  Get,
+  Header,
+  HttpCode,
+  Module,
+  Post,
+  Redirect,
+  UnauthorizedException,
+  UseGuards,
+} from '@nestjs/common'
+import { openUsers } from '../../server/users.mjs' // in place of your user table
+import { CurrentVisit, SessionsModule, UserGuard, type Visit, Within } from './sessions.js'
+
+const users = await openUsers()
+
+@Controller()
+export class AppController {
+  @Get('profile')
+  async profile(@CurrentVisit() visit: Visit) {
+    return (await visit.requireUser()).user
+  }
+
+  @Get('cart')
+  async cart(@CurrentVisit() visit: Visit) {
+    const session = await visit.get()
+    const hint = await visit.take('hint') // shown once
+    return { cart: session?.data.cart ?? {}, hint: hint ?? '' }
+  }
+
+  @Post('cart')
+  @HttpCode(200)
+  async add(@CurrentVisit() visit: Visit, @Body('article') article: unknown) {
+    if (article !== 'coat' && article !== 'hat') throw new BadRequestException('unknown_article')
+    const session = await visit.update(data => {
+      data.cart[article] = (data.cart[article] ?? 0) + 1
+    })
+    return session?.data.cart ?? {}
+  }
+
+  @Post('login')
+  @HttpCode(200)
+  async logIn(@CurrentVisit() visit: Visit, @Body() body: Record<string, unknown> = {}) {
+    const { username, password, remember } = body
+    const user = await users.authenticate(`${username}`, `${password}`)
+    if (!user) throw new UnauthorizedException('wrong_credentials')
+    const session = await visit.logIn({
+      user,
+      remember: remember === true,
+      data: before => ({ cart: before.cart }),
+    })
+    return session.user
+  }
+
+  @Post('logout')
+  @HttpCode(200)
+  async logOut(@CurrentVisit() visit: Visit) {
+    await visit.logOut()
+    return { message: 'Logged out.' }
+  }
+
+  @Get('account')
+  @UseGuards(UserGuard)
+  @Header('Content-Type', 'text/html')
+  async form(@CurrentVisit() visit: Visit) {
+    const csrf = await visit.csrfToken()
+    return `<form method="post"><input type="hidden" name="csrf" value="${csrf}"><button>Save</button></form>`
+  }
+
+  @Post('account')
+  @UseGuards(UserGuard)
+  @Within('15m')
+  @Redirect('/cart', 303)
+  async save(@CurrentVisit() visit: Visit, @Body('csrf') csrf: unknown) {
+    await visit.checkCsrf(csrf)
+    await visit.update({ hint: 'Saved.' })
+  }
+}
+
+@Module({ imports: [SessionsModule], controllers: [AppController] })
+export class AppModule {}
