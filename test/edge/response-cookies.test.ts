@@ -1,5 +1,5 @@
 // The cookies of a visit as values: for cookie jars of frameworks, for the page behind a middleware, and for tests.
-import { openVisit, SessionManager, type Visit, withCookies } from 'coatcheck'
+import { openVisit, type SessionId, SessionManager, type Visit, withCookies } from 'coatcheck'
 import { fetchEdge } from 'coatcheck/fetch'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { cookieHeader, storageState } from 'coatcheck/testing'
@@ -97,6 +97,51 @@ describe('visit.cookies', () => {
     } finally {
       vi.useRealTimers()
     }
+  })
+})
+
+describe('a cookie jar that refuses to be written, such as that of a page of Next', () => {
+  const jar = {
+    set(name: string): void {
+      throw new Error(`${name}: cookies can only be set in an action or a route handler`)
+    },
+  }
+
+  it('ends the session that began, where edge.handle is around the handler that writes into the jar', async () => {
+    const events: string[] = []
+    const store = new MemoryStore()
+    const sessions = new SessionManager({ store, sweepInterval: false, onEvent: ({ type }) => events.push(type) })
+    const begun: { secret: SessionId }[] = []
+    const answer = fetchEdge(sessions).handle(new Request('https://shop.example/', { method: 'POST' }), async visit => {
+      begun.push(await visit.logIn({ user }))
+      for (const { name } of visit.cookies) jar.set(name)
+      return new Response()
+    })
+    await expect(answer).rejects.toThrow('session_id: cookies can only be set')
+    expect(await sessions.get(begun[0]!.secret)).toBeNull()
+    expect(await sessions.list(42)).toEqual([])
+    expect(events).toContain('unsent-cookie')
+  })
+
+  it('gets nothing of a visit that has responded: it reads and takes, and begins nothing', async () => {
+    const sessions = manager()
+    const session = await sessions.create({ user, data: { hint: 'Welcome.' } })
+    const token = await sessions.remember(session)
+    const open = (cookie: string) => {
+      const visit = fetchEdge(sessions)(new Request('https://shop.example/', { headers: { cookie } }))
+      visit.respond(new Response())
+      return visit
+    }
+    const page = open(`session_id=${session.secret}`)
+    expect((await page.get())?.user?.name).toBe('ada')
+    expect(await page.take('hint' as never)).toBe('Welcome.')
+    await expect(page.logIn({ user })).rejects.toMatchObject({ code: 'ERR_SESSION_HEADERS_SENT' })
+    await expect(page.regenerate()).rejects.toMatchObject({ code: 'ERR_SESSION_HEADERS_SENT' })
+    expect(page.cookies).toEqual([])
+    expect((await sessions.list(42)).map(({ key }) => key)).toEqual([session.key])
+    // The token stays as it is for a response that can bring the next one.
+    expect(await open(`remember_token=${token}`).get()).toBeNull()
+    expect((await sessions.recall(token))?.session.user?.name).toBe('ada')
   })
 })
 

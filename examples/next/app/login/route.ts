@@ -1,0 +1,16 @@
+import { stringify } from 'coatcheck'
+import { readJson, refusal, route } from '../../lib/route'
+import { users } from '../../lib/users'
+
+export const POST = route(async (visit, request) => {
+  const body = await readJson(request)
+  if (body instanceof Response) return body
+  const user = await users.authenticate(`${body.username}`, `${body.password}`)
+  if (!user) return refusal(401, 'wrong_credentials')
+  const session = await visit.logIn({
+    user,
+    remember: body.remember === true,
+    data: before => ({ cart: before.cart }),
+  })
+  return new Response(stringify(session.user), { headers: { 'Content-Type': 'application/json' } })
+})

@@ -1,0 +1,17 @@
+import { SessionManager } from 'coatcheck'
+import { fetchEdge } from 'coatcheck/fetch'
+import { MemoryStore } from 'coatcheck/stores/memory'
+
+const open = () =>
+  new SessionManager({
+    store: new MemoryStore(),
+    remember: '30d',
+    initial: () => ({ cart: {} as Record<string, number>, hint: '' }),
+  })
+
+// Next loads this file once for each of its bundles, and again after each edit: all of them share one manager.
+const kept = globalThis as { sessions?: ReturnType<typeof open> }
+kept.sessions ??= open()
+
+export const sessions = kept.sessions
+export const edge = fetchEdge(sessions)

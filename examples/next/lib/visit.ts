@@ -1,0 +1,30 @@
+import { cookies, headers } from 'next/headers'
+import { edge } from './sessions'
+
+type CurrentVisit = ReturnType<typeof edge>
+const visits = new WeakMap<object, CurrentVisit>()
+
+/** Next gives pages and actions the headers alone, the same object to all of one request. */
+async function visitOf(method: 'GET' | 'POST'): Promise<CurrentVisit> {
+  const given = await headers()
+  const visit = visits.get(given) ?? edge(new Request(`http://${given.get('host')}/`, { method, headers: given }))
+  visits.set(given, visit)
+  return visit
+}
+
+/** For pages: they read, and see what an action of the same request did. */
+export async function currentVisit(): Promise<CurrentVisit> {
+  const visit = await visitOf('GET')
+  visit.respond(new Response()) // from here on no cookie can be set
+  return visit
+}
+
+/** For actions: runs verbs, and gives the cookies to Next. */
+export async function act<T>(verbs: (visit: CurrentVisit) => Promise<T>): Promise<T> {
+  const [visit, jar] = [await visitOf('POST'), await cookies()]
+  try {
+    return await verbs(visit)
+  } finally {
+    for (const { name, value, options } of visit.cookies) jar.set(name, value, options)
+  }
+}
