@@ -47,7 +47,95 @@ describe.each(['login.mjs', 'fetch.mjs'])('%s', name => {
   })
 })
 
-describe.each(['login.mjs', 'log-out-everywhere.mjs', 'cart.mjs'])('%s', name => {
+describe('bearer.mjs', () => {
+  /** An app that keeps its token by the rule in the first lines of the example. */
+  function appOf(url: string) {
+    let token = ''
+    const send = async (method: string, path: string, { body = '', ...headers }: Record<string, string> = {}) => {
+      const response = await fetch(url + path, {
+        method,
+        headers: {
+          ...(token !== '' && { Authorization: `Bearer ${token}` }),
+          ...(body !== '' && { 'Content-Type': 'application/json' }),
+          ...headers,
+        },
+        ...(body !== '' && { body }),
+      })
+      expect(response.headers.getSetCookie()).toEqual([])
+      token = response.headers.get('session-token') ?? token
+      return { status: response.status, body: await response.json(), cache: response.headers.get('cache-control') }
+    }
+    const logIn = () => send('POST', '/login', { body: '{"username":"ada","password":"lovelace"}' })
+    return { send, logIn, token: () => token }
+  }
+  const ADA = { id: 42, name: 'ada' }
+
+  it('logs in, goes on under a new token, and logs out, without a cookie', async () => {
+    const app = appOf(await open('bearer.mjs'))
+    expect((await app.send('GET', '/profile')).body).toBeNull()
+    expect(await app.logIn()).toEqual({ status: 200, body: 'Logged in.', cache: 'no-store' })
+    const first = app.token()
+    expect(first).toMatch(/^[\w-]{43}$/)
+    expect((await app.send('GET', '/profile')).body).toEqual(ADA)
+    expect(app.token()).toBe(first)
+
+    await app.send('POST', '/rotate')
+    expect(app.token()).not.toBe(first)
+    expect((await app.send('GET', '/profile')).body).toEqual(ADA)
+    const last = app.token()
+    expect((await app.send('POST', '/logout')).body).toBe('Logged out.')
+    expect(app.token()).toBe('')
+    for (const dead of [first, last])
+      expect((await app.send('GET', '/profile', { Authorization: `Bearer ${dead}` })).body).toBeNull()
+  })
+
+  it('gives a log-in a new token, and ends the session of the old one', async () => {
+    const app = appOf(await open('bearer.mjs'))
+    await app.logIn()
+    const before = app.token()
+    await app.logIn()
+    expect(app.token()).not.toBe(before)
+    expect((await app.send('GET', '/profile', { Authorization: `Bearer ${before}` })).body).toBeNull()
+  })
+
+  it('honours no cookie, so that a page of another site can do nothing; and needs no Origin', async () => {
+    const app = appOf(await open('bearer.mjs'))
+    await app.logIn()
+    const token = app.token()
+    const cookie = { Cookie: `session_id=${token}`, Authorization: '' }
+    expect((await app.send('GET', '/profile', cookie)).body).toBeNull()
+    await app.send('POST', '/logout', { ...cookie, Origin: 'https://evil.example', 'Sec-Fetch-Site': 'cross-site' })
+    // The session lives on; with its token a request may come from wherever it likes.
+    const other = { Authorization: `Bearer ${token}`, Origin: 'https://tool.example', 'Sec-Fetch-Site': 'cross-site' }
+    expect((await app.send('GET', '/profile', other)).body).toEqual(ADA)
+    expect((await app.send('POST', '/rotate', other)).body).toBe('A new token.')
+  })
+
+  it('takes what is no token for no session', async () => {
+    const app = appOf(await open('bearer.mjs'))
+    await app.logIn()
+    const token = app.token()
+    for (const Authorization of [
+      '',
+      'Bearer',
+      'Bearer x',
+      token,
+      `Basic ${token}`,
+      `Bearer ${token}x`,
+      `Bearer ${token.slice(1)}`,
+      `Bearer x; session_id=${token}`,
+      `Bearer ${token}; session_id=${token}`,
+      `Bearer ${token}, Bearer ${token}`,
+    ])
+      expect([Authorization, (await app.send('GET', '/profile', { Authorization })).body]).toEqual([
+        Authorization,
+        null,
+      ])
+    expect((await app.send('GET', '/profile', { Authorization: `bearer  ${token}` })).body).toEqual(ADA)
+  })
+})
+
+describe.each(['login.mjs', 'log-out-everywhere.mjs', 'cart.mjs', 'bearer.mjs'])('%s', name => {
   it('reads a body of at most 16 KiB, and none whose length is not said', async () => {
     const url = await open(name)
     const post = (body: string | ReadableStream) =>
