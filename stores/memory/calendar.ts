@@ -1,84 +1,71 @@
+import { AFTER, BEFORE, EXPIRES_AT, NONE, type Slots } from './slots.ts'
+
 const SPAN = 10_000 // ms
-/** How many items of the earliest span are asked whether they are due. */
+/** How many slots of the earliest span are asked whether they are due. */
 const ASKED = 64
 
-/** An item of a `Calendar`: linked with the others of its span of time, so that it leaves in one step. */
-export abstract class Dated {
-  before: Dated = this
-  after: Dated = this
-  /** When it falls due, in epoch ms. After a change, call `Calendar.move`. */
-  abstract readonly due: number
-}
-
-// The start of the ring that links the items of ten seconds.
-class Span extends Dated {
-  readonly due: number
-  constructor(due: number) {
-    super()
-    this.due = due
-  }
-}
-
 /**
- * Items by the instant at which they fall due, in spans of ten seconds. Adding, moving and removing one takes the same
- * time among ten items and among a million; a Set per span instead of a ring would cost 30 bytes more for each session.
+ * Slots by the instant at which they expire, in rings of ten seconds. Adding and removing one takes the same time among
+ * ten and among a million; a Set per span instead of a ring would cost 30 bytes more for each session.
  */
-export class Calendar<T extends Dated> {
-  readonly #spans = new Map<number, Span>()
+export class Calendar {
+  readonly #slots: Slots
+  /** The start of each ring, a slot of its own, by its first instant. */
+  readonly #spans = new Map<number, number>()
   /** No span begins earlier than this. */
   #earliest = Number.POSITIVE_INFINITY
 
-  add(item: T): void {
-    const start = item.due - (item.due % SPAN)
-    let span = this.#spans.get(start)
-    if (span === undefined) {
-      span = new Span(start)
-      this.#spans.set(start, span)
-      if (start < this.#earliest) this.#earliest = start
+  constructor(slots: Slots) {
+    this.#slots = slots
+  }
+
+  add(slot: number): void {
+    const instant = this.#slots.number(slot, EXPIRES_AT)
+    const begin = instant - (instant % SPAN)
+    let start = this.#spans.get(begin)
+    if (start === undefined) {
+      start = this.#slots.take()
+      this.#slots.setNumber(start, EXPIRES_AT, begin)
+      this.#slots.join(start, NONE, BEFORE, AFTER)
+      this.#spans.set(begin, start)
+      if (begin < this.#earliest) this.#earliest = begin
     }
-    item.before = span.before
-    item.after = span
-    span.before.after = item
-    span.before = item
+    this.#slots.join(slot, start, BEFORE, AFTER)
   }
 
-  move(item: T): void {
-    this.remove(item)
-    this.add(item)
+  remove(slot: number): void {
+    const next = this.#slots.leave(slot, BEFORE, AFTER)
+    if (this.#slots.link(next, AFTER) !== next) return
+    this.#spans.delete(this.#slots.number(next, EXPIRES_AT))
+    this.#slots.release(next)
   }
 
-  remove(item: T): void {
-    const { before, after } = item
-    before.after = after
-    after.before = before
-    if (before === after && after instanceof Span) this.#spans.delete(after.due)
-  }
-
-  /** How many spans hold an item. */
+  /** How many spans hold a slot. */
   get spans(): number {
     return this.#spans.size
   }
 
-  /** An item that is due before the instant. Of the span that the instant falls into, only the first 64 are asked. */
-  dueBefore(instant: number): T | undefined {
-    const span = this.#spanBefore(instant)
-    let item = span?.after
-    for (let asked = 0; item !== span && asked < ASKED; asked++) {
-      if (item!.due < instant) return item as T
-      item = item!.after
+  /** A slot that expires before the instant. Of the span that the instant falls into, only the first 64 are asked. */
+  dueBefore(instant: number): number | undefined {
+    const start = this.#spanBefore(instant)
+    if (start === undefined) return undefined
+    let slot = this.#slots.link(start, AFTER)
+    for (let asked = 0; slot !== start && asked < ASKED; asked++) {
+      if (this.#slots.number(slot, EXPIRES_AT) < instant) return slot
+      slot = this.#slots.link(slot, AFTER)
     }
     return undefined
   }
 
   // Steps to the next span. A gap may be years: after as many steps as there are spans, looking at all of them is cheaper.
-  #spanBefore(instant: number): Span | undefined {
+  #spanBefore(instant: number): number | undefined {
     for (let steps = 0; this.#earliest < instant; steps++) {
-      const span = this.#spans.get(this.#earliest)
-      if (span !== undefined) return span
+      const start = this.#spans.get(this.#earliest)
+      if (start !== undefined) return start
       if (steps < this.#spans.size) this.#earliest += SPAN
       else {
         this.#earliest = Number.POSITIVE_INFINITY
-        for (const start of this.#spans.keys()) if (start < this.#earliest) this.#earliest = start
+        for (const begin of this.#spans.keys()) if (begin < this.#earliest) this.#earliest = begin
       }
     }
     return undefined

@@ -14,7 +14,27 @@ import {
   SWEEP_MARGIN,
 } from '../../src/contract/store.ts'
 import { checkOptions, type OptionPlace, wholeNumber } from '../../src/text/check-options.ts'
-import { Calendar, Dated } from './calendar.ts'
+import { Calendar } from './calendar.ts'
+import { KeyIndex } from './key-index.ts'
+import {
+  ABSOLUTE_EXPIRES_AT,
+  CREATED_AT,
+  DATA,
+  EXPIRES_AT,
+  KEY,
+  KIND,
+  NEWER,
+  NONE,
+  OLDER,
+  PARENT,
+  PASSWORD_VERSION,
+  SEEN_AT,
+  Slots,
+  USER_ID,
+  USERNAME,
+  VERSION,
+  WRITE_ID,
+} from './slots.ts'
 import { WideMap } from './wide-map.ts'
 
 /** What a `MemoryStore` takes. */
@@ -42,65 +62,18 @@ const OPTIONS: OptionPlace<MemoryStoreOptions> = {
 /** How many records of a user end in one turn of the event loop. */
 const END_BATCH = 1000
 
-// One object per record, linked in a ring with the others of its user, oldest first; the anonymous ones have a ring too.
-// A Set per user would take more memory than the session itself, and most users have just one.
-class Kept extends Dated {
-  record: Readonly<SessionRecord>
-  older: Kept = this
-  newer: Kept = this
-  constructor(record: Readonly<SessionRecord>) {
-    super()
-    this.record = record
-  }
-  get due(): number {
-    return this.record.expiresAt
-  }
-}
+// What a slot holds; a record is of one of the first two kinds.
+const KINDS = ['session', 'remember'] as const
+const SESSION = 0
+const FORWARD = 2
+const FLOOR = 3
+// A forward has no data, and its grace is over at a moment of its own.
+const MOVED_TO = PARENT
+const SALT = DATA
+const UNTIL = SEEN_AT
 
-class Moved extends Dated {
-  readonly key: string
-  readonly forward: Forward
-  readonly due: number
-  constructor(key: string, forward: Forward, due: number) {
-    super()
-    this.key = key
-    this.forward = forward
-    this.due = due
-  }
-}
-
-class Floor extends Dated {
-  readonly userId: string
-  passwordVersion: number
-  due: number
-  constructor(userId: string, passwordVersion: number, due: number) {
-    super()
-    this.userId = userId
-    this.passwordVersion = passwordVersion
-    this.due = due
-  }
-}
-
-// Field by field: all records have one shape, and the store keeps no object that the caller can change.
-const frozen = (r: SessionRecord): Readonly<SessionRecord> =>
-  Object.freeze({
-    key: r.key,
-    kind: r.kind,
-    parent: r.parent,
-    userId: r.userId,
-    username: r.username,
-    passwordVersion: r.passwordVersion,
-    data: r.data,
-    version: r.version,
-    writeId: r.writeId,
-    createdAt: r.createdAt,
-    seenAt: r.seenAt,
-    expiresAt: r.expiresAt,
-    absoluteExpiresAt: r.absoluteExpiresAt,
-  })
-
-const NONE: readonly string[] = Object.freeze([])
-const answer = <O extends string>(outcome: O, ended: readonly string[] = NONE) => ({ outcome, ended })
+const NOTHING: readonly string[] = Object.freeze([])
+const answer = <O extends string>(outcome: O, ended: readonly string[] = NOTHING) => ({ outcome, ended })
 
 /**
  * Keeps sessions in the memory of this process: for one process, for tests and development.
@@ -108,18 +81,21 @@ const answer = <O extends string>(outcome: O, ended: readonly string[] = NONE) =
  * It is bounded: at `maxRecords`, a new record takes the place of an expired one, else of the oldest anonymous session.
  * Where users' live sessions take all of it, the call rejects with a `SessionStoreError` (`'not-applied'`) whose cause
  * names the option: no user is logged out for a new session. Password floors (one small object for each user who changed
- * the password within a day) are not counted. Records that are read are frozen. It sets no timer.
+ * the password within a day) are not counted. Each reader gets an object of its own. It sets no timer.
  *
  * @throws TypeError for a `maxRecords` that is not a whole number above 0
  */
 export class MemoryStore implements Store {
   readonly #max: number
-  readonly #entries = new WideMap<Kept | Moved>()
-  readonly #users = new WideMap<Kept>()
-  readonly #floors = new Map<string, Floor>()
-  readonly #calendar = new Calendar<Kept | Moved | Floor>()
+  readonly #slots = new Slots()
+  /** Records and forwards. */
+  readonly #entries = new KeyIndex(this.#slots)
+  /** The oldest record of each user. Users may have chosen the text: unlike our index, a Map hashes it with a secret. */
+  readonly #users = new WideMap<number>()
+  readonly #floors = new Map<string, number>()
+  readonly #calendar = new Calendar(this.#slots)
   #size = 0
-  #oldestAnonymous: Kept | undefined
+  #oldestAnonymous = NONE
 
   constructor(options: MemoryStoreOptions = {}) {
     checkOptions(OPTIONS, options)
@@ -127,16 +103,16 @@ export class MemoryStore implements Store {
   }
 
   async create(record: SessionRecord, options: CreateOptions, { now }: StoreCall): Promise<CreateResult> {
-    const taken = this.#entries.get(record.key)
-    if (taken !== undefined) return answer(isRepetition(taken, record) ? 'created' : 'collision')
-    return this.#admit('create', record, options, now, undefined)
+    const taken = this.#entries.find(record.key)
+    if (taken !== NONE) return answer(this.#isRepetition(taken, record) ? 'created' : 'collision')
+    return this.#admit('create', record, options, now, NONE)
   }
 
   /** At once; the type allows a promise, so that a subclass may override it with an async method. */
   read(key: string, { now }: StoreCall): ReadAnswer | Promise<ReadAnswer> {
-    const entry = this.#entries.get(key)
-    if (entry instanceof Kept) return entry.record.expiresAt > now ? entry.record : null
-    return entry !== undefined && entry.due > now ? entry.forward : null
+    const slot = this.#entries.find(key)
+    if (slot === NONE || this.#slots.number(slot, EXPIRES_AT) <= now) return null
+    return this.#slots.link(slot, KIND) === FORWARD ? this.#forwardIn(slot) : this.#recordIn(slot)
   }
 
   async update(
@@ -145,20 +121,23 @@ export class MemoryStore implements Store {
     change: RecordChange,
     { now }: StoreCall,
   ): Promise<'updated' | 'conflict' | 'gone'> {
-    const kept = this.#live(key, now)
-    if (kept === undefined) return 'gone'
-    const { record } = kept
-    if (record.version !== version)
-      return record.version === version + 1 && record.writeId === change.writeId ? 'updated' : 'conflict'
-    const { data, writeId, seenAt, expiresAt } = change
-    this.#rewrite(kept, { ...record, data, writeId, version: version + 1 }, seenAt, expiresAt)
+    const slot = this.#live(key, now)
+    if (slot === NONE) return 'gone'
+    const slots = this.#slots
+    const current = slots.number(slot, VERSION)
+    if (current !== version)
+      return current === version + 1 && slots.text(slot, WRITE_ID) === change.writeId ? 'updated' : 'conflict'
+    slots.setText(slot, DATA, change.data)
+    slots.setText(slot, WRITE_ID, change.writeId)
+    slots.setNumber(slot, VERSION, version + 1)
+    this.#see(slot, change.seenAt, change.expiresAt)
     return 'updated'
   }
 
   async touch(key: string, seenAt: number, expiresAt: number, { now }: StoreCall): Promise<'touched' | 'gone'> {
-    const kept = this.#live(key, now)
-    if (kept === undefined) return 'gone'
-    this.#rewrite(kept, kept.record, seenAt, expiresAt)
+    const slot = this.#live(key, now)
+    if (slot === NONE) return 'gone'
+    this.#see(slot, seenAt, expiresAt)
     return 'touched'
   }
 
@@ -169,23 +148,24 @@ export class MemoryStore implements Store {
     options: CreateOptions,
     { now }: StoreCall,
   ): Promise<ReplaceResult> {
-    const taken = this.#entries.get(record.key)
-    if (taken !== undefined && isRepetition(taken, record)) return answer('created')
+    const taken = this.#entries.find(record.key)
+    if (taken !== NONE && this.#isRepetition(taken, record)) return answer('created')
     const old = this.#live(oldKey, now)
-    if (old === undefined) return answer('gone')
-    if (old.record.version !== oldVersion) return answer('conflict')
-    if (taken !== undefined) return answer('collision')
+    if (old === NONE) return answer('gone')
+    if (this.#slots.number(old, VERSION) !== oldVersion) return answer('conflict')
+    if (taken !== NONE) return answer('collision')
     return this.#admit('replace', record, options, now, old)
   }
 
   async delete(key: string, _call: StoreCall): Promise<boolean> {
-    let entry = this.#entries.get(key)
-    while (entry instanceof Moved) {
-      this.#drop(entry)
-      entry = this.#entries.get(entry.forward.movedTo)
+    let slot = this.#entries.find(key)
+    while (slot !== NONE && this.#slots.link(slot, KIND) === FORWARD) {
+      const next = this.#slots.text(slot, MOVED_TO)!
+      this.#drop(slot)
+      slot = this.#entries.find(next)
     }
-    if (entry === undefined) return false
-    this.#drop(entry)
+    if (slot === NONE) return false
+    this.#drop(slot)
     return true
   }
 
@@ -196,9 +176,9 @@ export class MemoryStore implements Store {
     for (;;) {
       // Looked up for each piece: the excepted session may rotate its ID in between.
       const piece = this.#oldestOf(userId, END_BATCH, this.#successor(options.exceptKey))
-      for (const kept of piece) {
-        if (kept.record.kind === 'session' && kept.record.expiresAt > now) ended++
-        this.#drop(kept)
+      for (const slot of piece) {
+        if (this.#isLive(slot, SESSION, now)) ended++
+        this.#drop(slot)
       }
       // A piece that is not full was all there was: also what replaced sessions of earlier pieces has ended.
       if (piece.length < END_BATCH) return ended
@@ -211,7 +191,7 @@ export class MemoryStore implements Store {
   }
 
   async listUser(userId: string, kind: SessionRecord['kind'], { now }: StoreCall): Promise<SessionRecord[]> {
-    return this.#liveOf(userId, kind, now).map(kept => kept.record)
+    return this.#liveOf(userId, KINDS.indexOf(kind), now).map(slot => this.#recordIn(slot))
   }
 
   async sweep(limit: number, { now }: StoreCall): Promise<number> {
@@ -230,46 +210,46 @@ export class MemoryStore implements Store {
     record: SessionRecord,
     options: CreateOptions,
     now: number,
-    old: Kept | undefined,
+    old: number,
   ): CreateResult {
+    const slots = this.#slots
     const { limit, forward } = options
-    if (record.userId !== null) {
-      const floor = this.#floors.get(record.userId)
-      if (floor !== undefined && floor.due > now && floor.passwordVersion > (record.passwordVersion ?? 0))
+    const { userId, parent } = record
+    if (userId !== null) {
+      const floor = this.#floors.get(userId)
+      if (
+        floor !== undefined &&
+        slots.number(floor, EXPIRES_AT) > now &&
+        slots.number(floor, PASSWORD_VERSION) > (record.passwordVersion ?? 0)
+      )
         return answer('stale-login')
     }
-    if (record.parent !== null && old?.record.parent !== record.parent && this.#live(record.parent, now) === undefined)
-      return answer('orphan')
-    let surplus: Kept[] = []
-    if (limit !== undefined && record.userId !== null && record.kind === 'session') {
-      const others = this.#liveOf(record.userId, 'session', now).filter(kept => kept !== old)
+    const isContinued = old !== NONE && slots.text(old, PARENT) === parent
+    if (parent !== null && !isContinued && this.#live(parent, now) === NONE) return answer('orphan')
+    let surplus: number[] = []
+    if (limit !== undefined && userId !== null && record.kind === 'session') {
+      const others = this.#liveOf(userId, SESSION, now).filter(slot => slot !== old)
       const excess = others.length + 1 - limit.max
       if (excess > 0 && limit.onLimit === 'refuse') return answer('limit')
-      if (excess > 0) surplus = others.sort((a, b) => a.record.createdAt - b.record.createdAt).slice(0, excess)
+      const age = (slot: number) => slots.number(slot, CREATED_AT)
+      if (excess > 0) surplus = others.sort((a, b) => age(a) - age(b)).slice(0, excess)
     }
 
-    const added = old !== undefined && forward !== undefined ? 2 : 1
-    const removed = surplus.length + (old === undefined ? 0 : 1)
+    const added = old !== NONE && forward !== undefined ? 2 : 1
+    const removed = surplus.length + (old === NONE ? 0 : 1)
     this.#makeRoom(operation, added - removed, now, old)
-    for (const kept of surplus) this.#drop(kept)
-    if (old !== undefined) {
+    const ended = surplus.map(slot => slots.text(slot, KEY)!)
+    for (const slot of surplus) this.#drop(slot)
+    if (old !== NONE) {
+      const oldKey = slots.text(old, KEY)!
       this.#drop(old)
-      if (forward !== undefined) {
-        const due = Math.max(now, forward.until) + FORWARD_LIFETIME
-        const to = Object.freeze({ movedTo: record.key, salt: forward.salt, until: forward.until })
-        this.#keep(old.record.key, new Moved(old.record.key, to, due))
-      }
+      if (forward !== undefined) this.#keepForward(oldKey, record.key, forward, now)
     }
-    const kept = new Kept(frozen(record))
-    this.#keep(record.key, kept)
-    this.#link(kept)
-    return answer(
-      'created',
-      surplus.map(({ record: { key } }) => key),
-    )
+    this.#keepRecord(record)
+    return answer('created', ended)
   }
 
-  #makeRoom(operation: 'create' | 'replace', wanted: number, now: number, spared: Kept | undefined): void {
+  #makeRoom(operation: 'create' | 'replace', wanted: number, now: number, spared: number): void {
     while (wanted > 0 && this.#size + wanted > this.#max) {
       const expired = this.#calendar.dueBefore(now + 1)
       if (expired !== undefined) {
@@ -277,8 +257,11 @@ export class MemoryStore implements Store {
         continue
       }
       let victim = this.#oldestAnonymous
-      if (victim !== undefined && victim === spared) victim = victim.newer === victim ? undefined : victim.newer
-      if (victim === undefined)
+      if (victim !== NONE && victim === spared) {
+        const next = this.#slots.link(victim, NEWER)
+        victim = next === victim ? NONE : next
+      }
+      if (victim === NONE)
         throw new SessionStoreError(operation, 'not-applied', 'the session store is full', {
           cause: new Error(`the memory store is full of users' live sessions: maxRecords is ${this.#max}`),
         })
@@ -286,107 +269,171 @@ export class MemoryStore implements Store {
     }
   }
 
-  #live(key: string, now: number): Kept | undefined {
-    const entry = this.#entries.get(key)
-    return entry instanceof Kept && entry.record.expiresAt > now ? entry : undefined
+  #isRepetition(taken: number, { writeId, userId, createdAt }: SessionRecord): boolean {
+    const slots = this.#slots
+    return (
+      slots.link(taken, KIND) !== FORWARD &&
+      slots.text(taken, WRITE_ID) === writeId &&
+      slots.text(taken, USER_ID) === userId &&
+      slots.number(taken, CREATED_AT) === createdAt
+    )
   }
 
-  #successor(key: string | undefined): Kept | undefined {
-    let entry = key === undefined ? undefined : this.#entries.get(key)
-    while (entry instanceof Moved) entry = this.#entries.get(entry.forward.movedTo)
-    return entry
+  #live(key: string, now: number): number {
+    const slot = this.#entries.find(key)
+    if (slot === NONE || this.#slots.number(slot, EXPIRES_AT) <= now) return NONE
+    return this.#slots.link(slot, KIND) === FORWARD ? NONE : slot
   }
 
-  #liveOf(userId: string, kind: SessionRecord['kind'], now: number): Kept[] {
-    return this.#ring(userId).filter(({ record }) => record.kind === kind && record.expiresAt > now)
+  #successor(key: string | undefined): number {
+    let slot = key === undefined ? NONE : this.#entries.find(key)
+    while (slot !== NONE && this.#slots.link(slot, KIND) === FORWARD)
+      slot = this.#entries.find(this.#slots.text(slot, MOVED_TO)!)
+    return slot
   }
 
-  #rewrite(kept: Kept, record: SessionRecord, seenAt: number, expiresAt: number): void {
-    const expiry = Math.max(kept.record.expiresAt, Math.min(expiresAt, record.absoluteExpiresAt))
-    kept.record = frozen({ ...record, seenAt: Math.max(kept.record.seenAt, seenAt), expiresAt: expiry })
-    this.#calendar.move(kept)
+  #isLive(slot: number, kind: number, now: number): boolean {
+    return this.#slots.link(slot, KIND) === kind && this.#slots.number(slot, EXPIRES_AT) > now
   }
 
-  #keep(key: string, entry: Kept | Moved): void {
-    this.#entries.set(key, entry)
-    this.#calendar.add(entry)
+  #liveOf(userId: string, kind: number, now: number): number[] {
+    return this.#oldestOf(userId, Number.POSITIVE_INFINITY, NONE).filter(slot => this.#isLive(slot, kind, now))
+  }
+
+  #see(slot: number, seenAt: number, expiresAt: number): void {
+    const slots = this.#slots
+    slots.setNumber(slot, SEEN_AT, Math.max(slots.number(slot, SEEN_AT), seenAt))
+    const latest = Math.min(expiresAt, slots.number(slot, ABSOLUTE_EXPIRES_AT))
+    if (latest > slots.number(slot, EXPIRES_AT)) this.#expireAt(slot, latest)
+  }
+
+  #expireAt(slot: number, instant: number): void {
+    this.#calendar.remove(slot)
+    this.#slots.setNumber(slot, EXPIRES_AT, instant)
+    this.#calendar.add(slot)
+  }
+
+  #recordIn(slot: number): SessionRecord {
+    const slots = this.#slots
+    const passwordVersion = slots.number(slot, PASSWORD_VERSION)
+    return {
+      key: slots.text(slot, KEY)!,
+      kind: KINDS[slots.link(slot, KIND)]!,
+      parent: slots.text(slot, PARENT),
+      userId: slots.text(slot, USER_ID),
+      username: slots.text(slot, USERNAME),
+      passwordVersion: Number.isNaN(passwordVersion) ? null : passwordVersion,
+      data: slots.text(slot, DATA)!,
+      version: slots.number(slot, VERSION),
+      writeId: slots.text(slot, WRITE_ID)!,
+      createdAt: slots.number(slot, CREATED_AT),
+      seenAt: slots.number(slot, SEEN_AT),
+      expiresAt: slots.number(slot, EXPIRES_AT),
+      absoluteExpiresAt: slots.number(slot, ABSOLUTE_EXPIRES_AT),
+    }
+  }
+
+  #keepRecord(record: SessionRecord): void {
+    const slots = this.#slots
+    const slot = slots.take()
+    slots.setLink(slot, KIND, KINDS.indexOf(record.kind))
+    slots.setText(slot, PARENT, record.parent)
+    slots.setText(slot, USER_ID, record.userId)
+    slots.setText(slot, USERNAME, record.username)
+    slots.setNumber(slot, PASSWORD_VERSION, record.passwordVersion ?? Number.NaN)
+    slots.setText(slot, DATA, record.data)
+    slots.setNumber(slot, VERSION, record.version)
+    slots.setText(slot, WRITE_ID, record.writeId)
+    slots.setNumber(slot, CREATED_AT, record.createdAt)
+    slots.setNumber(slot, SEEN_AT, record.seenAt)
+    slots.setNumber(slot, ABSOLUTE_EXPIRES_AT, record.absoluteExpiresAt)
+    this.#keep(slot, record.key, record.expiresAt)
+    this.#linkUser(slot, record.userId)
+  }
+
+  #forwardIn(slot: number): Forward {
+    const slots = this.#slots
+    return { movedTo: slots.text(slot, MOVED_TO)!, salt: slots.text(slot, SALT)!, until: slots.number(slot, UNTIL) }
+  }
+
+  #keepForward(key: string, movedTo: string, { salt, until }: Omit<Forward, 'movedTo'>, now: number): void {
+    const slots = this.#slots
+    const slot = slots.take()
+    slots.setLink(slot, KIND, FORWARD)
+    slots.setText(slot, MOVED_TO, movedTo)
+    slots.setText(slot, SALT, salt)
+    slots.setNumber(slot, UNTIL, until)
+    this.#keep(slot, key, Math.max(now, until) + FORWARD_LIFETIME)
+  }
+
+  #keep(slot: number, key: string, expiresAt: number): void {
+    this.#slots.setText(slot, KEY, key)
+    this.#slots.setNumber(slot, EXPIRES_AT, expiresAt)
+    this.#entries.add(slot)
+    this.#calendar.add(slot)
     this.#size++
   }
 
-  #drop(item: Kept | Moved | Floor): void {
-    this.#calendar.remove(item)
-    if (item instanceof Floor) {
-      this.#floors.delete(item.userId)
-      return
-    }
-    this.#size--
-    if (item instanceof Moved) this.#entries.delete(item.key)
+  #drop(slot: number): void {
+    const slots = this.#slots
+    const kind = slots.link(slot, KIND)
+    this.#calendar.remove(slot)
+    if (kind === FLOOR) this.#floors.delete(slots.text(slot, USER_ID)!)
     else {
-      this.#entries.delete(item.record.key)
-      this.#unlink(item)
+      this.#size--
+      this.#entries.remove(slot)
+      if (kind !== FORWARD) this.#unlinkUser(slot)
     }
+    slots.release(slot)
   }
 
-  #ring(userId: string): Kept[] {
-    return this.#oldestOf(userId, Number.POSITIVE_INFINITY, undefined)
-  }
-
-  #oldestOf(userId: string, count: number, spared: Kept | undefined): Kept[] {
-    const ring: Kept[] = []
+  // The records of a user are a ring, oldest first; the anonymous ones are a ring too. Most users have just one.
+  #oldestOf(userId: string, count: number, spared: number): number[] {
+    const ring: number[] = []
     const oldest = this.#users.get(userId)
     if (oldest !== undefined) {
-      let kept = oldest
+      let slot = oldest
       do {
-        if (kept !== spared) ring.push(kept)
-        kept = kept.newer
-      } while (kept !== oldest && ring.length < count)
+        if (slot !== spared) ring.push(slot)
+        slot = this.#slots.link(slot, NEWER)
+      } while (slot !== oldest && ring.length < count)
     }
     return ring
   }
 
-  #link(kept: Kept): void {
-    const { userId } = kept.record
-    const oldest = userId === null ? this.#oldestAnonymous : this.#users.get(userId)
-    if (oldest === undefined) this.#setOldest(userId, kept)
-    else {
-      kept.older = oldest.older
-      kept.newer = oldest
-      oldest.older.newer = kept
-      oldest.older = kept
-    }
+  #linkUser(slot: number, userId: string | null): void {
+    const oldest = userId === null ? this.#oldestAnonymous : (this.#users.get(userId) ?? NONE)
+    this.#slots.join(slot, oldest, OLDER, NEWER)
+    if (oldest === NONE) this.#setOldest(userId, slot)
   }
 
-  #unlink(kept: Kept): void {
-    const { userId } = kept.record
-    const alone = kept.newer === kept
-    kept.older.newer = kept.newer
-    kept.newer.older = kept.older
+  #unlinkUser(slot: number): void {
+    const userId = this.#slots.text(slot, USER_ID)
+    const next = this.#slots.leave(slot, OLDER, NEWER)
     const oldest = userId === null ? this.#oldestAnonymous : this.#users.get(userId)
-    if (oldest === kept) this.#setOldest(userId, alone ? undefined : kept.newer)
+    if (oldest === slot) this.#setOldest(userId, next)
   }
 
-  #setOldest(userId: string | null, kept: Kept | undefined): void {
-    if (userId === null) this.#oldestAnonymous = kept
-    else if (kept === undefined) this.#users.delete(userId)
-    else this.#users.set(userId, kept)
+  #setOldest(userId: string | null, slot: number): void {
+    if (userId === null) this.#oldestAnonymous = slot
+    else if (slot === NONE) this.#users.delete(userId)
+    else this.#users.set(userId, slot)
   }
 
   #raiseFloor(userId: string, passwordVersion: number, until: number): void {
+    const slots = this.#slots
     const floor = this.#floors.get(userId)
     if (floor === undefined) {
-      const raised = new Floor(userId, passwordVersion, until)
-      this.#floors.set(userId, raised)
+      const raised = slots.take()
+      slots.setLink(raised, KIND, FLOOR)
+      slots.setText(raised, USER_ID, userId)
+      slots.setNumber(raised, PASSWORD_VERSION, passwordVersion)
+      slots.setNumber(raised, EXPIRES_AT, until)
       this.#calendar.add(raised)
+      this.#floors.set(userId, raised)
     } else {
-      floor.passwordVersion = Math.max(floor.passwordVersion, passwordVersion)
-      floor.due = Math.max(floor.due, until)
-      this.#calendar.move(floor)
+      slots.setNumber(floor, PASSWORD_VERSION, Math.max(slots.number(floor, PASSWORD_VERSION), passwordVersion))
+      this.#expireAt(floor, Math.max(slots.number(floor, EXPIRES_AT), until))
     }
   }
 }
-
-const isRepetition = (taken: Kept | Moved, { writeId, userId, createdAt }: SessionRecord) =>
-  taken instanceof Kept &&
-  taken.record.writeId === writeId &&
-  taken.record.userId === userId &&
-  taken.record.createdAt === createdAt

@@ -29,7 +29,7 @@ describe('a process with a memory store', () => {
     expect(node(script)).toBe('Ada\n')
   })
 
-  it('keeps a session of its own user with empty data in at most 600 bytes, index included', () => {
+  it('keeps a session of its own user with empty data in at most 354 bytes, index included', () => {
     const script = `
       import { createHash, randomBytes } from 'node:crypto'
       import { MemoryStore } from ${url('stores/memory.js')}
@@ -54,7 +54,7 @@ describe('a process with a memory store', () => {
     `
     const [bytes, swept] = node(script, '--expose-gc').split('\n')
     expect(Number(bytes)).toBeGreaterThan(100)
-    expect(Number(bytes)).toBeLessThanOrEqual(600)
+    expect(Number(bytes)).toBeLessThanOrEqual(354)
     expect(swept).toBe('100000 true')
   })
 })
