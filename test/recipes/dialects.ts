@@ -37,3 +37,45 @@ export const rest: Dialect = {
   value: body => body,
   hasForm: true,
 }
+
+/** Queries and mutations of tRPC, one in each request. */
+export const trpc: Dialect = {
+  request: wish => ({
+    method: isRead(wish) ? 'GET' : 'POST',
+    path: `/${wish.name}`,
+    // Its own client says the content type even where there is no input, and others are refused.
+    ...(!isRead(wish) && { body: 'input' in wish && wish.name !== 'save' ? wish.input : {} }),
+  }),
+  value: body => body.result.data,
+  hasForm: false,
+}
+
+const OPERATIONS = {
+  profile: 'query { profile { id name } }',
+  cart: 'query { cart { items { article count } hint } }',
+  add: 'mutation ($article: Article!) { add(article: $article) { article count } }',
+  login: `mutation ($username: String!, $password: String!, $remember: Boolean! = false) {
+    login(username: $username, password: $password, remember: $remember) { id name }
+  }`,
+  logout: 'mutation { logout }',
+  save: 'mutation { save }',
+}
+const cartOf = (items: { article: string; count: number }[]) =>
+  Object.fromEntries(items.map(({ article, count }) => [article, count]))
+
+/** Operations of GraphQL, each sent with POST. */
+export const graphql: Dialect = {
+  request: wish => ({
+    method: 'POST',
+    path: '/graphql',
+    body: { query: OPERATIONS[wish.name], ...('input' in wish && wish.name !== 'save' && { variables: wish.input }) },
+    headers: { 'Content-Type': 'application/json', Accept: 'application/graphql-response+json' },
+  }),
+  value: ({ data, errors }) => {
+    if (!data) throw new Error(JSON.stringify(errors))
+    if (data.cart) return { cart: cartOf(data.cart.items), hint: data.cart.hint }
+    if (data.add) return cartOf(data.add)
+    return data.profile ?? data.login ?? data
+  },
+  hasForm: false,
+}

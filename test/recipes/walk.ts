@@ -205,6 +205,7 @@ export function walk(
       expect([back.status, ...nameIn(back)]).toEqual([200, 'ada', '42'])
       expect(back.headers.getSetCookie().sort()).toEqual([expect.stringMatching(TOKEN), expect.stringMatching(ID)])
       expect(ada.cookies.get('remember_token')).not.toBe(token)
+      await ada.profile() // its first visit, written down and answered with the cookie
       const refused = await ada.ask({ name: 'save', input: { csrf: await ada.csrf() } })
       expectRefusal(refused, 401, 'ERR_SESSION_NOT_FRESH')
       await ada.logIn()

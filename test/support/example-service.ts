@@ -84,7 +84,7 @@ export class Client {
       else this.cookies.set(name, value)
     }
     const text = await response.text()
-    const isJson = response.headers.get('content-type')?.startsWith('application/json')
+    const isJson = /^application\/(?:[\w-]+\+)?json\b/.test(response.headers.get('content-type') ?? '')
     return { status: response.status, headers: response.headers, text, body: isJson ? JSON.parse(text) : null }
   }
 

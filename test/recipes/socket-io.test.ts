@@ -1,0 +1,28 @@
+import { type Connect, packageOf, walkSockets } from './sockets.ts'
+
+const connect: Connect = (url, extraHeaders) =>
+  new Promise((resolve, reject) => {
+    const { io } = packageOf('socket-io', 'socket.io-client')
+    const socket = io(url, { extraHeaders, transports: ['websocket'], reconnection: false, forceNew: true })
+    socket.once('connect_error', (error: Error & { description?: Error }) => {
+      socket.close()
+      reject(error.description?.message ? new Error(error.description.message) : error)
+    })
+    const closed = new Promise<void>(done => socket.once('disconnect', () => done()))
+    const next = (event: string) => new Promise<string>(heard => socket.once(event, heard))
+    next('hello').then(hello =>
+      resolve({
+        hello,
+        say(text) {
+          const answer = next('said')
+          socket.emit('say', text)
+          return answer
+        },
+        closed,
+        close: () => socket.close(),
+      }),
+    )
+  })
+
+// The client hears that it was refused, not why.
+walkSockets('the recipe for socket.io', 'socket-io', connect, { anonymous: /400/, foreign: /400/, outage: /400/ })
