@@ -13,7 +13,7 @@ import {
   type StoreCall,
 } from '../../src/contract/store.ts'
 import type { Names } from './options.ts'
-import { endOf, inputError, notBegun, Refusal } from './retry.ts'
+import { endOf, inputError, notBegun, Refusal, storeError } from './retry.ts'
 import { AT, type Cell, fromRow, isKey, type Row, recordValues } from './rows.ts'
 import type { Outcome, Steps, Values } from './statement.ts'
 import type { SqlStatements } from './statements.ts'
@@ -28,6 +28,8 @@ const MIGRATION_TIMEOUT = 60_000
 const SWEEP_REST = 100
 /** How long a user's row stays after the last session that it was written for, in ms: 30 days. It only saves a write. */
 const USER_ROW_LIFETIME = 2_592_000_000
+
+type ReadAnswer = SessionRecord | Forward | Corrupt | null
 
 /**
  * Runs the steps of a verb, again where a lock or a deadlock was in the way, until `end` (on the scale of
@@ -68,7 +70,7 @@ export abstract class SqlStore implements Store {
   protected readonly batch: number = 1000
 
   /** The row under a key, before `end`. */
-  protected abstract find(key: string, end: number): Promise<Row | null>
+  protected abstract find(key: string, end: number): Row | null | Promise<Row | null>
   /** Writes what makes the session live; false where something stood in the way. */
   protected abstract write(pending: PendingWrite, values: Values): Steps<boolean>
   /** Ends some of a user's records. The user's row is locked: no session of this user becomes live meanwhile. */
@@ -108,14 +110,23 @@ export abstract class SqlStore implements Store {
     return this.#make('replace', record, options, call, { key: oldKey, version: oldVersion })
   }
 
-  async read(key: string, { now, deadline }: StoreCall): Promise<SessionRecord | Forward | Corrupt | null> {
+  async read(key: string, { now, deadline }: StoreCall): Promise<ReadAnswer> {
     if (!isKey(key)) return null
     const end = endOf(deadline)
-    const row = await this.find(key, end)
+    const row = this.find(key, end)
+    return row instanceof Promise ? row.then(came => this.#read(came, key, now, end)) : this.#read(row, key, now, end)
+  }
+
+  #read(row: Row | null, key: string, now: number, end: number): ReadAnswer | Promise<ReadAnswer> {
     if (row === null) return null
+    // A driver's mistake must not hand one user's session to another.
+    if (row[AT.id] !== key) {
+      const refusal = ofAnotherKey()
+      throw storeError('read', refusal.failure, refusal)
+    }
     const found = fromRow(row, now, this.names.userIds)
-    if (found !== null && 'corrupt' in found) await this.database.write('read', end, () => this.endEach([key]))
-    return found
+    if (found === null || !('corrupt' in found)) return found
+    return this.database.write('read', end, () => this.endEach([key])).then(() => found)
   }
 
   async update(
@@ -302,7 +313,7 @@ export abstract class SqlStore implements Store {
     for (const id of ids) yield [this.statements.remove, { id }]
   }
 
-  *#find(key: string, now: number): Steps<SessionRecord | Forward | Corrupt | null> {
+  *#find(key: string, now: number): Steps<ReadAnswer> {
     const row = this.#rowIn(yield [this.statements.read, { id: key }], key)
     return row === null ? null : fromRow(row, now, this.names.userIds)
   }

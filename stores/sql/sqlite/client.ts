@@ -85,48 +85,59 @@ export class SqliteConnection {
     }
   }
 
-  #read({ text, single }: Statement, values: readonly Value[]): Outcome {
+  /** The first row that a SELECT finds, at once; `null` where there is none. */
+  first({ text }: Statement, ...values: readonly Value[]): unknown[] | null {
     this.#finish()
-    return this.#use(text, true, statement => {
-      try {
-        if (single) {
-          const row = statement.get(...values)
-          return { rows: row === undefined || row === null ? [] : [cells(row)], changed: 0 }
-        }
-        const rows = statement.all(...values)
-        if (!Array.isArray(rows)) throw answersLater('its all() gives no rows')
-        return { rows: rows.map(cells), changed: 0 }
-      } catch (error) {
-        // A lock of a rollback journal. In libsql the statement is not over: it would keep the lock of the next one that
-        // reads, and with it this connection at that state of the file.
-        if (sqliteFailure(error).retry) this.#unfinished.set(statement, values.length)
-        throw error
-      }
-    })
+    const statement = this.#statement(text, true)
+    try {
+      const row = statement.get(...values)
+      return row === undefined || row === null ? null : cells(row)
+    } catch (error) {
+      throw this.#failed(text, statement, values, error)
+    }
+  }
+
+  #read(statement: Statement, values: readonly Value[]): Outcome {
+    if (statement.single) {
+      const row = this.first(statement, ...values)
+      return { rows: row === null ? [] : [row], changed: 0 }
+    }
+    this.#finish()
+    const prepared = this.#statement(statement.text, true)
+    try {
+      const rows = prepared.all(...values)
+      if (!Array.isArray(rows)) throw answersLater('its all() gives no rows')
+      return { rows: rows.map(cells), changed: 0 }
+    } catch (error) {
+      throw this.#failed(statement.text, prepared, values, error)
+    }
   }
 
   #write(sql: string, values: readonly Value[]): Outcome {
-    return this.#use(sql, false, statement => {
+    const statement = this.#statement(sql, false)
+    try {
       const changed = Number(statement.run(...values)?.changes)
       if (Number.isNaN(changed)) throw answersLater('its run() does not say how many rows it changed')
       return { rows: [], changed }
-    })
-  }
-
-  // A statement that failed is dropped: in libsql it does not take new values and answers for the old ones.
-  #use<T>(sql: string, reads: boolean, work: (statement: SqliteStatement) => T): T {
-    const statement = this.#statement(sql, reads)
-    try {
-      return work(statement)
     } catch (error) {
       this.#statements.delete(sql)
       throw error
     }
   }
 
+  // A statement that failed is dropped: in libsql it does not take new values and answers for the old ones. One that met
+  // the lock of a rollback journal is not over there: it would keep the lock of the next one that reads, and with it this
+  // connection at that state of the file.
+  #failed(sql: string, statement: SqliteStatement, values: readonly Value[], error: unknown): unknown {
+    this.#statements.delete(sql)
+    if (sqliteFailure(error).retry) this.#unfinished.set(statement, values.length)
+    return error
+  }
+
   // Runs what was given up to its end, where it finds nothing: no row has '' for a key or a user. (A single NULL would
   // be an object of named parameters to libsql.)
   #finish(): void {
+    if (this.#unfinished.size === 0) return
     for (const [statement, parameters] of this.#unfinished) {
       try {
         statement.all(...Array.from({ length: parameters }, () => ''))

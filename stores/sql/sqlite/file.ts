@@ -1,5 +1,6 @@
 import type { StoreOperation } from '../../../src/contract/errors.ts'
-import { followNow, type Steps } from '../statement.ts'
+import type { Cell } from '../rows.ts'
+import { followNow, type Statement, type Steps } from '../statement.ts'
 import type { Database } from '../store.ts'
 import { SqliteConnection, type SqliteDatabase } from './client.ts'
 import { Turns } from './turns.ts'
@@ -15,11 +16,16 @@ export class SqliteFile implements Database {
     this.#connection = new SqliteConnection(database)
   }
 
-  read<T>(operation: StoreOperation, end: number, steps: () => Steps<T>): Promise<T> {
+  /** The first row of a SELECT, without a promise where no lock is in the way. */
+  find(statement: Statement, key: string, end: number): Cell[] | null | Promise<Cell[] | null> {
+    return this.#reads.run('read', end, () => this.#connection.first(statement, key))
+  }
+
+  async read<T>(operation: StoreOperation, end: number, steps: () => Steps<T>): Promise<T> {
     return this.#reads.run(operation, end, () => followNow(steps(), this.#connection.run))
   }
 
-  write<T>(operation: StoreOperation, end: number, steps: () => Steps<T>): Promise<T> {
+  async write<T>(operation: StoreOperation, end: number, steps: () => Steps<T>): Promise<T> {
     const work = () => followNow(steps(), this.#connection.run)
     return this.#writes.run(operation, end, () => this.#connection.transaction(work))
   }

@@ -47,8 +47,8 @@ export class SqliteStore extends SqlStore {
   }
 
   // Asked at once: a statement to SQLite is a function call, and several in one would save nothing.
-  protected find(key: string, end: number): Promise<Row | null> {
-    return this.database.read('read', end, () => this.row(key))
+  protected find(key: string, end: number): Row | null | Promise<Row | null> {
+    return this.database.find(this.statements.read, key, end)
   }
 
   /** Ends the session under a key, and the sessions that a forward there leads to; answers whether there was one. */

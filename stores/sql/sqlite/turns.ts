@@ -5,15 +5,13 @@ import { sqliteFailure } from './client.ts'
 /** The longest pause between two tries, in ms. Each try may block the event loop for SQLite's own waiting. */
 const LONGEST_PAUSE = 25
 
-interface Call {
+interface Waiting {
   readonly operation: StoreOperation
+  readonly end: number
   readonly attempt: () => unknown
   // biome-ignore lint/suspicious/noExplicitAny: the answers of different verbs wait in one queue
   readonly resolve: (value: any) => void
   readonly reject: (error: unknown) => void
-}
-interface Waiting extends Call {
-  readonly end: number
   readonly timer: NodeJS.Timeout
 }
 
@@ -30,21 +28,30 @@ export class Turns {
   #pause = 0
   #refusal: unknown
 
-  /** Runs `attempt`, which is synchronous, now or in its turn. Every failure becomes a `SessionStoreError`. */
-  run<T>(operation: StoreOperation, end: number, attempt: () => T): Promise<T> {
-    return new Promise<T>((resolve, reject) => {
-      if (performance.now() >= end) reject(tooLate(operation))
-      else if (this.#trying || !this.#try({ operation, attempt, resolve, reject })) {
-        const timer = setTimeout(() => this.#giveUp(waiting), Math.max(1, end - performance.now()))
-        const waiting: Waiting = { operation, end, attempt, resolve, reject, timer }
-        this.#waiting.add(waiting)
-        if (!this.#trying) this.#tryLater()
+  /**
+   * Runs `attempt`, which is synchronous, now or in its turn. What succeeds at once is answered without a promise. Every
+   * failure becomes a `SessionStoreError`.
+   */
+  run<T>(operation: StoreOperation, end: number, attempt: () => T): T | Promise<T> {
+    if (performance.now() >= end) throw tooLate(operation)
+    if (!this.#trying)
+      try {
+        return attempt()
+      } catch (error) {
+        const failure = failureOf(error)
+        if (!failure.retry) throw storeError(operation, failure, error)
+        this.#refusal = error
       }
+    return new Promise<T>((resolve, reject) => {
+      const timer = setTimeout(() => this.#giveUp(waiting), Math.max(1, end - performance.now()))
+      const waiting: Waiting = { operation, end, attempt, resolve, reject, timer }
+      this.#waiting.add(waiting)
+      if (!this.#trying) this.#tryLater()
     })
   }
 
   /** Whether the call is over, one way or the other. */
-  #try({ operation, attempt, resolve, reject }: Call): boolean {
+  #try({ operation, attempt, resolve, reject }: Waiting): boolean {
     try {
       resolve(attempt())
     } catch (error) {
