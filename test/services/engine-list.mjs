@@ -79,6 +79,12 @@ export const ENGINES = /** @type {const} */ ({
   memory: { debian: null, optional: false, missing: () => null },
   redis: { debian: 'redis-server', optional: false, missing: () => binaries('redis-server', 'redis-cli') },
   postgresql: { debian: 'postgresql', optional: false, missing: () => binaries('postgres', 'initdb') },
+  // In front of a PostgreSQL.
+  pgbouncer: {
+    debian: 'pgbouncer postgresql',
+    optional: false,
+    missing: () => binaries('pgbouncer', 'postgres', 'initdb'),
+  },
   mariadb: { debian: 'mariadb-server', optional: false, missing: () => binaries('mariadbd', 'mariadb-install-db') },
   libsql: { debian: null, optional: false, missing: () => module_('libsql') },
   // Node 20 does not have it: the table says so, nothing fails; `npm run test:nodes` tests it on the others.
