@@ -1,9 +1,10 @@
 import { SessionStoreError, type StoreOperation } from '../../src/contract/errors.ts'
-import type { ReplaceResult } from '../../src/contract/store.ts'
+import type { ReadAnswer, ReplaceResult, StoreCall } from '../../src/contract/store.ts'
 import { SharedReads } from '../shared/shared-reads.ts'
 import type { Connections } from './connections.ts'
 import { unpacked } from './packed.ts'
-import { AT, type Row } from './rows.ts'
+import { endOf } from './retry.ts'
+import { AT, isKey, type Row } from './rows.ts'
 import type { Statement, Steps, Value, Values } from './statement.ts'
 import type { OneStatementForms, SqlStatements } from './statements.ts'
 import { changedMeanwhile, isLimited, ofAnotherKey, type PendingWrite, SqlStore } from './store.ts'
@@ -27,8 +28,14 @@ export abstract class ServerStore extends SqlStore {
   /** The SELECT of several rows, by their keys, with its values. */
   protected abstract selectEach(keys: readonly string[]): readonly [Statement, Value[]]
 
+  override async read(key: string, { now, deadline }: StoreCall): Promise<ReadAnswer> {
+    if (!isKey(key)) return null
+    const end = endOf(deadline)
+    return this.answerFrom(await this.#find(key, end), key, now, end)
+  }
+
   // Each reader gets an error of its own: an application may add to it.
-  protected find(key: string, end: number): Promise<Row | null> {
+  #find(key: string, end: number): Promise<Row | null> {
     return this.#reads.read(key, end).catch((error: SessionStoreError) => {
       throw new SessionStoreError(error.operation, error.outcome, error.message, { cause: error.cause })
     })

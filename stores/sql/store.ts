@@ -1,11 +1,10 @@
 import { SessionStoreError, type StoreOperation } from '../../src/contract/errors.ts'
 import {
-  type Corrupt,
   type CreateOptions,
   type CreateResult,
   type DeleteUserOptions,
   FORWARD_LIFETIME,
-  type Forward,
+  type ReadAnswer,
   type RecordChange,
   type ReplaceResult,
   type SessionRecord,
@@ -28,8 +27,6 @@ const MIGRATION_TIMEOUT = 60_000
 const SWEEP_REST = 100
 /** How long a user's row stays after the last session that it was written for, in ms: 30 days. It only saves a write. */
 const USER_ROW_LIFETIME = 2_592_000_000
-
-type ReadAnswer = SessionRecord | Forward | Corrupt | null
 
 /**
  * Runs the steps of a verb, again where a lock or a deadlock was in the way, until `end` (on the scale of
@@ -69,8 +66,6 @@ export abstract class SqlStore implements Store {
   /** How many of a user's records one transaction ends: it is committed long before the caller's time is over. */
   protected readonly batch: number = 1000
 
-  /** The row under a key, before `end`. */
-  protected abstract find(key: string, end: number): Row | null | Promise<Row | null>
   /** Writes what makes the session live; false where something stood in the way. */
   protected abstract write(pending: PendingWrite, values: Values): Steps<boolean>
   /** Ends some of a user's records. The user's row is locked: no session of this user becomes live meanwhile. */
@@ -110,14 +105,10 @@ export abstract class SqlStore implements Store {
     return this.#make('replace', record, options, call, { key: oldKey, version: oldVersion })
   }
 
-  async read(key: string, { now, deadline }: StoreCall): Promise<ReadAnswer> {
-    if (!isKey(key)) return null
-    const end = endOf(deadline)
-    const row = this.find(key, end)
-    return row instanceof Promise ? row.then(came => this.#read(came, key, now, end)) : this.#read(row, key, now, end)
-  }
+  abstract read(key: string, call: StoreCall): ReadAnswer | Promise<ReadAnswer>
 
-  #read(row: Row | null, key: string, now: number, end: number): ReadAnswer | Promise<ReadAnswer> {
+  /** What a row says to a reader; one that is corrupt is removed first. */
+  protected answerFrom(row: Row | null, key: string, now: number, end: number): ReadAnswer | Promise<ReadAnswer> {
     if (row === null) return null
     // A driver's mistake must not hand one user's session to another.
     if (row[AT.id] !== key) {

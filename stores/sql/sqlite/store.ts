@@ -1,8 +1,8 @@
-import type { StoreCall } from '../../../src/contract/store.ts'
+import type { ReadAnswer, StoreCall } from '../../../src/contract/store.ts'
 import { checkOptions } from '../../../src/text/check-options.ts'
 import { namesOf, optionsOf, type SqlOptions } from '../options.ts'
 import { endOf } from '../retry.ts'
-import { isKey, type Row } from '../rows.ts'
+import { isKey } from '../rows.ts'
 import type { Steps, Values } from '../statement.ts'
 import { type Ended, type PendingWrite, SqlStore } from '../store.ts'
 import { printed } from '../tables.ts'
@@ -46,9 +46,13 @@ export class SqliteStore extends SqlStore {
     return printed(sqliteSchema(sqliteNames(options)))
   }
 
-  // Asked at once: a statement to SQLite is a function call, and several in one would save nothing.
-  protected find(key: string, end: number): Row | null | Promise<Row | null> {
-    return this.database.find(this.statements.read, key, end)
+  // At once: a statement to SQLite is a function call, and several in one would save nothing.
+  override read(key: string, { now, deadline }: StoreCall): ReadAnswer | Promise<ReadAnswer> {
+    if (!isKey(key)) return null
+    const end = endOf(deadline)
+    const row = this.database.find(this.statements.read, key, end)
+    if (!(row instanceof Promise)) return this.answerFrom(row, key, now, end)
+    return row.then(came => this.answerFrom(came, key, now, end))
   }
 
   /** Ends the session under a key, and the sessions that a forward there leads to; answers whether there was one. */

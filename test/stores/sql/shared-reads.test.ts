@@ -44,7 +44,7 @@ const readAll = (store: Store, records: readonly { key: string }[], deadline?: n
   Promise.all(records.map(({ key }) => store.read(key, { now: NOW, deadline })))
 
 /** The errors of readers of whom none may get an answer; each has one of its own. */
-async function failures(readers: readonly Promise<unknown>[]): Promise<SessionStoreError[]> {
+async function failures(readers: readonly unknown[]): Promise<SessionStoreError[]> {
   const outcomes = await Promise.allSettled(readers)
   const errors = outcomes.map(outcome =>
     outcome.status === 'rejected' ? outcome.reason : expect.unreachable('answered'),

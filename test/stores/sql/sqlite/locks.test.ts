@@ -231,12 +231,12 @@ function locks(driver: SqliteDriver) {
     let givenUp = 0
     const calls: Promise<void>[] = []
     for (let number = 0; number < 30_000; number++) {
-      const call =
+      const call = async () =>
         number % 2 === 0
           ? store.read(newKey(), { now: NOW, deadline: end })
           : store.update(newKey(), 1, change(), { now: NOW, deadline: end })
       calls.push(
-        call.then(
+        call().then(
           () => {},
           () => {
             givenUp++
