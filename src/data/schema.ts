@@ -142,9 +142,13 @@ export class DataShape<D extends object, In extends object = D> {
     }
   }
 
+  /** The data of a text that needs no decoding, since nothing is in it; `null` for any other. */
+  known(text: string): Frozen<D> | null {
+    return text === '{}' && this.#isFree ? (EMPTY as Frozen<D>) : null
+  }
+
   /** Frozen data to show; `onReset` hears why it was started anew. */
   freeze(text: string, onReset: (cause: Error) => void): Frozen<D> {
-    if (text === '{}' && this.#isFree) return EMPTY as Frozen<D>
     const { data, reset } = this.thaw(text)
     if (reset) onReset(reset)
     return deepFreeze(data) as Frozen<D>

@@ -1,4 +1,4 @@
-// What a request came with, decided once, before anything is read from the store.
+// What a request came with.
 import type { AnyContext } from '../manager/context.ts'
 import { parseToken } from '../manager/series.ts'
 import { isId, type SessionId, type SessionKey } from '../session/id.ts'
@@ -6,43 +6,51 @@ import type { ParsedCookie, SessionCookie } from './cookie.ts'
 import type { EdgeSetup } from './setup.ts'
 import type { VisitRequest } from './visit.ts'
 
-/**
- * What the session cookie of a request says:
- * - `'none'`: there is none.
- * - `'named'`: it names one session, which may be live or not.
- * - `'ambiguous'`: it has several different values. A sibling host can plant one, so that none of them is honoured.
- * - `'insecure'`: a Secure cookie would have come without TLS. It is not looked at.
- */
-export type ArrivalState = 'none' | 'named' | 'ambiguous' | 'insecure'
-
 // An ambiguous header may hold a thousand values. Browsers send the cookies of longer paths first, so that what a sibling
 // host planted for a path stands before the user's own, and what it planted for a parent domain beside it.
 const FIRST_IDS = 2
 const LAST_IDS = 4
-const NOT_READ: ParsedCookie = { id: null, ambiguous: false }
 
 /** The cookies of a request: what is honoured, and what all of them name. */
 export class Arrival {
-  readonly state: ArrivalState
-  /** The value that is honoured, as it came; `null` in every state but `'named'`. */
-  readonly id: SessionId | null
   readonly #context: AnyContext
   readonly #cookie: SessionCookie
   readonly #rememberCookie: SessionCookie
+  readonly #request: VisitRequest
   readonly #header: VisitRequest['cookie']
+  readonly #parsed: ParsedCookie
+  #isInsecure: boolean | null = null
   #keys: readonly SessionKey[] | null = null
 
-  constructor(context: AnyContext, { cookie, rememberCookie }: EdgeSetup, request: VisitRequest) {
+  constructor(context: AnyContext, { cookie, rememberCookie, hasIsSecure }: EdgeSetup, request: VisitRequest) {
     this.#context = context
     this.#cookie = cookie
     this.#rememberCookie = rememberCookie
+    this.#request = request
     this.#header = request.cookie
-    const isInsecure = cookie.secure && !request.secure
-    const { id, ambiguous } = isInsecure ? NOT_READ : cookie.parse(this.#header)
-    this.id = id
-    if (isInsecure) this.state = 'insecure'
-    else if (ambiguous) this.state = 'ambiguous'
-    else this.state = id === null ? 'none' : 'named'
+    this.#parsed = cookie.parse(this.#header)
+    // The application's function is asked by each request: where it throws, that is found out before the first log-in.
+    if (hasIsSecure) this.#isInsecure = cookie.secure && !request.secure
+  }
+
+  /**
+   * Whether a Secure cookie would have come, or would go, without TLS: then none is honoured. Decided once, when it first
+   * matters: most anonymous requests are never asked.
+   */
+  get isInsecure(): boolean {
+    this.#isInsecure ??= this.#cookie.secure && !this.#request.secure
+    return this.#isInsecure
+  }
+
+  /** Several different values came. A sibling host can plant one, so that none of them is honoured. */
+  get isAmbiguous(): boolean {
+    return this.#parsed.ambiguous && !this.isInsecure
+  }
+
+  /** The value that is honoured, as it came: it names one session, which may be live or not. */
+  get id(): SessionId | null {
+    const { id } = this.#parsed
+    return id === null || this.isInsecure ? null : id
   }
 
   /**
@@ -50,8 +58,8 @@ export class Arrival {
    * not be honoured either, and each page view would start one.
    */
   get token(): string | null {
-    if (this.state === 'insecure' || this.state === 'ambiguous') return null
-    return this.#rememberCookie.parse(this.#header).id
+    const token = this.#rememberCookie.parse(this.#header).id
+    return token === null || this.isInsecure || this.isAmbiguous ? null : token
   }
 
   /** Whether the browser has a cookie for a remember token, whatever is in it. */

@@ -189,6 +189,8 @@ export class SessionCookie {
 
   /** Reads one or several Cookie lines: the exact name, only space and tab trimmed, nothing decoded. Never throws. */
   parse(header: string | readonly string[] | null | undefined): ParsedCookie {
+    // Most requests without a session come with nothing or with other cookies.
+    if (!header || (typeof header === 'string' && !header.includes(this.name))) return NONE
     let found: string | null = null
     let ambiguous = false
     this.#each(header, value => {

@@ -24,8 +24,12 @@ export interface Head {
 
 /** Writes the rules into a head. Writing them again changes nothing. */
 export function writeRules({ cookies, cookieNames, vary, noStore, others }: HeadRules, head: Head): void {
-  for (const name of vary) change(head, 'Vary', value => withVary(value, name))
-  if (noStore) change(head, 'Cache-Control', withNoStore)
+  for (const name of vary) {
+    const before = head.get('Vary')
+    const after = withVary(before, name)
+    if (after !== before) head.set('Vary', after)
+  }
+  if (noStore && !isNoStore(head.get('Cache-Control'))) head.set('Cache-Control', 'no-store')
   if (cookies.length > 0) {
     const isOurs = (cookie: string) => cookieNames.includes(nameOf(cookie)) || cookies.includes(cookie)
     head.set('Set-Cookie', [...head.cookies().filter(cookie => !isOurs(cookie)), ...cookies])
@@ -33,15 +37,8 @@ export function writeRules({ cookies, cookieNames, vary, noStore, others }: Head
   for (const [name, value] of others) if (head.get(name) === null) head.set(name, value)
 }
 
-function change(head: Head, name: string, rule: (value: string | null) => string): void {
-  const before = head.get(name)
-  const after = rule(before)
-  if (after !== before) head.set(name, after)
-}
-
-/** Cache-Control that forbids to keep the response; a value that says so already stays (RFC 9111, section 5.2.2.5). */
-const withNoStore = (value: string | null): string =>
-  value !== null && /(?:^|[\s,])no-store(?:[\s,]|$)/i.test(value) ? value : 'no-store'
+/** Whether a Cache-Control forbids to keep the response: such a value stays (RFC 9111, section 5.2.2.5). */
+const isNoStore = (value: string | null): boolean => value !== null && /(?:^|[\s,])no-store(?:[\s,]|$)/i.test(value)
 
 /** Vary with one more field name (RFC 9110, section 12.5.5). */
 function withVary(value: string | null, name: string): string {

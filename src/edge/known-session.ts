@@ -2,7 +2,7 @@ import type { Context } from '../manager/context.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import type { Recalled } from '../manager/remember.ts'
 import type { SessionId, SessionKey } from '../session/id.ts'
-import type { Session } from '../session/session.ts'
+import type { AnySession, Session } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import type { Arrival } from './arrival.ts'
 import type { EndedHere } from './ended-here.ts'
@@ -12,14 +12,20 @@ import type { EdgeSetup } from './setup.ts'
 const TOUCH = { touch: true } as const
 const NO_TOUCH = { touch: false } as const
 
+/** What a visit has beside it; asked for where it is needed. */
+interface Surroundings<S extends AnySession> {
+  readonly arrival: Arrival
+  readonly cookies: OutgoingCookies<S>
+  readonly ended: EndedHere
+  canSend(): boolean
+}
+
 /** The session as one request knows it: found by at most one read, then as the visit's verbs left it. */
 export class KnownSession<D extends object, I extends UserIds, In extends object> {
   readonly #sessions: SessionManager<D, I, In>
   readonly #context: Context<D, I, In>
   readonly #setup: EdgeSetup
-  readonly arrival: Arrival
-  readonly #cookies: OutgoingCookies<Session<D, I>>
-  readonly #ended: EndedHere
+  readonly #visit: Surroundings<Session<D, I>>
   /** `undefined` until the store has said, or a verb. */
   #session: Session<D, I> | null | undefined = undefined
   #hasLoggedOut = false
@@ -30,16 +36,12 @@ export class KnownSession<D extends object, I extends UserIds, In extends object
     sessions: SessionManager<D, I, In>,
     context: Context<D, I, In>,
     setup: EdgeSetup,
-    arrival: Arrival,
-    cookies: OutgoingCookies<Session<D, I>>,
-    ended: EndedHere,
+    visit: Surroundings<Session<D, I>>,
   ) {
     this.#sessions = sessions
     this.#context = context
     this.#setup = setup
-    this.arrival = arrival
-    this.#cookies = cookies
-    this.#ended = ended
+    this.#visit = visit
   }
 
   /** What is known now. */
@@ -54,12 +56,12 @@ export class KnownSession<D extends object, I extends UserIds, In extends object
 
   /** The ID that the browser has, live or not: the one it came with, until it logs out. */
   get id(): SessionId | null {
-    return this.#hasLoggedOut ? null : this.arrival.id
+    return this.#hasLoggedOut ? null : this.#visit.arrival.id
   }
 
   /** The keys of the session and of the series that the browser has: those it came with, until it logs out. */
   get keys(): readonly SessionKey[] {
-    return this.#hasLoggedOut ? [] : this.arrival.keys
+    return this.#hasLoggedOut ? [] : this.#visit.arrival.keys
   }
 
   get(touch?: boolean): Promise<Session<D, I> | null> {
@@ -91,13 +93,13 @@ export class KnownSession<D extends object, I extends UserIds, In extends object
     this.know(session)
     if (!session?.cookieDue) return session
     const isNews = this.#setup.cookie.lifetime === 'idle' || session.secret !== this.id
-    if (isNews && this.#cookies.canSend()) this.#cookies.send(session)
+    if (isNews && this.#visit.canSend()) this.#visit.cookies.send(session)
     return session
   }
 
   /** Whether a verb may extend the session: only where the cookie, which expires with it, can be sent again. */
   mayTouch(touch?: boolean): boolean {
-    return touch !== false && (this.#setup.cookie.lifetime !== 'idle' || this.#cookies.canSend())
+    return touch !== false && (this.#setup.cookie.lifetime !== 'idle' || this.#visit.canSend())
   }
 
   async #read(touch: boolean | undefined): Promise<Session<D, I> | null> {
@@ -108,15 +110,15 @@ export class KnownSession<D extends object, I extends UserIds, In extends object
     if (this.#session !== undefined) return this.#session
     if (recalled === null) return this.adopt(session)
     this.know(recalled.session)
-    this.#cookies.send(recalled.session)
-    if (recalled.token !== null) this.#cookies.sendToken(recalled.token, this.#secondsUntil(recalled.expiresAt))
+    this.#visit.cookies.send(recalled.session)
+    if (recalled.token !== null) this.#visit.cookies.sendToken(recalled.token, this.#secondsUntil(recalled.expiresAt))
     return recalled.session
   }
 
   async #recall(): Promise<Recalled<D, I> | null> {
-    if (!this.#cookies.canSend()) return null
-    const { token } = this.arrival
-    if (token === null || !this.#ended.allowsRecall(token, this.keys)) return null
+    if (!this.#visit.canSend()) return null
+    const { token } = this.#visit.arrival
+    if (token === null || !this.#visit.ended.allowsRecall(token, this.keys)) return null
     return this.#sessions.recall(token)
   }
 

@@ -95,30 +95,30 @@ export function guardHead(response: ServerResponse, rulesNow: () => HeadRules): 
   const previous = response.writeHead as (...args: Arguments) => ServerResponse
   const isPatched = previous !== ServerResponse.prototype.writeHead
   response.writeHead = function writeHead(this: ServerResponse, ...args: Arguments) {
-    const [status, reason, given] = args
-    const headers = typeof reason === 'string' ? given : (given ?? reason)
+    const reason = args[1]
+    const headers = typeof reason === 'string' ? args[2] : (args[2] ?? reason)
     // Too late, or malformed: Node's own error is the right one.
     if (response.headersSent || isOddArray(headers)) return previous.apply(response, args)
     const rules = rulesNow()
     if (!isPatched && typeof reason !== 'string') {
       const merged = mergedHead(response, headers, rules)
-      if (merged !== null) return previous.call(response, status, merged)
+      if (merged !== null) return previous.call(response, args[0], merged)
     }
     setGiven(response, headers)
     writeRules(rules, new NodeHead(response))
-    const rest: Arguments = typeof reason === 'string' ? [status, reason] : [status]
+    const rest: Arguments = typeof reason === 'string' ? [args[0], reason] : [args[0]]
     if (!isPatched) return previous.apply(response, rest)
     return shielded(response, rules, () => previous.apply(response, rest))
   } as ServerResponse['writeHead']
 }
 
 /**
- * The whole head as one object, for the usual case, which is several times faster so: writeHead is given an object, no
- * header was set before, and none is there that the rules change. `null` in any other case.
+ * The whole head as one object, for the usual case, which is several times faster so: writeHead is given an object, and
+ * neither it nor what was set before has a header that the rules change. `null` in any other case.
  */
 function mergedHead(response: ServerResponse, headers: unknown, rules: HeadRules): Record<string, unknown> | null {
   if (typeof headers !== 'object' || headers === null || Array.isArray(headers)) return null
-  if (rules.others.length > 0 || response.getHeaderNames().length > 0) return null
+  if (rules.others.length > 0 || OURS.some(name => response.hasHeader(name))) return null
   const head = new NewHead()
   for (const name of Object.keys(headers)) {
     if (isOurs(name)) return null
@@ -128,12 +128,14 @@ function mergedHead(response: ServerResponse, headers: unknown, rules: HeadRules
   return head.headers
 }
 
+const OURS = ['vary', 'set-cookie', 'cache-control']
+
 /** Whether a header has to be merged, or cannot be copied. Lengths first: most names are neither. */
 function isOurs(name: string): boolean {
   const { length } = name
   if (length !== 4 && length !== 10 && length !== 13) return name === '__proto__'
   const lower = name.toLowerCase()
-  return lower === 'vary' || lower === 'set-cookie' || lower === 'cache-control'
+  return OURS.includes(lower)
 }
 
 const isOddArray = (headers: unknown) =>

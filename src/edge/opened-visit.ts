@@ -7,7 +7,7 @@ import { Arrival } from './arrival.ts'
 import { EndedHere } from './ended-here.ts'
 import type { HeadRules } from './head-rules.ts'
 import { KnownSession } from './known-session.ts'
-import { OutgoingCookies } from './outgoing-cookies.ts'
+import { OutgoingCookies, rulesOfLook } from './outgoing-cookies.ts'
 import { ParallelLogIns } from './parallel-log-ins.ts'
 import { headersSent, insecure } from './refusals.ts'
 import type { EdgeSetup } from './setup.ts'
@@ -18,34 +18,55 @@ import type { VisitRequest } from './visit.ts'
 export class OpenedVisit<D extends object, I extends UserIds, In extends object> {
   readonly arrival: Arrival
   readonly known: KnownSession<D, I, In>
-  readonly cookies: OutgoingCookies<Session<D, I>>
-  readonly ended: EndedHere
-  readonly logIns: ParallelLogIns<D, I, In>
   readonly #sessions: SessionManager<D, I, In>
   readonly #context: Context<D, I, In>
   readonly #setup: EdgeSetup
+  readonly #request: VisitRequest
+  // Made when they are first needed: a request that only looks needs none of them.
+  #cookies: OutgoingCookies<Session<D, I>> | null = null
+  #ended: EndedHere | null = null
+  #logIns: ParallelLogIns<D, I, In> | null = null
 
   constructor(sessions: SessionManager<D, I, In>, context: Context<D, I, In>, setup: EdgeSetup, request: VisitRequest) {
     this.#sessions = sessions
     this.#context = context
     this.#setup = setup
+    this.#request = request
     this.arrival = new Arrival(context, setup, request)
-    this.ended = new EndedHere(context)
-    this.logIns = new ParallelLogIns(sessions, context)
-    this.cookies = new OutgoingCookies(context, setup, request, this.ended, this.logIns)
-    this.known = new KnownSession(sessions, context, setup, this.arrival, this.cookies, this.ended)
+    this.known = new KnownSession(sessions, context, setup, this)
+  }
+
+  get cookies(): OutgoingCookies<Session<D, I>> {
+    this.#cookies ??= new OutgoingCookies(this.#context, this.#setup, this.#request, this.ended, this.logIns)
+    return this.#cookies
+  }
+
+  get ended(): EndedHere {
+    this.#ended ??= new EndedHere(this.#context)
+    return this.#ended
+  }
+
+  get logIns(): ParallelLogIns<D, I, In> {
+    this.#logIns ??= new ParallelLogIns(this.#sessions, this.#context)
+    return this.#logIns
+  }
+
+  /** Whether the head of the response is still to be written. */
+  canSend(): boolean {
+    return this.#request.canSend?.() ?? true
   }
 
   /** What the response has to carry, if its head were written now. */
   headRules(): HeadRules {
-    const { known } = this
-    return this.cookies.rules(this.arrival, known.now, known.isPersonal)
+    const { known, arrival } = this
+    if (this.#cookies === null && !arrival.isAmbiguous) return rulesOfLook(known.isPersonal)
+    return this.cookies.rules(arrival, known.now, known.isPersonal)
   }
 
   /** @throws SessionError where a session that began now could not be sent: nothing has been stored yet */
   mayBegin(): void {
-    if (!this.cookies.canSend()) throw headersSent()
-    if (this.arrival.state === 'insecure') throw insecure(this.#setup.advice)
+    if (!this.canSend()) throw headersSent()
+    if (this.arrival.isInsecure) throw insecure(this.#setup.advice)
   }
 
   /** An anonymous session, where there was none; `null` where none may begin. */
@@ -59,7 +80,7 @@ export class OpenedVisit<D extends object, I extends UserIds, In extends object>
    * `isOnlyHere`: no other response can bring it to the browser.
    */
   async send<S extends Session<D, I>>(session: S, isOnlyHere = true): Promise<S> {
-    if (!this.cookies.canSend()) {
+    if (!this.canSend()) {
       this.known.know(null)
       if (!this.logIns.giveUp(session)) await this.#sessions.destroy(session)
       throw headersSent()
@@ -94,8 +115,7 @@ export class OpenedVisit<D extends object, I extends UserIds, In extends object>
 
   /** Ends the sessions of cookies that are not honoured: of several values one is the user's own. */
   async endUnhonoured(): Promise<void> {
-    const { state } = this.arrival
-    if (state !== 'ambiguous' && state !== 'insecure') return
+    if (!this.arrival.isAmbiguous && !this.arrival.isInsecure) return
     const { ids } = this.arrival
     const context = this.#context
     const deadline = context.deadline()

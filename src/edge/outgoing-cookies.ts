@@ -17,6 +17,8 @@ export interface Begun<S> {
 
 const LOOKED_AT: HeadRules = { ...NO_RULES, vary: ['Cookie'] }
 const PERSONAL: HeadRules = { ...LOOKED_AT, noStore: true }
+/** Of a response that changes no cookie. `isPersonal`: it may depend on a session. */
+export const rulesOfLook = (isPersonal: boolean): HeadRules => (isPersonal ? PERSONAL : LOOKED_AT)
 
 type LogInsToSettle = Pick<ParallelLogIns<object, UserIds, object>, 'endLate' | 'noteSent'>
 
@@ -39,11 +41,6 @@ export class OutgoingCookies<S extends AnySession> {
     this.#request = request
     this.#ended = ended
     this.#logIns = logIns
-  }
-
-  /** Whether the head of the response is still to be written. */
-  canSend(): boolean {
-    return this.#request.canSend?.() ?? true
   }
 
   /** The remember token that the response would bring. */
@@ -98,7 +95,7 @@ export class OutgoingCookies<S extends AnySession> {
   rules(arrival: Arrival, session: S | null, isPersonal: boolean): HeadRules {
     this.#stopWatch()
     const cookies = this.#write(arrival, session)
-    if (cookies.length === 0 && this.#session !== 'clear') return isPersonal ? PERSONAL : LOOKED_AT
+    if (cookies.length === 0 && this.#session !== 'clear') return rulesOfLook(isPersonal)
     const { cookie, rememberCookie, clearSiteData } = this.#setup
     const cookieNames: string[] = []
     if (this.#session !== 'keep') cookieNames.push(cookie.name)
@@ -109,7 +106,7 @@ export class OutgoingCookies<S extends AnySession> {
 
   #write(arrival: Arrival, session: S | null): string[] {
     const { cookie, rememberCookie } = this.#setup
-    const cookies = arrival.state === 'ambiguous' ? cookie.clearPlanted() : []
+    const cookies = arrival.isAmbiguous ? cookie.clearPlanted() : []
     if (this.#session === 'clear') {
       cookies.push(cookie.clear())
       this.#logIns.endLate()

@@ -193,7 +193,7 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
     if (isCrossOrigin(request, this.#setup.origins)) throw crossOrigin()
     const opened = new OpenedVisit(this.#sessions, this.#context, this.#setup, request)
     this.#opened = opened
-    if (opened.arrival.state === 'ambiguous') this.#context.emit({ type: 'ambiguous-cookie' })
+    if (opened.arrival.isAmbiguous) this.#context.emit({ type: 'ambiguous-cookie' })
     request.onHeadRules?.(() => opened.headRules())
     return opened
   }

@@ -40,9 +40,8 @@ export const isLocalHost = (host: string | null | undefined): boolean =>
  */
 export function isForwardedLocally(header: (name: string) => unknown): boolean {
   for (const name of OF_PROXIES) if (header(name) != null) return false
-  const values = FORWARDED.map(name => header(name))
-  if (values.every(value => value == null)) return true
-  const [addresses, realAddress, hosts, schemes] = values
+  if (FORWARDED.every(name => header(name) == null)) return true
+  const [addresses, realAddress, hosts, schemes] = FORWARDED.map(name => header(name))
   const are = (value: unknown, test: (part: string) => boolean) =>
     typeof value === 'string' && value.split(',').every(part => test(part.trim()))
   const isLoopback = (address: string) => LOOPBACK_ADDRESS.test(address)

@@ -59,6 +59,8 @@ export interface EdgeSetup {
   readonly rememberCookie: SessionCookie
   readonly origins: ReadonlySet<string>
   readonly clearSiteData: string | null
+  /** The application says what came over TLS. */
+  readonly hasIsSecure: boolean
   readonly advice: Advice
 }
 
@@ -76,6 +78,7 @@ export function setUpEdge(options: EdgeOptions<never>, advice: Advice): EdgeSetu
     cookie,
     rememberCookie,
     origins: originSet(options.origins, 'origins'),
+    hasIsSecure: options.isSecure !== undefined,
     clearSiteData: clearSiteData?.length ? clearSiteData.map(name => `"${name}"`).join(', ') : null,
     advice,
   }

@@ -5,7 +5,14 @@ import { Deadlines } from '../guard/deadlines.ts'
 import { StoreCalls } from '../guard/store-calls.ts'
 import { WriteQueue } from '../guard/write-queue.ts'
 import { keyOf, type SessionKey } from '../session/id.ts'
-import { makeInfo, makeSession, nextOrder, type Session, type SessionInfo } from '../session/session.ts'
+import {
+  makeInfo,
+  makeSession,
+  nextOrder,
+  type Session,
+  type SessionInfo,
+  type SessionParts,
+} from '../session/session.ts'
 import type { UserId, UserIds } from '../session/user-id.ts'
 import { Users } from '../session/users.ts'
 import { quote } from '../text/quote.ts'
@@ -154,14 +161,17 @@ export class Context<
   }
 
   session({ record, userId, id, isFollowed }: Found<I>, cookieDue: boolean): Session<D, I> {
-    const { space } = this
-    return makeSession({ record, userId, order: nextOrder(), isFollowed, decode: this.#decode, space }, id, cookieDue)
+    return makeSession(this.#parts(record, userId, isFollowed), id, cookieDue)
   }
 
   info(record: SessionRecord): SessionInfo<D, I> {
-    const userId = this.userIdOf(record)
+    return makeInfo(this.#parts(record, this.userIdOf(record), false))
+  }
+
+  #parts(record: SessionRecord, userId: UserId<I> | null, isFollowed: boolean): SessionParts<D, I> {
     const { space } = this
-    return makeInfo({ record, userId, order: nextOrder(), isFollowed: false, decode: this.#decode, space })
+    const data = this.shape.known(record.data)
+    return { record, userId, order: nextOrder(), isFollowed, data, decode: this.#decode, space }
   }
 
   userIdOf({ userId }: Pick<SessionRecord, 'userId'>): UserId<I> | null {

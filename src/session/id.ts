@@ -8,11 +8,11 @@ export type SessionId = string & { readonly 'coatcheck.brand': 'id' }
 
 /** Characters that say on which shard a session lives; the ID and the key begin with them. */
 const SHARD_LENGTH = 3
-const ID = /^[A-Za-z0-9_-]{43}$/
+const NOT_OF_IDS = /[^A-Za-z0-9_-]/
 const KEY = /^[A-Za-z0-9_-]{46}$/
 
 /** Whether a string has the shape of a session ID: 43 characters of base64url (RFC 4648, section 5). */
-export const isId = (value: string): value is SessionId => value.length === 43 && ID.test(value)
+export const isId = (value: string): value is SessionId => value.length === 43 && !NOT_OF_IDS.test(value)
 export const isKey = (value: unknown): value is SessionKey => typeof value === 'string' && KEY.test(value)
 
 /**

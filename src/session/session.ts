@@ -62,6 +62,8 @@ export interface SessionParts<D, I extends UserIds> {
   readonly order: number
   /** Found under an ID that a rotation within its grace had replaced. */
   readonly isFollowed: boolean
+  /** The data, where it is known without decoding. */
+  readonly data: Frozen<D> | null
   readonly decode: (record: SessionRecord) => Frozen<D>
   /** Of the tenant that it belongs to. */
   readonly space: string
@@ -94,7 +96,8 @@ class SessionSnapshot<D, I extends UserIds> implements SessionInfo<D, I> {
   readonly #parts: SessionParts<D, I>
   #data: Frozen<D> | undefined
 
-  // An own property, so that spread and JSON see the data; an accessor, because most requests never look at it.
+  // An own property, so that spread and JSON see the data; an accessor, because most requests never look at it. To define
+  // it costs as much as all other fields together, so that data which is known is a plain value.
   static readonly #DATA: PropertyDescriptor = {
     enumerable: true,
     get(this: SessionSnapshot<unknown, UserIds>) {
@@ -119,7 +122,8 @@ class SessionSnapshot<D, I extends UserIds> implements SessionInfo<D, I> {
     this.expiresAt = record.expiresAt
     this.absoluteExpiresAt = record.absoluteExpiresAt
     this.remembered = record.parent !== null
-    Object.defineProperty(this, 'data', SessionSnapshot.#DATA)
+    if (parts.data === null) Object.defineProperty(this, 'data', SessionSnapshot.#DATA)
+    else this.data = parts.data
   }
 
   [inspect.custom](_depth: number, options: object): string {
