@@ -18,6 +18,10 @@ export interface Page {
 export class Reader extends Client {
   #page: Answer | null = null
 
+  override send(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Answer> {
+    return super.send(method, path, body, { Accept: 'text/html', ...headers })
+  }
+
   async open(path = '/'): Promise<Page> {
     return this.#show(await this.send('GET', path))
   }

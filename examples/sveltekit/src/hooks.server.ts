@@ -1,0 +1,20 @@
+import type { Handle, HandleServerError } from '@sveltejs/kit'
+import { SessionError } from 'coatcheck'
+import { edge } from '$lib/server/sessions'
+
+export const handle: Handle = ({ event, resolve }) =>
+  edge.handle(event.request, async visit => {
+    event.locals.visit = visit
+    const response = await resolve(event)
+    const { status } = event.locals.refusal ?? response
+    return status === response.status ? response : new Response(response.body, { status, headers: response.headers })
+  })
+
+/** SvelteKit answers 500 to errors that are not its own: `handle` gives ours their status. */
+export const handleError: HandleServerError = ({ error, event, message }) => {
+  if (!(error instanceof SessionError)) return console.error(error)
+  event.locals.refusal = error
+  if (error.expose) return { message: error.message, code: error.code }
+  console.error(error) // the details are for the log alone
+  return { message, code: error.code }
+}

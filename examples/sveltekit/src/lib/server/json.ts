@@ -1,0 +1,5 @@
+import { error } from '@sveltejs/kit'
+
+/** The members of a JSON object. SvelteKit itself answers 413 to what is larger than BODY_SIZE_LIMIT. */
+export const readJson = async (request: Request): Promise<Record<string, unknown>> =>
+  Object(await request.json().catch(cause => error(cause?.status ?? 400, 'malformed_body')))
