@@ -58,7 +58,11 @@ describe('the packed package', () => {
   })
 
   it('has whatever its pages link to', () => {
-    const packed = new Set(files.map(file => file.path))
+    // A page may link to a folder too, such as that of a recipe.
+    const folders = files.flatMap(({ path }) =>
+      path.split('/').map((_, depth, parts) => parts.slice(0, depth).join('/')),
+    )
+    const packed = new Set([...files.map(file => file.path), ...folders])
     const pages = [...packed].filter(path => path.endsWith('.md'))
     expect(pages).toContain('README.md')
     for (const page of pages)
