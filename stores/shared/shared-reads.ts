@@ -1,5 +1,8 @@
-// Taken once: a test of an application may put a fake clock in its place, and then no read would ever be sent.
-const { setImmediate } = globalThis
+import { setImmediate } from 'node:timers'
+
+// Taken once, and not from the globals: a test of an application may put a fake clock there, or imitate a browser, which has
+// none. Then no read would ever be sent.
+const atEndOfTurn = setImmediate
 
 interface Reader<A> {
   readonly key: string
@@ -36,7 +39,7 @@ export class SharedReads<A> {
   /** The answer for a key. Readers of the same key in the same turn get the same one. */
   read(key: string, deadline: number): Promise<A> {
     return new Promise((resolve, reject) => {
-      if (this.#readers.push({ key, deadline, resolve, reject }) === 1) setImmediate(() => this.#send())
+      if (this.#readers.push({ key, deadline, resolve, reject }) === 1) atEndOfTurn(() => this.#send())
     })
   }
 

@@ -129,11 +129,22 @@ describe('reads of one turn', () => {
   describe('where an application has a fake clock', () => {
     afterEach(() => {
       vi.useRealTimers()
+      vi.unstubAllGlobals()
     })
 
     it('are sent all the same', async () => {
       vi.useFakeTimers({ toFake: ['setImmediate', 'setTimeout', 'Date', 'performance'] })
       expect(await noting().reads.read('a', NEVER)).toBe('<a>')
+    })
+
+    it('are sent where the global setImmediate is missing or fake when the store is loaded, as where tests imitate a browser', async () => {
+      for (const value of [undefined, () => {}]) {
+        vi.resetModules()
+        vi.stubGlobal('setImmediate', value)
+        const { SharedReads: Loaded } = await import('../../../stores/shared/shared-reads.ts')
+        const reads = new Loaded<string>(9, async keys => [...keys])
+        expect(await Promise.all([reads.read('a', NEVER), reads.read('b', NEVER)])).toEqual(['a', 'b'])
+      }
     })
   })
 })
