@@ -41,20 +41,25 @@ export function oneStoreCommand({ setUp, backend: { commands } }: GuaranteeKit):
     })
 
     for (const [edge, crowd] of Object.entries(CROWDS))
-      it(`no more than a command per request, with 1 request and with 64 in one turn, over ${edge}`, async () => {
+      it(`no more than one call per request, and one command of the database for 1 or for 64 in one turn, over ${edge}`, async () => {
         const { sessions, store, user } = await setUp({ storeTimeout: '20s' })
         const held = await Promise.all(times(64).map(() => sessions.create({ user })))
         const cookies = held.map(({ secret }) => ({ cookie: `session_id=${secret}` }))
         await crowd(sessions, async ask => {
-          await ask(cookies) // what a store does once: it learns what its database can do
-          for (const requests of [cookies.slice(0, 1), cookies, times(64).map(() => cookies[0]!)]) {
+          const cost = async (requests: typeof cookies): Promise<number | null> => {
             store.reset()
-            const before = (await commands?.()) ?? null
+            const before = await commands?.()
             for (const { body } of await ask(requests)) assert.equal(body, 'ada')
-            const after = (await commands?.()) ?? null
             assert.deepEqual(store.counts(), { read: requests.length })
-            if (before === null || after === null) continue
-            assert.ok(after - before >= 1 && after - before <= requests.length, `${after - before} commands`)
+            const after = await commands?.()
+            return before == null || after == null ? null : after - before
+          }
+          await cost(cookies) // what a store does once: it learns what its database can do
+          for (const requests of [cookies.slice(0, 1), cookies, times(64).map(() => cookies[0]!)]) {
+            let counted = await cost(requests)
+            // Once a minute a connection asks for the clock of its server, and that may fall between.
+            for (let more = 0; more < 3 && counted !== null && counted > 1; more++) counted = await cost(requests)
+            assert.ok(counted === null || counted === 1, `${counted} commands for ${requests.length} requests`)
           }
         })
       })
