@@ -9,6 +9,8 @@ const MOST = 128
 
 /** Each key has to be asked for by itself, within the time of its own reader. */
 const ALONE = new Error('to be read alone')
+/** As `ALONE`, because MGET is refused. If GET is not, all reads to come are better asked for by themselves. */
+const REFUSED = new Error('MGET is refused')
 
 /** Reads the values of session keys, as the client answers them. */
 export class ValueReads {
@@ -33,8 +35,10 @@ export class ValueReads {
 
   /** Asks for a key again, by itself, if that helps against the error; throws it if not. */
   async again(error: unknown, key: string, deadline: number | undefined): Promise<unknown> {
-    if (error !== ALONE && !isPassing(error)) throw error
-    return this.#commands.read(shardOfKey(key), ['GET', this.#keys.session(key)], deadlineOf(deadline))
+    if (error !== ALONE && error !== REFUSED && !isPassing(error)) throw error
+    const value = await this.#commands.read(shardOfKey(key), ['GET', this.#keys.session(key)], deadlineOf(deadline))
+    if (error === REFUSED) this.#isSharing = false
+    return value
   }
 
   async #get(key: string): Promise<unknown> {
@@ -55,8 +59,8 @@ export class ValueReads {
       // In a cluster a read alone is led to the node that has the key by now.
       if (!isReply(error) && !this.#isCluster) throw error
       // Elsewhere CROSSSLOT comes from a proxy before a cluster, and will come again.
-      if (isLasting(error) || (refusalOf(error) === 'CROSSSLOT' && !this.#isCluster)) this.#isSharing = false
-      throw ALONE
+      const isRefused = isLasting(error) || (refusalOf(error) === 'CROSSSLOT' && !this.#isCluster)
+      throw isRefused ? REFUSED : ALONE
     }
     if (!Array.isArray(values)) throw new Error('the answer of MGET was not understood')
     return values

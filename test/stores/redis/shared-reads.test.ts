@@ -248,6 +248,21 @@ describeEngine('redis', 'reads of one turn', () => {
       client.disconnect()
     })
 
+    it('are read together again where a user had no right to read for a moment', async () => {
+      const client = await as('noread')
+      const other = new RedisStore(client)
+      const records = await make(other, 6)
+      const keys = records.map(({ key }) => key)
+      await server.cli('ACL', 'SETUSER', 'noread', '-@read')
+      for (const outcome of await Promise.allSettled(keys.map(key => other.read(key, { now: T0 }))))
+        expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'ERR_SESSION_STORE' } })
+      await server.cli('ACL', 'SETUSER', 'noread', '+@read')
+      await server.cli('CONFIG', 'RESETSTAT')
+      expect(await together(other, keys)).toEqual(records)
+      expect(await reading()).toEqual({ get: 0, mget: 1 })
+      client.disconnect()
+    })
+
     it.each([
       "ERR unknown command 'MGET', with args beginning with: 'coatcheck:{abc}:…'",
       'CROSSSLOT Keys in request don’t hash to the same slot',
@@ -297,7 +312,7 @@ describeEngine('redis', 'reads of one turn', () => {
         )
       const long = read('patient', record!.key, began + 20_000)
       await Promise.all([read('hasty', other!.key, began + 200), read('twin', record!.key, began + 300)])
-      expect(ended).toEqual(['hasty not-applied', 'twin not-applied'])
+      expect(ended.toSorted()).toEqual(['hasty not-applied', 'twin not-applied'])
       client.sendCommand = sendCommand
       await long
       expect(ended[2]).toBe('patient answered')
