@@ -79,8 +79,8 @@ if (Object.keys(STORES).some(isWanted)) {
   )
 }
 if (isWanted('details')) await (await import('./details.mjs')).benchDetails()
-if (isWanted('growth')) await (await import('./growth.mjs')).benchGrowth()
-if (isWanted('nodes')) await (await import('./nodes.mjs')).benchNodes()
+if (isWanted('growth')) await (await import('./growth.mjs')).benchGrowth(values.quick === true)
+if (isWanted('nodes')) await (await import('./nodes.mjs')).benchNodes(values.quick === true)
 // A million rows take their time: only where it is named.
 if (isWanted('sweep')) await (await import('./sweep.mjs')).benchSweep()
 console.log(`\nTook ${Math.round(seconds())} s.`)

@@ -4,6 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import mysql from 'mysql2/promise'
 import pg from 'pg'
 import { measure } from './measure/run.mjs'
+import { openStore } from './open-store.mjs'
 import { quantile } from './rounds.mjs'
 import { coatcheck } from './servers/serve.mjs'
 import { startMariadb, startPostgres } from './services.mjs'
@@ -17,17 +18,6 @@ const VISITORS = 8
 /** How long a visitor waits between requests, in ms: what is measured is latency, not what the machine can bear. */
 const THINK = 4
 const BEFORE = 20_000
-
-/** @param {string} kind @param {string} url @param {number} connections @returns {Promise<{ store: any, end: () => Promise<void> }>} */
-export async function openStore(kind, url, connections) {
-  const { PostgresStore, MysqlStore } = await coatcheck('stores/sql.js')
-  const pool = /** @type {any} */ (
-    kind === 'PostgreSQL'
-      ? new pg.Pool({ connectionString: url, max: connections })
-      : mysql.createPool({ uri: url, connectionLimit: connections })
-  )
-  return { store: kind === 'PostgreSQL' ? new PostgresStore(pool) : new MysqlStore(pool), end: () => pool.end() }
-}
 
 // Copies of one expired row, which the library itself wrote: other keys, other users, some seconds apart.
 const COPY = {

@@ -1,7 +1,8 @@
 // @ts-check
 // One node that sweeps as a manager does. It tells how long each batch took, and what went wrong.
+
+import { openStore } from '../open-store.mjs'
 import { coatcheck } from '../servers/serve.mjs'
-import { openStore } from '../sweep.mjs'
 
 const { store, end } = await openStore(process.argv[2] ?? '', process.argv[3] ?? '', 2)
 /** @type {number[]} */

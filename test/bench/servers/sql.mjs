@@ -5,16 +5,17 @@ import { byHand, coatcheckHandler } from './handlers.mjs'
 import { coatcheck, serve } from './serve.mjs'
 
 const url = process.env.SQL_URL ?? ''
-// As many as one event loop keeps busy: all servers get the same.
+// As many as one event loop keeps busy: all servers get the same. They stay open while the others have their turn: a round
+// that began with connecting would measure that.
 const CONNECTIONS = 10
 
 async function pgPool() {
   const { default: pg } = await import('pg')
-  return new pg.Pool({ connectionString: url, max: CONNECTIONS })
+  return new pg.Pool({ connectionString: url, max: CONNECTIONS, idleTimeoutMillis: 0 })
 }
 async function mysqlPool() {
   const { default: mysql } = await import('mysql2/promise')
-  return mysql.createPool({ uri: url, connectionLimit: CONNECTIONS })
+  return mysql.createPool({ uri: url, connectionLimit: CONNECTIONS, idleTimeout: 3_600_000 })
 }
 /** @returns {Promise<any>} */
 async function sqlite() {
