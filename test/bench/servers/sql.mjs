@@ -31,7 +31,13 @@ async function pgStore() {
     import('express-session'),
     pgPool(),
   ])
-  return new (connect(expressSession))({ pool, createTableIfMissing: true, pruneSessionInterval: false })
+  return new (connect(expressSession))({
+    pool,
+    // better-auth has a table of the usual name.
+    tableName: 'connect_session',
+    createTableIfMissing: true,
+    pruneSessionInterval: false,
+  })
 }
 async function mysqlStore() {
   const [{ default: connect }, { default: expressSession }, pool] = await Promise.all([
