@@ -24,7 +24,7 @@ function planOf(length, share) {
       return /** @type {number} */ (seconds[length][name === 'profile' ? 0 : 1])
     },
     rounds: 40,
-    leastRounds: length === 'quick' ? 1 : 5,
+    leastRounds: length === 'quick' ? 1 : 3,
     warmUp: length === 'quick' ? 2048 : 6144,
     sessions: length === 'quick' ? 0 : 2000,
   }
