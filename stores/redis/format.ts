@@ -1,12 +1,12 @@
 // What a session looks like in Redis: one line for people and scripts, then the data as the codec wrote it.
 //
-//   s 3 Zk1vX0bq7TnE 1767225600000 +60000 +1860000 +43200000 +43500000 7 - 42 ada
+//   s 3 Zk1vX0bq7TnE 1767225600000 61250 30m 12h 5m 7 - 42 ada
 //   {"theme":"dark"}
 //
-// kind (s session, r remember-me series), version, write ID, createdAt, and relative to it in ms seenAt, expiresAt,
-// absoluteExpiresAt and when Redis expires the key at the latest, by its own clock; password version, parent, user ID,
-// name.
-// `-` is null; blanks and % are percent-encoded.
+// kind (s session, r remember-me series), version, write ID, createdAt, seenAt after that, expiresAt after seenAt,
+// absoluteExpiresAt after createdAt, and when Redis expires the key at the latest, by its own clock, after that; password
+// version, parent, user ID, name.
+// Spans are milliseconds, or have a unit: s, m, h. `-` is null; blanks and % are percent-encoded.
 //
 //   f <movedTo> <until> <kept until> <salt>     a forward
 //   p <attempt> <record>                        prepared: not live until the old session on another shard has ended
@@ -21,19 +21,31 @@ export const text = (reply: unknown) => (typeof reply === 'string' ? reply : Str
 export const escaped = (text: string) =>
   text === '-' ? '%2D' : /[\s%]/.test(text) ? text.replace(/[\s%]/g, encodeURIComponent) : text
 const unescaped = (text: string) => (text.includes('%') ? decodeURIComponent(text) : text)
-const relative = (instant: number, to: number) => (instant < to ? `${instant - to}` : `+${instant - to}`)
+const UNITS = { h: 3_600_000, m: 60_000, s: 1000 } as const
+const spanOf = (ms: number) => {
+  if (ms === 0) return '0'
+  for (const unit of ['h', 'm', 's'] as const) if (ms % UNITS[unit] === 0) return `${ms / UNITS[unit]}${unit}`
+  return `${ms}`
+}
 
 /** The value of a record's key; the script that stores it knows until when it is kept. */
 export function encodeRecord(record: SessionRecord): string {
-  const { createdAt, userId, username } = record
-  return `${record.kind === 'session' ? 's' : 'r'} ${record.version} ${record.writeId} ${createdAt} ${relative(
-    record.seenAt,
+  const { createdAt, seenAt, userId, username } = record
+  const fields = [
+    record.kind === 'session' ? 's' : 'r',
+    record.version,
+    record.writeId,
     createdAt,
-  )} ${relative(record.expiresAt, createdAt)} ${relative(record.absoluteExpiresAt, createdAt)} +0 ${
-    record.passwordVersion ?? '-'
-  } ${record.parent ?? '-'} ${userId === null ? '-' : escaped(userId)} ${
-    username === null ? '-' : escaped(username)
-  }\n${record.data}`
+    spanOf(seenAt - createdAt),
+    spanOf(record.expiresAt - seenAt),
+    spanOf(record.absoluteExpiresAt - createdAt),
+    0,
+    record.passwordVersion ?? '-',
+    record.parent ?? '-',
+    userId === null ? '-' : escaped(userId),
+    username === null ? '-' : escaped(username),
+  ]
+  return `${fields.join(' ')}\n${record.data}`
 }
 
 /** The value that a replacement leaves under the old key. */
@@ -42,46 +54,47 @@ export function encodeForward(movedTo: string, forward: { salt: string; until: n
 }
 
 const DIGITS = /^(0|[1-9][0-9]{0,15})$/
-const OFFSET = /^[+-](0|[1-9][0-9]{0,15})$/
 const instant = (text: string | undefined) => (text !== undefined && DIGITS.test(text) ? Number(text) : Number.NaN)
-const offset = (text: string | undefined) => (text !== undefined && OFFSET.test(text) ? Number(text) : Number.NaN)
+
+// One expression for the line is twice as fast as a split and a test for each field, and `read` decodes at every request.
+const WHOLE = '(0|[1-9][0-9]{0,15})'
+const SPAN = '(-?(?:0|[1-9][0-9]{0,15}))([smh]?)'
+const WORD = '([^ \\n]*)'
+const HEADER = new RegExp(
+  `^([sr]) ${WHOLE} ${WORD} ${WHOLE} ${SPAN} ${SPAN} ${SPAN} ${SPAN} (?:-|${WHOLE}) ${WORD} ${WORD} ${WORD}\\n`,
+)
+const msOf = (count: string, unit: string) => (unit === '' ? +count : +count * UNITS[unit as keyof typeof UNITS])
 
 /** Reads the value of a session's key: the record (live or not), a forward, what is wrong with it, or `null`. */
 export function decode(key: string, value: string): (SessionRecord & { movedTo?: never }) | Forward | Corrupt | null {
   if (value.startsWith('f ')) return decodeForward(value)
   if (value.startsWith('x ') || value.startsWith('p ')) return null
-  const end = value.indexOf('\n')
-  if (end < 0) return { corrupt: 'the value has no header line' }
-  const fields = value.slice(0, end).split(' ')
-  if (fields.length !== 12) return { corrupt: 'the header line has not 12 fields' }
-  const [kind, version, writeId, created, seen, expires, absolute, kept, passwordVersion, parent, userId, username] =
-    fields
-  if (kind !== 's' && kind !== 'r') return { corrupt: 'kind is unknown' }
-  if (Number.isNaN(offset(kept))) return { corrupt: 'how long it is kept is malformed' }
-  const createdAt = instant(created)
-  let names: { userId: string | null; username: string | null }
+  const line = HEADER.exec(value)
+  if (line === null) return { corrupt: 'the header line is missing or malformed' }
+  const createdAt = Number(line[4])
+  const seenAt = createdAt + msOf(line[5]!, line[6]!)
+  let userId: string | null = null
+  let username: string | null = null
   try {
-    names =
-      userId === '-'
-        ? { userId: null, username: username === '-' ? null : '' }
-        : { userId: unescaped(userId!), username: unescaped(username!) }
+    if (line[15] !== '-') userId = unescaped(line[15]!)
+    if (line[16] !== '-') username = unescaped(line[16]!)
   } catch {
     return { corrupt: 'user ID or name is malformed' }
   }
   const record: SessionRecord = {
     key,
-    kind: kind === 's' ? 'session' : 'remember',
-    parent: parent === '-' ? null : parent!,
-    userId: names.userId,
-    username: names.username,
-    passwordVersion: passwordVersion === '-' ? null : instant(passwordVersion),
-    data: value.slice(end + 1),
-    version: instant(version),
-    writeId: writeId!,
+    kind: line[1] === 's' ? 'session' : 'remember',
+    parent: line[14] === '-' ? null : line[14]!,
+    userId,
+    username,
+    passwordVersion: line[13] === undefined ? null : Number(line[13]),
+    data: value.slice(line[0].length),
+    version: Number(line[2]),
+    writeId: line[3]!,
     createdAt,
-    seenAt: createdAt + offset(seen),
-    expiresAt: createdAt + offset(expires),
-    absoluteExpiresAt: createdAt + offset(absolute),
+    seenAt,
+    expiresAt: seenAt + msOf(line[7]!, line[8]!),
+    absoluteExpiresAt: createdAt + msOf(line[9]!, line[10]!),
   }
   const corrupt = corruption(record)
   return corrupt === null ? record : { corrupt }

@@ -23,30 +23,40 @@ local function get(key)
 end
 
 -- The header line as a table, or nil for anything else: a forward, a mark, a value that another program wrote.
+local unit = {[''] = 1, s = 1000, m = 60000, h = 3600000}
 local function parse(value)
   local r = {}
-  local head, tail
+  local seen, seenIn, expires, expiresIn, absolute, absoluteIn, kept, keptIn, head, tail
   if not value then return nil end
-  r.kind, r.version, r.writeId, r.created, r.seen, r.expires, r.absolute, r.kept, head =
-    string.match(value, '^([sr]) (%d+) ([%w_-]+) (%d+) ([+-]%d+) ([+-]%d+) ([+-]%d+) ([+-]%d+) ()')
+  r.kind, r.version, r.writeId, r.created, seen, seenIn, expires, expiresIn, absolute, absoluteIn, kept, keptIn, head =
+    string.match(value, '^([sr]) (%d+) ([%w_-]+) (%d+) (-?%d+)([smh]?) (-?%d+)([smh]?) (-?%d+)([smh]?) (-?%d+)([smh]?) ()')
   if not r.kind then return nil end
   r.passwordVersion, r.parent, r.userId, tail = string.match(value, '^(%S+) (%S+) (%S+) [^ \\n]*()\\n', head)
   if not r.parent then return nil end
   r.version = tonumber(r.version)
   r.created = tonumber(r.created)
-  r.seen = r.created + tonumber(r.seen)
-  r.expires = r.created + tonumber(r.expires)
-  r.absolute = r.created + tonumber(r.absolute)
-  r.kept = r.created + tonumber(r.kept)
+  r.seen = r.created + seen * unit[seenIn]
+  r.expires = r.seen + expires * unit[expiresIn]
+  r.absolute = r.created + absolute * unit[absoluteIn]
+  r.kept = r.absolute + kept * unit[keptIn]
   r.rest = string.sub(value, head, tail)
   r.data = string.sub(value, tail + 1)
   return r
 end
 
--- The inverse of parse. %.0f: tostring would write large instants as 1.7e+12.
+-- %.0f: tostring would write large numbers as 1.7e+12.
+local function span(ms)
+  if ms == 0 then return '0' end
+  for _, u in ipairs({'h', 'm', 's'}) do
+    if ms % unit[u] == 0 then return string.format('%.0f', ms / unit[u]) .. u end
+  end
+  return string.format('%.0f', ms)
+end
+
+-- The inverse of parse.
 local function build(r)
-  return string.format('%s %.0f %s %.0f %+.0f %+.0f %+.0f %+.0f ', r.kind, r.version, r.writeId, r.created,
-    r.seen - r.created, r.expires - r.created, r.absolute - r.created, r.kept - r.created) .. r.rest .. r.data
+  return string.format('%s %.0f %s %.0f %s %s %s %s ', r.kind, r.version, r.writeId, r.created, span(r.seen - r.created),
+    span(r.expires - r.seen), span(r.absolute - r.created), span(r.kept - r.absolute)) .. r.rest .. r.data
 end
 
 -- A record that waits for its second step (see PUT): the attempt that wrote it, and the record.
@@ -194,7 +204,8 @@ if step == 'prepare' then
   local px = string.format('%.0f', tonumber(ARGV[1]) - clock + ${WAITING})
   redis.call('SET', new, 'p ' .. attempt .. ' ' .. ARGV[3], 'PX', px)
 else
-  added.kept = clock + reach
+  -- In whole minutes after the absolute expiry: they take less space.
+  added.kept = added.absolute + math.ceil((clock + reach - added.absolute) / 60000) * 60000
   keep(new, build(added), life, added.kept)
 end
 if before then

@@ -210,7 +210,7 @@ export class RedisStore implements Store {
   }
 
   #found(key: string, now: number, value: unknown): Found | Promise<Corrupt> {
-    // Also a key of another type, where it was read together with others.
+    // MGET answers so for a key of another type as well: a read alone, or a write, deals with that.
     if (value === null || value === undefined) return null
     const stored = text(value)
     const found = decode(key, stored)

@@ -142,7 +142,7 @@ describeEngine('redis', 'strange things in the Redis of the sessions', () => {
   })
 
   const header = (changes: Record<number, string>) => {
-    const fields = ['s', '1', 'writeid123', `${T0}`, '+0', '+1800000', '+43200000', '+43500000', '-', '-', '42', 'ada']
+    const fields = ['s', '1', 'writeid123', `${T0}`, '0', '30m', '12h', '5m', '-', '-', '42', 'ada']
     return `${fields.map((field, i) => changes[i] ?? field).join(' ')}\n{}`
   }
   it('reads what the store itself writes', async () => {
@@ -166,8 +166,11 @@ describeEngine('redis', 'strange things in the Redis of the sessions', () => {
     ['a date that is no number', header({ 3: 'NaN' })],
     ['a hexadecimal date', header({ 3: '0x10' })],
     ['a date before 1970', header({ 4: `-${T0 + 1}` })],
-    ['a date after the end of time', header({ 5: '+8640000000000001' })],
-    ['an expiry without sign', header({ 5: '5' })],
+    ['a date after the end of time', header({ 5: '8640000000000001' })],
+    ['a time span beyond all dates', header({ 6: '9999999999999999h' })],
+    ['a time span in days', header({ 6: '1d' })],
+    ['a time span with a sign', header({ 5: '+5' })],
+    ['no time span', header({ 7: '' })],
     ['a password version of 2^32', header({ 8: '4294967296' })],
     ['a parent that is no key', header({ 9: 'abc' })],
     ['a name without a user', header({ 10: '-' })],

@@ -77,7 +77,7 @@ describeEngine('redis', 'reads of one turn', () => {
     )
     expect(answers).toEqual([
       sound,
-      { corrupt: 'the value has no header line' },
+      { corrupt: 'the header line is missing or malformed' },
       null,
       null,
       { movedTo: next.key, ...forward },

@@ -1,0 +1,158 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { corruption } from '../../../src/contract/record.ts'
+import type { SessionRecord } from '../../../src/contract/store.ts'
+import { decode, encodeRecord } from '../../../stores/redis/format.ts'
+import { HOUR, T0 } from '../../support/redis/records.ts'
+
+const character = fc.constantFrom(...'abcXYZ019_-')
+const keys = fc.string({ unit: character, minLength: 46, maxLength: 46 })
+const instants = fc.oneof(
+  fc.integer({ min: 0, max: 8_640_000_000_000_000 }),
+  fc.integer({ min: -3, max: 50 }).map(hours => T0 + hours * HOUR),
+  fc.integer({ min: -90, max: 90 }).map(minutes => T0 + minutes * 60_000),
+  fc.integer({ min: -9000, max: 9000 }).map(ms => T0 + ms),
+)
+const words = fc.oneof(fc.string({ unit: 'grapheme', minLength: 1 }), fc.constantFrom('-', '%', ' ', 'a b', '-1', '\n'))
+const records: fc.Arbitrary<SessionRecord> = fc
+  .record({
+    kind: fc.constantFrom('session' as const, 'remember' as const),
+    parent: fc.option(keys),
+    user: fc.option(fc.tuple(words, fc.oneof(words, fc.constant('')))),
+    passwordVersion: fc.option(fc.integer({ min: 0, max: 0xffff_ffff })),
+    data: fc.oneof(fc.string({ unit: 'grapheme' }), fc.constant('{"a":\n 1}')),
+    version: fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }),
+    writeId: fc.string({ unit: character, minLength: 8, maxLength: 32 }),
+    createdAt: instants,
+    seenAt: instants,
+    expiresAt: instants,
+    absoluteExpiresAt: instants,
+  })
+  .map(({ user, ...rest }) => ({
+    ...rest,
+    key: `abc${'x'.repeat(43)}`,
+    userId: user === null ? null : user[0],
+    username: user === null ? null : user[1],
+  }))
+
+const ms = (text: string) => {
+  const [, count, unit] = /^(-?(?:0|[1-9][0-9]{0,15}))([smh]?)$/.exec(text) ?? []
+  if (count === undefined) throw new Error('a span is malformed')
+  return Number(count) * { '': 1, s: 1000, m: 60_000, h: 3_600_000 }[unit as '' | 's' | 'm' | 'h']
+}
+const whole = (text: string) => {
+  if (!/^(0|[1-9][0-9]{0,15})$/.test(text)) throw new Error('a number is malformed')
+  return Number(text)
+}
+const orNull = <T>(text: string, read: (text: string) => T) => (text === '-' ? null : read(text))
+
+/** The rules of the header line field by field, without regard to speed: a record, or `null` for what is none. */
+function plainly(key: string, value: string): SessionRecord | null {
+  try {
+    const end = value.indexOf('\n')
+    const fields = value.slice(0, end).split(' ')
+    if (end < 0 || fields.length !== 12) return null
+    const [kind, version, writeId, created, seen, expires, absolute, kept, password, parent, user, name] = fields as [
+      string,
+      string,
+      string,
+      string,
+      string,
+      string,
+      string,
+      string,
+      string,
+      string,
+      string,
+      string,
+    ]
+    if (kind !== 's' && kind !== 'r') return null
+    ms(kept)
+    const createdAt = whole(created)
+    const seenAt = createdAt + ms(seen)
+    const record: SessionRecord = {
+      key,
+      kind: kind === 's' ? 'session' : 'remember',
+      parent: orNull(parent, text => text),
+      userId: orNull(user, decodeURIComponent),
+      username: orNull(name, decodeURIComponent),
+      passwordVersion: orNull(password, whole),
+      data: value.slice(end + 1),
+      version: whole(version),
+      writeId,
+      createdAt,
+      seenAt,
+      expiresAt: seenAt + ms(expires),
+      absoluteExpiresAt: createdAt + ms(absolute),
+    }
+    return corruption(record) === null ? record : null
+  } catch {
+    return null
+  }
+}
+
+describe('the text of a session in Redis', () => {
+  it('is short, and says in words how long it lives', () => {
+    const record: SessionRecord = {
+      key: `abc${'x'.repeat(43)}`,
+      kind: 'session',
+      parent: null,
+      userId: '42',
+      username: 'ada lovelace',
+      passwordVersion: 7,
+      data: '{}',
+      version: 3,
+      writeId: 'Zk1vX0bq7TnE',
+      createdAt: T0,
+      seenAt: T0 + 61_250,
+      expiresAt: T0 + 61_250 + HOUR / 2,
+      absoluteExpiresAt: T0 + 12 * HOUR,
+    }
+    expect(encodeRecord(record)).toBe(`s 3 Zk1vX0bq7TnE ${T0} 61250 30m 12h 0 7 - 42 ada%20lovelace\n{}`)
+  })
+
+  it('brings back each record as it was', () => {
+    fc.assert(
+      fc.property(records, record => {
+        expect(decode(record.key, encodeRecord(record))).toEqual(record)
+      }),
+    )
+  })
+
+  it('is refused wherever a field breaks its rule, and read as the rules say otherwise', () => {
+    const piece = fc.constantFrom(
+      ...' \n\t-+0159smhdrfxp%{}é',
+      '%20',
+      '%E2%82',
+      '00',
+      ' - ',
+      '9'.repeat(16),
+      'NaN',
+      '1e3',
+      '0x1',
+    )
+    const changes = fc.array(fc.tuple(fc.nat(), fc.nat({ max: 3 }), piece), { minLength: 1, maxLength: 3 })
+    let sound = 0
+    fc.assert(
+      fc.property(records, changes, (record, edits) => {
+        let value = encodeRecord(record)
+        for (const [where, cut, text] of edits) {
+          const at = where % (value.length + 1)
+          value = value.slice(0, at) + text + value.slice(at + cut)
+        }
+        if (/^[fxp] /.test(value)) return
+        const expected = plainly(record.key, value)
+        if (expected === null) expect(decode(record.key, value)).toEqual({ corrupt: expect.stringMatching(/\S/) })
+        else expect(decode(record.key, value)).toEqual(expected)
+        if (expected !== null) sound += 1
+      }),
+      { numRuns: 3000 },
+    )
+    expect(sound).toBeGreaterThan(50)
+  })
+
+  it('takes no longer to refuse where it is long and never ends its line', () => {
+    for (const value of ['s 1 '.repeat(100_000), `s 1 ${'x'.repeat(400_000)}`, '0'.repeat(400_000)])
+      expect(decode(`abc${'x'.repeat(43)}`, value)).toEqual({ corrupt: expect.any(String) })
+  })
+})
