@@ -50,9 +50,14 @@ export class SqliteStore extends SqlStore {
   override read(key: string, { now, deadline }: StoreCall): ReadAnswer | Promise<ReadAnswer> {
     if (!isKey(key)) return null
     const end = endOf(deadline)
-    const row = this.database.find(this.statements.read, key, end)
-    if (!(row instanceof Promise)) return this.answerFrom(row, key, now, end)
-    return row.then(came => this.answerFrom(came, key, now, end))
+    try {
+      const row = this.database.find(this.statements.read, key, end)
+      if (!(row instanceof Promise)) return this.answerFrom(row, key, now, end)
+      return row.then(came => this.answerFrom(came, key, now, end))
+    } catch (error) {
+      // Rejected, not thrown: a caller looks for the errors of a read in one place.
+      return Promise.reject(error)
+    }
   }
 
   /** Ends the session under a key, and the sessions that a forward there leads to; answers whether there was one. */
