@@ -16,7 +16,12 @@ export function packedList(
   pack: (cells: readonly string[], separator: string) => string,
 ): string {
   const isText = userIds === 'text'
-  const packed = PACKED.map(name => (name === 'user_id' && isText ? "''" : name))
+  const packed = PACKED.map(name => {
+    if (name === 'user_id' && isText) return "''"
+    // '' stands for NULL here. Where a hand has put '' into one of these it must not pass for that: no statement that asks
+    // for NULL would meet the row, and nothing could end the session.
+    return name === 'parent' || name === 'moved_to' ? `CASE ${name} WHEN '' THEN '?' ELSE ${name} END` : name
+  })
   const alone = [...ALONE, ...(isText ? (['user_id'] as const) : [])]
   return `${pack(packed, `'${SEPARATOR}'`)}, ${alone.map(cell).join(', ')}`
 }

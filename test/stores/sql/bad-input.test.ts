@@ -47,6 +47,8 @@ const EDITS = [
   'username = NULL',
   'user_id = NULL',
   "parent = 'short'",
+  "parent = ''",
+  "moved_to = ''",
 ]
 
 function badInput(open: () => { store: Store; run(sql: string): Promise<unknown> }, edits: readonly string[]) {
