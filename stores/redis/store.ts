@@ -4,7 +4,7 @@ import {
   type CreateOptions,
   type CreateResult,
   type DeleteUserOptions,
-  type Forward,
+  type ReadAnswer,
   type RecordChange,
   type ReplaceResult,
   type SessionRecord,
@@ -24,8 +24,6 @@ import { refusalOf } from './refusals.ts'
 import { ReplicaWaiter } from './replicas.ts'
 import { DELETE, DISCARD, TOUCH, UPDATE } from './scripts.ts'
 import { CHUNK, chunks, UserIndex } from './user-index.ts'
-
-type Found = SessionRecord | Forward | Corrupt | null
 
 /** What a `RedisStore` takes beside its client. */
 export interface RedisStoreOptions {
@@ -107,7 +105,7 @@ export class RedisStore implements Store {
     return this.#verb('replace', deadline, call => this.#writer.replace(call, record, { ...options, now }, old))
   }
 
-  read(key: string, { now, deadline }: StoreCall): Promise<Found> {
+  read(key: string, { now, deadline }: StoreCall): Promise<ReadAnswer> {
     if (this.#safe) return this.#find(key, now, deadline)
     return this.#check('read', deadlineOf(deadline)).then(() => this.#find(key, now, deadline))
   }
@@ -191,14 +189,14 @@ export class RedisStore implements Store {
     this.#replicas?.close()
   }
 
-  #find(key: string, now: number, deadline: number | undefined): Promise<Found> {
+  #find(key: string, now: number, deadline: number | undefined): Promise<ReadAnswer> {
     return this.#reads.read(key, deadline).then(
       value => this.#found(key, now, value),
       error => this.#findAgain(error, key, now, deadline),
     )
   }
 
-  async #findAgain(error: unknown, key: string, now: number, deadline: number | undefined): Promise<Found> {
+  async #findAgain(error: unknown, key: string, now: number, deadline: number | undefined): Promise<ReadAnswer> {
     let value: unknown
     try {
       value = await this.#reads.again(error, key, deadline)
@@ -209,7 +207,7 @@ export class RedisStore implements Store {
     return this.#found(key, now, value)
   }
 
-  #found(key: string, now: number, value: unknown): Found | Promise<Corrupt> {
+  #found(key: string, now: number, value: unknown): ReadAnswer | Promise<Corrupt> {
     // MGET answers so for a key of another type as well: a read alone, or a write, deals with that.
     if (value === null || value === undefined) return null
     const stored = text(value)
