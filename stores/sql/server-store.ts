@@ -28,6 +28,7 @@ export abstract class ServerStore extends SqlStore {
   /** The SELECT of several rows, by their keys, with its values. */
   protected abstract selectEach(keys: readonly string[]): readonly [Statement, Value[]]
 
+  /** What is stored under a key. Reads of one turn of the event loop share a statement. */
   override async read(key: string, { now, deadline }: StoreCall): Promise<ReadAnswer> {
     if (!isKey(key)) return null
     const end = endOf(deadline)

@@ -105,6 +105,7 @@ export abstract class SqlStore implements Store {
     return this.#make('replace', record, options, call, { key: oldKey, version: oldVersion })
   }
 
+  /** What is stored under a key: one record, found by the hash of its ID. */
   abstract read(key: string, call: StoreCall): ReadAnswer | Promise<ReadAnswer>
 
   /** What a row says to a reader; one that is corrupt is removed first. */

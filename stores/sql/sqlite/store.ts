@@ -46,7 +46,9 @@ export class SqliteStore extends SqlStore {
     return printed(sqliteSchema(sqliteNames(options)))
   }
 
-  // At once: a statement to SQLite is a function call, and several in one would save nothing.
+  /**
+   * What is stored under a key. At once: a statement to SQLite is a function call, and several in one would save nothing.
+   */
   override read(key: string, { now, deadline }: StoreCall): ReadAnswer | Promise<ReadAnswer> {
     if (!isKey(key)) return null
     const end = endOf(deadline)
