@@ -2,7 +2,16 @@
 // `npm run docs`: builds the site in site/. Fails for a link or an anchor that leads nowhere and for an export without a
 // docstring. Needs no network.
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, extname, join, relative } from 'node:path/posix'
 import { fileURLToPath } from 'node:url'
 import { Application, ReflectionKind } from 'typedoc'
@@ -15,18 +24,24 @@ const site = join(root, 'site')
 const under = (folder, ending) =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(path => path.endsWith(ending))
 
+/** Shown by a page as it is. @param {string} path */
+const isPicture = path => path.endsWith('.png')
+
 /** Where a file of the repository is on the site: a page of docs/ at its own path, all else below repository/.
  * @param {string} path */
 const pageOf = path => {
   const page = path.startsWith('docs/') ? path.slice('docs/'.length) : `repository/${path.replace(/^\./, '')}`
-  return page.endsWith('.md') ? page : `${page}.md`
+  if (page.endsWith('.md') || isPicture(path)) return page
+  // VitePress takes .html at the end of a link for a page of its own.
+  return `${page.replace(/\.html$/, '-html')}.md`
 }
 
 /** The page for a file that is no page: its text, or the names in the folder.
  * @param {string} path @returns {string} */
 function pageFor(path) {
   if (statSync(join(root, path)).isDirectory()) {
-    const names = readdirSync(join(root, path)).filter(name => !name.startsWith('.') && name !== 'node_modules')
+    // Without what an installed or built recipe has beside its files.
+    const names = readdirSync(join(root, path)).filter(name => !/^(?:\..*|node_modules|dist|build)$/.test(name))
     return `# ${path}\n\n${names.map(name => `- [${name}](${join('/', path, name)})`).join('\n')}\n`
   }
   const text = readFileSync(join(root, path), 'utf8')
@@ -38,6 +53,11 @@ function gatherPages() {
   const queue = under(join(root, 'docs'), '.md').map(path => `docs/${path}`)
   const seen = new Set(queue)
   for (const path of queue) {
+    if (isPicture(path)) {
+      mkdirSync(join(gathered, dirname(pageOf(path))), { recursive: true })
+      copyFileSync(join(root, path), join(gathered, pageOf(path)))
+      continue
+    }
     const text = path.endsWith('.md') ? readFileSync(join(root, path), 'utf8') : pageFor(path)
     const page = pageOf(path)
     // Code keeps its brackets: only text outside of fences has links.
