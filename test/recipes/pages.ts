@@ -32,7 +32,8 @@ export class Reader extends Client {
     const form = [...page.text.matchAll(/<form[^>]*>[\s\S]*?<\/form>/g)].find(([text]) => text.includes(`>${button}<`))
     expect(form, `${button} in ${page.text}`).toBeDefined()
     const body = new FormData()
-    for (const [, name] of form![0].matchAll(/<input type="hidden" name="([^"]+)"/g)) body.set(name!, '')
+    for (const [, name, value] of form![0].matchAll(/<input type="hidden" name="([^"]+)"(?: value="([^"]*)")?/g))
+      body.set(name!, value ?? '')
     for (const [name, value] of Object.entries(fields)) body.set(name, value)
     const path = /<form[^>]* action="([^"]*)"/.exec(form![0])?.[1] ?? ''
     // A form without an encoding is sent as URL-encoded text.

@@ -1,0 +1,9 @@
+export const refuse = (status: number, error: string): never => {
+  throw Response.json({ error }, { status })
+}
+
+/** The body as JSON. */
+export async function readJson(request: Request): Promise<Record<string, unknown>> {
+  if (!(Number(request.headers.get('content-length') ?? Number.NaN) <= 16_384)) refuse(413, 'body_too_large')
+  return Object(await request.json().catch(() => refuse(400, 'malformed_body')))
+}
