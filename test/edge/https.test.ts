@@ -251,6 +251,45 @@ describe('without HTTPS', () => {
     expect([[...visit.headers], calls]).toEqual([[], []])
   })
 
+  it('matters once, and only to a request that brings our cookie or begins a session', async () => {
+    const { sessions, calls } = makeSessions()
+    const { secret } = await sessions.create()
+    calls.length = 0
+    let asked = 0
+    const open = (cookie: string | null) => {
+      const visit = openVisit(sessions, {
+        method: 'POST',
+        cookie,
+        header: () => null,
+        get secure() {
+          asked += 1
+          return false
+        },
+      })
+      asked = 0
+      return visit
+    }
+    for (const cookie of [null, '', 'theme=dark', 'my_session_id2=1']) {
+      const visit = open(cookie)
+      expect(await visit.get()).toBeNull()
+      expect([...visit.headers]).toEqual([['vary', 'Cookie']])
+      expect(asked).toBe(0)
+      await expect(visit.logIn({ user: { id: 1, name: 'ada' } })).rejects.toMatchObject({
+        code: 'ERR_SESSION_INSECURE',
+      })
+      await expect(visit.create()).rejects.toMatchObject({ code: 'ERR_SESSION_INSECURE' })
+      await expect(visit.update({ a: 1 } as never)).rejects.toMatchObject({ code: 'ERR_SESSION_INSECURE' })
+      expect(asked).toBe(1)
+    }
+    for (const cookie of [`session_id=${secret}`, 'session_id=a; session_id=b', 'a=1; session_id=']) {
+      const visit = open(cookie)
+      expect(await visit.get()).toBeNull()
+      expect(visit.headers.getSetCookie()).toEqual([])
+      expect(asked).toBe(1)
+    }
+    expect(calls).toEqual([])
+  })
+
   it('no refusal names an option that its edge does not have', async () => {
     const { sessions } = makeSessions()
     const ada = { user: { id: 1, name: 'ada' } }

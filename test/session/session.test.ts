@@ -84,6 +84,32 @@ describe('the user of a session', () => {
   })
 })
 
+it('a session shows the same whether there is something in its data or not', async () => {
+  const sessions = setUp()
+  for (const data of [{}, { theme: 'dark' }]) {
+    const { secret } = await sessions.create({ user, data })
+    const session = (await sessions.get(secret))!
+    expect({ ...session }.data).toEqual(data)
+    expect(JSON.parse(stringify(session)).data).toEqual(data)
+    expect(structuredClone({ ...session }).data).toEqual(data)
+    expect(Object.keys(session)).toEqual([
+      'key',
+      'user',
+      'createdAt',
+      'seenAt',
+      'expiresAt',
+      'absoluteExpiresAt',
+      'remembered',
+      'data',
+      'cookieDue',
+    ])
+    expect(Object.isFrozen(session) && Object.isFrozen(session.data)).toBe(true)
+    expect(() => Object.assign(session, { data: {} })).toThrow(TypeError)
+    expect(() => Object.assign(session.data, { a: 1 })).toThrow(TypeError)
+    expect(session.data).toBe(session.data)
+  }
+})
+
 it('inspect names the class and shows no secret', async () => {
   const session = await setUp().create({ user })
   expect(inspect(session)).toMatch(/^Session \{/)
