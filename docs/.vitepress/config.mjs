@@ -50,6 +50,7 @@ export default defineConfig({
           page('Next', '/servers/next'),
           page('SvelteKit', '/servers/sveltekit'),
           page('React Router', '/servers/react-router'),
+          page('Cloudflare Workers', '/servers/cloudflare'),
           page('Bun and Deno', '/servers/bun-deno'),
         ],
       },
