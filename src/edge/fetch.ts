@@ -74,6 +74,10 @@ class ResponseVisit<D extends object, I extends UserIds, In extends object>
 
   respond(response: Response): Response {
     if (!isResponse(response)) throw new TypeError(`respond: expected a Response, got ${quote(response)}`)
+    if (response.bodyUsed || response.body?.locked)
+      throw new TypeError(
+        'respond: the body of this Response was read already: read a clone() of it, and send this one',
+      )
     const rules = this.headRules()
     const { isSent, handlers } = this.#progress
     if (handlers === 0) this.#progress.isSent = true

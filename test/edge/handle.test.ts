@@ -91,6 +91,28 @@ describe('edge.handle', () => {
     expect(await live(made)).toBe(1)
   })
 
+  it('refuses a Response whose body was read already, and ends what began: it cannot be sent', async () => {
+    for (const use of [(answer: Response) => answer.text(), (answer: Response) => answer.body!.getReader()]) {
+      const made = makeSessions()
+      const handled = fetchEdge(made.sessions).handle(request(), async visit => {
+        await visit.logIn(ada)
+        const answer = new Response('x')
+        await use(answer)
+        return answer
+      })
+      await expect(handled).rejects.toThrow('respond: the body of this Response was read already')
+      expect(await live(made)).toBe(0)
+    }
+    const made = makeSessions()
+    const response = await fetchEdge(made.sessions).handle(request(), async visit => {
+      await visit.logIn(ada)
+      const answer = new Response('x')
+      await answer.clone().text()
+      return answer
+    })
+    expect([await response.text(), response.headers.getSetCookie().length]).toEqual(['x', 1])
+  })
+
   it('ends what began where the handler throws an error: no browser has its cookie', async () => {
     for (const begin of [
       (visit: Visit) => visit.logIn({ ...ada, remember: true }),
