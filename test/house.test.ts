@@ -184,6 +184,12 @@ describe('who imports whom', () => {
     }
   })
 
+  it('nothing but one file takes setImmediate from the globals: a browser that a test imitates has none', () => {
+    for (const path of [...SRC, ...STORES].filter(file => !file.startsWith('stores/testing/')))
+      if (/\bsetImmediate\(/.test(read(path)) && path !== 'src/guard/next-turn.ts')
+        expect(imports(path), path).toContain('node:timers')
+  })
+
   it('relative imports name the file, with its .ts', () => {
     for (const path of [...SRC, ...STORES])
       for (const name of imports(path).filter(isOwn))

@@ -1,3 +1,5 @@
+import { nextTurn } from './next-turn.ts'
+
 /** What has to be over by an instant. */
 export interface Pending {
   readonly deadline: number
@@ -62,7 +64,7 @@ export class Deadlines {
     const now = performance.now() + 1
     // After a loop that was busy for long, timers come before sockets: answers that arrived in time wait there unread.
     // They are read before anything is given up.
-    setImmediate(() => this.#giveUp(now))
+    nextTurn(() => this.#giveUp(now))
   }
 
   #giveUp(now: number): void {

@@ -1,3 +1,5 @@
+import { nextTurn } from '../guard/next-turn.ts'
+
 const BATCH = 1000
 /** A batch that took this long, in ms, was work for a database and not only for this process. */
 const NOTICEABLE = 5
@@ -55,7 +57,7 @@ export class Sweeper {
       total += removed
       if (removed < BATCH) return total
       const took = performance.now() - begun
-      await new Promise(resolve => (took < NOTICEABLE ? setImmediate(resolve) : setTimeout(resolve, took)))
+      await new Promise<void>(resolve => (took < NOTICEABLE ? nextTurn(resolve) : setTimeout(resolve, took)))
     }
   }
 }

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers'
 import { SessionStoreError } from '../../src/contract/errors.ts'
 import {
   type CreateOptions,

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers'
 import { SessionStoreError, type StoreOperation } from '../../src/contract/errors.ts'
 import { withoutValues } from './causes.ts'
 

@@ -92,3 +92,15 @@ it('holds on to nothing of a call that is over, nor a call that is over to its n
   expect(neighbours.map(call => call.deref())).toEqual([undefined, undefined])
   expect(held).toMatchObject({ place: -1 })
 })
+
+it('rings where a test imitates a browser, which has no setImmediate', () => {
+  vi.stubGlobal('setImmediate', undefined)
+  try {
+    const late = vi.fn()
+    new Deadlines().open(performance.now() + 50, late)
+    vi.advanceTimersByTime(60)
+    expect(late).toHaveBeenCalledTimes(1)
+  } finally {
+    vi.unstubAllGlobals()
+  }
+})

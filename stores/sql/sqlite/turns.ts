@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers'
 import type { StoreOperation } from '../../../src/contract/errors.ts'
 import { type Failure, Refusal, storeError, tooLate } from '../retry.ts'
 import { sqliteFailure } from './client.ts'
