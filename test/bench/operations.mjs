@@ -25,7 +25,7 @@ const withFreshSession = path => async (load, _, count, first) => {
   return times(count, at => load.request('POST', path, cookies[at]))
 }
 /** @type {Operation['requests']} */
-const profiles = async (load, cookies, count, first) =>
+export const profiles = async (load, cookies, count, first) =>
   times(count, at => load.request('GET', '/profile', cookies[(first + at) % cookies.length]))
 
 /** @type {Record<string, Operation>} */

@@ -50,6 +50,8 @@ export class Running {
       if (error === undefined) this.#answer(message)
       else this.#fail(new Error(error))
     })
+    // It may end before it hears that it should.
+    this.#child.on('error', error => this.#fail(error))
     this.#child.on('exit', () => this.#fail(new Error(`the server '${name}' ended: ${this.#complaint}`)))
   }
 
