@@ -24,21 +24,30 @@ function loadedWith(entry: string): Set<string> {
 }
 const users = Object.values(subpaths).map(entry => ({ entry, loaded: loadedWith(entry) }))
 
-/** The room of src that a file belongs to, but for files of the edges that a single subpath loads. */
+/** The folders whose files become one file each: the rooms of src, and what several stores need. */
+const FOLDERS = [
+  ...readdirSync('src', { withFileTypes: true })
+    .filter(entry => entry.isDirectory())
+    .map(({ name }) => `src/${name}`),
+  'stores/shared',
+]
+
+/** The room that a file belongs to, but for files of the edges that a single subpath loads. */
 function roomOf(path: string): string | undefined {
-  const [, room] = /^src\/(\w+)\/.*\.ts$/.exec(path) ?? []
+  const room = FOLDERS.includes(dirname(path)) ? basename(dirname(path)) : undefined
   if (room !== 'edge') return room
   const [first, ...others] = users.filter(({ loaded }) => loaded.has(path))
   return first === undefined || (others.length === 0 && first.entry !== subpaths.index) ? undefined : room
 }
 const rooms = new Map<string, string[]>()
-for (const { name } of readdirSync('src', { withFileTypes: true }).filter(entry => entry.isDirectory())) {
-  const files = filesOf(`src/${name}`).filter(path => roomOf(path) === name)
+for (const folder of FOLDERS) {
+  const name = basename(folder)
+  const files = filesOf(folder).filter(path => roomOf(path) === name)
   if (files.length > 0) rooms.set(name, files)
 }
 
 /**
- * One file for each room of src (dist/core/manager.js), so that a stack trace says where the code belongs, and says the
+ * One file for each room (dist/core/manager.js), so that a stack trace says where the code belongs, and says the
  * same in the next release: esbuild names what several entries share by a hash. An entry of tsup has to be a file: the
  * first one of a room stands for all of them.
  */
@@ -57,7 +66,7 @@ const roomFiles: NonNullable<Options['esbuildPlugins']>[number] = {
         .get(path)!
         .map(file => `export * from './${basename(file)}'`)
         .join('\n'),
-      resolveDir: `src/${path}`,
+      resolveDir: dirname(rooms.get(path)![0]!),
     }))
   },
 }
