@@ -91,32 +91,33 @@ export abstract class Connections<C extends object> implements Database {
 
   // Not by the `query` of the pool: a SELECT that waits for a lock would stay at the server when its readers give up, and
   // the next one would take its place in the pool, to wait beside it. Here it is cancelled or its connection closed.
-  async #select(statement: Statement, values: Value[], end: number): Promise<Outcome> {
-    const connection = await this.take(end)
-    try {
+  #select(statement: Statement, values: Value[], end: number): Promise<Outcome> {
+    return this.#alone(end, async connection => {
       if (this.isStranger(connection)) await this.#greet(connection, end)
-      const pending = this.send(connection, statement, values)
-      const outcome = await within(end, pending, () => new Late(pending))
-      this.#done(connection)
-      return outcome
-    } catch (error) {
-      this.#release(connection, error)
-      throw this.#explained(error)
-    }
+      return this.#sendBound(connection, statement, values, end)
+    })
   }
 
   /** One statement by itself. */
-  async run(statement: Statement, values: Values, end: number): Promise<Outcome> {
-    const connection = await this.take(end)
-    try {
+  run(statement: Statement, values: Values, end: number): Promise<Outcome> {
+    return this.#alone(end, async connection => {
       const outcome = await this.#ask(connection, statement, values, end)
       if (outcome.uncommitted === true)
         throw new Broken('autocommit is off on the connections of this pool: a write would never be committed', {
           outcome: 'not-applied',
           retry: false,
         })
-      this.#done(connection)
       return outcome
+    })
+  }
+
+  /** `work` with a connection that it has for itself. */
+  async #alone<T>(end: number, work: (connection: C) => Promise<T>): Promise<T> {
+    const connection = await this.take(end)
+    try {
+      const value = await work(connection)
+      this.#done(connection)
+      return value
     } catch (error) {
       this.#release(connection, error)
       throw this.#explained(error)
@@ -133,7 +134,11 @@ export abstract class Connections<C extends object> implements Database {
 
   /** Sends one statement as it is. */
   protected sendWithin(connection: C, statement: Statement, values: Values, end: number): Promise<Outcome> {
-    const pending = this.send(connection, statement, bind(statement, values))
+    return this.#sendBound(connection, statement, bind(statement, values), end)
+  }
+
+  #sendBound(connection: C, statement: Statement, values: Value[], end: number): Promise<Outcome> {
+    const pending = this.send(connection, statement, values)
     return within(end, pending, () => new Late(pending))
   }
 
