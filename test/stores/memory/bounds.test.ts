@@ -6,28 +6,7 @@ import { describe, expect, it, vi } from 'vitest'
 import { Calendar } from '../../../stores/memory/calendar.ts'
 import { EXPIRES_AT, Slots } from '../../../stores/memory/slots.ts'
 import { WideMap } from '../../../stores/memory/wide-map.ts'
-
-const NOW = 1_700_000_000_000
-const HOUR = 3_600_000
-
-function record(store: MemoryStore, userId: string | null, over: Partial<SessionRecord> = {}): SessionRecord {
-  return {
-    key: keyFor(store, userId),
-    kind: 'session',
-    parent: null,
-    userId,
-    username: userId === null ? null : 'Ada',
-    passwordVersion: null,
-    data: '{}',
-    version: 1,
-    writeId: newWriteId(),
-    createdAt: NOW,
-    seenAt: NOW,
-    expiresAt: NOW + HOUR,
-    absoluteExpiresAt: NOW + 12 * HOUR,
-    ...over,
-  }
-}
+import { HOUR, NOW, record } from '../../support/memory/records.ts'
 
 async function put(store: MemoryStore, userId: string | null, over: Partial<SessionRecord> = {}) {
   const stored = record(store, userId, over)

@@ -1,31 +1,14 @@
 // What a call costs is counted in looks at slots, which no other process makes slower.
 import { type SessionRecord, SWEEP_MARGIN } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { keyFor, newWriteId } from 'coatcheck/testing'
+import { keyFor } from 'coatcheck/testing'
 import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
 import { KeyIndex } from '../../../stores/memory/key-index.ts'
 import { AFTER, BEFORE, KEY, NONE, Slots } from '../../../stores/memory/slots.ts'
+import { HOUR, NOW, record } from '../../support/memory/records.ts'
 
-const NOW = 1_700_000_000_000
-const HOUR = 3_600_000
 const call = { now: NOW }
-
-const record = (store: MemoryStore, userId: string | null): SessionRecord => ({
-  key: keyFor(store, userId),
-  kind: 'session',
-  parent: null,
-  userId,
-  username: userId,
-  passwordVersion: null,
-  data: '{}',
-  version: 1,
-  writeId: newWriteId(),
-  createdAt: NOW,
-  seenAt: NOW,
-  expiresAt: NOW + HOUR,
-  absoluteExpiresAt: NOW + 12 * HOUR,
-})
 
 async function put(store: MemoryStore, userId: string | null): Promise<SessionRecord> {
   const stored = record(store, userId)

@@ -1,0 +1,23 @@
+import type { SessionRecord, Store } from 'coatcheck'
+import { keyFor, newWriteId } from 'coatcheck/testing'
+
+export const NOW = 1_700_000_000_000
+export const HOUR = 3_600_000
+
+/** A live session of a user, or an anonymous one, or as told. */
+export const record = (store: Store, userId: string | null, over: Partial<SessionRecord> = {}): SessionRecord => ({
+  key: keyFor(store, userId),
+  kind: 'session',
+  parent: null,
+  userId,
+  username: userId === null ? null : 'Ada',
+  passwordVersion: null,
+  data: '{}',
+  version: 1,
+  writeId: newWriteId(),
+  createdAt: NOW,
+  seenAt: NOW,
+  expiresAt: NOW + HOUR,
+  absoluteExpiresAt: NOW + 12 * HOUR,
+  ...over,
+})
