@@ -11,6 +11,7 @@ export {
   type ReadAnswer,
   type RecordChange,
   type ReplaceResult,
+  type ScanPage,
   type SessionLimit,
   type SessionRecord,
   type Store,

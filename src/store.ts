@@ -13,6 +13,7 @@ export {
   type ReadAnswer,
   type RecordChange,
   type ReplaceResult,
+  type ScanPage,
   type SessionLimit,
   type SessionRecord,
   type Store,

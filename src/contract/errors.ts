@@ -80,6 +80,10 @@ Object.defineProperty(SessionError.prototype, SESSION_ERROR, { value: true })
 /** A verb of the store contract. */
 export type StoreOperation = Exclude<keyof Store, 'shard'>
 
+const READING = new Set<StoreOperation>(['read', 'listUser', 'scan', 'count'])
+/** Nothing can have been written by these, whatever went wrong. */
+export const isReading = (operation: StoreOperation): boolean => READING.has(operation)
+
 /**
  * The store failed, was too slow, or answered nonsense: an outage, never a log-out.
  * Code `ERR_SESSION_STORE`, status 503; `cause` is what the store said.

@@ -156,6 +156,16 @@ export interface RecordChange {
   readonly writeId: string
 }
 
+/** A piece of all that is stored, as `scan` answers it. */
+export interface ScanPage {
+  /** Live records, of both kinds, of users and anonymous; each is an object of its own. Corrupt ones are left out. */
+  readonly records: readonly SessionRecord[]
+  /** Keys under which a forward stands: `delete` follows it. */
+  readonly forwards: readonly string[]
+  /** Where the next page begins: text of the store's own choice. `null`: this was the last page. */
+  readonly next: string | null
+}
+
 /** What `deleteUser` spares, and the floor that it raises. */
 export interface DeleteUserOptions {
   /**
@@ -224,6 +234,23 @@ export interface Store {
    * their time; answers how many. Not implemented where the backend expires keys by itself.
    */
   sweep?(limit: number, call: StoreCall): Promise<number>
+  /**
+   * One page of all that is stored, in an order of the store's own; `null` begins, `next` of the page before goes on, also
+   * on another connection or node. About `limit` entries; a page may be empty and not the last.
+   *
+   * A key under which a record or a forward stands from the call of the first page to the answer of the last is in one of
+   * the pages, at least once: as what stood there at some moment in between. What was made or ended meanwhile may be in
+   * them or not. So a walk that deletes each user and each key that it meets ends every session that existed when it
+   * began, those that got a new ID meanwhile too: under the old key stands their forward.
+   *
+   * Not implemented: the manager's `count`, `all` and `endAll` say so.
+   */
+  scan?(cursor: string | null, limit: number, call: StoreCall): Promise<ScanPage>
+  /**
+   * How many live records of kind `'session'` there are. Not implemented where only a walk over all of them would tell:
+   * then the manager walks.
+   */
+  count?(call: StoreCall): Promise<number>
   /**
    * 3 characters of `A-Z a-z 0-9 _ -` that the IDs (and so the keys) of this user's sessions begin with, so that a
    * sharded backend keeps them together. Not implemented: they are random.

@@ -1,4 +1,4 @@
-import { SessionStoreError, type StoreOperation } from '../contract/errors.ts'
+import { isReading, SessionStoreError, type StoreOperation } from '../contract/errors.ts'
 import type {
   CreateOptions,
   CreateResult,
@@ -6,6 +6,7 @@ import type {
   Forward,
   RecordChange,
   ReplaceResult,
+  ScanPage,
   SessionRecord,
   Store,
   StoreCall,
@@ -44,6 +45,9 @@ const isSoundRecord = (answer: object): answer is SessionRecord => {
   )
 }
 
+const areRecords = (answer: unknown) =>
+  Array.isArray(answer) && answer.every(record => isObject(record) && isSoundRecord(record))
+
 /** What `read` found under a key; all `null` where nothing is live there. */
 export interface Reading {
   readonly record: SessionRecord | null
@@ -75,13 +79,19 @@ const ACCEPT: { readonly [N in StoreOperation]: (answer: unknown) => unknown } =
   replace: sound(answer => isObject(answer) && REPLACED.has(answer.outcome) && Array.isArray(answer.ended)),
   delete: sound(answer => typeof answer === 'boolean'),
   deleteUser: sound(isCount),
-  listUser: sound(answer => Array.isArray(answer) && answer.every(record => isObject(record) && isSoundRecord(record))),
+  listUser: sound(areRecords),
   sweep: sound(isCount),
+  scan: sound(
+    answer =>
+      isObject(answer) &&
+      areRecords(answer.records) &&
+      Array.isArray(answer.forwards) &&
+      answer.forwards.every(key => typeof key === 'string') &&
+      (answer.next === null || typeof answer.next === 'string'),
+  ),
+  count: sound(isCount),
   close: sound(() => true),
 }
-
-/** Nothing can have been written by these, whatever went wrong. */
-const isReading = (operation: StoreOperation) => operation === 'read' || operation === 'listUser'
 
 function accept(operation: StoreOperation, answer: unknown): unknown {
   try {
@@ -170,6 +180,12 @@ export class StoreCalls {
   }
   sweep(limit: number, call: Timed): Promise<number> {
     return this.#guard('sweep', call.deadline, [limit, call])
+  }
+  scan(cursor: string | null, limit: number, call: Timed): Promise<ScanPage> {
+    return this.#guard('scan', call.deadline, [cursor, limit, call])
+  }
+  count(call: Timed): Promise<number> {
+    return this.#guard('count', call.deadline, [call])
   }
 
   async close(deadline: number): Promise<void> {

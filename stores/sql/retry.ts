@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers'
-import { SessionStoreError, type StoreOperation } from '../../src/contract/errors.ts'
+import { isReading, SessionStoreError, type StoreOperation } from '../../src/contract/errors.ts'
 import { withoutValues } from './causes.ts'
 
 /** How long a call without a deadline waits and retries, in ms. */
@@ -77,7 +77,7 @@ export const endOf = (deadline: number | undefined): number =>
 /** What the caller gets: neutral words, for they may reach a client; what the driver said is the cause. */
 export function storeError(operation: StoreOperation, failure: Failure, error: unknown): SessionStoreError {
   // Nothing is lost by a read that failed.
-  const outcome = operation === 'read' || operation === 'listUser' ? 'not-applied' : failure.outcome
+  const outcome = isReading(operation) ? 'not-applied' : failure.outcome
   return new SessionStoreError(operation, outcome, `the session store failed in ${operation}`, {
     // Ours of a wrong input or driver says all there is to say.
     cause: error instanceof Refusal && error.cause instanceof TypeError ? error.cause : withoutValues(error),
