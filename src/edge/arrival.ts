@@ -3,6 +3,7 @@ import type { AnyContext } from '../manager/context.ts'
 import { parseToken } from '../manager/series.ts'
 import { isId, type SessionId, type SessionKey } from '../session/id.ts'
 import type { ParsedCookie, SessionCookie } from './cookie.ts'
+import { tellRefusedRequest } from './refusals.ts'
 import type { EdgeSetup } from './setup.ts'
 import type { VisitRequest } from './visit.ts'
 
@@ -20,6 +21,8 @@ export class Arrival {
   readonly #header: VisitRequest['cookie']
   readonly #parsed: ParsedCookie
   #isInsecure: boolean | null = null
+  /** Whether the event was told: once for a request, however often it is asked. */
+  #isTold = false
   #keys: readonly SessionKey[] | null = null
 
   constructor(context: AnyContext, { cookie, rememberCookie, hasIsSecure }: EdgeSetup, request: VisitRequest) {
@@ -35,10 +38,15 @@ export class Arrival {
 
   /**
    * Whether a Secure cookie would have come, or would go, without TLS: then none is honoured. Decided once, when it first
-   * matters: most anonymous requests are never asked.
+   * matters: most anonymous requests are never asked. It matters where a cookie came, or where a session is to begin: then
+   * it is told as a refusal.
    */
   get isInsecure(): boolean {
     this.#isInsecure ??= this.#cookie.secure && !this.#request.secure
+    if (this.#isInsecure && !this.#isTold) {
+      this.#isTold = true
+      tellRefusedRequest(this.#context, 'insecure', this.#request)
+    }
     return this.#isInsecure
   }
 

@@ -115,8 +115,8 @@ export class OpenedVisit<D extends object, I extends UserIds, In extends object>
 
   /** Ends the sessions of cookies that are not honoured: of several values one is the user's own. */
   async endUnhonoured(): Promise<void> {
-    if (!this.arrival.isAmbiguous && !this.arrival.isInsecure) return
     const { ids } = this.arrival
+    if (ids.length === 0 || (!this.arrival.isAmbiguous && !this.arrival.isInsecure)) return
     const context = this.#context
     const deadline = context.deadline()
     if (ids.length === 1) await this.#sessions.destroy(ids[0])

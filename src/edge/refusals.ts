@@ -1,5 +1,9 @@
 // Errors of a visit, and what each edge advises in them.
 import { SessionError } from '../contract/errors.ts'
+import type { AnyContext } from '../manager/context.ts'
+import { isHeard, type RequestRefusal } from '../manager/events.ts'
+import type { AnySession } from '../session/session.ts'
+import type { VisitRequest } from './visit.ts'
 
 /** What an edge says in messages: only options and calls that it has. */
 export interface Advice {
@@ -46,3 +50,28 @@ export const notFresh = (within: string) =>
   new SessionError('ERR_SESSION_NOT_FRESH', `this needs a password that was verified at most ${within} ago`)
 
 export const wrongCsrfToken = () => new SessionError('ERR_SESSION_CSRF', "the token is missing, or not this session's")
+
+/** Of what anyone can write: events are logged. */
+const MOST = 200
+const told = (written: unknown) => String(written).slice(0, MOST)
+
+/** An event for a request that is refused; `session` is the one that was found. */
+export function tellRefusedRequest(
+  context: AnyContext,
+  reason: RequestRefusal,
+  request: VisitRequest,
+  session: AnySession | null = null,
+): void {
+  if (!isHeard(context.given.onEvent)) return
+  const origin = request.header('origin')
+  const host = request.header('host')
+  context.emit({
+    type: 'refused',
+    reason,
+    key: session?.key ?? null,
+    userId: session?.user?.id ?? null,
+    method: told(request.method),
+    origin: origin ? told(origin) : null,
+    host: host ? told(host) : null,
+  })
+}

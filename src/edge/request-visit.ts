@@ -6,7 +6,7 @@ import { contextOf } from '../manager/context-of.ts'
 import { takeKey, writeData } from '../manager/edit.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import { GET_OPTIONS } from '../manager/options.ts'
-import { alreadyLeft } from '../manager/refusals.ts'
+import { alreadyLeft, tellRefused } from '../manager/refusals.ts'
 import type { SessionId } from '../session/id.ts'
 import type { Session, UserSession } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
@@ -18,7 +18,7 @@ import { isCrossOrigin } from './cross-origin.ts'
 import { isToken, maskToken } from './csrf.ts'
 import { FetchHead, type HeadRules, NO_RULES, writeRules } from './head-rules.ts'
 import { OpenedVisit } from './opened-visit.ts'
-import { crossOrigin, notFresh, unauthenticated, wrongCsrfToken } from './refusals.ts'
+import { crossOrigin, notFresh, tellRefusedRequest, unauthenticated, wrongCsrfToken } from './refusals.ts'
 import type { EdgeSetup } from './setup.ts'
 import type { Visit, VisitLogin, VisitRequest } from './visit.ts'
 
@@ -37,6 +37,8 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
   readonly #setup: EdgeSetup
   /** `null` until the guards have let the request through, at the first verb. */
   #opened: OpenedVisit<D, I, In> | null = null
+  /** Whether the event of a guard that refused was told: once for a request, however often it is asked. */
+  #isRefused = false
   /** Settles when the writing verbs so far are done; never rejects. */
   #turn: Promise<unknown> | null = null
 
@@ -83,7 +85,10 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
       opened.mayBegin()
       const session =
         before === null ? await opened.begin(anonymous) : await beginInstead(this.#context, before, anonymous?.data)
-      if (session === null) throw alreadyLeft()
+      if (session === null) {
+        tellRefused(this.#context, 'conflict', { key: opened.known.keys[0] ?? null, userId: null })
+        throw alreadyLeft()
+      }
       return opened.send(session)
     })
   }
@@ -174,7 +179,9 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
 
   async checkCsrf(token: unknown): Promise<void> {
     const session = await this.get()
-    if (session === null || !isToken(session.csrfToken, token)) throw wrongCsrfToken()
+    if (session !== null && isToken(session.csrfToken, token)) return
+    this.#tell('csrf', session)
+    throw wrongCsrfToken()
   }
 
   /** What the response has to carry, if its head were written now. */
@@ -190,12 +197,21 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
   #open(): OpenedVisit<D, I, In> {
     if (this.#opened !== null) return this.#opened
     const request = this.#request
-    if (isCrossOrigin(request, this.#setup.origins)) throw crossOrigin()
+    if (isCrossOrigin(request, this.#setup.origins)) {
+      this.#tell('cross-origin', null)
+      throw crossOrigin()
+    }
     const opened = new OpenedVisit(this.#sessions, this.#context, this.#setup, request)
     this.#opened = opened
     if (opened.arrival.isAmbiguous) this.#context.emit({ type: 'ambiguous-cookie' })
     request.onHeadRules?.(() => opened.headRules())
     return opened
+  }
+
+  #tell(reason: 'cross-origin' | 'csrf', session: Session<D, I> | null): void {
+    if (this.#isRefused) return
+    this.#isRefused = true
+    tellRefusedRequest(this.#context, reason, this.#request, session)
   }
 
   /**

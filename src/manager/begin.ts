@@ -5,10 +5,10 @@ import type { AnySession, Current, Session } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { ANONYMOUS, type Login, type Owner } from '../session/users.ts'
 import type { AnyContext, Context, Found } from './context.ts'
-import { endSession, noticeLimit } from './end.ts'
+import { endSession, noticeAnswer } from './end.ts'
 import { find, findCurrent, held, idOf } from './lookup.ts'
 import { firstData, type Lifetime, limitFor, newRecord } from './records.ts'
-import { alreadyLeft } from './refusals.ts'
+import { alreadyLeft, tellRefused } from './refusals.ts'
 import { endSeries } from './series.ts'
 import { insert, write } from './writing.ts'
 
@@ -24,9 +24,9 @@ export function begin<D extends object, I extends UserIds>(
     const id = newId(context.users.shardOf(owner.userId))
     const now = context.now()
     const record = newRecord(context, id, owner, data, now, lifetime)
-    const { outcome, ended } = await context.calls.create(record, limitFor(context, owner), { now, deadline })
-    noticeLimit(context, ended, owner)
-    return outcome === 'created' ? { value: created(context, id, record) } : outcome
+    const answer = await context.calls.create(record, limitFor(context, owner), { now, deadline })
+    noticeAnswer(context, answer, owner)
+    return answer.outcome === 'created' ? { value: created(context, id, record) } : answer.outcome
   })
 }
 
@@ -37,7 +37,7 @@ function created<D extends object, I extends UserIds>(
 ): Session<D, I> {
   const userId = context.userIdOf(record)
   const session = context.session({ id, record, userId, isFollowed: false }, true)
-  context.emit({ type: 'created', key: session.key, userId })
+  context.emit({ type: 'created', key: session.key, userId, remembered: session.remembered })
   return session
 }
 
@@ -82,10 +82,11 @@ export async function beginInstead<D extends object, I extends UserIds, In exten
 ): Promise<Session<D, I>> {
   const deadline = context.deadline()
   const dataOf = () => firstData(context, { ...(data && { data }) }, null)
-  const session = await takePlace(context, held(context, current), ANONYMOUS, dataOf, deadline)
-  if (session === null) throw alreadyLeft()
-  if (!context.endings.isOver(session.key)) return session
-  await endSession(context, session.key, null, 'logout', deadline)
+  const start = held(context, current)
+  const session = await takePlace(context, start, ANONYMOUS, dataOf, deadline)
+  if (session !== null && !context.endings.isOver(session.key)) return session
+  if (session !== null) await endSession(context, session.key, null, 'logout', deadline)
+  tellRefused(context, 'conflict', start.record)
   throw alreadyLeft()
 }
 
@@ -106,9 +107,9 @@ function takePlace<D extends object, I extends UserIds>(
     const id = newId(context.users.shardOf(owner.userId))
     const next = newRecord(context, id, owner, data, now, lifetime)
     const call = { now, deadline }
-    const { outcome, ended } = await calls.replace(before.key, before.version, next, limitFor(context, owner), call)
-    noticeLimit(context, ended, owner)
-    if (outcome !== 'created') return outcome
+    const answer = await calls.replace(before.key, before.version, next, limitFor(context, owner), call)
+    noticeAnswer(context, answer, owner, before.key)
+    if (answer.outcome !== 'created') return answer.outcome
     // A parallel log-in or log-out may come with the old cookie, later or even earlier: it ends this anonymous session.
     if (owner === ANONYMOUS)
       for (const key of [before.key, before.parent]) if (key !== null) endings.follows(key, next.key)
@@ -170,11 +171,11 @@ export async function beginRemembered<D extends object, I extends UserIds>(
   // Stored as not yet seen, so that its first visit is written down: that tells a lost response from a theft.
   const seenAt = Math.min(now, createdAt) - context.options.touchInterval
   const record = { ...fresh, parent: series.key, createdAt, seenAt }
-  const { outcome, ended } = await context.calls.create(record, limitFor(context, owner), call)
-  noticeLimit(context, ended, owner)
-  if (outcome === 'created') return created(context, id, record)
+  const answer = await context.calls.create(record, limitFor(context, owner), call)
+  noticeAnswer(context, answer, owner)
+  if (answer.outcome === 'created') return created(context, id, record)
   // The session is refused or has ended; the token is still good and works again as soon as a session is free.
-  if (outcome !== 'collision') return null
+  if (answer.outcome !== 'collision') return null
   const found = await find(context, id, now, deadline)
   if (found !== null) return context.session(found, true)
   // Taken, and not live: by a session that expired, or by the forward of one that goes on under another ID.

@@ -153,7 +153,8 @@ export class Context<
   }
 
   emit(event: SessionEvent<I>): void {
-    emitTo(this.given.onEvent, event)
+    const { namespace } = this
+    emitTo(this.given.onEvent, namespace === null ? event : { ...event, namespace })
   }
 
   keyOf(id: string): SessionKey {

@@ -1,8 +1,10 @@
 // How sessions end: in the store, in the memory of this process, and for those who listen.
+import type { ReplaceResult } from '../contract/store.ts'
 import type { SessionKey } from '../session/id.ts'
 import type { Owner } from '../session/users.ts'
 import type { AnyContext } from './context.ts'
 import type { SessionEvent } from './events.ts'
+import { tellRefused } from './refusals.ts'
 
 export type EndReason = Extract<SessionEvent, { type: 'destroyed' }>['reason']
 
@@ -31,9 +33,15 @@ function noticeEnd(context: AnyContext, key: string, userId: string | null, reas
   context.emit({ type: 'destroyed', key: key as SessionKey, userId: context.userIdOf({ userId }), reason })
 }
 
-/** The limit of sessions ended these. */
-export function noticeLimit(context: AnyContext, ended: readonly string[], owner: Owner): void {
-  for (const key of ended) noticeEnd(context, key, owner.userId, 'limit')
+/** What a store answered to a log-in: the limit ended others of the user, or it was refused. `key`: what was to end for it. */
+export function noticeAnswer(
+  context: AnyContext,
+  { outcome, ended }: Pick<ReplaceResult, 'outcome' | 'ended'>,
+  { userId }: Owner,
+  key: string | null = null,
+): void {
+  for (const each of ended) noticeEnd(context, each, userId, 'limit')
+  if (outcome === 'limit' || outcome === 'stale-login') tellRefused(context, outcome, { key, userId })
 }
 
 /** Ends everything of a user; also where the answer is lost, no slow response sends one of these cookies again. */

@@ -4,9 +4,16 @@ import type { SessionKey } from '../session/id.ts'
 import type { UserId, UserIds } from '../session/user-id.ts'
 
 /** What happened, with keys, never IDs. */
-export type SessionEvent<I extends UserIds = UserIds> =
+export type SessionEvent<I extends UserIds = UserIds> = Happening<I> & {
+  /** The tenant, where a manager made by `namespace` tells. A store that fails is not one tenant's. */
+  readonly namespace?: string
+}
+
+type Happening<I extends UserIds> =
+  /** `remembered`: a remember token began it, not a password. */
+  | { type: 'created'; key: SessionKey; userId: UserId<I> | null; remembered: boolean }
   /** `expired`: a session that a caller still held was found past its time. `remember-theft`: `key` is the series. */
-  | { type: 'created' | 'expired' | 'remember-theft'; key: SessionKey; userId: UserId<I> | null }
+  | { type: 'expired' | 'remember-theft'; key: SessionKey; userId: UserId<I> | null }
   | { type: 'regenerated'; key: SessionKey; oldKey: SessionKey; userId: UserId<I> | null }
   | {
       type: 'destroyed'
@@ -16,6 +23,25 @@ export type SessionEvent<I extends UserIds = UserIds> =
       reason: 'logout' | 'revoked' | 'invalidated' | 'limit' | 'theft'
     }
   | { type: 'invalidated'; userId: UserId<I>; count: number }
+  | {
+      type: 'refused'
+      reason: RequestRefusal
+      /** Of the session that was found; `null` where none was, or none was looked for. */
+      key: SessionKey | null
+      userId: UserId<I> | null
+      /** What the client wrote, and anyone can write: at most 200 characters of each. */
+      method: string
+      origin: string | null
+      host: string | null
+    }
+  | {
+      type: 'refused'
+      reason: WriteRefusal
+      /** The session that was to be written to, or to end at a log-in. */
+      key: SessionKey | null
+      /** Who was to log in, or whose session it is. */
+      userId: UserId<I> | null
+    }
   | { type: 'ambiguous-cookie' }
   /** No response carries the cookie of a session that began, or that got a new ID or expiry. `isEnded`: no browser can hold it, so it was ended. */
   | { type: 'unsent-cookie'; key: SessionKey; isEnded: boolean }
@@ -25,12 +51,23 @@ export type SessionEvent<I extends UserIds = UserIds> =
   | { type: 'data-reset'; key: SessionKey; cause: Error }
   | { type: 'store-error'; error: SessionStoreError }
 
+/**
+ * Why an edge refused a request. `insecure`: a cookie that came without HTTPS was not honoured, or nothing may begin
+ * without HTTPS.
+ */
+export type RequestRefusal = 'cross-origin' | 'csrf' | 'insecure'
+/** Why a log-in or a write was refused. */
+export type WriteRefusal = 'limit' | 'stale-login' | 'conflict'
+
 const published = channel('coatcheck')
 
 function warn(event: SessionEvent, error: unknown): void {
   const reason = error instanceof Error ? error.message : String(error)
   process.emitWarning(`onEvent threw at '${event.type}': ${reason}`, { type: 'CoatcheckWarning' })
 }
+
+/** Whether an event would reach anyone: what is made for an event alone need not be made otherwise. */
+export const isHeard = (listener: unknown): boolean => listener !== undefined || published.hasSubscribers
 
 /** Tells the listener and `node:diagnostics_channel` 'coatcheck'; what a listener throws becomes a process warning. */
 export function emitTo<I extends UserIds>(

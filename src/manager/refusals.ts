@@ -1,6 +1,8 @@
 import { SessionError } from '../contract/errors.ts'
 import type { CreateResult } from '../contract/store.ts'
+import type { SessionKey } from '../session/id.ts'
 import type { AnyContext } from './context.ts'
+import { isHeard, type WriteRefusal } from './events.ts'
 
 /** What `create` and `replace` of a store answer instead of 'created'. */
 export type Refused = Exclude<CreateResult['outcome'], 'created'>
@@ -19,6 +21,16 @@ export function refusal({ options }: AnyContext, outcome: Refused): SessionError
         'new IDs collide: the random generator or the store is broken',
       )
   }
+}
+
+/** An event for each log-in or write that is refused; `key` and `userId` as the record has them. */
+export function tellRefused(
+  context: AnyContext,
+  reason: WriteRefusal,
+  { key, userId }: { key: string | null; userId: string | null },
+): void {
+  if (!isHeard(context.given.onEvent)) return
+  context.emit({ type: 'refused', reason, key: key as SessionKey | null, userId: context.userIdOf({ userId }) })
 }
 
 export const tooManyWriters = () =>

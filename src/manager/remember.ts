@@ -9,6 +9,7 @@ import { beginRemembered } from './begin.ts'
 import type { AnyContext, Context } from './context.ts'
 import { endSession, endUser } from './end.ts'
 import { find, storedRecord } from './lookup.ts'
+import { tellRefused } from './refusals.ts'
 import {
   endChildren,
   endSeries,
@@ -84,6 +85,7 @@ export function issueToken(context: AnyContext, record: SessionRecord, deadline:
       {},
       { now, deadline },
     )
+    if (outcome === 'stale-login') tellRefused(context, outcome, record)
     return outcome === 'created' ? { value: `${selector}.${verifier}` } : outcome
   })
 }

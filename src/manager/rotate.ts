@@ -7,6 +7,7 @@ import { regenerated } from './begin.ts'
 import type { Context } from './context.ts'
 import { find, findCurrent } from './lookup.ts'
 import { seen } from './records.ts'
+import { tellRefused } from './refusals.ts'
 import { write } from './writing.ts'
 
 /** The same session under a new ID: derived from the old one where there is a grace (in ms), random otherwise. */
@@ -40,6 +41,7 @@ export async function reissue<D extends object, I extends UserIds>(
     }
     const forward = { salt, until: now + (grace ?? 0) }
     const { outcome } = await context.calls.replace(record.key, record.version, next, { forward }, { now, deadline })
+    if (outcome === 'stale-login') tellRefused(context, outcome, record)
     if (outcome !== 'created') return outcome
     context.endings.moved(record.key, next.key)
     return { value: regenerated(context, record, { id: nextId, record: next, userId, isFollowed: false }) }

@@ -3,7 +3,7 @@ import type { SessionRecord } from '../contract/store.ts'
 import type { UserIds } from '../session/user-id.ts'
 import type { AnyContext, Context, Found } from './context.ts'
 import { find } from './lookup.ts'
-import { type Refused, refusal, tooManyWriters } from './refusals.ts'
+import { type Refused, refusal, tellRefused, tooManyWriters } from './refusals.ts'
 
 /** How often a new ID is drawn again; one more collision means that the generator repeats itself. */
 const MAX_COLLISIONS = 5
@@ -51,7 +51,10 @@ export function write<D extends object, I extends UserIds, T>(
         continue
       }
       if (outcome === 'conflict' || outcome === 'gone') {
-        await waitAfter(conflicts, deadline)
+        if (!(await mayRetry(conflicts, deadline))) {
+          tellRefused(context, 'conflict', found.record)
+          throw tooManyWriters()
+        }
         conflicts += 1
       } else if (outcome !== 'snapshot') throw refusal(context, outcome)
       // The grace of a rotation leads on to the successor.
@@ -70,12 +73,13 @@ export function write<D extends object, I extends UserIds, T>(
   )
 }
 
-/** Keeps many writers apart. Full jitter: 100 writers need 13 tries each with it, and 70 without. */
-async function waitAfter(conflicts: number, deadline: number): Promise<void> {
-  if (conflicts === 0) return
+/** Keeps many writers apart, until the deadline. Full jitter: 100 writers need 13 tries each with it, and 70 without. */
+async function mayRetry(conflicts: number, deadline: number): Promise<boolean> {
+  if (conflicts === 0) return true
   const wait = Math.random() * Math.min(100, 2 ** conflicts)
-  if (performance.now() + wait >= deadline) throw tooManyWriters()
+  if (performance.now() + wait >= deadline) return false
   await new Promise(resolve => setTimeout(resolve, wait))
+  return true
 }
 
 /** The later of what the caller holds and what the last writer of this process left. */

@@ -1,8 +1,19 @@
+import { channel } from 'node:diagnostics_channel'
 import { setImmediate } from 'node:timers'
 
 // Taken once, and not from the globals: a test of an application may put a fake clock there, or imitate a browser, which has
 // none. Then no read would ever be sent.
 const atEndOfTurn = setImmediate
+
+/** What `node:diagnostics_channel` 'coatcheck:shared-read' hears of each command. */
+export interface SharedRead {
+  /** How many keys it asks for. */
+  readonly keys: number
+  /** How many reads it answers: at least one for each key. */
+  readonly reads: number
+}
+
+const published = channel('coatcheck:shared-read')
 
 interface Reader<A> {
   readonly key: string
@@ -80,6 +91,10 @@ export class SharedReads<A> {
 
   /** `groups`: the readers of each key. */
   #askFor(keys: readonly string[], groups: readonly (readonly Reader<A>[])[]): void {
+    if (published.hasSubscribers) {
+      const told: SharedRead = { keys: keys.length, reads: groups.reduce((sum, { length }) => sum + length, 0) }
+      published.publish(told)
+    }
     let deadline = Number.NEGATIVE_INFINITY
     for (const readers of groups) for (const reader of readers) deadline = Math.max(deadline, reader.deadline)
     this.#answers(keys, deadline).then(

@@ -66,6 +66,27 @@ describe('the edge of one copy and the manager of another', () => {
     expect(events).toEqual([{ type: 'ambiguous-cookie' }])
   })
 
+  it('tell refusals to the listener of the manager, with the name of the tenant', async () => {
+    const events: { type: string }[] = []
+    const sessions = managerOf(one, { onEvent: (event: { type: string }) => events.push(event) }).namespace('acme')
+    const open = (origin: string | null, secure: boolean) =>
+      two.openVisit(sessions, {
+        method: 'POST',
+        secure,
+        cookie: null,
+        header: name => (name === 'origin' ? origin : null),
+      })
+    await expect(open('https://evil.example', true).get()).rejects.toThrow(one.SessionError)
+    await expect(open(null, false).create()).rejects.toThrow(one.SessionError)
+    await expect(open(null, true).checkCsrf('guessed')).rejects.toThrow(one.SessionError)
+    const told = { type: 'refused', key: null, userId: null, method: 'POST', host: null, namespace: 'acme' }
+    expect(events).toEqual([
+      { ...told, reason: 'cross-origin', origin: 'https://evil.example' },
+      { ...told, reason: 'insecure', origin: null },
+      { ...told, reason: 'csrf', origin: null },
+    ])
+  })
+
   it('understand each other at fetchEdge and httpEdge, also for a tenant', async () => {
     for (const sessions of [managerOf(one), managerOf(one).namespace('acme')]) {
       const { secret } = await sessions.create({ user })

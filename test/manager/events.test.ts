@@ -28,15 +28,15 @@ it('the life of a session is told in order, with keys', async () => {
   now += 1_800_000
   await sessions.get(f)
   expect(events).toEqual([
-    { type: 'created', key: a.key, userId: null },
+    { type: 'created', key: a.key, userId: null, remembered: false },
     { type: 'regenerated', key: b.key, oldKey: a.key, userId: 1n },
     { type: 'regenerated', key: c.key, oldKey: b.key, userId: 1n },
     { type: 'destroyed', key: c.key, userId: 1n, reason: 'logout' },
-    { type: 'created', key: d.key, userId: 1n },
+    { type: 'created', key: d.key, userId: 1n, remembered: false },
     { type: 'destroyed', key: d.key, userId: 1n, reason: 'revoked' },
-    { type: 'created', key: e.key, userId: 1n },
+    { type: 'created', key: e.key, userId: 1n, remembered: false },
     { type: 'invalidated', userId: 1n, count: 1 },
-    { type: 'created', key: f.key, userId: null },
+    { type: 'created', key: f.key, userId: null, remembered: false },
     { type: 'expired', key: f.key, userId: null },
   ])
   for (const { key } of events) if (key !== undefined) expect(isKey(key)).toBe(true)

@@ -1,3 +1,4 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { SharedReads } from '../../../stores/shared/shared-reads.ts'
@@ -146,5 +147,45 @@ describe('reads of one turn', () => {
         expect(await Promise.all([reads.read('a', NEVER), reads.read('b', NEVER)])).toEqual(['a', 'b'])
       }
     })
+  })
+})
+
+describe('the channel of shared reads', () => {
+  const heard: unknown[] = []
+  const onMessage = (message: unknown) => heard.push(message)
+  afterEach(() => {
+    unsubscribe('coatcheck:shared-read', onMessage)
+    heard.length = 0
+  })
+
+  it('hears of each command how many keys it asks for, and how many reads it answers', async () => {
+    subscribe('coatcheck:shared-read', onMessage)
+    const { reads } = noting(2)
+    await reads.read('alone', NEVER)
+    await Promise.all(['a', 'b', 'a', 'c', 'a'].map(key => reads.read(key, NEVER)))
+    expect(heard).toEqual([
+      { keys: 1, reads: 1 },
+      { keys: 2, reads: 4 },
+      { keys: 1, reads: 1 },
+    ])
+  })
+
+  it('adds up to the reads that were asked for, in every turn', async () => {
+    subscribe('coatcheck:shared-read', onMessage)
+    const key = fc.constantFrom(...'abcdefgh')
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(key, { minLength: 1, maxLength: 40 }),
+        fc.integer({ min: 1, max: 9 }),
+        async (keys, most) => {
+          heard.length = 0
+          const { reads, asked } = noting(most)
+          await Promise.all(keys.map(each => reads.read(each, NEVER)))
+          const told = heard as { keys: number; reads: number }[]
+          expect(told.map(each => each.keys)).toEqual(asked.map(({ length }) => length))
+          expect(told.reduce((sum, each) => sum + each.reads, 0)).toBe(keys.length)
+        },
+      ),
+    )
   })
 })

@@ -1,0 +1,143 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { openVisit, type SessionEvent, SessionManager, type SessionOptions } from 'coatcheck'
+import { MemoryStore } from 'coatcheck/stores/memory'
+import { describe, expect, it } from 'vitest'
+import { jar } from '../support/edge-service.ts'
+import { testClock } from '../support/test-clock.ts'
+
+const user = { id: 1, name: 'ada' }
+
+function telling(options: Partial<SessionOptions<Record<string, unknown>, 'u64', Record<string, unknown>>> = {}) {
+  const events: SessionEvent[] = []
+  const store = new MemoryStore()
+  const sessions = new SessionManager({
+    store,
+    now: testClock(),
+    sweepInterval: false,
+    onEvent: event => events.push(event),
+    ...options,
+  })
+  return { sessions, store, events, refusals: () => events.filter(event => event.type === 'refused') }
+}
+
+describe('a log-in that is refused is told', () => {
+  it('by the limit: with the user, and with the session that was to end for it', async () => {
+    const { sessions, refusals } = telling({ limit: { max: 1, onLimit: 'refuse' } })
+    await sessions.create({ user })
+    await expect(sessions.create({ user })).rejects.toMatchObject({ code: 'ERR_SESSION_LIMIT' })
+    const visitor = await sessions.create()
+    await expect(sessions.regenerate(visitor, { user })).rejects.toMatchObject({ code: 'ERR_SESSION_LIMIT' })
+    expect(refusals()).toEqual([
+      { type: 'refused', reason: 'limit', key: null, userId: 1n },
+      { type: 'refused', reason: 'limit', key: visitor.key, userId: 1n },
+    ])
+  })
+
+  it('by the limit, where a remember token was to begin the session', async () => {
+    const { sessions, refusals } = telling({ limit: { max: 1, onLimit: 'refuse' }, remember: '30d' })
+    const session = await sessions.create({ user })
+    const token = await sessions.remember(session)
+    expect(await sessions.recall(token)).toBeNull()
+    expect(refusals()).toEqual([{ type: 'refused', reason: 'limit', key: null, userId: 1n }])
+  })
+
+  it('and not where the limit ends the oldest', async () => {
+    const { sessions, refusals, events } = telling({ limit: { max: 1, onLimit: 'end-oldest' } })
+    const first = await sessions.create({ user })
+    await sessions.create({ user })
+    expect(refusals()).toEqual([])
+    expect(events).toContainEqual({ type: 'destroyed', key: first.key, userId: 1n, reason: 'limit' })
+  })
+
+  it('by a password that was changed meanwhile: at each verb that begins or carries on a session', async () => {
+    const { sessions, refusals } = telling({ remember: '30d' })
+    const old = { user: { ...user, passwordVersion: 1 } }
+    const kept = await sessions.create(old)
+    const visitor = await sessions.create()
+    await sessions.invalidateUser(1, { except: kept, passwordVersion: 2 })
+    const stale = { code: 'ERR_SESSION_STALE_LOGIN' }
+    await expect(sessions.create(old)).rejects.toMatchObject(stale)
+    await expect(sessions.regenerate(visitor, old)).rejects.toMatchObject(stale)
+    await expect(sessions.regenerate(kept)).rejects.toMatchObject(stale)
+    await expect(sessions.remember(kept)).rejects.toMatchObject(stale)
+    const told = { type: 'refused', reason: 'stale-login', userId: 1n }
+    expect(refusals()).toEqual([
+      { ...told, key: null },
+      { ...told, key: visitor.key },
+      { ...told, key: kept.key },
+      { ...told, key: kept.key },
+    ])
+  })
+
+  it('of a tenant, with its name', async () => {
+    const { sessions, refusals } = telling({ limit: { max: 1, onLimit: 'refuse' } })
+    const tenant = sessions.namespace('acme')
+    await tenant.create({ user })
+    await expect(tenant.create({ user })).rejects.toMatchObject({ code: 'ERR_SESSION_LIMIT' })
+    expect(refusals()).toEqual([{ type: 'refused', reason: 'limit', key: null, userId: 1n, namespace: 'acme' }])
+  })
+})
+
+describe('a conflict is told', () => {
+  it('once for each write that others left no time for, and not for those that went through', async () => {
+    const { sessions, store, refusals } = telling({ storeTimeout: '50ms' })
+    const session = await sessions.create({ user })
+    const { update } = store
+    store.update = async () => {
+      await pause(1)
+      return 'conflict'
+    }
+    await expect(sessions.update(session, { n: 1 })).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
+    expect(refusals()).toEqual([{ type: 'refused', reason: 'conflict', key: session.key, userId: 1n }])
+    store.update = update
+    await Promise.all(Array.from({ length: 20 }, (_, n) => sessions.update(session, { n })))
+    expect(refusals()).toHaveLength(1)
+  })
+
+  it('where a browser that logged out a moment ago was to begin a session', async () => {
+    const { sessions, refusals } = telling()
+    const open = (cookie: string | null) =>
+      openVisit(sessions, { method: 'POST', secure: true, cookie, header: () => null })
+    const login = open(null)
+    const session = await login.logIn({ user })
+    const cookie = jar(login.headers.getSetCookie())
+    await open(cookie).logOut()
+    await expect(open(cookie).create()).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
+    expect(refusals()).toEqual([{ type: 'refused', reason: 'conflict', key: session.key, userId: null }])
+  })
+
+  it('where a parallel request ended the session that another was to take the place of', async () => {
+    const { sessions, refusals } = telling()
+    const open = (cookie: string | null) =>
+      openVisit(sessions, { method: 'POST', secure: true, cookie, header: () => null })
+    const first = open(null)
+    const session = await first.create()
+    const visit = open(jar(first.headers.getSetCookie()))
+    await visit.get()
+    await sessions.destroy(session)
+    await expect(visit.create()).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
+    expect(refusals()).toEqual([{ type: 'refused', reason: 'conflict', key: session.key, userId: null }])
+  })
+})
+
+it('a session says whether a remember token began it', async () => {
+  const { sessions, events } = telling({ remember: '30d' })
+  const token = await sessions.remember(await sessions.create({ user }))
+  const recalled = await sessions.recall(token)
+  expect(events).toMatchObject([
+    { type: 'created', remembered: false },
+    { type: 'created', remembered: true, key: recalled!.session.key, userId: 1n },
+  ])
+})
+
+it('an event of a tenant has its name, and one of the manager itself has none', async () => {
+  const { sessions, events } = telling({ remember: '30d' })
+  for (const manager of [sessions.namespace('acme'), sessions]) {
+    const session = await manager.create({ user })
+    await manager.destroy(await manager.regenerate(session))
+    await manager.invalidateUser(1)
+  }
+  expect(events).toHaveLength(8)
+  for (const [at, event] of events.entries()) expect(event.namespace).toBe(at < 4 ? 'acme' : undefined)
+  for (const event of events.slice(4)) expect(event).not.toHaveProperty('namespace')
+})
