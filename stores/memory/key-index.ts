@@ -12,6 +12,20 @@ function hashOf(key: string): number {
   return hash ^ (hash >>> 15)
 }
 
+/** The bits in reverse order, as an unsigned number. */
+function reversed(bits: number): number {
+  let from = bits
+  let to = 0
+  for (let bit = 0; bit < 32; bit++) {
+    to = (to << 1) | (from & 1)
+    from >>>= 1
+  }
+  return to >>> 0
+}
+
+/** A key's place is its hash with the bits reversed; all places are below this. */
+export const PLACES = 2 ** 32
+
 /**
  * Finds the slot of a key. It has about as many buckets as keys and grows and shrinks by single buckets (linear hashing,
  * Litwin 1980): of a million keys, a Map stops the process for 50 ms at the set at which it grows. An entry takes
@@ -62,6 +76,30 @@ export class KeyIndex {
     this.#size--
     // Two, so that the buckets are gone when the keys are.
     for (let times = 0; times < 2 && this.#buckets > PIECE && this.#buckets > 2 * this.#size; times++) this.#merge()
+  }
+
+  /**
+   * The slots of the keys from a place on, bucket by bucket until there are `limit` or as many buckets were looked at;
+   * and the place to go on from, `PLACES` at the end.
+   *
+   * A bucket has the keys whose hashes end with the same bits, so that in the order of places it is one piece, and what a
+   * split or a merge makes of it is a part of that piece or contains it (as in the SCAN of Redis). So a walk meets each key
+   * that stays once, however many come and go, and wherever their slots are.
+   */
+  from(place: number, limit: number): { readonly met: number[]; readonly next: number } {
+    const slots = this.#slots
+    const met: number[] = []
+    let next = place
+    for (let looks = 0; next < PLACES && looks < limit && met.length < limit; looks++) {
+      const bucket = this.#bucketOf(reversed(next))
+      const begin = next
+      for (let slot = this.#firstOf(bucket); slot !== NONE; slot = slots.link(slot, NEXT))
+        // Where a merge has put those before it, which were met already, into the same bucket.
+        if (reversed(slots.link(slot, HASH)) >= begin) met.push(slot)
+      const isSplit = bucket >= this.#round || bucket < this.#buckets - this.#round
+      next = reversed(bucket) + PLACES / (isSplit ? 2 * this.#round : this.#round)
+    }
+    return { met, next }
   }
 
   /** How many buckets there are. */

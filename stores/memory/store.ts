@@ -9,6 +9,7 @@ import {
   type ReadAnswer,
   type RecordChange,
   type ReplaceResult,
+  type ScanPage,
   type SessionRecord,
   type Store,
   type StoreCall,
@@ -16,7 +17,7 @@ import {
 } from '../../src/contract/store.ts'
 import { checkOptions, type OptionPlace, wholeNumber } from '../../src/text/check-options.ts'
 import { Calendar } from './calendar.ts'
-import { KeyIndex } from './key-index.ts'
+import { KeyIndex, PLACES } from './key-index.ts'
 import {
   ABSOLUTE_EXPIRES_AT,
   CREATED_AT,
@@ -62,6 +63,9 @@ const OPTIONS: OptionPlace<MemoryStoreOptions> = {
 
 /** How many records of a user end in one turn of the event loop. */
 const END_BATCH = 1000
+/** How many records are counted in one turn of the event loop. */
+const COUNT_BATCH = 10_000
+const PLACE = /^\d{1,10}$/
 
 // What a slot holds; a record is of one of the first two kinds.
 const KINDS = ['session', 'remember'] as const
@@ -72,6 +76,9 @@ const FLOOR = 3
 const MOVED_TO = PARENT
 const SALT = DATA
 const UNTIL = SEEN_AT
+
+const nextTurn = () => new Promise(resolve => setImmediate(resolve))
+const isOver = (deadline: number | undefined) => deadline !== undefined && performance.now() >= deadline
 
 const NOTHING: readonly string[] = Object.freeze([])
 const answer = <O extends string>(outcome: O, ended: readonly string[] = NOTHING) => ({ outcome, ended })
@@ -183,8 +190,8 @@ export class MemoryStore implements Store {
       }
       // A piece that is not full was all there was: also what replaced sessions of earlier pieces has ended.
       if (piece.length < END_BATCH) return ended
-      await new Promise(resolve => setImmediate(resolve))
-      if (deadline !== undefined && performance.now() >= deadline)
+      await nextTurn()
+      if (isOver(deadline))
         throw new SessionStoreError('deleteUser', 'unknown', 'the session store failed in deleteUser', {
           cause: new Error('the deadline passed before all sessions of the user were ended'),
         })
@@ -203,6 +210,33 @@ export class MemoryStore implements Store {
       this.#drop(past)
     }
     return removed
+  }
+
+  async scan(cursor: string | null, limit: number, { now }: StoreCall): Promise<ScanPage> {
+    if (cursor !== null && !PLACE.test(cursor)) throw new TypeError('cursor: expected what an earlier page answered')
+    const { met, next } = this.#entries.from(Number(cursor), limit)
+    const [records, forwards]: [SessionRecord[], string[]] = [[], []]
+    for (const slot of met) {
+      if (this.#slots.link(slot, KIND) === FORWARD) forwards.push(this.#slots.text(slot, KEY)!)
+      else if (this.#slots.number(slot, EXPIRES_AT) > now) records.push(this.#recordIn(slot))
+    }
+    return { records, forwards, next: next < PLACES ? `${next}` : null }
+  }
+
+  async count({ now, deadline }: StoreCall): Promise<number> {
+    let count = 0
+    let place = 0
+    for (;;) {
+      const { met, next } = this.#entries.from(place, COUNT_BATCH)
+      for (const slot of met) if (this.#isLive(slot, SESSION, now)) count++
+      if (next >= PLACES) return count
+      place = next
+      await nextTurn()
+      if (isOver(deadline))
+        throw new SessionStoreError('count', 'not-applied', 'the session store failed in count', {
+          cause: new Error('the deadline passed before all sessions were counted'),
+        })
+    }
   }
 
   // The part that `create` and `replace` share. Everything is decided before anything changes.

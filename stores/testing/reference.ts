@@ -7,6 +7,7 @@ import {
   type Forward,
   type RecordChange,
   type ReplaceResult,
+  type ScanPage,
   type SessionRecord,
   type Store,
   type StoreCall,
@@ -123,6 +124,21 @@ export class ReferenceStore implements Store {
     for (const [key, left] of this.forwards) if (past(left.keptUntil)) this.forwards.delete(key)
     for (const [userId, floor] of this.floors) if (past(floor.until)) this.floors.delete(userId)
     return removed
+  }
+
+  async scan(cursor: string | null, limit: number, { now }: StoreCall): Promise<ScanPage> {
+    const keys = [...this.records.keys(), ...this.forwards.keys()]
+    const left = keys.filter(key => cursor === null || key > cursor).sort()
+    const page = left.slice(0, limit)
+    return {
+      records: page.flatMap(key => this.live(key, now) ?? []).map(record => ({ ...record })),
+      forwards: page.filter(key => this.forwards.has(key)),
+      next: left.length > limit ? page.at(-1)! : null,
+    }
+  }
+
+  async count({ now }: StoreCall): Promise<number> {
+    return [...this.records.keys()].filter(key => this.live(key, now)?.kind === 'session').length
   }
 
   /** Is this record, as its `create` or `replace` wrote it, stored already? */

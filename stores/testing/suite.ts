@@ -8,6 +8,7 @@ import { compareWithModel } from './model.ts'
 import { races } from './races.ts'
 import { reading } from './reading.ts'
 import { replacing } from './replacing.ts'
+import { walking } from './walking.ts'
 import { writing } from './writing.ts'
 
 const likeTheModel: Case = {
@@ -23,6 +24,7 @@ const CASES: readonly Case[] = [
   ...identities,
   ...contents,
   ...reading,
+  ...walking,
   ...races,
   likeTheModel,
 ]
@@ -34,6 +36,8 @@ const CASES: readonly Case[] = [
  * import { it } from 'node:test'
  * testStore(it, () => new MyStore())
  * ```
+ *
+ * The cases about `sweep`, `scan` and `count` pass where the store has no such verb: these are optional.
  *
  * @param it - of any test runner
  * @param open - opens a store, once per case; all of them may be connections to one database, which need not be empty

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { CreateOptions, SessionRecord, Store } from '../../src/contract/store.ts'
+import type { CreateOptions, ScanPage, SessionRecord, Store } from '../../src/contract/store.ts'
 import { HOUR, keyFor, MINUTE, newUserId, newWriteId } from './kit.ts'
 import { pick } from './random.ts'
 import { ReferenceStore } from './reference.ts'
@@ -59,6 +59,7 @@ export class World {
     for (const { key } of this.#records) await this.#compareRead(key)
     for (const user of this.#users)
       for (const kind of ['session', 'remember'] as const) await this.#compareList(user, kind)
+    if (this.#store.scan !== undefined) await this.#compareWalk()
   }
 
   create(a: number, b: number, c: number): Promise<void> {
@@ -181,6 +182,23 @@ export class World {
         .map(record => ({ ...record }))
         .sort((x, y) => (x.key < y.key ? -1 : 1))
     assert.deepEqual(await listed(this.#store), await listed(this.#model))
+  }
+
+  async #compareWalk(): Promise<void> {
+    const found = new Map<string, unknown>()
+    let cursor: string | null = null
+    do {
+      const page: ScanPage = await this.#store.scan!(cursor, 500, { now: this.#now })
+      for (const record of page.records) found.set(record.key, { ...record })
+      for (const key of page.forwards) found.set(key, 'a forward')
+      cursor = page.next
+    } while (cursor !== null)
+    for (const { key } of this.#records) {
+      const left = this.#model.forwards.get(key)
+      if (left !== undefined && left.keptUntil <= this.#latest) continue
+      const record = this.#model.live(key, this.#now) ?? null
+      assert.deepEqual(found.get(key) ?? null, left === undefined ? record : 'a forward')
+    }
   }
 
   // Three of four times a live one, if there is any: sequences about the dead alone are short.

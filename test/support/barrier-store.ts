@@ -40,7 +40,7 @@ export class BarrierStore {
 
   constructor(inner: Store) {
     this.inner = inner
-    for (const verb of [...VERBS, 'sweep'] as const) {
+    for (const verb of [...VERBS, 'sweep', 'scan', 'count'] as const) {
       if (typeof inner[verb] !== 'function') continue
       ;(this as any)[verb] = (...args: unknown[]) => this.#run(verb, args)
     }

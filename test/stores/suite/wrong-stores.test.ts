@@ -7,6 +7,7 @@ import { CheckedStore, corrupt } from '../../support/wrong-stores/checked.ts'
 import { life } from '../../support/wrong-stores/life.ts'
 import { names } from '../../support/wrong-stores/names.ts'
 import { reads, SHARING, SharingStore } from '../../support/wrong-stores/reads.ts'
+import { walks } from '../../support/wrong-stores/walks.ts'
 import { writes } from '../../support/wrong-stores/writes.ts'
 
 const MODEL = 'answers random sequences of calls as the reference model does'
@@ -35,10 +36,19 @@ describe('the suite catches a store that', () => {
 })
 
 describe('the suite catches a store with shared reads that', () => {
-  for (const { mistake, open, caughtBy } of reads)
+  for (const { mistake, open, caughtBy } of [...reads, ...walks])
     it(mistake, async () => {
       expect(await failing(casesOf(open, SHARING), caughtBy)).toEqual(caughtBy)
     })
+})
+
+describe('a store without the verbs that only operators use', () => {
+  class WithoutAWalk extends ReferenceStore {
+    override readonly scan = undefined as never
+    override readonly count = undefined as never
+    override readonly sweep = undefined as never
+  }
+  testStore(it, () => new WithoutAWalk(), undefined, { runs: 5, rounds: 2 })
 })
 
 describe('a store that sends the reads of one turn as one command', () => {

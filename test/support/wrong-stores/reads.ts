@@ -44,6 +44,16 @@ export class SharingStore extends CheckedStore {
     return answers
   }
 
+  override async scan(cursor: string | null, limit: number, call: StoreCall) {
+    if (this.isAway) throw new Error('the database is away')
+    return super.scan(cursor, limit, call)
+  }
+
+  override async count(call: StoreCall) {
+    if (this.isAway) throw new Error('the database is away')
+    return super.count(call)
+  }
+
   find(key: string, call: StoreCall): Promise<Answer> {
     return super.read(key, call)
   }

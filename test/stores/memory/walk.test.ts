@@ -1,0 +1,99 @@
+import { SessionStoreError } from 'coatcheck'
+import { MemoryStore } from 'coatcheck/stores/memory'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { KeyIndex, PLACES } from '../../../stores/memory/key-index.ts'
+import { NOW, record } from '../../support/memory/records.ts'
+
+const MAX_RECORDS = 200_000
+const make = async (store: MemoryStore, count: number, userId: string | null = null) => {
+  const keys: string[] = []
+  for (let made = 0; made < count; made++) {
+    const each = record(store, userId)
+    await store.create(each, {}, { now: NOW })
+    keys.push(each.key)
+  }
+  return keys
+}
+const end = (store: MemoryStore, keys: readonly string[]) =>
+  Promise.all(keys.map(key => store.delete(key, { now: NOW })))
+
+describe('a walk over a memory store', () => {
+  it('meets each key that stays exactly once, while the index grows and shrinks to many times its size', async () => {
+    const sizes = fc.array(fc.integer({ min: -9000, max: 9000 }), { minLength: 1, maxLength: 12 })
+    await fc.assert(
+      fc.asyncProperty(sizes, fc.integer({ min: 50, max: 700 }), async (changes, limit) => {
+        const store = new MemoryStore({ maxRecords: MAX_RECORDS })
+        const staying = await make(store, 1500)
+        const others = await make(store, 3000)
+        const met: string[] = []
+        let cursor: string | null = null
+        let steps = 0
+        do {
+          const page = await store.scan(cursor, limit, { now: NOW })
+          met.push(...page.records.map(({ key }) => key))
+          const change = changes[steps++] ?? 0
+          if (change > 0) others.push(...(await make(store, change)))
+          else await end(store, others.splice(0, -change))
+          cursor = page.next
+        } while (cursor !== null)
+        const wanted = new Set(staying)
+        expect(met.filter(key => wanted.has(key)).sort()).toEqual(staying.sort())
+      }),
+      { numRuns: 15 },
+    )
+  })
+
+  it('looks at no more buckets for a page than it is told, though few have a key', async () => {
+    const store = new MemoryStore({ maxRecords: MAX_RECORDS })
+    const [key] = await make(store, 1)
+    // An empty store has 1,024 buckets.
+    let pages = 0
+    let met = 0
+    for (let cursor: string | null | undefined; cursor !== null; pages++) {
+      const page = await store.scan(cursor ?? null, 16, { now: NOW })
+      met += page.records.filter(each => each.key === key).length
+      cursor = page.next
+    }
+    expect([pages, met]).toEqual([1024 / 16, 1])
+  })
+
+  it('begins and ends with an index that has no key', () => {
+    const index = new KeyIndex({} as never)
+    expect(index.from(0, 1024)).toEqual({ met: [], next: PLACES })
+  })
+
+  it('refuses a cursor that no page answered', async () => {
+    const store = new MemoryStore()
+    for (const cursor of ['', '-1', '1.5', 'x', '1e3', '99999999999'])
+      await expect(store.scan(cursor, 10, { now: NOW })).rejects.toThrow(
+        'cursor: expected what an earlier page answered',
+      )
+  })
+})
+
+describe('a count of a memory store', () => {
+  it('lets others have the event loop, and is exact', async () => {
+    const store = new MemoryStore({ maxRecords: MAX_RECORDS })
+    await make(store, 50_000)
+    await make(store, 3, '7')
+    let turns = 0
+    let isOver = false
+    const loop = () => {
+      turns += 1
+      if (!isOver) setImmediate(loop)
+    }
+    setImmediate(loop)
+    expect(await store.count({ now: NOW })).toBe(50_003)
+    isOver = true
+    expect(turns).toBeGreaterThanOrEqual(5)
+  })
+
+  it('gives up by its deadline, and says that nothing was written', async () => {
+    const store = new MemoryStore({ maxRecords: MAX_RECORDS })
+    await make(store, 30_000)
+    const error = await store.count({ now: NOW, deadline: performance.now() }).catch((thrown: unknown) => thrown)
+    expect(error).toBeInstanceOf(SessionStoreError)
+    expect(error).toMatchObject({ operation: 'count', outcome: 'not-applied' })
+  })
+})
