@@ -70,8 +70,9 @@ export function commonStatements({ sessions, users }: Names, dialect: Dialect, {
   const selected = ROW_COLUMNS.map(name => readable[name] ?? name).join(', ')
   const slide = `seen_at = ${greatest}(seen_at, :seenAt),
     expires_at = ${least}(absolute_expires_at, ${greatest}(expires_at, :expiresAt))`
+  const read: Statement = { ...compile(style, `SELECT ${selected} FROM ${sessions} WHERE id = :id`), single: true }
   return {
-    read: { ...compile(style, `SELECT ${selected} FROM ${sessions} WHERE id = :id`), single: true },
+    read,
     update: compile(
       style,
       `UPDATE ${sessions} SET data = :data, version = version + 1, write_id = :writeId, ${slide}
@@ -100,11 +101,17 @@ export function commonStatements({ sessions, users }: Names, dialect: Dialect, {
          AND id <> :old AND id <> :id ORDER BY created_at, id`,
     ),
     listUser: compile(style, `SELECT ${selected} FROM ${sessions} WHERE ${ofUser()} AND kind = :kind AND ${live()}`),
+    /**
+     * A page of a walk: so many rows, expired ones too, that each page costs the same. The number is in the text, because
+     * mysql2 sends numbers as floats, which LIMIT does not take.
+     */
+    scan: (limit: number) =>
+      compile(style, `SELECT ${selected} FROM ${sessions} WHERE id > :after ORDER BY id LIMIT ${limit}`),
   }
 }
 
 /** What SqlStore runs. */
-export interface SqlStatements extends Readonly<Record<keyof ReturnType<typeof commonStatements>, Statement>> {
+export interface SqlStatements extends Readonly<ReturnType<typeof commonStatements>> {
   /** The first of a transaction: locks the user's row (SQLite needs no lock), and raises its floor. */
   readonly lockUser: Statement
 }

@@ -8,6 +8,7 @@ import {
   type ReadAnswer,
   type RecordChange,
   type ReplaceResult,
+  type ScanPage,
   type SessionRecord,
   type Store,
   type StoreCall,
@@ -15,7 +16,7 @@ import {
 import type { Names } from './options.ts'
 import { endOf, inputError, notBegun, Refusal, storeError } from './retry.ts'
 import { AT, type Cell, fromRow, isKey, type Row, recordValues } from './rows.ts'
-import type { Outcome, Steps, Values } from './statement.ts'
+import type { Outcome, Statement, Steps, Values } from './statement.ts'
 import type { SqlStatements } from './statements.ts'
 import { isMigrated, migrate, type Schema } from './tables.ts'
 import { splitUser, userFault } from './user.ts'
@@ -66,6 +67,7 @@ export abstract class SqlStore implements Store {
   protected abstract readonly schema: Schema
   /** How many of a user's records one transaction ends: it is committed long before the caller's time is over. */
   protected readonly batch: number = 1000
+  readonly #scans = new Map<number, Statement>()
 
   /** Writes what makes the session live; false where something stood in the way. */
   protected abstract write(pending: PendingWrite, values: Values): Steps<boolean>
@@ -221,6 +223,35 @@ export abstract class SqlStore implements Store {
       .filter((found): found is SessionRecord => found !== null && 'key' in found)
   }
 
+  /**
+   * A page of all that is stored, in the order of the keys; the cursor is the last key of the page before. A record keeps
+   * its key until it ends, and what a new ID leaves there is a row of the same key, so that no row moves while it stands.
+   * Each page sees what was committed when it was asked for.
+   */
+  async scan(cursor: string | null, limit: number, { now, deadline }: StoreCall): Promise<ScanPage> {
+    if (cursor !== null && !isKey(cursor))
+      throw inputError('scan', 'the cursor is not one that scan answered: begin with null')
+    if (!Number.isSafeInteger(limit) || limit < 1)
+      throw inputError('scan', 'the limit is not a whole number of rows, at least 1')
+    const rows = Math.min(limit, this.batch)
+    return this.database.read('scan', endOf(deadline), () => this.#scan(cursor ?? '', rows, now))
+  }
+
+  *#scan(after: string, limit: number, now: number): Steps<ScanPage> {
+    for (let most = limit; ; most *= 2) {
+      const { rows } = yield [this.#scanOf(most), { after }]
+      const page = pageFrom(rows, rows.length < most, now, this.names.userIds)
+      // Nothing but rows that a hand has put under what is no key, and where they end is no place to go on from.
+      if (page !== null) return page
+    }
+  }
+
+  #scanOf(limit: number): Statement {
+    const statement = this.#scans.get(limit) ?? this.statements.scan(limit)
+    this.#scans.set(limit, statement)
+    return statement
+  }
+
   /** Removes at most `limit` expired rows, oldest first; answers how many. */
   async sweep(limit: number, { now, deadline }: StoreCall): Promise<number> {
     const end = endOf(deadline)
@@ -345,6 +376,24 @@ export abstract class SqlStore implements Store {
   }
 }
 
+/** What a page's rows say; `null` where there are more of them, and none from whose key the next page could begin. */
+function pageFrom(rows: readonly Row[], isLast: boolean, now: number, userIds: 'u64' | 'text'): ScanPage | null {
+  const records: SessionRecord[] = []
+  const forwards: string[] = []
+  let next: string | null = null
+  for (const row of rows) {
+    const key = row[AT.id]
+    if (!isKey(key)) continue
+    next = key
+    const found = fromRow(row, now, userIds)
+    if (found === null || 'corrupt' in found) continue
+    if ('key' in found) records.push(found)
+    else forwards.push(key)
+  }
+  if (isLast) return { records, forwards, next: null }
+  return next === null ? null : { records, forwards, next }
+}
+
 /** A driver's mistake. */
 export const ofAnotherKey = () => notBegun('the driver answered for another key')
 
@@ -354,7 +403,7 @@ export const changedMeanwhile = () => new Refusal('changed meanwhile', { outcome
 const isTrue = (cell: Cell) => cell === 't' || Number(cell) === 1
 
 /** Lets the event loop run. */
-const nextTurn = () => new Promise(resolve => setImmediate(resolve))
+export const nextTurn = () => new Promise(resolve => setImmediate(resolve))
 
 /** Whether the user's sessions have to be counted for this record. */
 export const isLimited = ({ record, options }: PendingWrite) =>

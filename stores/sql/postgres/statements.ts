@@ -118,6 +118,7 @@ export function postgresStatements(names: Names, batch: number) {
        d AS (DELETE FROM ${sessions} t USING x WHERE t.id = x.id RETURNING t.kind, t.expires_at, t.moved_to)
        SELECT (SELECT count(*) FROM d WHERE kind = 'session' AND ${live()}), (SELECT count(*) FROM x)`,
     ),
+    count: compile('$', `SELECT count(*) FROM ${sessions} WHERE kind = 'session' AND ${live()}`),
     removeAll: compile('$', `DELETE FROM ${sessions} WHERE id = ANY (:ids::text[])`),
     sweep: {
       sessions: sweep(sessions, 'id', 't.id = x.id'),

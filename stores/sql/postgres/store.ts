@@ -1,5 +1,7 @@
+import type { StoreCall } from '../../../src/contract/store.ts'
 import { aBoolean, checkOptions } from '../../../src/text/check-options.ts'
 import { namesOf, optionsOf, type SqlOptions } from '../options.ts'
+import { endOf } from '../retry.ts'
 import { ServerStore } from '../server-store.ts'
 import type { Statement, Steps, Value, Values } from '../statement.ts'
 import type { Ended } from '../store.ts'
@@ -49,6 +51,15 @@ export class PostgresStore extends ServerStore {
   // An array as text: a key contains nothing that would have to be quoted there.
   protected selectEach(keys: readonly string[]): readonly [Statement, Value[]] {
     return [this.statements.readEach, [`{${keys.join()}}`]]
+  }
+
+  /** How many live sessions there are, by one look at the whole table: 0.3 to 0.5 s for a million rows. */
+  async count({ now, deadline }: StoreCall): Promise<number> {
+    return this.database.read('count', endOf(deadline), () => this.#count(now))
+  }
+
+  *#count(now: number): Steps<number> {
+    return Number((yield [this.statements.count, { now }]).rows[0]![0])
   }
 
   protected *endSome(values: Values): Steps<Ended> {

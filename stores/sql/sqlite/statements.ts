@@ -12,6 +12,9 @@ const DIALECT: Dialect = {
   inTime: '',
 }
 
+/** How many rows are counted at once: the event loop waits for some milliseconds. */
+const COUNT_BATCH = 10_000
+
 /** The statements of SqliteStore. Writers come one after the other, so a transaction may read, decide and write. */
 export function sqliteStatements(names: Names) {
   const { sessions, users } = names
@@ -47,6 +50,13 @@ export function sqliteStatements(names: Names) {
     ),
     /** Ends the same ones. */
     endUserPiece: compile('?', `DELETE FROM ${sessions} WHERE rowid IN (${piece('rowid')})`),
+    /** The next rows in the order of the file: how many live sessions are among them, and the last of them, as text. */
+    countPiece: compile(
+      '?',
+      `SELECT count(CASE WHEN kind = 'session' AND ${live()} THEN 1 END), CAST(max(place) AS TEXT) FROM (
+         SELECT rowid AS place, kind, moved_to, expires_at FROM ${sessions}
+         WHERE rowid > CAST(:after AS INTEGER) ORDER BY rowid LIMIT ${COUNT_BATCH})`,
+    ),
     sweep: { sessions: sweep(sessions), users: sweep(users) },
   }
 }
