@@ -29,6 +29,15 @@ export interface Dedicated {
   close(): void
 }
 
+/** A master of the servers behind a client. */
+export interface Master {
+  /** The same text for the same master. */
+  readonly name: string
+  /** Whether a command would be sent now: a client whose connection is away would queue it. */
+  readonly isReady: boolean
+  send(args: string[]): Promise<unknown>
+}
+
 /** A client, whatever its shape. A shard says to which master a command goes. */
 export interface Link {
   readonly cluster: boolean
@@ -43,8 +52,10 @@ export interface Link {
    * is an error at once, because each key by itself can be read meanwhile.
    */
   sendTogether?(shard: string, args: string[]): Promise<unknown>
-  /** One command to every master. */
-  toMasters(args: string[]): Promise<unknown[]>
+  /** What the client itself writes before every key name. */
+  readonly keyPrefix: string
+  /** All masters that the client knows. */
+  masters(): readonly Master[] | Promise<readonly Master[]>
   /** Names the master of this shard: the same text for the same master. */
   master(shard: string): string
   /** Opens a connection of the store's own to the master of this shard. */
@@ -175,12 +186,15 @@ const OWN_IOREDIS = {
   enableAutoPipelining: false,
 }
 
+const prefixOf = ({ options }: Inner) => String(options?.keyPrefix ?? '')
+
 function ioredis(client: Inner): Link {
   return {
     cluster: false,
+    keyPrefix: prefixOf(client),
     notReadyReason: () => (client.status === 'ready' ? null : `${NOT_READY} (status '${client.status}')`),
     send: (_shard, args) => callOn(client, args),
-    toMasters: async args => [await callOn(client, args)],
+    masters: () => [{ name: '', isReady: client.status === 'ready', send: args => callOn(client, args) }],
     master: () => '',
     dedicate: () => asDedicatedIoredis(client.duplicate!(OWN_IOREDIS)),
   }
@@ -194,15 +208,22 @@ function ioredisCluster(client: Inner): Link {
   }
   return {
     cluster: true,
+    keyPrefix: prefixOf(client),
     notReadyReason: () => (client.status === 'ready' ? null : `${NOT_READY} (status '${client.status}')`),
     send: (_shard, args) => callOn(client, args),
     // The client repeats for TRYAGAIN, its nodes do not. They have key prefixes of their own.
     sendTogether(shard, args) {
       const { node } = masterOf(shard)
-      const isUsable = node?.status === 'ready' && (node.options?.keyPrefix || '') === (client.options?.keyPrefix || '')
+      const isUsable = node?.status === 'ready' && prefixOf(node) === prefixOf(client)
       return callOn(isUsable ? node : client, args)
     },
-    toMasters: args => Promise.all(client.nodes!('master').map(node => callOn(node, args))),
+    masters: () =>
+      client.nodes!('master').map(node => ({
+        name: `${node.options?.host}:${node.options?.port}`,
+        // One that waits connects at its first command.
+        isReady: node.status === 'ready' || node.status === 'wait',
+        send: args => callOn(node, args),
+      })),
     master: shard => masterOf(shard).key,
     async dedicate(shard) {
       const { key, node } = masterOf(shard)
@@ -233,9 +254,10 @@ const asDedicatedNodeRedis = async (client: Inner): Promise<Dedicated> => {
 function nodeRedis(client: Inner): Link {
   return {
     cluster: false,
+    keyPrefix: '',
     notReadyReason: () => (client.isReady ? null : NOT_READY),
     send: (_shard, args) => client.sendCommand!(args),
-    toMasters: async args => [await client.sendCommand!(args)],
+    masters: () => [{ name: '', isReady: client.isReady === true, send: args => client.sendCommand!(args) }],
     master: () => '',
     dedicate: () => asDedicatedNodeRedis(client),
   }
@@ -254,9 +276,10 @@ function nodeRedisPool(pool: Inner): Link {
   const send = (args: string[]) => onReady(client => client.sendCommand!(args))
   return {
     cluster: false,
+    keyPrefix: '',
     notReadyReason: () => (pool.isOpen ? null : NOT_READY),
     send: (_shard, args) => send(args),
-    toMasters: async args => [await send(args)],
+    masters: () => [{ name: '', isReady: pool.isOpen === true, send }],
     master: () => '',
     dedicate: () => onReady(asDedicatedNodeRedis),
   }
@@ -265,9 +288,10 @@ function nodeRedisPool(pool: Inner): Link {
 function nodeRedisSentinel(sentinel: Inner): Link {
   return {
     cluster: false,
+    keyPrefix: '',
     notReadyReason: () => (sentinel.isReady ? null : NOT_READY),
     send: (_shard, args) => sentinel.sendCommand!(false, args),
-    toMasters: async args => [await sentinel.sendCommand!(false, args)],
+    masters: () => [{ name: '', isReady: sentinel.isReady === true, send: args => sentinel.sendCommand!(false, args) }],
     master: () => {
       const node = sentinel.getMasterNode!()
       return `${node?.host}:${node?.port}`
@@ -297,19 +321,25 @@ function nodeRedisCluster(cluster: Inner): Link {
         probes--
       })
   }
+  // Without a client the node is not connected yet (`minimizeConnections`): the command connects it.
+  const isReady = (node: NodeRedisNode) => node.client === undefined || node.client.isReady === true
   return {
     cluster: true,
+    keyPrefix: '',
     notReadyReason(shard) {
       if (!cluster.isOpen || cluster.slots?.length !== SLOTS) return NOT_READY
       const node = nodeOf(slotOf(shard))
-      // Without a client the node is not connected yet (`minimizeConnections`): the command connects it.
-      if (node && (node.client === undefined || node.client.isReady)) return null
+      if (node && isReady(node)) return null
       probe(shard)
       return `${NOT_READY}: the master of this shard is away`
     },
     send: (shard, args) => cluster.sendCommand!(`{${shard}}`, false, args),
-    toMasters: args =>
-      Promise.all(cluster.masters!.map(async node => (await cluster.nodeClient!(node)).sendCommand!(args))),
+    masters: () =>
+      cluster.masters!.map(node => ({
+        name: node.address ?? '',
+        isReady: isReady(node),
+        send: async args => (await cluster.nodeClient!(node)).sendCommand!(args),
+      })),
     master: shard => nodeOf(slotOf(shard))?.address ?? '',
     async dedicate(shard) {
       const node = nodeOf(slotOf(shard))

@@ -31,10 +31,13 @@ const CLOCK_GRAIN = 2
 /** When a call has to end, on the scale of `performance.now()`. */
 export const deadlineOf = (deadline: number | undefined) => deadline ?? performance.now() + DEFAULT_STORE_TIMEOUT
 
+/** When to give up: a little before the caller does, whose error would say no more than 'no answer in time'. */
+export const endOf = (deadline: number) => deadline - Math.min(100, (deadline - performance.now()) / 4)
+
 /** The command was refused on the server because its time was over. */
 export class TooLate extends Error {}
 
-const pause = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms))
+export const pause = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms))
 
 export class Commands {
   readonly #link: Link
@@ -118,8 +121,7 @@ export class Commands {
   }
 
   async #again<T>(shard: string, deadline: number, attempt: () => Promise<T>): Promise<T> {
-    // Gives up a little before the caller does: the error from here says more than 'no answer in time'.
-    const end = deadline - Math.min(100, (deadline - performance.now()) / 4)
+    const end = endOf(deadline)
     for (let wait = 10; ; wait = Math.min(wait * 2, 200)) {
       const notReadyReason = this.#link.notReadyReason(shard)
       if (notReadyReason === null) {

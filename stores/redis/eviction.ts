@@ -7,7 +7,8 @@ import { refusalOf } from './refusals.ts'
 export async function evictionHazard(link: Link): Promise<string | null> {
   let answers: unknown[]
   try {
-    answers = await link.toMasters(['INFO', 'memory'])
+    const masters = await link.masters()
+    answers = await Promise.all(masters.map(master => master.send(['INFO', 'memory'])))
   } catch (error) {
     if (refusalOf(error) !== 'NOPERM') throw error
     return `the user of this connection may not ask INFO, so it is unknown whether Redis evicts sessions: grant +info, or pass allowEviction: true`

@@ -23,6 +23,14 @@ export function slotOf(shard: string): number {
 /** 3 characters of a hash of the user ID: 18 bits, so that users spread over all 16,384 slots. */
 export const shardOf = (userId: string) => createHash('sha256').update(userId).digest('base64url').slice(0, 3)
 
+const SHARD = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+
+/** A shard of this hash slot. */
+export function shardIn(slot: number): string {
+  for (const a of SHARD) for (const b of SHARD) for (const c of SHARD) if (slotOf(a + b + c) === slot) return a + b + c
+  throw new RangeError(`no shard has slot ${slot}`)
+}
+
 /** Shard of a session key: its first 3 characters. */
 export const shardOfKey = (key: string) => key.slice(0, 3)
 
@@ -46,6 +54,9 @@ export const aKeyPrefix: Rule = rule(
   "at most 64 characters without braces, spaces and control characters, such as 'app1:'",
   value => typeof value === 'string' && /^[^{}\s\p{Cc}]{0,64}$/u.test(value),
 )
+
+/** The glob pattern of all session keys under this prefix; an index or a floor of the same length is among them. */
+export const patternUnder = (prefix: string) => `${prefix.replace(/[\\*?[\]]/g, '\\$&')}{???}:${'?'.repeat(43)}`
 
 /** The key names under one prefix. */
 export function keysUnder(prefix: string): Keys {

@@ -386,3 +386,33 @@ local function ascii(text) return (string.gsub(text, '[\\128-\\255]+', '')) end
 if not value or ascii(value) == ascii(ARGV[3]) then redis.call('DEL', KEYS[1]) end
 return {'discarded', clock}
 `)
+
+/**
+ * Reads one page of all keys on this server, without the index and the floor of users.
+ *
+ * ARGV after deadline and now: run ID of the server that the cursor is from (empty: of no matter), cursor, pattern of the
+ * names, COUNT. Answers `other` where this server is another one, else its run ID, the next cursor, session keys and
+ * their values in turn, session keys that could not be read here, and why not.
+ */
+export const SCAN = script(`
+local function info(section, field) return string.match(redis.call('INFO', section), field .. ':(%w+)') or '-' end
+local server = info('server', 'run_id')
+if ARGV[3] ~= '' and ARGV[3] ~= server then return {'other', clock, server} end
+if info('replication', 'role') == 'slave' then return redis.error_reply('READONLY no longer the master') end
+local page = redis.call('SCAN', ARGV[4], 'MATCH', ARGV[5], 'COUNT', ARGV[6])
+local found, refused, reason = {}, {}, ''
+for _, name in ipairs(page[2]) do
+  local shard, rest = string.match(string.sub(name, -49), '^{([%w_-][%w_-][%w_-])}:([%w_-]+)$')
+  if shard then
+    local value = redis.pcall('GET', name)
+    if type(value) == 'string' then
+      found[#found + 1] = shard .. rest
+      found[#found + 1] = value
+    elseif type(value) == 'table' and not string.find(value.err, 'WRONGTYPE') then
+      refused[#refused + 1] = shard .. rest
+      reason = value.err
+    end
+  end
+end
+return {'page', clock, server, page[1], found, refused, reason}
+`)

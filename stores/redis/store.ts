@@ -1,4 +1,4 @@
-import type { StoreOperation } from '../../src/contract/errors.ts'
+import { isReading, type StoreOperation } from '../../src/contract/errors.ts'
 import {
   type Corrupt,
   type CreateOptions,
@@ -7,6 +7,7 @@ import {
   type ReadAnswer,
   type RecordChange,
   type ReplaceResult,
+  type ScanPage,
   type SessionRecord,
   type Store,
   type StoreCall,
@@ -24,6 +25,7 @@ import { refusalOf } from './refusals.ts'
 import { ReplicaWaiter } from './replicas.ts'
 import { DELETE, DISCARD, TOUCH, UPDATE } from './scripts.ts'
 import { CHUNK, chunks, UserIndex } from './user-index.ts'
+import { Walk } from './walk.ts'
 
 /** What a `RedisStore` takes beside its client. */
 export interface RedisStoreOptions {
@@ -66,6 +68,7 @@ export class RedisStore implements Store {
   readonly #users: UserIndex
   readonly #writer: RecordWriter
   readonly #replicas: ReplicaWaiter | null
+  readonly #walk: Walk
   #safe: boolean
   #checking: Promise<void> | null = null
 
@@ -79,6 +82,7 @@ export class RedisStore implements Store {
     this.#reads = new ValueReads(this.#commands, this.#keys, this.#link.cluster)
     this.#users = new UserIndex(this.#keys)
     this.#writer = new RecordWriter(this.#keys, this.#users, this.#link.cluster)
+    this.#walk = new Walk(this.#link, this.#commands, this.#keys, prefix)
     this.#safe = allowEviction
   }
 
@@ -184,6 +188,11 @@ export class RedisStore implements Store {
     })
   }
 
+  async scan(cursor: string | null, limit: number, { now, deadline }: StoreCall): Promise<ScanPage> {
+    const at = this.#walk.from(cursor)
+    return this.#verb('scan', deadline, call => this.#walk.page(at, limit, now, call.deadline))
+  }
+
   /** Closes the store's own connections (`waitReplicas`); the client stays open, it is the application's. */
   async close(): Promise<void> {
     this.#replicas?.close()
@@ -245,7 +254,7 @@ export class RedisStore implements Store {
     try {
       return await work(call)
     } catch (error) {
-      throw storeError(operation, error, operation !== 'listUser', call.partly)
+      throw storeError(operation, error, !isReading(operation), call.partly)
     }
   }
 
