@@ -16,6 +16,8 @@ import { allSlots, hasSlots, type Slots, slotsFrom, slotsText } from './slots.ts
 
 /** How many entries one command looks at: it holds the server up for about a millisecond. */
 const MOST = 500
+/** And at least, as SCAN does by itself: fewer cost as much. */
+const LEAST = 10
 /** In the place of a run ID that a server does not tell. */
 const UNTOLD = '-'
 
@@ -236,7 +238,7 @@ class Page {
 
   /** How many entries to look at next. */
   get room(): number {
-    return Math.max(1, Math.min(MOST, this.#limit - this.#records.length - this.#forwards.length))
+    return Math.max(LEAST, Math.min(MOST, this.#limit - this.#records.length - this.#forwards.length))
   }
 
   /** Whether there is place and time for more. */
