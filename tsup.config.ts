@@ -99,15 +99,28 @@ const classNames: NonNullable<Options['plugins']>[number] = {
 }
 
 // One build of all entries, so that `instanceof` holds across subpaths (per module format).
-export default defineConfig({
+const library: Options = {
   entry: { ...subpaths, ...Object.fromEntries([...rooms].map(([room, [first]]) => [`core/${room}`, first!])) },
   format: ['esm', 'cjs'],
   target: 'node20',
   dts: { entry: subpaths },
   splitting: true,
-  clean: true,
+  // What the other build writes at the same time stays.
+  clean: ['!command.js'],
   treeshake: true,
   removeNodeProtocol: false,
   esbuildPlugins: [roomFiles],
   plugins: [roomPaths, classNames],
-})
+}
+/** The command imports the package by its name, as a program of its users does: it is no part of what they load. */
+const command: Options = {
+  entry: { command: 'command/main.ts' },
+  format: ['esm'],
+  target: 'node20',
+  external: [/^coatcheck(?:\/|$)/],
+  clean: false,
+  treeshake: true,
+  removeNodeProtocol: false,
+}
+
+export default defineConfig([library, command])

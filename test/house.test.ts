@@ -24,10 +24,12 @@ function imports(path: string, { types = true } = {}): string[] {
     .map(([, , named, dynamic]) => (named ?? dynamic)!)
     .map(name => (name.startsWith('.') ? normalize(join(dirname(path), name)) : name))
 }
-const isOwn = (name: string) => name.startsWith('src/') || name.startsWith('stores/')
+const isOwn = (name: string) => /^(?:src|stores|command)\//.test(name)
 
 const SRC = under('src')
 const STORES = under('stores')
+/** The program behind `npx coatcheck`: built beside the package, and no subpath of it. */
+const COMMAND = under('command')
 /** The files of the top of src and stores: each is a subpath, and only re-exports. */
 const ENTRIES = Object.fromEntries(
   [...SRC, ...STORES]
@@ -36,6 +38,11 @@ const ENTRIES = Object.fromEntries(
 )
 
 describe('the package', () => {
+  it('has one command, which is built beside the subpaths', () => {
+    expect(manifest.bin).toEqual({ coatcheck: 'dist/command.js' })
+    expect(read('command/main.ts')).toMatch(/^#!\/usr\/bin\/env node\n/)
+  })
+
   it('has one runtime dependency, cookie', () => {
     expect(Object.keys(manifest.dependencies)).toEqual(['cookie'])
     for (const field of ['peerDependencies', 'optionalDependencies', 'bundledDependencies'])
@@ -156,6 +163,20 @@ describe('who imports whom', () => {
       ).toEqual([])
   })
 
+  it('the command imports the package by its name, as a program of its users does, and drivers only as types', () => {
+    for (const path of COMMAND)
+      for (const name of imports(path, { types: false }).filter(each => !each.startsWith('command/')))
+        expect(name, path).toMatch(/^(?:node:[\w/]+|coatcheck(?:\/[\w/-]+)?|src\/text\/[\w-]+\.ts)$/)
+  })
+
+  it('nothing imports the command', () => {
+    for (const path of [...SRC, ...STORES])
+      expect(
+        imports(path).filter(name => name.startsWith('command/')),
+        path,
+      ).toEqual([])
+  })
+
   it('rooms import one way', () => {
     // Types included. From below: a room imports itself and the rooms before it.
     const layers = ['text', 'contract', 'data', 'session', 'guard', 'manager', 'edge']
@@ -172,7 +193,7 @@ describe('who imports whom', () => {
   })
 
   it('files of a room never import each other in a circle', () => {
-    for (const start of [...SRC, ...STORES]) {
+    for (const start of [...SRC, ...STORES, ...COMMAND]) {
       const reached = new Set<string>()
       const next = imports(start).filter(isOwn)
       for (let path = next.pop(); path !== undefined; path = next.pop()) {
@@ -191,7 +212,7 @@ describe('who imports whom', () => {
   })
 
   it('relative imports name the file, with its .ts', () => {
-    for (const path of [...SRC, ...STORES])
+    for (const path of [...SRC, ...STORES, ...COMMAND])
       for (const name of imports(path).filter(isOwn))
         expect(existsSync(join(root, name)), `${path}: ${name}`).toBe(true)
   })
@@ -214,7 +235,7 @@ describe('the repository', () => {
 
   it('is written in plain English: it says who acts, and what happens to them', () => {
     const words = /\b(?:born|bore|bear|birth|nobody|somebody|whoever)\b/i
-    for (const path of tracked.filter(file => /^(?:src|stores|examples|docs|README\.md|\.github)\b/.test(file)))
+    for (const path of tracked.filter(file => /^(?:src|stores|command|examples|docs|README\.md|\.github)\b/.test(file)))
       for (const line of read(path).split('\n')) expect(words.exec(line)?.[0], `${path}: ${line}`).toBeUndefined()
   })
 
@@ -228,11 +249,12 @@ describe('the repository', () => {
   })
 
   it('names its files in kebab-case', () => {
-    for (const path of [...SRC, ...STORES]) expect(path).toMatch(/^[a-z0-9/-]+(?:\.d)?\.ts$/)
+    for (const path of [...SRC, ...STORES, ...COMMAND]) expect(path).toMatch(/^[a-z0-9/-]+(?:\.d)?\.ts$/)
   })
 
   it('keeps source files readable: at most 600 lines', () => {
-    for (const path of [...SRC, ...STORES]) expect(read(path).split('\n').length, path).toBeLessThanOrEqual(600)
+    for (const path of [...SRC, ...STORES, ...COMMAND])
+      expect(read(path).split('\n').length, path).toBeLessThanOrEqual(600)
   })
 
   it('documents every environment variable that the example service reads', () => {

@@ -15,7 +15,8 @@ function distanceOf(one: string, other: string): number {
   return row[other.length]!
 }
 
-function nearest(name: string, known: readonly string[]): string | null {
+/** The one of the known names that was meant, as far as the spelling shows; `null` where none is near. */
+export function nearest(name: string, known: readonly string[]): string | null {
   let best: string | null = null
   let least = Number.POSITIVE_INFINITY
   for (const each of known) {

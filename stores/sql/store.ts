@@ -30,6 +30,11 @@ const SWEEP_REST = 100
 /** How long a user's row stays after the last session that it was written for, in ms: 30 days. It only saves a write. */
 const USER_ROW_LIFETIME = 2_592_000_000
 
+/** Of a migration the verbs' words are of no use; only the reason counts. */
+const theirReason = (error: Error): never => {
+  throw error.cause ?? error
+}
+
 /**
  * Runs the steps of a verb, again where a lock or a deadlock was in the way, until `end` (on the scale of
  * `performance.now()`). Every failure is a `SessionStoreError`.
@@ -83,15 +88,21 @@ export abstract class SqlStore implements Store {
    */
   async migrate(): Promise<void> {
     const end = performance.now() + MIGRATION_TIMEOUT
-    const isDone = () => this.database.read('create', end, () => isMigrated(this.schema, this.names))
-    try {
-      if (await isDone()) return
-      await this.database.transaction('create', end, () => migrate(this.schema, this.names), false)
-      await isDone()
-    } catch (error) {
-      // The verbs' words are of no use here; only the reason counts.
-      throw (error as Error).cause ?? error
-    }
+    if (await this.#isMigrated(end)) return
+    await this.database.transaction('create', end, () => migrate(this.schema, this.names), false).catch(theirReason)
+    await this.#isMigrated(end)
+  }
+
+  /**
+   * Whether the tables are there; looks, and creates nothing.
+   * @throws Error that names the difference where a table of another schema has the name.
+   */
+  isMigrated(): Promise<boolean> {
+    return this.#isMigrated(performance.now() + MIGRATION_TIMEOUT)
+  }
+
+  #isMigrated(end: number): Promise<boolean> {
+    return this.database.read('create', end, () => isMigrated(this.schema, this.names)).catch(theirReason)
   }
 
   create(record: SessionRecord, options: CreateOptions, call: StoreCall): Promise<CreateResult> {

@@ -55,7 +55,7 @@ describe('the packed package', () => {
       .filter(entry => entry.isDirectory())
       .map(({ name }) => name)
     const inRooms = [...rooms, 'shared'].flatMap(name => [`dist/core/${name}.js`, `dist/core/${name}.cjs`])
-    expect(built.sort()).toEqual([...subpaths, ...inRooms].sort())
+    expect(built.sort()).toEqual([...subpaths, ...inRooms, 'dist/command.js'].sort())
   })
 
   it('has whatever its pages link to', () => {

@@ -34,6 +34,7 @@ function migrations(
   database: () => {
     open(options: { table?: string; schema?: string; userIds?: 'u64' | 'number' | 'text' }): {
       migrate(): Promise<void>
+      isMigrated(): Promise<boolean>
     } & Parameters<typeof isLive>[0]
     run(sql: string): Promise<unknown>
     contestant: Contestant
@@ -45,6 +46,16 @@ function migrations(
     await expect(store.read(record().key, { now: NOW })).rejects.toMatchObject({
       cause: { message: expect.stringContaining('untouched') },
     })
+  })
+
+  it('is looked for without creating anything', async () => {
+    const { open, run } = database()
+    const store = open({ table: 'looked_for' })
+    for (let count = 0; count < 2; count++) expect(await store.isMigrated()).toBe(false)
+    await store.migrate()
+    expect(await store.isMigrated()).toBe(true)
+    await run('CREATE TABLE looks_alike (id INTEGER NOT NULL)')
+    await expect(open({ table: 'looks_alike' }).isMigrated()).rejects.toThrow(/column kind is missing/)
   })
 
   it('keeps what is there when it is called again', async () => {
