@@ -19,7 +19,7 @@ export class Arrival {
   readonly #rememberCookie: SessionCookie
   readonly #request: VisitRequest
   readonly #header: VisitRequest['cookie']
-  readonly #parsed: ParsedCookie
+  #parsed: ParsedCookie
   #isInsecure: boolean | null = null
   /** Whether the event was told: once for a request, however often it is asked. */
   #isTold = false
@@ -59,6 +59,12 @@ export class Arrival {
   get id(): SessionId | null {
     const { id } = this.#parsed
     return id === null || this.isInsecure ? null : id
+  }
+
+  /** From now on it is as if the request had come with this ID: another library's cookie led to it. */
+  standFor(id: SessionId): void {
+    this.#parsed = { id, ambiguous: false }
+    this.#keys = null
   }
 
   /**

@@ -1,7 +1,8 @@
 import type { Context } from '../manager/context.ts'
 import { endSession } from '../manager/end.ts'
 import type { SessionManager } from '../manager/manager.ts'
-import type { Session } from '../session/session.ts'
+import type { SessionId } from '../session/id.ts'
+import type { AnySession, Session } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { Arrival } from './arrival.ts'
 import { EndedHere } from './ended-here.ts'
@@ -13,9 +14,10 @@ import { headersSent, insecure } from './refusals.ts'
 import type { EdgeSetup } from './setup.ts'
 import { tellLost } from './unsent-cookie.ts'
 import type { VisitRequest } from './visit.ts'
+import type { OpenDoor } from './visit-door.ts'
 
 /** A visit whose request the guards have let through: its parts, and the steps that several of its verbs take. */
-export class OpenedVisit<D extends object, I extends UserIds, In extends object> {
+export class OpenedVisit<D extends object, I extends UserIds, In extends object> implements OpenDoor {
   readonly arrival: Arrival
   readonly known: KnownSession<D, I, In>
   readonly #sessions: SessionManager<D, I, In>
@@ -26,6 +28,7 @@ export class OpenedVisit<D extends object, I extends UserIds, In extends object>
   #cookies: OutgoingCookies<Session<D, I>> | null = null
   #ended: EndedHere | null = null
   #logIns: ParallelLogIns<D, I, In> | null = null
+  readonly #leaving: (() => Promise<void>)[] = []
 
   constructor(sessions: SessionManager<D, I, In>, context: Context<D, I, In>, setup: EdgeSetup, request: VisitRequest) {
     this.#sessions = sessions
@@ -111,6 +114,51 @@ export class OpenedVisit<D extends object, I extends UserIds, In extends object>
   async endSeries(): Promise<void> {
     for (const token of this.arrival.tokens) await this.#sessions.forget(token)
     if (this.cookies.token !== null) await this.#sessions.forget(this.cookies.token)
+  }
+
+  get isInsecure(): boolean {
+    return this.arrival.isInsecure
+  }
+
+  get isAmbiguous(): boolean {
+    return this.arrival.isAmbiguous
+  }
+
+  get insecureAdvice(): string {
+    return this.#setup.advice.insecure
+  }
+
+  get isCookieSecure(): boolean {
+    return this.#setup.cookie.secure
+  }
+
+  own(): Promise<Session<D, I> | null> {
+    return this.known.get()
+  }
+
+  ownKey(): string | null {
+    const { id } = this.arrival
+    return id === null ? null : this.#context.keyOf(id)
+  }
+
+  bring(id: SessionId, session: AnySession | null, isSent: boolean): void {
+    this.arrival.standFor(id)
+    if (session === null || isSent) this.known.know(session)
+    else this.known.lend(session)
+    if (session !== null && isSent && this.canSend()) this.cookies.send(session)
+  }
+
+  remove(names: readonly string[], lines: readonly string[]): void {
+    this.cookies.remove(names, lines)
+  }
+
+  onLeave(leave: () => Promise<void>): void {
+    this.#leaving.push(leave)
+  }
+
+  /** What the request came with ends: before a log-in or a log-out, or a new ID. */
+  async leave(): Promise<void> {
+    for (const leave of this.#leaving) await leave()
   }
 
   /** Ends the sessions of cookies that are not honoured: of several values one is the user's own. */

@@ -31,6 +31,8 @@ export class OutgoingCookies<S extends AnySession> {
   readonly #logIns: LogInsToSettle
   #session: 'keep' | 'send' | 'clear' = 'keep'
   #remember: 'keep' | 'clear' | { readonly token: string; readonly maxAge: number } = 'keep'
+  /** Cookies of another library that go: their names, and the `Set-Cookie` values. */
+  #removed: { readonly names: readonly string[]; readonly lines: readonly string[] } | null = null
   #begun: Begun<S> | null = null
   /** Runs from the moment when a cookie has to be sent until it is in a head. */
   #watch: Watch | null = null
@@ -72,6 +74,11 @@ export class OutgoingCookies<S extends AnySession> {
     this.takeBegun()
   }
 
+  /** The response removes cookies of another library. */
+  remove(names: readonly string[], lines: readonly string[]): void {
+    this.#removed = { names, lines }
+  }
+
   /** Neither cookie is changed after all. */
   keep(): void {
     this.#session = 'keep'
@@ -97,7 +104,7 @@ export class OutgoingCookies<S extends AnySession> {
     const cookies = this.#write(arrival, session)
     if (cookies.length === 0 && this.#session !== 'clear') return rulesOfLook(isPersonal)
     const { cookie, rememberCookie, clearSiteData } = this.#setup
-    const cookieNames: string[] = []
+    const cookieNames: string[] = [...(this.#removed?.names ?? [])]
     if (this.#session !== 'keep') cookieNames.push(cookie.name)
     if (this.#remember !== 'keep') cookieNames.push(rememberCookie.name)
     const isLogOut = this.#session === 'clear' && clearSiteData !== null
@@ -117,6 +124,7 @@ export class OutgoingCookies<S extends AnySession> {
     if (this.#remember === 'clear') cookies.push(rememberCookie.clear())
     else if (this.#remember !== 'keep' && this.#ended.allowsToken(this.#remember.token))
       cookies.push(rememberCookie.serializeValue(this.#remember.token, this.#remember.maxAge))
+    if (this.#removed !== null) cookies.push(...this.#removed.lines)
     return cookies
   }
 

@@ -21,6 +21,7 @@ import { OpenedVisit } from './opened-visit.ts'
 import { crossOrigin, notFresh, tellRefusedRequest, unauthenticated, wrongCsrfToken } from './refusals.ts'
 import type { EdgeSetup } from './setup.ts'
 import type { Visit, VisitLogin, VisitRequest } from './visit.ts'
+import { DOOR, type VisitDoor } from './visit-door.ts'
 
 // Misspelt, `within` would let a stolen session through.
 const REQUIRE_USER: OptionPlace<{ within?: Duration }> = { where: 'requireUser', rules: { within: aDuration } }
@@ -47,6 +48,11 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
     this.#context = contextOf<D, I, In>(sessions)
     this.#request = request
     this.#setup = setup
+  }
+
+  /** For `coatcheck/adopt`. Not found by its name: users of visits have no use for it. */
+  get [DOOR](): VisitDoor {
+    return { cookie: this.#request.cookie, sessions: this.#sessions, open: () => this.#open() }
   }
 
   get headers(): Headers {
@@ -129,6 +135,7 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
         // The tokens of an earlier log-in must not bring its user back once this session is over. Their series end last, so
         // that a log-in which fails leaves them.
         const made = await opened.orEnd(begun, async () => {
+          await opened.leave()
           await opened.endSeries()
           return remember ? this.#sessions.remember(begun) : null
         })
@@ -146,7 +153,8 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
     return this.#inTurn(async opened => {
       const { known, cookies, logIns } = opened
       const current = (await known.current()) ?? known.id
-      // The series end first: while one is live, its token could start this session again.
+      // What could start this session again ends first: a session of another library, and the series of a token.
+      await opened.leave()
       await opened.endSeries()
       await opened.endUnhonoured()
       await this.#sessions.destroy(current)
@@ -243,6 +251,11 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
     const current = await opened.known.current()
     if (current === null) return null
     opened.mayBegin()
+    if (opened.known.isLent) {
+      // A new ID that a late request need not have would be lost to all others, which come with the other library's cookie.
+      if (!isOnlyHere) return opened.known.now
+      await opened.leave()
+    }
     const session = await reissue(current)
     if (session !== null) return opened.send(session, isOnlyHere)
     opened.known.know(null)

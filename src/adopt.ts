@@ -1,0 +1,8 @@
+export { type Adopt, adopt } from './adopt/adopt.ts'
+export type { CallbackStore } from './adopt/callback-store.ts'
+export { type ExpressSessionOptions, expressSession } from './adopt/express-session.ts'
+export { type FastifySessionOptions, fastifySession } from './adopt/fastify-session.ts'
+export type { OldCookie, OldSession, OldSessions, Ticket } from './adopt/from.ts'
+export { type KoaSessionOptions, type KoaStore, koaSession } from './adopt/koa-session.ts'
+export type { AdoptOptions, OldLogin } from './adopt/options.ts'
+export type { Secret } from './adopt/signature.ts'

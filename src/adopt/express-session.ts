@@ -1,0 +1,65 @@
+import { checkOptions, type OptionPlace, rule } from '../text/check-options.ts'
+import { type CallbackStore, checkStore, endIn, readFrom } from './callback-store.ts'
+import type { OldCookie, OldSessions, Ticket } from './from.ts'
+import { decoded, isSignedBy, type Secret, secretsFrom, sign } from './signature.ts'
+
+/** Where sessions of express-session are, and what signed their cookies: what the old service gives `session(…)`. */
+export interface ExpressSessionOptions {
+  /** Its `secret`: all that still count, the newest first. */
+  secret: Secret | readonly Secret[]
+  /** Its `store`: of connect-redis, connect-pg-simple, memorystore, or any other one. */
+  store: CallbackStore
+  /** Its `name`, with `path` and `domain` of its `cookie` if it sets them. @default 'connect.sid' */
+  cookie?: string | OldCookie
+}
+
+export const aStoreOf =
+  (library: string) =>
+  (value: unknown, name: string): void =>
+    checkStore(`${library}: ${name}`, value)
+export const aCookie = rule(
+  "the name of a cookie, or { name, path, domain }, such as 'connect.sid'",
+  value => typeof value === 'string' || typeof (value as OldCookie | null)?.name === 'string',
+)
+
+const OPTIONS: OptionPlace<ExpressSessionOptions> = {
+  where: 'expressSession',
+  required: ['secret', 'store'],
+  hints: { name: 'it is called cookie', key: 'it is called cookie' },
+  rules: {
+    secret: (value, name) => void secretsFrom(`expressSession: ${name}`, value as Secret),
+    store: aStoreOf('expressSession'),
+    cookie: aCookie,
+  },
+}
+
+/**
+ * The sessions of express-session, for `adopt`. Its cookie is `s:` and the ID, a dot, and an HMAC-SHA256 of the ID in
+ * base64 without padding; a cookie that is not signed so is refused, and the store is not asked.
+ * @throws TypeError that names the option
+ */
+export function expressSession<T = Record<string, unknown>>(options: ExpressSessionOptions): OldSessions<T> {
+  checkOptions(OPTIONS, options)
+  const { store, cookie = 'connect.sid' } = options
+  const secrets = secretsFrom('secret', options.secret)
+  return {
+    cookie,
+    ticketOf(value) {
+      const text = decoded(value)
+      return text?.startsWith('s:') ? signedTicket(text.slice(2), secrets, 'sha256') : null
+    },
+    read: id => readFrom<T>(store, id),
+    end: id => endIn(store, id),
+  }
+}
+
+/** The ticket in an ID, a dot, and its signature by one of the secrets. */
+export function signedTicket(text: string, secrets: readonly [Secret, ...Secret[]], algorithm: string): Ticket | null {
+  const dot = text.lastIndexOf('.')
+  if (dot <= 0) return null
+  const id = text.slice(0, dot)
+  const signatures = secrets.map(secret => sign(id, secret, algorithm))
+  if (!isSignedBy(text.slice(dot + 1), signatures)) return null
+  // By each secret: nodes may have come to the rotation of secrets at different times.
+  return { id, secrets: signatures.map(signature => `${id}.${signature}`) as [string, ...string[]] }
+}

@@ -1,0 +1,149 @@
+// A mark says what became of a session of the other library: which session took its place, or that it is worth nothing.
+// It is written once, by the store's create, so that of any number of requests on any number of nodes one decides. It
+// outlives the old record, so that an old cookie never leads to a second session, even where that record cannot be removed
+// or an old node writes it back. A mark is a record of the kind that visitors never read, without a user.
+import { CLOCK_TOLERANCE, type SessionRecord } from '../contract/store.ts'
+import type { AnyContext } from '../manager/context.ts'
+import { hashOf, keyOf, newWriteId } from '../session/id.ts'
+
+const DAY = 86_400_000
+/** Longer no browser keeps a cookie (RFC 6265bis, section 5.5), in ms. */
+const LONGEST = 400 * DAY
+/** How long the old record lives at most where nothing says so, in ms. */
+const UNKNOWN_LIFE = 30 * DAY
+
+/** What a mark says. */
+export interface MarkText {
+  /** Key of the session that took the place; `''`: none did, and none will. */
+  readonly key: string
+  /** By which its ID is derived from what the browser has. */
+  readonly salt: string
+  /** Until when the old cookie leads to a session that the browser was seen to have the new cookie of, epoch ms. */
+  readonly until: number
+  /** The old cookie leads to the session, and the browser gets no other, while nodes of the old service run. */
+  readonly isLent: boolean
+}
+
+export interface Mark extends MarkText {
+  readonly record: SessionRecord
+}
+
+/** A session that is worth nothing from now on. */
+export const WORTHLESS: MarkText = { key: '', salt: '', until: 0, isLent: false }
+
+export class Marks {
+  readonly #context: AnyContext
+  /** The cookie's name: two libraries of one service may give the same ID. */
+  readonly #source: string
+
+  constructor(context: AnyContext, source: string) {
+    this.#context = context
+    this.#source = source
+  }
+
+  #keyOf(kind: 'session' | 'user', name: string): string {
+    return keyOf(hashOf(`${kind}\0${this.#source}\0${name}`), `adopt\0${this.#context.space}`)
+  }
+
+  async read(id: string, deadline: number): Promise<Mark | null> {
+    const record = await this.#read(this.#keyOf('session', id), deadline)
+    return record === null ? null : { ...markFrom(record), record }
+  }
+
+  /** Whether the user's sessions of the other library were ended: all but those that are known to have begun later. */
+  async hasUserEnded(user: string, begun: number | null, deadline: number): Promise<boolean> {
+    const record = await this.#read(this.#keyOf('user', user), deadline)
+    return record !== null && !(begun !== null && begun > Number(record.data) + CLOCK_TOLERANCE)
+  }
+
+  async endUser(user: string, deadline: number): Promise<void> {
+    const key = this.#keyOf('user', user)
+    const data = String(this.#context.now())
+    let isOver = await this.#create(key, data, LONGEST, deadline)
+    while (!isOver) {
+      const found = await this.#read(key, deadline)
+      isOver =
+        found === null
+          ? await this.#create(key, data, LONGEST, deadline)
+          : await this.#keep(found, data, LONGEST, deadline)
+    }
+  }
+
+  /** Writes a mark; `false` where there is one already. `expiresAt` of the old record. */
+  create(id: string, text: MarkText, expiresAt: number | null, deadline: number): Promise<boolean> {
+    return this.#create(this.#keyOf('session', id), textOf(text), this.#lifeFor(expiresAt), deadline)
+  }
+
+  /** Writes other text into a mark; `false` where another request was first. */
+  change({ record }: Mark, text: MarkText, deadline: number): Promise<boolean> {
+    return this.#keep(record, textOf(text), this.#lifeOf(record), deadline)
+  }
+
+  /** The old cookie still comes: the mark must not end before it. Once in half of a mark's life. */
+  async sight({ record }: Mark, deadline: number): Promise<void> {
+    const life = this.#lifeOf(record)
+    if (record.expiresAt - this.#context.now() < life / 2) await this.#keep(record, record.data, life, deadline)
+  }
+
+  /** As long as the old record could live, and a day more: a late write of an old node would begin its time anew. */
+  #lifeFor(expiresAt: number | null): number {
+    const { now, options } = { now: this.#context.now(), options: this.#context.options }
+    const left = expiresAt === null ? UNKNOWN_LIFE : Math.max(0, expiresAt - now)
+    return Math.min(LONGEST, Math.max(2 * left, options.absolute) + DAY)
+  }
+
+  /** What it was given when it was made. */
+  #lifeOf({ createdAt, seenAt, expiresAt }: SessionRecord): number {
+    return expiresAt - Math.max(createdAt, seenAt)
+  }
+
+  async #read(key: string, deadline: number): Promise<SessionRecord | null> {
+    const now = this.#context.now()
+    const { record } = await this.#context.calls.read(key, { now, deadline })
+    return record !== null && record.key === key && record.kind === 'remember' ? record : null
+  }
+
+  async #create(key: string, data: string, life: number, deadline: number): Promise<boolean> {
+    const now = this.#context.now()
+    const record: SessionRecord = {
+      key: key as SessionRecord['key'],
+      kind: 'remember',
+      parent: null,
+      userId: null,
+      username: null,
+      passwordVersion: null,
+      data,
+      version: 1,
+      writeId: newWriteId(),
+      createdAt: now,
+      seenAt: now,
+      expiresAt: now + life,
+      absoluteExpiresAt: now + 10 * LONGEST,
+    }
+    const { outcome } = await this.#context.calls.create(record, {}, { now, deadline })
+    return outcome === 'created'
+  }
+
+  async #keep(record: SessionRecord, data: string, life: number, deadline: number): Promise<boolean> {
+    const now = this.#context.now()
+    const change = { data, seenAt: now, expiresAt: now + life, writeId: newWriteId() }
+    return (await this.#context.calls.update(record.key, record.version, change, { now, deadline })) === 'updated'
+  }
+}
+
+/** Whether the old cookie may still lead to a session whose browser was seen to have the new one, by any node's clock. */
+export const isInGrace = ({ until }: MarkText, now: number): boolean => now < until + CLOCK_TOLERANCE
+
+const textOf = ({ key, salt, until, isLent }: MarkText): string => JSON.stringify([key, salt, until, isLent])
+
+/** What cannot be read counts as worthless: the user logs in again, and no session begins twice. */
+function markFrom({ data }: SessionRecord): MarkText {
+  try {
+    const [key, salt, until, isLent] = JSON.parse(data) as unknown[]
+    if (typeof key === 'string' && typeof salt === 'string' && typeof until === 'number' && typeof isLent === 'boolean')
+      return { key, salt, until, isLent }
+  } catch {
+    return WORTHLESS
+  }
+  return WORTHLESS
+}

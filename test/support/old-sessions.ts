@@ -1,0 +1,144 @@
+// A service of express-session that is being replaced: its records as its stores have them, its signed cookies, and nodes
+// of the new service, each with a manager of its own over one store.
+import { createHmac } from 'node:crypto'
+import { openVisit, SessionManager, type SessionOptions, type Store, type VisitRequest, withCookies } from 'coatcheck'
+import { type Adopt, type AdoptOptions, adopt, expressSession } from 'coatcheck/adopt'
+import { MemoryStore } from 'coatcheck/stores/memory'
+import { BarrierStore } from './barrier-store.ts'
+
+export const SECRET = 'a secret of the old service'
+export const MINUTE = 60_000
+export const HOUR = 60 * MINUTE
+export const BEGIN = 1_800_000_000_000
+
+const base64 = (sid: string, secret: string) =>
+  createHmac('sha256', secret).update(sid).digest('base64').replace(/=+$/, '')
+
+/** `connect.sid` as express-session sends it. */
+export const connectSid = (sid: string, secret = SECRET): string =>
+  `connect.sid=${encodeURIComponent(`s:${sid}.${base64(sid, secret)}`)}`
+
+export interface OldRecord {
+  cookie?: unknown
+  userId?: unknown
+  name?: string
+  loginAt?: number
+  [other: string]: unknown
+}
+
+/** A store of express-session's shape, which counts what it is asked and fails when told to. */
+export class OldStoreStub {
+  readonly records = new Map<string, string>()
+  readonly asked: string[] = []
+  /** Takes the place of the answer of a call. */
+  fault: ((verb: 'get' | 'destroy') => unknown) | null = null
+
+  put(sid: string, record: OldRecord): void {
+    this.records.set(sid, JSON.stringify(record))
+  }
+
+  get(sid: string, callback: (error: unknown, session?: unknown) => void): void {
+    this.#answer('get', sid, callback, () => {
+      const text = this.records.get(sid)
+      return text === undefined ? undefined : JSON.parse(text)
+    })
+  }
+
+  destroy(sid: string, callback: (error?: unknown) => void): void {
+    this.#answer('destroy', sid, callback, () => void this.records.delete(sid))
+  }
+
+  #answer(
+    verb: 'get' | 'destroy',
+    sid: string,
+    callback: (error: unknown, value?: unknown) => void,
+    run: () => unknown,
+  ) {
+    this.asked.push(`${verb} ${sid}`)
+    setImmediate(() => {
+      const failed = this.fault?.(verb)
+      if (failed instanceof Error) callback(failed)
+      else if (failed === undefined || failed === null) {
+        let value: unknown
+        try {
+          value = run()
+        } catch (error) {
+          callback(error)
+          return
+        }
+        callback(null, value)
+      }
+    })
+  }
+}
+
+export interface Data {
+  cart?: string[]
+}
+
+/** Express-session's `cookie` in a record: an hour, touched at `at`. */
+export const cookieAt = (at: number, maxAge = HOUR) => ({
+  originalMaxAge: maxAge,
+  expires: new Date(at + maxAge).toISOString(),
+  httpOnly: true,
+  path: '/',
+})
+
+export interface Options {
+  manager?: Partial<SessionOptions<Data, 'u64', Data>>
+  adopt?: Partial<AdoptOptions<Data, 'u64', Data, OldRecord>>
+  secret?: string | readonly string[]
+}
+
+/** A replacement: one old store, one new store, and a clock that stands. */
+export function replacement(inner: Store = new MemoryStore()) {
+  const clock = { now: BEGIN }
+  const old = new OldStoreStub()
+  const store = BarrierStore.over(inner)
+  const told: Error[] = []
+  const events: { type: string }[] = []
+  const managers: SessionManager<Data>[] = []
+
+  /** A node of the new service, with memory of its own. */
+  function node({ manager = {}, adopt: options = {}, secret = SECRET }: Options = {}) {
+    const sessions = new SessionManager<Data>({
+      store,
+      now: () => clock.now,
+      sweepInterval: false,
+      onEvent: event => events.push(event),
+      ...manager,
+    })
+    managers.push(sessions)
+    const adopting: Adopt = adopt(sessions, {
+      from: expressSession<OldRecord>({ secret, store: old }),
+      toLogin: ({ userId, name, loginAt, cart }) =>
+        userId === undefined || userId === null
+          ? null
+          : {
+              user: { id: BigInt(userId as string), name: name ?? '' },
+              createdAt: loginAt,
+              data: { ...(cart !== undefined && { cart: cart as string[] }) },
+            },
+      onError: error => told.push(error),
+      ...options,
+    })
+    const visit = (cookie: string | null, request: Partial<VisitRequest> = {}) =>
+      openVisit(sessions, { method: 'GET', secure: true, cookie, header: () => null, ...request })
+    /** One request: adopts, and answers who it is. */
+    const ask = async (cookie: string | null, request?: Partial<VisitRequest>) => {
+      const opened = visit(cookie, request)
+      const isAdopted = await adopting(opened)
+      const session = await opened.get()
+      return {
+        isAdopted,
+        session,
+        name: session?.user?.name ?? null,
+        visit: opened,
+        /** What the browser sends next. */
+        next: () => withCookies(cookie, opened.cookies),
+      }
+    }
+    return { sessions, adopting, visit, ask }
+  }
+  return { clock, old, store, told, events, node, close: () => Promise.all(managers.map(each => each.close())) }
+}
