@@ -21,8 +21,6 @@ export class Arrival {
   readonly #header: VisitRequest['cookie']
   #parsed: ParsedCookie
   #isInsecure: boolean | null = null
-  /** Whether the event was told: once for a request, however often it is asked. */
-  #isTold = false
   #keys: readonly SessionKey[] | null = null
 
   constructor(context: AnyContext, { cookie, rememberCookie, hasIsSecure }: EdgeSetup, request: VisitRequest) {
@@ -43,10 +41,7 @@ export class Arrival {
    */
   get isInsecure(): boolean {
     this.#isInsecure ??= this.#cookie.secure && !this.#request.secure
-    if (this.#isInsecure && !this.#isTold) {
-      this.#isTold = true
-      tellRefusedRequest(this.#context, 'insecure', this.#request)
-    }
+    if (this.#isInsecure) tellRefusedRequest(this, this.#context, 'insecure', this.#request)
     return this.#isInsecure
   }
 

@@ -55,14 +55,19 @@ export const wrongCsrfToken = () => new SessionError('ERR_SESSION_CSRF', "the to
 const MOST = 200
 const told = (written: unknown) => String(written).slice(0, MOST)
 
-/** An event for a request that is refused; `session` is the one that was found. */
+/** Which visits have told. Not their property: all others would carry it. */
+const haveTold = new WeakSet<object>()
+
+/** An event for a request that is refused, once for each `by`, however often it is asked; `session` is the one that was found. */
 export function tellRefusedRequest(
+  by: object,
   context: AnyContext,
   reason: RequestRefusal,
   request: VisitRequest,
   session: AnySession | null = null,
 ): void {
-  if (!isHeard(context.given.onEvent)) return
+  if (!isHeard(context.given.onEvent) || haveTold.has(by)) return
+  haveTold.add(by)
   const origin = request.header('origin')
   const host = request.header('host')
   context.emit({

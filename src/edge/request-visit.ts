@@ -38,8 +38,6 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
   readonly #setup: EdgeSetup
   /** `null` until the guards have let the request through, at the first verb. */
   #opened: OpenedVisit<D, I, In> | null = null
-  /** Whether the event of a guard that refused was told: once for a request, however often it is asked. */
-  #isRefused = false
   /** Settles when the writing verbs so far are done; never rejects. */
   #turn: Promise<unknown> | null = null
 
@@ -188,7 +186,7 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
   async checkCsrf(token: unknown): Promise<void> {
     const session = await this.get()
     if (session !== null && isToken(session.csrfToken, token)) return
-    this.#tell('csrf', session)
+    tellRefusedRequest(this, this.#context, 'csrf', this.#request, session)
     throw wrongCsrfToken()
   }
 
@@ -206,7 +204,7 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
     if (this.#opened !== null) return this.#opened
     const request = this.#request
     if (isCrossOrigin(request, this.#setup.origins)) {
-      this.#tell('cross-origin', null)
+      tellRefusedRequest(this, this.#context, 'cross-origin', request)
       throw crossOrigin()
     }
     const opened = new OpenedVisit(this.#sessions, this.#context, this.#setup, request)
@@ -214,12 +212,6 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
     if (opened.arrival.isAmbiguous) this.#context.emit({ type: 'ambiguous-cookie' })
     request.onHeadRules?.(() => opened.headRules())
     return opened
-  }
-
-  #tell(reason: 'cross-origin' | 'csrf', session: Session<D, I> | null): void {
-    if (this.#isRefused) return
-    this.#isRefused = true
-    tellRefusedRequest(this.#context, reason, this.#request, session)
   }
 
   /**
