@@ -33,6 +33,15 @@ export function encryptedStore(inner, secret) {
     }
   }
 
+  /** @param {readonly import('coatcheck').SessionRecord[]} records @returns {import('coatcheck').SessionRecord[]} */
+  const decrypted = records =>
+    records.flatMap(record => {
+      const data = decrypt(record.key, record.data)
+      return data === null ? [] : [{ ...record, data }]
+    })
+
+  const walk = inner.scan?.bind(inner)
+
   return {
     create: (record, ...rest) => inner.create({ ...record, data: encrypt(record.key, record.data) }, ...rest),
 
@@ -54,15 +63,17 @@ export function encryptedStore(inner, secret) {
     delete: (...all) => inner.delete(...all),
     deleteUser: (...all) => inner.deleteUser(...all),
 
-    async listUser(...all) {
-      const records = await inner.listUser(...all)
-      return records.flatMap(record => {
-        const data = decrypt(record.key, record.data)
-        return data === null ? [] : [{ ...record, data }]
-      })
-    },
+    listUser: async (...all) => decrypted(await inner.listUser(...all)),
 
     // Verbs that a store need not have: absent here where the inner store has none.
+    ...(walk && {
+      /** @type {NonNullable<typeof walk>} */
+      async scan(...all) {
+        const page = await walk(...all)
+        return { ...page, records: decrypted(page.records) }
+      },
+    }),
+    ...(inner.count && { count: inner.count.bind(inner) }),
     ...(inner.sweep && { sweep: inner.sweep.bind(inner) }),
     ...(inner.shard && { shard: inner.shard.bind(inner) }),
     ...(inner.close && { close: inner.close.bind(inner) }),

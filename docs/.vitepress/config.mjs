@@ -32,6 +32,7 @@ export default defineConfig({
           page('Errors and events', '/errors-and-events'),
           page('Testing', '/testing'),
           page('Deployment', '/deployment'),
+          page('Operations', '/operations'),
         ],
       },
       {

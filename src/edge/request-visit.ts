@@ -29,7 +29,7 @@ const REQUIRE_USER: OptionPlace<{ within?: Duration }> = { where: 'requireUser',
 /** The visit behind every edge. Its verbs open it, and read as what they do with the browser's session. */
 export class RequestVisit<D extends object, I extends UserIds, In extends object> implements Visit<D, I, In> {
   static {
-    refuseCallbacks('visit', RequestVisit.prototype, { update: 0, except: ['headRules'] })
+    refuseCallbacks('visit', RequestVisit.prototype, { changes: { update: 0 }, except: ['headRules'] })
   }
 
   readonly #sessions: SessionManager<D, I, In>

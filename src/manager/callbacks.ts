@@ -1,6 +1,6 @@
-/** For `update`, which takes a function: at which position. */
 interface Rule {
-  readonly update: number
+  /** The verbs that take a function, and at which position. */
+  readonly changes: Readonly<Record<string, number>>
   /** Methods that return no promise. */
   readonly except?: readonly string[]
 }
@@ -10,10 +10,10 @@ interface Rule {
  * it were ignored it would never be called, so that a request hangs, or goes on before the log-out is done. Thrown at
  * once, not as a rejection: such a caller awaits nothing, and an unhandled rejection ends the process.
  */
-export function refuseCallbacks(owner: string, prototype: object, { update, except = [] }: Rule): void {
+export function refuseCallbacks(owner: string, prototype: object, { changes, except = [] }: Rule): void {
   for (const [verb, { value: method }] of Object.entries(Object.getOwnPropertyDescriptors(prototype))) {
     if (typeof method !== 'function' || verb === 'constructor' || except.includes(verb)) continue
-    const position = verb === 'update' ? update : null
+    const position = changes[verb] ?? null
     const checked = {
       [verb](this: unknown, one: unknown, two: unknown, three: unknown): unknown {
         if (

@@ -8,10 +8,12 @@ import { keyOf, type SessionKey } from '../session/id.ts'
 import {
   makeInfo,
   makeSession,
+  makeStored,
   nextOrder,
   type Session,
   type SessionInfo,
   type SessionParts,
+  type StoredSession,
 } from '../session/session.ts'
 import type { UserId, UserIds } from '../session/user-id.ts'
 import { Users } from '../session/users.ts'
@@ -167,6 +169,12 @@ export class Context<
 
   info(record: SessionRecord): SessionInfo<D, I> {
     return makeInfo(this.#parts(record, this.userIdOf(record), false))
+  }
+
+  /** For operators. An anonymous session has the tenant's name in its key alone, where it cannot be read. */
+  stored(record: SessionRecord): StoredSession<D, I> {
+    const namespace = record.userId === null ? null : this.namespace
+    return makeStored(this.#parts(record, this.userIdOf(record), false), namespace)
   }
 
   #parts(record: SessionRecord, userId: UserId<I> | null, isFollowed: boolean): SessionParts<D, I> {

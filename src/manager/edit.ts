@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
+import type { SessionRecord } from '../contract/store.ts'
 import { type Change, runChange } from '../data/change.ts'
 import { isPlain } from '../data/plain.ts'
 import { isTouchDue, isUnvisited } from '../session/expiry.ts'
@@ -6,8 +7,8 @@ import { newWriteId } from '../session/id.ts'
 import type { Session } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { quote } from '../text/quote.ts'
-import type { Context } from './context.ts'
-import { held } from './lookup.ts'
+import type { Context, Found } from './context.ts'
+import { chainFrom, held } from './lookup.ts'
 import { encode, seen, thaw } from './records.ts'
 import { write } from './writing.ts'
 
@@ -43,6 +44,51 @@ async function edit<D extends object, I extends UserIds, V>(
   })
 }
 
+/** @throws TypeError for what is neither keys to set nor a function */
+export function checkChange(verb: string, change: unknown): void {
+  if (typeof change !== 'function' && !isPlain(change))
+    throw new TypeError(`${verb}: expected keys to set or a function that edits them, got ${quote(change)}`)
+}
+
+/** The draft with its keys set, or as the function leaves it. */
+function changed<D extends object, R>(change: Change<D, R>, draft: D, unchanged: () => D): D {
+  if (typeof change !== 'function') return { ...draft, ...change }
+  runChange(change, draft, unchanged)
+  return draft
+}
+
+/**
+ * Changes what a session has now, for one who has its record and not its ID; prolongs nothing. `take` is asked with the
+ * keys that the session has got meanwhile: `false` leaves it to another. Answers whether it was written.
+ */
+export async function writeRecord<D extends object, I extends UserIds, R>(
+  context: Context<D, I>,
+  record: SessionRecord,
+  change: Change<D, R>,
+  take: (keys: readonly string[]) => boolean,
+): Promise<boolean> {
+  const deadline = context.deadline()
+  const start: Found<I> = { id: '', record, userId: context.userIdOf(record), isFollowed: false }
+  const attempt = async ({ record }: Found<I>) => {
+    const { key, version, seenAt, expiresAt } = record
+    const data = encode(
+      context,
+      record,
+      changed(change, thaw(context, record), () => thaw(context, record)),
+    )
+    const written = { data, seenAt, expiresAt, writeId: newWriteId() }
+    const outcome = await context.calls.update(key, version, written, { now: context.now(), deadline })
+    if (outcome !== 'updated') return outcome
+    return { value: true, latest: { ...record, ...written, version: version + 1 } }
+  }
+  // By its key: the forward of any new ID is followed, not only of those in their grace.
+  const findAgain = async ({ record: { key } }: Found<I>) => {
+    const { keys, record } = await chainFrom(context, key, { now: context.now(), deadline })
+    return record !== null && take(keys.slice(1)) ? { ...start, record } : null
+  }
+  return (await write(context, 'update', start, deadline, attempt, findAgain)) ?? false
+}
+
 /** Sets keys, or runs a function on fresh data: the session as it is then, `null` where it is gone. */
 export async function writeData<D extends object, I extends UserIds, R>(
   context: Context<D, I>,
@@ -50,13 +96,8 @@ export async function writeData<D extends object, I extends UserIds, R>(
   change: Change<D, R>,
   slides = true,
 ): Promise<Session<D, I> | null> {
-  if (typeof change !== 'function' && !isPlain(change))
-    throw new TypeError(`update: expected keys to set or a function that edits them, got ${quote(change)}`)
-  const written = (draft: D, unchanged: () => D) => {
-    if (typeof change !== 'function') return { draft: { ...draft, ...change }, value: undefined }
-    runChange(change, draft, unchanged)
-    return { draft, value: undefined }
-  }
+  checkChange('update', change)
+  const written = (draft: D, unchanged: () => D) => ({ draft: changed(change, draft, unchanged), value: undefined })
   return (await edit(context, session, written, slides))?.session ?? null
 }
 

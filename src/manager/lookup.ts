@@ -114,18 +114,25 @@ export async function findCurrent<D extends object, I extends UserIds>(
   return find(context, id, context.now(), deadline)
 }
 
-/** What stands under a key now, or under the one that it leads to: for those who end sessions, not for visitors. */
-export async function storedRecord(
+/** Where the forwards from a key lead: the keys on the way, the last one too, and the live record that stands there. */
+export async function chainFrom(
   context: AnyContext,
   start: string,
-  deadline: number,
-): Promise<SessionRecord | null> {
-  let key = start
-  for (let hops = 0; hops < MAX_HOPS; hops += 1) {
-    const { record, forward } = await context.calls.read(key, { now: context.now(), deadline })
-    if (forward === null) return record
+  { now, deadline, hops = MAX_HOPS }: { now: number; deadline: number; hops?: number },
+): Promise<{ readonly keys: readonly string[]; readonly record: SessionRecord | null }> {
+  const keys = [start]
+  for (let key = start; keys.length <= hops; keys.push(key)) {
+    const { record, forward } = await context.calls.read(key, { now, deadline })
+    if (forward === null) return { keys, record }
     context.endings.moved(key, forward.movedTo)
     key = forward.movedTo
   }
-  return null
+  return { keys, record: null }
 }
+
+/** What stands under a key now, or under the one that it leads to: for those who end sessions, not for visitors. */
+export const storedRecord = async (
+  context: AnyContext,
+  start: string,
+  deadline: number,
+): Promise<SessionRecord | null> => (await chainFrom(context, start, { now: context.now(), deadline })).record

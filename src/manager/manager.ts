@@ -3,11 +3,11 @@ import { unseal } from '../data/meta.ts'
 import { isTouchDue, isUnvisited, lifetimeOf } from '../session/expiry.ts'
 import { isKey, type SessionKey } from '../session/id.ts'
 import {
-  type AnySession,
   type Current,
   recordOf,
   type Session,
   type SessionInfo,
+  type StoredSession,
   type UserSession,
 } from '../session/session.ts'
 import type { UserIdInput, UserIds } from '../session/user-id.ts'
@@ -17,18 +17,22 @@ import { type Duration, durationUpTo, milliseconds } from '../text/duration.ts'
 import { quote } from '../text/quote.ts'
 import { begin, logIn } from './begin.ts'
 import { refuseCallbacks } from './callbacks.ts'
-import { type AnyContext, Context } from './context.ts'
+import { Context } from './context.ts'
 import { contextOf, keepContext, offerContexts } from './context-of.ts'
 import { takeKey, writeData } from './edit.ts'
 import { endSession, endUser } from './end.ts'
+import { type EndAllOptions, endAllSessions } from './end-all.ts'
+import { anExcept, keyOfExcept } from './except.ts'
 import { find, heldRecord, idOf, storedRecord } from './lookup.ts'
+import { allSessions, countSessions } from './operations.ts'
 import { GET_OPTIONS, type SessionOptions } from './options.ts'
-import { versionNow } from './password-version.ts'
+import { recordsOfUser } from './password-version.ts'
 import { firstData } from './records.ts'
 import { endDevice, forgetToken, issueToken, type Recalled, redeemToken } from './remember.ts'
 import { reissue } from './rotate.ts'
 import { endSeries } from './series.ts'
 import { touch } from './touch.ts'
+import { updateUser } from './update-user.ts'
 
 const NAMESPACE_NAME = /^[A-Za-z0-9_.-]{1,32}$/
 
@@ -40,14 +44,7 @@ const ROTATE_OPTIONS: OptionPlace<{ grace: Duration }> = {
 
 const INVALIDATE_OPTIONS: OptionPlace<{ except: unknown; passwordVersion: unknown }> = {
   where: 'invalidateUser',
-  rules: {
-    except: value => {
-      // Not quoted: it may be a session ID.
-      if (value !== null && typeof value !== 'object' && !isKey(value))
-        throw new TypeError('except: expected a session or its key')
-    },
-    passwordVersion: passwordVersionOf,
-  },
+  rules: { except: anExcept, passwordVersion: passwordVersionOf },
 }
 
 /**
@@ -65,7 +62,10 @@ export class SessionManager<
 
   static {
     offerContexts(SessionManager.prototype)
-    refuseCallbacks('sessions', SessionManager.prototype, { update: 1, except: ['isFresh', 'namespace'] })
+    refuseCallbacks('sessions', SessionManager.prototype, {
+      changes: { update: 1, updateUser: 1 },
+      except: ['isFresh', 'namespace', 'all'],
+    })
   }
 
   /** @throws TypeError that names the option and says what would be right */
@@ -211,14 +211,21 @@ export class SessionManager<
   async list(userId: UserIdInput<I>): Promise<SessionInfo<D, I>[]> {
     const context = contextOf<D, I, In>(this)
     const user = context.users.toText(userId)
-    const deadline = context.deadline()
-    const records = await context.calls.listUser(user, 'session', { now: context.now(), deadline })
-    const theirs = records.filter(record => record.userId === user && record.kind === 'session')
-    const version = theirs.length === 0 ? 0 : await versionNow(context, user, deadline)
-    return theirs
-      .filter(record => (record.passwordVersion ?? 0) >= version)
-      .map(record => context.info(record))
-      .sort((a, b) => b.seenAt - a.seenAt)
+    const records = await recordsOfUser(context, user, context.deadline())
+    return records.map(record => context.info(record)).sort((a, b) => b.seenAt - a.seenAt)
+  }
+
+  /**
+   * Writes to the data of all live sessions of a user, as `update` does to one: a role that was given or taken. Commit it
+   * to your own table of users first; a session that begins while this runs may have the change or not. Each other one has
+   * it exactly once, under whatever ID; none is prolonged. Answers how many sessions were written to.
+   * @throws SessionError ERR_SESSION_DATA where one session cannot hold the change (the others have it),
+   * ERR_SESSION_CONFLICT
+   * @throws SessionStoreError some sessions may have the change: keys to set may be set again
+   */
+  async updateUser<R>(userId: UserIdInput<I>, change: Change<D, R>): Promise<number> {
+    const context = contextOf<D, I, In>(this)
+    return updateUser(context, context.users.toText(userId), change)
   }
 
   /**
@@ -292,6 +299,42 @@ export class SessionManager<
     return tenant
   }
 
+  /**
+   * How many live sessions there are, anonymous ones too; of a tenant, those of its users alone. Where the store cannot
+   * count by itself, and for a tenant, it walks over all that is stored: then a session that gets a new ID, begins or ends
+   * meanwhile may count or not. `signal` ends the walk after the page under way, with its reason.
+   * @throws TypeError where the store has neither `count` nor `scan`
+   */
+  async count(options: { signal?: AbortSignal | undefined } = {}): Promise<number> {
+    return countSessions(contextOf<D, I, In>(this), options)
+  }
+
+  /**
+   * All live sessions, page by page, in an order of the store's own: of all tenants, with anonymous ones; of a tenant,
+   * those of its users alone. Each is shown as it was when its page was read, and one that gets a new ID meanwhile under
+   * the old key, the new one, both, or neither. The option `passwordVersion` is not asked. You may take your time between
+   * two sessions, and leave the loop at any time.
+   * @param options - `pageSize`: how many the store is asked for at once, 1 to 1000, by default 500; `signal` ends the
+   * walk with its reason
+   * @throws TypeError where the store has no `scan`
+   */
+  all(
+    options: { signal?: AbortSignal | undefined; pageSize?: number | undefined } = {},
+  ): AsyncGenerator<StoredSession<D, I>, void, void> {
+    return allSessions(contextOf<D, I, In>(this), options)
+  }
+
+  /**
+   * Logs everyone out: when it resolves, every session and every remember token that existed when it was called is dead,
+   * with what was derived from them meanwhile. Who logs in while it runs stays logged in or not. Of a tenant it ends the
+   * sessions of its users; anonymous ones cannot be told apart. Answers how many live sessions it ended.
+   * @throws TypeError where the store has no `scan`
+   * @throws SessionStoreError some are ended: repeat it until it resolves. The message says how many.
+   */
+  async endAll(options: EndAllOptions = {}): Promise<number> {
+    return endAllSessions(contextOf<D, I, In>(this), options)
+  }
+
   /** Removes what has been expired for 5 minutes, in small steps; answers how many. 0 where the store does so itself. */
   sweep(): Promise<number> {
     return contextOf<D, I, In>(this).sweeper.sweep()
@@ -313,11 +356,6 @@ function noticeExpiry<D extends object, I extends UserIds>(
   now: number,
 ): void {
   if (session.expiresAt <= now) context.emit({ type: 'expired', key: session.key, userId: session.user?.id ?? null })
-}
-
-function keyOfExcept(context: AnyContext, except: AnySession | SessionKey | null | undefined): string | null {
-  if (except === null || except === undefined) return null
-  return typeof except === 'object' ? heldRecord(context, except).key : except
 }
 
 /** The type of the sessions of a manager: `SessionOf<typeof sessions>`. */

@@ -24,3 +24,11 @@ export function versionNow(context: AnyContext, user: string, deadline: number):
     )
   })
 }
+
+/** The user's live sessions, without those that the application's password version refuses. */
+export async function recordsOfUser(context: AnyContext, user: string, deadline: number): Promise<SessionRecord[]> {
+  const records = await context.calls.listUser(user, 'session', { now: context.now(), deadline })
+  const theirs = records.filter(record => record.userId === user && record.kind === 'session')
+  const version = theirs.length === 0 ? 0 : await versionNow(context, user, deadline)
+  return theirs.filter(record => (record.passwordVersion ?? 0) >= version)
+}

@@ -34,6 +34,9 @@ export function write<D extends object, I extends UserIds, T>(
   start: Found<I>,
   deadline: number,
   attempt: (found: Found<I>, isSnapshot: boolean) => Promise<Attempt<T> | 'conflict' | 'gone' | 'snapshot'>,
+  // The grace of a rotation leads on to the successor.
+  findAgain: (found: Found<I>) => Found<I> | null | Promise<Found<I> | null> = found =>
+    find(context, found.id, context.now(), deadline),
 ): Promise<T | null> {
   const inTurn = async (turn: { latest: SessionRecord | null }): Promise<T | null> => {
     let found: Found<I> = { ...start, record: newer(turn.latest, start.record) }
@@ -57,8 +60,7 @@ export function write<D extends object, I extends UserIds, T>(
         }
         conflicts += 1
       } else if (outcome !== 'snapshot') throw refusal(context, outcome)
-      // The grace of a rotation leads on to the successor.
-      const again = await find(context, found.id, context.now(), deadline)
+      const again = await findAgain(found)
       if (again === null) return null
       found = again
       isSnapshot = false

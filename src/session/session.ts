@@ -29,6 +29,12 @@ export interface SessionInfo<D = Record<string, unknown>, I extends UserIds = 'u
   readonly remembered: boolean
 }
 
+/** A session as a walk over all of them shows it. */
+export interface StoredSession<D = Record<string, unknown>, I extends UserIds = 'u64'> extends SessionInfo<D, I> {
+  /** The tenant of its user; `null` where there is none, and in each anonymous session: only its browser knows. */
+  readonly namespace: string | null
+}
+
 /** Of whichever data and user ID: for what looks at neither. */
 // biome-ignore lint/suspicious/noExplicitAny: unknown data and ID would fit no session of an application
 export type AnySession = Session<any, any>
@@ -161,6 +167,22 @@ export const makeSession = <D, I extends UserIds>(
 
 export const makeInfo = <D, I extends UserIds>(parts: SessionParts<D, I>): SessionInfo<D, I> =>
   Object.freeze(new SessionSnapshot(parts))
+
+class StoredSnapshot<D, I extends UserIds> extends SessionSnapshot<D, I> implements StoredSession<D, I> {
+  readonly namespace: string | null
+
+  constructor(parts: SessionParts<D, I>, namespace: string | null) {
+    super(parts)
+    this.namespace = namespace
+    Object.freeze(this)
+  }
+}
+Object.defineProperty(StoredSnapshot, 'name', { value: 'StoredSession' })
+
+export const makeStored = <D, I extends UserIds>(
+  parts: SessionParts<D, I>,
+  namespace: string | null,
+): StoredSession<D, I> => new StoredSnapshot(parts, namespace)
 
 let made = 0
 export const nextOrder = (): number => {

@@ -49,6 +49,12 @@ const MAX_NAME = 256
 const SHARD = /^[A-Za-z0-9_-]{3}$/
 const SEPARATOR = '\t' // no user ID contains a control character
 
+/** The tenant that the stored text of a user names; `null`: none. */
+export function namespaceOf(text: string): string | null {
+  const end = text.indexOf(SEPARATOR)
+  return end === -1 ? null : text.slice(0, end)
+}
+
 /** @throws TypeError that quotes the value */
 export function passwordVersionOf(value: unknown, name: string): number | null {
   if (value === undefined || value === null) return null

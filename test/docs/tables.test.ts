@@ -164,7 +164,7 @@ describe('the other tables', () => {
 
   it('name every verb of a store', () => {
     const verbs = verbsIn(table('docs/stores/your-own.md', 'The contract'))
-    const optional = ['sweep', 'shard', 'close']
+    const optional = ['sweep', 'scan', 'count', 'shard', 'close']
     expect([...verbs, ...optional]).toEqual(methods('src/contract/store.ts', 'interface', 'Store'))
   })
 

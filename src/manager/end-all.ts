@@ -1,0 +1,135 @@
+// Ends all that is stored, of all users and visitors: after an incident, or when a secret was lost.
+import { SessionStoreError } from '../contract/errors.ts'
+import { CLOCK_TOLERANCE, FORWARD_LIFETIME, type ScanPage, type SessionRecord } from '../contract/store.ts'
+import type { SessionKey } from '../session/id.ts'
+import type { AnySession } from '../session/session.ts'
+import { aFunction, checkOptions, type OptionPlace } from '../text/check-options.ts'
+import type { AnyContext } from './context.ts'
+import { endSession, endUser } from './end.ts'
+import { anExcept, keyOfExcept } from './except.ts'
+import { chainFrom } from './lookup.ts'
+import { Recent } from './recent.ts'
+import { aSignal, eachOf, isOwn, PAGE, pagesOf, requireScan, Tenants } from './walk.ts'
+
+/** A walk that took less met all that existed when it began: each forward that was left meanwhile still stood, in ms. */
+const SHORT_WALK = FORWARD_LIFETIME - CLOCK_TOLERANCE
+/** How many forwards in a row are followed. */
+const MAX_HOPS = 100
+/** How many of the users that were ended last are left alone where another session of theirs is met. */
+const KEPT_USERS = 50_000
+
+/** What `endAll` takes. */
+export interface EndAllOptions {
+  /** Stops it after the page under way: it rejects with the signal's reason. */
+  signal?: AbortSignal | undefined
+  /** Called after each page. Where it answers a promise, the next page waits for it. */
+  onProgress?: ((progress: EndAllProgress) => unknown) | undefined
+  /** Goes on, under a new ID too, as in `invalidateUser`: a session of this manager, or the key of any. */
+  except?: AnySession | SessionKey | null | undefined
+}
+
+/** How far `endAll` is. */
+export interface EndAllProgress {
+  /** How many live sessions it has ended. */
+  readonly ended: number
+  /** How many records and forwards it has met. */
+  readonly met: number
+}
+
+const END_ALL: OptionPlace<EndAllOptions> = {
+  where: 'endAll',
+  rules: { signal: aSignal, onProgress: aFunction, except: anExcept },
+}
+
+/** Ends all that existed when it was called; answers how many live sessions that were. */
+export async function endAllSessions(context: AnyContext, options: EndAllOptions): Promise<number> {
+  checkOptions(END_ALL, options)
+  const exceptKey = keyOfExcept(context, options.except)
+  requireScan(context, 'endAll')
+  return new EndAll(context, exceptKey).run(options)
+}
+
+class EndAll {
+  readonly #context: AnyContext
+  readonly #exceptKey: string | null
+  readonly #tenants: Tenants
+  /** Users of whom nothing is left that existed when this began: what they have now is new. */
+  readonly #done = new Recent<true>(Number.POSITIVE_INFINITY, KEPT_USERS)
+  /** What was created later, by whatever node's clock, did not exist when this began. */
+  readonly #latest: number
+  #ended = 0
+  #met = 0
+
+  constructor(context: AnyContext, exceptKey: string | null) {
+    this.#context = context
+    this.#exceptKey = exceptKey
+    this.#tenants = new Tenants(context)
+    this.#latest = context.now() + CLOCK_TOLERANCE
+  }
+
+  async run(options: EndAllOptions): Promise<number> {
+    try {
+      for (let isFirst = true; ; isFirst = false) {
+        const [now, begun] = [this.#context.now(), performance.now()]
+        const found = await this.#walk(options)
+        // By both clocks: either may have been set back.
+        const took = Math.max(performance.now() - begun, this.#context.now() - now)
+        // A session that gets a new ID before it is met is met by the forward under the old one, as long as that stands.
+        // After a longer walk another one looks for what escaped, until one is short or finds nothing.
+        if (took < SHORT_WALK || (found === 0 && !isFirst)) return this.#ended
+      }
+    } catch (error) {
+      if (!(error instanceof SessionStoreError)) throw error
+      const { operation, outcome, message } = error
+      const ended = `endAll: ${this.#ended} sessions were ended, then the store failed: repeat it (${message})`
+      throw new SessionStoreError(operation, outcome, ended, { cause: error })
+    }
+  }
+
+  /** Answers how many users, sessions and series it found that existed when this began. */
+  async #walk({ signal, onProgress }: EndAllOptions): Promise<number> {
+    let found = 0
+    // What has just expired by our clock may be live by another node's.
+    for await (const page of pagesOf(this.#context, PAGE, signal, CLOCK_TOLERANCE)) {
+      found += await this.#endPage(page)
+      await onProgress?.({ ended: this.#ended, met: this.#met })
+    }
+    return found
+  }
+
+  async #endPage({ records, forwards }: ScanPage): Promise<number> {
+    this.#met += records.length + forwards.length
+    const stored = [...records]
+    await eachOf(forwards, async key => {
+      const { record } = await this.#chain(key)
+      if (record !== null) stored.push(record)
+    })
+    const old = stored.filter(({ createdAt, userId }) => createdAt <= this.#latest && isOwn(this.#context, userId))
+    const users = new Set(old.flatMap(({ userId }) => (userId === null || this.#done.get(userId, 0) ? [] : userId)))
+    await eachOf([...users], user => this.#endUser(user))
+    // All of the page were stored before this is asked: one that the excepted session has become by then is in the chain.
+    const spared = this.#exceptKey === null ? [] : (await this.#chain(this.#exceptKey)).keys
+    const visitors = old.filter(({ key, userId }) => userId === null && !spared.includes(key))
+    await eachOf(visitors, record => this.#endVisitor(record))
+    return users.size + visitors.length
+  }
+
+  #chain(key: string) {
+    const { context, now } = { context: this.#context, now: this.#context.now() - CLOCK_TOLERANCE }
+    return chainFrom(context, key, { now, deadline: context.deadline(), hops: MAX_HOPS })
+  }
+
+  async #endUser(user: string): Promise<void> {
+    const context = this.#tenants.of(user)
+    const except = this.#exceptKey === null ? {} : { exceptKey: this.#exceptKey }
+    const ended = await endUser(context, user, except, context.deadline())
+    this.#ended += ended
+    this.#done.set(user, true, 0)
+  }
+
+  async #endVisitor({ key, kind, expiresAt }: SessionRecord): Promise<void> {
+    const context = this.#context
+    const existed = await endSession(context, key, null, 'invalidated', context.deadline())
+    if (existed && kind === 'session' && expiresAt > context.now()) this.#ended += 1
+  }
+}
