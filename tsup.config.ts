@@ -77,7 +77,7 @@ const roomPaths: NonNullable<Options['plugins']>[number] = {
   renderChunk(code, { path }) {
     const extension = this.format === 'cjs' ? 'cjs' : 'js'
     return {
-      code: code.replaceAll(/(["'])#room\/(\w+)\1/g, (_, quote, room) => {
+      code: code.replaceAll(/(["'])#room\/([\w-]+)\1/g, (_, quote, room) => {
         const to = relative(dirname(path), resolve('dist/core', `${room}.${extension}`))
         return `${quote}${to.startsWith('.') ? to : `./${to}`}${quote}`
       }),

@@ -147,6 +147,7 @@ describe('the other tables', () => {
     ['docs/options.md', 'MemoryStore', [['stores/memory/store.ts', 'MemoryStoreOptions']]],
     ['docs/options.md', 'RedisStore', [['stores/redis/store.ts', 'RedisStoreOptions']]],
     ['docs/options.md', 'SQL stores', [['stores/sql/options.ts', 'SqlOptions']]],
+    ['docs/express-session.md', 'Options', [['src/express-session/options.ts', 'ExpressSessionOptions']]],
     ['docs/stores/mysql.md', 'Options', [['stores/sql/options.ts', 'SqlOptions']]],
     ['docs/stores/sqlite.md', 'Options', [['stores/sql/options.ts', 'SqlOptions']]],
     [

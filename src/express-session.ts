@@ -1,0 +1,4 @@
+export { type ExpressSession, expressSession } from './express-session/middleware.ts'
+export type { BridgedData, BridgedUser, ExpressSessionOptions, LogInTerms } from './express-session/options.ts'
+export type { CookieView, RequestSession } from './express-session/request-session.ts'
+export type { RequestSessionStore } from './express-session/session-store.ts'

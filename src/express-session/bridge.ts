@@ -1,0 +1,390 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { SessionError } from '../contract/errors.ts'
+import { copyPlain, isPlain } from '../data/plain.ts'
+import type { Visit, VisitLogin } from '../edge/visit.ts'
+import type { Context } from '../manager/context.ts'
+import type { SessionManager } from '../manager/manager.ts'
+import type { SessionKey } from '../session/id.ts'
+import type { Session } from '../session/session.ts'
+import type { UserIds } from '../session/user-id.ts'
+import { quote } from '../text/quote.ts'
+import { type CookieLook, cookieView } from './cookie-view.ts'
+import type { Settling } from './held-response.ts'
+import { type Identity, identityOf } from './identity.ts'
+import type { ExpressSessionOptions } from './options.ts'
+import {
+  type Callback,
+  type CookieView,
+  fill,
+  isRequestSession,
+  makeRequestSession,
+  type Owner,
+  type RequestSession,
+} from './request-session.ts'
+import { changeOf, dataOf, hasContent, type Texts, textsOf } from './values.ts'
+
+/** What all requests of one middleware share. */
+export interface BridgeSetup<D extends object, I extends UserIds, In extends object> {
+  readonly sessions: SessionManager<D, I, In>
+  readonly context: Context<D, I, In>
+  readonly userOf: NonNullable<ExpressSessionOptions<I>['userOf']>
+  readonly logIn: NonNullable<ExpressSessionOptions<I>['logIn']>
+  readonly look: CookieLook
+}
+
+/** How often at the end of a response what changed during the last write is written too. */
+const MAX_ROUNDS = 10
+
+/** `req.session` of one request over its visit: what is assigned is compared with what was there, and written key by key. */
+export class Bridge<D extends object, I extends UserIds, In extends object> implements Owner, Settling {
+  readonly request: IncomingMessage
+  readonly #response: ServerResponse | null
+  readonly #setup: BridgeSetup<D, I, In>
+  readonly #visit: Visit<D, I, In>
+  readonly #next: Callback
+  /** What req.session is; `null` after destroy, or where the application set it so. */
+  #shown: RequestSession | null = null
+  /** The session as the last verb left it. */
+  #session: Session<D, I> | null = null
+  /** What the data was when it was read or written last: changes are told by it. */
+  #before: Texts = new Map()
+  /** The data came from a session, or went into one: then a write changes that one, and begins none with old data. */
+  #isStored = false
+  /** The application set req.session to null: the session ends with the response. */
+  #isUnset = false
+  /** Settles when the verbs so far are done and their callbacks have run; never rejects. */
+  #work: Promise<void> | null = null
+  /** What a save could not write, and told its callback: the answer of an error handler does not fail for it again. */
+  #told: Texts | 'no JSON' | null = null
+  /** What failed where no callback was given: the response must not look as if it had worked. */
+  #failure: { readonly error: unknown } | null = null
+  #isOver = false
+  /** Read anew after the response: changes are written by save alone, and may be made again. */
+  #isLate = false
+  #cookie: CookieView | null = null
+
+  constructor(
+    setup: BridgeSetup<D, I, In>,
+    visit: Visit<D, I, In>,
+    request: IncomingMessage,
+    response: ServerResponse | null,
+    next: Callback,
+  ) {
+    this.#setup = setup
+    this.#visit = visit
+    this.request = request
+    this.#response = response
+    this.#next = next
+  }
+
+  /** Reads the session of the request, once, and puts it where middleware looks for it. */
+  async open(): Promise<void> {
+    const session = await this.#visit.get()
+    this.#show(session)
+    this.#offer()
+  }
+
+  // What req.session asks.
+
+  get key(): SessionKey | undefined {
+    return this.#session?.key
+  }
+
+  get cookie(): CookieView {
+    this.#cookie ??= cookieView(this.#setup.look, this.#setup.context, () => this.#session)
+    return this.#cookie
+  }
+
+  mayChange(session: object): void {
+    if (session !== this.#shown)
+      throw new TypeError('this session object was replaced (by regenerate, destroy or an assignment): use req.session')
+    if (this.#isOver && !this.#isLate)
+      throw new TypeError(
+        'req.session was changed after its response: nothing would write that; call req.session.reload(callback) first, then change it and call save(callback)',
+      )
+  }
+
+  save(session: object, callback: Callback | undefined): void {
+    let texts: Texts
+    let tried: Texts | 'no JSON' = 'no JSON'
+    const telling: Callback = (...outcome) => {
+      if (outcome.length > 0) this.#told = tried
+      callback?.(...outcome)
+    }
+    try {
+      this.#mustBeShown('save', session)
+      // As it is now: what changes afterwards is written by the next save, or at the end.
+      texts = textsOf(session)
+      tried = texts
+    } catch (error) {
+      this.#run(() => Promise.reject(error), callback && telling)
+      return
+    }
+    this.#run(() => this.#write(texts), callback && telling)
+  }
+
+  regenerate(session: object, callback: Callback | undefined): void {
+    this.#run(async () => {
+      this.#mustBeShown('regenerate', session)
+      // At once, not with the next save: when the callback runs, the old ID is dead whatever becomes of this response.
+      await this.#visit.logOut()
+      this.#show(null)
+    }, callback)
+  }
+
+  destroy(session: object, callback: Callback | undefined): void {
+    if (session === this.#shown) this.#shown = null
+    this.#run(async () => {
+      // Asked again after a failure, it tries again.
+      if (this.#shown !== null) this.#mustBeShown('destroy', session)
+      await this.#end()
+    }, callback)
+  }
+
+  reload(session: object, callback: Callback | undefined): void {
+    this.#run(async () => {
+      this.#mustBeShown('reload', session)
+      const current = await this.#visit.get()
+      const fresh = current === null ? null : await this.#setup.sessions.get(current, { touch: false })
+      if (fresh === null)
+        throw new SessionError('ERR_SESSION_CONFLICT', 'reload: there is no session, or it has ended meanwhile')
+      this.#isLate = this.#isOver
+      this.#take(session, fresh)
+    }, callback)
+  }
+
+  // What the response asks.
+
+  isDue(): boolean {
+    this.#noticeAssignment()
+    return this.#work !== null || this.#failure !== null || this.#isUnset || this.#isChanged()
+  }
+
+  async settle(): Promise<void> {
+    for (let round = 0; round < MAX_ROUNDS && this.isDue(); round += 1) {
+      while (this.#work !== null) await this.#work
+      const failure = this.#failure
+      this.#failure = null
+      if (failure !== null) throw failure.error
+      if (this.#isUnset) await this.#end()
+      else if (this.#shown !== null && this.#isChanged()) await this.#writeLast(textsOf(this.#shown))
+    }
+  }
+
+  fail(error: unknown): void {
+    process.nextTick(this.#next, error)
+  }
+
+  over(): void {
+    this.#isOver = true
+  }
+
+  // How it is done.
+
+  #isChanged(): boolean {
+    if (this.#shown === null) return false
+    try {
+      const texts = textsOf(this.#shown)
+      const isTold = this.#told instanceof Map && changeOf(texts, this.#told) === null
+      return !isTold && this.#changeOf(texts) !== null
+    } catch {
+      return this.#told !== 'no JSON' // settling it says what is wrong
+    }
+  }
+
+  #mustBeShown(verb: string, session: object): void {
+    if (session !== this.#shown)
+      throw new TypeError(
+        `${verb}: this session object was replaced (by regenerate, destroy or an assignment): use req.session`,
+      )
+  }
+
+  /** Runs verbs one after the other; the callback runs outside of our promises, so that what it throws is its own. */
+  #run(verb: () => Promise<void>, callback: Callback | undefined): void {
+    const call = (...values: [error?: unknown]) =>
+      new Promise<void>(resolve =>
+        process.nextTick(() => {
+          try {
+            callback?.(...values)
+          } finally {
+            resolve()
+          }
+        }),
+      )
+    const work: Promise<void> = (this.#work ?? Promise.resolve())
+      .then(verb)
+      .then(
+        () => call(),
+        error => {
+          if (!callback) this.#note(error)
+          return call(error)
+        },
+      )
+      .then(() => {
+        if (this.#work === work) this.#work = null
+      })
+    this.#work = work
+  }
+
+  #note(error: unknown): void {
+    if (!this.#isOver) this.#failure ??= { error }
+    else
+      process.emitWarning(
+        `req.session was not saved after its response: ${error instanceof Error ? error.message : error}`,
+        'CoatcheckWarning',
+      )
+  }
+
+  /** Makes a new req.session of what is stored. */
+  #show(session: Session<D, I> | null): void {
+    const shown = makeRequestSession(this)
+    this.#shown = shown
+    this.#isUnset = false
+    this.#isLate = this.#isOver
+    this.#take(shown, session)
+  }
+
+  #take(shown: object, session: Session<D, I> | null): void {
+    this.#session = session
+    this.#isStored = session !== null
+    fill(shown, copyPlain(session === null ? this.#setup.context.shape.start() : session.data))
+    this.#before = textsOf(shown)
+  }
+
+  async #end(): Promise<void> {
+    await this.#visit.logOut()
+    this.#isUnset = false
+    this.#session = null
+    this.#isStored = false
+    this.#before = new Map()
+  }
+
+  /** What would be written; `null` where nothing is worth it. */
+  #changeOf(texts: Texts): Record<string, unknown> | null {
+    const change = changeOf(texts, this.#before)
+    return change !== null && (this.#isStored || hasContent(texts)) ? change : null
+  }
+
+  async #writeLast(texts: Texts): Promise<void> {
+    try {
+      await this.#write(texts)
+    } catch (error) {
+      // The client went away: no response can bring it a session, and no error handler can tell it.
+      const isLost = this.#response?.destroyed && (error as { code?: unknown }).code === 'ERR_SESSION_HEADERS_SENT'
+      if (!isLost) throw error
+      this.#before = texts
+    }
+  }
+
+  async #write(texts: Texts): Promise<void> {
+    const change = this.#changeOf(texts)
+    if (change === null) return
+    const kept = new Map(texts)
+    const session = await this.#store(kept, change)
+    this.#before = kept
+    this.#session = session
+    this.#isStored ||= session !== null
+  }
+
+  async #store(texts: Map<string, string>, change: Record<string, unknown>): Promise<Session<D, I> | null> {
+    const visit = this.#visit
+    const data = dataOf(texts)
+    const now = this.#identityOf(data)
+    const before = this.#identityOf(dataOf(this.#before))
+    const current = await visit.get()
+    const user = current?.user == null ? null : this.#setup.context.users.toText(current.user.id as never)
+    if (now !== null && now.text !== before?.text && now.text !== user) return this.#logIn(now, before, texts, change)
+    // Not where the application logged another user in by the visit.
+    if (now === null && before !== null && (user === null || user === before.text)) {
+      await visit.logOut()
+      this.#isStored = false
+      return hasContent(texts) ? this.#begin(data) : null
+    }
+    if (current === null && !this.#isStored) return this.#begin(data)
+    // `null` where the session ended meanwhile: a log-out is not undone by a slow request.
+    return visit.update(change as Partial<D>)
+  }
+
+  async #logIn(
+    { user }: Identity,
+    before: Identity | null,
+    texts: Map<string, string>,
+    change: Record<string, unknown>,
+  ): Promise<Session<D, I>> {
+    const data = dataOf(texts)
+    const terms = this.#setup.logIn(this.request, data)
+    // What parallel requests wrote to a visitor's session is carried over; what another user's session had is not.
+    const carried = (stored: D) => ({ ...stored, ...change })
+    const first = !this.#isStored ? data : before === null ? carried : change
+    const login = { ...terms, user, data: first } as unknown as VisitLogin<D, I, In>
+    const session = await this.#visit.logIn(login)
+    if (first === change && this.#shown !== null)
+      for (const key of [...texts.keys()].filter(each => !Object.hasOwn(session.data as object, each))) {
+        texts.delete(key)
+        Reflect.deleteProperty(this.#shown, key)
+      }
+    return session
+  }
+
+  /** An anonymous session; `null` where a parallel request of this browser logged in or out: then none begins. */
+  async #begin(data: Record<string, unknown>): Promise<Session<D, I> | null> {
+    try {
+      return await this.#visit.create({ data: data as Partial<In> })
+    } catch (error) {
+      if (error instanceof SessionError && error.code === 'ERR_SESSION_CONFLICT') return null
+      throw error
+    }
+  }
+
+  #identityOf(data: Record<string, unknown>): Identity | null {
+    return identityOf(this.#setup.context, this.#setup.userOf(data, this.request))
+  }
+
+  // Where middleware looks.
+
+  #offer(): void {
+    const member = (get: () => unknown, set: (value: unknown) => void) => ({
+      get,
+      set,
+      enumerable: true,
+      configurable: true,
+    })
+    Object.defineProperties(this.request, {
+      session: member(
+        () => this.#shown ?? undefined,
+        value => this.#assign(value),
+      ),
+      sessionID: member(
+        () => this.key,
+        value => {
+          throw new TypeError(`req.sessionID: cannot become ${quote(value)}; an ID is never taken from outside`)
+        },
+      ),
+    })
+  }
+
+  /** `delete req.session` takes our accessor away, and what is assigned then is a value. */
+  #noticeAssignment(): void {
+    const descriptor = Object.getOwnPropertyDescriptor(this.request, 'session')
+    if (descriptor?.get !== undefined) return
+    this.#offer()
+    this.#assign(descriptor?.value)
+  }
+
+  #assign(value: unknown): void {
+    if (value === this.#shown) return
+    if (this.#isOver && !this.#isLate)
+      throw new TypeError('req.session was assigned after its response: nothing would write that')
+    if (value === null || value === undefined) {
+      this.#isUnset ||= this.#shown !== null
+      this.#shown = null
+      return
+    }
+    if (!isPlain(value) && !isRequestSession(value as object))
+      throw new TypeError(`req.session: expected an object of keys, or null to end the session, got ${quote(value)}`)
+    const shown = makeRequestSession(this)
+    this.#shown = shown
+    this.#isUnset = false
+    fill(shown, value)
+  }
+}

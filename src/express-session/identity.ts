@@ -1,0 +1,67 @@
+// Who is logged in, as the data of req.session says it.
+import type { IncomingMessage } from 'node:http'
+import type { AnyContext } from '../manager/context.ts'
+import { quote } from '../text/quote.ts'
+import type { BridgedUser } from './options.ts'
+
+type Members = Readonly<Record<string, unknown>>
+const membersOf = (value: unknown): Members => (typeof value === 'object' && value !== null ? (value as Members) : {})
+
+const firstText = (...values: unknown[]): string | undefined =>
+  values.find((value): value is string => typeof value === 'string')
+
+/**
+ * The user whom Passport stored: what serializeUser gave, text, a number, or an object with an `id`. Name and password
+ * version are those of the object, else of `request.user`, which Passport sets before it saves.
+ * @throws TypeError for anything else, which only a `userOf` of the application can read
+ */
+export function passportUser(data: Members, request: IncomingMessage): BridgedUser | null {
+  const { user: stored } = membersOf(data.passport)
+  // The test of Passport itself.
+  if (!stored && stored !== 0) return null
+  const given = membersOf(stored)
+  const id = typeof stored === 'object' ? given.id : stored
+  if (typeof id !== 'string' && typeof id !== 'number')
+    throw new TypeError(
+      `req.session.passport.user: expected text, a number or an object with an id, got ${quote(stored)}; say who that is by expressSession(sessions, { userOf: data => ({ id, name }) })`,
+    )
+  const { _userProperty: property } = request as { _userProperty?: string }
+  const user = membersOf((request as unknown as Members)[property ?? 'user'])
+  const { passwordVersion = user.passwordVersion } = given
+  return {
+    id,
+    name: firstText(given.username, given.name, user.username, user.name, user.displayName),
+    ...(typeof passwordVersion === 'number' && { passwordVersion }),
+  }
+}
+
+/** A user of req.session as a login takes it, and the canonical text of the ID to compare users by. */
+export interface Identity {
+  readonly user: { readonly id: unknown; readonly name: string; readonly passwordVersion: number | null }
+  readonly text: string
+}
+
+/** @throws TypeError that quotes what is no user */
+export function identityOf(context: AnyContext, answer: BridgedUser | null | undefined): Identity | null {
+  if (answer === null || answer === undefined) return null
+  if (typeof answer !== 'object' || typeof (answer as { then?: unknown }).then === 'function')
+    throw new TypeError(`userOf: expected it to return { id, name } or null, and no promise, got ${quote(answer)}`)
+  const id = converted(context, answer.id)
+  const text = context.users.toText(id as never)
+  return { user: { id, name: answer.name ?? '', passwordVersion: answer.passwordVersion ?? null }, text }
+}
+
+const DECIMAL = /^(?:0|[1-9][0-9]{0,19})$/
+
+/** An ID as JSON has it, as the manager takes it. What stands for no ID is left to the manager to refuse. */
+function converted({ options }: AnyContext, id: unknown): unknown {
+  const isDecimal = typeof id === 'string' && DECIMAL.test(id)
+  switch (options.userIds) {
+    case 'u64':
+      return isDecimal ? BigInt(id) : id
+    case 'number':
+      return isDecimal ? Number(id) : id
+    default:
+      return Number.isSafeInteger(id) ? String(id) : id
+  }
+}

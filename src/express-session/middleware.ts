@@ -1,0 +1,69 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { checkSessions } from '../edge/check-arguments.ts'
+import { httpEdge } from '../edge/http.ts'
+import type { Visit } from '../edge/visit.ts'
+import { contextOf } from '../manager/context-of.ts'
+import type { SessionManager } from '../manager/manager.ts'
+import type { UserIds } from '../session/user-id.ts'
+import { Bridge, type BridgeSetup } from './bridge.ts'
+import { CookieLook } from './cookie-view.ts'
+import { holdResponse } from './held-response.ts'
+import { passportUser } from './identity.ts'
+import { type ExpressSessionOptions, splitOptions } from './options.ts'
+import { makeSessionStore } from './session-store.ts'
+
+/** The middleware, for `app.use(…)` of Express and Connect, or to be called by hand. */
+export interface ExpressSession<
+  D extends object = Record<string, unknown>,
+  I extends UserIds = 'u64',
+  In extends object = D,
+> {
+  (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void): void
+  /** The visit behind `req.session`: for code that is written for coatcheck already. */
+  visitOf(request: IncomingMessage, response?: ServerResponse): Visit<D, I, In>
+}
+
+/**
+ * Offers `req.session`, `req.sessionID` and `req.sessionStore` as express-session does, over coatcheck: for Passport,
+ * connect-flash and what else is built around `req.session`. What a request changed is written at the end of its response,
+ * key by key. Errors go to `next`, also those of the end: then the answer is not sent.
+ * @throws TypeError that names the option, and says what to do in place of one of express-session
+ */
+export function expressSession<D extends object, I extends UserIds, In extends object>(
+  sessions: SessionManager<D, I, In>,
+  options: ExpressSessionOptions<I> = {},
+): ExpressSession<D, I, In> {
+  checkSessions('expressSession', sessions)
+  const { own, edge } = splitOptions<I>(options)
+  const visitOf = httpEdge(sessions, edge)
+  const sessionStore = makeSessionStore(sessions)
+  const setup: BridgeSetup<D, I, In> = {
+    sessions,
+    context: contextOf<D, I, In>(sessions),
+    userOf: own.userOf ?? (passportUser as NonNullable<typeof own.userOf>),
+    logIn: own.logIn ?? (() => ({})),
+    look: new CookieLook(edge.cookie),
+  }
+  const middleware = (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void) => {
+    // As express-session does: an application may have put a session there, and a test often has.
+    if ((request as { session?: unknown }).session) {
+      next()
+      return
+    }
+    // `ws` and others call it for an upgrade, with {} for a response.
+    const answer = typeof response?.writeHead === 'function' ? response : null
+    const open = async () => {
+      const visit = answer === null ? visitOf(request) : visitOf(request, answer)
+      const bridge = new Bridge(setup, visit, request, answer, next)
+      await bridge.open()
+      Object.assign(request, { sessionStore })
+      if (answer !== null) holdResponse(answer, bridge)
+    }
+    // Outside of the promise: what a handler throws is its own.
+    open().then(
+      () => process.nextTick(next),
+      error => process.nextTick(next, error),
+    )
+  }
+  return Object.assign(middleware, { visitOf })
+}

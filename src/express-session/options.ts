@@ -1,0 +1,65 @@
+import type { IncomingMessage } from 'node:http'
+import type { EdgeOptions } from '../edge/setup.ts'
+import type { UserIdInput, UserIds } from '../session/user-id.ts'
+import { aFunction, checkOptionNames } from '../text/check-options.ts'
+import type { Duration } from '../text/duration.ts'
+import { hintsFor } from '../text/option-hints.ts'
+
+/** Who is logged in, as the data of req.session says it. */
+export interface BridgedUser<I extends UserIds = UserIds> {
+  /** As the manager's `userIds` has it, or as JSON has it: a decimal text or a number becomes the ID that it stands for. */
+  id: UserIdInput<I> | string | number
+  /** @default '' */
+  name?: string | undefined
+  /** For log-out-everywhere at a password change, see `sessions.invalidateUser`. @default none */
+  passwordVersion?: number | null | undefined
+}
+
+/** What a log-in may have beside its user, as `visit.logIn` takes it. */
+export interface LogInTerms {
+  /** Gives the browser a remember token; needs `remember` of the SessionManager. @default false */
+  remember?: boolean | undefined
+  /** How long the session may be idle, such as `'5m'`; at most the manager's idleTimeout. @default idleTimeout */
+  idle?: Duration | undefined
+  /** How long the session may live in all, at most the manager's absoluteTimeout. @default absoluteTimeout */
+  absolute?: Duration | undefined
+  /** When the password was verified, epoch ms; `null`: never. @default now */
+  verifiedAt?: number | null | undefined
+}
+
+/** The data of req.session: its values are what the application made them. */
+// biome-ignore lint/suspicious/noExplicitAny: as in the types of express-session, so that a userOf needs no casts
+export type BridgedData = Record<string, any>
+
+/** Of `expressSession`: those of an edge, and how a user is found in the data of req.session. */
+export interface ExpressSessionOptions<I extends UserIds = UserIds> extends EdgeOptions<IncomingMessage> {
+  /**
+   * Who is logged in, by the data of req.session; `null` where no user is. Where a request changes the answer, that is a
+   * log-in or a log-out. Synchronous. @default Passport's user: `passport.user`, its name from `request.user`
+   */
+  userOf?: (data: BridgedData, request: IncomingMessage) => BridgedUser<I> | null | undefined
+  /** Terms of the log-in that this request makes, such as `{ idle: '5m' }`. Synchronous. @default none */
+  logIn?: (request: IncomingMessage, data: BridgedData) => LogInTerms
+}
+
+const OWN = ['userOf', 'logIn'] as const
+const EDGE = ['cookie', 'rememberCookie', 'origins', 'clearSiteData', 'trustedProxies', 'isSecure'] as const
+// Said where express-session's options are brought along as they were.
+const HINTS = {
+  ...hintsFor('edge'),
+  name: 'the cookie has its name from cookie: { name }, and is no connect.sid',
+  store: "it belongs to the manager: new SessionManager({ store }), with a store of 'coatcheck/stores/…'",
+  resave: 'what changed is written, key by key, and nothing else',
+  saveUninitialized: 'a session begins when req.session gets its first value or a user, and visitors store nothing',
+  unset: 'req.session = null always ends the session',
+}
+
+/** @throws TypeError that names the option, and says what to do in place of one of express-session */
+export function splitOptions<I extends UserIds>(
+  options: ExpressSessionOptions<I>,
+): { own: Pick<ExpressSessionOptions<I>, (typeof OWN)[number]>; edge: EdgeOptions<IncomingMessage> } {
+  checkOptionNames('expressSession', options, [...OWN, ...EDGE], HINTS)
+  for (const name of OWN) if (options[name] !== undefined) aFunction(options[name], name)
+  const { userOf, logIn, ...edge } = options
+  return { own: { ...(userOf && { userOf }), ...(logIn && { logIn }) }, edge }
+}
