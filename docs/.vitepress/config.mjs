@@ -30,6 +30,7 @@ export default defineConfig({
           page('Guide', '/guide'),
           page('Options', '/options'),
           page('Errors and events', '/errors-and-events'),
+          page('Observability', '/observability'),
           page('Testing', '/testing'),
           page('Deployment', '/deployment'),
           page('Operations', '/operations'),

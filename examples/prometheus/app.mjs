@@ -1,0 +1,75 @@
+// @ts-check
+// Log in, read the profile, choose a theme, log out; what happens meanwhile is at http://127.0.0.1:9464/metrics.
+import { createServer } from 'node:http'
+import { json } from 'node:stream/consumers'
+import { SessionManager, stringify } from 'coatcheck'
+import { httpEdge } from 'coatcheck/http'
+import { register } from 'prom-client'
+import { openStore } from '../server/store.mjs' // in place of your store
+import { openUsers } from '../server/users.mjs' // in place of your user table
+import { gaugeLive, measured, requests } from './metrics.mjs'
+
+const users = await openUsers()
+const { store, close } = await openStore(process.env.STORE_URL ?? 'memory:')
+const sessions = new SessionManager({ store: measured(store), remember: '30d', initial: () => ({ theme: 'light' }) })
+const visitOf = httpEdge(sessions)
+gaugeLive(() => sessions.count())
+
+/** @type {(status: number, code: string) => Error} */
+const failure = (status, code) => Object.assign(new Error(code), { status, code })
+
+/** @type {Record<string, (visit: ReturnType<typeof visitOf>, body: () => Promise<any>) => Promise<unknown>>} */
+const endpoints = {
+  async 'POST /login'(visit, body) {
+    const { username, password, remember } = await body()
+    const user = await users.authenticate(`${username}`, `${password}`)
+    if (!user) throw failure(401, 'wrong_credentials')
+    return (await visit.logIn({ user, remember: remember === true })).user
+  },
+  'GET /profile': async visit => (await visit.requireUser()).user,
+  async 'PUT /theme'(visit, body) {
+    await visit.requireUser() // before the body: a stranger's is not read
+    const { theme } = await body()
+    if (theme !== 'light' && theme !== 'dark') throw failure(400, 'unknown_theme')
+    return (await visit.update({ theme }))?.data.theme
+  },
+  'POST /logout': async visit => visit.logOut().then(() => 'Logged out.'),
+}
+
+const app = createServer(async (request, response) => {
+  const name = `${request.method} ${request.url}`
+  const endpoint = Object.hasOwn(endpoints, name) ? endpoints[name] : undefined
+  // What is not there gets one name: scanners ask for any number of paths.
+  const stop = requests.startTimer({ endpoint: endpoint ? name : 'none' })
+  response.once('close', () => stop({ status: response.statusCode }))
+  try {
+    if (!endpoint) throw failure(404, 'not_found')
+    const answer = await endpoint(visitOf(request, response), async () => {
+      if (!(Number(request.headers['content-length']) <= 16_384)) throw failure(413, 'too_large')
+      return (await json(request)) ?? {}
+    })
+    response.setHeader('Content-Type', 'application/json').end(stringify(answer))
+  } catch (caught) {
+    // The errors of the library have the status that fits: 401, 403, 409 or 503.
+    const { status = caught instanceof SyntaxError ? 400 : 500, code } = /** @type {any} */ (caught)
+    if (status >= 500) console.error(caught) // the details are for the log alone
+    response.writeHead(status, { 'Content-Type': 'application/json' })
+    response.end(stringify({ error: status === 500 ? 'internal_error' : (code ?? 'malformed_json') }))
+  }
+})
+
+// A port of its own, which the load balancer does not know: how many users log in is not for the public.
+const metrics = createServer(async (_, response) => {
+  response.setHeader('Content-Type', register.contentType).end(await register.metrics())
+})
+
+app.listen(Number(process.env.PORT ?? 3000), () => console.log('listening', app.address()))
+metrics.listen(Number(process.env.METRICS_PORT ?? 9464), '127.0.0.1')
+
+process.once('SIGTERM', () => {
+  metrics.close()
+  app.close(async () => {
+    await sessions.close()
+    await close()
+  })
+})
