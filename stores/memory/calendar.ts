@@ -1,6 +1,8 @@
-import { AFTER, BEFORE, EXPIRES_AT, NONE, type Slots } from './slots.ts'
+import { AFTER, BEFORE, EXPIRES_AT, KIND, NONE, type Slots } from './slots.ts'
 
 const SPAN = 10_000 // ms
+/** The kind of the slot that a span starts with. */
+const START = -2
 /** How many slots of the earliest span are asked whether they are due. */
 const ASKED = 64
 
@@ -25,6 +27,7 @@ export class Calendar {
     let start = this.#spans.get(begin)
     if (start === undefined) {
       start = this.#slots.take()
+      this.#slots.setLink(start, KIND, START)
       this.#slots.setNumber(start, EXPIRES_AT, begin)
       this.#slots.join(start, NONE, BEFORE, AFTER)
       this.#spans.set(begin, start)
@@ -38,6 +41,14 @@ export class Calendar {
     if (this.#slots.link(next, AFTER) !== next) return
     this.#spans.delete(this.#slots.number(next, EXPIRES_AT))
     this.#slots.release(next)
+  }
+
+  /** A slot of the calendar has moved. Answers whether that is all there is to it: it was the start of a span. */
+  standIn(slot: number, copy: number): boolean {
+    this.#slots.standIn(slot, copy, BEFORE, AFTER)
+    const isStart = this.#slots.link(copy, KIND) === START
+    if (isStart) this.#spans.set(this.#slots.number(copy, EXPIRES_AT), copy)
+    return isStart
   }
 
   /** How many spans hold a slot. */

@@ -66,13 +66,7 @@ export class KeyIndex {
   remove(slot: number): void {
     const slots = this.#slots
     const bucket = this.#bucketOf(slots.link(slot, HASH))
-    const next = slots.link(slot, NEXT)
-    let before = this.#firstOf(bucket)
-    if (before === slot) this.#setFirst(bucket, next)
-    else {
-      while (slots.link(before, NEXT) !== slot) before = slots.link(before, NEXT)
-      slots.setLink(before, NEXT, next)
-    }
+    this.#redirect(bucket, slot, slots.link(slot, NEXT))
     this.#size--
     // Two, so that the buckets are gone when the keys are.
     for (let times = 0; times < 2 && this.#buckets > PIECE && this.#buckets > 2 * this.#size; times++) this.#merge()
@@ -102,6 +96,11 @@ export class KeyIndex {
     return { met, next }
   }
 
+  /** A slot of the index has moved. */
+  standIn(slot: number, copy: number): void {
+    this.#redirect(this.#bucketOf(this.#slots.link(slot, HASH)), slot, copy)
+  }
+
   /** How many buckets there are. */
   get buckets(): number {
     return this.#buckets
@@ -118,6 +117,17 @@ export class KeyIndex {
 
   #setFirst(bucket: number, slot: number): void {
     this.#first[bucket >> BITS]![bucket & LAST] = slot
+  }
+
+  // Lets what leads to a slot of the bucket lead to another one.
+  #redirect(bucket: number, slot: number, to: number): void {
+    const slots = this.#slots
+    let before = this.#firstOf(bucket)
+    if (before === slot) this.#setFirst(bucket, to)
+    else {
+      while (slots.link(before, NEXT) !== slot) before = slots.link(before, NEXT)
+      slots.setLink(before, NEXT, to)
+    }
   }
 
   #put(slot: number, bucket: number): void {

@@ -120,7 +120,7 @@ export class MemoryStore implements Store {
   read(key: string, { now }: StoreCall): ReadAnswer | Promise<ReadAnswer> {
     const slot = this.#entries.find(key)
     if (slot === NONE || this.#slots.number(slot, EXPIRES_AT) <= now) return null
-    return this.#slots.link(slot, KIND) === FORWARD ? this.#forwardIn(slot) : this.#recordIn(slot)
+    return this.#slots.link(slot, KIND) === FORWARD ? this.#forwardIn(slot) : this.#recordIn(slot, key)
   }
 
   async update(
@@ -135,8 +135,8 @@ export class MemoryStore implements Store {
     const current = slots.number(slot, VERSION)
     if (current !== version)
       return current === version + 1 && slots.text(slot, WRITE_ID) === change.writeId ? 'updated' : 'conflict'
-    slots.setText(slot, DATA, change.data)
-    slots.setText(slot, WRITE_ID, change.writeId)
+    slots.setData(slot, change.data)
+    slots.setWriteId(slot, change.writeId)
     slots.setNumber(slot, VERSION, version + 1)
     this.#see(slot, change.seenAt, change.expiresAt)
     return 'updated'
@@ -166,6 +166,7 @@ export class MemoryStore implements Store {
   }
 
   async delete(key: string, _call: StoreCall): Promise<boolean> {
+    this.#settle(2)
     let slot = this.#entries.find(key)
     while (slot !== NONE && this.#slots.link(slot, KIND) === FORWARD) {
       const next = this.#slots.text(slot, MOVED_TO)!
@@ -188,6 +189,7 @@ export class MemoryStore implements Store {
         if (this.#isLive(slot, SESSION, now)) ended++
         this.#drop(slot)
       }
+      this.#settle(piece.length)
       // A piece that is not full was all there was: also what replaced sessions of earlier pieces has ended.
       if (piece.length < END_BATCH) return ended
       await nextTurn()
@@ -209,6 +211,8 @@ export class MemoryStore implements Store {
       if (past === undefined) break
       this.#drop(past)
     }
+    // While there is more to remove, most of what would move may go next.
+    this.#settle(removed < limit ? limit : limit / 4)
     return removed
   }
 
@@ -348,11 +352,11 @@ export class MemoryStore implements Store {
     this.#calendar.add(slot)
   }
 
-  #recordIn(slot: number): SessionRecord {
+  #recordIn(slot: number, key = this.#slots.text(slot, KEY)!): SessionRecord {
     const slots = this.#slots
     const passwordVersion = slots.number(slot, PASSWORD_VERSION)
     return {
-      key: slots.text(slot, KEY)!,
+      key,
       kind: KINDS[slots.link(slot, KIND)]!,
       parent: slots.text(slot, PARENT),
       userId: slots.text(slot, USER_ID),
@@ -372,17 +376,14 @@ export class MemoryStore implements Store {
     const slots = this.#slots
     const slot = slots.take()
     slots.setLink(slot, KIND, KINDS.indexOf(record.kind))
-    slots.setText(slot, PARENT, record.parent)
-    slots.setText(slot, USER_ID, record.userId)
-    slots.setText(slot, USERNAME, record.username)
+    slots.setShortTexts(slot, [record.key, record.userId, record.username, record.parent, record.writeId])
+    slots.setData(slot, record.data)
     slots.setNumber(slot, PASSWORD_VERSION, record.passwordVersion ?? Number.NaN)
-    slots.setText(slot, DATA, record.data)
     slots.setNumber(slot, VERSION, record.version)
-    slots.setText(slot, WRITE_ID, record.writeId)
     slots.setNumber(slot, CREATED_AT, record.createdAt)
     slots.setNumber(slot, SEEN_AT, record.seenAt)
     slots.setNumber(slot, ABSOLUTE_EXPIRES_AT, record.absoluteExpiresAt)
-    this.#keep(slot, record.key, record.expiresAt)
+    this.#keep(slot, record.expiresAt)
     this.#linkUser(slot, record.userId)
   }
 
@@ -395,14 +396,13 @@ export class MemoryStore implements Store {
     const slots = this.#slots
     const slot = slots.take()
     slots.setLink(slot, KIND, FORWARD)
-    slots.setText(slot, MOVED_TO, movedTo)
-    slots.setText(slot, SALT, salt)
+    slots.setShortTexts(slot, [key, null, null, movedTo, null])
+    slots.setData(slot, salt)
     slots.setNumber(slot, UNTIL, until)
-    this.#keep(slot, key, Math.max(now, until) + FORWARD_LIFETIME)
+    this.#keep(slot, Math.max(now, until) + FORWARD_LIFETIME)
   }
 
-  #keep(slot: number, key: string, expiresAt: number): void {
-    this.#slots.setText(slot, KEY, key)
+  #keep(slot: number, expiresAt: number): void {
     this.#slots.setNumber(slot, EXPIRES_AT, expiresAt)
     this.#entries.add(slot)
     this.#calendar.add(slot)
@@ -420,6 +420,36 @@ export class MemoryStore implements Store {
       if (kind !== FORWARD) this.#unlinkUser(slot)
     }
     slots.release(slot)
+  }
+
+  // Only where no verb holds a slot: what is left of a peak moves together, and the memory of the peak is given back.
+  #settle(steps: number): void {
+    for (let step = 0; step < steps; step++) {
+      const slot = this.#slots.straggler()
+      if (slot === undefined) return
+      if (slot !== NONE) this.#move(slot)
+    }
+  }
+
+  #move(slot: number): void {
+    const slots = this.#slots
+    const copy = slots.take()
+    slots.copy(slot, copy)
+    const kind = slots.link(slot, KIND)
+    const isStart = this.#calendar.standIn(slot, copy)
+    if (kind === FLOOR) this.#floors.set(slots.text(slot, USER_ID)!, copy)
+    else if (!isStart) {
+      this.#entries.standIn(slot, copy)
+      if (kind !== FORWARD) this.#moveOfUser(slot, copy)
+    }
+    slots.release(slot)
+  }
+
+  #moveOfUser(slot: number, copy: number): void {
+    const userId = this.#slots.text(slot, USER_ID)
+    this.#slots.standIn(slot, copy, OLDER, NEWER)
+    const oldest = userId === null ? this.#oldestAnonymous : this.#users.get(userId)
+    if (oldest === slot) this.#setOldest(userId, copy)
   }
 
   // The records of a user are a ring, oldest first; the anonymous ones are a ring too. Most users have just one.
@@ -461,7 +491,7 @@ export class MemoryStore implements Store {
     if (floor === undefined) {
       const raised = slots.take()
       slots.setLink(raised, KIND, FLOOR)
-      slots.setText(raised, USER_ID, userId)
+      slots.setShortTexts(raised, [null, userId, null, null, null])
       slots.setNumber(raised, PASSWORD_VERSION, passwordVersion)
       slots.setNumber(raised, EXPIRES_AT, until)
       this.#calendar.add(raised)

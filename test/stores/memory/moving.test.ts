@@ -1,0 +1,231 @@
+// What is left of a peak moves together, so that the memory of the peak is given back.
+import { type SessionRecord, SWEEP_MARGIN } from 'coatcheck'
+import { MemoryStore } from 'coatcheck/stores/memory'
+import { keyFor, newWriteId, ReferenceStore } from 'coatcheck/testing'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { Slots } from '../../../stores/memory/slots.ts'
+import { HOUR, NOW, record } from '../../support/memory/records.ts'
+
+const call = { now: NOW }
+/** What the sweep removes first. */
+const soon = { expiresAt: NOW + 1 }
+const afterwards = { now: NOW + SWEEP_MARGIN + 2 }
+
+/** The slots of the stores that are made meanwhile; how many blocks they have is asked of them. */
+async function slotsOf(work: () => Promise<unknown>): Promise<Slots> {
+  const real = Slots.prototype.take
+  let slots: Slots | undefined
+  Slots.prototype.take = function (this: Slots) {
+    slots = this
+    return real.call(this)
+  }
+  try {
+    await work()
+  } finally {
+    Slots.prototype.take = real
+  }
+  return slots!
+}
+
+async function put(store: MemoryStore, userId: string | null, over: Partial<SessionRecord> = {}) {
+  const stored = record(store, userId, over)
+  if ((await store.create(stored, {}, call)).outcome !== 'created') throw new Error('not created')
+  return stored
+}
+
+describe('the memory store after a peak', () => {
+  const COUNT = 20_000
+  const peak = async (over: Partial<SessionRecord>) => {
+    const store = new MemoryStore({ maxRecords: 2 * COUNT })
+    const stored: SessionRecord[] = []
+    const slots = await slotsOf(async () => {
+      for (let number = 0; number < COUNT; number++)
+        stored.push(await put(store, String(number), number % 100 === 0 ? {} : over))
+    })
+    expect(slots.blocks).toBeGreaterThanOrEqual(9)
+    const survivors = stored.filter((_, number) => number % 100 === 0)
+    return { store, slots, stored, survivors }
+  }
+
+  it('has two blocks for one session of each hundred, when the others were swept', async () => {
+    const { store, slots, survivors } = await peak(soon)
+    for (let removed = 1; removed > 0; ) removed = await store.sweep(1000, afterwards)
+    expect(slots.blocks).toBeLessThanOrEqual(2)
+    for (const survivor of survivors) expect(await store.read(survivor.key, call)).toEqual(survivor)
+  })
+
+  it('has two blocks for one session of each hundred, when the others have logged out', async () => {
+    const { store, slots, stored, survivors } = await peak({})
+    const left = new Set(survivors)
+    for (const ended of stored) if (!left.has(ended)) await store.delete(ended.key, call)
+    expect(slots.blocks).toBeLessThanOrEqual(2)
+    for (const survivor of survivors) expect(await store.read(survivor.key, call)).toEqual(survivor)
+  })
+
+  it('moves a bounded number of sessions in one call', async () => {
+    const { store, slots } = await peak(soon)
+    const real = slots.copy
+    let moved = 0
+    slots.copy = (from, to) => {
+      moved++
+      real.call(slots, from, to)
+    }
+    let most = 0
+    for (let removed = 1; removed > 0; most = Math.max(most, moved)) {
+      moved = 0
+      removed = await store.sweep(1000, afterwards)
+    }
+    expect(most).toBeGreaterThan(0)
+    expect(most).toBeLessThanOrEqual(1000)
+  })
+
+  it('moves no session again and again where one comes and goes', async () => {
+    const { store, slots } = await peak(soon)
+    for (let removed = 1; removed > 0; ) removed = await store.sweep(1000, afterwards)
+    for (let times = 0; times < 100; times++) await store.sweep(1000, afterwards)
+    const real = slots.copy
+    let moved = 0
+    slots.copy = (from, to) => {
+      moved++
+      real.call(slots, from, to)
+    }
+    for (let times = 0; times < 1000; times++) await store.delete((await put(store, 'ada')).key, call)
+    expect(moved).toBe(0)
+  })
+})
+
+/** Whole numbers below a bound, the same ones for the same seed. */
+function drawsOf(seed: number): (below: number) => number {
+  let state = seed | 0
+  return below => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) | 0
+    return (state >>> 8) % below
+  }
+}
+
+describe('what has moved in the memory store', () => {
+  // Blocks have 2,048 slots: with fewer records, none would move.
+  const CROWD = 5000
+  const forward = { salt: 'salt', until: NOW + 60_000 }
+
+  it(
+    'is as the reference keeps it: sessions, series, forwards, floors, the order of users and of what is due',
+    () =>
+      fc.assert(
+        fc.asyncProperty(fc.nat(), fc.integer({ min: 5, max: 60 }), async (seed, share) => {
+          const draw = drawsOf(seed)
+          const store = new MemoryStore({ maxRecords: 2 * CROWD })
+          const reference = new ReferenceStore()
+          const both = async <R>(verb: (to: MemoryStore | ReferenceStore) => Promise<R> | R) => {
+            const [ours, theirs] = [await verb(store), await verb(reference)]
+            expect(ours).toEqual(theirs)
+            return ours
+          }
+          const users = Array.from({ length: 40 }, (_, number) => `user ${number}`)
+          const kept: SessionRecord[] = []
+          const ids: string[] = []
+          let moves = 0
+          const slots = await slotsOf(async () => {
+            for (let number = 0; number < CROWD; number++) {
+              const isKept = draw(100) < share
+              const userId = draw(3) === 0 ? users[draw(users.length)]! : null
+              const each = record(store, userId, {
+                kind: userId !== null && draw(5) === 0 ? 'remember' : 'session',
+                createdAt: NOW + number,
+                username: userId === null ? null : ['Ada', 'Ida Łódź', ''][draw(3)]!,
+                passwordVersion: userId === null || draw(2) === 0 ? null : draw(9) + 5,
+                data: JSON.stringify({ number }),
+                parent: null,
+                ...(isKept ? { expiresAt: NOW + HOUR + draw(100_000) } : { expiresAt: NOW + 1 + draw(20_000) }),
+              })
+              await store.create(each, {}, call)
+              reference.records.set(each.key, each)
+              if (isKept) kept.push(each)
+              ids.push(each.key)
+            }
+          })
+          for (let times = 0; times < 30; times++) {
+            const old = kept[draw(kept.length)]!
+            const next = { ...old, key: keyFor(store, old.userId), writeId: newWriteId() }
+            await both(to => to.replace(old.key, 1, next, { forward }, call))
+            ids.push(next.key)
+            const user = `floor ${times}`
+            await both(to => to.deleteUser(user, { passwordVersion: times, floorUntil: NOW + 9 * HOUR }, call))
+          }
+          const copy = slots.copy
+          slots.copy = (from, to) => {
+            moves++
+            copy.call(slots, from, to)
+          }
+          // The reference removes all at once; ours in steps, in the order of spans.
+          for (let removed = 1; removed > 0; ) removed = await store.sweep(200, { now: NOW + 20_001 + SWEEP_MARGIN })
+          await reference.sweep(Number.POSITIVE_INFINITY, { now: NOW + 20_001 + SWEEP_MARGIN })
+          if (share < 40) expect(moves).toBeGreaterThan(0)
+          for (const key of ids) await both(to => to.read(key, call))
+          for (const user of users)
+            for (const kind of ['session', 'remember'] as const) await both(to => to.listUser(user, kind, call))
+          for (let times = 0; times < 30; times++) {
+            const login = record(store, `floor ${times}`, { passwordVersion: draw(40) })
+            await both(to => to.create(login, {}, call))
+            const key = ids[draw(ids.length)]!
+            await both(to =>
+              to.update(key, 1, { data: '{"a":1}', writeId: 'w', seenAt: NOW, expiresAt: NOW + HOUR }, call),
+            )
+            await both(to => to.touch(key, NOW + 1, NOW + 2 * HOUR, call))
+            const limited = record(store, users[draw(users.length)]!, {
+              createdAt: NOW + 2 * CROWD,
+              passwordVersion: 99,
+            })
+            await both(to => to.create(limited, { limit: { max: 3, onLimit: 'end-oldest' } }, call))
+            const [ended, user] = [ids[draw(ids.length)]!, users[draw(users.length)]!]
+            await both(to => to.delete(ended, call))
+            await both(to => to.deleteUser(user, { floorUntil: NOW }, call))
+          }
+          for (const key of ids) await both(to => to.read(key, call))
+          for (let removed = 1; removed > 0; ) removed = await store.sweep(500, { now: NOW + 99 * HOUR })
+          await reference.sweep(Number.POSITIVE_INFINITY, { now: NOW + 99 * HOUR })
+          for (const key of ids) await both(to => to.read(key, call))
+          expect(slots.blocks).toBeLessThanOrEqual(1)
+        }),
+        { numRuns: 4 },
+      ),
+    60_000,
+  )
+
+  it('is met once by a walk under way', async () => {
+    const store = new MemoryStore({ maxRecords: 20_000 })
+    const staying: string[] = []
+    for (let number = 0; number < 10_000; number++) {
+      const { key } = await put(store, null, number % 20 === 0 ? {} : soon)
+      if (number % 20 === 0) staying.push(key)
+    }
+    const met: string[] = []
+    let cursor: string | null = null
+    do {
+      const page = await store.scan(cursor, 100, call)
+      met.push(...page.records.map(({ key }) => key))
+      await store.sweep(300, afterwards)
+      cursor = page.next
+    } while (cursor !== null)
+    const wanted = new Set(staying)
+    expect(met.filter(key => wanted.has(key)).sort()).toEqual(staying.sort())
+  })
+
+  it('gives way for a new record in the same order: the oldest anonymous one first', async () => {
+    const MAX = 10_000
+    const store = new MemoryStore({ maxRecords: MAX })
+    const staying: string[] = []
+    for (let number = 0; number < MAX; number++) {
+      const { key } = await put(store, null, number % 20 === 0 ? {} : soon)
+      if (number % 20 === 0) staying.push(key)
+    }
+    for (let removed = 1; removed > 0; ) removed = await store.sweep(1000, afterwards)
+    for (let number = 0; number < MAX - staying.length; number++) await put(store, String(number))
+    for (const key of staying) {
+      expect(await store.read(key, call)).not.toBeNull()
+      await put(store, 'one more')
+      expect(await store.read(key, call)).toBeNull()
+    }
+  })
+})
