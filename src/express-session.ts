@@ -1,4 +1,9 @@
 export { type ExpressSession, expressSession } from './express-session/middleware.ts'
 export type { BridgedData, BridgedUser, ExpressSessionOptions, LogInTerms } from './express-session/options.ts'
-export type { CookieView, RequestSession } from './express-session/request-session.ts'
-export type { RequestSessionStore } from './express-session/session-store.ts'
+export type {
+  CookieView,
+  RequestSession,
+  RequestSessionMembers,
+  SessionCallback,
+} from './express-session/request-session.ts'
+export type { RequestSessionStore, StoreCallback } from './express-session/session-store.ts'

@@ -11,15 +11,15 @@ import { quote } from '../text/quote.ts'
 import { type CookieLook, cookieView } from './cookie-view.ts'
 import type { Settling } from './held-response.ts'
 import { type Identity, identityOf } from './identity.ts'
-import type { ExpressSessionOptions } from './options.ts'
+import type { ExpressSessionOptions, LogInTerms } from './options.ts'
 import {
-  type Callback,
   type CookieView,
   fill,
   isRequestSession,
   makeRequestSession,
   type Owner,
   type RequestSession,
+  type SessionCallback,
 } from './request-session.ts'
 import { changeOf, dataOf, hasContent, type Texts, textsOf } from './values.ts'
 
@@ -41,7 +41,7 @@ export class Bridge<D extends object, I extends UserIds, In extends object> impl
   readonly #response: ServerResponse | null
   readonly #setup: BridgeSetup<D, I, In>
   readonly #visit: Visit<D, I, In>
-  readonly #next: Callback
+  readonly #next: SessionCallback
   /** What req.session is; `null` after destroy, or where the application set it so. */
   #shown: RequestSession | null = null
   /** The session as the last verb left it. */
@@ -68,7 +68,7 @@ export class Bridge<D extends object, I extends UserIds, In extends object> impl
     visit: Visit<D, I, In>,
     request: IncomingMessage,
     response: ServerResponse | null,
-    next: Callback,
+    next: SessionCallback,
   ) {
     this.#setup = setup
     this.#visit = visit
@@ -104,10 +104,10 @@ export class Bridge<D extends object, I extends UserIds, In extends object> impl
       )
   }
 
-  save(session: object, callback: Callback | undefined): void {
+  save(session: object, callback: SessionCallback | undefined): void {
     let texts: Texts
     let tried: Texts | 'no JSON' = 'no JSON'
-    const telling: Callback = (...outcome) => {
+    const telling: SessionCallback = (...outcome) => {
       if (outcome.length > 0) this.#told = tried
       callback?.(...outcome)
     }
@@ -123,7 +123,7 @@ export class Bridge<D extends object, I extends UserIds, In extends object> impl
     this.#run(() => this.#write(texts), callback && telling)
   }
 
-  regenerate(session: object, callback: Callback | undefined): void {
+  regenerate(session: object, callback: SessionCallback | undefined): void {
     this.#run(async () => {
       this.#mustBeShown('regenerate', session)
       // At once, not with the next save: when the callback runs, the old ID is dead whatever becomes of this response.
@@ -132,7 +132,7 @@ export class Bridge<D extends object, I extends UserIds, In extends object> impl
     }, callback)
   }
 
-  destroy(session: object, callback: Callback | undefined): void {
+  destroy(session: object, callback: SessionCallback | undefined): void {
     if (session === this.#shown) this.#shown = null
     this.#run(async () => {
       // Asked again after a failure, it tries again.
@@ -141,7 +141,7 @@ export class Bridge<D extends object, I extends UserIds, In extends object> impl
     }, callback)
   }
 
-  reload(session: object, callback: Callback | undefined): void {
+  reload(session: object, callback: SessionCallback | undefined): void {
     this.#run(async () => {
       this.#mustBeShown('reload', session)
       const current = await this.#visit.get()
@@ -200,7 +200,7 @@ export class Bridge<D extends object, I extends UserIds, In extends object> impl
   }
 
   /** Runs verbs one after the other; the callback runs outside of our promises, so that what it throws is its own. */
-  #run(verb: () => Promise<void>, callback: Callback | undefined): void {
+  #run(verb: () => Promise<void>, callback: SessionCallback | undefined): void {
     const call = (...values: [error?: unknown]) =>
       new Promise<void>(resolve =>
         process.nextTick(() => {
@@ -290,10 +290,13 @@ export class Bridge<D extends object, I extends UserIds, In extends object> impl
     const visit = this.#visit
     const data = dataOf(texts)
     const now = this.#identityOf(data)
-    const before = this.#identityOf(dataOf(this.#before))
+    const before = this.#isStored ? this.#identityOf(dataOf(this.#before)) : null
     const current = await visit.get()
     const user = current?.user == null ? null : this.#setup.context.users.toText(current.user.id as never)
     if (now !== null && now.text !== before?.text && now.text !== user) return this.#logIn(now, before, texts, change)
+    // The data of this session names a user whom the session does not have: it was written past the bridge.
+    if (now !== null && current !== null && user === null && current.key === this.#session?.key)
+      return this.#logIn(now, null, texts, change, { verifiedAt: null })
     // Not where the application logged another user in by the visit.
     if (now === null && before !== null && (user === null || user === before.text)) {
       await visit.logOut()
@@ -310,9 +313,10 @@ export class Bridge<D extends object, I extends UserIds, In extends object> impl
     before: Identity | null,
     texts: Map<string, string>,
     change: Record<string, unknown>,
+    usual: LogInTerms = {},
   ): Promise<Session<D, I>> {
     const data = dataOf(texts)
-    const terms = this.#setup.logIn(this.request, data)
+    const terms = { ...usual, ...this.#setup.logIn(this.request, data) }
     // What parallel requests wrote to a visitor's session is carried over; what another user's session had is not.
     const carried = (stored: D) => ({ ...stored, ...change })
     const first = !this.#isStored ? data : before === null ? carried : change

@@ -5,7 +5,7 @@ import { quote } from '../text/quote.ts'
 import { MEMBERS } from './values.ts'
 
 /** What express-session calls back with: nothing, or the error. */
-export type Callback = (error?: unknown) => void
+export type SessionCallback = (error?: unknown) => void
 
 /** What is shown of the cookie and of the lifetime. What is assigned, and cannot be kept, is a TypeError. */
 export interface CookieView {
@@ -30,13 +30,13 @@ export interface RequestSessionMembers {
   readonly req: IncomingMessage
   cookie: CookieView
   /** Ends the session; `req.session` is an empty one then, and gets a new ID when it is saved. */
-  regenerate(callback?: Callback): this
+  regenerate(callback?: SessionCallback): this
   /** Writes the keys that changed. Without it, that is done at the end of the response. */
-  save(callback?: Callback): this
+  save(callback?: SessionCallback): this
   /** Log-out: ends the session; `req.session` is `undefined` from now on. */
-  destroy(callback?: Callback): this
+  destroy(callback?: SessionCallback): this
   /** Reads the data anew, in the same object. The error is ERR_SESSION_CONFLICT where the session has ended. */
-  reload(callback?: Callback): this
+  reload(callback?: SessionCallback): this
   /** Does nothing: a session in use lives on by itself. */
   touch(): this
   /** Does nothing: a session in use lives on by itself. */
@@ -53,10 +53,10 @@ export interface Owner {
   readonly cookie: CookieView
   /** @throws TypeError where no response is left that would write a change of this object */
   mayChange(session: object): void
-  regenerate(session: object, callback: Callback | undefined): void
-  save(session: object, callback: Callback | undefined): void
-  destroy(session: object, callback: Callback | undefined): void
-  reload(session: object, callback: Callback | undefined): void
+  regenerate(session: object, callback: SessionCallback | undefined): void
+  save(session: object, callback: SessionCallback | undefined): void
+  destroy(session: object, callback: SessionCallback | undefined): void
+  reload(session: object, callback: SessionCallback | undefined): void
 }
 
 const owners = new WeakMap<object, Owner>()
@@ -96,25 +96,25 @@ class Members {
       )
   }
 
-  regenerate(callback?: Callback) {
+  regenerate(callback?: SessionCallback) {
     checkCallback('regenerate', callback)
     ownerOf(this).regenerate(this, callback)
     return this
   }
 
-  save(callback?: Callback) {
+  save(callback?: SessionCallback) {
     checkCallback('save', callback)
     ownerOf(this).save(this, callback)
     return this
   }
 
-  destroy(callback?: Callback) {
+  destroy(callback?: SessionCallback) {
     checkCallback('destroy', callback)
     ownerOf(this).destroy(this, callback)
     return this
   }
 
-  reload(callback?: Callback) {
+  reload(callback?: SessionCallback) {
     checkCallback('reload', callback)
     ownerOf(this).reload(this, callback)
     return this

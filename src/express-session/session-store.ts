@@ -5,19 +5,20 @@ import type { SessionManager } from '../manager/manager.ts'
 import { thaw } from '../manager/records.ts'
 import { isKey } from '../session/id.ts'
 
-type Back<T = void> = ((error: unknown, value?: T) => void) | undefined
+/** What callers of `req.sessionStore` give: it hears the error, or `null` and what was found. */
+export type StoreCallback<T = void> = ((error: unknown, value?: T) => void) | undefined
 
 /** `req.sessionStore`: what middleware asks of it, by `req.sessionID`. All else is an error that says what to call instead. */
 export interface RequestSessionStore {
   /** The data of a live session, `null` for any other. */
-  get(sid: unknown, callback?: Back<object | null>): void
-  load(sid: unknown, callback?: Back<object | null>): void
+  get(sid: unknown, callback?: StoreCallback<object | null>): void
+  load(sid: unknown, callback?: StoreCallback<object | null>): void
   /** Ends a session, as `sessions.revoke` does; nothing where there is none. */
-  destroy(sid: unknown, callback?: Back): void
+  destroy(sid: unknown, callback?: StoreCallback): void
   /** `request.session.regenerate(callback)`. */
-  regenerate(request: { session?: unknown }, callback?: Back): void
+  regenerate(request: { session?: unknown }, callback?: StoreCallback): void
   /** Does nothing: a session in use lives on by itself. */
-  touch(sid: unknown, session: unknown, callback?: Back): void
+  touch(sid: unknown, session: unknown, callback?: StoreCallback): void
 }
 
 const ABSENT: Readonly<Record<string, string>> = {
@@ -30,7 +31,7 @@ const ABSENT: Readonly<Record<string, string>> = {
   ids: 'the SessionManager walks over the sessions: sessions.all()',
 }
 
-function answer<T>(asked: () => Promise<T>, callback: Back<T>): void {
+function answer<T>(asked: () => Promise<T>, callback: StoreCallback<T>): void {
   asked().then(
     value => process.nextTick(callback ?? (() => {}), null, value),
     error => process.nextTick(callback ?? warn, error),
@@ -51,7 +52,7 @@ export function makeSessionStore(
     const record = isKey(sid) ? await storedRecord(context, sid, context.deadline()) : null
     return record?.kind === 'session' ? record : null
   }
-  const get = (sid: unknown, callback: Back<object | null>) =>
+  const get = (sid: unknown, callback: StoreCallback<object | null>) =>
     answer(async () => {
       const record = await find(sid)
       return record === null ? null : thaw(context, record)
@@ -59,7 +60,7 @@ export function makeSessionStore(
   const store = {
     get,
     load: get,
-    destroy: (sid: unknown, callback: Back) =>
+    destroy: (sid: unknown, callback: StoreCallback) =>
       answer(async () => {
         const record = await find(sid)
         const userId = record === null ? null : context.userIdOf(record)
@@ -67,13 +68,13 @@ export function makeSessionStore(
         if (record !== null && userId !== null) await sessions.revoke(userId, record.key)
         else if (record !== null) await endSession(context, record.key, null, 'revoked', context.deadline())
       }, callback),
-    regenerate: (request: { session?: unknown }, callback: Back) => {
-      const { session } = request as { session?: { regenerate(back: Back): void } }
+    regenerate: (request: { session?: unknown }, callback: StoreCallback) => {
+      const { session } = request as { session?: { regenerate(back: StoreCallback): void } }
       if (session === undefined || session === null)
         throw new TypeError('req.sessionStore.regenerate: this request has no session: it was destroyed')
       session.regenerate(callback)
     },
-    touch: (_sid: unknown, _session: unknown, callback: Back) => answer(async () => {}, callback),
+    touch: (_sid: unknown, _session: unknown, callback: StoreCallback) => answer(async () => {}, callback),
   }
   for (const [name, advice] of Object.entries(ABSENT))
     Object.defineProperty(store, name, {
