@@ -4,14 +4,17 @@ import type { SessionKey } from '../session/id.ts'
 import type { UserId, UserIds } from '../session/user-id.ts'
 
 /** What happened, with keys, never IDs. */
-export type SessionEvent<I extends UserIds = UserIds> = Happening<I> & {
+export type SessionEvent<I extends UserIds = UserIds> = {
   /** The tenant, where a manager made by `namespace` tells. A store that fails is not one tenant's. */
   readonly namespace?: string
-}
-
-type Happening<I extends UserIds> =
-  /** `remembered`: a remember token began it, not a password. */
-  | { type: 'created'; key: SessionKey; userId: UserId<I> | null; remembered: boolean }
+} & (
+  | {
+      type: 'created'
+      key: SessionKey
+      userId: UserId<I> | null
+      /** A remember token began it, not a password. */
+      remembered: boolean
+    }
   /** `expired`: a session that a caller still held was found past its time. `remember-theft`: `key` is the series. */
   | { type: 'expired' | 'remember-theft'; key: SessionKey; userId: UserId<I> | null }
   | { type: 'regenerated'; key: SessionKey; oldKey: SessionKey; userId: UserId<I> | null }
@@ -25,7 +28,8 @@ type Happening<I extends UserIds> =
   | { type: 'invalidated'; userId: UserId<I>; count: number }
   | {
       type: 'refused'
-      reason: RequestRefusal
+      /** `insecure`: a cookie that came without HTTPS was not honoured, or nothing may begin without HTTPS. */
+      reason: 'cross-origin' | 'csrf' | 'insecure'
       /** Of the session that was found; `null` where none was, or none was looked for. */
       key: SessionKey | null
       userId: UserId<I> | null
@@ -36,7 +40,7 @@ type Happening<I extends UserIds> =
     }
   | {
       type: 'refused'
-      reason: WriteRefusal
+      reason: 'limit' | 'stale-login' | 'conflict'
       /** The session that was to be written to, or to end at a log-in. */
       key: SessionKey | null
       /** Who was to log in, or whose session it is. */
@@ -50,14 +54,13 @@ type Happening<I extends UserIds> =
   /** Stored data that no longer fits the schema was replaced by the start value; the session stays. */
   | { type: 'data-reset'; key: SessionKey; cause: Error }
   | { type: 'store-error'; error: SessionStoreError }
+)
 
-/**
- * Why an edge refused a request. `insecure`: a cookie that came without HTTPS was not honoured, or nothing may begin
- * without HTTPS.
- */
-export type RequestRefusal = 'cross-origin' | 'csrf' | 'insecure'
+type Refusal = Extract<SessionEvent, { type: 'refused' }>
+/** Why an edge refused a request. */
+export type RequestRefusal = Extract<Refusal, { method: string }>['reason']
 /** Why a log-in or a write was refused. */
-export type WriteRefusal = 'limit' | 'stale-login' | 'conflict'
+export type WriteRefusal = Exclude<Refusal['reason'], RequestRefusal>
 
 const published = channel('coatcheck')
 

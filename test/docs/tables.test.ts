@@ -86,7 +86,7 @@ describe('the page of errors and events', () => {
   })
 
   it('lists every event, with its fields', () => {
-    const union = /\ntype Happening<.*?> =\n(.*?)\n\n/s.exec(read('src/manager/events.ts'))![1]!
+    const union = /export type SessionEvent<.*?\} & \(\n(.*?)\n\)\n/s.exec(read('src/manager/events.ts'))![1]!
     const expected = [...union.replaceAll(/\/\*\*.*?\*\//gs, '').matchAll(/\{(.*?)\}/gs)].flatMap(([, body]) => {
       const types = [.../type: ((?:'[\w-]+'[ |]*)+)/.exec(body!)![1]!.matchAll(/'([\w-]+)'/g)].map(match => match[1]!)
       const fields = [...body!.matchAll(/(\w+):/g)].map(match => match[1]!).filter(field => field !== 'type')
