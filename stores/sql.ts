@@ -2,6 +2,7 @@ export type { MysqlConnection, MysqlPool, MysqlPromisePool } from './sql/mysql/c
 export { MysqlStore } from './sql/mysql/store.ts'
 export type { SqlOptions } from './sql/options.ts'
 export type { PgClient, PgPool, PgQuery, PgResult } from './sql/postgres/driver.ts'
+export type { PostgresJs, PostgresJsQuery, PostgresJsScope } from './sql/postgres/postgres-js.ts'
 export { type PostgresOptions, PostgresStore } from './sql/postgres/store.ts'
 export type { SqliteDatabase, SqliteStatement } from './sql/sqlite/client.ts'
 export { SqliteStore } from './sql/sqlite/store.ts'

@@ -27,8 +27,8 @@ export class Broken extends Refusal {}
 export class Late extends Broken {
   /** The answer that did not come. */
   readonly pending: Promise<unknown>
-  constructor(pending: Promise<unknown>) {
-    super('the database did not answer in time', { outcome: 'unknown', retry: false })
+  constructor(pending: Promise<unknown>, outcome: 'unknown' | 'not-applied' = 'unknown') {
+    super('the database did not answer in time', { outcome, retry: false })
     this.pending = pending
   }
 }
@@ -51,6 +51,10 @@ export abstract class Connections<C extends object> implements Database {
   protected abstract giveBack(connection: C, sound: boolean): void
   protected abstract send(connection: C, statement: Statement, values: unknown[]): Promise<Outcome>
   protected abstract faultOf(error: unknown): Fault
+  /** What a caller learns whose time is over before the answer. */
+  protected late(_: C, pending: Promise<unknown>): Late {
+    return new Late(pending)
+  }
   /** Ends a statement that was given up, and gives its connection back; `rollBack` where it is in a transaction. */
   protected abstract abandon(connection: C, late: Late, rollBack?: () => Promise<unknown>): void
 
@@ -139,7 +143,7 @@ export abstract class Connections<C extends object> implements Database {
 
   #sendBound(connection: C, statement: Statement, values: Value[], end: number): Promise<Outcome> {
     const pending = this.send(connection, statement, values)
-    return within(end, pending, () => new Late(pending))
+    return within(end, pending, () => this.late(connection, pending))
   }
 
   async #together<T>(end: number, steps: Steps<T>, inTime: boolean): Promise<T> {

@@ -4,6 +4,7 @@ import { chownSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
+import postgres from 'postgres'
 import { findBinary, freePort, type Running, start, until } from './process.ts'
 
 /** The account that servers run as: the caller's, or `name` where the caller is root. */
@@ -13,11 +14,15 @@ export function account(name: string): { uid?: number; gid?: number } {
   return { uid: id('-u'), gid: id('-g') }
 }
 
+type PostgresJsOptions = postgres.Options<Record<string, postgres.PostgresType>>
+
 export interface PostgresServer {
   readonly port: number
   url(options?: { user?: string; database?: string }): string
   /** A pool of the superuser, or as told; closed with the server. */
   pool(config?: pg.PoolConfig): pg.Pool
+  /** The same with `postgres`: its `sql`, closed with the server. */
+  postgresJs(options?: PostgresJsOptions): postgres.Sql
   /** Ends the server at once, as a crash does. */
   kill(): Promise<void>
   /** Starts it again on the same folder and port. */
@@ -49,6 +54,7 @@ export async function startPostgres(settings: Readonly<Record<string, string>> =
   }
   let server: Running
   const pools: pg.Pool[] = []
+  const clients: postgres.Sql[] = []
   const url = ({ user = 'postgres', database = 'postgres' } = {}) => `postgres://${user}@127.0.0.1:${port}/${database}`
   const boot = async () => {
     server = start(
@@ -74,6 +80,11 @@ export async function startPostgres(settings: Readonly<Record<string, string>> =
       pools.push(pool)
       return pool
     },
+    postgresJs(options = {}) {
+      const sql = postgres(url(), { onnotice: () => {}, ...options })
+      clients.push(sql)
+      return sql
+    },
     kill: () => server.stop('SIGKILL'),
     async restart() {
       // A killed server's children let go of the folder a moment later.
@@ -84,6 +95,7 @@ export async function startPostgres(settings: Readonly<Record<string, string>> =
     },
     async stop() {
       await Promise.all(pools.map(pool => pool.end().catch(() => {})))
+      await Promise.all(clients.map(sql => sql.end({ timeout: 0 }).catch(() => {})))
       await server.stop('SIGINT')
       rmSync(folder, { recursive: true, force: true })
     },

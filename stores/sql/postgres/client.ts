@@ -1,8 +1,9 @@
 import { Connections, type Fault, type Late } from '../connections.ts'
 import { Refusal } from '../retry.ts'
-import { compile, type Outcome, type Statement } from '../statement.ts'
+import type { Outcome, Statement } from '../statement.ts'
 import { cancelStatement } from './cancel.ts'
 import type { PgClient, PgPool, PgQuery } from './driver.ts'
+import { BEGIN, faultOf, GREETING, NOT_PREPARED, sqlState } from './server.ts'
 
 // Cells as the server wrote them: an application may have told pg to parse numbers, which would round user IDs.
 const asText = (text: string) => text
@@ -12,29 +13,6 @@ const ignore = () => {}
 /** Pools that have our listener: several stores may share one. */
 const LISTENED = new WeakSet<PgPool>()
 
-const NOT_PREPARED = new Set(['26000', '42P05'])
-const FAULTS: Readonly<Record<string, Fault>> = {
-  '40003': 'uncertain',
-  '40001': 'busy',
-  '40P01': 'busy',
-  CR000: 'busy',
-  // What set_config says to a time that is over: a negative one.
-  '22023': 'late',
-  '23505': 'duplicate',
-  '42P01': 'foreign',
-  '42703': 'foreign',
-  '42804': 'foreign',
-  '42883': 'foreign',
-  '3F000': 'foreign',
-  '23502': 'foreign',
-  '22001': 'foreign',
-}
-
-const sqlState = (error: unknown): string | null => {
-  const code = (error as { code?: unknown } | null)?.code
-  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && 'severity' in (error as object) ? code : null
-}
-
 /** How long a connection whose statement was given up is kept for the server's word, in ms. */
 const CANCELLING = 2000
 /** After how long the server is asked again to cancel a statement, in ms. */
@@ -42,8 +20,8 @@ const SETTLING = 250
 
 /** Connections of a `pg.Pool`. */
 export class PgConnections extends Connections<PgClient> {
-  protected readonly begin = ['BEGIN ISOLATION LEVEL READ COMMITTED']
-  protected readonly greeting = compile('$', 'SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint')
+  protected readonly begin = [BEGIN]
+  protected readonly greeting = GREETING
   readonly #pool: PgPool
   #prepare: boolean
 
@@ -98,10 +76,7 @@ export class PgConnections extends Connections<PgClient> {
   }
 
   protected faultOf(error: unknown): Fault {
-    const state = sqlState(error)
-    // Classes 08 and 57P end the connection; the statement may have been committed before the answer was lost.
-    if (state === null || state.startsWith('08') || state.startsWith('57P')) return 'lost'
-    return FAULTS[state] ?? 'refused'
+    return faultOf(error)
   }
 
   // A statement that waits for a lock outlives its connection: closed at once, a connection would leave its process at
@@ -134,6 +109,8 @@ export function checkPgPool(pool: PgPool): PgPool {
   const given = pool as unknown as Record<string, unknown> | null | undefined
   // mysql2 has getConnection(), a single pg.Client has no pool to take a second connection from.
   if (typeof given?.connect !== 'function' || 'getConnection' in given || 'processID' in given)
-    throw new TypeError('PostgresStore expects a pg.Pool: an object whose connect() resolves to a client')
+    throw new TypeError(
+      'PostgresStore expects a pg.Pool: an object whose connect() resolves to a client; or the sql of postgres',
+    )
   return pool
 }

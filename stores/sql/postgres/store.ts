@@ -8,6 +8,7 @@ import type { Ended } from '../store.ts'
 import { printed } from '../tables.ts'
 import { checkPgPool, PgConnections } from './client.ts'
 import type { PgPool } from './driver.ts'
+import { checkPostgresJs, isPostgresJs, type PostgresJs, PostgresJsConnections } from './postgres-js.ts'
 import { postgresSchema } from './schema.ts'
 import { postgresStatements } from './statements.ts'
 
@@ -27,7 +28,10 @@ function postgresNames(options: PostgresOptions) {
   return namesOf(options, '"')
 }
 
-/** Sessions in PostgreSQL 12 or later, through a `pg.Pool` that the application makes and closes. */
+/**
+ * Sessions in PostgreSQL 12 or later, through a `pg.Pool`, or the `sql` of `postgres`, that the application makes and
+ * closes.
+ */
 export class PostgresStore extends ServerStore {
   protected readonly names
   protected readonly database
@@ -35,10 +39,13 @@ export class PostgresStore extends ServerStore {
   protected readonly schema
 
   /** Opens and creates nothing. @throws TypeError for a pool or an option of the wrong kind. */
-  constructor(pool: PgPool, options: PostgresOptions = {}) {
+  constructor(pool: PgPool | PostgresJs, options: PostgresOptions = {}) {
     super()
     this.names = postgresNames(options)
-    this.database = new PgConnections(checkPgPool(pool), options.prepare ?? true)
+    const prepare = options.prepare ?? true
+    this.database = isPostgresJs(pool)
+      ? new PostgresJsConnections(checkPostgresJs(pool), prepare)
+      : new PgConnections(checkPgPool(pool), prepare)
     this.statements = postgresStatements(this.names, this.batch)
     this.schema = postgresSchema(this.names)
   }

@@ -8,7 +8,7 @@ import { type SessionRecord, SessionStoreError, type Store } from 'coatcheck'
 import { MysqlStore, PostgresStore } from 'coatcheck/stores/sql'
 import type mysql from 'mysql2/promise'
 import type pg from 'pg'
-import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { describeEngine } from '../../services/engines.ts'
 import { type MariadbServer, startMariadb } from '../../services/mariadb.ts'
 import { type PostgresServer, startPostgres } from '../../services/postgres.ts'
@@ -254,13 +254,21 @@ describeEngine('postgresql', 'what was given up at PostgreSQL', () => {
       max,
       ...(name === undefined ? {} : { application_name: name }),
     })
-  givenUp(() => ({
-    direct: new PostgresStore(admin),
-    proxy,
-    commit: 'COMMIT\0',
+  const openSql = (max: number, name?: string) =>
+    server.postgresJs({
+      port: proxy.port,
+      max,
+      ...(name === undefined ? {} : { connection: { application_name: name } }),
+    })
+  const engine = {
+    get direct() {
+      return new PostgresStore(admin)
+    },
+    get proxy() {
+      return proxy
+    },
     atMost: 5,
-    open: (max, name) => new PostgresStore(openPool(max, name)),
-    connections: async name =>
+    connections: async (name: string) =>
       Number(
         (await admin.query('SELECT count(*) FROM pg_stat_activity WHERE application_name = $1', [name])).rows[0].count,
       ),
@@ -272,7 +280,16 @@ describeEngine('postgresql', 'what was given up at PostgreSQL', () => {
         client.release()
       }
     },
-  }))
+  }
+  const drivers = [
+    ['pg', 'COMMIT\0', (max: number, name?: string) => new PostgresStore(openPool(max, name))],
+    ['postgres', 'commit\0', (max: number, name?: string) => new PostgresStore(openSql(max, name))],
+  ] as const
+  describe.each(drivers)('through %s', (_, commit, open) => {
+    // The same users for each driver: the floors of one are not for the next.
+    beforeAll(() => admin.query('DELETE FROM coatcheck_sessions; DELETE FROM coatcheck_sessions_users'))
+    givenUp(() => ({ ...engine, commit, open }))
+  })
 
   it('lets who comes later wait as long as others for a connection, whenever the pool refuses those that gave up', async () => {
     const pool = server.pool({ max: 1, connectionTimeoutMillis: 600 })

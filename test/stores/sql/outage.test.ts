@@ -3,7 +3,7 @@ import { SessionStoreError, type Store } from 'coatcheck'
 import { MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
 import type mysql from 'mysql2/promise'
 import type pg from 'pg'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { describeEngine } from '../../services/engines.ts'
 import { type MariadbServer, startMariadb } from '../../services/mariadb.ts'
 import { type PostgresServer, startPostgres } from '../../services/postgres.ts'
@@ -169,33 +169,50 @@ describeEngine('postgresql', 'an outage of PostgreSQL', () => {
     await proxy?.stop()
     await server?.stop()
   })
-  outages(() => ({
-    server,
-    commit: 'COMMIT\0',
-    proxy,
-    open({ direct = false, max = 3 } = {}) {
-      const url = direct ? server.url() : server.url().replace(String(server.port), String(proxy.port))
-      const pool = server.pool({ connectionString: url, max })
-      const take = async () => {
-        const client = await pool.connect()
-        return () => client.release()
-      }
-      return { store: new PostgresStore(pool), take }
-    },
-    async hold(sql) {
-      const client = await admin.connect()
-      await client.query(`BEGIN; ${sql}`)
-      return async () => {
-        await client.query('ROLLBACK')
-        client.release()
-      }
-    },
-    inTransaction: async () =>
-      Number(
-        (await admin.query("SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'")).rows[0]
-          .count,
-      ),
-  }))
+  const open: Server['open'] = ({ direct = false, max = 3 } = {}) => {
+    const url = direct ? server.url() : server.url().replace(String(server.port), String(proxy.port))
+    const pool = server.pool({ connectionString: url, max })
+    const take = async () => {
+      const client = await pool.connect()
+      return () => client.release()
+    }
+    return { store: new PostgresStore(pool), take }
+  }
+  const openSql: Server['open'] = ({ direct = false, max = 3 } = {}) => {
+    const sql = server.postgresJs({ port: direct ? server.port : proxy.port, max, backoff: () => 0.05 })
+    const take = async () => {
+      const reserved = await sql.reserve()
+      return () => reserved.release()
+    }
+    return { store: new PostgresStore(sql), take }
+  }
+  const drivers = [
+    ['pg', open, 'COMMIT\0'],
+    ['postgres', openSql, 'commit\0'],
+  ] as const
+  describe.each(drivers)('through %s', (_, open, commit) => {
+    // The same users for each driver: the floors of one are not for the next.
+    beforeAll(() => admin.query('DELETE FROM coatcheck_sessions; DELETE FROM coatcheck_sessions_users'))
+    outages(() => ({
+      server,
+      commit,
+      proxy,
+      open,
+      async hold(sql) {
+        const client = await admin.connect()
+        await client.query(`BEGIN; ${sql}`)
+        return async () => {
+          await client.query('ROLLBACK')
+          client.release()
+        }
+      },
+      inTransaction: async () =>
+        Number(
+          (await admin.query("SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'")).rows[0]
+            .count,
+        ),
+    }))
+  })
 
   it('gives up a read that the server does not answer, and its connection', async () => {
     const pool = server.pool({ max: 1 })

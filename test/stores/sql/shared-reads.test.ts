@@ -1,9 +1,10 @@
 // The reads of one turn of the event loop are one SELECT: what it costs, and what goes wrong with it.
 import { SessionManager, type SessionRecord, SessionStoreError, type Store } from 'coatcheck'
-import { MysqlStore, PostgresStore } from 'coatcheck/stores/sql'
+import { MysqlStore, type PostgresJs, PostgresStore } from 'coatcheck/stores/sql'
 import type mysql from 'mysql2/promise'
 import type pg from 'pg'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import type { Sql } from 'postgres'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { describeEngine } from '../../services/engines.ts'
 import { type MariadbServer, startMariadb } from '../../services/mariadb.ts'
 import { type PostgresServer, startPostgres } from '../../services/postgres.ts'
@@ -232,44 +233,73 @@ describeEngine('postgresql', 'reads of one turn on PostgreSQL', () => {
   })
   afterAll(() => server?.stop())
   const WAITING = "FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'SELECT%coatcheck_sessions%'"
-  sharedReads(() => ({
-    store: new PostgresStore(admin),
-    open: max => new PostgresStore(server.pool({ max })),
-    mistaken: change =>
-      new PostgresStore({
-        async connect() {
-          const client = await admin.connect()
-          return {
-            query: async (query: object) => {
-              const result = (await client.query(query as never)) as unknown as Rows
-              return { ...result, rows: change(result.rows) }
-            },
-            on: () => {},
-            removeListener: () => {},
-            release: (destroy: boolean) => client.release(destroy),
-          }
-        },
-      } as never),
-    async counted(call) {
-      await admin.query('SELECT pg_stat_statements_reset()')
-      await call()
-      const sql = `SELECT COALESCE(sum(calls), 0) AS calls FROM pg_stat_statements WHERE query NOT LIKE '%pg_stat_statements%'`
-      return Number((await admin.query(sql)).rows[0].calls)
-    },
-    run: sql => admin.query(sql),
-    async lockTable() {
-      const client = await admin.connect()
-      await client.query('BEGIN; LOCK TABLE coatcheck_sessions')
-      return async () => {
-        await client.query('ROLLBACK')
-        client.release()
-      }
-    },
-    waiting: async () => (await admin.query(`SELECT 1 ${WAITING}`)).rowCount!,
-    async killWaiting() {
-      await admin.query(`SELECT pg_terminate_backend(pid) ${WAITING}`)
-    },
-  }))
+  /** A `postgres` whose rows are changed; as pg gives them, text or NULL. */
+  const mistakenSql = (change: (rows: unknown[][]) => unknown[][]) => {
+    const bytes = (cell: unknown) => (cell === null ? null : Buffer.from(String(cell)))
+    const text = (cell: Uint8Array | null) => (cell === null ? null : Buffer.from(cell).toString())
+    const changed = async (query: PromiseLike<any>) => {
+      const rows = await query
+      const { count } = rows
+      return Object.assign(
+        change(rows.map((row: any[]) => row.map(text))).map(row => row.map(bytes)),
+        { count },
+      )
+    }
+    const unsafe: PostgresJs['unsafe'] = (...query) => ({
+      raw: () => Object.assign(changed(sql.unsafe(...query).raw()), { cancel() {} }),
+    })
+    return Object.assign(() => {}, { unsafe, begin: sql.begin, options: sql.options })
+  }
+  let sql: Sql
+  beforeAll(() => {
+    sql = server.postgresJs()
+  })
+  const stores = {
+    pg: (max?: number) => new PostgresStore(server.pool(max === undefined ? {} : { max })),
+    postgres: (max?: number) => new PostgresStore(server.postgresJs(max === undefined ? {} : { max })),
+  }
+  describe.each(['pg', 'postgres'] as const)('through %s', driver =>
+    sharedReads(() => ({
+      store: new PostgresStore(driver === 'pg' ? admin : sql),
+      open: stores[driver],
+      mistaken: change =>
+        driver === 'postgres'
+          ? new PostgresStore(mistakenSql(change))
+          : new PostgresStore({
+              async connect() {
+                const client = await admin.connect()
+                return {
+                  query: async (query: object) => {
+                    const result = (await client.query(query as never)) as unknown as Rows
+                    return { ...result, rows: change(result.rows) }
+                  },
+                  on: () => {},
+                  removeListener: () => {},
+                  release: (destroy: boolean) => client.release(destroy),
+                }
+              },
+            } as never),
+      async counted(call) {
+        await admin.query('SELECT pg_stat_statements_reset()')
+        await call()
+        const sql = `SELECT COALESCE(sum(calls), 0) AS calls FROM pg_stat_statements WHERE query NOT LIKE '%pg_stat_statements%'`
+        return Number((await admin.query(sql)).rows[0].calls)
+      },
+      run: sql => admin.query(sql),
+      async lockTable() {
+        const client = await admin.connect()
+        await client.query('BEGIN; LOCK TABLE coatcheck_sessions')
+        return async () => {
+          await client.query('ROLLBACK')
+          client.release()
+        }
+      },
+      waiting: async () => (await admin.query(`SELECT 1 ${WAITING}`)).rowCount!,
+      async killWaiting() {
+        await admin.query(`SELECT pg_terminate_backend(pid) ${WAITING}`)
+      },
+    })),
+  )
 
   it('find many sessions by the primary key', async () => {
     await put(new PostgresStore(admin), 10)

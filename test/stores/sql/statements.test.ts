@@ -70,7 +70,12 @@ describeEngine('postgresql', 'PostgreSQL', () => {
       return Number((await pool.query(sql)).rows[0].calls)
     }
     // BEGIN, lock, delete, COMMIT.
-    expect(await counts(new PostgresStore(pool), counted)).toEqual({ ...ONE_EACH, firstLogin: 1, logOutEverywhere: 4 })
+    const expected = { ...ONE_EACH, firstLogin: 1, logOutEverywhere: 4 }
+    expect(await counts(new PostgresStore(pool), counted)).toEqual(expected)
+    // One connection: each new one asks for the types of arrays first.
+    const store = new PostgresStore(server.postgresJs({ max: 1 }))
+    await pool.query('DELETE FROM coatcheck_sessions_users')
+    expect(await counts(store, counted)).toEqual(expected)
   })
 
   it('finds a session by its primary key', async () => {

@@ -2,22 +2,33 @@ import { PostgresStore } from 'coatcheck/stores/sql'
 import { modelTest, testStore } from 'coatcheck/testing'
 import fc from 'fast-check'
 import type pg from 'pg'
+import type { Sql } from 'postgres'
 import { afterAll, beforeAll, describe, it } from 'vitest'
 import { describeEngine } from '../../../services/engines.ts'
 import { type PostgresServer, startPostgres } from '../../../services/postgres.ts'
 
+const DRIVERS = ['pg', 'postgres'] as const
+const USER_IDS = ['u64', 'text'] as const
+const EACH = DRIVERS.flatMap(driver => USER_IDS.map(userIds => [driver, userIds] as const))
+
 describeEngine('postgresql', 'the PostgreSQL store', () => {
   let server: PostgresServer
   let pool: pg.Pool
+  let sql: Sql
   beforeAll(async () => {
     server = await startPostgres()
     pool = server.pool({ max: 10 })
+    sql = server.postgresJs({ max: 10 })
   })
   afterAll(() => server?.stop())
 
-  describe.each(['u64', 'text'] as const)('with %s user IDs', userIds => {
+  describe.each(EACH)('through %s with %s user IDs', (driver, userIds) => {
     const open = async (options = {}) => {
-      const store = new PostgresStore(pool, { userIds, table: `${userIds}_sessions`, ...options })
+      const store = new PostgresStore(driver === 'pg' ? pool : sql, {
+        userIds,
+        table: `${userIds}_sessions`,
+        ...options,
+      })
       await store.migrate()
       return store
     }
