@@ -5,7 +5,7 @@ import type { Outcome, Statement } from '../statement.ts'
 import { BEGIN, faultOf, GREETING, NOT_PREPARED, sqlState } from './server.ts'
 
 // biome-ignore-start lint/suspicious/noExplicitAny: postgres types them more narrowly, by the types that the application adds
-/** A query of `postgres` that nobody has awaited yet. */
+/** A query of `postgres` that has not been awaited yet. */
 export interface PostgresJsQuery {
   raw(): PromiseLike<any> & { cancel(): unknown }
 }
@@ -121,7 +121,7 @@ class Place {
     asked?.catch?.(ignore)
   }
 
-  /** Ends a transaction that nobody has ended, unless its connection is gone. */
+  /** Ends a transaction that is still open, unless its connection is gone. */
   leave(): void {
     setImmediate(() => {
       if (!this.#isOver) this.#transaction?.rollBack()
