@@ -1,7 +1,9 @@
-// The clients, typed by the few methods used: node-redis in its four shapes of `sendCommand`, ioredis by `call`. None is
-// imported at run time; what differs between them ends in this file.
+// The clients, typed by the few methods used: node-redis in its four shapes of `sendCommand`, ioredis by `call`, Valkey's
+// own by `customCommand` (valkey-glide.ts). None is imported at run time; what differs between them ends here.
 import { quote } from '../../src/text/quote.ts'
 import { SLOTS, slotOf } from './keys.ts'
+import { type Dedicated, type Link, NotReady } from './link.ts'
+import { type GlideInner, valkeyGlide } from './valkey-glide.ts'
 
 /** ioredis 5 and 6: `Redis` (also with sentinels) and `Cluster`. */
 export interface IoredisClient {
@@ -19,48 +21,12 @@ export interface NodeRedisCluster {
 export interface NodeRedisSentinel {
   sendCommand(isReadonly: boolean | undefined, args: string[]): Promise<unknown>
 }
+/** `@valkey/valkey-glide` 2: `GlideClient` and `GlideClusterClient`. */
+export interface ValkeyGlideClient {
+  customCommand(args: string[]): Promise<unknown>
+}
 /** A connected client of Redis or Valkey, standalone, pool, Sentinel or Cluster. */
-export type RedisClient = IoredisClient | NodeRedisClient | NodeRedisCluster | NodeRedisSentinel
-
-/** A connection of the store's own: what is sent on it and the `WAIT` after it go to the same master. */
-export interface Dedicated {
-  send(args: string[]): Promise<unknown>
-  usable(): boolean
-  close(): void
-}
-
-/** A master of the servers behind a client. */
-export interface Master {
-  /** The same text for the same master. */
-  readonly name: string
-  /** Whether a command would be sent now: a client whose connection is away would queue it. */
-  readonly isReady: boolean
-  send(args: string[]): Promise<unknown>
-}
-
-/** A client, whatever its shape. A shard says to which master a command goes. */
-export interface Link {
-  readonly cluster: boolean
-  /**
-   * Why no command can be sent for this shard now, or `null`. Without this question both clients would queue the command
-   * and run it later.
-   */
-  notReadyReason(shard: string): string | null
-  send(shard: string, args: string[]): Promise<unknown>
-  /**
-   * `send` for several keys, where the client itself would repeat that until a slot which is moving has arrived: here it
-   * is an error at once, because each key by itself can be read meanwhile.
-   */
-  sendTogether?(shard: string, args: string[]): Promise<unknown>
-  /** What the client itself writes before every key name. */
-  readonly keyPrefix: string
-  /** All masters that the client knows. */
-  masters(): readonly Master[] | Promise<readonly Master[]>
-  /** Names the master of this shard: the same text for the same master. */
-  master(shard: string): string
-  /** Opens a connection of the store's own to the master of this shard. */
-  dedicate(shard: string): Promise<Dedicated>
-}
+export type RedisClient = IoredisClient | NodeRedisClient | NodeRedisCluster | NodeRedisSentinel | ValkeyGlideClient
 
 // What the clients have beyond the methods in their public types above; all of it is optional to the compiler, so that
 // a version without it degrades instead of crashing.
@@ -93,7 +59,7 @@ interface NodeRedisNode {
 }
 
 const EXPECTED =
-  'expected a connected client of node-redis 5 or 6 (createClient, createClientPool, createCluster, createSentinel) or ioredis 5 or 6 (Redis, Cluster)'
+  'expected a connected client of node-redis 5 or 6 (createClient, createClientPool, createCluster, createSentinel), ioredis 5 or 6 (Redis, Cluster) or @valkey/valkey-glide 2 (GlideClient, GlideClusterClient)'
 const NOT_READY = 'the Redis client is not connected to its server'
 const ignore = () => {}
 
@@ -107,6 +73,11 @@ export function linkTo(client: RedisClient): Link {
   const inner = client as Inner
   if (typeof client !== 'object' || client === null) throw new TypeError(`client is ${quote(client)}: ${EXPECTED}`)
   refuseReplicas(inner)
+  const glide = client as unknown as GlideInner
+  if (typeof glide.customCommand === 'function') {
+    if (typeof glide.isClosed !== 'boolean') throw incomplete('customCommand', ['isClosed'])
+    return valkeyGlide(glide)
+  }
   if (typeof inner.call === 'function' && typeof inner.status === 'string') {
     if (inner.status === 'wait' || inner.status === 'end')
       throw new TypeError(`the ioredis client is not connected (status '${inner.status}'): call connect() first`)
@@ -129,7 +100,7 @@ function unusable(client: Inner): TypeError {
   }
   if (typeof client.call === 'function') return incomplete('call', ['status'])
   if ('client' in client) return new TypeError(`client: pass it by itself, new RedisStore(client, { … }): ${EXPECTED}`)
-  return new TypeError(`client is an object without call() and sendCommand(): ${EXPECTED}`)
+  return new TypeError(`client is an object without call(), sendCommand() and customCommand(): ${EXPECTED}`)
 }
 
 function incomplete(method: string, missing: readonly string[]): TypeError {
@@ -348,6 +319,3 @@ function nodeRedisCluster(cluster: Inner): Link {
     },
   }
 }
-
-/** Nothing was sent: the client had no connection. */
-export class NotReady extends Error {}

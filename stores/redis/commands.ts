@@ -1,8 +1,8 @@
 // Sends commands: at once or not at all, never after the deadline, and once more where Redis asks for it.
 import { SessionStoreError, type StoreOperation } from '../../src/contract/errors.ts'
 import { DEFAULT_STORE_TIMEOUT } from '../../src/contract/store.ts'
-import { type Link, NotReady } from './client.ts'
 import { SLOTS, slotOf } from './keys.ts'
+import { type Link, NotReady } from './link.ts'
 import { isPassing, refusalOf, withoutArguments } from './refusals.ts'
 import type { ReplicaWaiter } from './replicas.ts'
 import type { Script } from './scripts.ts'

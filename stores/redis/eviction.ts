@@ -1,6 +1,6 @@
 // A Redis that evicts removes the index of active users first (of 194 of 200 under allkeys-lru). Their sessions stay, and
 // log-out-everywhere no longer finds them. So the store refuses to work on such a Redis.
-import { type Link, NotReady } from './client.ts'
+import { type Link, NotReady } from './link.ts'
 import { refusalOf } from './refusals.ts'
 
 /** Says why this Redis must not keep sessions, or `null`. Asks every master once. */

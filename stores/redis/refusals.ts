@@ -1,4 +1,4 @@
-import { NotReady } from './client.ts'
+import { NotReady } from './link.ts'
 
 // Replies that say that the command was not run; the first of a message, or inside the text that Redis 6 puts around
 // the error of a script.

@@ -1,7 +1,7 @@
 // `waitReplicas`: a revocation is acknowledged when that many replicas have it. WAIT is about what its own connection
 // wrote, and blocks that connection. So both go over a connection that belongs to the store, one per master: on the
 // application's own connection all other commands would wait too, and a pool would send WAIT over another one.
-import { type Dedicated, type Link, NotReady } from './client.ts'
+import { type Dedicated, type Link, NotReady } from './link.ts'
 import { refusalOf } from './refusals.ts'
 import type { Script } from './scripts.ts'
 

@@ -14,11 +14,12 @@ import {
   SWEEP_MARGIN,
 } from '../../src/contract/store.ts'
 import { aBoolean, checkOptions, type OptionPlace, wholeNumber } from '../../src/text/check-options.ts'
-import { type Link, linkTo, type RedisClient } from './client.ts'
+import { linkTo, type RedisClient } from './client.ts'
 import { type Call, Commands, deadlineOf, type Run, storeError } from './commands.ts'
 import { evictionHazard } from './eviction.ts'
 import { decode, forwardKeptUntil, text } from './format.ts'
 import { aKeyPrefix, type Keys, keysUnder, shardOf, shardOfKey } from './keys.ts'
+import type { Link } from './link.ts'
 import { ValueReads } from './reads.ts'
 import { RecordWriter } from './record-writer.ts'
 import { refusalOf } from './refusals.ts'
@@ -77,6 +78,8 @@ export class RedisStore implements Store {
     const { prefix = 'coatcheck:', waitReplicas = 0, allowEviction = false } = options
     this.#keys = keysUnder(prefix)
     this.#link = linkTo(client)
+    if (waitReplicas > 0 && this.#link.cannotWait !== undefined)
+      throw new TypeError(`waitReplicas: not with this client: ${this.#link.cannotWait}`)
     this.#replicas = waitReplicas === 0 ? null : new ReplicaWaiter(this.#link, waitReplicas)
     this.#commands = new Commands(this.#link, this.#replicas)
     this.#reads = new ValueReads(this.#commands, this.#keys, this.#link.cluster)

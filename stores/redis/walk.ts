@@ -6,10 +6,10 @@
 // goes on until none is.
 import type { ScanPage, SessionRecord } from '../../src/contract/store.ts'
 import { quote } from '../../src/text/quote.ts'
-import { type Link, type Master, NotReady } from './client.ts'
 import { type Commands, endOf, pause } from './commands.ts'
 import { decode, forwardKeptUntil, text } from './format.ts'
 import { type Keys, patternUnder, SLOTS, shardIn, shardOf, shardOfKey, slotOf } from './keys.ts'
+import { type Link, type Master, NotReady } from './link.ts'
 import { isPassing, isReply, refusalOf } from './refusals.ts'
 import { SCAN } from './scripts.ts'
 import { allSlots, hasSlots, type Slots, slotsFrom, slotsText } from './slots.ts'

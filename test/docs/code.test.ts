@@ -161,7 +161,11 @@ const SERVERS = {
     const server = await startRedis()
     return {
       env: { REDIS_URL: server.url },
-      replaced: (code: string) => code.replaceAll(/rediss?:\/\/[^'"`]+/g, server.url),
+      // The client of Valkey takes no URL.
+      replaced: (code: string) =>
+        code
+          .replaceAll(/rediss?:\/\/[^'"`]+/g, server.url)
+          .replaceAll("host: 'localhost', port: 6379", `host: '127.0.0.1', port: ${server.port}`),
       stop: () => server.stop(),
     }
   },

@@ -404,6 +404,9 @@ describeEngine('redis', 'reads of one turn in a cluster', () => {
     let open: OpenClient
     let store: RedisStore
     const prefix = `${name.replaceAll(' ', '-')}:`
+    // GlideClusterClient would repeat an MGET until a slot which is moving has arrived: it is given each key by itself.
+    const shared = (alone: number, together: number) =>
+      name.includes('glide') ? { get: alone + together, mget: 0 } : { get: alone, mget: 1 }
     beforeAll(async () => {
       open = await connect(cluster.addresses)
       store = new RedisStore(open.client, { prefix })
@@ -422,7 +425,7 @@ describeEngine('redis', 'reads of one turn in a cluster', () => {
       const keys = [...records, ...others].map(({ key }) => key)
       await reset()
       expect(await together(store, keys)).toEqual([...records, ...others])
-      expect(await reading()).toEqual({ get: 3, mget: 1 })
+      expect(await reading()).toEqual(shared(3, 6))
     })
 
     it('are found while their slot moves, half of it here and half of it there, without waiting for that', async () => {
@@ -460,7 +463,7 @@ describeEngine('redis', 'reads of one turn in a cluster', () => {
       await until('one command again', async () => {
         await reset()
         await found(sessions)
-        expect(await reading()).toEqual({ get: 0, mget: 1 })
+        expect(await reading()).toEqual(shared(0, 6))
       })
       await Promise.all([sessions.close(), hasty.close()])
     })
