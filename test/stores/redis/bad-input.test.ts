@@ -16,8 +16,16 @@ describe('a Redis store that cannot work', () => {
   it.each<[string, unknown, RegExp]>([
     ['nothing', undefined, /client is undefined: expected a connected client of node-redis/],
     ['a URL', 'redis://:pw@localhost', /^client is a URL \(not shown.*expected a connected client/],
-    ['a URL object', new URL('redis://:pw@localhost'), /^client is an object without call\(\), sendCommand\(\) and customCommand\(\)/],
-    ['an empty object', {}, /without call\(\), sendCommand\(\) and customCommand\(\).*node-redis 5 or 6.*ioredis 5 or 6/],
+    [
+      'a URL object',
+      new URL('redis://:pw@localhost'),
+      /^client is an object without call\(\), sendCommand\(\) and customCommand\(\)/,
+    ],
+    [
+      'an empty object',
+      {},
+      /without call\(\), sendCommand\(\) and customCommand\(\).*node-redis 5 or 6.*ioredis 5 or 6/,
+    ],
     ['the options of connect-redis', { client: {}, prefix: 'app:' }, /new RedisStore\(client, \{ … \}\)/],
     [
       'a wrapper around node-redis',
