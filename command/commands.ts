@@ -1,7 +1,9 @@
 import type { Ending } from './exit.ts'
 import type { OptionName } from './options.ts'
 import type { Task } from './task.ts'
+import { count } from './verbs/count.ts'
 import { endUser, revoke } from './verbs/end.ts'
+import { endAll } from './verbs/end-all.ts'
 import { list } from './verbs/list.ts'
 import { migrate } from './verbs/migrate.ts'
 import { sweep } from './verbs/sweep.ts'
@@ -51,9 +53,18 @@ const COMMANDS_: readonly Command[] = [
     run: sweep,
   },
   {
+    name: 'count',
+    takes: [],
+    summary: 'says how many live sessions there are',
+    about: ['Anonymous ones count; with --namespace, those of its users alone.'],
+    options: [...STORE, 'namespace'],
+    needs: 'tables',
+    run: count,
+  },
+  {
     name: 'list',
-    takes: ['USER'],
-    summary: "lists a user's live sessions, the latest seen first",
+    takes: ['USER?'],
+    summary: "lists a user's live sessions, the latest seen first, or all of them",
     about: ['Keys are no session IDs: sent as a cookie they find nothing. Data is never shown.'],
     options: [...STORE, 'namespace'],
     needs: 'tables',
@@ -76,6 +87,15 @@ const COMMANDS_: readonly Command[] = [
     options: [...ENDING, 'password-version'],
     needs: 'tables',
     run: endUser,
+  },
+  {
+    name: 'end-all',
+    takes: [],
+    summary: 'ends all sessions and remember tokens of all users: everyone is logged out',
+    about: ['Asks first. Where no one can be asked, as in a script, it needs --yes.'],
+    options: [...ENDING, 'yes'],
+    needs: 'tables',
+    run: endAll,
   },
 ]
 export const COMMANDS: ReadonlyMap<string, Command> = new Map(COMMANDS_.map(command => [command.name, command]))

@@ -27,16 +27,17 @@ function storeNamed({ given }: Run): { text: string; source: string } {
   throw new UsageError('no store is named: set COATCHECK_STORE_URL, or give --store URL')
 }
 
-/** One line on standard error; a person at a terminal, `null` where none is there. */
-async function ask(question: string, signal: AbortSignal): Promise<string | null> {
-  if (!process.stdin.isTTY || !process.stderr.isTTY) return null
+const isInteractive = () => process.stdin.isTTY === true && process.stderr.isTTY === true
+
+/** Asks the person at the terminal; '' where a signal comes instead of an answer. */
+async function ask(question: string, signal: AbortSignal): Promise<string> {
   const reader = createInterface({ input: process.stdin, output: process.stderr })
   // Read by readline, Ctrl-C is no signal.
   reader.once('SIGINT', () => process.kill(process.pid, 'SIGINT'))
+  // The end of the input (Ctrl-D) leaves the question without an answer.
+  const closed = new Promise<string>(resolve => reader.once('close', () => resolve('')))
   try {
-    return await reader.question(`${question} `, { signal })
-  } catch {
-    return ''
+    return await Promise.race([reader.question(`${question} `, { signal }).catch(() => ''), closed])
   } finally {
     reader.close()
   }
@@ -58,6 +59,8 @@ async function work(run: Run, output: Output, interrupts: Interrupts): Promise<E
   const url = parseStoreUrl(text, source, { schema: given.get('schema') ?? '' })
   checkKind(given, !url.kind.startsWith('redis'))
   const timeout = timeoutOf(given)
+  if (command.options.includes('yes') && !given.has('yes') && !isInteractive())
+    throw new UsageError(`${command.name} logs users out, and no one is here to be asked: give --yes`)
   numberOf(given, 'wait-replicas', 100)
   numberOf(given, 'password-version', 0xffff_ffff)
   const progress = new Progress(process.stderr, { json: output.json })

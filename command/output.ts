@@ -41,6 +41,11 @@ export class Output {
     this.#piece += '\n'
   }
 
+  /** Whether a person looks at the results as they come. */
+  get isTerminal(): boolean {
+    return this.#out.isTTY === true
+  }
+
   /** Whether so much is waiting that it should be written. */
   get isFull(): boolean {
     return this.#piece.length >= PIECE

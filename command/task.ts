@@ -24,6 +24,6 @@ export interface Task {
   readonly output: Output
   readonly progress: Progress
   readonly signal: AbortSignal
-  /** Asks a person; `null` where none is there. */
-  ask(question: string): Promise<string | null>
+  /** Asks the person at the terminal. */
+  ask(question: string): Promise<string>
 }

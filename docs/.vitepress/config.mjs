@@ -34,6 +34,7 @@ export default defineConfig({
           page('Testing', '/testing'),
           page('Deployment', '/deployment'),
           page('Operations', '/operations'),
+          page('The command', '/command'),
         ],
       },
       {

@@ -96,6 +96,14 @@ describe.each([
     expect(await project.node('import-all.mjs', ...subpaths)).toBe('imported\n')
   })
 
+  it('runs its command by npx, and without', async () => {
+    const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+    expect(await project.command('--version')).toEqual([`${version}\n`, `${version}\n`])
+    const [ddl, same] = await project.command('schema', '--store', 'postgres:')
+    expect(ddl).toMatch(/^CREATE TABLE IF NOT EXISTS "coatcheck_sessions" \(\n/)
+    expect(same).toBe(ddl)
+  })
+
   it('works in Jest, with require', async () => {
     expect(await project.jest('**/jest.test.cjs')).toMatch(/Tests: +2 passed, 2 total/)
   })
