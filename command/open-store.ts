@@ -72,7 +72,8 @@ async function reach<T>(opening: Promise<T>, timeout: number, giveUp: () => unkn
   try {
     return await Promise.race([opening, late])
   } catch (error) {
-    await Promise.resolve().then(giveUp).catch(ignore)
+    // Not waited for: what does not answer may not say good-bye either.
+    Promise.resolve().then(giveUp).catch(ignore)
     throw error
   } finally {
     clearTimeout(timer)

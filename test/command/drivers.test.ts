@@ -5,12 +5,15 @@ import { join } from 'node:path'
 import { SessionManager } from 'coatcheck'
 import { RedisStore } from 'coatcheck/stores/redis'
 import { createCluster } from 'redis'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { build } from '../scripts/build.mjs'
 import { describeEngine, ENGINES } from '../services/engines.ts'
 import { startRedis, startRedisCluster } from '../services/redis.ts'
 import { coatcheck, commandOn } from '../support/command.ts'
 import { root } from '../support/pages.ts'
+
+// Each command is a process of its own.
+vi.setConfig({ testTimeout: 120_000 })
 
 const PASSWORD = 'hunter2-of-the-store'
 beforeAll(() => build(), 240_000)
@@ -131,7 +134,7 @@ describeEngine('redis', 'coatcheck with redis and with ioredis', () => {
       expect(gone.code).toBe(1)
       expect(gone.err).toMatch(/^coatcheck: Redis Cluster at 127\.0\.0\.1:1: [^\n]*\n$/)
     }
-  }, 120_000)
+  })
 
   it('refuses a Redis that evicts, unless told', async () => {
     const server = await startRedis(['--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru'])

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SessionManager } from 'coatcheck'
 import { SqliteStore } from 'coatcheck/stores/sql'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { COMMANDS, usageOf } from '../../command/commands.ts'
 import { EXIT } from '../../command/exit.ts'
 import { OPTION_NAMES } from '../../command/options.ts'
@@ -13,6 +13,9 @@ import { describeEngine } from '../services/engines.ts'
 import { openSqlite } from '../services/sqlite.ts'
 import { coatcheck } from '../support/command.ts'
 import { BLOCKS, root, table } from '../support/pages.ts'
+
+// Each command is a process of its own.
+vi.setConfig({ testTimeout: 120_000 })
 
 const PAGE = 'docs/command.md'
 const plain = (cell = '') => cell.replaceAll('`', '')

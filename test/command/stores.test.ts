@@ -3,7 +3,7 @@ import { SessionManager, type Store } from 'coatcheck'
 import { RedisStore } from 'coatcheck/stores/redis'
 import { MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
 import { createClient } from 'redis'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { build } from '../scripts/build.mjs'
 import { describeEngine, type EngineName } from '../services/engines.ts'
 import { startMariadb } from '../services/mariadb.ts'
@@ -11,6 +11,9 @@ import { startPostgres } from '../services/postgres.ts'
 import { startRedis } from '../services/redis.ts'
 import { openSqlite, sqliteFile } from '../services/sqlite.ts'
 import { commandOn } from '../support/command.ts'
+
+// Each command is a process of its own.
+vi.setConfig({ testTimeout: 120_000 })
 
 const MAX = 2n ** 64n - 1n
 const PASSWORD = 'hunter2-of-the-store'
@@ -316,7 +319,7 @@ for (const { name, engine, sql, open } of STORES)
         expect({ code, out }).toEqual({ code: 1, out: '' })
         expect(err).toMatch(/^coatcheck: [^\n]* at 127\.0\.0\.1:\d+[^\n]*\n$/)
       }
-    }, 60_000)
+    })
 
     it('has printed no session ID, no remember token, no data and no password in all of this', () => {
       expect(secrets.length).toBeGreaterThan(8)
