@@ -2,7 +2,7 @@
 import { SessionStoreError } from '../contract/errors.ts'
 import { CLOCK_TOLERANCE, FORWARD_LIFETIME, type ScanPage, type SessionRecord } from '../contract/store.ts'
 import type { SessionKey } from '../session/id.ts'
-import type { AnySession } from '../session/session.ts'
+import type { Session } from '../session/session.ts'
 import { aFunction, checkOptions, type OptionPlace } from '../text/check-options.ts'
 import type { AnyContext } from './context.ts'
 import { endSession, endUser } from './end.ts'
@@ -25,7 +25,8 @@ export interface EndAllOptions {
   /** Called after each page. Where it answers a promise, the next page waits for it. */
   onProgress?: ((progress: EndAllProgress) => unknown) | undefined
   /** Goes on, under a new ID too, as in `invalidateUser`: a session of this manager, or the key of any. */
-  except?: AnySession | SessionKey | null | undefined
+  // biome-ignore lint/suspicious/noExplicitAny: of whichever data and user ID
+  except?: Session<any, any> | SessionKey | null | undefined
 }
 
 /** How far `endAll` is. */

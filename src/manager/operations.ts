@@ -1,4 +1,5 @@
 // What operators ask about all sessions.
+import { SessionStoreError } from '../contract/errors.ts'
 import type { StoredSession } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { checkOptions, type OptionPlace, wholeNumber } from '../text/check-options.ts'
@@ -28,9 +29,16 @@ export async function countSessions(context: AnyContext, options: CountOptions):
   checkOptions(COUNT, options)
   const { signal } = options
   if (signal?.aborted) throw signal.reason
+  const { store } = context.options
   // Only a walk tells which tenant a session belongs to.
-  if (context.namespace === null && typeof context.options.store.count === 'function')
-    return context.calls.count({ now: context.now(), deadline: context.deadline() })
+  if (context.namespace === null && typeof store.count === 'function') {
+    try {
+      return await context.calls.count({ now: context.now(), deadline: context.deadline() })
+    } catch (error) {
+      // One command may be too slow for many millions, where each page is not. In an outage the first page fails too.
+      if (!(error instanceof SessionStoreError) || typeof store.scan !== 'function') throw error
+    }
+  }
   requireScan(context, 'count')
   let count = 0
   for await (const _ of recordsOf(context, PAGE, signal)) count += 1

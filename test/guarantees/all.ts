@@ -3,6 +3,7 @@ import type { Store } from 'coatcheck'
 import { type Backend, guaranteeKit } from '../support/guarantee-kit.ts'
 import { destroyedStaysDestroyed } from './g1-destroyed-stays-destroyed.ts'
 import { noLostUpdate } from './g2-no-lost-update.ts'
+import { endAllIsComplete } from './g3-end-all.ts'
 import { logOutEverywhereIsComplete } from './g3-log-out-everywhere.ts'
 import { newIdAtLogin } from './g4-new-id-at-login.ts'
 import { onlyHashesAtRest } from './g5-only-hashes-at-rest.ts'
@@ -21,6 +22,7 @@ export function testGuarantees(open: () => Store | Promise<Store>, backend: Back
   destroyedStaysDestroyed(kit)
   noLostUpdate(kit)
   logOutEverywhereIsComplete(kit)
+  endAllIsComplete(kit)
   newIdAtLogin(kit)
   onlyHashesAtRest(kit)
   bothClocksHold(kit)

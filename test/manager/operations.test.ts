@@ -88,6 +88,20 @@ describe('count', () => {
     expect(store.counts()).toEqual({ scan: 1 })
   })
 
+  it('walks where the count of the store takes too long, and rejects in an outage', async () => {
+    const { sessions, store } = setUp({ storeTimeout: '50ms' })
+    await sessions.create()
+    store.next('count', faults.hang)
+    expect(await sessions.count()).toBe(1)
+    store.every('count', faults.rejects)
+    expect(await sessions.count()).toBe(1)
+    store.every('scan', faults.rejects)
+    await expect(sessions.count()).rejects.toMatchObject({ code: 'ERR_SESSION_STORE', operation: 'scan' })
+    const counting = setUp({}, Object.assign(new ReferenceStore(), { scan: undefined }))
+    counting.store.every('count', faults.rejects)
+    await expect(counting.sessions.count()).rejects.toMatchObject({ operation: 'count', outcome: 'not-applied' })
+  })
+
   it('gives the event loop to others between two pages', async () => {
     const { sessions } = setUp({}, new WithoutACount())
     for (let made = 0; made < 2600; made++) await sessions.create()
