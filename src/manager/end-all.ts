@@ -102,8 +102,11 @@ class EndAll {
     this.#met += records.length + forwards.length
     const stored = [...records]
     await eachOf(forwards, async key => {
-      const { record } = await this.#chain(key)
+      const { record, keys } = await this.#chain(key)
       if (record !== null) stored.push(record)
+      // Nothing live is found there, or the chain is longer than any browser makes it: `delete` follows it to its end.
+      else if (this.#exceptKey === null || keys.length <= MAX_HOPS)
+        await this.#context.calls.delete(key, { now: this.#context.now(), deadline: this.#context.deadline() })
     })
     const old = stored.filter(({ createdAt, userId }) => createdAt <= this.#latest && isOwn(this.#context, userId))
     const users = new Set(old.flatMap(({ userId }) => (userId === null || this.#done.get(userId, 0) ? [] : userId)))

@@ -121,6 +121,6 @@ export function endAllIsComplete({ setUp, atEveryPoint }: GuaranteeKit): void {
         left.filter(session => session !== null),
         [],
       )
-    })
+    }, 120_000)
   })
 }
