@@ -86,7 +86,11 @@ export function adopt<D extends object, I extends UserIds, In extends object, T 
       remove()
     })
     const ownKey = opened.ownKey()
-    if ((await opened.own()) !== null) return false
+    if ((await opened.own()) !== null) {
+      // A slow response of the old service may have brought the cookie back. Beside nodes of it, it may be a newer one.
+      if (!options.keepOld) remove()
+      return false
+    }
     // Its browser logged in or out a moment ago, and has another cookie by now.
     if (ownKey !== null && context.endings.isLeft(ownKey)) return false
     const taken = await taking.take(brought)
