@@ -1,6 +1,6 @@
 export { type Adopt, adopt } from './adopt/adopt.ts'
 export type { CallbackStore } from './adopt/callback-store.ts'
-export { type ExpressSessionOptions, expressSession } from './adopt/express-session.ts'
+export { type ExpressSessionOptions, expressSession, signedTicket } from './adopt/express-session.ts'
 export { type FastifySessionOptions, fastifySession } from './adopt/fastify-session.ts'
 export type { OldCookie, OldSession, OldSessions, Ticket } from './adopt/from.ts'
 export { type KoaSessionOptions, type KoaStore, koaSession } from './adopt/koa-session.ts'

@@ -58,6 +58,17 @@ export default defineConfig({
         ],
       },
       {
+        text: 'Move',
+        items: [
+          page('From another library', '/moving'),
+          page('express-session', '/moving/express-session'),
+          page('iron-session', '/moving/iron-session'),
+          page('better-auth', '/moving/better-auth'),
+          page('Lucia', '/moving/lucia'),
+          page('NextAuth and Auth.js', '/moving/next-auth'),
+        ],
+      },
+      {
         text: 'Stores',
         items: [
           page('Memory', '/stores/memory'),

@@ -53,13 +53,19 @@ export function expressSession<T = Record<string, unknown>>(options: ExpressSess
   }
 }
 
-/** The ticket in an ID, a dot, and its signature by one of the secrets. */
-export function signedTicket(text: string, secrets: readonly [Secret, ...Secret[]], algorithm: string): Ticket | null {
+/**
+ * What a signed value names: an ID, a dot, and an HMAC of the ID in base64, by one of the secrets; `null` for any other. For
+ * the `ticketOf` of a reader of your own.
+ * @throws TypeError where there is no secret
+ */
+export function signedTicket(text: string, secret: Secret | readonly Secret[], algorithm = 'sha256'): Ticket | null {
+  const secrets = secretsFrom('signedTicket', secret)
   const dot = text.lastIndexOf('.')
   if (dot <= 0) return null
   const id = text.slice(0, dot)
-  const signatures = secrets.map(secret => sign(id, secret, algorithm))
-  if (!isSignedBy(text.slice(dot + 1), signatures)) return null
+  const signatures = secrets.map(each => sign(id, each, algorithm))
+  // Some libraries keep the padding.
+  if (!isSignedBy(text.slice(dot + 1).replace(/={1,2}$/, ''), signatures)) return null
   // By each secret: nodes may have come to the rotation of secrets at different times.
   return { id, secrets: signatures.map(signature => `${id}.${signature}`) as [string, ...string[]] }
 }
