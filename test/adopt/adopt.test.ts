@@ -128,6 +128,26 @@ describe('parallel requests with one old cookie', () => {
     }
   })
 
+  it('find the session of the other also where that ran between their looks at our store and at the old one', async () => {
+    for (const lent of [false, true]) {
+      const world = withAda({}, { adopt: { keepOld: lent } })
+      if (lent) await world.one.ask(OLD)
+      const moving = world.node()
+      const get = world.old.get.bind(world.old)
+      let other: Promise<string | undefined> | null = null
+      world.old.get = (id, callback) => {
+        world.old.get = get
+        other = moving.ask(OLD).then(answer => answer.session?.secret)
+        other.then(() => get(id, callback))
+      }
+      const first = await world.one.ask(OLD)
+      expect(first.name, `lent: ${lent}`).toBe('ada')
+      expect(await other).toBe(first.session?.secret)
+      expect((await moving.ask(first.next())).name).toBe('ada')
+      expect(await listOf(world)).toHaveLength(1)
+    }
+  })
+
   it('do not meet a limit of sessions: moving ends no other session', async () => {
     const world = withAda({}, { manager: { limit: { max: 1, onLimit: 'refuse' } } })
     const { session } = await world.one.sessions
