@@ -53,7 +53,12 @@ export function adopt<D extends object, I extends UserIds, In extends object, T 
   const cookies = new OldCookies(options.from as OldSessions<never>)
   const tell =
     options.onError ??
-    ((error: Error) => warnOnce('COATCHECK_ADOPT', `${error.message}${error.cause ? `: ${error.cause}` : ''}`))
+    ((error: Error) => {
+      const { message, cause } = error
+      // What JSON.parse says about a text shows a piece of it.
+      const reason = cause instanceof Error && cause.name !== 'SyntaxError' ? `: ${cause.message}` : ''
+      warnOnce('COATCHECK_ADOPT', message + reason)
+    })
   const taking = new Taking<D, I, In, T>(sessions, cookies.name, options, tell)
 
   const adopting = async (visit: Visit): Promise<boolean> => {

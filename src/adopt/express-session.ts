@@ -4,7 +4,7 @@ import type { OldCookie, OldSessions, Ticket } from './from.ts'
 import { decoded, isSignedBy, type Secret, secretsFrom, sign } from './signature.ts'
 
 /** Where sessions of express-session are, and what signed their cookies: what the old service gives `session(…)`. */
-export interface ExpressSessionOptions {
+export interface FromExpressSessionOptions {
   /** Its `secret`: all that still count, the newest first. */
   secret: Secret | readonly Secret[]
   /** Its `store`: of connect-redis, connect-pg-simple, memorystore, or any other one. */
@@ -22,13 +22,13 @@ export const aCookie = rule(
   value => typeof value === 'string' || typeof (value as OldCookie | null)?.name === 'string',
 )
 
-const OPTIONS: OptionPlace<ExpressSessionOptions> = {
-  where: 'expressSession',
+const OPTIONS: OptionPlace<FromExpressSessionOptions> = {
+  where: 'fromExpressSession',
   required: ['secret', 'store'],
   hints: { name: 'it is called cookie', key: 'it is called cookie' },
   rules: {
-    secret: (value, name) => void secretsFrom(`expressSession: ${name}`, value as Secret),
-    store: aStoreOf('expressSession'),
+    secret: (value, name) => void secretsFrom(`fromExpressSession: ${name}`, value as Secret),
+    store: aStoreOf('fromExpressSession'),
     cookie: aCookie,
   },
 }
@@ -38,7 +38,7 @@ const OPTIONS: OptionPlace<ExpressSessionOptions> = {
  * base64 without padding; a cookie that is not signed so is refused, and the store is not asked.
  * @throws TypeError that names the option
  */
-export function expressSession<T = Record<string, unknown>>(options: ExpressSessionOptions): OldSessions<T> {
+export function fromExpressSession<T = Record<string, unknown>>(options: FromExpressSessionOptions): OldSessions<T> {
   checkOptions(OPTIONS, options)
   const { store, cookie = 'connect.sid' } = options
   const secrets = secretsFrom('secret', options.secret)

@@ -5,7 +5,7 @@ import type { OldCookie, OldSessions } from './from.ts'
 import { decoded, type Secret, secretsFrom } from './signature.ts'
 
 /** Where sessions of @fastify/session are, and what signed their cookies: what the old service registers it with. */
-export interface FastifySessionOptions {
+export interface FromFastifySessionOptions {
   /** Its `secret`: all that still count, the newest first. */
   secret: Secret | readonly Secret[]
   /** Its `store`. */
@@ -20,13 +20,13 @@ export interface FastifySessionOptions {
 
 const aText = rule('text', value => typeof value === 'string')
 
-const OPTIONS: OptionPlace<FastifySessionOptions> = {
-  where: 'fastifySession',
+const OPTIONS: OptionPlace<FromFastifySessionOptions> = {
+  where: 'fromFastifySession',
   required: ['secret', 'store'],
   hints: { cookieName: 'it is called cookie' },
   rules: {
-    secret: (value, name) => void secretsFrom(`fastifySession: ${name}`, value as Secret),
-    store: aStoreOf('fastifySession'),
+    secret: (value, name) => void secretsFrom(`fromFastifySession: ${name}`, value as Secret),
+    store: aStoreOf('fromFastifySession'),
     cookie: aCookie,
     cookiePrefix: aText,
     algorithm: aText,
@@ -38,7 +38,7 @@ const OPTIONS: OptionPlace<FastifySessionOptions> = {
  * padding; a cookie that is not signed so is refused, and the store is not asked.
  * @throws TypeError that names the option
  */
-export function fastifySession<T = Record<string, unknown>>(options: FastifySessionOptions): OldSessions<T> {
+export function fromFastifySession<T = Record<string, unknown>>(options: FromFastifySessionOptions): OldSessions<T> {
   checkOptions(OPTIONS, options)
   const { store, cookie = 'sessionId', cookiePrefix = '', algorithm = 'sha256' } = options
   const secrets = secretsFrom('secret', options.secret)

@@ -35,7 +35,7 @@ export interface OldSession<T = Record<string, unknown>> {
   readonly expiresAt?: number | null
 }
 
-/** A reader of another library's sessions: `expressSession(…)`, `fastifySession(…)`, `koaSession(…)`, or one of your own. */
+/** A reader of another library's sessions: `fromExpressSession(…)`, `fromFastifySession(…)`, `fromKoaSession(…)`, or one of your own. */
 export interface OldSessions<T = Record<string, unknown>> {
   /** The cookie that names the session. */
   readonly cookie: string | OldCookie

@@ -10,7 +10,7 @@ export interface KoaStore {
 }
 
 /** Where sessions of koa-session are, and what signed their cookies. */
-export interface KoaSessionOptions {
+export interface FromKoaSessionOptions {
   /** `app.keys`: all that still count, the newest first. */
   keys: Secret | readonly Secret[]
   /** Its `store`. Without one the cookie holds the whole session. @default none */
@@ -19,13 +19,13 @@ export interface KoaSessionOptions {
   cookie?: string | OldCookie
 }
 
-const OPTIONS: OptionPlace<KoaSessionOptions> = {
-  where: 'koaSession',
+const OPTIONS: OptionPlace<FromKoaSessionOptions> = {
+  where: 'fromKoaSession',
   required: ['keys'],
   hints: { key: 'it is called cookie', secret: "they are called keys, as Koa's app.keys" },
   rules: {
-    keys: (value, name) => void secretsFrom(`koaSession: ${name}`, value as Secret),
-    store: aStoreOf('koaSession'),
+    keys: (value, name) => void secretsFrom(`fromKoaSession: ${name}`, value as Secret),
+    store: aStoreOf('fromKoaSession'),
     cookie: aCookie,
   },
 }
@@ -50,7 +50,7 @@ const keygrip = (text: string, key: Secret) => sign(text, key, 'sha1').replaceAl
  * have its signature by one of the keys; otherwise it is refused, and the store is not asked.
  * @throws TypeError that names the option
  */
-export function koaSession<T = Record<string, unknown>>(options: KoaSessionOptions): OldSessions<T> {
+export function fromKoaSession<T = Record<string, unknown>>(options: FromKoaSessionOptions): OldSessions<T> {
   checkOptions(OPTIONS, options)
   const { store, cookie = 'koa.sess' } = options
   const keys = secretsFrom('keys', options.keys)

@@ -1,10 +1,26 @@
 // The old store behind a guard, as ours is: whatever goes wrong there is an outage, never a log-out, and ends in time.
 import type { AnyContext } from '../manager/context.ts'
 import { quote } from '../text/quote.ts'
-import { instant, isObject, type OldSession, type OldSessions } from './from.ts'
+import { isObject, type OldSession, type OldSessions } from './from.ts'
 
 /** How many calls that are not settled the old store may have: one that hangs must not fill the memory. */
 const MAX_PENDING = 1000
+
+/** Before this, milliseconds are seconds: 1973. */
+const FIRST = 1e11
+
+/**
+ * An instant that a reader answered. What is none would pass for unknown, and a session that has expired for a live one.
+ * @throws TypeError that quotes the value
+ */
+export function epoch(name: string, value: unknown): number | null {
+  if (value === undefined || value === null) return null
+  if (typeof value !== 'number' || !Number.isFinite(value) || value < 0)
+    throw new TypeError(`adopt: ${name}: expected epoch milliseconds or null, got ${quote(value)}`)
+  if (value > 0 && value < FIRST)
+    throw new TypeError(`adopt: ${name}: expected epoch milliseconds, got ${value}: of seconds give 1000 times as much`)
+  return Math.floor(value)
+}
 
 export class OldStore<T> {
   readonly #context: AnyContext
@@ -36,9 +52,11 @@ export class OldStore<T> {
     if (answer === null || answer === undefined) return null
     if (!isObject(answer) || !('data' in answer))
       throw new TypeError(`adopt: expected { data, createdAt, expiresAt } or null from read(id), got ${quote(answer)}`)
-    const { data, createdAt, seenAt, expiresAt } = answer
-    const session = { data, createdAt: instant(createdAt), seenAt: instant(seenAt), expiresAt: instant(expiresAt) }
-    return session.expiresAt !== null && session.expiresAt <= this.#context.now() ? null : session
+    const [createdAt, seenAt, expiresAt] = (['createdAt', 'seenAt', 'expiresAt'] as const).map(name =>
+      epoch(name, answer[name]),
+    ) as [number | null, number | null, number | null]
+    if (expiresAt !== null && expiresAt <= this.#context.now()) return null
+    return { data: answer.data, createdAt, seenAt, expiresAt }
   }
 
   /** Removes a session. @throws SessionStoreError where the old store cannot say: it may be repeated */

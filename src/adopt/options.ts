@@ -16,6 +16,14 @@ export type OldLogin<
   createdAt?: number | null | undefined
 }
 
+/** The session of a visitor, such as one with a cart. */
+export interface OldVisitor<In extends object = Record<string, unknown>> {
+  /** First data of the anonymous session that takes its place. */
+  data: Partial<In>
+  /** As in `OldLogin`. */
+  createdAt?: number | null | undefined
+}
+
 /** What `adopt` takes. */
 export interface AdoptOptions<
   D extends object = Record<string, unknown>,
@@ -23,20 +31,17 @@ export interface AdoptOptions<
   In extends object = D,
   T = Record<string, unknown>,
 > {
-  /** The other library: `expressSession(…)`, `fastifySession(…)`, `koaSession(…)`, or a reader of your own. */
+  /** The other library: `fromExpressSession(…)`, `fromFastifySession(…)`, `fromKoaSession(…)`, or a reader of your own. */
   from: OldSessions<T>
   /**
-   * Whose session it is, by the application's data in it; `null`: one without a user, or with one that you do not know. Such
-   * a session is left alone, and its browser is not logged in. `verifiedAt` is `null` unless you say when the password was
+   * Whose session it is, by the application's data in it; `{ data }` for a visitor's, whose data you keep; `null`: one without
+   * a user, or with one that you do not know. Such a session is left alone, and its browser is not logged in. `verifiedAt` is `null` unless you say when the password was
    * verified, so that `isFresh` refuses.
    */
-  toLogin(
-    data: T,
-    session: OldSession<T>,
-  ): OldLogin<D, I, In> | null | undefined | Promise<OldLogin<D, I, In> | null | undefined>
+  toLogin(data: T, session: OldSession<T>): OldAnswer<D, I, In> | Promise<OldAnswer<D, I, In>>
   /** While nodes of the old service run beside: the old record and its cookie stay, and log-out at either side ends both. @default false */
   keepOld?: boolean
-  /** Hears of what is no reason to refuse a request: an old record that cannot be read, or could not be removed. @default a process warning */
+  /** Hears of what is no reason to refuse a request: an old record that cannot be read, or could not be removed. @default a process warning, once */
   onError?: (error: Error) => void
 }
 
@@ -47,7 +52,7 @@ export const OPTIONS: OptionPlace<AdoptOptions> = {
     from: (value, name) => {
       const { cookie, read } = (isObject(value) ? value : {}) as Partial<OldSessions>
       if (cookie === undefined || typeof read !== 'function')
-        refuse(name, "a reader such as expressSession({ secret, store }) of 'coatcheck/adopt'", value)
+        refuse(name, "a reader such as fromExpressSession({ secret, store }) of 'coatcheck/adopt'", value)
     },
     toLogin: aFunction,
     keepOld: aBoolean,

@@ -22,12 +22,12 @@ import { expiryOf, isUnvisited, lifetimeOf } from '../session/expiry.ts'
 import { deriveId, newSalt, type SessionId, shardOf } from '../session/id.ts'
 import type { Session } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
-import { checkLogin } from '../session/users.ts'
+import { ANONYMOUS, checkAnonymous, checkLogin } from '../session/users.ts'
 import { quote } from '../text/quote.ts'
-import { instant, isObject, type OldSession, type Ticket } from './from.ts'
+import { isObject, type OldSession, type Ticket } from './from.ts'
 import { isInGrace, type Mark, Marks, WORTHLESS } from './marks.ts'
-import { OldStore } from './old-store.ts'
-import type { AdoptOptions, OldLogin } from './options.ts'
+import { epoch, OldStore } from './old-store.ts'
+import type { AdoptOptions, OldLogin, OldVisitor } from './options.ts'
 
 /**
  * How long the old cookie leads to the new session once the browser was seen to have the new cookie: the slowest of parallel
@@ -179,7 +179,7 @@ export class Taking<D extends object, I extends UserIds, In extends object, T> {
     let isFirst: boolean
     try {
       // Asked after the session began: one that began before the end of the user's sessions has ended with them.
-      if (await this.#marks.hasUserEnded(record.userId!, known, deadline)) {
+      if (record.userId !== null && (await this.#marks.hasUserEnded(record.userId, known, deadline))) {
         await undo()
         return refuse()
       }
@@ -204,19 +204,19 @@ export class Taking<D extends object, I extends UserIds, In extends object, T> {
   /** The record of the session that takes the old one's place; `null` where it would have expired already. */
   #recordFor(
     { secrets }: FullTicket,
-    given: OldLogin<D, I, In>,
+    given: OldLogin<D, I, In> | OldVisitor<In>,
     old: OldSession<T>,
     now: number,
   ): { id: SessionId; salt: string; record: SessionRecord; known: number | null } | null {
-    if (!isObject(given) || !('user' in given))
-      throw new TypeError(`toLogin: expected { user: { id, name }, data } or null, got ${quote(given)}`)
+    if (!isObject(given) || !('user' in given || 'data' in given))
+      throw new TypeError(`toLogin: expected { user: { id, name }, data }, { data } or null, got ${quote(given)}`)
     const { createdAt: said, verifiedAt = null, ...rest } = given as OldLogin<D, I, In>
     const login = { ...rest, verifiedAt }
     checkLogin('toLogin', login)
-    const begun = instant(said)
-    if (said !== undefined && said !== null && (begun === null || typeof said !== 'number' || said < 0))
-      throw new TypeError(`toLogin: createdAt: expected epoch milliseconds, got ${quote(said)}`)
-    const owner = this.#context.users.ownerOf(login, now)
+    const isVisitor = !('user' in given)
+    if (isVisitor) checkAnonymous(rest)
+    const begun = epoch('createdAt', said)
+    const owner = isVisitor ? ANONYMOUS : this.#context.users.ownerOf(login, now)
     const { idle, absolute } = lifetimeOf(login, this.#context.options)
     const known = begun ?? old.createdAt ?? null
     const createdAt = Math.max(1, Math.min(now, known ?? old.seenAt ?? now))
@@ -225,7 +225,7 @@ export class Taking<D extends object, I extends UserIds, In extends object, T> {
     const salt = newSalt()
     const shard = this.#context.users.shardOf(owner.userId) ?? shardOf(newSalt())
     const id = deriveId(shard, secrets[0], 'adopt', salt) as SessionId
-    const data = firstData(this.#context, login, null)
+    const data = firstData(this.#context, isVisitor ? { data: login.data } : login, null)
     const record = {
       ...newRecord(this.#context, id, owner, data, now, { idle, absolute }),
       createdAt,

@@ -392,6 +392,28 @@ describe('old records', () => {
     expect(store.calls.map(({ verb }) => verb)).toEqual(['read'])
   })
 
+  it('of a visitor go on as an anonymous session with the data that toLogin says', async () => {
+    const toLogin = ({ cart }: { cart?: unknown }) => ({ data: { cart: cart as string[] } })
+    const { answer, one, old } = await taken({ userId: null }, { adopt: { toLogin } })
+    expect(answer.session).toMatchObject({ user: null, data: { cart: ['tea'] } })
+    expect(old.records.size).toBe(0)
+    expect((await one.ask(answer.next())).session?.data).toEqual({ cart: ['tea'] })
+    const login = await answer.visit.logIn({ user: { id: 42n, name: 'ada' }, data: ({ cart = [] }) => ({ cart }) })
+    expect(login.data).toEqual({ cart: ['tea'] })
+  })
+
+  it('with an expiry that a reader of one’s own gives in seconds, or as text, are refused by name', async () => {
+    for (const [expiresAt, message] of [
+      [1_900_000_000, 'adopt: expiresAt: expected epoch milliseconds, got 1900000000: of seconds give 1000 times'],
+      ['2030-01-01', 'adopt: expiresAt: expected epoch milliseconds or null, got "2030-01-01"'],
+      [Number.NaN, 'adopt: expiresAt: expected epoch milliseconds or null, got NaN'],
+    ] as const) {
+      const from = { cookie: 'token', read: () => ({ data: {}, expiresAt: expiresAt as number }) }
+      const { one } = withAda({}, { adopt: { from } })
+      await expect(one.ask('token=t')).rejects.toThrow(message)
+    }
+  })
+
   it('that have expired are left alone', async () => {
     const { answer, old } = await taken({ cookie: cookieAt(BEGIN - 2 * HOUR) })
     expect(answer.name).toBeNull()
@@ -423,13 +445,10 @@ describe('old records', () => {
         },
         'no such table: users',
       ],
-      [() => 42, 'toLogin: expected { user: { id, name }, data } or null, got 42'],
-      [() => ({}), 'toLogin: expected { user: { id, name }, data } or null, got an object'],
+      [() => 42, 'toLogin: expected { user: { id, name }, data }, { data } or null, got 42'],
+      [() => ({}), 'toLogin: expected { user: { id, name }, data }, { data } or null, got an object'],
       [() => ({ user: { id: 'ada', name: 'ada' } }), 'user ID: expected a bigint'],
-      [
-        () => ({ user: { id: 42, name: 'ada' }, createdAt: 'today' }),
-        'toLogin: createdAt: expected epoch milliseconds',
-      ],
+      [() => ({ user: { id: 42, name: 'ada' }, createdAt: 'today' }), 'adopt: createdAt: expected epoch milliseconds'],
       [() => ({ user: { id: 42, name: 'ada' }, ttl: 1 }), 'toLogin: "ttl" is not an option'],
     ] as const) {
       const world = withAda({}, { adopt: { toLogin: toLogin as never } })
@@ -605,17 +624,17 @@ describe('bad input', () => {
   it('is refused by name', async () => {
     const { one } = withAda()
     const { sessions } = one
-    const { adopt, expressSession, koaSession, fastifySession } = await import('coatcheck/adopt')
+    const { adopt, fromExpressSession, fromKoaSession, fromFastifySession } = await import('coatcheck/adopt')
     const store = { get() {}, destroy() {} }
-    expect(() => adopt(sessions, {} as never)).toThrow('from: expected a reader such as expressSession')
-    expect(() => adopt(sessions, { from: expressSession({ secret: 'a', store }) } as never)).toThrow('toLogin')
+    expect(() => adopt(sessions, {} as never)).toThrow('from: expected a reader such as fromExpressSession')
+    expect(() => adopt(sessions, { from: fromExpressSession({ secret: 'a', store }) } as never)).toThrow('toLogin')
     expect(() => adopt({} as never, {} as never)).toThrow('expected a SessionManager')
-    expect(() => expressSession({ secret: 'a' } as never)).toThrow('expressSession: store: expected the store')
-    expect(() => expressSession({ store } as never)).toThrow('secret: expected the secret')
-    expect(() => expressSession({ store, secret: ['', 'b'] })).toThrow('expected text or bytes that are not empty')
-    expect(() => expressSession({ store, secret: 'a', name: 'sid' } as never)).toThrow('it is called cookie')
-    expect(() => koaSession({} as never)).toThrow('keys')
-    expect(() => fastifySession({ secret: 's', store, cookie: 5 as never })).toThrow('cookie: expected the name')
+    expect(() => fromExpressSession({ secret: 'a' } as never)).toThrow('fromExpressSession: store: expected the store')
+    expect(() => fromExpressSession({ store } as never)).toThrow('secret: expected the secret')
+    expect(() => fromExpressSession({ store, secret: ['', 'b'] })).toThrow('expected text or bytes that are not empty')
+    expect(() => fromExpressSession({ store, secret: 'a', name: 'sid' } as never)).toThrow('it is called cookie')
+    expect(() => fromKoaSession({} as never)).toThrow('keys')
+    expect(() => fromFastifySession({ secret: 's', store, cookie: 5 as never })).toThrow('cookie: expected the name')
     await expect(one.adopting({} as never)).rejects.toThrow('adopt: expected a visit')
     const other = withAda().one.visit(OLD)
     await expect(one.adopting(other)).rejects.toThrow('another SessionManager')

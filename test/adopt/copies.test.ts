@@ -5,10 +5,10 @@ import { connectSid, OldStoreStub, SECRET } from '../support/old-sessions.ts'
 async function loadCopy() {
   vi.resetModules()
   const core = await import('coatcheck')
-  const { adopt, expressSession } = await import('coatcheck/adopt')
+  const { adopt, fromExpressSession } = await import('coatcheck/adopt')
   const { fetchEdge } = await import('coatcheck/fetch')
   const { MemoryStore } = await import('coatcheck/stores/memory')
-  return { ...core, adopt, expressSession, fetchEdge, MemoryStore }
+  return { ...core, adopt, fromExpressSession, fetchEdge, MemoryStore }
 }
 const [one, two, three] = [await loadCopy(), await loadCopy(), await loadCopy()]
 
@@ -19,7 +19,7 @@ describe('adopt of one copy, the edge of another and the manager of a third', ()
     const old = new OldStoreStub()
     old.put('an-old-id', { user: { id: 42, name: 'ada' } })
     const adopting = two.adopt(sessions, {
-      from: two.expressSession<{ user: { id: number; name: string } }>({ secret: SECRET, store: old }),
+      from: two.fromExpressSession<{ user: { id: number; name: string } }>({ secret: SECRET, store: old }),
       toLogin: ({ user }) => ({ user }),
     })
     const edge = three.fetchEdge(sessions)
@@ -39,7 +39,7 @@ describe('adopt of one copy, the edge of another and the manager of a third', ()
   it('leave a cross-origin request to the verbs of its visit', async () => {
     const sessions = new one.SessionManager({ store: new one.MemoryStore(), sweepInterval: false })
     const adopting = two.adopt(sessions, {
-      from: two.expressSession({ secret: SECRET, store: new OldStoreStub() }),
+      from: two.fromExpressSession({ secret: SECRET, store: new OldStoreStub() }),
       toLogin: () => null,
     })
     const headers = { cookie: connectSid('an-old-id'), 'sec-fetch-site': 'cross-site' }

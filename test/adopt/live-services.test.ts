@@ -11,11 +11,12 @@ import {
   type AdoptOptions,
   adopt,
   type CallbackStore,
-  expressSession,
-  fastifySession,
-  koaSession,
+  fromExpressSession,
+  fromFastifySession,
+  fromKoaSession,
   type OldSessions,
 } from 'coatcheck/adopt'
+import { expressSession as bridgeOf } from 'coatcheck/express-session'
 import { httpEdge } from 'coatcheck/http'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { RedisStore } from 'coatcheck/stores/redis'
@@ -27,7 +28,7 @@ import Fastify from 'fastify'
 import Koa from 'koa'
 import { createSession } from 'koa-session'
 import { createClient } from 'redis'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { describeEngine } from '../services/engines.ts'
 import { startPostgres } from '../services/postgres.ts'
 import { startRedis } from '../services/redis.ts'
@@ -36,6 +37,9 @@ import { Jar } from '../support/parallel.ts'
 
 const require = createRequire(import.meta.url)
 const SECRET = 'a secret of the old service, 32 characters or more'
+
+// Many requests of many browsers, beside whatever else this machine does.
+vi.setConfig({ testTimeout: 240_000 })
 
 const open: (() => unknown)[] = []
 afterEach(async () => {
@@ -104,6 +108,7 @@ function newService(store: Store, nodes: number, from: OldSessions<OldData>, opt
 class Browser {
   readonly jar = new Jar()
   readonly statuses: number[] = []
+  onAnswer = () => {}
   readonly #front: Front
 
   constructor(to: Front) {
@@ -115,6 +120,7 @@ class Browser {
     const reply = await this.#front.send(path, { method, headers: cookie === '' ? {} : { cookie } })
     this.jar.apply(reply.cookies)
     this.statuses.push(reply.status)
+    this.onAnswer()
     return reply
   }
 }
@@ -141,9 +147,11 @@ async function replaceUnderLoad(to: Front, browsers: readonly Browser[], listene
   let isOver = false
   const clicking = clickOn(browsers, () => isOver)
   const answers = () => Math.min(...browsers.map(({ statuses }) => statuses.length))
-  const until = async (count: number) => {
-    while (answers() < count) await new Promise(resolve => setImmediate(resolve))
-  }
+  const until = (count: number) =>
+    new Promise<void>(resolve => {
+      const look = () => void (answers() >= count && resolve())
+      for (const browser of browsers) browser.onAnswer = look
+    })
   await until(6)
   to.replaceBy(listener)
   await until(answers() + 18)
@@ -215,7 +223,11 @@ describeEngine('redis', 'express-session with connect-redis', () => {
     to.replaceBy(oldExpress(old))
     const browsers = await loggedIn(to, 30)
     const store = new RedisStore(client)
-    const { listener, sessions } = newService(store, 3, expressSession({ secret: SECRET, store: old as CallbackStore }))
+    const { listener, sessions } = newService(
+      store,
+      3,
+      fromExpressSession({ secret: SECRET, store: old as CallbackStore }),
+    )
     await replaceUnderLoad(to, browsers, listener)
     await expectAllMoved(browsers, sessions, 'connect.sid')
     expect(await server.cli('--scan', '--pattern', 'sess:*')).toBe('')
@@ -228,7 +240,7 @@ describeEngine('redis', 'express-session with connect-redis', () => {
     const oldNode = oldExpress(old)
     to.replaceBy(oldNode)
     const browsers = await loggedIn(to, 12)
-    const from = expressSession<OldData>({ secret: SECRET, store: old as CallbackStore })
+    const from = fromExpressSession<OldData>({ secret: SECRET, store: old as CallbackStore })
     const store = new RedisStore(client)
     const beside = newService(store, 2, from, { keepOld: true })
     let turn = 0
@@ -282,10 +294,50 @@ describeEngine('postgresql', 'express-session with connect-pg-simple', () => {
     const browsers = await loggedIn(to, 12)
     const store = new PostgresStore(pool)
     await store.migrate()
-    const { listener, sessions } = newService(store, 3, expressSession({ secret: SECRET, store: old }))
+    const { listener, sessions } = newService(store, 3, fromExpressSession({ secret: SECRET, store: old }))
     await replaceUnderLoad(to, browsers, listener)
     await expectAllMoved(browsers, sessions, 'connect.sid')
     expect((await pool.query('SELECT count(*)::int FROM session')).rows).toEqual([{ count: 0 }])
+  })
+})
+
+describe('express-session, replaced by our bridge of that name', () => {
+  it('under load: handlers go on with req.session, and no user is logged out', async () => {
+    const old = new session.MemoryStore()
+    const to = await front()
+    to.replaceBy(oldExpress(old))
+    const browsers = await loggedIn(to, 12)
+    const store = new MemoryStore()
+    const nodes = Array.from({ length: 3 }, () => {
+      const sessions = new SessionManager({ store })
+      open.push(() => sessions.close())
+      const userOf = ({ user }: OldData) => user
+      const bridge = bridgeOf(sessions, { cookie: { secure: false }, userOf })
+      const adopting = adopt(sessions, {
+        from: fromExpressSession<OldData>({ secret: SECRET, store: old as CallbackStore }),
+        toLogin: data => (data.user ? { user: data.user, data: { ...data } } : null),
+      })
+      const app = express()
+      app.use(async (request, response, next) => {
+        await adopting(bridge.visitOf(request, response))
+        next()
+      })
+      app.use(bridge)
+      app.get('/profile', (request, response) => {
+        const { user } = request.session as unknown as OldData
+        response.status(user ? 200 : 401).send(user?.name)
+      })
+      app.post('/logout', (request, response, next) => {
+        request.session.destroy(error => (error ? next(error) : response.send('bye')))
+      })
+      return { app, sessions }
+    })
+    let turn = 0
+    await replaceUnderLoad(to, browsers, (request, response) => {
+      turn += 1
+      nodes[turn % 3]!.app(request, response)
+    })
+    await expectAllMoved(browsers, nodes[0]!.sessions, 'connect.sid')
   })
 })
 
@@ -298,7 +350,7 @@ describe('express-session in memory', () => {
     const to = await front()
     to.replaceBy(oldExpress(old))
     const browsers = await loggedIn(to, 12)
-    const { listener, sessions } = newService(new MemoryStore(), 3, expressSession({ secret: SECRET, store: old }))
+    const { listener, sessions } = newService(new MemoryStore(), 3, fromExpressSession({ secret: SECRET, store: old }))
     await replaceUnderLoad(to, browsers, listener)
     await expectAllMoved(browsers, sessions, 'connect.sid')
   })
@@ -333,7 +385,7 @@ describe('@fastify/session', () => {
     const to = await front()
     to.replaceBy((request, response) => app.routing(request, response))
     const browsers = await loggedIn(to, 12)
-    const from = fastifySession<OldData>({ secret: SECRET, store: old as CallbackStore, ...options })
+    const from = fromFastifySession<OldData>({ secret: SECRET, store: old as CallbackStore, ...options })
     const { listener, sessions } = newService(new MemoryStore(), 3, from)
     await replaceUnderLoad(to, browsers, listener)
     await expectAllMoved(browsers, sessions, 'sessionId')
@@ -367,7 +419,7 @@ describe('koa-session', () => {
     const to = await front()
     to.replaceBy(oldKoa(store))
     const browsers = await loggedIn(to, 12)
-    const { listener, sessions } = newService(new MemoryStore(), 3, koaSession<OldData>({ keys: KEYS, store }))
+    const { listener, sessions } = newService(new MemoryStore(), 3, fromKoaSession<OldData>({ keys: KEYS, store }))
     await replaceUnderLoad(to, browsers, listener)
     await expectAllMoved(browsers, sessions, 'koa.sess')
     expect(records.size).toBe(0)
@@ -377,7 +429,7 @@ describe('koa-session', () => {
     const to = await front()
     to.replaceBy(oldKoa())
     const browsers = await loggedIn(to, 12)
-    const { listener, sessions } = newService(new MemoryStore(), 3, koaSession<OldData>({ keys: KEYS }))
+    const { listener, sessions } = newService(new MemoryStore(), 3, fromKoaSession<OldData>({ keys: KEYS }))
     await replaceUnderLoad(to, browsers, listener)
     await expectAllMoved(browsers, sessions, 'koa.sess')
   })
@@ -387,7 +439,7 @@ describe('koa-session', () => {
     to.replaceBy(oldKoa())
     const [browser] = await loggedIn(to, 1)
     const cookies = new Map(browser!.jar.cookies)
-    const { listener } = newService(new MemoryStore(), 1, koaSession<OldData>({ keys: KEYS }))
+    const { listener } = newService(new MemoryStore(), 1, fromKoaSession<OldData>({ keys: KEYS }))
     to.replaceBy(listener)
     const forged = Buffer.from(JSON.stringify({ user: { id: 1, name: 'user 1' } })).toString('base64')
     for (const [sess, signature] of [

@@ -2,7 +2,7 @@
 // of the new service, each with a manager of its own over one store.
 import { createHmac } from 'node:crypto'
 import { openVisit, SessionManager, type SessionOptions, type Store, type VisitRequest, withCookies } from 'coatcheck'
-import { type Adopt, type AdoptOptions, adopt, expressSession } from 'coatcheck/adopt'
+import { type Adopt, type AdoptOptions, adopt, fromExpressSession } from 'coatcheck/adopt'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { BarrierStore } from './barrier-store.ts'
 
@@ -110,7 +110,7 @@ export function replacement(inner: Store = new MemoryStore()) {
     })
     managers.push(sessions)
     const adopting: Adopt = adopt(sessions, {
-      from: expressSession<OldRecord>({ secret, store: old }),
+      from: fromExpressSession<OldRecord>({ secret, store: old }),
       toLogin: ({ userId, name, loginAt, cart }) =>
         userId === undefined || userId === null
           ? null
