@@ -38,7 +38,15 @@ export interface AdoptOptions<
    * a user, or with one that you do not know. Such a session is left alone, and its browser is not logged in. `verifiedAt` is `null` unless you say when the password was
    * verified, so that `isFresh` refuses.
    */
-  toLogin(data: T, session: OldSession<T>): OldAnswer<D, I, In> | Promise<OldAnswer<D, I, In>>
+  toLogin(
+    data: T,
+    session: OldSession<T>,
+  ):
+    | OldLogin<D, I, In>
+    | OldVisitor<In>
+    | null
+    | undefined
+    | Promise<OldLogin<D, I, In> | OldVisitor<In> | null | undefined>
   /** While nodes of the old service run beside: the old record and its cookie stay, and log-out at either side ends both. @default false */
   keepOld?: boolean
   /** Hears of what is no reason to refuse a request: an old record that cannot be read, or could not be removed. @default a process warning, once */
