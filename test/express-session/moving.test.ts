@@ -1,5 +1,5 @@
 // An application with Passport on express-session moves: its sessions are taken over, and Passport goes on as it was.
-import { adopt, expressSession as fromExpressSession } from 'coatcheck/adopt'
+import { adopt, fromExpressSession } from 'coatcheck/adopt'
 import { expressSession } from 'coatcheck/express-session'
 import express from 'express'
 import theirs, { MemoryStore as TheirStore } from 'express-session'
