@@ -36,10 +36,13 @@ describe('the README', () => {
   })
 
   it('leads to every page of docs', () => {
-    // The page of a server stands one click further.
-    const servers = read('docs/servers.md').replaceAll('](servers/', '](docs/servers/')
-    for (const page of PAGES.filter(path => path !== 'README.md'))
-      expect(page.startsWith('docs/servers/') ? servers : README).toContain(`](${page}`)
+    // The page of a server, and of a library to move from, stands one click further.
+    const folders = ['servers', 'moving']
+    for (const page of PAGES.filter(path => path !== 'README.md')) {
+      const folder = folders.find(name => page.startsWith(`docs/${name}/`))
+      const linking = folder ? read(`docs/${folder}.md`).replaceAll('](', '](docs/') : README
+      expect(linking).toContain(`](${page}`)
+    }
   })
 })
 

@@ -72,7 +72,7 @@ describe('the packed package', () => {
           expect(packed, `${page} links to ${target}`).toContain(join(dirname(page), target!))
   })
 
-  it('stays small: a program with the core, the http edge and the memory store loads under 200 kB', () => {
+  it('stays small: a program with the core, the http edge and the memory store loads under 225 kB', () => {
     const sizes = new Map(files.map(({ path, size }) => [path, size]))
     const loaded = new Set<string>()
     const load = (path: string) => {
@@ -84,7 +84,7 @@ describe('the packed package', () => {
     for (const entry of ['dist/index.js', 'dist/http.js', 'dist/stores/memory.js']) load(entry)
     // What the entry files import was found, and is counted.
     expect(loaded).toContain('dist/core/manager.js')
-    expect([...loaded].reduce((sum, path) => sum + (sizes.get(path) ?? Number.NaN), 0)).toBeLessThan(200_000)
+    expect([...loaded].reduce((sum, path) => sum + (sizes.get(path) ?? Number.NaN), 0)).toBeLessThan(225_000)
     for (const [path, size] of sizes) expect(size, path).toBeLessThan(150_000)
   })
 
