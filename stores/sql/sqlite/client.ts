@@ -210,8 +210,13 @@ function connectionFault(given: any): string | null {
   if (typeof given === 'string') return `got ${quote(given)}: open it, new Database(path), and pass the connection`
   if (has(given, 'then')) return 'got a promise: await it'
   if (typeof given === 'function') return 'got a function: pass a connection that it opened'
-  // sqlite3, the package `sqlite` around it, D1 and the client of libsql.
-  const late = ['parallelize', 'getDatabaseInstance', 'dump', 'executeMultiple'].find(name => has(given, name))
+  // A statement of that client which met a lock stays open: what it writes from there on is answered, and not committed.
+  if (has(given, 'executeMultiple'))
+    return given.protocol === 'file'
+      ? "got the client of @libsql/client: open the same file with the package libsql, new Database('sessions.db')"
+      : 'got the client of @libsql/client for a remote database, for which there is no store'
+  // sqlite3, the package `sqlite` around it, and D1.
+  const late = ['parallelize', 'getDatabaseInstance', 'dump'].find(name => has(given, name))
   if (late !== undefined) return `got a driver whose answers come later (it has ${late}())`
   const missing = ['prepare', 'exec'].filter(name => !has(given, name))
   if (missing.length === 0) return null

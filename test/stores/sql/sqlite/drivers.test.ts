@@ -1,5 +1,6 @@
 // What may be passed to SqliteStore, and what its errors say.
 import { inspect } from 'node:util'
+import { createClient } from '@libsql/client'
 import { SessionStoreError, type Store } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { SqliteStore } from 'coatcheck/stores/sql'
@@ -28,7 +29,16 @@ describe('SqliteStore refuses what is no connection, and says what to pass inste
       { prepare: nothing, exec: late, batch: late, dump: late },
       /answers come later \(it has dump\(\)\)/,
     ],
-    ['@libsql/client', { execute: late, batch: late, executeMultiple: late }, /answers come later/],
+    [
+      '@libsql/client for a remote database',
+      createClient({ url: 'http://127.0.0.1:1' }),
+      /got the client of @libsql\/client for a remote database, for which there is no store$/,
+    ],
+    [
+      '@libsql/client for a file',
+      createClient({ url: ':memory:' }),
+      /got the client of @libsql\/client: open the same file with the package libsql, new Database\('sessions\.db'\)$/,
+    ],
     ['Drizzle', { $client: connection, select: nothing }, /got an object around one: pass its \$client/],
     ['a connection without exec()', { prepare: nothing }, /got an object without exec\(\)$/],
     ['an empty object', {}, /got an object without prepare\(\) and exec\(\)$/],
@@ -59,6 +69,27 @@ describe('SqliteStore refuses what is no connection, and says what to pass inste
     await expect(store.migrate()).rejects.toThrow(/that answer at once; its (exec|prepare|all)\(\) gives/)
     const error = await store.touch(record().key, NOW, NOW, { now: NOW }).catch((thrown: unknown) => thrown)
     expect(error).toMatchObject({ code: 'ERR_SESSION_STORE', outcome: 'not-applied', cause: expect.any(TypeError) })
+  })
+})
+
+describeEngine('libsql', 'SqliteStore beside an application that uses @libsql/client', () => {
+  const { file, remove } = sqliteFile()
+  afterAll(remove)
+
+  it('shares the file with that client, in both directions', async () => {
+    const client = createClient({ url: `file:${file}` })
+    const database = openSqlite('libsql', file)
+    const store = new SqliteStore(database)
+    await store.migrate()
+    const [one, other] = [record({ userId: '42' }), record({ userId: '42' })]
+    for (const each of [one, other]) expect((await store.create(each, {}, { now: NOW })).outcome).toBe('created')
+    const { rows } = await client.execute("SELECT id FROM coatcheck_sessions WHERE user_id = '42' ORDER BY id")
+    expect(rows.map(row => row.id)).toEqual([one.key, other.key].sort())
+    await client.execute({ sql: 'DELETE FROM coatcheck_sessions WHERE id = ?', args: [one.key] })
+    expect(await store.read(one.key, { now: NOW })).toBe(null)
+    expect(await store.listUser('42', 'session', { now: NOW })).toEqual([other])
+    client.close()
+    database.close()
   })
 })
 
