@@ -37,6 +37,8 @@ const binaries = (...names) => {
   return missing.length === 0 ? null : `not on PATH: ${missing.join(', ')}`
 }
 
+const drivers = new URL('../drivers/', import.meta.url)
+
 /** @param {string} name */
 const module_ = name => {
   try {
@@ -47,7 +49,18 @@ const module_ = name => {
   }
 }
 
-const drivers = new URL('../drivers/', import.meta.url)
+/** @param {string[]} names */
+const driverModules = (...names) => {
+  const { resolve } = createRequire(new URL('package.json', drivers))
+  const missing = names.filter(name => {
+    try {
+      return resolve(name) === ''
+    } catch {
+      return true
+    }
+  })
+  return missing.length === 0 ? null : `not installed: ${missing.join(', ')}: npm install --prefix test/drivers`
+}
 
 // Opened, not only found: what was compiled for one Node does not load in another.
 const betterSqlite = () => {
@@ -97,6 +110,13 @@ export const ENGINES = /** @type {const} */ ({
     npm: 'test/drivers',
     optional: false,
     missing: () => (findBun() === null ? 'not on PATH: npm install --prefix test/drivers' : null),
+  },
+  // A pool of connections that they share with the store.
+  'query builders': {
+    debian: null,
+    npm: 'test/drivers',
+    optional: false,
+    missing: () => driverModules('drizzle-orm', 'kysely', 'knex'),
   },
   chromium: { debian: 'chromium', optional: false, missing: () => binaries('chromium') },
   nginx: { debian: 'nginx-light openssl', optional: false, missing: () => binaries('nginx', 'openssl') },

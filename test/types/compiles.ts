@@ -60,6 +60,16 @@ export async function theShortestProgram() {
   await sessions.invalidateUser(0, { except: session, passwordVersion: 3 })
   await sessions.invalidateUser(0n, { except: session.key })
   await sessions.revoke(42, 'any text: it is checked')
+  same<number, Awaited<ReturnType<typeof sessions.count>>>(true)
+  for await (const { user, namespace, key } of sessions.all({ pageSize: 10, signal: AbortSignal.timeout(1000) })) {
+    same<string | null, typeof namespace>(true)
+    if (user) await sessions.revoke(user.id, key)
+  }
+  const ended: number = await sessions.endAll({ except: session, onProgress: ({ ended, met }) => void (ended + met) })
+  const changed: number = await sessions.updateUser(42n, { ended })
+  await sessions.updateUser(42, data => {
+    data.changed = changed
+  })
 }
 
 export async function userIdsOfEachKind() {

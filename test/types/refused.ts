@@ -95,6 +95,10 @@ export async function refused() {
   await texts.invalidateUser(42)
   // @ts-expect-error TS2345
   await sessions.list('42')
+  // @ts-expect-error TS2345
+  await texts.updateUser(42, { role: 'admin' })
+  // @ts-expect-error TS2322
+  await sessions.endAll({ except: 42n })
   // Both fields or none.
   // @ts-expect-error TS2769 Property 'name' is missing
   await sessions.create({ user: { id: 42 } })
