@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers'
-import { Connections, type Fault, Late } from '../connections.ts'
-import { notBegun, Refusal } from '../retry.ts'
+import { CLEANING_UP, Connections, type Fault, Late } from '../connections.ts'
+import { notBegun, Refusal, within } from '../retry.ts'
 import type { Outcome, Statement } from '../statement.ts'
 import { BEGIN, faultOf, GREETING, NOT_PREPARED, sqlState } from './server.ts'
 
@@ -23,6 +23,8 @@ export interface PostgresJs extends PostgresJsScope {
 /** What `begin` is told, which puts the word itself before it. */
 const ISOLATION = BEGIN.replace('BEGIN ', '').toLowerCase()
 const NOTHING: Outcome = { rows: [], changed: 0 }
+/** query_canceled */
+const CANCELED = '57014'
 /** What ends a transaction that is rolled back. */
 const ROLLED_BACK = Symbol('rolled back')
 const ignore = () => {}
@@ -115,10 +117,8 @@ class Place {
   }
 
   /** Asks the server to end what it runs here. One that waits for a connection stays: postgres would lose that connection. */
-  cancel(): void {
-    if (!this.isSent) return
-    const asked = this.#query?.cancel() as Promise<unknown> | undefined
-    asked?.catch?.(ignore)
+  async cancel(): Promise<void> {
+    if (this.isSent) await (this.#query?.cancel() as Promise<unknown> | undefined)?.catch(ignore)
   }
 
   /** Ends a transaction that is still open, unless its connection is gone. */
@@ -192,8 +192,9 @@ export class PostgresJsConnections extends Connections<Place> {
     }
   }
 
+  // A cancel request names a connection and no statement: where the network held it up, it ends what runs there by then.
   protected faultOf(error: unknown): Fault {
-    return faultOf(error)
+    return sqlState(error) === CANCELED ? 'busy' : faultOf(error)
   }
 
   // What waits for a connection is sent once there is one, and then refused by the deadline that each write carries.
@@ -204,7 +205,7 @@ export class PostgresJsConnections extends Connections<Place> {
   // postgres closes no single connection: the place is kept until the server has said that the statement is over, or the
   // connection is lost.
   protected async abandon(place: Place, { pending }: Late, rollBack?: () => Promise<unknown>): Promise<void> {
-    place.cancel()
+    const canceled = place.cancel()
     const sound = await pending
       .then(
         () => true,
@@ -212,6 +213,9 @@ export class PostgresJsConnections extends Connections<Place> {
       )
       .then(sound => (sound && rollBack !== undefined ? rollBack().then(() => true) : sound))
       .catch(() => false)
+    await within(performance.now() + CLEANING_UP, canceled, () => notBegun('no answer to a cancel request')).catch(
+      ignore,
+    )
     this.giveBack(place, sound)
   }
 }

@@ -119,6 +119,32 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
       expect(await isLive(store, one.key)).toBe(true)
     }))
 
+  it('repeats what a cancel request ended that was meant for the statement before', async () => {
+    const sql = server.postgresJs({ max: 1, connection: { application_name: 'canceled' } })
+    const store = new PostgresStore(sql)
+    const one = record({ userId: '302' })
+    await store.create(one, {}, { now: NOW })
+    const calls = {
+      update: () => store.touch(one.key, NOW + 5, NOW + 9e6, { now: NOW, deadline: within(20_000) }),
+      read: () => store.read(one.key, { now: NOW, deadline: within(20_000) }),
+      transaction: () => store.create(record({ userId: '302' }), LIMIT, { now: NOW, deadline: within(20_000) }),
+    }
+    for (const call of Object.values(calls)) {
+      const release = await lock()
+      const answer = call()
+      try {
+        await until('a statement at the lock', async () => expect(await waiting()).toBe(1))
+        const { rows } = await admin.query(
+          "SELECT pg_cancel_backend(pid) AS canceled FROM pg_stat_activity WHERE application_name = 'canceled'",
+        )
+        expect(rows).toEqual([{ canceled: true }])
+      } finally {
+        await release()
+      }
+      await expect(answer).resolves.toBeTruthy()
+    }
+  })
+
   it('answers what comes first after the end of its idle connections', () =>
     survive(async () => {
       let closed = 0
