@@ -32,18 +32,24 @@ const FOLDERS = [
   'stores/shared',
 ]
 
-/** The room that a file belongs to, but for files of the edges that a single subpath loads. */
+/** The subpaths that need node:http, which is not everywhere that the others run. */
+const ON_NODE: readonly (string | undefined)[] = [subpaths.http, subpaths['express-session']]
+
+/**
+ * The room that a file belongs to, but for files of the edges that a single subpath loads. What only those on node:http
+ * load is a room of its own: no other subpath may import that module.
+ */
 function roomOf(path: string): string | undefined {
   const room = FOLDERS.includes(dirname(path)) ? basename(dirname(path)) : undefined
   if (room !== 'edge') return room
-  const [first, ...others] = users.filter(({ loaded }) => loaded.has(path))
-  return first === undefined || (others.length === 0 && first.entry !== subpaths.index) ? undefined : room
+  const [first, ...others] = users.filter(({ loaded }) => loaded.has(path)).map(({ entry }) => entry)
+  if (first === undefined || (others.length === 0 && first !== subpaths.index)) return undefined
+  return [first, ...others].every(entry => ON_NODE.includes(entry)) ? 'http' : room
 }
 const rooms = new Map<string, string[]>()
-for (const folder of FOLDERS) {
-  const name = basename(folder)
-  const files = filesOf(folder).filter(path => roomOf(path) === name)
-  if (files.length > 0) rooms.set(name, files)
+for (const path of FOLDERS.flatMap(filesOf)) {
+  const room = roomOf(path)
+  if (room !== undefined) rooms.set(room, [...(rooms.get(room) ?? []), path])
 }
 
 /**

@@ -54,7 +54,8 @@ describe('the packed package', () => {
     const rooms = readdirSync(join(root, 'src'), { withFileTypes: true })
       .filter(entry => entry.isDirectory())
       .map(({ name }) => name)
-    const inRooms = [...rooms, 'shared'].flatMap(name => [`dist/core/${name}.js`, `dist/core/${name}.cjs`])
+    // `http` is what of the edges only the subpaths on node:http load.
+    const inRooms = [...rooms, 'http', 'shared'].flatMap(name => [`dist/core/${name}.js`, `dist/core/${name}.cjs`])
     expect(built.sort()).toEqual([...subpaths, ...inRooms, 'dist/command.js'].sort())
   })
 
@@ -72,16 +73,25 @@ describe('the packed package', () => {
           expect(packed, `${page} links to ${target}`).toContain(join(dirname(page), target!))
   })
 
+  /** The files that are loaded with these. */
+  function loadedBy(...entries: readonly string[]): ReadonlySet<string> {
+    const loaded = new Set(entries)
+    for (const path of loaded)
+      for (const [, name] of readFileSync(join(root, path), 'utf8').matchAll(/(?:from|import) '(\.[^']+)'/g))
+        loaded.add(join(dirname(path), name!))
+    return loaded
+  }
+
+  it('loads node:http with the subpaths for it alone: other runtimes do not have it', () => {
+    const usesHttp = (...entries: string[]) =>
+      [...loadedBy(...entries)].filter(path => /from 'node:http'/.test(readFileSync(join(root, path), 'utf8')))
+    expect(usesHttp('dist/index.js', 'dist/fetch.js', 'dist/adopt.js', 'dist/stores/memory.js')).toEqual([])
+    expect(usesHttp('dist/http.js')).toEqual(['dist/core/http.js'])
+  })
+
   it('stays small: a program with the core, the http edge and the memory store loads under 225 kB', () => {
     const sizes = new Map(files.map(({ path, size }) => [path, size]))
-    const loaded = new Set<string>()
-    const load = (path: string) => {
-      if (loaded.has(path)) return
-      loaded.add(path)
-      const code = readFileSync(join(root, path), 'utf8')
-      for (const [, name] of code.matchAll(/(?:from|import) '(\.[^']+)'/g)) load(join(dirname(path), name!))
-    }
-    for (const entry of ['dist/index.js', 'dist/http.js', 'dist/stores/memory.js']) load(entry)
+    const loaded = loadedBy('dist/index.js', 'dist/http.js', 'dist/stores/memory.js')
     // What the entry files import was found, and is counted.
     expect(loaded).toContain('dist/core/manager.js')
     expect([...loaded].reduce((sum, path) => sum + (sizes.get(path) ?? Number.NaN), 0)).toBeLessThan(225_000)
