@@ -1,13 +1,11 @@
 // The old store behind a guard, as ours is: whatever goes wrong there is an outage, never a log-out, and ends in time.
 import type { AnyContext } from '../manager/context.ts'
+import { isInSeconds, refuseSeconds } from '../text/epoch.ts'
 import { quote } from '../text/quote.ts'
 import { isObject, type OldSession, type OldSessions } from './from.ts'
 
 /** How many calls that are not settled the old store may have: one that hangs must not fill the memory. */
 const MAX_PENDING = 1000
-
-/** Before this, milliseconds are seconds: 1973. */
-const FIRST = 1e11
 
 /**
  * An instant that a reader answered. What is none would pass for unknown, and a session that has expired for a live one.
@@ -17,8 +15,7 @@ export function epoch(name: string, value: unknown): number | null {
   if (value === undefined || value === null) return null
   if (typeof value !== 'number' || !Number.isFinite(value) || value < 0)
     throw new TypeError(`adopt: ${name}: expected epoch milliseconds or null, got ${quote(value)}`)
-  if (value > 0 && value < FIRST)
-    throw new TypeError(`adopt: ${name}: expected epoch milliseconds, got ${value}: of seconds give 1000 times as much`)
+  if (value > 0 && isInSeconds(value)) refuseSeconds(`adopt: ${name}`, value)
   return Math.floor(value)
 }
 
@@ -74,16 +71,7 @@ export class OldStore<T> {
     const answer = run().finally(() => {
       this.#pending -= 1
     })
-    return new Promise((resolve, reject) => {
-      const pending = deadlines.open(deadline, () => reject(fail('did not answer within storeTimeout')))
-      answer.then(
-        value => {
-          if (deadlines.close(pending)) resolve(value)
-        },
-        cause => {
-          if (deadlines.close(pending)) reject(fail('failed', { cause }))
-        },
-      )
-    })
+    const late = () => fail('did not answer within storeTimeout')
+    return deadlines.within(deadline, answer, late, cause => fail('failed', { cause }))
   }
 }

@@ -35,6 +35,8 @@ export interface BridgeSetup<D extends object, I extends UserIds, In extends obj
 /** How often at the end of a response what changed during the last write is written too. */
 const MAX_ROUNDS = 10
 
+const REPLACED = 'this session object was replaced (by regenerate, destroy or an assignment): use req.session'
+
 /** `req.session` of one request over its visit: what is assigned is compared with what was there, and written key by key. */
 export class Bridge<D extends object, I extends UserIds, In extends object> implements Owner, Settling {
   readonly request: IncomingMessage
@@ -96,8 +98,7 @@ export class Bridge<D extends object, I extends UserIds, In extends object> impl
   }
 
   mayChange(session: object): void {
-    if (session !== this.#shown)
-      throw new TypeError('this session object was replaced (by regenerate, destroy or an assignment): use req.session')
+    if (session !== this.#shown) throw new TypeError(REPLACED)
     if (this.#isOver && !this.#isLate)
       throw new TypeError(
         'req.session was changed after its response: nothing would write that; call req.session.reload(callback) first, then change it and call save(callback)',
@@ -193,10 +194,7 @@ export class Bridge<D extends object, I extends UserIds, In extends object> impl
   }
 
   #mustBeShown(verb: string, session: object): void {
-    if (session !== this.#shown)
-      throw new TypeError(
-        `${verb}: this session object was replaced (by regenerate, destroy or an assignment): use req.session`,
-      )
+    if (session !== this.#shown) throw new TypeError(`${verb}: ${REPLACED}`)
   }
 
   /** Runs verbs one after the other; the callback runs outside of our promises, so that what it throws is its own. */

@@ -29,6 +29,26 @@ export class Deadlines {
     return pending
   }
 
+  /** What is answered in time; else rejects with what `late` makes, and after a failure in time with what `failed` makes. */
+  within<T>(
+    deadline: number,
+    answer: Promise<T>,
+    late: () => unknown,
+    failed: (cause: unknown) => unknown = cause => cause,
+  ): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const pending = this.open(deadline, () => reject(late()))
+      answer.then(
+        value => {
+          if (this.close(pending)) resolve(value)
+        },
+        cause => {
+          if (this.close(pending)) reject(failed(cause))
+        },
+      )
+    })
+  }
+
   add(pending: Pending): void {
     const { deadline } = pending
     if (this.#timer === null || deadline < this.#due) this.#arm(deadline)

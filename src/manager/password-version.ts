@@ -13,16 +13,10 @@ export async function isOutdated(context: AnyContext, record: SessionRecord, dea
 export function versionNow(context: AnyContext, user: string, deadline: number): Promise<number> {
   const { passwordVersion } = context.given
   if (!passwordVersion) return Promise.resolve(0)
-  return new Promise((resolve, reject) => {
-    const { calls, deadlines, users } = context
-    const late = 'read: passwordVersion() did not answer within storeTimeout'
-    const pending = deadlines.open(deadline, () => reject(calls.fail('read', 'not-applied', late)))
-    const asked = (async () => passwordVersionOf(await passwordVersion(users.fromText(user)!), 'passwordVersion()'))()
-    asked.then(
-      version => deadlines.close(pending) && resolve(version ?? 0),
-      error => deadlines.close(pending) && reject(error),
-    )
-  })
+  const { calls, deadlines, users } = context
+  const asked = async () => passwordVersionOf(await passwordVersion(users.fromText(user)!), 'passwordVersion()') ?? 0
+  const late = 'read: passwordVersion() did not answer within storeTimeout'
+  return deadlines.within(deadline, asked(), () => calls.fail('read', 'not-applied', late))
 }
 
 /** The user's live sessions, without those that the application's password version refuses. */

@@ -1,6 +1,7 @@
 import { CLOCK_TOLERANCE, type SessionRecord, type Store } from '../contract/store.ts'
 import { checkOptionNames } from '../text/check-options.ts'
 import type { Duration } from '../text/duration.ts'
+import { isInSeconds, refuseSeconds } from '../text/epoch.ts'
 import { quote } from '../text/quote.ts'
 import { USER_ID_FORMATS, type UserId, type UserIdFormat, type UserIdInput, type UserIds } from './user-id.ts'
 
@@ -63,9 +64,6 @@ export function passwordVersionOf(value: unknown, name: string): number | null {
   return value as number
 }
 
-/** Before this, milliseconds are seconds: 1973. */
-const FIRST_VERIFIED = 1e11
-
 /** Clocks of two nodes, or of two companies, differ. @throws TypeError that quotes the value */
 function checkVerifiedAt(value: unknown, now: number): void {
   if (value === undefined || value === null) return
@@ -73,8 +71,7 @@ function checkVerifiedAt(value: unknown, now: number): void {
     throw new TypeError(
       `verifiedAt: expected epoch milliseconds, not in the future, or null for never, got ${quote(value)}`,
     )
-  if ((value as number) < FIRST_VERIFIED && now > FIRST_VERIFIED)
-    throw new TypeError(`verifiedAt: expected epoch milliseconds, got ${value}: of seconds give 1000 times as much`)
+  if (isInSeconds(value as number) && !isInSeconds(now)) refuseSeconds('verifiedAt', value as number)
 }
 
 /** Translates between an application's users and the canonical text in the store, for one namespace. */

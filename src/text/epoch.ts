@@ -1,0 +1,10 @@
+/** Before this, milliseconds are seconds: 1973. */
+const FIRST = 1e11
+
+/** Whether an instant that is meant in epoch milliseconds is one in seconds. */
+export const isInSeconds = (instant: number): boolean => instant < FIRST
+
+/** @throws TypeError always: it says how seconds become milliseconds */
+export function refuseSeconds(name: string, instant: number): never {
+  throw new TypeError(`${name}: expected epoch milliseconds, got ${instant}: of seconds give 1000 times as much`)
+}
