@@ -1,10 +1,16 @@
-// Prints, at the end of a run, which engines this machine has for the tests and which it has not.
-import type { Reporter, TestModule } from 'vitest/node'
+// Prints, at the end of a run, which engines this machine has for the tests and which it has not; and what was thrown
+// outside of any test, which fails a run without failing a test.
+import { appendFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Reporter, SerializedError, TestModule } from 'vitest/node'
 import { ENGINES } from '../services/engine-list.mjs'
 import { table } from './table.mjs'
 
 export default class EnginesReporter implements Reporter {
-  onTestRunEnd(modules: readonly TestModule[]): void {
+  onTestRunEnd(modules: readonly TestModule[], unhandled: readonly SerializedError[]): void {
+    const folder = process.env.COATCHECK_RESULTS
+    // The summary of a CI run names them: they are thousands of lines above it.
+    if (folder) for (const error of unhandled) appendFileSync(join(folder, 'unhandled.txt'), describe(error))
     // Of one file, for the person at work on it, the table is noise.
     if (modules.length < 2) return
     const rows = Object.entries(ENGINES).map(([name, { debian, missing }]) => {
@@ -14,4 +20,12 @@ export default class EnginesReporter implements Reporter {
     })
     console.log(`\n${table([['engine', 'on this machine', 'why not'], ...rows])}\n`)
   }
+}
+
+/** One line: where it was, as far as vitest knows, then the error with its stack. */
+function describe(error: SerializedError): string {
+  const { VITEST_TEST_PATH: file = 'a file that is not known', VITEST_TEST_NAME: test } = error
+  const where = test === undefined ? file : `${file}: ${test}`
+  const what = error.stack ?? `${error.name}: ${error.message}`
+  return `${where}: ${String(what).replaceAll('\n', ' | ').slice(0, 2000)}\n`
 }

@@ -1,9 +1,12 @@
+import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, it } from 'vitest'
 import { counts } from './results.mjs'
 import { table } from './table.mjs'
+import { root } from './vitest.mjs'
 
 const folder = mkdtempSync(join(tmpdir(), 'coatcheck-results-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -39,6 +42,22 @@ describe('the count that closes a CI run', () => {
 
   it('counts a missing report as a failure', () => {
     expect(counts(join(folder, 'none.json'))).toMatchObject({ passed: 0, failed: 1 })
+  })
+
+  it('names what was thrown outside of any test, which fails a run in which all tests pass', () => {
+    const results = mkdtempSync(join(tmpdir(), 'coatcheck-unhandled-'))
+    const late = "it('passes', () => { setImmediate(() => { throw new Error('too late') }) })"
+    const end = 'afterAll(() => new Promise(done => setImmediate(() => setImmediate(done))))'
+    writeFileSync(join(results, 'late.test.js'), `${late}\n${end}\n`)
+    const vitest = join(root, 'node_modules/vitest/vitest.mjs')
+    const reporter = fileURLToPath(new URL('engines-reporter.ts', import.meta.url))
+    const env = { ...process.env, COATCHECK_RESULTS: results }
+    const args = [vitest, 'run', '--root', results, '--globals', `--reporter=${reporter}`]
+    const run = spawnSync(process.execPath, args, { env })
+    const said = spawnSync(process.execPath, [join(root, 'test/scripts/summary.mjs'), results], { encoding: 'utf8' })
+    rmSync(results, { recursive: true })
+    expect(run.status).toBe(1)
+    expect(said.stdout).toMatch(/outside of any test: .*late\.test\.js.*Error: too late/)
   })
 
   it('lines columns up', () => {

@@ -1,20 +1,30 @@
 // @ts-check
-// Closes a CI run: `node test/scripts/summary.mjs FOLDER` reads FOLDER/steps.tsv (verdict, step) and FOLDER/*.json
-// (vitest reports), names what failed and what was skipped, and ends with one line of counts.
+// Closes a CI run: `node test/scripts/summary.mjs FOLDER` reads FOLDER/steps.tsv (verdict, step), FOLDER/*.json (vitest
+// reports) and FOLDER/unhandled.txt (what was thrown outside of any test: it fails a step without failing a test), names
+// what failed and what was skipped, and ends with one line of counts.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { counts } from './results.mjs'
 
 const folder = process.argv[2] ?? '.'
 const sum = { passed: 0, failed: 0, skipped: 0 }
-const steps = existsSync(join(folder, 'steps.tsv')) ? readFileSync(join(folder, 'steps.tsv'), 'utf8') : ''
-for (const line of steps.split('\n').filter(text => text !== '')) {
+/** @param {string} name */
+const lines = name => {
+  const path = join(folder, name)
+  return existsSync(path)
+    ? readFileSync(path, 'utf8')
+        .split('\n')
+        .filter(text => text !== '')
+    : []
+}
+for (const line of lines('steps.tsv')) {
   const [verdict, step] = line.split('\t')
   if (verdict === 'passed') sum.passed++
   else if (verdict === 'skipped') sum.skipped++
   else sum.failed++
   console.log(`step ${verdict}: ${step}`)
 }
+for (const error of lines('unhandled.txt')) console.log(`  outside of any test: ${error}`)
 for (const file of readdirSync(folder).filter(name => name.endsWith('.json'))) {
   const report = counts(join(folder, file))
   sum.passed += report.passed
