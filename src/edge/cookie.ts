@@ -139,8 +139,8 @@ export function withCookies(
   const values = new Map(cookies.map(({ name, value }) => [name, value]))
   const kept = (header ?? '')
     .split(';')
-    .map(pair => pair.trim())
-    .filter(pair => pair !== '' && !values.has(pair.split('=', 1)[0]!.trim()))
+    .map(trimmed)
+    .filter(pair => pair !== '' && !values.has(trimmed(pair.split('=', 1)[0]!)))
   const set = [...values].filter(([, value]) => value !== '').map(([name, value]) => `${name}=${value}`)
   return [...kept, ...set].join('; ')
 }
@@ -256,6 +256,11 @@ function trimEnd(text: string, from: number, to: number): number {
   let at = to
   while (at > from && (text.charCodeAt(at - 1) === SPACE || text.charCodeAt(at - 1) === TAB)) at -= 1
   return at
+}
+
+const trimmed = (text: string): string => {
+  const start = trimStart(text, 0, text.length)
+  return text.slice(start, trimEnd(text, start, text.length))
 }
 
 function scan(line: string, name: string, take: (value: string) => boolean): boolean {
