@@ -1,0 +1,156 @@
+// The proof that a browser has the private key of a session: a JWS in compact form (RFC 7515), as Device Bound Session
+// Credentials uses it (https://w3c.github.io/webappsec-dbsc/#format-jwt). Pure functions: they know no session, no clock
+// and no store. Whether `jti` is a challenge of the session, and still good, is for the caller to say.
+import { createPublicKey, type JsonWebKey, type KeyObject, timingSafeEqual, verify } from 'node:crypto'
+import { isObject, membersOf, ownMembers } from './strict-json.ts'
+
+/** Names of RFC 7518, section 3.1. `none` and those with a shared secret are not among them, so that none is accepted. */
+export type DeviceAlgorithm = 'ES256' | 'RS256'
+
+/** The public key of a device, as it is kept in the record. */
+export interface DeviceKey {
+  readonly algorithm: DeviceAlgorithm
+  /** In base64url. ES256: both coordinates, 64 bytes. RS256: the modulus, 256 to 512 bytes; the exponent is 65537. */
+  readonly key: string
+}
+
+/**
+ * Why a proof is refused. `malformed`: over 8 KiB, not three parts of strict base64url, not JSON objects of unique names,
+ * another `typ` than `dbsc+jwt`, without `jti`, with `crit`; at a registration without `jwk`, at a refresh with one.
+ * `algorithm`: it was not offered, or is not that of the registered key. `key`: it is private, weak, or of another kind.
+ * `signature`: all is well formed, and signed by another key or over other bytes.
+ */
+export type ProofRefusal = 'malformed' | 'algorithm' | 'key' | 'signature'
+
+const MAX_BYTES = 8192
+const BASE64URL = /^[A-Za-z0-9_-]+$/
+/** 65537 in base64url. */
+const EXPONENT = 'AQAB'
+/** What only a private or a shared key has (RFC 7518, sections 6.2.2, 6.3.2 and 6.4). */
+const SECRET_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
+
+/** The bytes, if no other text stands for the same ones: unused bits are zero, and there is no padding. */
+function bytesOf(text: unknown): Buffer | null {
+  if (typeof text !== 'string' || !BASE64URL.test(text)) return null
+  const bytes = Buffer.from(text, 'base64url')
+  return bytes.toString('base64url') === text ? bytes : null
+}
+
+interface Parts {
+  readonly algorithm: string
+  readonly header: ReadonlyMap<string, unknown>
+  readonly jti: string
+  readonly signed: Buffer
+  readonly signature: Buffer
+}
+
+function partsOf(jws: string): Parts | 'malformed' {
+  // Characters first: an over-long text is not even encoded.
+  if (jws.length > MAX_BYTES) return 'malformed'
+  const parts = jws.split('.', 4)
+  if (parts.length !== 3) return 'malformed'
+  const [headerBytes, payloadBytes, signature] = parts.map(bytesOf)
+  if (!headerBytes || !payloadBytes || !signature) return 'malformed'
+  const header = membersOf(headerBytes)
+  const payload = membersOf(payloadBytes)
+  const algorithm = header?.get('alg')
+  const jti = payload?.get('jti')
+  if (!header || typeof algorithm !== 'string' || typeof jti !== 'string' || jti === '') return 'malformed'
+  // A token for something else, or one that asks for what is not understood (RFC 7515, section 4.1.11).
+  if (header.get('typ') !== 'dbsc+jwt' || header.has('crit')) return 'malformed'
+  return { algorithm, header, jti, signed: Buffer.from(`${parts[0]}.${parts[1]}`), signature }
+}
+
+/** The key that a registration brings, with all that a key must be before it is trusted with a session. */
+function keyFrom(jwk: unknown, algorithm: DeviceAlgorithm): DeviceKey | null {
+  if (!isObject(jwk)) return null
+  const members = ownMembers(jwk)
+  if (SECRET_MEMBERS.some(name => members.has(name))) return null
+  if (members.has('alg') && members.get('alg') !== algorithm) return null
+  if (members.has('use') && members.get('use') !== 'sig') return null
+  if (algorithm === 'ES256') {
+    const x = bytesOf(members.get('x'))
+    const y = bytesOf(members.get('y'))
+    if (members.get('kty') !== 'EC' || members.get('crv') !== 'P-256') return null
+    // RFC 7518, section 6.2.1.2: of full size, leading zeros included.
+    if (x?.length !== 32 || y?.length !== 32) return null
+    return { algorithm, key: Buffer.concat([x, y]).toString('base64url') }
+  }
+  const modulus = bytesOf(members.get('n'))
+  if (members.get('kty') !== 'RSA' || members.get('e') !== EXPONENT || !modulus) return null
+  // RFC 7518, sections 3.3 and 6.3.1.1: 2048 bits at least, without leading zeros. The product of two primes is odd.
+  const bits = 8 * (modulus.length - 1) + (32 - Math.clz32(modulus[0]!))
+  if (modulus[0] === 0 || bits < 2048 || bits > 4096 || modulus.at(-1)! % 2 === 0) return null
+  return { algorithm, key: modulus.toString('base64url') }
+}
+
+function jwkOf({ algorithm, key }: DeviceKey): JsonWebKey {
+  if (algorithm === 'RS256') return { kty: 'RSA', n: key, e: EXPONENT }
+  const bytes = Buffer.from(key, 'base64url')
+  return {
+    kty: 'EC',
+    crv: 'P-256',
+    x: bytes.subarray(0, 32).toString('base64url'),
+    y: bytes.subarray(32).toString('base64url'),
+  }
+}
+
+/** `null`: it is signed by this key. */
+function refusalOf(device: DeviceKey, { signed, signature }: Parts): 'key' | 'signature' | null {
+  let key: KeyObject
+  try {
+    // Throws for a point that is not on the curve.
+    key = createPublicKey({ key: jwkOf(device), format: 'jwk' })
+  } catch {
+    return 'key'
+  }
+  // RFC 7518, section 3.4: r and s of 32 bytes each, not DER. An RSA signature is as long as its modulus.
+  if (signature.length !== (device.algorithm === 'ES256' ? 64 : Buffer.byteLength(device.key, 'base64url')))
+    return 'signature'
+  try {
+    return verify('sha256', signed, { key, dsaEncoding: 'ieee-p1363' }, signature) ? null : 'signature'
+  } catch {
+    return 'signature'
+  }
+}
+
+/** Verifies the proof that registers a key: it is signed with the key that it brings, by an algorithm that was offered. */
+export function verifyRegistration(
+  jws: string,
+  algorithms: readonly DeviceAlgorithm[],
+): { readonly device: DeviceKey; readonly jti: string } | ProofRefusal {
+  const parts = partsOf(jws)
+  if (parts === 'malformed' || !parts.header.has('jwk')) return 'malformed'
+  const algorithm = algorithms.find(name => name === parts.algorithm)
+  if (algorithm === undefined) return 'algorithm'
+  const device = keyFrom(parts.header.get('jwk'), algorithm)
+  return device === null ? 'key' : (refusalOf(device, parts) ?? { device, jti: parts.jti })
+}
+
+/** Verifies the proof of a refresh against the registered key: one that brings a key of its own is refused unread. */
+export function verifyRefresh(jws: string, device: DeviceKey): { readonly jti: string } | ProofRefusal {
+  const parts = partsOf(jws)
+  if (parts === 'malformed' || parts.header.has('jwk')) return 'malformed'
+  if (parts.algorithm !== device.algorithm) return 'algorithm'
+  return refusalOf(device, parts) ?? { jti: parts.jti }
+}
+
+/** Whether two texts are equal, in a time that does not depend on where they differ. */
+export function isSame(one: string, other: string): boolean {
+  const [first, second] = [Buffer.from(one), Buffer.from(other)]
+  return first.length === second.length && timingSafeEqual(first, second)
+}
+
+/** A string of a structured field (RFC 9651, section 3.3.3) without escapes, which none of ours needs; with parameters. */
+const QUOTED = /^"([\x20\x21\x23-\x5b\x5d-\x7e]*)"(?:[ \t]*;[\x20-\x7e]*)?$/
+
+/**
+ * The text in `Secure-Session-Response` or `Sec-Secure-Session-Id`: Chromium 150 sends it without quotation marks, the
+ * specification says a string of a structured field, whose parameters are ignored. `null` for what is neither,
+ * and where it did not come.
+ */
+export function headerText(header: string | null | undefined): string | null {
+  if (header == null) return null
+  if (!header.startsWith('"')) return header
+  return QUOTED.exec(header)?.[1] ?? null
+}
