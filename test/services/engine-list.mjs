@@ -120,5 +120,7 @@ export const ENGINES = /** @type {const} */ ({
   },
   chromium: { debian: 'chromium', optional: false, missing: () => binaries('chromium') },
   nginx: { debian: 'nginx-light openssl', optional: false, missing: () => binaries('nginx', 'openssl') },
+  // Searches the states of a model, as a C program that it writes.
+  spin: { debian: 'spin gcc libc6-dev', optional: false, missing: () => binaries('spin', 'gcc') },
   curl: { debian: 'curl', optional: false, missing: () => binaries('curl') },
 })
