@@ -79,7 +79,10 @@ export default defineConfig({
           page('Your own', '/stores/your-own'),
         ],
       },
-      { text: 'Judge', items: [page('Security', '/security'), page('Performance', '/performance')] },
+      {
+        text: 'Judge',
+        items: [page('Security', '/security'), page('Proof', '/proof'), page('Performance', '/performance')],
+      },
       { text: 'API', items: api },
     ],
   },
