@@ -1,5 +1,5 @@
 export { type CorsOptions, cors } from './edge/cors.ts'
-export { httpEdge } from './edge/http.ts'
+export { type HttpEdge, httpEdge } from './edge/http.ts'
 export { type HttpsOptions, requireHttps } from './edge/https.ts'
 export type { SecureOptions } from './edge/secure.ts'
 export type { ClearSiteData, EdgeOptions } from './edge/setup.ts'

@@ -7,19 +7,25 @@ export interface Meta {
   readonly csrf?: string
   /** How long the session may be idle, in ms. Without it: as long as the manager says. */
   readonly idle?: number
+  /** What `coatcheck/device-bound` keeps, in a form of its own. Without it: the session is bound to no device, and cannot be. */
+  readonly device?: string
 }
 
+/** What `device` begins with as long as the session is bound to none; the salt of the offer follows. */
+export const OFFER = 'o'
+
 const NOTHING: Meta = Object.freeze({})
-/** What is broken counts as a password that was never verified. */
-const BROKEN: Meta = Object.freeze({ verifiedAt: null })
+/** What is broken counts as a password that was never verified, and as bound to a device that no browser is. */
+const BROKEN: Meta = Object.freeze({ verifiedAt: null, device: '' })
 /** No JSON text begins with it. */
 const MARK = '@'
-const SEALED = /^@(?:v(-|\d{1,16}))?(?:c([A-Za-z0-9_-]{43}))?(?:i(\d{1,13}))?@/
+const SEALED = /^@(?:v(-|\d{1,16}))?(?:c([A-Za-z0-9_-]{43}))?(?:i(\d{1,13}))?(?:d([A-Za-z0-9_.-]{0,2000}))?@/
 
 /** The text to store. A codec's text that begins with the mark is told from ours by a mark of its own before it. */
-export function seal({ verifiedAt, csrf, idle }: Meta, text: string): string {
+export function seal({ verifiedAt, csrf, idle, device }: Meta, text: string): string {
   const verified = verifiedAt === undefined ? '' : `v${verifiedAt ?? '-'}`
-  const fields = `${verified}${csrf === undefined ? '' : `c${csrf}`}${idle === undefined ? '' : `i${idle}`}`
+  const own = `${csrf === undefined ? '' : `c${csrf}`}${idle === undefined ? '' : `i${idle}`}`
+  const fields = `${verified}${own}${device === undefined ? '' : `d${device}`}`
   return fields === '' && !text.startsWith(MARK) ? text : MARK + fields + MARK + text
 }
 
@@ -28,11 +34,12 @@ export function unseal(stored: string): { meta: Meta; text: string } {
   if (!stored.startsWith(MARK)) return { meta: NOTHING, text: stored }
   const match = SEALED.exec(stored)
   if (match === null) return { meta: BROKEN, text: stored }
-  const [head, verified, csrf, idle] = match
+  const [head, verified, csrf, idle, device] = match
   const meta = {
     ...(verified !== undefined && { verifiedAt: verified === '-' ? null : Number(verified) }),
     ...(csrf !== undefined && { csrf }),
     ...(idle !== undefined && { idle: Number(idle) }),
+    ...(device !== undefined && { device }),
   }
   return { meta, text: stored.slice(head.length) }
 }

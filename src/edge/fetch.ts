@@ -2,12 +2,13 @@ import type { SessionManager } from '../manager/manager.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { quote } from '../text/quote.ts'
 import { checkFetch, checkSessions } from './check-arguments.ts'
+import { answerDevice } from './device-call.ts'
 import { FetchHead, writeRules } from './head-rules.ts'
 import type { Advice } from './refusals.ts'
 import { RequestVisit } from './request-visit.ts'
 import { checkIsSecure, isForwardedLocally, isLocalHost } from './secure.ts'
 import { type EdgeOptions, setUpEdge } from './setup.ts'
-import type { Visit } from './visit.ts'
+import type { Visit, VisitRequest } from './visit.ts'
 
 /** A `Request` has no peer address: behind a proxy that ends TLS, `isSecure` says what is HTTPS. */
 export type FetchEdgeOptions = Omit<EdgeOptions<Request>, 'trustedProxies'>
@@ -40,6 +41,11 @@ export interface FetchEdge<
     request: Request,
     handler: (visit: FetchVisit<D, I, In>) => R | Promise<R>,
   ): Promise<Response | Extract<R, undefined>>
+  /**
+   * The answer to a request by which a browser binds a session to its device, or proves it; `null` for any other request,
+   * and where the edge has no `deviceBound`. To be called before anything else is done with a request.
+   */
+  handled(request: Request): Promise<Response | null>
 }
 
 const ADVICE: Advice = {
@@ -169,28 +175,25 @@ export function fetchEdge<D extends object, I extends UserIds, In extends object
       isForwardedLocally(name => headers.get(name))
     )
   }
+  const visitRequest = (request: Request): VisitRequest => ({
+    method: request.method,
+    cookie: request.headers.get('cookie'),
+    get secure() {
+      return isTls(request)
+    },
+    upgrade: request.headers.has('upgrade'),
+    header: name => request.headers.get(name) ?? (name === 'host' ? new URL(request.url).host : null),
+  })
   const visits = new WeakMap<Request, ResponseVisit<D, I, In>>()
   const visitOf = (request: Request): ResponseVisit<D, I, In> => {
     const known = visits.get(request)
     if (known !== undefined) return known
     checkFetch('fetchEdge', request)
     const progress: Progress = { isSent: false, handlers: 0 }
-    const visit = new ResponseVisit(
-      progress,
-      sessions,
-      {
-        method: request.method,
-        cookie: request.headers.get('cookie'),
-        get secure() {
-          return isTls(request)
-        },
-        upgrade: request.headers.has('upgrade'),
-        header: name => request.headers.get(name) ?? (name === 'host' ? new URL(request.url).host : null),
-        canSend: () => !progress.isSent && !isHandshake(request),
-        isPending: () => progress.handlers > 0,
-      },
-      setup,
-    )
+    const canSend = () => !progress.isSent && !isHandshake(request)
+    const isPending = () => progress.handlers > 0
+    const asked = Object.assign(visitRequest(request), { canSend, isPending })
+    const visit = new ResponseVisit(progress, sessions, asked, setup)
     visits.set(request, visit)
     return visit
   }
@@ -200,6 +203,19 @@ export function fetchEdge<D extends object, I extends UserIds, In extends object
       if (typeof handler !== 'function')
         throw new TypeError(`handle: expected a function, visit => response, got ${quote(handler)}`)
       return visit.run(() => handler(visit), isHandshake(request))
+    },
+    handled: async (request: Request) => {
+      checkFetch('handled', request)
+      const { devices } = setup
+      const path = new URL(request.url).pathname
+      if (devices === null || !devices.isCall(request.method, path)) return null
+      const { status, headers, body } = await answerDevice(sessions, setup, devices, {
+        request: visitRequest(request),
+        path,
+        proof: request.headers.get('secure-session-response'),
+        sessionId: request.headers.get('sec-secure-session-id'),
+      })
+      return new Response(body, { status, headers })
     },
   }) as FetchEdge<D, I, In>
 }

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { SessionManager } from '../manager/manager.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { checkNode, checkSessions } from './check-arguments.ts'
+import { answerDevice } from './device-call.ts'
 import type { HeadRules } from './head-rules.ts'
 import { guardHead } from './node-head.ts'
 import type { Advice } from './refusals.ts'
@@ -49,7 +50,7 @@ class HttpRequest implements VisitRequest {
     return this.#request.headers.upgrade !== undefined
   }
 
-  header(name: 'origin' | 'sec-fetch-site' | 'host'): string | undefined {
+  header(name: 'origin' | 'sec-fetch-site' | 'sec-fetch-mode' | 'host'): string | undefined {
     return name === 'host' ? hostOf(this.#request) : (this.#request.headers[name] as string | undefined)
   }
 
@@ -68,6 +69,30 @@ class HttpRequest implements VisitRequest {
   }
 }
 
+/** What `httpEdge` answers: visits for servers on node:http. */
+export interface HttpEdge<
+  D extends object = Record<string, unknown>,
+  I extends UserIds = 'u64',
+  In extends object = D,
+> {
+  /** The visit of this request. Asked again for the same request and response, it is the same visit. */
+  (request: IncomingMessage, response?: ServerResponse): Visit<D, I, In>
+  /**
+   * Answers the requests by which browsers bind sessions to their device, and prove it; `false` for any other request,
+   * and at once where the edge has no `deviceBound`. To be called before anything else is done with a request.
+   */
+  handled(request: IncomingMessage, response: ServerResponse): Promise<boolean>
+}
+
+/** The path that the client asked for: Express cuts off where a router is mounted. */
+function pathOf(request: IncomingMessage): string {
+  const url = (request as { originalUrl?: string }).originalUrl ?? request.url ?? ''
+  return url.split('?', 1)[0]!
+}
+
+const headerOf = (request: IncomingMessage, name: string): string | null =>
+  (request.headers[name] as string | undefined) ?? null
+
 /** What an edge keeps at a request, as a property: it is found several times faster than an entry of a WeakMap. */
 interface Known<V> {
   readonly visit: V
@@ -83,12 +108,12 @@ interface Known<V> {
 export function httpEdge<D extends object, I extends UserIds, In extends object>(
   sessions: SessionManager<D, I, In>,
   options: EdgeOptions<IncomingMessage> = {},
-): (request: IncomingMessage, response?: ServerResponse) => Visit<D, I, In> {
+): HttpEdge<D, I, In> {
   checkSessions('httpEdge', sessions)
   const setup = setUpEdge(options, ADVICE)
   const transport = transportTest(options)
   const slot = Symbol('coatcheck visit')
-  return (request, response) => {
+  const visitOf = (request: IncomingMessage, response?: ServerResponse): Visit<D, I, In> => {
     const holder = (request ?? {}) as { [slot]?: Known<Visit<D, I, In>> }
     const known = holder[slot]
     if (known !== undefined && (known.response === response || response === undefined)) return known.visit
@@ -97,4 +122,19 @@ export function httpEdge<D extends object, I extends UserIds, In extends object>
     holder[slot] = { visit, response }
     return visit
   }
+  const handled = async (request: IncomingMessage, response: ServerResponse): Promise<boolean> => {
+    checkNode('handled', request, response)
+    const { devices } = setup
+    const path = pathOf(request)
+    if (devices === null || !devices.isCall(request.method ?? '', path)) return false
+    const { status, headers, body } = await answerDevice(sessions, setup, devices, {
+      request: new HttpRequest(request, response, transport),
+      path,
+      proof: headerOf(request, 'secure-session-response'),
+      sessionId: headerOf(request, 'sec-secure-session-id'),
+    })
+    if (!response.headersSent && !response.destroyed) response.writeHead(status, headers).end(body)
+    return true
+  }
+  return Object.assign(visitOf, { handled })
 }

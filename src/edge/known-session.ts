@@ -8,13 +8,15 @@ import type { Arrival } from './arrival.ts'
 import type { EndedHere } from './ended-here.ts'
 import type { OutgoingCookies } from './outgoing-cookies.ts'
 import type { EdgeSetup } from './setup.ts'
+import type { VisitDevice } from './visit-device.ts'
 
 const TOUCH = { touch: true } as const
 const NO_TOUCH = { touch: false } as const
 
 /** What a visit has beside it; asked for where it is needed. */
-interface Surroundings<S extends AnySession> {
+interface Surroundings<S extends AnySession, D extends object, I extends UserIds> {
   readonly arrival: Arrival
+  readonly device: VisitDevice<D, I> | null
   readonly cookies: OutgoingCookies<S>
   readonly ended: EndedHere
   canSend(): boolean
@@ -25,7 +27,7 @@ export class KnownSession<D extends object, I extends UserIds, In extends object
   readonly #sessions: SessionManager<D, I, In>
   readonly #context: Context<D, I, In>
   readonly #setup: EdgeSetup
-  readonly #visit: Surroundings<Session<D, I>>
+  readonly #visit: Surroundings<Session<D, I>, D, I>
   /** `undefined` until the store has said, or a verb. */
   #session: Session<D, I> | null | undefined = undefined
   #hasLoggedOut = false
@@ -38,7 +40,7 @@ export class KnownSession<D extends object, I extends UserIds, In extends object
     sessions: SessionManager<D, I, In>,
     context: Context<D, I, In>,
     setup: EdgeSetup,
-    visit: Surroundings<Session<D, I>>,
+    visit: Surroundings<Session<D, I>, D, I>,
   ) {
     this.#sessions = sessions
     this.#context = context
@@ -117,7 +119,7 @@ export class KnownSession<D extends object, I extends UserIds, In extends object
 
   async #read(touch: boolean | undefined): Promise<Session<D, I> | null> {
     const { id } = this
-    const session = id === null ? null : await this.#sessions.get(id, this.mayTouch(touch) ? TOUCH : NO_TOUCH)
+    const session = id === null ? null : await this.#find(id, this.mayTouch(touch))
     const recalled = session === null && this.#context.options.remember !== null ? await this.#recall() : null
     // A verb that finished meanwhile knows better.
     if (this.#session !== undefined) return this.#session
@@ -128,11 +130,23 @@ export class KnownSession<D extends object, I extends UserIds, In extends object
     return recalled.session
   }
 
+  #find(id: SessionId, mayTouch: boolean): Promise<Session<D, I> | null> {
+    const { device } = this.#visit
+    if (device === null) return this.#sessions.get(id, mayTouch ? TOUCH : NO_TOUCH)
+    // A request that proves nothing must not keep the session alive.
+    return this.#sessions.get(id, NO_TOUCH).then(found => (found === null ? null : device.admit(found, mayTouch)))
+  }
+
   async #recall(): Promise<Recalled<D, I> | null> {
-    if (!this.#visit.canSend()) return null
+    const { device } = this.#visit
+    if (!this.#visit.canSend() || device?.isUnproved) return null
     const { token } = this.#visit.arrival
     if (token === null || !this.#visit.ended.allowsRecall(token, this.keys)) return null
-    return this.#sessions.recall(token)
+    const recalled = await this.#sessions.recall(token)
+    if (recalled === null || !device?.requires(recalled.session)) return recalled
+    // A token is copied as easily as a cookie, and who copied it would register a device of his own.
+    await this.#sessions.forget(token)
+    return null
   }
 
   #secondsUntil(instant: number): number {

@@ -14,12 +14,15 @@ import { headersSent, insecure } from './refusals.ts'
 import type { EdgeSetup } from './setup.ts'
 import { tellLost } from './unsent-cookie.ts'
 import type { VisitRequest } from './visit.ts'
+import { VisitDevice } from './visit-device.ts'
 import type { OpenDoor } from './visit-door.ts'
 
 /** A visit whose request the guards have let through: its parts, and the steps that several of its verbs take. */
 export class OpenedVisit<D extends object, I extends UserIds, In extends object> implements OpenDoor {
   readonly arrival: Arrival
   readonly known: KnownSession<D, I, In>
+  /** `null` where no session is bound to a device. */
+  readonly device: VisitDevice<D, I> | null
   readonly #sessions: SessionManager<D, I, In>
   readonly #context: Context<D, I, In>
   readonly #setup: EdgeSetup
@@ -36,6 +39,8 @@ export class OpenedVisit<D extends object, I extends UserIds, In extends object>
     this.#setup = setup
     this.#request = request
     this.arrival = new Arrival(context, setup, request)
+    const { devices } = setup
+    this.device = devices === null ? null : new VisitDevice(devices, context, request)
     this.known = new KnownSession(sessions, context, setup, this)
   }
 
@@ -61,9 +66,10 @@ export class OpenedVisit<D extends object, I extends UserIds, In extends object>
 
   /** What the response has to carry, if its head were written now. */
   headRules(): HeadRules {
-    const { known, arrival } = this
-    if (this.#cookies === null && !arrival.isAmbiguous) return rulesOfLook(known.isPersonal)
-    return this.cookies.rules(arrival, known.now, known.isPersonal)
+    const { known, arrival, device } = this
+    const isUntouched = this.#cookies === null && !arrival.isAmbiguous
+    const rules = isUntouched ? rulesOfLook(known.isPersonal) : this.cookies.rules(arrival, known.now, known.isPersonal)
+    return device === null ? rules : device.extend(rules, known.now, isUntouched ? 'keep' : this.cookies.outcome)
   }
 
   /** @throws SessionError where a session that began now could not be sent: nothing has been stored yet */

@@ -33,6 +33,8 @@ export class OutgoingCookies<S extends AnySession> {
   #remember: 'keep' | 'clear' | { readonly token: string; readonly maxAge: number } = 'keep'
   /** Cookies of another library that go: their names, and the `Set-Cookie` values. */
   #removed: { readonly names: readonly string[]; readonly lines: readonly string[] } | null = null
+  /** What the head that was asked for last does with the session cookie. */
+  outcome: 'keep' | 'send' | 'clear' = 'keep'
   #begun: Begun<S> | null = null
   /** Runs from the moment when a cookie has to be sent until it is in a head. */
   #watch: Watch | null = null
@@ -114,10 +116,13 @@ export class OutgoingCookies<S extends AnySession> {
   #write(arrival: Arrival, session: S | null): string[] {
     const { cookie, rememberCookie } = this.#setup
     const cookies = arrival.isAmbiguous ? cookie.clearPlanted() : []
+    this.outcome = 'keep'
     if (this.#session === 'clear') {
+      this.outcome = 'clear'
       cookies.push(cookie.clear())
       this.#logIns.endLate()
     } else if (this.#session === 'send' && session !== null && this.#ended.allowsCookie(session)) {
+      this.outcome = 'send'
       cookies.push(cookie.serialize(session))
       this.#logIns.noteSent()
     }

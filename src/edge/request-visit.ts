@@ -18,7 +18,7 @@ import { isCrossOrigin } from './cross-origin.ts'
 import { isToken, maskToken } from './csrf.ts'
 import { FetchHead, type HeadRules, NO_RULES, writeRules } from './head-rules.ts'
 import { OpenedVisit } from './opened-visit.ts'
-import { crossOrigin, notFresh, tellRefusedRequest, unauthenticated, wrongCsrfToken } from './refusals.ts'
+import { crossOrigin, notFresh, tellRefusedRequest, unauthenticated, unproved, wrongCsrfToken } from './refusals.ts'
 import type { EdgeSetup } from './setup.ts'
 import type { Visit, VisitLogin, VisitRequest } from './visit.ts'
 import { DOOR, type VisitDoor } from './visit-door.ts'
@@ -44,13 +44,19 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
   constructor(sessions: SessionManager<D, I, In>, request: VisitRequest, setup: EdgeSetup) {
     this.#sessions = sessions
     this.#context = contextOf<D, I, In>(sessions)
+    if (setup.devices !== null) this.#context.offers.areMade = true
     this.#request = request
     this.#setup = setup
   }
 
   /** For `coatcheck/adopt`. Not found by its name: users of visits have no use for it. */
   get [DOOR](): VisitDoor {
-    return { cookie: this.#request.cookie, sessions: this.#sessions, open: () => this.#open() }
+    return {
+      cookie: this.#request.cookie,
+      sessions: this.#sessions,
+      open: () => this.#open(),
+      device: this.#opened?.device?.state ?? null,
+    }
   }
 
   get headers(): Headers {
@@ -86,6 +92,7 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
       if (anonymous !== undefined) checkAnonymous(anonymous)
       opened.mayBegin()
       const before = await opened.known.get(false)
+      if (opened.device?.isUnproved) throw unproved()
       opened.mayBegin()
       const session =
         before === null ? await opened.begin(anonymous) : await beginInstead(this.#context, before, anonymous?.data)
@@ -101,6 +108,7 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
     return this.#inTurn(async opened => {
       const session = await opened.known.get()
       if (session !== null) return opened.goOn(await writeData(this.#context, session, change, opened.known.mayTouch()))
+      if (opened.device?.isUnproved) return null
       opened.mayBegin()
       const begun = await opened.begin()
       if (begun === null) return null
@@ -135,7 +143,7 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
         const made = await opened.orEnd(begun, async () => {
           await opened.leave()
           await opened.endSeries()
-          return remember ? this.#sessions.remember(begun) : null
+          return remember && !opened.device?.requires(begun) ? this.#sessions.remember(begun) : null
         })
         return { session: begun, token: made }
       })
@@ -240,7 +248,8 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
     reissue: (current: Session<D, I> | SessionId) => Promise<Session<D, I> | null>,
     isOnlyHere = true,
   ): Promise<Session<D, I> | null> {
-    const current = await opened.known.current()
+    // Without a look at its device, a copied cookie would get a new ID.
+    const current = await (opened.device === null ? opened.known.current() : opened.known.get(false))
     if (current === null) return null
     opened.mayBegin()
     if (opened.known.isLent) {

@@ -1,8 +1,9 @@
 import { DEFAULTS } from '../manager/options.ts'
-import { checkOptions, listOf, type OptionPlace, oneOf } from '../text/check-options.ts'
+import { checkOptions, listOf, type OptionPlace, oneOf, rule } from '../text/check-options.ts'
 import { hintsFor, REMEMBER_COOKIE_HINTS } from '../text/option-hints.ts'
 import { quote } from '../text/quote.ts'
 import { aCookieName, type CookieOptions, checkCookie, SessionCookie } from './cookie.ts'
+import type { DeviceBound, Devices } from './devices.ts'
 import { originSet } from './origins.ts'
 import { proxyTest } from './proxies.ts'
 import { type Advice, ofVisits } from './refusals.ts'
@@ -21,6 +22,8 @@ export interface EdgeOptions<R = unknown> extends SecureOptions<R> {
   origins?: readonly string[]
   /** What the browser drops at log-out. `'cookies'` empties the whole registrable domain's jar. @default none */
   clearSiteData?: readonly ClearSiteData[]
+  /** Binds sessions to the devices of their browsers: `deviceBound({ … })` of 'coatcheck/device-bound'. @default none */
+  deviceBound?: DeviceBound
 }
 
 /** Of `openVisit`: the request itself says what is HTTPS. */
@@ -42,6 +45,10 @@ const EDGE: OptionPlace<EdgeOptions<never>> = {
     rememberCookie: value => checkOptions(REMEMBER_COOKIE, value),
     origins: originSet,
     clearSiteData: listOf('names', oneOf('cache', 'cookies', 'storage', 'executionContexts')),
+    deviceBound: rule(
+      "deviceBound({ … }) of 'coatcheck/device-bound'",
+      value => typeof (value as DeviceBound | null)?.['~devices'] === 'function',
+    ),
     trustedProxies: proxyTest,
     isSecure: checkIsSecure,
   },
@@ -59,6 +66,8 @@ export interface EdgeSetup {
   readonly rememberCookie: SessionCookie
   readonly origins: ReadonlySet<string>
   readonly clearSiteData: string | null
+  /** `null` where no session is bound to a device. */
+  readonly devices: Devices | null
   /** The application says what came over TLS. */
   readonly hasIsSecure: boolean
   readonly advice: Advice
@@ -80,6 +89,7 @@ export function setUpEdge(options: EdgeOptions<never>, advice: Advice): EdgeSetu
     origins: originSet(options.origins, 'origins'),
     hasIsSecure: options.isSecure !== undefined,
     clearSiteData: clearSiteData?.length ? clearSiteData.map(name => `"${name}"`).join(', ') : null,
+    devices: (options.deviceBound?.['~devices'](options.cookie ?? {}) ?? null) as Devices | null,
     advice,
   }
 }

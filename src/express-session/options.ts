@@ -43,7 +43,15 @@ export interface ExpressSessionOptions<I extends UserIds = UserIds> extends Edge
 }
 
 const OWN = ['userOf', 'logIn'] as const
-const EDGE = ['cookie', 'rememberCookie', 'origins', 'clearSiteData', 'trustedProxies', 'isSecure'] as const
+const EDGE = [
+  'cookie',
+  'rememberCookie',
+  'origins',
+  'clearSiteData',
+  'deviceBound',
+  'trustedProxies',
+  'isSecure',
+] as const
 // Said where express-session's options are brought along as they were.
 const HINTS = {
   ...hintsFor('edge'),

@@ -17,6 +17,8 @@ export type SessionEvent<I extends UserIds = UserIds> = {
     }
   /** `expired`: a session that a caller still held was found past its time. `remember-theft`: `key` is the series. */
   | { type: 'expired' | 'remember-theft'; key: SessionKey; userId: UserId<I> | null }
+  /** `device-bound`: a browser bound the session to its device. `device-theft`: a wrong proof came, and the session has ended. */
+  | { type: 'device-bound' | 'device-theft'; key: SessionKey; userId: UserId<I> | null }
   | { type: 'regenerated'; key: SessionKey; oldKey: SessionKey; userId: UserId<I> | null }
   | {
       type: 'destroyed'
@@ -28,8 +30,11 @@ export type SessionEvent<I extends UserIds = UserIds> = {
   | { type: 'invalidated'; userId: UserId<I>; count: number }
   | {
       type: 'refused'
-      /** `insecure`: a cookie that came without HTTPS was not honoured, or nothing may begin without HTTPS. */
-      reason: 'cross-origin' | 'csrf' | 'insecure'
+      /**
+       * `insecure`: a cookie that came without HTTPS was not honoured, or nothing may begin without HTTPS. `device`: the
+       * session is bound to a device, or has to be, and the request brought no proof of it.
+       */
+      reason: 'cross-origin' | 'csrf' | 'insecure' | 'device'
       /** Of the session that was found; `null` where none was, or none was looked for. */
       key: SessionKey | null
       userId: UserId<I> | null

@@ -1,8 +1,8 @@
 // From what the application gives to what a store keeps, and back.
 import type { CreateOptions, SessionRecord } from '../contract/store.ts'
-import { type Meta, seal, unseal } from '../data/meta.ts'
+import { type Meta, OFFER, seal, unseal } from '../data/meta.ts'
 import { expiryOf, type Lifetimes } from '../session/expiry.ts'
-import { newWriteId } from '../session/id.ts'
+import { newSalt, newWriteId } from '../session/id.ts'
 import type { UserIds } from '../session/user-id.ts'
 import type { Login, Owner } from '../session/users.ts'
 import { milliseconds } from '../text/duration.ts'
@@ -44,6 +44,12 @@ function metaOf(context: AnyContext, verifiedAt: number | null | undefined): Met
   return verifiedAt === undefined || (verifiedAt !== null && verifiedAt >= context.now()) ? {} : { verifiedAt }
 }
 
+/** Random, so that only who gets the response to the log-in, and not who has its cookie, can take the offer. */
+function withOffer(data: string): string {
+  const { meta, text } = unseal(data)
+  return seal({ ...meta, device: OFFER + newSalt() }, text)
+}
+
 /** The record of a session that begins now. */
 export function newRecord(
   context: AnyContext,
@@ -59,7 +65,7 @@ export function newRecord(
     kind: 'session',
     parent: null,
     ...owner,
-    data,
+    data: context.offers.areMade && owner.userId !== null ? withOffer(data) : data,
     version: 1,
     writeId: newWriteId(),
     createdAt: now,

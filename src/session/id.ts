@@ -54,7 +54,7 @@ function random(bytes: number): string {
 }
 
 /**
- * Characters of 6 random bits, at most 42. Hashed with the time: a restored snapshot of a virtual machine is a second copy
+ * Characters of 6 random bits, at most 43 (the last has 4). Hashed with the time: a restored snapshot of a virtual machine is a second copy
  * of this process with the same pool and, since OpenSSL keeps its own, the same generator.
  */
 const draw = (length: number): string => sha256(`${random(BLOCK)}${performance.now()} ${Date.now()}`).slice(0, length)
@@ -64,6 +64,9 @@ export const hashOf = sha256
 
 /** A new session ID: the shard (random unless given) and 240 random bits. @throws what the generator throws */
 export const newId = (shard: string = random(SHARD_LENGTH).slice(0, SHARD_LENGTH)): string => shard + draw(40)
+
+/** A secret of 256 random bits, in 43 characters. @throws what the generator throws */
+export const newSecret = (): string => draw(43)
 
 /** A random salt of 96 bits: not secret, never used twice. */
 export const newSalt = (): string => draw(16)

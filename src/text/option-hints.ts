@@ -50,7 +50,7 @@ const OWN = {
     name => `it belongs to the cookie of the edge: { cookie: { ${name} } }`,
   ),
   edge: each(
-    ['cookie', 'rememberCookie', 'origins', 'clearSiteData', 'trustedProxies', 'isSecure'],
+    ['cookie', 'rememberCookie', 'origins', 'clearSiteData', 'deviceBound', 'trustedProxies', 'isSecure'],
     name => `it belongs to the edge: httpEdge(sessions, { ${name} })`,
   ),
 }
