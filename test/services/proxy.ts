@@ -10,6 +10,11 @@ export interface FaultProxy {
    * when that has happened.
    */
   loseAnswerTo(text: string): Promise<void>
+  /**
+   * As `loseAnswerTo`, and the same bytes reach the server once more so many ms later, on a connection of their own, as
+   * when a client sends a request again.
+   */
+  deliverTwice(text: string, ms: number): Promise<void>
   /** The next request that contains `text` is swallowed, the connection cut, and new ones are refused until `heal`. */
   loseRequest(text: string): Promise<void>
   /** Cuts all connections now; new ones are refused until `heal`. */
@@ -31,7 +36,7 @@ export interface FaultProxy {
 
 export async function startProxy(target: number): Promise<FaultProxy> {
   const pairs = new Set<readonly [Socket, Socket]>()
-  let trap: { text: string; before: boolean; sprung: () => void } | null = null
+  let trap: { text: string; before: boolean; again?: number; sprung: () => void } | null = null
   let severed = false
   let delay = 0
   let seen = ''
@@ -51,6 +56,12 @@ export async function startProxy(target: number): Promise<FaultProxy> {
     }
     pairs.clear()
   }
+  const deliverAgain = (request: Buffer) => {
+    const upstream = connect({ port, host: '127.0.0.1', noDelay: true })
+    upstream.on('error', () => {})
+    upstream.on('data', () => upstream.end())
+    upstream.write(request)
+  }
   const server = createServer(client => {
     if (severed) return void client.destroy()
     client.on('error', () => {})
@@ -64,6 +75,15 @@ export async function startProxy(target: number): Promise<FaultProxy> {
     const pair = [client, upstream] as const
     pairs.add(pair)
     let cutting: (() => void) | null = null
+    // Answers stay in order, also when they are slow no more.
+    const slowed: { chunk: Buffer; due: number }[] = []
+    const pass = () => {
+      while (slowed.length > 0 && slowed[0]!.due <= performance.now()) {
+        const { chunk } = slowed.shift()!
+        deliver(() => client.write(chunk))
+      }
+      if (slowed.length > 0) setTimeout(pass, Math.max(1, slowed[0]!.due - performance.now()))
+    }
     const close = () => {
       pairs.delete(pair)
       client.destroy()
@@ -73,8 +93,9 @@ export async function startProxy(target: number): Promise<FaultProxy> {
       const request = chunk.toString('latin1')
       seen += request
       if (trap && request.includes(trap.text)) {
-        const { before, sprung } = trap
+        const { before, again, sprung } = trap
         trap = null
+        if (again !== undefined) setTimeout(() => deliverAgain(chunk), again)
         if (before) {
           severed = true
           cutAll()
@@ -99,8 +120,10 @@ export async function startProxy(target: number): Promise<FaultProxy> {
         ending = null
         client.end()
         upstream.destroy()
-      } else if (delay > 0) setTimeout(() => deliver(() => client.write(chunk)), delay)
-      else deliver(() => client.write(chunk))
+      } else if (delay > 0 || slowed.length > 0) {
+        slowed.push({ chunk, due: performance.now() + delay })
+        if (slowed.length === 1) setTimeout(pass, delay)
+      } else deliver(() => client.write(chunk))
     })
     for (const socket of pair) socket.on('error', () => {})
     upstream.on('close', () => deliver(close))
@@ -126,6 +149,10 @@ export async function startProxy(target: number): Promise<FaultProxy> {
       new Promise<void>(sprung => {
         trap = { text, before: false, sprung }
       }),
+    deliverTwice: (text, again) =>
+      new Promise<void>(sprung => {
+        trap = { text, before: false, again, sprung }
+      }),
     loseRequest: text =>
       new Promise<void>(sprung => {
         trap = { text, before: true, sprung }
@@ -146,6 +173,7 @@ export async function startProxy(target: number): Promise<FaultProxy> {
       }),
     async heal() {
       severed = false
+      trap = null
       const steps = held ?? []
       held = null
       for (const step of steps) step()

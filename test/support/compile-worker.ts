@@ -22,9 +22,13 @@ export async function compileWorker(name: string): Promise<CompiledWorker> {
     target: 'node20',
     silent: true,
     clean: false,
-    external: ['pg', 'mysql2', 'libsql', 'better-sqlite3', 'redis', 'ioredis', 'vitest'],
+    external: [
+      ...['pg', 'mysql2', 'libsql', 'better-sqlite3', 'redis', 'redis-5', 'ioredis', 'ioredis-5', 'vitest'],
+      '@valkey/valkey-glide',
+    ],
     esbuildOptions: options => {
       options.alias = {
+        'coatcheck/stores/memory': join(root, 'stores/memory.ts'),
         'coatcheck/stores/redis': join(root, 'stores/redis.ts'),
         'coatcheck/stores/sql': join(root, 'stores/sql.ts'),
         coatcheck: join(root, 'src/index.ts'),

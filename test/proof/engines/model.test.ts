@@ -1,0 +1,180 @@
+import type { SessionRecord } from 'coatcheck'
+import { ReferenceStore } from 'coatcheck/testing'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { make } from './client.ts'
+import { agrees, type Call, canonical, EMPTY, keyOf, livingOf, type State, ways } from './model.ts'
+import { Client, cellOf } from './schedule.ts'
+
+/** Random calls about one small world, as the clients of a history make them; the answers are the model's. */
+const schedule = fc.record({ seed: fc.integer(), clients: fc.integer({ min: 1, max: 3 }), length: fc.nat(60) })
+
+interface Step {
+  readonly call: Call
+  readonly before: State
+  readonly after: State
+  readonly answer: unknown
+}
+
+/** One call after the other. */
+function run({ seed, clients, length }: { seed: number; clients: number; length: number }): Step[] {
+  const cell = cellOf(seed, 0)
+  const steps: Step[] = []
+  const clock = (i: number) => () => 1_767_225_600_000 + i * 60_000 + steps.length * 200
+  const all = Array.from({ length: clients }, (_, i) => new Client(cell, `c${i}`, {}, clock(i)))
+  let state = EMPTY
+  for (let i = 0; i < length; i++) {
+    const client = all[(seed + i * i) % clients] ?? all[0]!
+    const call = client.call()
+    const step = { call, before: state, ...stepOf(state, call) }
+    state = step.after
+    steps.push(step)
+    client.heard(call, step.answer)
+  }
+  return steps
+}
+
+function stepOf(state: State, call: Call): { after: State; answer: unknown } {
+  if (call.verb === 'listUser') return { after: state, answer: livingOf(state, call.userId, call.kind, call.now) }
+  const [way] = ways(state, call)
+  if (way === undefined || !('answer' in way)) throw new Error('a call of the contract is one step')
+  return { after: way.state, answer: way.answer }
+}
+
+const always = (check: (steps: readonly Step[]) => void | Promise<void>) =>
+  fc.assert(
+    fc.asyncProperty(schedule, async story => check(run(story))),
+    { numRuns: 200 },
+  )
+
+describe('the model of the contract', () => {
+  it('answers as the reference store of the suite does', () =>
+    always(async steps => {
+      const store = new ReferenceStore()
+      for (const { call, answer } of steps) {
+        const told = canonical(await make(store, call, Number.POSITIVE_INFINITY))
+        if (call.verb === 'listUser') expect(told).toEqual(answer)
+        // Of an expired record the model leaves open whether a store still has it.
+        else if (call.verb === 'delete') expect(typeof answer).toBe(typeof told)
+        else expect(agrees(told, answer), JSON.stringify({ call, told, answer })).toBe(true)
+      }
+    }))
+
+  it('changes no state that was given to it', () =>
+    always(steps => {
+      for (const { call, before } of steps) {
+        const name = keyOf(before)
+        if (call.verb !== 'listUser') ways(before, call, { resends: true, crosses: () => true })
+        expect(keyOf(before)).toBe(name)
+      }
+    }))
+
+  it('makes a session live by create and replace alone (G1)', () =>
+    always(steps => {
+      for (const { call, before, after } of steps)
+        for (const key of after.records.keys())
+          if (!before.records.has(key)) expect((call as { record: SessionRecord }).record.key).toBe(key)
+    }))
+
+  it('never lets a record without its writer change (G2)', () =>
+    always(steps => {
+      for (const { call, before, after } of steps)
+        for (const [key, record] of after.records) {
+          const old = before.records.get(key)
+          if (old === undefined || old.data === record.data) continue
+          expect(call).toMatchObject({ verb: 'update', key, version: old.version })
+          expect(record.version).toBe(old.version + 1)
+        }
+    }))
+
+  it('leaves none of the user in a deleteUser but the excepted one, and what it has become (G3)', () =>
+    always(steps => {
+      for (const { call, before, after } of steps) {
+        if (call.verb !== 'deleteUser') continue
+        let spared = call.options.exceptKey
+        for (let left = before.forwards.get(spared ?? ''); left !== undefined; left = before.forwards.get(spared ?? ''))
+          spared = left.forward.movedTo
+        const kept = [...after.records.values()].filter(({ userId }) => userId === call.userId)
+        expect(kept.every(({ key }) => key === spared)).toBe(true)
+      }
+    }))
+
+  it('only raises a floor, and lets no older log-in in below it (G3)', () =>
+    always(steps => {
+      for (const { call, before, after } of steps) {
+        for (const [userId, { passwordVersion, until }] of before.floors) {
+          const floor = after.floors.get(userId)!
+          expect(floor.passwordVersion).toBeGreaterThanOrEqual(passwordVersion)
+          expect(floor.until).toBeGreaterThanOrEqual(until)
+        }
+        if (call.verb !== 'create' && call.verb !== 'replace') continue
+        const { key, userId, passwordVersion } = call.record
+        const isNew = after.records.has(key) && !before.records.has(key)
+        const floor = before.floors.get(userId ?? '')?.passwordVersion ?? 0
+        if (isNew && userId !== null) expect(passwordVersion ?? 0).toBeGreaterThanOrEqual(floor)
+      }
+    }))
+
+  it('leads from each forward to its successor, and ends that with the old key', () =>
+    always(steps => {
+      const { after } = steps.at(-1) ?? { after: EMPTY }
+      for (const [key, { forward }] of after.forwards) {
+        expect(after.records.has(key)).toBe(false)
+        expect(forward.movedTo).not.toBe(key)
+        const [way] = ways(after, { verb: 'delete', key, now: 0 })
+        let last = forward.movedTo
+        for (let left = after.forwards.get(last); left !== undefined; left = after.forwards.get(last))
+          last = left.forward.movedTo
+        expect(way!.state.records.has(last)).toBe(false)
+      }
+    }))
+
+  it('gives the same call the same outcome again, and writes it once', () =>
+    always(steps => {
+      for (const { call, after, answer } of steps) {
+        if (call.verb !== 'create' && call.verb !== 'replace' && call.verb !== 'update') continue
+        const again = stepOf(after, call)
+        const outcome = (value: unknown) => (value as { outcome?: string }).outcome ?? value
+        if (outcome(answer) === 'created' || answer === 'updated') {
+          expect(outcome(again.answer)).toBe(outcome(answer))
+          expect(keyOf(again.after)).toBe(keyOf(after))
+        }
+      }
+    }))
+
+  it('never extends a session beyond its absolute expiry, and never shortens it (G6)', () =>
+    always(steps => {
+      for (const { before, after } of steps)
+        for (const [key, record] of after.records) {
+          const old = before.records.get(key)
+          if (old === undefined) continue
+          expect(record.expiresAt).toBeGreaterThanOrEqual(old.expiresAt)
+          expect(record.expiresAt).toBeLessThanOrEqual(Math.max(old.expiresAt, record.absoluteExpiresAt))
+          expect(record.absoluteExpiresAt).toBe(old.absoluteExpiresAt)
+        }
+    }))
+
+  it('ends, across two slots, in the new session, in the old one, or in none: never in both', () =>
+    always(steps => {
+      for (const { call, before } of steps) {
+        if (call.verb !== 'replace' || before.records.has(call.record.key)) continue
+        const seen = [...reached(before, call)]
+        expect(seen.length).toBeGreaterThan(0)
+        for (const state of seen)
+          expect(state.records.has(call.oldKey) && state.records.has(call.record.key)).toBe(false)
+      }
+    }))
+})
+
+/** Every state on the way of a replacement across two slots that no other call disturbs. */
+function* reached(state: State, call: Call): Generator<State> {
+  const rules = { crosses: () => true }
+  for (const way of ways(state, call, rules)) {
+    yield way.state
+    if ('next' in way)
+      for (const second of ways(way.state, way.next, rules)) {
+        yield second.state
+        if ('next' in second) for (const third of ways(second.state, second.next, rules)) yield third.state
+      }
+  }
+}

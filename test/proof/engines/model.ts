@@ -1,0 +1,312 @@
+// The contract of a store as a pure step function: what a state and a call may lead to. The rules of admission are the
+// reference's of the suite; a property test compares the whole with it.
+import { isDeepStrictEqual } from 'node:util'
+import type { CreateOptions, DeleteUserOptions, RecordChange, SessionRecord } from 'coatcheck'
+import { type KeptFloor, type KeptForward, ReferenceStore } from 'coatcheck/testing'
+
+/** A call of the contract with its arguments; `now` is the caller's clock. */
+export type Call =
+  | {
+      readonly verb: 'create'
+      readonly record: SessionRecord
+      readonly options: CreateOptions
+      readonly now: number
+    }
+  | { readonly verb: 'read'; readonly key: string; readonly now: number }
+  | {
+      readonly verb: 'update'
+      readonly key: string
+      readonly version: number
+      readonly change: RecordChange
+      readonly now: number
+    }
+  | {
+      readonly verb: 'touch'
+      readonly key: string
+      readonly seenAt: number
+      readonly expiresAt: number
+      readonly now: number
+    }
+  | {
+      readonly verb: 'replace'
+      readonly oldKey: string
+      readonly oldVersion: number
+      readonly record: SessionRecord
+      readonly options: CreateOptions
+      readonly now: number
+    }
+  | { readonly verb: 'delete'; readonly key: string; readonly now: number }
+  | { readonly verb: 'deleteUser'; readonly userId: string; readonly options: DeleteUserOptions; readonly now: number }
+  | {
+      readonly verb: 'listUser'
+      readonly userId: string
+      readonly kind: SessionRecord['kind']
+      readonly now: number
+    }
+
+export type Replace = Extract<Call, { verb: 'replace' }>
+
+/** A call, or what is left of one that takes several steps. */
+export type Stage =
+  | Call
+  /** A replacement across two slots of a cluster, after its first step and after its second. */
+  | { readonly verb: 'end'; readonly call: Replace }
+  | { readonly verb: 'confirm'; readonly call: Replace; readonly parent: string | null }
+  /** The second delivery of a call that a client has sent again. */
+  | { readonly verb: 'again'; readonly call: Call }
+
+/** What is stored, of a few users. */
+export interface State {
+  readonly records: ReadonlyMap<string, SessionRecord>
+  readonly forwards: ReadonlyMap<string, KeptForward>
+  readonly floors: ReadonlyMap<string, KeptFloor>
+  /** Keys of records that are prepared on another slot and not live yet, with their users. */
+  readonly pending: ReadonlyMap<string, string | null>
+  /** Keys of records that have ended for a prepared one, with its key. */
+  readonly marks: ReadonlyMap<string, string>
+}
+export const EMPTY: State = {
+  records: new Map(),
+  forwards: new Map(),
+  floors: new Map(),
+  pending: new Map(),
+  marks: new Map(),
+}
+
+/** What of the contract an engine keeps in a weaker form, each with the reason in its documentation. */
+export interface Rules {
+  /** A replacement from one of these keys to the other takes three steps, which other calls may come between. */
+  readonly crosses?: (oldKey: string, newKey: string) => boolean
+  /** The client sends a command again after a cut connection, so that the server may run it twice. */
+  readonly resends?: boolean
+}
+
+/** What a call answers: any JSON value. `ended` of a repeated call is open, and so left out. */
+export type Answer = unknown
+
+/** One way a stage may go: it is over with an answer, or goes on later. */
+export type Way = { readonly state: State } & ({ readonly answer: Answer } | { readonly next: Stage })
+
+/** The reference, begun from a state and turned into one again. */
+class Draft extends ReferenceStore {
+  readonly pending: Map<string, string | null>
+  readonly marks: Map<string, string>
+
+  constructor(state: State) {
+    super()
+    for (const [key, record] of state.records) this.records.set(key, record)
+    for (const [key, left] of state.forwards) this.forwards.set(key, left)
+    for (const [userId, floor] of state.floors) this.floors.set(userId, floor)
+    this.pending = new Map(state.pending)
+    this.marks = new Map(state.marks)
+  }
+
+  get state(): State {
+    const { records, forwards, floors, pending, marks } = this
+    return { records, forwards, floors, pending, marks }
+  }
+
+  /** Ends what stands under the key, and what forwards from there lead to. */
+  end(key: string): boolean {
+    this.pending.delete(key)
+    const left = this.forwards.get(key)
+    this.forwards.delete(key)
+    return left === undefined ? this.records.delete(key) : this.end(left.forward.movedTo)
+  }
+
+  /** Ends a user's records but one; answers how many sessions were live at `now`. */
+  endUser(userId: string, { exceptKey, passwordVersion, floorUntil }: DeleteUserOptions, now: number): number {
+    const spared = this.successor(exceptKey)
+    if (passwordVersion !== undefined) {
+      const floor = this.floors.get(userId) ?? { passwordVersion: 0, until: 0 }
+      this.floors.set(userId, {
+        passwordVersion: Math.max(floor.passwordVersion, passwordVersion),
+        until: Math.max(floor.until, floorUntil),
+      })
+    }
+    for (const [key, owner] of this.pending) if (owner === userId && key !== spared) this.pending.delete(key)
+    let ended = 0
+    for (const record of [...this.records.values()]) {
+      if (record.userId !== userId || record.key === spared) continue
+      this.records.delete(record.key)
+      if (record.kind === 'session' && record.expiresAt > now) ended++
+    }
+    return ended
+  }
+}
+
+const CREATED_AGAIN = { outcome: 'created' }
+
+/** The answer as it is compared: of what a limit ended, the keys in order. */
+export function canonical(answer: unknown): Answer {
+  if (typeof answer !== 'object' || answer === null || !('outcome' in answer)) return answer
+  const { outcome, ended } = answer as { outcome: string; ended?: readonly string[] }
+  return outcome === 'created' && ended !== undefined ? { outcome, ended: [...ended].sort() } : { outcome }
+}
+
+/** Whether what a call answered is this answer of the model. */
+export function agrees(answer: Answer, expected: Answer): boolean {
+  if (expected === CREATED_AGAIN) return (answer as { outcome?: unknown } | null)?.outcome === 'created'
+  return isDeepStrictEqual(answer, expected)
+}
+
+/** Each way that a stage may go from a state. `listUser` is not a step: it is no snapshot, see the checker. */
+export function ways(state: State, stage: Stage, rules: Rules = {}): Way[] {
+  if (stage.verb === 'again') return once(state, stage.call, rules)
+  if (stage.verb === 'end' || stage.verb === 'confirm') return once(state, stage, rules)
+  const found = once(state, stage, rules)
+  if (rules.resends !== true || stage.verb === 'read' || stage.verb === 'listUser') return found
+  // Only where the first delivery wrote something is a second one more than the first.
+  const twice = found.filter(way => 'answer' in way && way.state !== state)
+  return [...found, ...twice.map(way => ({ state: way.state, next: { verb: 'again', call: stage } as const }))]
+}
+
+function once(state: State, stage: Exclude<Stage, { verb: 'again' }>, rules: Rules): Way[] {
+  const same = (answer: Answer): Way[] => [{ state, answer }]
+  switch (stage.verb) {
+    case 'read': {
+      const record = liveIn(state, stage.key, stage.now)
+      if (record !== undefined) return same(record)
+      const left = state.forwards.get(stage.key)
+      return same(left !== undefined && left.keptUntil > stage.now ? left.forward : null)
+    }
+    case 'update': {
+      const { key, version, change, now } = stage
+      const live = liveIn(state, key, now)
+      if (live === undefined) return same('gone')
+      if (live.version === version + 1 && live.writeId === change.writeId) return same('updated')
+      if (live.version !== version) return same('conflict')
+      const { data, writeId } = change
+      const written = { ...raised(live, change.seenAt, change.expiresAt), data, writeId, version: version + 1 }
+      return [{ state: withRecord(state, written), answer: 'updated' }]
+    }
+    case 'touch': {
+      const live = liveIn(state, stage.key, stage.now)
+      if (live === undefined) return same('gone')
+      const written = raised(live, stage.seenAt, stage.expiresAt)
+      if (written.seenAt === live.seenAt && written.expiresAt === live.expiresAt) return same('touched')
+      return [{ state: withRecord(state, written), answer: 'touched' }]
+    }
+    case 'create': {
+      const draft = new Draft(state)
+      if (draft.isRepetition(stage.record)) return same(CREATED_AGAIN)
+      const { outcome, ended } = draft.admit(stage.record, stage.options, undefined, stage.now)
+      return outcome === 'created' ? [{ state: draft.state, answer: canonical({ outcome, ended }) }] : same({ outcome })
+    }
+    case 'replace': {
+      const { oldKey, oldVersion, record, options, now } = stage
+      const draft = new Draft(state)
+      if (draft.isRepetition(record)) return same(CREATED_AGAIN)
+      const old = draft.live(oldKey, now)
+      if (rules.crosses?.(oldKey, record.key)) return prepared(state, stage, old)
+      if (old === undefined) return same({ outcome: 'gone' })
+      if (old.version !== oldVersion) return same({ outcome: 'conflict' })
+      const { outcome, ended } = draft.admit(record, options, old, now)
+      return outcome === 'created' ? [{ state: draft.state, answer: canonical({ outcome, ended }) }] : same({ outcome })
+    }
+    case 'end': {
+      const { oldKey, oldVersion, record, now } = stage.call
+      const draft = new Draft(state)
+      const old = draft.live(oldKey, now)
+      if (old !== undefined && old.version === oldVersion) {
+        draft.records.delete(oldKey)
+        draft.marks.set(oldKey, record.key)
+        return [{ state: draft.state, next: { verb: 'confirm', call: stage.call, parent: old.parent } }]
+      }
+      // The same call was there before. What it prepared is forgotten a second after its time.
+      const confirm = { verb: 'confirm', call: stage.call, parent: null } as const
+      const again: Way[] = draft.marks.get(oldKey) === record.key ? [{ state, next: confirm }] : []
+      draft.pending.delete(record.key)
+      return [...again, { state: draft.state, answer: { outcome: old === undefined ? 'gone' : 'conflict' } }]
+    }
+    case 'confirm': {
+      const { record, options, now } = stage.call
+      const draft = new Draft(state)
+      if (draft.isRepetition(record)) return same(CREATED_AGAIN)
+      if (!draft.pending.delete(record.key)) return same({ outcome: 'gone' })
+      const admitted = { ...record, parent: stage.parent === record.parent ? null : record.parent }
+      const { outcome, ended } = draft.admit(admitted, options, undefined, now)
+      if (outcome === 'created') draft.records.set(record.key, { ...record })
+      return [{ state: draft.state, answer: outcome === 'created' ? canonical({ outcome, ended }) : { outcome } }]
+    }
+    case 'delete': {
+      const draft = new Draft(state)
+      const stored = state.records.get(draft.successor(stage.key) as string)
+      const ended = draft.end(stage.key)
+      const changed = ended || state.forwards.has(stage.key) || state.pending.has(stage.key)
+      const after = changed ? draft.state : state
+      // Of an expired record a store may have kept nothing.
+      const open = stored !== undefined && stored.expiresAt <= stage.now
+      return open
+        ? [
+            { state: after, answer: true },
+            { state: after, answer: false },
+          ]
+        : [{ state: after, answer: ended }]
+    }
+    case 'deleteUser': {
+      const draft = new Draft(state)
+      const ended = draft.endUser(stage.userId, stage.options, stage.now)
+      return [{ state: draft.state, answer: ended }]
+    }
+    case 'listUser':
+      throw new Error('listUser is compared over the time that it took')
+  }
+}
+
+// The first step across two slots decides whether the new record may live, without the old one; what is to be said of
+// the old one is said before a refusal.
+function prepared(state: State, call: Replace, old: SessionRecord | undefined): Way[] {
+  const { record, options, oldVersion, now } = call
+  const draft = new Draft(state)
+  const parent = old !== undefined && old.parent === record.parent ? null : record.parent
+  const { outcome } = draft.admit({ ...record, parent }, options, undefined, now)
+  if (outcome !== 'created') {
+    if (old === undefined) return [{ state, answer: { outcome: 'gone' } }]
+    if (old.version !== oldVersion) return [{ state, answer: { outcome: 'conflict' } }]
+    return [{ state, answer: { outcome } }]
+  }
+  return [
+    {
+      state: { ...state, pending: new Map(state.pending).set(record.key, record.userId) },
+      next: { verb: 'end', call },
+    },
+  ]
+}
+
+const liveIn = (state: State, key: string, now: number): SessionRecord | undefined => {
+  const record = state.records.get(key)
+  return record !== undefined && record.expiresAt > now ? record : undefined
+}
+
+const raised = (record: SessionRecord, seenAt: number, expiresAt: number): SessionRecord => ({
+  ...record,
+  seenAt: Math.max(record.seenAt, seenAt),
+  expiresAt: Math.max(record.expiresAt, Math.min(expiresAt, record.absoluteExpiresAt)),
+})
+
+const withRecord = (state: State, record: SessionRecord): State => ({
+  ...state,
+  records: new Map(state.records).set(record.key, record),
+})
+
+/** The live records of one user and kind, by key. */
+export const livingOf = (state: State, userId: string, kind: SessionRecord['kind'], now: number) =>
+  [...state.records.values()].filter(
+    record => record.userId === userId && record.kind === kind && record.expiresAt > now,
+  )
+
+/** What tells two versions of one record apart. */
+export const fingerprint = ({ key, version, writeId, seenAt, expiresAt, createdAt, data }: SessionRecord): string =>
+  `${key} ${version} ${writeId} ${seenAt} ${expiresAt} ${createdAt} ${data}`
+
+const isForward = (left: KeptForward) => `${left.forward.movedTo} ${left.forward.until} ${left.keptUntil}`
+
+/** Equal for equal states. */
+export function keyOf(state: State): string {
+  const records = [...state.records.values()].map(fingerprint).sort()
+  const forwards = [...state.forwards].map(([key, left]) => `${key} ${isForward(left)}`).sort()
+  const floors = [...state.floors].map(([user, { passwordVersion, until }]) => `${user} ${passwordVersion} ${until}`)
+  const steps = [...state.pending.keys(), ...[...state.marks].map(String)].sort()
+  return [records, forwards, floors.sort(), steps].map(part => part.join(',')).join('|')
+}

@@ -1,0 +1,36 @@
+// @ts-check
+// `npm run proof [-- --minutes 10] [--seed 7] [engine …]`: looks for a counterexample, longer than the suite does.
+import { vitest } from '../scripts/vitest.mjs'
+
+const ENGINES = ['memory', 'redis', 'redis-cluster', 'postgresql', 'mariadb', 'sqlite']
+const USAGE = `npm run proof [-- [--minutes 10] [--seed 7] [${ENGINES.join(' | ')} …]]`
+
+/** @param {string} problem @returns {never} */
+function refuse(problem) {
+  console.error(`${problem}\n${USAGE}`)
+  process.exit(2)
+}
+
+/** @type {Record<string, number>} */
+const numbers = { minutes: 10 }
+/** @type {string[]} */
+const engines = []
+const args = process.argv.slice(2)
+for (let arg = args.shift(); arg !== undefined; arg = args.shift()) {
+  const option = /^--(minutes|seed)(?:=(.*))?$/.exec(arg)
+  if (option !== null) {
+    const text = option[2] ?? args.shift() ?? ''
+    const value = Number(text)
+    if (text === '' || !Number.isFinite(value) || value < 0) refuse(`${arg}: expected a number, got '${text}'`)
+    numbers[/** @type {string} */ (option[1])] = value
+  } else if (ENGINES.includes(arg)) engines.push(arg)
+  else refuse(`'${arg}' is no engine`)
+}
+
+process.exitCode = vitest(['test/proof/engines/engines.test.ts', '--disable-console-intercept'], {
+  env: {
+    COATCHECK_PROOF_MINUTES: String(numbers.minutes),
+    ...(engines.length > 0 ? { COATCHECK_PROOF_ENGINES: engines.join() } : {}),
+    ...(numbers.seed === undefined ? {} : { COATCHECK_PROOF_SEED: String(numbers.seed) }),
+  },
+})
