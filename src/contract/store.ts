@@ -227,7 +227,10 @@ export interface Store {
    * `'unknown'`, and a repeated call does the rest.
    */
   deleteUser(userId: string, options: DeleteUserOptions, call: StoreCall): Promise<number>
-  /** The user's live records of one kind, in any order. Corrupt ones are left out. */
+  /**
+   * The user's live records of one kind, in any order. Corrupt ones are left out. One that lives from the call to the
+   * answer is among them, also where it gets a new ID meanwhile: under one of its keys, or under both.
+   */
   listUser(userId: string, kind: SessionRecord['kind'], call: StoreCall): Promise<SessionRecord[]>
   /**
    * Removes at most `limit` records that expired more than `SWEEP_MARGIN` before `now`, and forwards and floors past

@@ -3,7 +3,7 @@
 import { type DeleteUserOptions, SWEEP_MARGIN } from '../../src/contract/store.ts'
 import type { Call } from './commands.ts'
 import { decode, escaped, text } from './format.ts'
-import { type Keys, shardOf, shardOfKey } from './keys.ts'
+import { type Keys, memberOf, shardOf, shardOfKey } from './keys.ts'
 import { refusalOf } from './refusals.ts'
 import { DELETE_USER, PAGE } from './scripts.ts'
 
@@ -59,7 +59,10 @@ export class UserIndex {
     }
   }
 
-  /** All that the index names, page by page, with the record that is stored there; `null` where there is none. */
+  /**
+   * All that the index names, page by page, with the record that is stored there; `null` where there is none. A record
+   * that gets a new ID meanwhile is among them, under one of its keys.
+   */
   async *records(call: Call, userId: string) {
     const shard = shardOf(userId)
     const index = this.#keys.index(userId)
@@ -80,20 +83,31 @@ export class UserIndex {
         if (!seen.has(member)) keys.push(shard + member)
         seen.add(member)
       }
-      const values = await Promise.all(
-        chunks(keys, COLLECT).map(part => call.read(shard, ['MGET', ...part.map(this.#keys.session)])),
-      )
-      yield (values.flat() as unknown[]).map((value, i) => {
-        const key = keys[i]!
-        if (value === null || value === undefined) return { key, isStored: false, record: null }
-        const found = decode(key, text(value))
-        const isRecord = found !== null && !('corrupt' in found) && found.movedTo === undefined
-        return { key, isStored: true, record: isRecord ? found : null }
-      })
+      // A record that got a new ID after the index was read stands where the forward leads: under a key of the same user.
+      for (let asked: readonly string[] = keys; asked.length > 0; ) {
+        const page = await this.#stored(call, shard, asked)
+        asked = page.flatMap(({ movedTo }) => (movedTo === null || seen.has(memberOf(movedTo)) ? [] : movedTo))
+        for (const key of asked) seen.add(memberOf(key))
+        yield page
+      }
       if (flat.length < 2 * PAGE) return
       const last = text(flat.at(-1))
       skipped = last === from ? skipped + PAGE : 0
       from = last
     }
+  }
+
+  async #stored(call: Call, shard: string, keys: readonly string[]) {
+    const values = await Promise.all(
+      chunks(keys, COLLECT).map(part => call.read(shard, ['MGET', ...part.map(this.#keys.session)])),
+    )
+    return (values.flat() as unknown[]).map((value, i) => {
+      const key = keys[i]!
+      if (value === null || value === undefined) return { key, isStored: false, record: null, movedTo: null }
+      const found = decode(key, text(value))
+      if (found === null || 'corrupt' in found) return { key, isStored: true, record: null, movedTo: null }
+      if (found.movedTo !== undefined) return { key, isStored: true, record: null, movedTo: found.movedTo }
+      return { key, isStored: true, record: found, movedTo: null }
+    })
   }
 }

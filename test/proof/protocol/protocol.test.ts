@@ -10,7 +10,7 @@ interface Model {
   readonly name: string
   /** How many calls go on at once: in each run of the tests, and in the long form. */
   readonly calls: readonly [short: number, long: number]
-  /** Which stores the model is searched for; '' where the answer is the same for all. */
+  /** The stores whose steps the model has. */
   readonly forms: readonly string[]
   /** Statements that no run can execute, and why. */
   readonly unreached?: readonly string[]
@@ -50,6 +50,32 @@ const MODELS: readonly Model[] = [
       ['NO_PARENT_CHECK', 'G3_what_a_series_began_ends_with_it'],
       ['CHILDREN_FIRST', 'G3_what_a_series_began_ends_with_it'],
       ['LIST_WITHOUT_FORWARDS', 'G3_what_a_series_began_ends_with_it'],
+    ],
+  },
+  {
+    name: 'cluster',
+    calls: [3, 4],
+    forms: ['STORE_REDIS'],
+    mistakes: [
+      ['END_WITHOUT_VERSION', 'G2_no_lost_update'],
+      ['CONFIRM_WITHOUT_PREPARED', 'G3_log_out_everywhere_is_complete'],
+      ['FLOOR_AT_PREPARE_ONLY', 'G3_no_stale_log_in'],
+      ['LIVE_AT_ONCE', 'G4_never_the_old_and_the_new'],
+      ['MARK_WITHOUT_ATTEMPT', 'G4_one_successor_or_none'],
+      ['LIVE_WHERE_NOTHING_ENDS', 'G4_a_refused_log_in_leaves_nothing'],
+      ['NO_MARK', 'G4_gone_means_that_another_ended_it'],
+      ['OLD_FIRST', 'G7_a_refused_log_in_ends_nothing'],
+    ],
+  },
+  {
+    name: 'locks',
+    calls: [5, 5],
+    forms: ['STORE_SQL'],
+    mistakes: [
+      ['DELETE_IN_THE_LOCKING_STATEMENT', 'G3_log_out_everywhere_is_complete'],
+      ['USER_NOT_LOCKED', 'G3_log_out_everywhere_is_complete'],
+      ['FLOOR_FROM_SNAPSHOT', 'G3_no_stale_log_in'],
+      ['PARENT_NOT_LOCKED', 'G3_what_a_series_began_ends_with_it'],
     ],
   },
 ]
