@@ -86,7 +86,7 @@ const figures: string[] = []
 describeEngine('spin', 'the protocol of revocation', () => {
   afterAll(() => console.log(`\nstates of the protocol that were searched, all of them:\n${figures.join('\n')}\n`))
 
-  describe.each(MODELS)('$name.pml', ({ name, calls, forms, unreached = [], mistakes }) => {
+  describe.each(MODELS)('the model $name', ({ name, calls, forms, unreached = [], mistakes }) => {
     it.each(forms)('keeps every invariant in every state, with %s', { timeout: 3_600_000 }, async form => {
       const atOnce = calls[isLong ? 1 : 0]
       const found = await search(name, [form, `CALLS=${atOnce}`], '-O2')
