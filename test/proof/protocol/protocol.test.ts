@@ -86,31 +86,32 @@ const figures: string[] = []
 describeEngine('spin', 'the protocol of revocation', () => {
   afterAll(() => console.log(`\nstates of the protocol that were searched, all of them:\n${figures.join('\n')}\n`))
 
-  describe.each(MODELS)('the model $name', ({ name, calls, forms, unreached = [], mistakes }) => {
-    it.each(forms)('keeps every invariant in every state, with %s', { timeout: 3_600_000 }, async form => {
-      const atOnce = calls[isLong ? 1 : 0]
-      const found = await search(name, [form, `CALLS=${atOnce}`], '-O2')
-      expect(found.violated).toBe(null)
-      expect(found.isComplete).toBe(true)
-      // Every statement runs, so every scene (SCENE) is met: what an invariant speaks of does happen.
-      expect(found.unreached.filter(statement => !unreached.includes(statement))).toEqual([])
-      figures.push(`${name}.pml, ${form}, ${atOnce} calls at once: ${found.states} states`)
-    })
-
-    for (const [mistake, invariant, form = forms[0]!] of mistakes)
-      it(`shows what breaks with the mistake ${mistake} in ${form}: ${invariant}`, { timeout: 300_000 }, async () => {
-        const found = await search(name, [form, `CALLS=${calls[0]}`, mistake], '-O0')
-        expect(found.violated).toBe(invariant)
+  for (const { name, calls, forms, unreached = [], mistakes } of MODELS)
+    describe(`${name}.pml`, () => {
+      it.each(forms)('keeps every invariant in every state, with %s', { timeout: 3_600_000 }, async form => {
+        const atOnce = calls[isLong ? 1 : 0]
+        const found = await search(name, [form, `CALLS=${atOnce}`], '-O2')
+        expect(found.violated).toBe(null)
+        expect(found.isComplete).toBe(true)
+        // Every statement runs, so every scene (SCENE) is met: what an invariant speaks of does happen.
+        expect(found.unreached.filter(statement => !unreached.includes(statement))).toEqual([])
+        figures.push(`${name}.pml, ${form}, ${atOnce} calls at once: ${found.states} states`)
       })
 
-    it('has a comment with its guarantee beside each invariant, and a mistake that breaks it', () => {
-      const text = readFileSync(new URL(`${name}.pml`, import.meta.url), 'utf8')
-      const invariants = [...text.matchAll(/^ *assert\((\w+)\)/gm)].map(match => match[1]!)
-      expect(invariants.length).toBeGreaterThan(2)
-      for (const invariant of invariants) {
-        expect(text).toMatch(new RegExp(`/\\* ${invariant.slice(0, 2)}: [^/]*\\*/\\n *${invariant} = `))
-        expect(mistakes.map(([, broken]) => broken)).toContain(invariant)
-      }
+      for (const [mistake, invariant, form = forms[0]!] of mistakes)
+        it(`shows what breaks with the mistake ${mistake} in ${form}: ${invariant}`, { timeout: 300_000 }, async () => {
+          const found = await search(name, [form, `CALLS=${calls[0]}`, mistake], '-O0')
+          expect(found.violated).toBe(invariant)
+        })
+
+      it('has a comment with its guarantee beside each invariant, and a mistake that breaks it', () => {
+        const text = readFileSync(new URL(`${name}.pml`, import.meta.url), 'utf8')
+        const invariants = [...text.matchAll(/^ *assert\((\w+)\)/gm)].map(match => match[1]!)
+        expect(invariants.length).toBeGreaterThan(2)
+        for (const invariant of invariants) {
+          expect(text).toMatch(new RegExp(`/\\* ${invariant.slice(0, 2)}: [^/]*\\*/\\n *${invariant} = `))
+          expect(mistakes.map(([, broken]) => broken)).toContain(invariant)
+        }
+      })
     })
-  })
 })
