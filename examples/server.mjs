@@ -4,6 +4,7 @@
 import { createServer } from 'node:http'
 import { SessionManager } from 'coatcheck'
 import { createApp } from './server/app.mjs'
+import { untilStopped } from './server/stop.mjs'
 import { ConfigurationError, openStore } from './server/store.mjs'
 import { openUsers } from './server/users.mjs'
 
@@ -31,19 +32,7 @@ async function main() {
     createApp({ sessions, users: await openUsers() }),
   )
 
-  const stopped = new Promise((resolve, reject) => {
-    server.once('close', resolve)
-    server.once('error', reject)
-  })
-  const stop = () => {
-    server.close()
-    // Requests that are being answered may finish; connections that are idle after that do not keep us.
-    setInterval(() => server.closeIdleConnections(), 50).unref()
-    setTimeout(() => server.closeAllConnections(), 5000).unref()
-  }
-  process.once('SIGTERM', stop)
-  process.once('SIGINT', stop)
-
+  const stopped = untilStopped(server)
   server.listen(port, HOST, () => {
     const address = server.address()
     if (typeof address !== 'object' || address === null) return

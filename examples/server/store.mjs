@@ -15,6 +15,9 @@ export class ConfigurationError extends Error {}
 /** How long a database may take to answer at the start, in ms. */
 const CONNECT_TIMEOUT = 5000
 
+/** How long a database may take to answer at the end, in ms. */
+const CLOSE_TIMEOUT = 2000
+
 /**
  * @template T
  * @param {string} name the npm package
@@ -55,6 +58,20 @@ async function reach(where, opening, giveUp) {
   }
 }
 
+/**
+ * Waits for the answers that are under way, but not for a server that is away: a command in the queue of its client would
+ * keep this process until the server is back.
+ * @param {{ close(): Promise<unknown>, destroy(): unknown }} client
+ */
+async function closeRedis(client) {
+  const timer = setTimeout(() => client.destroy(), CLOSE_TIMEOUT)
+  try {
+    await client.close()
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
 /** @param {string} text */
 const hostOf = text => {
   try {
@@ -79,7 +96,7 @@ const OPENERS = {
     // It reconnects by itself; the requests meanwhile are answered with 503.
     client.on('error', error => console.error(`${name}: ${error.message || error.code}`))
     await reach(name, client.connect(), () => client.destroy())
-    return { store: new RedisStore(client), name, close: () => client.close() }
+    return { store: new RedisStore(client), name, close: () => closeRedis(client) }
   },
 
   async 'redis+cluster'(url) {
@@ -96,7 +113,7 @@ const OPENERS = {
     })
     client.on('error', error => console.error(`${name}: ${error.message || error.code}`))
     await reach(name, client.connect(), () => client.destroy())
-    return { store: new RedisStore(client), name, close: () => client.close() }
+    return { store: new RedisStore(client), name, close: () => closeRedis(client) }
   },
 
   async postgres(url) {

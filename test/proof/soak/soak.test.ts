@@ -1,0 +1,91 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { build } from '../../scripts/build.mjs'
+import { describeEngine } from '../../services/engines.ts'
+import type { DatabaseName } from './databases.ts'
+import { type SoakReport, soak } from './soak.ts'
+
+/** Set by `npm run soak`: one of these runs, and nothing else. */
+const MINUTES = Number(process.env.COATCHECK_SOAK_MINUTES ?? 0)
+const ONLY = process.env.COATCHECK_SOAK_DATABASE ?? ''
+
+const DATABASES = ['redis', 'postgresql'] as const satisfies readonly DatabaseName[]
+const say = (line: string) => console.log(line)
+const show = (database: string, { figures, violations }: SoakReport) => {
+  const lines = Object.entries(figures).map(([name, figure]) => `  ${name}: ${figure}`)
+  lines.push(...violations.map(violation => `  WRONG: ${violation}`))
+  say(`The soak on ${database}:\n${lines.join('\n')}`)
+}
+
+beforeAll(build)
+
+describe.runIf(MINUTES > 0)('the soak in full', () => {
+  for (const database of DATABASES.filter(name => ONLY === '' || name === ONLY))
+    describeEngine(database, database, () => {
+      it(`loses nothing and keeps nothing in ${MINUTES} minutes`, { timeout: (MINUTES + 5) * 60_000 }, async () => {
+        const report = await soak({ database, seconds: MINUTES * 60, log: say })
+        show(database, report)
+        expect(report.violations).toEqual([])
+      })
+    })
+})
+
+describe.runIf(MINUTES === 0)('two nodes under load, restarted with their database', () => {
+  const SHORT = { seconds: 12, browsers: 24 }
+  const SLOW = { timeout: 240_000 }
+
+  describe.each(DATABASES)('on %s', database => {
+    describeEngine(database, 'the example service', () => {
+      it('loses no session, no write and no request, and keeps nothing', SLOW, async () => {
+        const report = await soak({ database, ...SHORT, log: say })
+        show(database, report)
+        expect(report.violations).toEqual([])
+        expect(report.figures.requests).toBeGreaterThan(100)
+      })
+    })
+  })
+
+  describeEngine('redis', 'what is broken on purpose is told', () => {
+    const SESSIONS_GONE = `
+      for _, key in ipairs(redis.call('KEYS', 'coatcheck:*')) do
+        if redis.call('TYPE', key).ok == 'string' and redis.call('GET', key):sub(1, 2) == 's ' then redis.call('DEL', key) end
+      end`
+
+    it('a node that keeps each request, sessions that are removed, and a key that nothing removes', SLOW, async () => {
+      const { violations } = await soak({
+        database: 'redis',
+        ...SHORT,
+        preload: ['./test/proof/soak/leaky.mjs'],
+        async sabotage({ run }) {
+          await run('EVAL', SESSIONS_GONE, '0')
+          await run('SET', 'coatcheck:{abc}:forgotten', 'x 1')
+        },
+      })
+      expect(violations).toContainEqual(expect.stringMatching(/^heapUsed grew from \d+ to \d+$/))
+      expect(violations).toContainEqual(expect.stringMatching(/was logged out, and nothing had ended the session/))
+      expect(violations).toContainEqual('1 rows or keys should have been removed')
+    })
+  })
+
+  describeEngine('postgresql', 'what is broken on purpose is told', () => {
+    const TRIGGERS = `
+      CREATE FUNCTION forget() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN NEW.data := regexp_replace(NEW.data, '"count":\\d+', '"count":0'); RETURN NEW; END $$;
+      CREATE TRIGGER forget BEFORE UPDATE ON coatcheck_sessions FOR EACH ROW EXECUTE FUNCTION forget();
+      CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
+      CREATE TRIGGER keep BEFORE DELETE ON coatcheck_sessions FOR EACH ROW EXECUTE FUNCTION keep()`
+
+    it('a database that forgets writes, keeps what is deleted, and is not swept', SLOW, async () => {
+      const { violations } = await soak({
+        database: 'postgresql',
+        ...SHORT,
+        async sabotage({ run, plantExpired }) {
+          await run(TRIGGERS)
+          await plantExpired(5)
+        },
+      })
+      expect(violations).toContainEqual(expect.stringMatching(/acknowledged writes were lost/))
+      expect(violations).toContainEqual(expect.stringMatching(/is logged in as user\d+, and the session had ended/))
+      expect(violations).toContainEqual(expect.stringMatching(/^\d+ rows or keys should have been removed$/))
+    })
+  })
+})
