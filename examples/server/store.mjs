@@ -63,13 +63,17 @@ async function reach(where, opening, giveUp) {
  * keep this process until the server is back.
  * @param {{ close(): Promise<unknown>, destroy(): unknown }} client
  */
-async function closeRedis(client) {
-  const timer = setTimeout(() => client.destroy(), CLOSE_TIMEOUT)
-  try {
-    await client.close()
-  } finally {
-    clearTimeout(timer)
-  }
+function closeRedis(client) {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => {
+      client.destroy()
+      resolve(undefined)
+    }, CLOSE_TIMEOUT)
+    client
+      .close()
+      .finally(() => clearTimeout(timer))
+      .then(resolve, reject)
+  })
 }
 
 /** @param {string} text */

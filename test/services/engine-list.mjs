@@ -16,12 +16,14 @@ const debianFolders = () => {
 }
 
 /**
- * The full path of a program on PATH or in the folders where Debian keeps servers; `null` if there is none.
+ * The full path of a program on PATH or in the folders where Debian keeps servers; `null` if there is none. Those of the
+ * folder COATCHECK_PROGRAMS come first: other versions than the installed ones.
  * @param {string} name
  * @returns {string | null}
  */
 export function findBinary(name) {
-  for (const folder of [...debianFolders(), ...(process.env.PATH ?? '').split(':')]) {
+  const { COATCHECK_PROGRAMS, PATH = '' } = process.env
+  for (const folder of [...(COATCHECK_PROGRAMS ? [COATCHECK_PROGRAMS] : []), ...debianFolders(), ...PATH.split(':')]) {
     const path = join(folder, name)
     try {
       accessSync(path, constants.X_OK)

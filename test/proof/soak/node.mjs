@@ -107,6 +107,8 @@ process.on('message', (/** @type {any} */ message) => {
   process.send?.({ figures: { heapUsed, external, rss, handles, ...tally } })
 })
 
+// Longer than clients keep them: a connection that a node closes for being idle could meet a request under way.
+server.keepAliveTimeout = 120_000
 const stopped = untilStopped(server)
 server.listen(0, '127.0.0.1', () => {
   const address = /** @type {import('node:net').AddressInfo} */ (server.address())

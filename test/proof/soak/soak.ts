@@ -16,6 +16,8 @@ export interface SoakOptions {
   readonly preload?: readonly string[]
   /** Called in the middle of the load, where a test breaks something on purpose. */
   readonly sabotage?: (database: Database) => Promise<unknown>
+  /** The load goes on until each of these was told, but no longer than ten times as long. */
+  readonly expected?: readonly RegExp[]
   /** Told what happens. */
   readonly log?: (line: string) => void
 }
@@ -157,7 +159,10 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
     let isBroken = options.sabotage === undefined
     // Each kind of restart happens at least once, however slow the machine is.
     let event = 0
-    for (; Date.now() < end || event < EVENTS.length; await pause(100)) {
+    const isExpectedToGoOn = () =>
+      Date.now() < begun + 10_000 * seconds &&
+      (options.expected ?? []).some(pattern => !violations.some(violation => pattern.test(violation)))
+    for (; Date.now() < end || event < EVENTS.length || isExpectedToGoOn(); await pause(100)) {
       if (Date.now() >= nextSample) {
         nextSample = Date.now() + sampleEvery
         const { heapUsed, handles, rss } = await steady.figures()
