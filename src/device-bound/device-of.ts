@@ -32,7 +32,7 @@ export function deviceOf<D, I extends UserIds>(session: SessionInfo<D, I>): Devi
 
 /**
  * What the request of a visit proved about the device of its session: why `get` answers `null` although a session lives.
- * `'none'`: it names no live session, or the edge binds none. `'unbound'`: its session is bound to no device. `'bound'`: the
+ * `'none'`: it has no live session. `'unbound'`: its session is bound to no device. `'bound'`: the
  * browser has proved itself. `'unproved'`: it has not, and will; `'required'`: the session has to be bound and is not;
  * `'stolen'`: it came with a wrong value, and the session has ended.
  * @throws what `visit.get()` throws, and TypeError for what is no visit
@@ -44,6 +44,8 @@ export async function deviceState(visit: Visit<any, any, any>): Promise<DeviceSt
     throw new TypeError(
       `deviceState: expected a visit, such as edge(request, response), got ${quote(visit)} (two versions of coatcheck in one process do not know each other: npm ls coatcheck)`,
     )
-  await visit.get()
-  return look()?.device ?? 'none'
+  const session = await visit.get()
+  if (session !== null) return deviceOf(session) === null ? 'unbound' : 'bound'
+  const state = look()?.device ?? null
+  return state === null || state === 'unbound' || state === 'bound' ? 'none' : state
 }

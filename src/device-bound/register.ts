@@ -4,7 +4,7 @@ import { find } from '../manager/lookup.ts'
 import { type Attempt, write } from '../manager/writing.ts'
 import { newWriteId, type SessionKey } from '../session/id.ts'
 import { instructed, refused } from './answers.ts'
-import { answers, CHALLENGE_LIFE, deviceIn, newBinding, offerChallenge, withBinding } from './binding.ts'
+import { answers, bindingIn, CHALLENGE_LIFE, deviceIn, newBinding, offerChallenge, withBinding } from './binding.ts'
 import type { Setup } from './options.ts'
 import { headerText, verifyRegistration } from './proof.ts'
 
@@ -44,7 +44,12 @@ export async function register(context: AnyContext, setup: Setup, call: DeviceCa
     if (outcome !== 'updated') return outcome
     return { value: { id, record }, latest: { ...record, ...change, version: record.version + 1 } }
   }
-  const written = await write(context, 'update', found, deadline, attempt)
+  const written = await write(context, 'update', found, deadline, attempt).catch(async error => {
+    // It may have been written, and no browser would have its value: an outage must not end the session.
+    const again = await find(context, found.id, context.now(), context.deadline())
+    if (again !== null && bindingIn(again.record)?.id === binding.id) return again
+    throw error
+  })
   if (written === null) return refused(401, 'no_session')
   if (written === 'taken') return refused(403, 'no_offer')
   const { key } = written.record

@@ -190,6 +190,21 @@ describe('a registration', () => {
     expect(statuses.map(({ status }) => status).sort()).toEqual([200, ...Array(9).fill(403)])
   })
 
+  it('is not lost with the answer of the store: the browser gets the value that was written', async () => {
+    const made = setUp()
+    const browser = made.client()
+    await browser.logIn(ADA)
+    made.store.next('update', faults.rejectsAfter)
+    expect((await browser.register()).status).toBe(200)
+    made.clock.advance(11 * SECOND)
+    expect(await browser.user()).toBe('ada')
+    const other = made.client()
+    await other.logIn(ADA)
+    made.store.next('update', faults.rejects)
+    expect((await other.register()).status).toBe(503)
+    expect(await other.user()).toBe('ada')
+  })
+
   it('lets requests pass that were on their way, and none after ten seconds', async () => {
     const { client, clock } = setUp()
     const browser = client()

@@ -1,6 +1,7 @@
 // The guarantees as a user of the manager sees them, for any store: one line in a store's test file runs them all.
 import type { Store } from 'coatcheck'
 import { type Backend, guaranteeKit } from '../support/guarantee-kit.ts'
+import { boundToTheDevice } from './bound-to-the-device.ts'
 import { destroyedStaysDestroyed } from './g1-destroyed-stays-destroyed.ts'
 import { noLostUpdate } from './g2-no-lost-update.ts'
 import { endAllIsComplete } from './g3-end-all.ts'
@@ -30,4 +31,5 @@ export function testGuarantees(open: () => Store | Promise<Store>, backend: Back
   anOutageIsNotALogOut(kit)
   anonymousTrafficWritesNothing(kit)
   oneStoreCommand(kit)
+  boundToTheDevice(kit)
 }

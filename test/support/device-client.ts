@@ -48,6 +48,15 @@ export class DeviceClient {
     return thief
   }
 
+  /** Another tab of this browser, in which it does the same at the same time. */
+  tab(): DeviceClient {
+    return Object.assign(new DeviceClient(this.edge, this.device), {
+      jar: new Map(this.jar),
+      challenge: this.challenge,
+      name: this.name,
+    })
+  }
+
   request(path: string, method = 'GET', headers: Record<string, string> = {}): Request {
     const cookie = [...this.jar].map(([name, value]) => `${name}=${value}`).join('; ')
     return new Request(ORIGIN + path, { method, headers: { ...(cookie && { cookie }), ...headers } })
