@@ -64,7 +64,7 @@ inline invariants() {
   /* G4: parallel requests for a new ID end in one successor or in none. */
   G4_one_successor_or_none = howMany(BEFORE) <= 1;
   assert(G4_one_successor_or_none);
-  /* G4: after a log-in the session that was there is dead, and its ID leads nobody to the new one. */
+  /* G4: after a log-in the session that was there is dead, and its ID leads to no other. */
   G4_the_old_id_is_dead = !(loggedIn && (alive(BEFORE) || (at[FIRST].is == forward && at[FIRST].salted && lives(at[FIRST].movedTo, AFTER))));
   assert(G4_the_old_id_is_dead);
   /* G2: what was acknowledged is in the data, also during a new ID. */
