@@ -113,8 +113,11 @@ function takePlace<D extends object, I extends UserIds>(
     // A parallel log-in or log-out may come with the old cookie, later or even earlier: it ends this anonymous session.
     if (owner === ANONYMOUS)
       for (const key of [before.key, before.parent]) if (key !== null) endings.follows(key, next.key)
-    endings.end(before.key, 'left', next.key)
+    const began = endings.end(before.key, 'left', next.key)
     const session = regenerated(context, before, { id, record: next, userId, isFollowed: false })
+    // A parallel request that met the old ID dead, before this answer came, began an anonymous session: its cookie is held
+    // back. A failure was told as an event, and what is left expires.
+    for (const each of began) await endSession(context, each, null, 'logout', deadline).catch(() => {})
     if (before.parent !== null) await endSeriesOf(context, before, session, deadline)
     return { value: session }
   })

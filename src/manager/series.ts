@@ -106,9 +106,12 @@ export async function endSeries(
   exceptKey: string | null = null,
 ): Promise<string[]> {
   // The series first: from then on no session can begin with it, and what began before is in the list.
-  context.endings.end(key, reason === 'logout' ? 'left' : 'ended', exceptKey)
+  const began = context.endings.end(key, reason === 'logout' ? 'left' : 'ended', exceptKey)
   await context.calls.delete(key, { now: context.now(), deadline })
-  return endChildren(context, { key, userId }, exceptKey, reason, deadline)
+  const ended = await endChildren(context, { key, userId }, exceptKey, reason, deadline)
+  // What a parallel request of this browser began in its place is no child of the series: its cookie is held back.
+  for (const each of began) if (!ended.includes(each)) await endSession(context, each, null, reason, deadline)
+  return ended
 }
 
 /** Ends the sessions that began with the tokens of a series, and answers their keys. */

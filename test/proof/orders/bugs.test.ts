@@ -1,0 +1,23 @@
+// The search is worth what it finds: mistakes that were mended are put back one by one, and each is met.
+import { expect, it } from 'vitest'
+import { BUGS } from './bugs.ts'
+import { loadLibrary } from './library.ts'
+import { Broken, searchAll } from './search.ts'
+
+it.each(BUGS)(
+  '$name: is found',
+  async ({ patch, store, scene }) => {
+    const library = await loadLibrary(patch ?? null)
+    const found = await searchAll({ library, ...(store && { store }) }, scene).catch((error: unknown) => error)
+    expect(found, `${scene.name}: not found`).toBeInstanceOf(Broken)
+    const { runs, message } = found as Broken
+    console.log(`found in run ${runs}: ${message.split('\n')[0]}`)
+  },
+  120_000,
+)
+
+it('the library as it is has none of them', async () => {
+  const library = await loadLibrary()
+  for (const scene of new Set(BUGS.map(bug => bug.scene)))
+    expect((await searchAll({ library }, scene)).left, scene.name).toBe(0)
+}, 240_000)

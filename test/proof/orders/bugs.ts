@@ -1,0 +1,252 @@
+// Mistakes that the library had, or that one of its peers has: each put back as a change of a line, or into the store, and
+// the scene in which the search has to meet it. A change whose line is gone from the sources fails: then it has to move.
+import type { CreateOptions, RecordChange, SessionRecord, StoreCall } from 'coatcheck'
+import { ReferenceStore } from '../../../stores/testing/reference.ts'
+import { sceneOf } from './calls.ts'
+import type { Patch } from './library.ts'
+import { oneVisitOf, plantedOf, tabsOf } from './requests.ts'
+import type { Scene } from './search.ts'
+
+export interface Bug {
+  readonly name: string
+  /** In a source, or in a store. */
+  readonly patch?: Patch
+  readonly store?: new () => ReferenceStore
+  readonly scene: Scene
+}
+
+const change = (file: string, from: string, to: string): Patch => ({ file: `src/${file}`, from, to })
+
+/** Revives what has ended, as stores do that write without a condition. */
+class Reviving extends ReferenceStore {
+  readonly #ended = new Map<string, SessionRecord>()
+  override async create(record: SessionRecord, options: CreateOptions, call: StoreCall) {
+    this.#ended.set(record.key, record)
+    return super.create(record, options, call)
+  }
+  override async update(key: string, version: number, change: RecordChange, call: StoreCall) {
+    const outcome = await super.update(key, version, change, call)
+    const ended = this.#ended.get(key)
+    if (outcome !== 'gone' || ended === undefined || this.forwards.has(key)) return outcome
+    this.records.set(key, { ...ended, data: change.data, version: version + 1 })
+    return 'updated'
+  }
+}
+class WithoutForward extends ReferenceStore {
+  override async replace(
+    old: string,
+    version: number,
+    record: SessionRecord,
+    { forward: _, ...options }: CreateOptions,
+    call: StoreCall,
+  ) {
+    return super.replace(old, version, record, options, call)
+  }
+}
+class WithoutVersion extends ReferenceStore {
+  override async replace(old: string, version: number, record: SessionRecord, options: CreateOptions, call: StoreCall) {
+    return super.replace(old, this.live(old, call.now)?.version ?? version, record, options, call)
+  }
+}
+class WithoutFloor extends ReferenceStore {
+  override isStale(): boolean {
+    return false
+  }
+}
+class WithoutSuccessor extends ReferenceStore {
+  override successor(key: string | undefined): string | undefined {
+    return key
+  }
+}
+
+export const BUGS: readonly Bug[] = [
+  {
+    name: 'B1: a log-out leaves what a remember token began beside it',
+    patch: change(
+      'manager/series.ts',
+      'const ended = await endChildren(context, { key, userId }, exceptKey, reason, deadline)',
+      'const ended: string[] = []',
+    ),
+    scene: tabsOf({ before: 'a remember token alone', requests: ['a page view', 'a log-out'] }),
+  },
+  {
+    name: 'B1: a slow response sends the cookie of a session that ended',
+    patch: change('edge/ended-here.ts', 'return !this.#context.endings.has(session)', 'return session !== null'),
+    scene: tabsOf({ before: 'an anonymous session whose cookie is due again', requests: ['a page view', 'a log-in'] }),
+  },
+  {
+    name: 'B1: a slow response sends the remember token of a series that ended',
+    patch: change(
+      'edge/ended-here.ts',
+      'return series === null || !this.#context.endings.isOver(series.key)',
+      'return series !== undefined',
+    ),
+    scene: tabsOf({ before: 'a remember token alone', requests: ['a page view', 'a log-out'] }),
+  },
+  {
+    name: 'B2: a late save begins a session in place of one that was left',
+    patch: change(
+      'edge/ended-here.ts',
+      'if (this.#hasEnded || keys.some(key => endings.isLeft(key))) return null',
+      'if (keys.length < 99) return create()',
+    ),
+    scene: tabsOf({ before: 'an anonymous session', requests: ['a save', 'a log-in'] }),
+  },
+  {
+    name: 'B2: a session that began while its browser logged in stays',
+    patch: change('edge/ended-here.ts', 'if (mayStay.every(Boolean)) return session', 'if (mayStay) return session'),
+    scene: tabsOf({ before: 'a dead session', requests: ['a save', 'a log-in'] }),
+  },
+  {
+    name: 'B3: the successor of an ID is not known to have ended',
+    patch: change(
+      'manager/endings.ts',
+      'moved(from: string, to: string): void {',
+      'moved(from: string, to: string): void {\n    if (from !== to) return',
+    ),
+    scene: tabsOf({ before: 'a session', requests: ['a new ID', 'a log-in'] }),
+  },
+  {
+    name: 'B4: the writing verbs of one visit run at once',
+    patch: change(
+      'edge/request-visit.ts',
+      'this.#turn === null ? verb(opened) : this.#turn.then(() => verb(opened))',
+      'verb(opened)',
+    ),
+    scene: oneVisitOf('a dead session', ['a save', 'a save']),
+  },
+  {
+    name: 'B5: a remember token is used beside ambiguous cookies',
+    patch: change(
+      'edge/arrival.ts',
+      'this.isInsecure || this.isAmbiguous ? null : token',
+      'this.isInsecure ? null : token',
+    ),
+    scene: plantedOf(1),
+  },
+  {
+    name: 'B6: a log-in that fails has ended the remember token',
+    patch: change(
+      'edge/request-visit.ts',
+      'const begun = await this.#sessions.regenerate(current, keeping)',
+      'await opened.endSeries()\n        const begun = await this.#sessions.regenerate(current, keeping)',
+    ),
+    scene: tabsOf({ before: 'a remember token alone', requests: ['a log-in'], faults: 1 }),
+  },
+  {
+    name: 'B8: a token of a user at a limit is an error',
+    patch: change(
+      'manager/begin.ts',
+      "if (answer.outcome !== 'collision') return null",
+      "if (answer.outcome !== 'collision') throw new Error(answer.outcome)",
+    ),
+    scene: sceneOf({ before: 'a session', calls: ['recall', 'log-out'], isLimited: true }),
+  },
+  {
+    name: 'B9: a new ID has a CSRF token of its own',
+    patch: change('manager/rotate.ts', 'data: withCsrfToken(record.data, id, nextId)', 'data: record.data'),
+    scene: sceneOf({ before: 'a session', calls: ['rotate', 'get'] }),
+  },
+  {
+    name: 'B10: log-out-everywhere ends the session that it spares, where that gets a new ID',
+    store: WithoutSuccessor,
+    scene: sceneOf({ before: 'a session', calls: ['regenerate', 'invalidateUser but this'] }),
+  },
+  {
+    name: 'B12: a take lets the visit read again',
+    patch: change(
+      'edge/request-visit.ts',
+      'opened.goOn(session)\n      return value',
+      'opened.known.know(undefined as never)\n      return value',
+    ),
+    scene: oneVisitOf('an anonymous session', ['a take', 'a take']),
+  },
+  {
+    name: 'B13: two log-ins with one old ID leave two sessions',
+    patch: change(
+      'edge/parallel-log-ins.ts',
+      'const joined = earlier === null ? null : await joinOrEnd(this.#sessions, earlier, login, remember)',
+      'const joined = earlier === null || joinOrEnd !== null ? null : earlier',
+    ),
+    scene: tabsOf({ before: 'an anonymous session', requests: ['a log-in', 'a log-in'] }),
+  },
+  {
+    name: "C1: theft is judged by one node's clock",
+    patch: change(
+      'manager/remember.ts',
+      'if (isSpent && series.visitedAt !== null && age > GRACE)',
+      'if (isSpent && age > 60_000)',
+    ),
+    scene: sceneOf({ before: 'a token alone', calls: ['recall', 'recall'], processes: [0, 1], skew: 120_000 }),
+  },
+  {
+    name: 'D: a save that was acknowledged is lost in a log-in',
+    store: WithoutVersion,
+    scene: sceneOf({ before: 'an anonymous session', calls: ['update', 'log-in'], processes: [0, 1] }),
+  },
+  {
+    name: 'D: a save that was acknowledged is lost in a new ID',
+    store: WithoutVersion,
+    scene: sceneOf({ before: 'a session', calls: ['update', 'regenerate'], processes: [0, 1] }),
+  },
+  {
+    name: "D: a log-in inherits another user's data",
+    patch: change('manager/begin.ts', 'isOthers ? null : before', 'isOthers ? before : before'),
+    scene: sceneOf({ before: 'a session', calls: ['log-in of another user', 'get'] }),
+  },
+  {
+    name: 'G1: a write revives a session that was logged out',
+    store: Reviving,
+    scene: sceneOf({ before: 'a session', calls: ['update', 'log-out'] }),
+  },
+  {
+    name: 'G1: a new ID leaves no forward, so that a late log-out misses its session',
+    store: WithoutForward,
+    scene: sceneOf({ before: 'a session', calls: ['regenerate', 'log-out'] }),
+  },
+  {
+    name: 'G3: no floor stands against a log-in that verified the old password',
+    store: WithoutFloor,
+    scene: sceneOf({ before: 'a session', calls: ['log-in', 'invalidateUser, version 2'] }),
+  },
+  {
+    name: 'G4: a log-in that finds nothing under its ID leaves what that leads to',
+    patch: change(
+      'manager/begin.ts',
+      "await endSession(context, context.keyOf(id), null, 'logout', deadline)\n    return beginAfresh()",
+      'return beginAfresh()',
+    ),
+    scene: sceneOf({ before: 'a session', calls: ['regenerate', 'log-in'] }),
+  },
+  {
+    name: 'G7: a touch that fails fails the visit',
+    patch: change('manager/touch.ts', 'if (!(error instanceof SessionStoreError)) throw error', 'throw error'),
+    scene: sceneOf({ before: 'a session', calls: ['touch'], faults: 1 }),
+  },
+  {
+    name: 'An anonymous session in place of one that was left meanwhile stays',
+    patch: change(
+      'manager/begin.ts',
+      'if (session !== null && !context.endings.isOver(session.key)) return session',
+      'if (session !== null) return session',
+    ),
+    scene: tabsOf({ before: 'an anonymous session', requests: ['a new anonymous session', 'a log-out'] }),
+  },
+  {
+    name: 'A log-in leaves what a save began while the answer to it was under way',
+    patch: change('manager/begin.ts', 'for (const each of began) await', 'for (const each of [] as string[]) await'),
+    scene: tabsOf({ before: 'an anonymous session', requests: ['a save', 'a log-in'] }),
+  },
+  {
+    name: 'What began in place of a series that ends lives on, and its cookie is held back',
+    patch: change(
+      'manager/series.ts',
+      'for (const each of began) if (!ended.includes(each))',
+      'for (const each of []) if (began)',
+    ),
+    scene: tabsOf({
+      before: 'a remember token alone',
+      requests: ['a new anonymous session', 'a new anonymous session'],
+    }),
+  },
+]

@@ -1,0 +1,186 @@
+// The sources as a module of their own, built so that a test owns what they wait for and what they draw: timers, clocks,
+// randomness, and the memory that the requests of one process share. The sources themselves are not changed for it.
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { build } from 'tsup'
+
+const root = fileURLToPath(new URL('../../..', import.meta.url))
+const SEAMS = Symbol.for('coatcheck.orders')
+
+export type Library = typeof import('../../../src/index.ts') & typeof import('../../../src/adopt.ts')
+
+/** What the built sources ask in place of Node.js, and what they tell of the memory that requests share. */
+export interface Seams {
+  /** In place of `performance.now()`. */
+  steady(): number
+  /** In place of `Date.now()`. */
+  wall(): number
+  setTimeout(callback: () => void, ms: number): object
+  clearTimeout(timer: object): void
+  setImmediate(callback: () => void): void
+  /** In place of `Math.random()`: the waits after a conflict. */
+  random(): number
+  /** In place of `randomFillSync`. */
+  fill(bytes: Uint8Array): void
+  /** A memory of this process, such as that of what ended; `entries` is what it holds. */
+  memory(entries: Map<string, unknown>): void
+  /** A request asked such a memory. */
+  asked(key: string, value: unknown): void
+  /** A request told it something. */
+  told(key: string, value: unknown): void
+  /** A snapshot was made: later than which log-out-everywhere it is decides what becomes of its cookie. */
+  ordered(): void
+  /** Writers of one session take turns: one is in line, has its turn, and is done. */
+  queued(queue: object, key: string): object
+  turn(place: object, turn: { latest: unknown }): void
+  left(place: object): void
+}
+
+/** One change of one source file, to see whether a search notices it. */
+export interface Patch {
+  readonly file: string
+  /** Text that stands in it once. */
+  readonly from: string
+  readonly to: string
+}
+
+let current: Seams | null = null
+Object.defineProperty(globalThis, SEAMS, { value: () => current, configurable: true })
+
+/** From now on these are asked. */
+export function useSeams(seams: Seams | null): void {
+  current = seams
+}
+
+const ask = `globalThis[Symbol.for('coatcheck.orders')]()`
+
+const GLOBALS = `
+const seams = () => ${ask}
+export const setTimeout = (callback, ms) => seams().setTimeout(callback, ms)
+export const clearTimeout = timer => { if (timer) seams()?.clearTimeout(timer) }
+export const setImmediate = callback => seams().setImmediate(callback)
+export const performance = { now: () => seams().steady() }
+export const Date = class extends globalThis.Date { static now() { return seams().wall() } }
+export const drawn = () => seams().random()
+`
+
+const CRYPTO = `
+export * from 'node:crypto'
+export const randomFillSync = bytes => { ${ask}.fill(bytes); return bytes }
+`
+
+const RECENT = `
+import { Recent as Kept } from './recent.ts'
+export class Recent extends Kept {
+  #entries = new Map()
+  constructor(...given) {
+    super(...given)
+    ${ask}?.memory(this.#entries)
+  }
+  get(key, now) {
+    const value = super.get(key, now)
+    if (value === undefined) this.#entries.delete(key)
+    ${ask}?.asked(key, value)
+    return value
+  }
+  set(key, value, now) {
+    super.set(key, value, now)
+    this.#entries.set(key, value)
+    ${ask}?.told(key, value)
+  }
+  delete(key) {
+    super.delete(key)
+    this.#entries.delete(key)
+  }
+}
+`
+
+const QUEUE = `
+import { WriteQueue as Kept } from './write-queue.ts'
+export class WriteQueue extends Kept {
+  run(key, deadline, job, late) {
+    const place = ${ask}.queued(this, key)
+    const left = () => ${ask}?.left(place)
+    const result = super.run(key, deadline, turn => { ${ask}.turn(place, turn); return job(turn) }, late)
+    result.then(left, left)
+    return result
+  }
+}
+`
+
+const SHIMS: Readonly<Record<string, { readonly code: string; readonly folder: string }>> = {
+  'recent.ts': { code: RECENT, folder: 'src/manager' },
+  'write-queue.ts': { code: QUEUE, folder: 'src/guard' },
+  'node:crypto': { code: CRYPTO, folder: 'src/session' },
+  globals: { code: GLOBALS, folder: 'src' },
+}
+
+const ENTRY = 'src/index.ts'
+
+const built = new Map<string, Promise<Library>>()
+
+/** The library, with one source changed where a patch is given. */
+export function loadLibrary(patch: Patch | null = null): Promise<Library> {
+  const name = patch === null ? 'whole' : createHash('sha256').update(JSON.stringify(patch)).digest('hex').slice(0, 16)
+  let library = built.get(name)
+  if (library === undefined) {
+    library = buildLibrary(name, patch)
+    built.set(name, library)
+  }
+  return library
+}
+
+async function buildLibrary(name: string, patch: Patch | null): Promise<Library> {
+  const folder = join(root, 'node_modules/.cache/coatcheck-orders', `${name}-${process.pid}`)
+  await build({
+    config: false,
+    silent: true,
+    entry: { library: join(root, ENTRY) },
+    outDir: folder,
+    format: ['esm'],
+    target: 'node20',
+    dts: false,
+    clean: false,
+    splitting: false,
+    treeshake: false,
+    removeNodeProtocol: false,
+    outExtension: () => ({ js: '.mjs' }),
+    esbuildOptions: options => {
+      options.inject = ['orders:globals']
+      options.define = { ...options.define, 'Math.random': 'drawn' }
+    },
+    esbuildPlugins: [
+      {
+        name: 'orders',
+        setup(plugged) {
+          plugged.onResolve({ filter: /^orders:/ }, ({ path }) => ({ path: path.slice(7), namespace: 'orders' }))
+          plugged.onResolve({ filter: /(?:\/recent\.ts|\/write-queue\.ts|^node:crypto)$/ }, ({ path, namespace }) => {
+            if (namespace === 'orders') return path === 'node:crypto' ? { path, external: true } : undefined
+            return { path: path.replace(/^.*\//, ''), namespace: 'orders' }
+          })
+          plugged.onLoad({ filter: /.*/, namespace: 'orders' }, ({ path }) => {
+            const { code, folder: room } = SHIMS[path]!
+            return { contents: code, loader: 'js', resolveDir: join(root, room) }
+          })
+          plugged.onLoad({ filter: /\/src\/.*\.ts$/ }, ({ path }) => {
+            const file = relative(root, path)
+            let contents = readFileSync(path, 'utf8')
+            if (file === ENTRY) contents += `\nexport * from './adopt.ts'\n`
+            if (file === 'src/session/session.ts')
+              contents = replaceOnce(file, contents, 'made += 1\n', `made += 1\n  ${ask}?.ordered()\n`)
+            if (patch?.file === file) contents = replaceOnce(file, contents, patch.from, patch.to)
+            return { contents, loader: 'ts' }
+          })
+        },
+      },
+    ],
+  })
+  return (await import(pathToFileURL(join(folder, 'library.mjs')).href)) as Library
+}
+
+function replaceOnce(file: string, text: string, from: string, to: string): string {
+  if (text.split(from).length !== 2) throw new Error(`${file}: expected once, in the sources as they are now: ${from}`)
+  return text.replace(from, () => to)
+}

@@ -1,0 +1,151 @@
+// What is searched: in the short form, which every run of the tests has, and in the long form.
+import { CALLS, type CallName, type CallScene, fits, sceneOf } from './calls.ts'
+import { BEFORE, oneVisitOf, plantedOf, STEPS, tabsOf, theftOf } from './requests.ts'
+import type { Scene } from './search.ts'
+
+export interface Group {
+  readonly name: string
+  /** Its part of the time. */
+  readonly weight: number
+  readonly scenes: readonly Scene[]
+  /** So many orders of each scene by lot, where there are too many for all. */
+  readonly random?: number
+}
+
+const NAMES = Object.keys(CALLS) as CallName[]
+const PLACES: readonly CallScene['before'][] = ['a session', 'an anonymous session', 'a token alone']
+
+/** Each two of them, and each with itself. */
+const pairs = <T>(all: readonly T[]): [T, T][] =>
+  all.flatMap((first, at) => all.slice(at).map((second): [T, T] => [first, second]))
+
+const callPairs = (more: Omit<CallScene, 'before' | 'calls'>) =>
+  PLACES.flatMap(before =>
+    pairs(NAMES.filter(name => fits(before, name))).map(calls => sceneOf({ before, calls, ...more })),
+  )
+
+const TRIPLES: readonly [CallName, CallName, CallName][] = [
+  ['update', 'regenerate', 'log-out'],
+  ['update', 'log-in', 'invalidateUser'],
+  ['update', 'update', 'log-in'],
+  ['take', 'take', 'regenerate'],
+  ['touch', 'rotate', 'log-out'],
+  ['rotate', 'rotate', 'log-out'],
+  ['regenerate', 'regenerate', 'regenerate'],
+  ['regenerate', 'rotate', 'invalidateUser but this'],
+  ['log-in', 'log-in', 'log-out'],
+  ['log-in', 'regenerate', 'invalidateUser, version 2'],
+  ['recall', 'recall', 'forget'],
+  ['recall', 'log-out', 'invalidateUser'],
+  ['recall', 'revoke', 'touch'],
+  ['remember', 'log-out', 'recall'],
+  ['get', 'rotate', 'the idle time passes'],
+  ['touch', 'update', 'the clock is set back'],
+  ['updateUser', 'rotate', 'update'],
+]
+const triples = (more: Omit<CallScene, 'before' | 'calls'>) =>
+  TRIPLES.map(calls => sceneOf({ before: 'a session', calls, ...more }))
+
+const tabPairs = (more: Partial<Parameters<typeof tabsOf>[0]> = {}, before: readonly string[] = BEFORE) =>
+  before.flatMap(each => pairs(STEPS).map(requests => tabsOf({ before: each, requests, ...more })))
+
+const TAB_TRIPLES = [
+  ['a page view', 'a save', 'a log-in'],
+  ['a page view', 'a new ID', 'a log-in'],
+  ['a page view', 'a rotation', 'a log-out'],
+  ['a save', 'a save', 'a log-out'],
+  ['a log-in', 'a log-in', 'a log-in'],
+] as const
+
+const thieves = (['a session', 'a token', 'a spent token'] as const).flatMap(stolen => {
+  // The others do not present a token.
+  const verbs = stolen === 'a session' ? STEPS.slice(0, 7) : ['a page view', 'a save']
+  return STEPS.flatMap(request => verbs.map(thief => theftOf({ stolen, request, thief })))
+})
+
+const inOneVisit = BEFORE.flatMap(before => [
+  ...(['a save', 'a take', 'a rotation', 'a new ID'] as const).flatMap(verb => [
+    oneVisitOf(before, [verb, 'a log-in']),
+    oneVisitOf(before, ['a log-out', verb]),
+  ]),
+])
+
+/** Every third of many, so that all kinds are among them. */
+const some = <T>(all: readonly T[], every: number): T[] => all.filter((_, at) => at % every === 0)
+
+export const SHORT: readonly Group[] = [
+  { name: 'pairs of calls', weight: 8, scenes: callPairs({}) },
+  { name: 'pairs of calls, in two processes', weight: 8, scenes: some(callPairs({ processes: [0, 1] }), 3) },
+  {
+    name: 'calls alone, and two faults',
+    weight: 3,
+    scenes: NAMES.map(name => sceneOf({ before: 'a session', calls: [name], faults: 2 })),
+  },
+  { name: 'pairs of calls, and a fault', weight: 8, scenes: some(callPairs({ faults: 1 }), 11) },
+  { name: 'three calls', weight: 6, scenes: some(triples({}), 3) },
+  { name: 'two tabs', weight: 10, scenes: some(tabPairs(), 5) },
+  {
+    name: 'two tabs, responses in any order',
+    weight: 5,
+    scenes: some(tabPairs({ arrival: 'in any order', faults: 1 }), 23),
+  },
+  { name: 'one visit', weight: 3, scenes: [...inOneVisit, plantedOf(1), plantedOf(2)] },
+  { name: 'a thief', weight: 4, scenes: some(thieves, 5) },
+  {
+    name: 'more than can be walked through',
+    weight: 5,
+    random: 60,
+    scenes: [
+      ...triples({ faults: 2, processes: [0, 1, 0] }),
+      ...TAB_TRIPLES.map(requests =>
+        tabsOf({ before: 'a session and a remember token', requests, arrival: 'in any order', faults: 2 }),
+      ),
+    ],
+  },
+]
+
+export const LONG: readonly Group[] = [
+  { name: 'pairs of calls', weight: 3, scenes: callPairs({}) },
+  { name: 'pairs of calls, in two processes', weight: 3, scenes: callPairs({ processes: [0, 1] }) },
+  {
+    name: 'pairs of calls, clocks four minutes apart',
+    weight: 2,
+    scenes: callPairs({ processes: [0, 1], skew: 240_000 }),
+  },
+  {
+    name: 'calls alone, and three faults',
+    weight: 1,
+    scenes: NAMES.map(name => sceneOf({ before: 'a session', calls: [name], faults: 3 })),
+  },
+  { name: 'pairs of calls, and a fault', weight: 10, scenes: callPairs({ faults: 1 }) },
+  { name: 'pairs of calls, and two faults', weight: 10, scenes: some(callPairs({ faults: 2 }), 4) },
+  { name: 'three calls', weight: 10, scenes: [...triples({}), ...triples({ processes: [0, 1, 0] })] },
+  { name: 'three calls, and a fault', weight: 10, scenes: triples({ faults: 1 }) },
+  { name: 'two tabs', weight: 10, scenes: tabPairs() },
+  { name: 'two tabs, in two processes', weight: 5, scenes: tabPairs({ processes: [0, 1] }) },
+  {
+    name: 'two tabs, responses in any order, and a fault',
+    weight: 12,
+    scenes: tabPairs({ arrival: 'in any order', faults: 1 }),
+  },
+  {
+    name: 'three tabs',
+    weight: 8,
+    scenes: BEFORE.flatMap(before =>
+      TAB_TRIPLES.map(requests => tabsOf({ before, requests, arrival: 'in any order' })),
+    ),
+  },
+  { name: 'one visit', weight: 2, scenes: [...inOneVisit, plantedOf(1), plantedOf(2), plantedOf(3)] },
+  { name: 'a thief', weight: 4, scenes: thieves },
+  {
+    name: 'more than can be walked through',
+    weight: 8,
+    random: 3000,
+    scenes: [
+      ...triples({ faults: 3, processes: [0, 1, 0] }),
+      ...BEFORE.flatMap(before =>
+        TAB_TRIPLES.map(requests => tabsOf({ before, requests, arrival: 'in any order', faults: 3 })),
+      ),
+    ],
+  },
+]
