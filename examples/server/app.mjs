@@ -1,6 +1,7 @@
 // @ts-check
 // The endpoints of the example service, as a listener for node:http.
 import { SessionError, SessionStoreError, stringify } from 'coatcheck'
+import { deviceBound, deviceOf } from 'coatcheck/device-bound'
 import { httpEdge } from 'coatcheck/http'
 import { Aborted, flagField, HttpError, mediaType, readForm, readJson, textField } from './body.mjs'
 import { asset, renderPage } from './page.mjs'
@@ -208,15 +209,20 @@ function endpoints(sessions, users) {
  * @typedef {ReturnType<typeof timesOf>} Times
  * @param {import('coatcheck').Session<Data, 'u64'>} session
  */
-const timesOf = ({ createdAt, seenAt, expiresAt, absoluteExpiresAt, remembered, data }) => ({
-  now: Date.now(),
-  createdAt,
-  remembered,
-  seenAt,
-  rotatedAt: data.rotatedAt ?? null,
-  expiresAt,
-  absoluteExpiresAt,
-})
+const timesOf = session => {
+  const { createdAt, seenAt, expiresAt, absoluteExpiresAt, remembered, data } = session
+  return {
+    now: Date.now(),
+    createdAt,
+    remembered,
+    seenAt,
+    rotatedAt: data.rotatedAt ?? null,
+    expiresAt,
+    absoluteExpiresAt,
+    // When its device proved itself last; null: it is bound to none.
+    provedAt: deviceOf(session)?.provedAt ?? null,
+  }
+}
 
 /**
  * @param {unknown} error
@@ -243,7 +249,8 @@ function answerTo(error) {
  * @returns {import('node:http').RequestListener}
  */
 export function createApp({ sessions, users }) {
-  const visitOf = httpEdge(sessions)
+  // A browser that can keeps a key in its device, and proves every few minutes that it has it: copied cookies end soon.
+  const visitOf = httpEdge(sessions, { deviceBound: deviceBound() })
   const { login, profile, logout, password, listSessions, session, rotate, endSession, endAllSessions, page } =
     endpoints(sessions, users)
   /** @type {[RegExp, Partial<Record<string, (call: Call) => Promise<Answer>>>][]} */
@@ -263,9 +270,10 @@ export function createApp({ sessions, users }) {
   /**
    * @param {import('node:http').IncomingMessage} request
    * @param {import('node:http').ServerResponse} response
-   * @returns {Promise<Answer>}
+   * @returns {Promise<Answer | null>} null where it is answered
    */
   async function handle(request, response) {
+    if (await visitOf.handled(request, response)) return null
     const path = (request.url ?? '/').split('?', 1)[0] ?? '/'
     const method = request.method === 'HEAD' ? 'GET' : (request.method ?? 'GET')
     const file = asset(path)

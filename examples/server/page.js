@@ -229,7 +229,8 @@ async function lookAtSession() {
     const instant = answer.body[/** @type {string} */ (time.dataset.time)]
     if (instant !== null) time.dateTime = new Date(instant).toISOString()
   }
-  const { seenAt, expiresAt } = answer.body
+  const { seenAt, expiresAt, provedAt } = answer.body
+  if (provedAt !== null) element('span', 'bound').textContent = 'This session is bound to this device; last proof'
   element('progress', 'idle').max = expiresAt - seenAt
   tellTimes()
 }
@@ -278,6 +279,8 @@ if (document.body.dataset.state === 'in') {
   ahead = Number(element('dl', 'session').dataset.now) - Date.now()
   tellTimes()
   setInterval(tellTimes, 1000)
+  // A browser registers its key while the page after the log-in is loading.
+  if (document.querySelector('time[data-time=provedAt][datetime=""]')) setTimeout(lookAtSession, 2000)
   setInterval(() => {
     if (document.visibilityState === 'visible') lookAtSession()
   }, 30_000)

@@ -62,18 +62,23 @@ export const asset = path => (Object.hasOwn(ASSETS, path) ? ASSETS[path] : undef
 /** @param {number} instant epoch ms */
 const instantOf = instant => ({ iso: new Date(instant).toISOString(), text: `${new Date(instant).toUTCString()}` })
 
+const BOUND = 'This session is bound to this device; last proof'
+const UNBOUND = 'This session is not bound to this device; last proof'
+
 /** @param {import('./app.mjs').Times} times */
-function timeLine({ now, createdAt, remembered, seenAt, rotatedAt, expiresAt, absoluteExpiresAt }) {
+function timeLine({ now, createdAt, remembered, seenAt, rotatedAt, expiresAt, absoluteExpiresAt, provedAt }) {
   /** @type {Record<string, string>} */
   const values = {
     now: `${now}`,
     how: remembered ? 'by the remember cookie of this browser' : 'with the password',
+    bound: provedAt === null ? UNBOUND : BOUND,
     idleMax: `${expiresAt - seenAt}`,
     idleLeft: `${Math.max(0, expiresAt - now)}`,
     absoluteMax: `${absoluteExpiresAt - createdAt}`,
     absoluteLeft: `${Math.max(0, absoluteExpiresAt - now)}`,
   }
-  for (const [name, instant] of Object.entries({ createdAt, seenAt, rotatedAt, expiresAt, absoluteExpiresAt })) {
+  const instants = { createdAt, seenAt, rotatedAt, expiresAt, absoluteExpiresAt, provedAt }
+  for (const [name, instant] of Object.entries(instants)) {
     const { iso, text } = instant === null ? { iso: '', text: 'not yet' } : instantOf(instant)
     Object.assign(values, { [`${name}Iso`]: iso, [`${name}Text`]: text })
   }

@@ -2,6 +2,7 @@
 // `npm run test:all`: every engine, installed first where it is missing. Arguments go to vitest.
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
+import { missingDeviceChromium, unpackDeviceChromium } from '../services/device-chromium.mjs'
 import { ENGINES } from '../services/engine-list.mjs'
 import { vitest } from './vitest.mjs'
 
@@ -43,6 +44,11 @@ for (const folder of new Set(missing.map(([, engine]) => ('npm' in engine ? engi
 }
 if (missing.length > 0) {
   for (const [name, engine] of missingEngines()) console.error(`${name} is still missing: ${engine.missing()}`)
+}
+
+if (missingDeviceChromium() !== null && existsSync('/etc/debian_version')) {
+  console.log('\nUnpacking a Chromium that binds sessions to its device')
+  unpackDeviceChromium()
 }
 
 process.exitCode = vitest(process.argv.slice(2), { env: { COATCHECK_ALL_ENGINES: '1' } })

@@ -25,12 +25,12 @@ export async function profileFolder(): Promise<{ path: string; remove(): Promise
 
 /** Starts a browser of its own on a profile folder; `close()` of the context ends it. */
 export function openBrowser(profile: string, options: Options = {}): Promise<BrowserContext> {
-  const executablePath = findBinary('chromium')
+  const executablePath = options.executablePath ?? findBinary('chromium')
   if (executablePath === null) throw new Error('chromium is not on PATH')
   return chromium.launchPersistentContext(profile, {
-    executablePath,
     headless: true,
     ...options,
+    executablePath,
     args: [...ARGUMENTS, ...(options.args ?? [])],
   })
 }

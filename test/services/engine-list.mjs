@@ -5,6 +5,7 @@ import { accessSync, constants, readdirSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
+import { missingDeviceChromium } from './device-chromium.mjs'
 
 const debianFolders = () => {
   const folders = ['/usr/sbin', '/usr/local/sbin', '/sbin']
@@ -141,6 +142,8 @@ export const ENGINES = /** @type {const} */ ({
     missing: () => driverModules('drizzle-orm', 'kysely', 'knex'),
   },
   chromium: { debian: 'chromium', optional: false, missing: () => binaries('chromium') },
+  // Beside the installed one, and Debian 12 alone has it: the table says so elsewhere, nothing fails.
+  'chromium 150': { debian: null, optional: true, missing: missingDeviceChromium },
   nginx: { debian: 'nginx-light openssl', optional: false, missing: () => binaries('nginx', 'openssl') },
   // Searches the states of a model, as a C program that it writes.
   spin: { debian: 'spin gcc libc6-dev', optional: false, missing: () => binaries('spin', 'gcc') },
