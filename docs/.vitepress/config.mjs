@@ -32,6 +32,7 @@ export default defineConfig({
           page('Errors and events', '/errors-and-events'),
           page('Observability', '/observability'),
           page('Testing', '/testing'),
+          page('Bound to a device', '/device-bound'),
           page('Deployment', '/deployment'),
           page('Operations', '/operations'),
           page('The command', '/command'),

@@ -8,11 +8,14 @@ import { httpEdge } from 'coatcheck/http'
 import { SqliteStore } from 'coatcheck/stores/sql'
 import type { BrowserContext, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { createApp } from '../../examples/server/app.mjs'
+import { openUsers } from '../../examples/server/users.mjs'
 import { openBrowser, profileFolder } from '../services/chromium.ts'
 import { DEVICE_ARGUMENTS, executablePath } from '../services/device-chromium.mjs'
 import { describeEngine } from '../services/engines.ts'
 import { until } from '../services/process.ts'
 import { openSqlite, sqliteFile } from '../services/sqlite.ts'
+import { PASSWORD } from '../support/example-service.ts'
 
 const BOUND = '__Host-session_bound'
 
@@ -225,6 +228,22 @@ describeEngine('chromium 150', 'a session in Chromium 150', () => {
     // There is nothing left to refresh.
     expect(await visitPage()).toBe('no one, none')
     expect(refreshes().length).toBe(before + 1)
+  })
+
+  it("is shown on the example's page, with the time of the last proof", async () => {
+    const app = createServer(createApp({ sessions: service.sessions as any, users: await openUsers() }))
+    await once(app.listen(0, '127.0.0.1'), 'listening')
+    try {
+      await page.goto(`http://localhost:${(app.address() as AddressInfo).port}`)
+      await page.getByLabel('Name').fill('ada')
+      await page.getByLabel('Password', { exact: true }).fill(PASSWORD)
+      await page.keyboard.press('Enter')
+      await page.getByText('This session is bound to this device').waitFor()
+      expect(await page.locator('time[data-time=provedAt]').getAttribute('datetime')).toMatch(/^20/)
+    } finally {
+      app.closeAllConnections()
+      app.close()
+    }
   })
 
   it('is over after a log-out, and the next log-in binds anew', async () => {

@@ -240,6 +240,7 @@ describeEngine('chromium', 'the page at / in Chromium', () => {
     expect(await page.locator('#how').textContent()).toBe('with the password')
     expect(await told('rotatedAt')).toBe('not yet')
     expect(await told('expiresAt')).toBe('in 30 minutes')
+    expect(await page.locator('#bound').textContent()).toBe('This session is not bound to this device; last proof')
     expect(await told('absoluteExpiresAt')).toBe('in 12 hours')
     const idle = Number(await page.locator('#idle').evaluate(bar => (bar as unknown as { position: number }).position))
     expect(idle).toBeGreaterThan(0.9)

@@ -411,6 +411,7 @@ describe('the times of a session', () => {
       rotatedAt: null,
       expiresAt: body.seenAt + 30 * 60_000,
       absoluteExpiresAt: body.createdAt + 12 * 3_600_000,
+      provedAt: null,
     })
     const before = ada.cookies.get('session_id')
     expect((await ada.send('POST', '/session/rotate')).body).toBe('The session has a new ID.')
