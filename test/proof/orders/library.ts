@@ -1,7 +1,7 @@
 // The sources as a module of their own, built so that a test owns what they wait for and what they draw: timers, clocks,
 // randomness, and the memory that the requests of one process share. The sources themselves are not changed for it.
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { readFileSync, rmSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { build } from 'tsup'
@@ -177,7 +177,10 @@ async function buildLibrary(name: string, patch: Patch | null): Promise<Library>
       },
     ],
   })
-  return (await import(pathToFileURL(join(folder, 'library.mjs')).href)) as Library
+  const library = (await import(pathToFileURL(join(folder, 'library.mjs')).href)) as Library
+  // It is in memory now.
+  rmSync(folder, { recursive: true, force: true })
+  return library
 }
 
 function replaceOnce(file: string, text: string, from: string, to: string): string {
