@@ -1,9 +1,10 @@
 import { SessionError } from '../contract/errors.ts'
-import type { DeviceAnswer, DeviceCall, DeviceLook, Devices } from '../edge/devices.ts'
+import type { DeviceAnswer, DeviceCall, Devices, VisitDevice } from '../edge/devices.ts'
 import type { VisitRequest } from '../edge/visit.ts'
-import type { AnyContext } from '../manager/context.ts'
+import type { AnyContext, Context } from '../manager/context.ts'
 import { contextOf } from '../manager/context-of.ts'
 import { type AnySession, recordOf } from '../session/session.ts'
+import type { UserIds } from '../session/user-id.ts'
 import { busy, challengeHeader } from './answers.ts'
 import { type Binding, CHALLENGE_LIFE, deviceIn, offerChallenge, valueIn } from './binding.ts'
 import { endStolen } from './end.ts'
@@ -11,6 +12,7 @@ import type { Setup } from './options.ts'
 import { Rate } from './rate.ts'
 import { refresh } from './refresh.ts'
 import { offerOf, register } from './register.ts'
+import { type DeviceLook, DeviceOfVisit, type Looking } from './visit-device.ts'
 
 /** How long after the registration a request may come without the value, in ms: it was on its way already. */
 const SETTLING = 10_000
@@ -21,13 +23,17 @@ const REQUIRED: DeviceLook = Object.freeze({ state: 'required', challenge: null,
 const STOLEN: DeviceLook = Object.freeze({ state: 'stolen', challenge: null, isExpired: false })
 
 /** What the edges ask about devices. */
-export class EdgeDevices implements Devices {
+export class EdgeDevices implements Devices, Looking {
   readonly #setup: Setup
   readonly #rate: Rate
 
   constructor(setup: Setup) {
     this.#setup = setup
     this.#rate = new Rate(setup.maxProofs)
+  }
+
+  visit<D extends object, I extends UserIds>(context: Context<D, I>, request: VisitRequest): VisitDevice<D, I> {
+    return new DeviceOfVisit(this, context, request)
   }
 
   get cookieName(): string {

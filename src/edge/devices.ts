@@ -1,9 +1,11 @@
 // How an edge uses coatcheck/device-bound, which alone knows the protocol: a service without it loads none of that.
-import type { AnyContext } from '../manager/context.ts'
+import type { Context } from '../manager/context.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import type { SessionId } from '../session/id.ts'
-import type { AnySession } from '../session/session.ts'
+import type { AnySession, Session } from '../session/session.ts'
+import type { UserIds } from '../session/user-id.ts'
 import type { CookieOptions } from './cookie.ts'
+import type { HeadRules } from './head-rules.ts'
 import type { VisitRequest } from './visit.ts'
 
 /** Made by `deviceBound` of 'coatcheck/device-bound': sessions bound to a key that the browser's device keeps. */
@@ -18,15 +20,6 @@ export interface DeviceBound {
  * a value that was never this session's.
  */
 export type DeviceState = 'unbound' | 'bound' | 'unproved' | 'required' | 'stolen'
-
-/** What the response to a request carries. */
-export interface DeviceLook {
-  readonly state: DeviceState
-  /** `Secure-Session-Challenge`, where the browser has to prove itself and a challenge is outstanding. */
-  readonly challenge: string | null
-  /** Whether the browser holds a value that has expired: it refreshes as soon as it has none. */
-  readonly isExpired: boolean
-}
 
 /** What came to one of the two paths where browsers register and refresh. */
 export interface DeviceCall {
@@ -50,19 +43,23 @@ export interface DeviceAnswer {
 // biome-ignore lint/suspicious/noExplicitAny: of whichever data and user IDs
 type AnyManager = SessionManager<any, any, any>
 
-/** `deviceBound` for the cookies of one edge. */
-export interface Devices {
-  readonly cookieName: string
-  /** The `Set-Cookie` value that removes the bound cookie. */
-  readonly clear: string
-  look(session: AnySession, cookie: VisitRequest['cookie'], now: number): DeviceLook
+/** The device in one visit. */
+export interface VisitDevice<D extends object, I extends UserIds> {
+  /** What was found at the session that the request named; `null` where there was none, or none was looked for. */
+  readonly state: DeviceState | null
+  /** Whether a session lives that the request did not prove to be its own: nothing may take its place by itself. */
+  readonly isUnproved: boolean
+  /** The session if the request proved it to be its own; only then is the visit written down. */
+  admit(session: Session<D, I>, mayTouch: boolean): Promise<Session<D, I> | null>
   /** Whether this session has to be bound to its device. */
   requires(session: AnySession): boolean
-  /** `Secure-Session-Registration`, where this session may still be bound. */
-  offer(session: AnySession, now: number): string | null
-  hasCookie(cookie: VisitRequest['cookie']): boolean
-  /** Ends a session that came with a wrong value, and what else its cookies lead to. */
-  end(context: AnyContext, session: AnySession): Promise<void>
+  /** The rules with what browsers are told about devices. `outcome`: what the response does with the session cookie. */
+  extend(rules: HeadRules, session: AnySession | null, outcome: 'keep' | 'send' | 'clear'): HeadRules
+}
+
+/** `deviceBound` for the cookies of one edge. */
+export interface Devices {
+  visit<D extends object, I extends UserIds>(context: Context<D, I>, request: VisitRequest): VisitDevice<D, I>
   /** Whether browsers register or refresh by this request. */
   isCall(method: string, path: string): boolean
   answer(sessions: AnyManager, call: DeviceCall): Promise<DeviceAnswer>

@@ -5,10 +5,10 @@ import type { SessionId, SessionKey } from '../session/id.ts'
 import type { AnySession, Session } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import type { Arrival } from './arrival.ts'
+import type { VisitDevice } from './devices.ts'
 import type { EndedHere } from './ended-here.ts'
 import type { OutgoingCookies } from './outgoing-cookies.ts'
 import type { EdgeSetup } from './setup.ts'
-import type { VisitDevice } from './visit-device.ts'
 
 const TOUCH = { touch: true } as const
 const NO_TOUCH = { touch: false } as const

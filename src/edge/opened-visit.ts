@@ -5,6 +5,7 @@ import type { SessionId } from '../session/id.ts'
 import type { AnySession, Session } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { Arrival } from './arrival.ts'
+import type { VisitDevice } from './devices.ts'
 import { EndedHere } from './ended-here.ts'
 import type { HeadRules } from './head-rules.ts'
 import { KnownSession } from './known-session.ts'
@@ -14,7 +15,6 @@ import { headersSent, insecure } from './refusals.ts'
 import type { EdgeSetup } from './setup.ts'
 import { tellLost } from './unsent-cookie.ts'
 import type { VisitRequest } from './visit.ts'
-import { VisitDevice } from './visit-device.ts'
 import type { OpenDoor } from './visit-door.ts'
 
 /** A visit whose request the guards have let through: its parts, and the steps that several of its verbs take. */
@@ -40,7 +40,7 @@ export class OpenedVisit<D extends object, I extends UserIds, In extends object>
     this.#request = request
     this.arrival = new Arrival(context, setup, request)
     const { devices } = setup
-    this.device = devices === null ? null : new VisitDevice(devices, context, request)
+    this.device = devices === null ? null : devices.visit(context, request)
     this.known = new KnownSession(sessions, context, setup, this)
   }
 

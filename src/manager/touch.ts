@@ -1,22 +1,11 @@
 import { SessionStoreError } from '../contract/errors.ts'
-import { isTouchDue, isUnvisited } from '../session/expiry.ts'
+import { isUnvisited } from '../session/expiry.ts'
 import type { Session } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import type { Context, Found } from './context.ts'
-import { find, held } from './lookup.ts'
+import { find } from './lookup.ts'
 import { seen } from './records.ts'
 import { noteVisit } from './remember.ts'
-
-/** The same for a session that was found without it. */
-export async function touchHeld<D extends object, I extends UserIds>(
-  context: Context<D, I>,
-  session: Session<D, I>,
-): Promise<Session<D, I> | null> {
-  const found = held(context, session)
-  const now = context.now()
-  const isDue = isTouchDue(found.record.seenAt, now, context.options) || isUnvisited(found.record)
-  return isDue ? touch(context, found, now, context.deadline()) : session
-}
 
 /** Writes the visit down, once per interval in this process, however many requests run in parallel. */
 export async function touch<D extends object, I extends UserIds>(

@@ -1,20 +1,57 @@
-import type { Context } from '../manager/context.ts'
-import { touchHeld } from '../manager/touch.ts'
+import type { DeviceState, VisitDevice } from '../edge/devices.ts'
+import type { HeadRules } from '../edge/head-rules.ts'
+import { tellRefusedRequest } from '../edge/refusals.ts'
+import type { VisitRequest } from '../edge/visit.ts'
+import type { AnyContext, Context } from '../manager/context.ts'
+import { held } from '../manager/lookup.ts'
+import { touch } from '../manager/touch.ts'
+import { isTouchDue, isUnvisited } from '../session/expiry.ts'
 import type { AnySession, Session } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
-import type { DeviceLook, Devices } from './devices.ts'
-import type { HeadRules } from './head-rules.ts'
-import { tellRefusedRequest } from './refusals.ts'
-import type { VisitRequest } from './visit.ts'
+
+/** What the response to a request carries. */
+export interface DeviceLook {
+  readonly state: DeviceState
+  /** `Secure-Session-Challenge`, where the browser has to prove itself and a challenge is outstanding. */
+  readonly challenge: string | null
+  /** Whether the browser holds a value that has expired: it refreshes as soon as it has none. */
+  readonly isExpired: boolean
+}
+
+/** What a visit asks of its edge. */
+export interface Looking {
+  readonly cookieName: string
+  /** The `Set-Cookie` value that removes the bound cookie. */
+  readonly clear: string
+  look(session: AnySession, cookie: VisitRequest['cookie'], now: number): DeviceLook
+  /** Whether this session has to be bound to its device. */
+  requires(session: AnySession): boolean
+  /** `Secure-Session-Registration`, where this session may still be bound. */
+  offer(session: AnySession, now: number): string | null
+  hasCookie(cookie: VisitRequest['cookie']): boolean
+  /** Ends a session that came with a wrong value, and what else its cookies lead to. */
+  end(context: AnyContext, session: AnySession): Promise<void>
+}
+
+/** Writes a visit down, of a session that was found without that. */
+async function touchHeld<D extends object, I extends UserIds>(
+  context: Context<D, I>,
+  session: Session<D, I>,
+): Promise<Session<D, I> | null> {
+  const found = held(context, session)
+  const now = context.now()
+  const isDue = isTouchDue(found.record.seenAt, now, context.options) || isUnvisited(found.record)
+  return isDue ? touch(context, found, now, context.deadline()) : session
+}
 
 /** What one visit knows of the device that its session is bound to. */
-export class VisitDevice<D extends object, I extends UserIds> {
-  readonly #devices: Devices
+export class DeviceOfVisit<D extends object, I extends UserIds> implements VisitDevice<D, I> {
+  readonly #devices: Looking
   readonly #context: Context<D, I>
   readonly #request: VisitRequest
   #look: DeviceLook | null = null
 
-  constructor(devices: Devices, context: Context<D, I>, request: VisitRequest) {
+  constructor(devices: Looking, context: Context<D, I>, request: VisitRequest) {
     this.#devices = devices
     this.#context = context
     this.#request = request
