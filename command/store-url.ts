@@ -75,8 +75,11 @@ function hostFrom(text: string, source: string, { form }: Scheme): { host: strin
   const [, host = '', port] = /^(\[[^\]]*\]|[^:]*)(?::(.*))?$/.exec(text) ?? []
   if (port !== undefined && port !== '' && !(/^\d{1,5}$/.test(port) && Number(port) > 0 && Number(port) < 65536))
     throw new UsageError(`${source}: the port is no number from 1 to 65535: expected ${form}; ${ENCODING}`)
-  if (host === '') throw new UsageError(`${source}: the host is missing: expected ${form}`)
-  return { host: host.replace(/^\[|\]$/g, ''), port: port ? Number(port) : null }
+  const bare = /^\[(.*)\]$/.exec(host)?.[1] ?? host
+  if (bare === '') throw new UsageError(`${source}: the host is missing: expected ${form}`)
+  if (/[[\]]/.test(bare))
+    throw new UsageError(`${source}: the host is malformed: an IPv6 address is written [::1]: expected ${form}`)
+  return { host: bare, port: port ? Number(port) : null }
 }
 
 /** The scheme alone: all that `schema` needs. */
@@ -136,9 +139,15 @@ export function parseStoreUrl(text: string, source: string, { schema = '' } = {}
 
 /** Values of the parameters that contain passwords, as PostgreSQL's `?password=`. */
 function secretParameters(query: string): string[] {
-  return [...query.matchAll(/[?&]([^=&]*)=([^&]*)/g)]
-    .filter(([, name]) => /pass|pwd|secret|token|key/i.test(name!))
-    .flatMap(([, , value]) => [value!, decoded(value!.replaceAll('+', ' '), 'a parameter of the URL')])
+  return query
+    .slice(1)
+    .split('&')
+    .flatMap(parameter => {
+      const equals = parameter.indexOf('=')
+      if (equals < 0 || !/pass|pwd|secret|token|key/i.test(parameter.slice(0, equals))) return []
+      const value = parameter.slice(equals + 1)
+      return [value, decoded(value.replaceAll('+', ' '), 'a parameter of the URL')]
+    })
 }
 
 function sqliteUrl(rest: string, source: string): StoreUrl {

@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict'
+
+/** Something that reads what others wrote. */
+export interface Target {
+  readonly name: string
+  /** What is read, for the table of figures. */
+  readonly reads: string
+  /** Inputs to begin with: sound ones, and ones that went wrong. */
+  readonly corpus: readonly string[]
+  /** Words of the grammar. */
+  readonly tokens: readonly string[]
+  /**
+   * Compares our answer with that of a reference; throws where they differ. Answers the kind of the outcome: an input with
+   * a new one joins the corpus of the long form.
+   */
+  check(input: string): string | Promise<string>
+  /** Inputs of about that length for which a careless reader would take more than linear time. */
+  readonly large?: readonly ((length: number) => string)[]
+  /** What is measured with them; by default `check`. */
+  readonly time?: (input: string) => unknown
+}
+
+const BUILT_IN = [Object.prototype, Array.prototype, String.prototype, Function.prototype, Object]
+const OWN = BUILT_IN.map(each => Reflect.ownKeys(each).length)
+
+/** Throws where an input left something on what all objects inherit. */
+export function checkNoPollution(): void {
+  for (let i = 0; i < BUILT_IN.length; i += 1)
+    if (Reflect.ownKeys(BUILT_IN[i]!).length !== OWN[i])
+      assert.fail(`an input changed what is built in: ${Reflect.ownKeys(BUILT_IN[i]!).slice(OWN[i]).map(String)}`)
+  if (({} as { isAdmin?: unknown }).isAdmin !== undefined) assert.fail('an input changed what objects inherit')
+}
+
+/** The answer, or the message of a TypeError, which is the one error that a bad argument may get. */
+export function answerOf<T>(call: () => T): { readonly value: T } | { readonly typeError: string } {
+  try {
+    return { value: call() }
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error
+    return { typeError: error.message }
+  }
+}
+
+/** Equality that is cheap where both are texts, numbers, booleans or `null`. */
+export function same(ours: unknown, reference: unknown, what: string): void {
+  if (ours === reference) return
+  assert.deepEqual(ours, reference, `${what}: the reference answers otherwise`)
+}
+
+export const DIGITS = '0123456789'
+export const LETTERS = 'abcdefghijklmnopqrstuvwxyz'
+export const BASE64URL = `${LETTERS}${LETTERS.toUpperCase()}${DIGITS}-_`
+
+/** Whether each code unit is one of these, by a loop. */
+export function onlyOf(text: string, allowed: string): boolean {
+  for (let at = 0; at < text.length; at += 1) if (!allowed.includes(text[at]!)) return false
+  return true
+}
+
+/** A decimal as `String(integer)` writes it, of at most so many digits. */
+export const isDecimal = (text: string, digits: number) =>
+  text !== '' && text.length <= digits && onlyOf(text, DIGITS) && (text === '0' || text[0] !== '0')
