@@ -21,7 +21,7 @@ while (given.length > 0) {
   }
 }
 
-process.exitCode = vitest(['test/proof/fuzz', '--reporter=verbose', '--silent=false'], {
+process.exitCode = vitest(['test/proof/fuzz/fuzz.test.ts', '--reporter=verbose', '--silent=false'], {
   env: {
     COATCHECK_FUZZ_INPUTS: values.get('--inputs') ?? '',
     COATCHECK_FUZZ_TARGETS: targets.join(' '),

@@ -82,7 +82,7 @@ export function valueFrom(text: string): unknown {
       const [object, value] = [stack.at(-2), stack.at(-1)]
       if (typeof object === 'object' && object !== null && Object.isExtensible(object) && !ArrayBuffer.isView(object)) {
         stack.pop()
-        Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true })
+        Reflect.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true })
       }
     } else if (char === 'c' && shared < 4 && typeof stack.at(-1) === 'object' && stack.at(-1) !== null) {
       shared += 1
