@@ -157,6 +157,23 @@ const OWN_IOREDIS = {
   enableAutoPipelining: false,
 }
 
+/** How many connections of a client have broken: several stores may share one, and count them once. */
+const BREAKS = new WeakMap<Inner, { count: number }>()
+
+// ioredis sends what was not answered once more on the next connection, a cluster to the next node.
+function breaksOf(client: Inner): () => number {
+  const breaks = BREAKS.get(client) ?? { count: 0 }
+  if (!BREAKS.has(client)) {
+    BREAKS.set(client, breaks)
+    const broke = () => {
+      breaks.count++
+    }
+    client.on?.('close', broke)
+    client.on?.('-node', broke)
+  }
+  return () => breaks.count
+}
+
 const prefixOf = ({ options }: Inner) => String(options?.keyPrefix ?? '')
 
 function ioredis(client: Inner): Link {
@@ -165,6 +182,7 @@ function ioredis(client: Inner): Link {
     keyPrefix: prefixOf(client),
     notReadyReason: () => (client.status === 'ready' ? null : `${NOT_READY} (status '${client.status}')`),
     send: (_shard, args) => callOn(client, args),
+    breaks: breaksOf(client),
     masters: () => [{ name: '', isReady: client.status === 'ready', send: args => callOn(client, args) }],
     master: () => '',
     dedicate: () => asDedicatedIoredis(client.duplicate!(OWN_IOREDIS)),
@@ -182,6 +200,7 @@ function ioredisCluster(client: Inner): Link {
     keyPrefix: prefixOf(client),
     notReadyReason: () => (client.status === 'ready' ? null : `${NOT_READY} (status '${client.status}')`),
     send: (_shard, args) => callOn(client, args),
+    breaks: breaksOf(client),
     // The client repeats for TRYAGAIN, its nodes do not. They have key prefixes of their own.
     sendTogether(shard, args) {
       const { node } = masterOf(shard)

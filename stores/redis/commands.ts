@@ -37,6 +37,9 @@ export const endOf = (deadline: number) => deadline - Math.min(100, (deadline - 
 /** The command was refused on the server because its time was over. */
 export class TooLate extends Error {}
 
+/** The command was refused, and may have been run before: a connection broke, and the client sends again what it held. */
+class SentAgain extends Error {}
+
 export const pause = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms))
 
 export class Commands {
@@ -80,7 +83,8 @@ export class Commands {
   ): Promise<[string, ...unknown[]]> {
     const slot = this.#link.cluster ? slotOf(shard) : 0
     const acknowledge = acknowledged === true ? this.#replicas : null
-    return this.#again(shard, deadline, async () => {
+    const breaks = this.#link.breaks?.()
+    const run = this.#again<[string, ...unknown[]]>(shard, deadline, async () => {
       for (;;) {
         const sentAt = performance.now()
         const known = this.#clocks[slot]! || this.#lastClock
@@ -97,6 +101,13 @@ export class Commands {
         if (performance.now() >= deadline) throw new TooLate('the server came to the command after its deadline')
       }
     })
+    return breaks === undefined
+      ? run
+      : run.catch(error => {
+          // What refused the second delivery says nothing of the first.
+          if (this.#link.breaks?.() === breaks) throw error
+          throw new SentAgain('a connection broke, and the client may have sent the command twice', { cause: error })
+        })
   }
 
   async #evaluate(shard: string, script: Script, tail: string[]): Promise<unknown> {
@@ -145,7 +156,8 @@ export class Commands {
  */
 export function storeError(operation: StoreOperation, error: unknown, writes: boolean, partly: boolean): unknown {
   if (error instanceof SessionStoreError) return error
-  const untouched = !writes || (!partly && (error instanceof TooLate || refusalOf(error) !== null))
+  const untouched =
+    !writes || (!partly && !(error instanceof SentAgain) && (error instanceof TooLate || refusalOf(error) !== null))
   const outcome = untouched ? 'not-applied' : 'unknown'
   return new SessionStoreError(operation, outcome, `${operation}: the store failed`, { cause: withoutArguments(error) })
 }

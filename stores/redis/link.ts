@@ -25,6 +25,10 @@ export interface Link {
   notReadyReason(shard: string): string | null
   send(shard: string, args: string[]): Promise<unknown>
   /**
+   * How many connections of the client have broken so far; absent where the client never sends a command again by itself.
+   */
+  readonly breaks?: () => number
+  /**
    * `send` for several keys, where the client itself would repeat that until a slot which is moving has arrived: here it
    * is an error at once, because each key by itself can be read meanwhile.
    */

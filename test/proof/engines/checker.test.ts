@@ -316,7 +316,7 @@ const OUT_OF_REACH: Readonly<Record<string, readonly string[]>> = {
 }
 const unreachable = new Set(Object.values(OUT_OF_REACH).flat())
 
-describe('of stores, the checker', () => {
+describe('of stores, the checker', { timeout: 180_000 }, () => {
   it.each([
     ['the reference', () => new ReferenceStore()],
     ['the memory store', () => new MemoryStore()],

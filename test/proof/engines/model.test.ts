@@ -47,7 +47,7 @@ const always = (check: (steps: readonly Step[]) => void | Promise<void>) =>
     { numRuns: 200 },
   )
 
-describe('the model of the contract', () => {
+describe('the model of the contract', { timeout: 180_000 }, () => {
   it('answers as the reference store of the suite does', () =>
     always(async steps => {
       const store = new ReferenceStore()

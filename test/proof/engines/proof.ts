@@ -127,6 +127,8 @@ async function runRound(engine: Engine, running: Running, context: RoundContext)
   const [witness] = places
   await witness!.tell({ log: newLog(), calls: lastCalls(history, seed) })
   history = entriesIn(folder, seed)
+  if (!history.some(({ client, answered, failed }) => client.endsWith(' last') && answered && failed === undefined))
+    throw new Error(`${engine.name} answered nothing after the faults of seed ${seed}`)
   report.rounds++
   report.calls += history.length
   report.unknown += history.filter(isOpen).length

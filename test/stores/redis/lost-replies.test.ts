@@ -141,6 +141,19 @@ describeEngine('redis', 'a connection that breaks', () => {
       await sessions.close()
     })
 
+    it('does not say that nothing was written where the client sent a write again, and too late', async () => {
+      const record = recordOf(store, user)
+      const lost = proxy.loseAnswerTo('EVALSHA')
+      const deadline = performance.now() + 1000
+      const made = store.create(record, {}, { now: T0, deadline }).catch(error => error)
+      await lost
+      proxy.sever()
+      await new Promise(resolve => setTimeout(resolve, deadline + 50 - performance.now()))
+      await proxy.heal()
+      expect(await made).toMatchObject({ code: 'ERR_SESSION_STORE', outcome: 'unknown' })
+      expect(await witness.read(record.key, { now: T0 })).toEqual(record)
+    })
+
     it('runs nothing whose caller has given up, although the client sends it again', async () => {
       const record = recordOf(store, user)
       await witness.create(record, {}, { now: T0 })

@@ -14,6 +14,13 @@ import type { Engine } from './engine.ts'
 const PROCESSES = 3
 const TABLES = ['coatcheck_sessions', 'coatcheck_sessions_users']
 
+/** A fault that is done over a connection of its own, which the fault before may have taken: then it comes to nothing. */
+const overConnection =
+  (fault: (chance: Chance) => Promise<unknown>): Fault =>
+  async chance => {
+    await fault(chance).catch(() => {})
+  }
+
 /** Fills the disk for a moment; `revive` starts a server again that ended for it. */
 const filling =
   (disk: Disk, revive: () => Promise<void>): Fault =>
@@ -59,7 +66,7 @@ export const postgresql: Engine = {
         await server.restart()
       },
       'engine paused': pausing(pid),
-      'table locked': async chance => {
+      'table locked': overConnection(async chance => {
         const client = await admin.connect()
         try {
           await client.query(`BEGIN; LOCK TABLE ${one(chance, TABLES)} IN ACCESS EXCLUSIVE MODE`)
@@ -68,10 +75,10 @@ export const postgresql: Engine = {
           await client.query('ROLLBACK').catch(() => {})
           client.release()
         }
-      },
-      'connections ended by the server': async () => {
-        await admin.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()')
-      },
+      }),
+      'connections ended by the server': overConnection(() =>
+        admin.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()'),
+      ),
       ...full.faults,
     }
     return {
@@ -122,7 +129,7 @@ export const mariadb: Engine = {
       ...ofConnections(proxies),
       'engine killed': chance => restart(between(chance, 0, 200)),
       'engine paused': pausing(pid),
-      'table locked': async chance => {
+      'table locked': overConnection(async chance => {
         const connection = await admin.getConnection()
         try {
           await connection.query(`LOCK TABLES ${one(chance, TABLES)} WRITE`)
@@ -131,13 +138,13 @@ export const mariadb: Engine = {
           await connection.query('UNLOCK TABLES').catch(() => {})
           connection.release()
         }
-      },
-      'connections ended by the server': async () => {
+      }),
+      'connections ended by the server': overConnection(async () => {
         const [rows] = (await admin.query('SHOW PROCESSLIST')) as any
         const [[own]] = (await admin.query('SELECT CONNECTION_ID() AS id')) as any
         for (const { Id, User } of rows)
           if (Id !== own.id && User === 'root') await admin.query(`KILL ${Id}`).catch(() => {})
-      },
+      }),
       ...full.faults,
     }
     return {
