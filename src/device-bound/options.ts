@@ -1,5 +1,5 @@
 import { type CookieOptions, SessionCookie } from '../edge/cookie.ts'
-import type { AnySession } from '../session/session.ts'
+import type { AnySession, Session } from '../session/session.ts'
 import { listOf, type OptionPlace, oneOf, refuse, rule, wholeNumber } from '../text/check-options.ts'
 import { type Duration, durationUpTo, milliseconds } from '../text/duration.ts'
 import { quote } from '../text/quote.ts'
@@ -21,7 +21,8 @@ export interface DeviceBoundOptions {
    * Sessions of users that have to be bound: one that is not is refused from 5 minutes after its log-in, and remember tokens
    * begin none. A function is asked at each request, and must not wait for anything. @default false
    */
-  require?: boolean | ((session: AnySession) => boolean)
+  // biome-ignore lint/suspicious/noExplicitAny: of whichever data and user IDs
+  require?: boolean | ((session: Session<any, any>) => boolean)
   /** Proofs that this process verifies in a second; a browser beyond them is told to try again. @default 1000 */
   maxProofs?: number
 }
