@@ -1,94 +1,74 @@
-// The same over node:http, and where an edge, a manager and the option are of different copies of the package.
-import { request as ask, createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { openVisit, SessionManager } from 'coatcheck'
+// The same over node:http and frameworks, and where an edge, a manager and the option are of different copies of the package.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { openVisit, SessionManager, type Visit } from 'coatcheck'
 import { deviceBound, deviceOf, deviceState } from 'coatcheck/device-bound'
+import { fetchEdge } from 'coatcheck/fetch'
 import { httpEdge } from 'coatcheck/http'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import express from 'express'
-import { afterEach, describe, expect, it, vi } from 'vitest'
-import { BOUND_COOKIE, boundEdge, challengeIn, DeviceClient, REFRESH, REGISTER } from '../support/device-client.ts'
-import { newDevice, refreshProof, registrationProof } from '../support/device-key.ts'
+import fastify from 'fastify'
+import { Hono } from 'hono'
+import Koa from 'koa'
+import { describe, expect, it, vi } from 'vitest'
+import { BOUND_COOKIE, boundEdge, challengeIn, DeviceClient, REFRESH } from '../support/device-client.ts'
+import { send, served, walkOver } from '../support/device-wire.ts'
 
 const ADA = { id: 42n, name: 'ada' }
-const closing: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of closing.splice(0)) await close()
-})
 
-async function served(handler: Parameters<typeof createServer>[1]): Promise<string> {
-  const server = createServer(handler as never)
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  closing.push(
-    () => server.closeAllConnections(),
-    () => server.close(),
-  )
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+/** What the page at this path answers; its name says what it does first. */
+async function pageOf(visit: Visit, path: string): Promise<string> {
+  if (path === '/login') await visit.logIn({ user: ADA })
+  if (path === '/logout') await visit.logOut()
+  return JSON.stringify({ name: (await visit.get())?.user?.name ?? null, state: await deviceState(visit) })
 }
-
-/** As a browser sends it: Node's fetch would add Sec-Fetch-Mode. */
-function send(url: string, method: string, headers: Record<string, string>): Promise<Response> {
-  return new Promise((resolve, reject) => {
-    const request = ask(url, { method, headers }, response => {
-      const parts: Buffer[] = []
-      response.on('data', part => parts.push(part))
-      response.on('end', () => {
-        const given = new Headers()
-        for (let at = 0; at < response.rawHeaders.length; at += 2)
-          given.append(response.rawHeaders[at]!, response.rawHeaders[at + 1]!)
-        resolve(new Response(Buffer.concat(parts), { status: response.statusCode!, headers: given }))
-      })
-    })
-    request.on('error', reject)
-    request.end()
-  })
-}
-
-const cookiesOf = (response: Response) => response.headers.getSetCookie().map(line => line.split(';', 1)[0]!)
 
 describe('httpEdge', () => {
-  it.each(['node:http', 'Express, below a path'])('registers, refreshes and logs out over %s', async kind => {
-    const sessions = new SessionManager({ store: new MemoryStore() })
-    const edge = httpEdge(sessions, { deviceBound: deviceBound({ lifetime: '1m' }) })
-    const pages = async (request: any, response: any) => {
-      const visit = edge(request, response)
-      if (request.url === '/login') await visit.logIn({ user: ADA })
-      if (request.url === '/logout') await visit.logOut()
-      response.end(JSON.stringify({ name: (await visit.get())?.user?.name ?? null, state: await deviceState(visit) }))
+  const sessions = () => new SessionManager({ store: new MemoryStore() })
+  const options = () => ({ deviceBound: deviceBound({ lifetime: '1m' }) })
+
+  it('registers, refreshes and logs out over node:http', async () => {
+    const edge = httpEdge(sessions(), options())
+    const server = async (request: IncomingMessage, response: ServerResponse) => {
+      if (await edge.handled(request, response)) return
+      response.end(await pageOf(edge(request, response), request.url!))
     }
+    await walkOver(await served(server))
+  })
+
+  it('registers, refreshes and logs out over Express, below a path', async () => {
+    const edge = httpEdge(sessions(), options())
     const app = express()
     app.use('/device-session', async (request, response, next) => {
       if (!(await edge.handled(request, response))) next()
     })
-    app.use((request, response) => void pages(request, response))
-    const plain = async (request: any, response: any) => {
-      if (!(await edge.handled(request, response))) await pages(request, response)
-    }
-    const origin = await served((kind === 'node:http' ? plain : app) as never)
-    const device = newDevice()
-    const logIn = await send(`${origin}/login`, 'POST', {})
-    const [session] = cookiesOf(logIn)
-    const registered = await send(origin + REGISTER, 'POST', {
-      cookie: session!,
-      'secure-session-response': `"${registrationProof(device, challengeIn(logIn)!)}"`,
+    app.use(async (request, response) => {
+      response.end(await pageOf(edge(request, response), request.url))
     })
-    expect(registered.status).toBe(200)
-    const [bound] = cookiesOf(registered)
-    const cookie = `${session}; ${bound}`
-    const page = await send(`${origin}/`, 'GET', { cookie })
-    expect(await page.json()).toEqual({ name: 'ada', state: 'bound' })
-    const { session_identifier: name } = (await registered.json()) as { session_identifier: string }
-    const refresh = (headers: object) =>
-      send(origin + REFRESH, 'POST', { cookie: session!, 'sec-secure-session-id': name, ...headers })
-    const asked = await refresh({})
-    expect(asked.status).toBe(403)
-    const renewed = await refresh({ 'secure-session-response': refreshProof(device, challengeIn(asked)!) })
-    expect([renewed.status, cookiesOf(renewed).length]).toEqual([200, 1])
-    // Neither path is for anything else than POST, and neither is a page of the application.
-    expect(await (await send(origin + REFRESH, 'GET', { cookie })).json()).toMatchObject({ name: 'ada' })
-    const out = await send(`${origin}/logout`, 'POST', { cookie })
-    expect(cookiesOf(out).sort()).toEqual([`${BOUND_COOKIE}=`, 'session_id='])
-    expect(await (await refresh({})).json()).toEqual({ continue: false })
+    await walkOver(await served(app))
+  })
+
+  it('registers, refreshes and logs out over Fastify, in a hook', async () => {
+    const edge = httpEdge(sessions(), options())
+    const app = fastify()
+    app.addHook('onRequest', async (request, reply) => {
+      if (await edge.handled(request.raw, reply.raw)) reply.hijack()
+    })
+    app.all('/*', (request, reply) => pageOf(edge(request.raw, reply.raw), request.url))
+    await app.ready()
+    await walkOver(await served((request, response) => app.routing(request, response)))
+  })
+
+  it('registers, refreshes and logs out over Koa, in a middleware', async () => {
+    const edge = httpEdge(sessions(), options())
+    const app = new Koa()
+    app.use(async (ctx, next) => {
+      if (await edge.handled(ctx.req, ctx.res)) ctx.respond = false
+      else await next()
+    })
+    app.use(async ctx => {
+      ctx.body = await pageOf(edge(ctx.req, ctx.res), ctx.path)
+    })
+    await walkOver(await served(app.callback()))
   })
 
   it('answers nothing where it binds no session', async () => {
@@ -99,6 +79,30 @@ describe('httpEdge', () => {
     expect(await (await send(origin + REFRESH, 'POST', {})).text()).toBe('false')
     expect(() => httpEdge(new SessionManager({ store: new MemoryStore() }), { deviceBound: {} as never })).toThrow(
       /deviceBound: expected deviceBound\(\{ … \}\) of 'coatcheck\/device-bound', got/,
+    )
+  })
+})
+
+describe('fetchEdge', () => {
+  it('registers, refreshes and logs out in front of Hono, and of any function from Request to Response', async () => {
+    const edge = fetchEdge(new SessionManager({ store: new MemoryStore() }), {
+      deviceBound: deviceBound({ lifetime: '1m' }),
+    })
+    const app = new Hono<{ Bindings: { visit: Visit } }>()
+    app.all('*', async c => c.body(await pageOf(c.env.visit, c.req.path)))
+    const answer = async (request: Request) =>
+      (await edge.handled(request)) ?? edge.handle(request, visit => app.fetch(request, { visit }))
+    await walkOver(
+      await served(async (incoming, response) => {
+        const { method, url, headers } = incoming
+        const request = new Request(`http://${headers.host}${url}`, {
+          method: method!,
+          headers: headers as Record<string, string>,
+        })
+        const answered = await answer(request)
+        for (const [name, value] of answered.headers) response.appendHeader(name, value)
+        response.writeHead(answered.status).end(await answered.text())
+      }),
     )
   })
 })

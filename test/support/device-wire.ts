@@ -1,0 +1,72 @@
+// Bound sessions over HTTP as a browser speaks it, for whatever server answers.
+import { request as ask, createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, expect } from 'vitest'
+import { BOUND_COOKIE, challengeIn, REFRESH, REGISTER } from './device-client.ts'
+import { newDevice, refreshProof, registrationProof } from './device-key.ts'
+
+const closing: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close()
+})
+
+export async function served(handler: RequestListener): Promise<string> {
+  const server = createServer(handler)
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  closing.push(
+    () => server.closeAllConnections(),
+    () => server.close(),
+  )
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+/** As a browser sends it: Node's fetch would add Sec-Fetch-Mode. */
+export function send(url: string, method: string, headers: Record<string, string>): Promise<Response> {
+  return new Promise((resolve, reject) => {
+    const request = ask(url, { method, headers }, response => {
+      const parts: Buffer[] = []
+      response.on('data', part => parts.push(part))
+      response.on('end', () => {
+        const given = new Headers()
+        for (let at = 0; at < response.rawHeaders.length; at += 2)
+          given.append(response.rawHeaders[at]!, response.rawHeaders[at + 1]!)
+        resolve(new Response(Buffer.concat(parts), { status: response.statusCode!, headers: given }))
+      })
+    })
+    request.on('error', reject)
+    request.end()
+  })
+}
+
+export const cookiesOf = (response: Response) => response.headers.getSetCookie().map(line => line.split(';', 1)[0]!)
+
+/**
+ * Logs in, registers, refreshes and logs out. The server logs `ada` in at POST /login, out at POST /logout, and answers every
+ * path with `{ name, state }`: who is logged in, and the device's state.
+ */
+export async function walkOver(origin: string): Promise<void> {
+  const device = newDevice()
+  const logIn = await send(`${origin}/login`, 'POST', {})
+  const [session] = cookiesOf(logIn)
+  const registered = await send(origin + REGISTER, 'POST', {
+    cookie: session!,
+    'secure-session-response': `"${registrationProof(device, challengeIn(logIn)!)}"`,
+  })
+  expect(registered.status).toBe(200)
+  const [bound] = cookiesOf(registered)
+  const cookie = `${session}; ${bound}`
+  const page = await send(`${origin}/`, 'GET', { cookie })
+  expect(await page.json()).toEqual({ name: 'ada', state: 'bound' })
+  const { session_identifier: name } = (await registered.json()) as { session_identifier: string }
+  const refresh = (headers: object) =>
+    send(origin + REFRESH, 'POST', { cookie: session!, 'sec-secure-session-id': name, ...headers })
+  const asked = await refresh({})
+  expect(asked.status).toBe(403)
+  const renewed = await refresh({ 'secure-session-response': refreshProof(device, challengeIn(asked)!) })
+  expect([renewed.status, cookiesOf(renewed).length]).toEqual([200, 1])
+  // Neither path is for anything else than POST, and neither is a page of the application.
+  expect(await (await send(origin + REFRESH, 'GET', { cookie })).json()).toMatchObject({ name: 'ada' })
+  const out = await send(`${origin}/logout`, 'POST', { cookie })
+  expect(cookiesOf(out).sort()).toEqual([`${BOUND_COOKIE}=`, 'session_id='])
+  expect(await (await refresh({})).json()).toEqual({ continue: false })
+}
