@@ -1,10 +1,10 @@
 import type { SessionRecord } from '../contract/store.ts'
 import type { DeviceAnswer, DeviceCall } from '../edge/devices.ts'
 import type { AnyContext } from '../manager/context.ts'
-import { find } from '../manager/lookup.ts'
+import { chainFrom, find } from '../manager/lookup.ts'
 import { write } from '../manager/writing.ts'
 import { newSalt, newWriteId } from '../session/id.ts'
-import { challenged, instructed, over, refused } from './answers.ts'
+import { busy, challenged, instructed, over, refused } from './answers.ts'
 import {
   answers,
   type Binding,
@@ -41,8 +41,9 @@ export async function refresh(context: AnyContext, setup: Setup, call: DeviceCal
   const proof = call.proof === null ? null : headerText(call.proof)
   if (call.proof !== null && proof === null) return refused(400, 'malformed')
   const found = call.id === null ? null : await find(context, call.id, context.now(), deadline)
-  const registered = found === null ? null : bindingIn(found.record)
-  if (found === null || registered?.id !== name) return over()
+  if (found === null) return overOrMoved(context, call.id, name, deadline)
+  const registered = bindingIn(found.record)
+  if (registered?.id !== name) return over()
   const verified = proof === null ? null : verifyRefresh(proof, registered.device)
   if (verified === 'signature') await endStolen(context, found.record, deadline)
   if (typeof verified === 'string') return refused(400, verified)
@@ -60,7 +61,22 @@ export async function refresh(context: AnyContext, setup: Setup, call: DeviceCal
     if (outcome !== 'updated') return outcome
     return { value: told, latest: { ...record, ...change, version: record.version + 1 } }
   })
-  return answer ?? over()
+  return answer ?? overOrMoved(context, found.id, name, deadline)
+}
+
+/**
+ * The session is over; or it has a new ID, whose cookie is on its way to the browser. It asks again then: told that the
+ * session is over, it would forget its key, and be locked out of a session that lives.
+ */
+async function overOrMoved(
+  context: AnyContext,
+  id: string | null,
+  name: string,
+  deadline: number,
+): Promise<DeviceAnswer> {
+  if (id === null) return over()
+  const { keys, record } = await chainFrom(context, context.keyOf(id), { now: context.now(), deadline })
+  return keys.length > 1 && record !== null && bindingIn(record)?.id === name ? busy() : over()
 }
 
 /** The visit is not prolonged: a refresh is the browser's doing, and no sign of a user. */

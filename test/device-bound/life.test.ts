@@ -403,6 +403,28 @@ describe('a bound session', () => {
 })
 
 describe('a refresh', () => {
+  it('asks a refresh to come again that met a new ID, and lets it end once the session has', async () => {
+    const made = setUp()
+    const browser = await boundBrowser(made)
+    const late = browser.tab()
+    await browser.page(async visit => {
+      await visit.regenerate()
+      return new Response()
+    })
+    // At 503 browsers try again; told that the session is over, they would forget their key.
+    expect((await late.refresh()).status).toBe(503)
+    late.jar = browser.jar
+    // The challenge that it signed was derived from the ID that has been replaced.
+    expect([(await late.refresh()).status, (await late.refresh()).status]).toEqual([403, 200])
+    const later = browser.tab()
+    await browser.page(async visit => {
+      await visit.regenerate()
+      return new Response()
+    })
+    await browser.logOut()
+    expect(await (await later.refresh()).json()).toEqual({ continue: false })
+  })
+
   it('takes a proof once: the same one again brings nothing', async () => {
     const made = setUp()
     const browser = await boundBrowser(made)

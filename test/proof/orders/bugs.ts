@@ -3,6 +3,7 @@
 import type { CreateOptions, RecordChange, SessionRecord, StoreCall } from 'coatcheck'
 import { ReferenceStore } from '../../../stores/testing/reference.ts'
 import { sceneOf } from './calls.ts'
+import { devicesOf } from './devices.ts'
 import type { Patch } from './library.ts'
 import { oneVisitOf, plantedOf, tabsOf } from './requests.ts'
 import type { Scene } from './search.ts'
@@ -248,5 +249,35 @@ export const BUGS: readonly Bug[] = [
       before: 'a remember token alone',
       requests: ['a new anonymous session', 'a new anonymous session'],
     }),
+  },
+  {
+    name: 'A refresh beside a new ID makes the browser forget its key',
+    patch: change(
+      'device-bound/refresh.ts',
+      'keys.length > 1 && record !== null',
+      'keys.length > 9 && record !== null',
+    ),
+    scene: devicesOf({ before: 'a bound session', requests: ['a refresh', 'a new ID'] }),
+  },
+  {
+    name: 'A second registration takes the place of the first',
+    patch: change(
+      'device-bound/register.ts',
+      "if (offerOf({ record }, now) !== offer) return { value: 'taken' }",
+      "if (record.userId === null) return { value: 'taken' }",
+    ),
+    scene: devicesOf({
+      before: 'a session that may be bound',
+      requests: ['a registration', 'a registration of another key'],
+    }),
+  },
+  {
+    name: 'An update drops the binding',
+    patch: change(
+      'manager/records.ts',
+      'seal(unseal(record.data).meta, context.shape.encode(draft))',
+      'seal({}, context.shape.encode(draft))',
+    ),
+    scene: devicesOf({ before: 'a bound session', requests: ['a refresh', 'a save'] }),
   },
 ]

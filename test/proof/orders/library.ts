@@ -9,7 +9,10 @@ import { build } from 'tsup'
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 const SEAMS = Symbol.for('coatcheck.orders')
 
-export type Library = typeof import('../../../src/index.ts') & typeof import('../../../src/adopt.ts')
+export type Library = typeof import('../../../src/index.ts') &
+  typeof import('../../../src/adopt.ts') &
+  typeof import('../../../src/device-bound.ts') &
+  typeof import('../../../src/fetch.ts')
 
 /** What the built sources ask in place of Node.js, and what they tell of the memory that requests share. */
 export interface Seams {
@@ -167,7 +170,9 @@ async function buildLibrary(name: string, patch: Patch | null): Promise<Library>
           plugged.onLoad({ filter: /\/src\/.*\.ts$/ }, ({ path }) => {
             const file = relative(root, path)
             let contents = readFileSync(path, 'utf8')
-            if (file === ENTRY) contents += `\nexport * from './adopt.ts'\n`
+            if (file === ENTRY)
+              for (const subpath of ['adopt', 'device-bound', 'fetch'])
+                contents += `\nexport * from './${subpath}.ts'\n`
             if (file === 'src/session/session.ts')
               contents = replaceOnce(file, contents, 'made += 1\n', `made += 1\n  ${ask}?.ordered()\n`)
             if (patch?.file === file) contents = replaceOnce(file, contents, patch.from, patch.to)

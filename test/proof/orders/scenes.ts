@@ -1,5 +1,6 @@
 // What is searched: in the short form, which every run of the tests has, and in the long form.
 import { CALLS, type CallName, type CallScene, fits, sceneOf } from './calls.ts'
+import { DEVICE_PAIRS, devicesOf } from './devices.ts'
 import { BEFORE, oneVisitOf, plantedOf, STEPS, tabsOf, theftOf } from './requests.ts'
 import type { Scene } from './search.ts'
 
@@ -91,6 +92,7 @@ export const SHORT: readonly Group[] = [
   },
   { name: 'one visit', weight: 3, scenes: [...inOneVisit, plantedOf(1), plantedOf(2)] },
   { name: 'a thief', weight: 4, scenes: some(thieves, 5) },
+  { name: 'a session that is bound to a device', weight: 4, scenes: DEVICE_PAIRS.map(devicesOf) },
   {
     name: 'more than can be walked through',
     weight: 5,
@@ -137,6 +139,13 @@ export const LONG: readonly Group[] = [
   },
   { name: 'one visit', weight: 2, scenes: [...inOneVisit, plantedOf(1), plantedOf(2), plantedOf(3)] },
   { name: 'a thief', weight: 4, scenes: thieves },
+  {
+    name: 'a session that is bound to a device, in one process and in two, and a fault',
+    weight: 6,
+    scenes: [{}, { processes: [0, 1] }, { faults: 1 }].flatMap(more =>
+      DEVICE_PAIRS.map(each => devicesOf({ ...each, ...more })),
+    ),
+  },
   {
     name: 'more than can be walked through',
     weight: 8,
