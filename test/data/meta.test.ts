@@ -7,6 +7,7 @@ const meta = fc.record(
     verifiedAt: fc.oneof(fc.constant(null), fc.nat({ max: Number.MAX_SAFE_INTEGER })),
     csrf: fc.uint8Array({ minLength: 32, maxLength: 32 }).map(bytes => Buffer.from(bytes).toString('base64url')),
     idle: fc.integer({ min: 1, max: 100 * 365 * 86_400_000 }),
+    device: fc.string({ unit: fc.constantFrom('o', 'b', 'd', '.', '-', '_', '9'), maxLength: 2000 }),
   },
   { requiredKeys: [] },
 )
@@ -30,6 +31,7 @@ it('data of a session with nothing beside it is stored as the codec wrote it', (
 })
 
 it('what is broken is data that cannot be read, of a session that is not fresh', () => {
+  // Bound, and to no device: what cannot be read must not pass for a session that needs no proof.
   for (const broken of [
     '@',
     '@v',
@@ -43,8 +45,10 @@ it('what is broken is data that cannot be read, of a session that is not fresh',
     '@i@{}',
     '@ix@{}',
     '@i1v1@{}',
+    '@d{}',
+    '@d/@{}',
     '@i99999999999999@{}',
     `@c${'a'.repeat(42)}@{}`,
   ])
-    expect(unseal(broken)).toEqual({ meta: { verifiedAt: null }, text: broken })
+    expect(unseal(broken)).toEqual({ meta: { verifiedAt: null, device: '' }, text: broken })
 })
