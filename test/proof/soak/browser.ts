@@ -212,6 +212,14 @@ export class Browser {
     })
   }
 
+  /**
+   * What an answer without a user says. A log-out that failed, as the database was away, is known to the node that it came to:
+   * there the token begins no session, at the other one it may.
+   */
+  get #isOut(): 'out' | 'unknown' {
+    return this.#jar.has(TOKEN) ? 'unknown' : 'out'
+  }
+
   /** Whether the database was there all the time. */
   #isQuiet({ from, until }: Sent): boolean {
     return !this.#scene.outages.some(outage => outage.from <= until && outage.until >= from)
@@ -221,7 +229,7 @@ export class Browser {
   #learn(found: string | null, sent: Sent): void {
     const { from, until } = sent
     if (found === null) {
-      this.#state = 'out'
+      this.#state = this.#isOut
       return
     }
     const touched = from - this.#scene.lives.idle / 10
@@ -377,7 +385,7 @@ export class Browser {
       else if (found !== null && found !== this.#account.name) this.#complain(`is logged in as ${found}`)
       // What was not answered may still happen: nothing is certain before.
       if (found !== null) this.#learn(found, sent)
-      else if (Date.now() > this.#last) this.#state = 'out'
+      else if (Date.now() > this.#last) this.#state = this.#isOut
       return
     }
   }

@@ -34,17 +34,6 @@ describe.runIf(MINUTES === 0).concurrent('two nodes under load, restarted with t
   const SHORT = { seconds: 12, browsers: 24 }
   const SLOW = { timeout: 240_000 }
 
-  describe.each(DATABASES)('on %s', database => {
-    describeEngine(database, 'the example service', () => {
-      it('loses no session, no write and no request, and keeps nothing', SLOW, async () => {
-        const report = await soak({ database, ...SHORT, log: say })
-        show(database, report)
-        expect(report.violations).toEqual([])
-        expect(report.figures.requests).toBeGreaterThan(100)
-      })
-    })
-  })
-
   describeEngine('redis', 'what is broken on purpose is told', () => {
     const SESSIONS_GONE = `
       for _, key in ipairs(redis.call('KEYS', 'coatcheck:*')) do
