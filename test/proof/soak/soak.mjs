@@ -1,9 +1,9 @@
 // @ts-check
-// `npm run soak [-- --minutes 30] [redis|postgresql]`: the long form of soak.test.ts.
+// `npm run soak [-- --minutes 30] [redis|postgresql]`: soak.test.ts; with `--broken` it shows what the soak notices.
 import { vitest } from '../../scripts/vitest.mjs'
 
 const DATABASES = ['redis', 'postgresql']
-const USAGE = `usage: npm run soak -- [--minutes 30] [${DATABASES.join('|')}]`
+const USAGE = `usage: npm run soak -- [--minutes 30] [${DATABASES.join('|')}], or npm run soak -- --broken`
 
 /** @param {string} fault @returns {never} */
 function refuse(fault) {
@@ -13,6 +13,7 @@ function refuse(fault) {
 
 let minutes = 30
 let database = ''
+let isBroken = false
 const args = process.argv.slice(2)
 for (let arg = args.shift(); arg !== undefined; arg = args.shift()) {
   if (arg === '--minutes') {
@@ -20,12 +21,13 @@ for (let arg = args.shift(); arg !== undefined; arg = args.shift()) {
     minutes = Number(text)
     if (!(minutes > 0 && minutes <= 24 * 60)) refuse(`--minutes: expected a number up to 1440, got "${text}"`)
   } else if (DATABASES.includes(arg)) database = arg
+  else if (arg === '--broken') isBroken = true
   else refuse(`unknown argument "${arg}"`)
 }
 
 const env = {
   COATCHECK_ALL_ENGINES: '1',
-  COATCHECK_SOAK_MINUTES: `${minutes}`,
+  ...(isBroken ? { COATCHECK_SOAK_BROKEN: '1' } : { COATCHECK_SOAK_MINUTES: `${minutes}` }),
   ...(database && { COATCHECK_SOAK_DATABASE: database }),
 }
 process.exitCode = vitest(['test/proof/soak/soak.test.ts', '--reporter=dot', '--disable-console-intercept'], { env })
