@@ -27,8 +27,13 @@ const nodeRedis = async (library: typeof nodeRedis6, url: string): Promise<OpenC
   await client.connect()
   return { client, close: () => client.destroy() }
 }
+/**
+ * Longer than any test, in milliseconds. A pool that is destroyed while it connects anew takes those connections for
+ * idle ones, and throws in a timer, outside of any test, when it would close what it no longer needs of them.
+ */
+const NEVER_CLEANED_UP = 2 ** 31 - 1
 const nodeRedisPool = async (library: typeof nodeRedis6, url: string): Promise<OpenClient> => {
-  const client = quiet(library.createClientPool({ url }, { minimum: 2, maximum: 8 }))
+  const client = quiet(library.createClientPool({ url }, { minimum: 2, maximum: 8, cleanupDelay: NEVER_CLEANED_UP }))
   await client.connect()
   return { client, close: () => client.destroy() }
 }
