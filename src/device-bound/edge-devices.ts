@@ -70,9 +70,8 @@ export class EdgeDevices implements Devices, Looking {
     await endStolen(context, recordOf(session)!, context.deadline())
   }
 
-  isCall(method: string, path: string): boolean {
-    const { registerPath, refreshPath } = this.#setup
-    return method === 'POST' && (path === registerPath || path === refreshPath)
+  answersAt(path: string): boolean {
+    return path === this.#setup.registerPath || path === this.#setup.refreshPath
   }
 
   async answer(sessions: object, call: DeviceCall): Promise<DeviceAnswer> {

@@ -1,28 +1,42 @@
 import { contextOf } from '../manager/context-of.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import { Arrival } from './arrival.ts'
-import type { DeviceAnswer, DeviceCall, Devices } from './devices.ts'
+import type { DeviceAnswer } from './devices.ts'
 import type { EdgeSetup } from './setup.ts'
 import type { VisitRequest } from './visit.ts'
 
-/** What an edge reads from a request to one of the two paths. */
-interface Read extends Omit<DeviceCall, 'id' | 'isDoubtful' | 'cookie'> {
-  readonly request: VisitRequest
+/** A request of whichever edge. What costs something is asked only of the requests that browsers register or refresh by. */
+interface Asked {
+  readonly method: string | undefined
+  path(): string
+  header(name: 'secure-session-response' | 'sec-secure-session-id'): string | null
+  asVisit(): VisitRequest
 }
 
 /**
- * The answer to a browser that registers or refreshes. No visit, and no guard against pages of other origins: browsers send
- * neither Origin nor Sec-Fetch-Site here, and what they sign cannot be signed by a page.
+ * The answer to a browser that registers or refreshes; `null` for any other request, and where the edge has no
+ * `deviceBound`. No visit, and no guard against pages of other origins: browsers send neither Origin nor Sec-Fetch-Site
+ * here, and what they sign cannot be signed by a page.
  */
-export function answerDevice(
+export async function answerDevice(
   // biome-ignore lint/suspicious/noExplicitAny: of whichever data and user IDs
   sessions: SessionManager<any, any, any>,
   setup: EdgeSetup,
-  devices: Devices,
-  { request, ...call }: Read,
-): Promise<DeviceAnswer> {
+  asked: Asked,
+): Promise<DeviceAnswer | null> {
+  const { devices } = setup
+  if (devices === null || asked.method !== 'POST') return null
+  const path = asked.path()
+  if (!devices.answersAt(path)) return null
+  const request = asked.asVisit()
   const arrival = new Arrival(contextOf(sessions), setup, request)
   const { id, isAmbiguous } = arrival
-  const isDoubtful = isAmbiguous || (id === null && arrival.ids.length > 0)
-  return devices.answer(sessions, { ...call, id, isDoubtful, cookie: request.cookie })
+  return devices.answer(sessions, {
+    path,
+    id,
+    isDoubtful: isAmbiguous || (id === null && arrival.ids.length > 0),
+    cookie: request.cookie,
+    proof: asked.header('secure-session-response'),
+    sessionId: asked.header('sec-secure-session-id'),
+  })
 }

@@ -60,7 +60,7 @@ export interface VisitDevice<D extends object, I extends UserIds> {
 /** `deviceBound` for the cookies of one edge. */
 export interface Devices {
   visit<D extends object, I extends UserIds>(context: Context<D, I>, request: VisitRequest): VisitDevice<D, I>
-  /** Whether browsers register or refresh by this request. */
-  isCall(method: string, path: string): boolean
+  /** Whether browsers register or refresh at this path. */
+  answersAt(path: string): boolean
   answer(sessions: AnyManager, call: DeviceCall): Promise<DeviceAnswer>
 }

@@ -206,16 +206,13 @@ export function fetchEdge<D extends object, I extends UserIds, In extends object
     },
     handled: async (request: Request) => {
       checkFetch('handled', request)
-      const { devices } = setup
-      const path = new URL(request.url).pathname
-      if (devices === null || !devices.isCall(request.method, path)) return null
-      const { status, headers, body } = await answerDevice(sessions, setup, devices, {
-        request: visitRequest(request),
-        path,
-        proof: request.headers.get('secure-session-response'),
-        sessionId: request.headers.get('sec-secure-session-id'),
+      const answer = await answerDevice(sessions, setup, {
+        method: request.method,
+        path: () => new URL(request.url).pathname,
+        header: name => request.headers.get(name),
+        asVisit: () => visitRequest(request),
       })
-      return new Response(body, { status, headers })
+      return answer && new Response(answer.body, { status: answer.status, headers: answer.headers })
     },
   }) as FetchEdge<D, I, In>
 }

@@ -90,9 +90,6 @@ function pathOf(request: IncomingMessage): string {
   return url.split('?', 1)[0]!
 }
 
-const headerOf = (request: IncomingMessage, name: string): string | null =>
-  (request.headers[name] as string | undefined) ?? null
-
 /** What an edge keeps at a request, as a property: it is found several times faster than an entry of a WeakMap. */
 interface Known<V> {
   readonly visit: V
@@ -124,16 +121,14 @@ export function httpEdge<D extends object, I extends UserIds, In extends object>
   }
   const handled = async (request: IncomingMessage, response: ServerResponse): Promise<boolean> => {
     checkNode('handled', request, response)
-    const { devices } = setup
-    const path = pathOf(request)
-    if (devices === null || !devices.isCall(request.method ?? '', path)) return false
-    const { status, headers, body } = await answerDevice(sessions, setup, devices, {
-      request: new HttpRequest(request, response, transport),
-      path,
-      proof: headerOf(request, 'secure-session-response'),
-      sessionId: headerOf(request, 'sec-secure-session-id'),
+    const answer = await answerDevice(sessions, setup, {
+      method: request.method,
+      path: () => pathOf(request),
+      header: name => (request.headers[name] as string | undefined) ?? null,
+      asVisit: () => new HttpRequest(request, response, transport),
     })
-    if (!response.headersSent && !response.destroyed) response.writeHead(status, headers).end(body)
+    if (answer === null) return false
+    if (!response.headersSent && !response.destroyed) response.writeHead(answer.status, answer.headers).end(answer.body)
     return true
   }
   return Object.assign(visitOf, { handled })

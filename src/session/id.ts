@@ -54,8 +54,8 @@ function random(bytes: number): string {
 }
 
 /**
- * Characters of 6 random bits, at most 43 (the last has 4). Hashed with the time: a restored snapshot of a virtual machine is a second copy
- * of this process with the same pool and, since OpenSSL keeps its own, the same generator.
+ * Characters of 6 random bits, at most 43 (the last has 4). Hashed with the time: a restored snapshot of a virtual
+ * machine is a second copy of this process with the same pool and, since OpenSSL keeps its own, the same generator.
  */
 const draw = (length: number): string => sha256(`${random(BLOCK)}${performance.now()} ${Date.now()}`).slice(0, length)
 
