@@ -1,0 +1,76 @@
+// One store of each kind of database, on a private server or a file of its own, with its tables made.
+import { RedisStore } from 'coatcheck/stores/redis'
+import { MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
+import { afterAll, beforeAll } from 'vitest'
+import type { Store } from '../../src/contract/store.ts'
+import { describeEngine, type EngineName } from '../services/engines.ts'
+import { startMariadb } from '../services/mariadb.ts'
+import { startPostgres } from '../services/postgres.ts'
+import { startRedis, startRedisCluster } from '../services/redis.ts'
+import { openSqlite, sqliteFile } from '../services/sqlite.ts'
+import { CLUSTER, STANDALONE } from './redis/clients.ts'
+
+interface Opened {
+  readonly store: Store
+  close(): unknown
+}
+
+const STORES: Record<string, { engine: EngineName; open(): Promise<Opened> }> = {
+  Redis: {
+    engine: 'redis',
+    async open() {
+      const server = await startRedis()
+      const { client, close } = await STANDALONE['node-redis 6']!(server.url)
+      return { store: new RedisStore(client), close: async () => [await close(), await server.stop()] }
+    },
+  },
+  'Redis Cluster': {
+    engine: 'redis',
+    async open() {
+      const cluster = await startRedisCluster()
+      const { client, close } = await CLUSTER['node-redis 6 cluster']!(cluster.addresses)
+      return { store: new RedisStore(client), close: async () => [await close(), await cluster.stop()] }
+    },
+  },
+  PostgreSQL: {
+    engine: 'postgresql',
+    async open() {
+      const server = await startPostgres()
+      const store = new PostgresStore(server.pool({ max: 10 }))
+      await store.migrate()
+      return { store, close: () => server.stop() }
+    },
+  },
+  MariaDB: {
+    engine: 'mariadb',
+    async open() {
+      const server = await startMariadb()
+      const store = new MysqlStore(server.pool({ connectionLimit: 10 }))
+      await store.migrate()
+      return { store, close: () => server.stop() }
+    },
+  },
+  SQLite: {
+    engine: 'libsql',
+    async open() {
+      const { file, remove } = sqliteFile()
+      const database = openSqlite('libsql', file)
+      const store = new SqliteStore(database)
+      await store.migrate()
+      return { store, close: () => [database.close(), remove()] }
+    },
+  },
+}
+
+/** Declares the tests once for each kind of database; one that this machine lacks is skipped by name. */
+export function onRealStores(name: (store: string) => string, tests: (open: () => Store) => void): void {
+  for (const [store, { engine, open }] of Object.entries(STORES))
+    describeEngine(engine, name(store), () => {
+      let opened: Opened
+      beforeAll(async () => {
+        opened = await open()
+      })
+      afterAll(() => opened?.close())
+      tests(() => opened.store)
+    })
+}
