@@ -1,8 +1,18 @@
 // @ts-check
 // `npm run proof [-- --minutes 10] [--seed 7] [engine …]`: looks for a counterexample, longer than the suite does.
+import { installEngines } from '../scripts/install-engines.mjs'
 import { vitest } from '../scripts/vitest.mjs'
 
-const ENGINES = ['memory', 'redis', 'redis-cluster', 'postgresql', 'mariadb', 'sqlite']
+/** What each needs of the engines that tests can start. */
+const NEEDS = {
+  memory: 'memory',
+  redis: 'redis',
+  'redis-cluster': 'redis',
+  postgresql: 'postgresql',
+  mariadb: 'mariadb',
+  sqlite: 'libsql',
+}
+const ENGINES = /** @type {(keyof typeof NEEDS)[]} */ (Object.keys(NEEDS))
 const USAGE = `npm run proof [-- [--minutes 10] [--seed 7] [${ENGINES.join(' | ')} …]]`
 
 /** @param {string} problem @returns {never} */
@@ -13,7 +23,7 @@ function refuse(problem) {
 
 /** @type {Record<string, number>} */
 const numbers = { minutes: 10 }
-/** @type {string[]} */
+/** @type {(keyof typeof NEEDS)[]} */
 const engines = []
 const args = process.argv.slice(2)
 for (let arg = args.shift(); arg !== undefined; arg = args.shift()) {
@@ -23,12 +33,17 @@ for (let arg = args.shift(); arg !== undefined; arg = args.shift()) {
     const value = Number(text)
     if (text === '' || !Number.isFinite(value) || value < 0) refuse(`${arg}: expected a number, got '${text}'`)
     numbers[/** @type {string} */ (option[1])] = value
-  } else if (ENGINES.includes(arg)) engines.push(arg)
+    continue
+  }
+  const engine = ENGINES.find(name => name === arg)
+  if (engine !== undefined) engines.push(engine)
   else refuse(`'${arg}' is no engine`)
 }
 
+installEngines((engines.length > 0 ? engines : ENGINES).map(name => NEEDS[name]))
 process.exitCode = vitest(['test/proof/engines/engines.test.ts', '--disable-console-intercept'], {
   env: {
+    COATCHECK_ALL_ENGINES: '1',
     COATCHECK_PROOF_MINUTES: String(numbers.minutes),
     ...(engines.length > 0 ? { COATCHECK_PROOF_ENGINES: engines.join() } : {}),
     ...(numbers.seed === undefined ? {} : { COATCHECK_PROOF_SEED: String(numbers.seed) }),

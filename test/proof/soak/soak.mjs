@@ -1,5 +1,6 @@
 // @ts-check
 // `npm run soak [-- --minutes 30] [redis|postgresql]`: soak.test.ts; with `--broken` it shows what the soak notices.
+import { installEngines } from '../../scripts/install-engines.mjs'
 import { vitest } from '../../scripts/vitest.mjs'
 
 const DATABASES = ['redis', 'postgresql']
@@ -25,6 +26,7 @@ for (let arg = args.shift(); arg !== undefined; arg = args.shift()) {
   else refuse(`unknown argument "${arg}"`)
 }
 
+installEngines(database ? [database] : DATABASES)
 const env = {
   COATCHECK_ALL_ENGINES: '1',
   ...(isBroken ? { COATCHECK_SOAK_BROKEN: '1' } : { COATCHECK_SOAK_MINUTES: `${minutes}` }),
