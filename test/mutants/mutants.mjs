@@ -1,0 +1,166 @@
+// @ts-check
+// `npm run mutants -- src/session stores/memory src/edge/cookie.ts`: seeds small mistakes into rooms or files, one at a
+// time, runs the tests that reach each, and prints those that no test noticed. Without arguments: all rooms that need no
+// engine. Exits with 1 where a room is below its aim.
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { availableParallelism, tmpdir } from 'node:os'
+import { join, relative } from 'node:path'
+import { parseArgs } from 'node:util'
+import { Stryker } from '@stryker-mutator/core'
+import { table } from '../scripts/table.mjs'
+import { root } from '../scripts/vitest.mjs'
+import { describeMutant, equivalents } from './equivalents.mjs'
+import { ROOMS } from './rooms.mjs'
+
+const USAGE = `usage: npm run mutants -- [--concurrency N] [--anew] [ROOM or FILE ...]
+  rooms: ${Object.keys(ROOMS).join(', ')}
+  --concurrency N  processes that run tests at once; all processors but one by default
+  --anew           tries again what an earlier run has tried on the same sources and tests`
+
+/** @param {string} fault @returns {never} */
+function refuse(fault) {
+  console.error(`${fault}\n${USAGE}`)
+  process.exit(2)
+}
+
+/** @param {string} path @returns {string} the room of a path */
+const roomOf = path => path.split('/').slice(0, 2).join('/')
+
+function readArguments() {
+  const options = /** @type {const} */ ({ concurrency: { type: 'string' }, anew: { type: 'boolean', default: false } })
+  try {
+    return parseArgs({ options, allowPositionals: true })
+  } catch (error) {
+    return refuse(error instanceof Error ? error.message : String(error))
+  }
+}
+
+const { values, positionals } = readArguments()
+const concurrency = Number(values.concurrency ?? Math.max(1, availableParallelism() - 1))
+if (!Number.isInteger(concurrency) || concurrency < 1)
+  refuse(`--concurrency: expected a whole number from 1, got "${values.concurrency}"`)
+
+/** Files by room: those named, or all of a room. @type {Map<string, string[]>} */
+const wanted = new Map()
+const named = positionals.map(path => path.replace(/^\.\/|\/$/g, ''))
+for (const path of named.length > 0 ? named : Object.keys(ROOMS).filter(room => !ROOMS[room]?.needsEngines)) {
+  const room = roomOf(path)
+  if (!ROOMS[room]) refuse(`${path} is in no room`)
+  if (!existsSync(join(root, path))) refuse(`there is no ${path}`)
+  const files = path.endsWith('.ts')
+    ? [path]
+    : readdirSync(join(root, path), { recursive: true, encoding: 'utf8' })
+        .filter(file => file.endsWith('.ts') && !file.endsWith('.d.ts'))
+        .map(file => `${path}/${file.replaceAll('\\', '/')}`)
+        .sort()
+  wanted.set(room, [...new Set([...(wanted.get(room) ?? []), ...files])])
+}
+
+const NOTICED = ['Killed', 'Timeout']
+const UNNOTICED = ['Survived', 'NoCoverage']
+
+/**
+ * @param {string} room
+ * @param {readonly string[]} files
+ */
+async function seed(room, files) {
+  const { tests, needsEngines } = /** @type {import('./rooms.mjs').Room} */ (ROOMS[room])
+  const cache = join(root, 'node_modules/.cache/coatcheck-mutants', room.replace('/', '-'))
+  mkdirSync(cache, { recursive: true })
+  process.env.COATCHECK_MUTANTS_TESTS = tests.join(' ')
+  if (needsEngines) process.env.COATCHECK_ALL_ENGINES = '1'
+  const sources = new Map(files.map(file => [file, readFileSync(join(root, file), 'utf8')]))
+  const results = await new Stryker({
+    mutate: [...files],
+    testRunner: 'vitest',
+    vitest: { configFile: 'test/mutants/vitest.config.ts', related: false },
+    plugins: ['@stryker-mutator/vitest-runner'],
+    coverageAnalysis: 'perTest',
+    // A file alone is tried afresh: the notes of its room would lose the other files.
+    incremental: files.length > 1,
+    incrementalFile: join(cache, 'incremental.json'),
+    force: values.anew,
+    concurrency,
+    // Outside of the project, so that nothing that lists its files meets the copy.
+    tempDirName: join(tmpdir(), 'coatcheck-mutants'),
+    cleanTempDir: 'always',
+    // vitest checks no types.
+    disableTypeChecks: false,
+    ignorePatterns: ['dist', 'docs', 'site', '.github', 'test/bench', 'test/package', 'test/.worker-*'],
+    reporters: [process.stdout.isTTY ? 'progress' : 'progress-append-only'],
+    allowConsoleColors: false,
+    logLevel: /** @type {import('@stryker-mutator/api/core').LogLevel} */ ('warn'),
+    dryRunTimeoutMinutes: 15,
+  }).runMutationTest()
+
+  const listed = new Set(equivalents().map(({ reason, ...change }) => JSON.stringify(change)))
+  return results.map(result => {
+    const file = relative(root, result.fileName).replaceAll('\\', '/')
+    const change = describeMutant(result, file, sources.get(file) ?? '')
+    const isUnnoticed = UNNOTICED.includes(result.status)
+    return {
+      change,
+      at: `${file}:${result.location.start.line}`,
+      isEquivalent: isUnnoticed && listed.has(JSON.stringify(change)),
+      status: result.status,
+    }
+  })
+}
+
+/** @typedef {Awaited<ReturnType<typeof seed>>[number]} Outcome */
+
+/**
+ * @param {string} name
+ * @param {readonly Outcome[]} outcomes
+ */
+function sum(name, outcomes) {
+  const count = (/** @type {string} */ status) =>
+    outcomes.filter(each => each.status === status && !each.isEquivalent).length
+  const equivalent = outcomes.filter(each => each.isEquivalent).length
+  const noticed = NOTICED.reduce((all, status) => all + count(status), 0)
+  const unnoticed = UNNOTICED.reduce((all, status) => all + count(status), 0)
+  const share = noticed + unnoticed === 0 ? 100 : (100 * noticed) / (noticed + unnoticed)
+  const counts = [count('Killed'), count('Timeout'), count('Survived'), count('NoCoverage'), equivalent]
+  return {
+    share,
+    row: [name, String(noticed + unnoticed + equivalent), ...counts.map(String), `${share.toFixed(1)} %`],
+  }
+}
+
+let isBelow = false
+for (const [room, files] of wanted) {
+  const start = performance.now()
+  const outcomes = await seed(room, files)
+  const unnoticed = outcomes.filter(each => UNNOTICED.includes(each.status) && !each.isEquivalent)
+  for (const { at, status, change } of unnoticed) {
+    console.log(`${at}  ${change.mutator}${status === 'NoCoverage' ? ', reached by no test' : ''}`)
+    console.log(`    - ${change.from}\n    + ${change.to}`)
+  }
+  const list = join(root, 'node_modules/.cache/coatcheck-mutants', room.replace('/', '-'), 'unnoticed.json')
+  writeFileSync(
+    list,
+    `${JSON.stringify(
+      unnoticed.map(({ change }) => ({ ...change, reason: '' })),
+      null,
+      2,
+    )}\n`,
+  )
+  const whole = sum(room, outcomes)
+  const rows = [
+    ['', 'mistakes', 'noticed', 'by time', 'unnoticed', 'not reached', 'equivalent', 'noticed of the rest'],
+    ...files.map(
+      file =>
+        sum(
+          file,
+          outcomes.filter(each => each.change.file === file),
+        ).row,
+    ),
+    ...(files.length > 1 ? [whole.row] : []),
+  ]
+  const aim = ROOMS[room]?.aim ?? 100
+  const minutes = ((performance.now() - start) / 60_000).toFixed(1)
+  console.log(`\n${table(rows)}\n${room}: ${whole.share.toFixed(1)} % noticed, ${aim} % is the aim; ${minutes} minutes`)
+  console.log(`What was not noticed, as equivalent.json would list it: ${relative(process.cwd(), list)}\n`)
+  isBelow ||= whole.share < aim
+}
+process.exitCode = isBelow ? 1 : 0

@@ -1,0 +1,98 @@
+// @ts-check
+// Which tests are asked about a mistake in which room. In-process tests only, where no engine is named: each mistake runs
+// all tests that reach its line, so what takes seconds, and searches what quicker tests show too, is left out.
+
+/**
+ * @typedef {object} Room
+ * @property {readonly string[]} tests folders and files of test/
+ * @property {number} aim the least share of mistakes that must be noticed, in percent
+ * @property {boolean} [needsEngines] it runs with servers, and only when it is named
+ */
+
+/** Tests of the suite that are left out: they start processes or compilers, look at the globals, or search for long. */
+export const LEFT_OUT = [
+  'test/adopt/engines.test.ts',
+  'test/adopt/live-services.test.ts',
+  'test/adopt/schedules.test.ts',
+  'test/device-bound/engines.test.ts',
+  'test/edge/frameworks.test.ts',
+  'test/edge/nginx.test.ts',
+  'test/edge/parallel.test.ts',
+  'test/express-session/types.test.ts',
+  'test/guarantees/servers.test.ts',
+  'test/manager/module-level.test.ts',
+  'test/manager/remember-model.test.ts',
+  'test/stores/memory/growth.test.ts',
+  'test/stores/memory/process.test.ts',
+]
+
+const MEMORY = 'test/guarantees/memory.test.ts'
+
+/** @type {Readonly<Record<string, Room>>} */
+export const ROOMS = {
+  'src/text': {
+    tests: [
+      'test/text',
+      'test/manager/options.test.ts',
+      'test/edge/bad-input.test.ts',
+      'test/express-session/options.test.ts',
+    ],
+    aim: 92,
+  },
+  'src/contract': { tests: ['test/contract', 'test/manager/refusals.test.ts', 'test/manager/copies.test.ts'], aim: 92 },
+  'src/data': { tests: ['test/data', 'test/manager/manager.test.ts', 'test/manager/options.test.ts'], aim: 92 },
+  'src/session': {
+    tests: [
+      'test/session',
+      'test/manager/manager.test.ts',
+      'test/manager/lifetimes.test.ts',
+      'test/manager/options.test.ts',
+      'test/manager/secrets.test.ts',
+      'test/edge/csrf.test.ts',
+    ],
+    aim: 92,
+  },
+  'src/guard': { tests: ['test/guard', 'test/manager/manager.test.ts', 'test/manager/options.test.ts'], aim: 92 },
+  'src/manager': { tests: ['test/manager', 'test/session', MEMORY, 'test/edge/visit.test.ts'], aim: 92 },
+  'src/edge': { tests: ['test/edge'], aim: 92 },
+  'src/adopt': { tests: ['test/adopt'], aim: 92 },
+  'src/device-bound': { tests: ['test/device-bound'], aim: 92 },
+  'src/express-session': { tests: ['test/express-session'], aim: 92 },
+  'stores/memory': { tests: ['test/stores/memory', MEMORY], aim: 92 },
+  'stores/shared': { tests: ['test/stores/shared'], aim: 92 },
+  'stores/redis': {
+    tests: [
+      'test/stores/redis/format.test.ts',
+      'test/stores/redis/bad-input.test.ts',
+      'test/stores/redis/index.test.ts',
+      'test/stores/redis/listing.test.ts',
+      'test/stores/redis/scan.test.ts',
+      'test/stores/redis/outage.test.ts',
+      'test/stores/redis/lost-replies.test.ts',
+      'test/stores/redis/shared-reads.test.ts',
+      'test/stores/redis/conformance/standalone.test.ts',
+      'test/stores/redis/conformance/cluster.test.ts',
+    ],
+    aim: 85,
+    needsEngines: true,
+  },
+  'stores/sql': {
+    tests: [
+      'test/stores/sql/packed.test.ts',
+      'test/stores/sql/bad-input.test.ts',
+      'test/stores/sql/statements.test.ts',
+      'test/stores/sql/exact.test.ts',
+      'test/stores/sql/migrate.test.ts',
+      'test/stores/sql/sweep.test.ts',
+      'test/stores/sql/walking.test.ts',
+      'test/stores/sql/shared-reads.test.ts',
+      'test/stores/sql/outage.test.ts',
+      'test/stores/sql/sqlite/locks.test.ts',
+      'test/stores/sql/conformance/sqlite.test.ts',
+      'test/stores/sql/conformance/postgres.test.ts',
+      'test/stores/sql/conformance/mariadb.test.ts',
+    ],
+    aim: 85,
+    needsEngines: true,
+  },
+}
