@@ -3,7 +3,8 @@ import type { SessionRecord } from './store.ts'
 const KEY = /^[A-Za-z0-9_-]{46}$/
 const MAX_INSTANT = 8_640_000_000_000_000 // ECMA-262, 21.4.1.1: the largest time value
 
-const isInstant = (value: unknown): value is number =>
+/** Epoch milliseconds. */
+export const isInstant = (value: unknown): value is number =>
   Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= MAX_INSTANT
 
 /**

@@ -1,4 +1,5 @@
 // What a session keeps beside its data, in the same text: stores know nothing of it, and one without it costs no byte.
+import { isInstant } from '../contract/record.ts'
 
 export interface Meta {
   /** When the password was verified, epoch ms; `null`: never. Without it: when the session was created. */
@@ -35,8 +36,10 @@ export function unseal(stored: string): { meta: Meta; text: string } {
   const match = SEALED.exec(stored)
   if (match === null) return { meta: BROKEN, text: stored }
   const [head, verified, csrf, idle, device] = match
+  const verifiedAt = verified === '-' ? null : Number(verified ?? 0)
+  if (verifiedAt !== null && !isInstant(verifiedAt)) return { meta: BROKEN, text: stored }
   const meta = {
-    ...(verified !== undefined && { verifiedAt: verified === '-' ? null : Number(verified) }),
+    ...(verified !== undefined && { verifiedAt }),
     ...(csrf !== undefined && { csrf }),
     ...(idle !== undefined && { idle: Number(idle) }),
     ...(device !== undefined && { device }),

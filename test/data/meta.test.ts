@@ -4,7 +4,7 @@ import { seal, unseal } from '../../src/data/meta.ts'
 
 const meta = fc.record(
   {
-    verifiedAt: fc.oneof(fc.constant(null), fc.nat({ max: Number.MAX_SAFE_INTEGER })),
+    verifiedAt: fc.oneof(fc.constant(null), fc.nat({ max: 864e13 })),
     csrf: fc.uint8Array({ minLength: 32, maxLength: 32 }).map(bytes => Buffer.from(bytes).toString('base64url')),
     idle: fc.integer({ min: 1, max: 100 * 365 * 86_400_000 }),
     device: fc.string({ unit: fc.constantFrom('o', 'b', 'd', '.', '-', '_', '9'), maxLength: 2000 }),
@@ -41,6 +41,7 @@ it('what is broken is data that cannot be read, of a session that is not fresh',
     '@x1@{}',
     '@v1{}',
     '@v99999999999999999@{}',
+    '@v8640000000000001@{}',
     '@c@{}',
     '@i@{}',
     '@ix@{}',

@@ -5,14 +5,12 @@ import { describe, expect, it } from 'vitest'
 import { mutated } from './mutate.ts'
 import { growthOf, LINEAR, search } from './search.ts'
 import { checkNoPollution, type Target } from './target.ts'
-import { REQUESTS } from './targets-requests.ts'
-import { STORED } from './targets-stored.ts'
+import { TARGETS } from './targets.ts'
 
 /** Inputs that once went wrong, by target and by name: they always run. */
 const SEEDS: Record<string, Record<string, string>> = JSON.parse(
   readFileSync(new URL('seeds.json', import.meta.url), 'utf8'),
 )
-const TARGETS = [...REQUESTS, ...STORED]
 const corpusOf = ({ name, corpus }: Target) => [...corpus, ...Object.values(SEEDS[name] ?? {})]
 
 const INPUTS = Number(process.env.COATCHECK_FUZZ_INPUTS ?? 0)

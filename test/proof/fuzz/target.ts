@@ -60,3 +60,14 @@ export function onlyOf(text: string, allowed: string): boolean {
 /** A decimal as `String(integer)` writes it, of at most so many digits. */
 export const isDecimal = (text: string, digits: number) =>
   text !== '' && text.length <= digits && onlyOf(text, DIGITS) && (text === '0' || text[0] !== '0')
+
+export const MAX_U64 = 18446744073709551615n
+
+/** Percent-decoded; `undefined` where it is malformed. */
+export function plainText(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return undefined
+  }
+}
