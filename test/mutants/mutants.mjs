@@ -2,14 +2,14 @@
 // `npm run mutants -- src/session stores/memory src/edge/cookie.ts`: seeds small mistakes into rooms or files, one at a
 // time, runs the tests that reach each, and prints those that no test noticed. Without arguments: all rooms that need no
 // engine. Exits with 1 where a room is below its aim.
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { parseArgs } from 'node:util'
 import { Stryker } from '@stryker-mutator/core'
 import { table } from '../scripts/table.mjs'
 import { root } from '../scripts/vitest.mjs'
-import { describeMutant, equivalents } from './equivalents.mjs'
+import { outcomeOf, sourceOf, UNNOTICED } from './reporter.mjs'
 import { ROOMS } from './rooms.mjs'
 
 const USAGE = `usage: npm run mutants -- [--concurrency N] [--anew] [ROOM or FILE ...]
@@ -25,6 +25,13 @@ function refuse(fault) {
 
 /** @param {string} path @returns {string} the room of a path */
 const roomOf = path => path.split('/').slice(0, 2).join('/')
+
+/** @param {string} folder @returns {string[]} its sources */
+const filesOf = folder =>
+  readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter(file => file.endsWith('.ts') && !file.endsWith('.d.ts'))
+    .map(file => `${folder}/${file.replaceAll('\\', '/')}`)
+    .sort()
 
 function readArguments() {
   const options = /** @type {const} */ ({ concurrency: { type: 'string' }, anew: { type: 'boolean', default: false } })
@@ -47,17 +54,11 @@ for (const path of named.length > 0 ? named : Object.keys(ROOMS).filter(room => 
   const room = roomOf(path)
   if (!ROOMS[room]) refuse(`${path} is in no room`)
   if (!existsSync(join(root, path))) refuse(`there is no ${path}`)
-  const files = path.endsWith('.ts')
-    ? [path]
-    : readdirSync(join(root, path), { recursive: true, encoding: 'utf8' })
-        .filter(file => file.endsWith('.ts') && !file.endsWith('.d.ts'))
-        .map(file => `${path}/${file.replaceAll('\\', '/')}`)
-        .sort()
+  const files = path.endsWith('.ts') ? [path] : filesOf(path)
   wanted.set(room, [...new Set([...(wanted.get(room) ?? []), ...files])])
 }
 
 const NOTICED = ['Killed', 'Timeout']
-const UNNOTICED = ['Survived', 'NoCoverage']
 
 /**
  * @param {string} room
@@ -69,15 +70,15 @@ async function seed(room, files) {
   mkdirSync(cache, { recursive: true })
   process.env.COATCHECK_MUTANTS_TESTS = tests.join(' ')
   if (needsEngines) process.env.COATCHECK_ALL_ENGINES = '1'
-  const sources = new Map(files.map(file => [file, readFileSync(join(root, file), 'utf8')]))
+  for (const file of files) sourceOf(join(root, file))
   const results = await new Stryker({
     mutate: [...files],
     testRunner: 'vitest',
     vitest: { configFile: 'test/mutants/vitest.config.ts', related: false },
-    plugins: ['@stryker-mutator/vitest-runner'],
+    plugins: ['@stryker-mutator/vitest-runner', join(root, 'test/mutants/reporter.mjs')],
     coverageAnalysis: 'perTest',
-    // A file alone is tried afresh: the notes of its room would lose the other files.
-    incremental: files.length > 1,
+    // A part of a room is tried afresh: the results of the other files would be lost.
+    incremental: filesOf(room).every(file => files.includes(file)),
     incrementalFile: join(cache, 'incremental.json'),
     force: values.anew,
     concurrency,
@@ -87,24 +88,13 @@ async function seed(room, files) {
     // vitest checks no types.
     disableTypeChecks: false,
     ignorePatterns: ['dist', 'docs', 'site', '.github', 'test/bench', 'test/package', 'test/.worker-*'],
-    reporters: [process.stdout.isTTY ? 'progress' : 'progress-append-only'],
+    reporters: ['unnoticed'],
     allowConsoleColors: false,
     logLevel: /** @type {import('@stryker-mutator/api/core').LogLevel} */ ('warn'),
     dryRunTimeoutMinutes: 15,
   }).runMutationTest()
 
-  const listed = new Set(equivalents().map(({ reason, ...change }) => JSON.stringify(change)))
-  return results.map(result => {
-    const file = relative(root, result.fileName).replaceAll('\\', '/')
-    const change = describeMutant(result, file, sources.get(file) ?? '')
-    const isUnnoticed = UNNOTICED.includes(result.status)
-    return {
-      change,
-      at: `${file}:${result.location.start.line}`,
-      isEquivalent: isUnnoticed && listed.has(JSON.stringify(change)),
-      status: result.status,
-    }
-  })
+  return results.map(outcomeOf)
 }
 
 /** @typedef {Awaited<ReturnType<typeof seed>>[number]} Outcome */
@@ -132,31 +122,19 @@ for (const [room, files] of wanted) {
   const start = performance.now()
   const outcomes = await seed(room, files)
   const unnoticed = outcomes.filter(each => UNNOTICED.includes(each.status) && !each.isEquivalent)
-  for (const { at, status, change } of unnoticed) {
-    console.log(`${at}  ${change.mutator}${status === 'NoCoverage' ? ', reached by no test' : ''}`)
-    console.log(`    - ${change.from}\n    + ${change.to}`)
-  }
   const list = join(root, 'node_modules/.cache/coatcheck-mutants', room.replace('/', '-'), 'unnoticed.json')
-  writeFileSync(
-    list,
-    `${JSON.stringify(
-      unnoticed.map(({ change }) => ({ ...change, reason: '' })),
-      null,
-      2,
-    )}\n`,
-  )
+  const entries = unnoticed.map(({ change }) => ({ ...change, reason: '' }))
+  writeFileSync(list, `${JSON.stringify(entries, null, 2)}\n`)
   const whole = sum(room, outcomes)
-  const rows = [
-    ['', 'mistakes', 'noticed', 'by time', 'unnoticed', 'not reached', 'equivalent', 'noticed of the rest'],
-    ...files.map(
-      file =>
-        sum(
-          file,
-          outcomes.filter(each => each.change.file === file),
-        ).row,
-    ),
-    ...(files.length > 1 ? [whole.row] : []),
-  ]
+  const ofFiles = files.map(
+    file =>
+      sum(
+        file,
+        outcomes.filter(({ change }) => change.file === file),
+      ).row,
+  )
+  const head = ['', 'mistakes', 'noticed', 'by time', 'unnoticed', 'not reached', 'equivalent', 'noticed of the rest']
+  const rows = [head, ...ofFiles, ...(files.length > 1 ? [whole.row] : [])]
   const aim = ROOMS[room]?.aim ?? 100
   const minutes = ((performance.now() - start) / 60_000).toFixed(1)
   console.log(`\n${table(rows)}\n${room}: ${whole.share.toFixed(1)} % noticed, ${aim} % is the aim; ${minutes} minutes`)
