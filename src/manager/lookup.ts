@@ -76,7 +76,7 @@ function foundIn<D extends object, I extends UserIds>(
   if (corrupt !== null) context.emit({ type: 'corrupt-record', key, cause: corrupt })
   if (forward === null) return null
   context.endings.moved(key, forward.movedTo)
-  const next = hops + 1 < MAX_HOPS ? follow(context, id, forward, now) : null
+  const next = hops < MAX_HOPS ? follow(context, id, forward, now) : null
   return next === null ? null : find(context, next, now, deadline, hops + 1)
 }
 

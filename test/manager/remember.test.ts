@@ -516,3 +516,139 @@ it('recall costs four calls at a rotation and two in the grace', async () => {
   expect(at.store.counts()).toEqual({ read: 2 })
   at.clock.advance(5 * MINUTE)
 })
+
+describe('a series that no manager of ours wrote', () => {
+  const broken: [string, (series: any) => unknown][] = [
+    ['is no JSON', () => undefined],
+    ['is null', () => null],
+    ['is a list', () => []],
+    ['has no hash of the token', ({ current, ...rest }) => rest],
+    ...['current', 'previous', 'salt', 'rotatedAt', 'session', 'createdAt', 'visitedAt', 'origin'].map(
+      name => [`has another kind of ${name}`, (series: any) => ({ ...series, [name]: {} })] as [string, any],
+    ),
+  ]
+  it.each(broken)('%s: is worth nothing, is removed and is told, and the session goes on', async (_, change) => {
+    const at = setUp()
+    const session = await at.sessions.create({ user })
+    const token = await at.sessions.remember(session)
+    const [record] = await at.store.inner.listUser('1', 'remember', { now: at.clock() })
+    const data = JSON.stringify(change(JSON.parse(record!.data))) ?? '{'
+    at.store.next('read', faults.answers({ ...record, data }))
+    at.events.length = 0
+    expect(await at.sessions.recall(token)).toBeNull()
+    expect(at.events).toEqual([{ type: 'corrupt-record', key: record!.key, cause: 'not a remember-me series' }])
+    expect(await at.store.inner.listUser('1', 'remember', { now: at.clock() })).toEqual([])
+    expect(await at.sessions.get(session.secret)).not.toBeNull()
+  })
+
+  it('is told with the reason that the store has', async () => {
+    const at = setUp()
+    const { token } = await device(at)
+    const [record] = await at.store.inner.listUser('1', 'remember', { now: at.clock() })
+    at.store.next('read', faults.answers({ corrupt: 'data is no text' }))
+    at.events.length = 0
+    expect(await at.sessions.recall(token)).toBeNull()
+    expect(at.events).toEqual([{ type: 'corrupt-record', key: record!.key, cause: 'data is no text' }])
+  })
+
+  it('is nothing where the store answers a session, another series, or one that has expired', async () => {
+    const changes: ((record: any, now: number) => object)[] = [
+      record => ({ ...record, kind: 'session' }),
+      record => ({ ...record, key: `${record.key.slice(0, -1)}-` }),
+      (record, now) => ({ ...record, expiresAt: now }),
+    ]
+    for (const change of changes) {
+      const at = setUp()
+      const { token } = await device(at)
+      const [record] = await at.store.inner.listUser('1', 'remember', { now: at.clock() })
+      at.store.next('read', faults.answers(change(record, at.clock())))
+      expect(await at.sessions.recall(token)).toBeNull()
+      expect(at.thefts()).toEqual([])
+      // It was no answer about this token.
+      expect(await at.sessions.recall(token)).not.toBeNull()
+    }
+  })
+})
+
+describe('forget tells what it ends as a log-out', () => {
+  it('the session that began with the token, though it was getting a new ID while the sessions were listed', async () => {
+    const at = setUp()
+    const { token } = await device(at)
+    const { session, token: next } = (await at.sessions.recall(token))!
+    at.store.next('listUser', () => [])
+    at.events.length = 0
+    await at.sessions.forget(next!)
+    expect(at.events).toEqual([{ type: 'destroyed', key: session.key, userId: 1n, reason: 'logout' }])
+    expect(await at.sessions.get(session.secret)).toBeNull()
+  })
+
+  it('and where the list had it, once', async () => {
+    const at = setUp()
+    const { token } = await device(at)
+    const { session, token: next } = (await at.sessions.recall(token))!
+    const other = await at.sessions.create({ user })
+    at.store.reset()
+    at.events.length = 0
+    await at.sessions.forget(next!)
+    expect(at.events).toEqual([{ type: 'destroyed', key: session.key, userId: 1n, reason: 'logout' }])
+    expect(at.store.counts().delete).toBe(2)
+    expect(await at.sessions.get(other.secret)).not.toBeNull()
+  })
+
+  it('a session ID, a key and half a token are nothing to it', async () => {
+    const at = setUp()
+    const { token, session } = await device(at)
+    at.store.reset()
+    for (const wrong of [
+      '',
+      session.secret,
+      session.key,
+      token.slice(0, 86),
+      `${token}x`,
+      token.replace('.', '-'),
+      7,
+      null,
+    ])
+      await at.sessions.forget(wrong as string)
+    expect(at.store.calls).toEqual([])
+    expect(await at.sessions.recall(token)).not.toBeNull()
+  })
+})
+
+describe('a log-in in place of a remembered session', () => {
+  it('ends the series, tells it as a log-out and keeps its own session', async () => {
+    const at = setUp()
+    const { token } = await device(at)
+    const { session, token: next } = (await at.sessions.recall(token))!
+    const parallel = (await at.sessions.recall(token))!
+    expect(parallel.session.key).toBe(session.key)
+    at.events.length = 0
+    const login = await at.sessions.regenerate(session, { user })
+    expect(at.events).toEqual([{ type: 'regenerated', key: login.key, oldKey: session.key, userId: 1n }])
+    expect(await at.sessions.recall(next!)).toBeNull()
+    expect((await at.sessions.list(1)).map(({ key }) => key)).toEqual([login.key])
+  })
+
+  it('that cannot end the series is no log-in: its session ends, and the error is the caller’s', async () => {
+    for (const fault of [faults.rejects, faults.throws]) {
+      const at = setUp()
+      const { token } = await device(at)
+      const { session } = (await at.sessions.recall(token))!
+      at.store.next('delete', fault)
+      at.events.length = 0
+      await expect(at.sessions.regenerate(session, { user })).rejects.toMatchObject({ operation: 'delete' })
+      expect(await at.sessions.list(1)).toEqual([])
+      expect(at.events.filter(({ type }) => type === 'destroyed')).toMatchObject([{ reason: 'logout', userId: null }])
+    }
+  })
+
+  it('that can end nothing at all rejects with the first failure', async () => {
+    const at = setUp()
+    const { token } = await device(at)
+    const { session } = (await at.sessions.recall(token))!
+    at.store.every('delete', faults.rejects)
+    const error = await at.sessions.regenerate(session, { user }).catch((thrown: unknown) => thrown)
+    expect(error).toMatchObject({ operation: 'delete' })
+    expect(at.events.filter(({ type }) => type === 'store-error').map(each => each.error)[0]).toBe(error)
+  })
+})

@@ -1,0 +1,241 @@
+// What an ID leads to, and what the first visit of an interval writes.
+import { CLOCK_TOLERANCE, type SessionId, SessionManager, SessionStoreError } from 'coatcheck'
+import { MemoryStore } from 'coatcheck/stores/memory'
+import { describe, expect, it } from 'vitest'
+import { BarrierStore, faults } from '../support/barrier-store.ts'
+import { MINUTE, SECOND, testClock } from '../support/test-clock.ts'
+
+const user = { id: 1, name: 'ada' }
+function setUp(options: object = {}) {
+  const store = BarrierStore.over(new MemoryStore())
+  const clock = testClock()
+  const events: any[] = []
+  const manager = (more: object = {}): SessionManager =>
+    new SessionManager({
+      store,
+      now: clock,
+      sweepInterval: false,
+      onEvent: event => events.push(event),
+      ...options,
+      ...more,
+    })
+  return { store, clock, events, manager, sessions: manager() }
+}
+
+describe('an ID that was rotated', () => {
+  it('leads on for its grace and five minutes more, and not a moment longer', async () => {
+    const { sessions, clock } = setUp()
+    const old = await sessions.create({ user })
+    const next = (await sessions.rotate(old, { grace: '1m' }))!
+    clock.advance(MINUTE + CLOCK_TOLERANCE - 1)
+    const found = (await sessions.get(old.secret, { touch: false }))!
+    expect([found.secret, found.cookieDue]).toEqual([next.secret, true])
+    clock.advance(1)
+    expect(await sessions.get(old.secret, { touch: false })).toBeNull()
+    expect(await sessions.get(next.secret)).not.toBeNull()
+  })
+
+  it('leads on over eight rotations that a late request has missed, and over no more', async () => {
+    const { sessions } = setUp()
+    const ids = [(await sessions.create()).secret]
+    for (let times = 0; times < 9; times += 1)
+      ids.push((await sessions.rotate(ids.at(-1)! as SessionId, { grace: '1m' }))!.secret)
+    expect((await sessions.get(ids[1]))?.secret).toBe(ids[9])
+    expect(await sessions.get(ids[0])).toBeNull()
+  })
+
+  it('leads nowhere where the forward was not made from it: a reader of the store cannot write a way to a session', async () => {
+    const { sessions, store, clock } = setUp()
+    const old = await sessions.create()
+    await sessions.rotate(old, { grace: '1m' })
+    const target = await sessions.create({ user })
+    const forward: any = await store.inner.read(old.key, { now: clock() })
+    store.every('read', async (proceed, [key]) => (key === old.key ? { ...forward, movedTo: target.key } : proceed()))
+    store.reset()
+    expect(await sessions.get(old.secret)).toBeNull()
+    expect(store.counts()).toEqual({ read: 1 })
+  })
+
+  it('is dead at once where the new ID is of regenerate', async () => {
+    const { sessions } = setUp()
+    const old = await sessions.create({ user })
+    const next = (await sessions.regenerate(old))!
+    expect(await sessions.get(old.secret)).toBeNull()
+    expect(await sessions.get(next.secret)).not.toBeNull()
+  })
+
+  it('is led on by its key too where one session is revoked', async () => {
+    const { sessions, manager } = setUp()
+    const old = await sessions.create({ user })
+    const next = (await manager().regenerate(old))!
+    expect(await sessions.revoke(1, old.key)).toBe(true)
+    expect(await sessions.get(next.secret)).toBeNull()
+  })
+})
+
+describe('what a store answers to a read', () => {
+  const answering = async (change: (record: any, clock: () => number) => unknown, options: object = {}) => {
+    const at = setUp(options)
+    const session = await at.sessions.create({ user })
+    const record = await at.store.inner.read(session.key, { now: 0 })
+    at.store.every('read', faults.answers(change(record, at.clock)))
+    at.store.reset()
+    return { ...at, session }
+  }
+
+  it('is told as corrupt, with its key and the reason, where the store found it so', async () => {
+    const { sessions, session, events } = await answering(() => ({ corrupt: 'data is no text' }))
+    expect(await sessions.get(session.secret)).toBeNull()
+    expect(events.slice(1)).toEqual([{ type: 'corrupt-record', key: session.key, cause: 'data is no text' }])
+  })
+
+  it('is an outage, and no log-out and no one else’s session, where it is another record', async () => {
+    const { sessions, session } = await answering(record => ({ ...record, key: `${record.key.slice(0, -1)}-` }))
+    const error = await sessions.get(session.secret).catch((thrown: unknown) => thrown)
+    expect(error).toBeInstanceOf(SessionStoreError)
+    expect(error).toMatchObject({
+      operation: 'read',
+      outcome: 'not-applied',
+      message: 'read: the store answered another record',
+    })
+  })
+
+  it('is no session where it is a remember-me series, or has expired by the clock of the manager', async () => {
+    for (const [change, isFound] of [
+      [(record: any) => record, true],
+      [(record: any) => ({ ...record, kind: 'remember' }), false],
+      [(record: any, clock: () => number) => ({ ...record, expiresAt: clock() }), false],
+      [(record: any, clock: () => number) => ({ ...record, expiresAt: clock() + 1 }), true],
+    ] as const) {
+      const { sessions, session } = await answering(change)
+      expect((await sessions.get(session.secret)) !== null).toBe(isFound)
+    }
+  })
+
+  it('is removed and told where its user ID is of another kind', async () => {
+    const { sessions, store, events, manager } = setUp()
+    const session = await manager({ userIds: 'text' }).create({ user: { id: 'ada@example.com', name: 'ada' } } as never)
+    events.length = 0
+    store.reset()
+    expect(await sessions.get(session.secret)).toBeNull()
+    expect(events).toEqual([{ type: 'corrupt-record', key: session.key, cause: "user ID is not of kind 'u64'" }])
+    expect(store.counts()).toEqual({ read: 1, delete: 1 })
+    expect(await store.inner.read(session.key, { now: 0 })).toBeNull()
+  })
+})
+
+describe('what is handed to a verb in place of a session', () => {
+  const verbs: [string, (sessions: SessionManager, session: never) => Promise<unknown>][] = [
+    ['get', (sessions, session) => sessions.get(session)],
+    ['update', (sessions, session) => sessions.update(session, { n: 1 })],
+    ['take', (sessions, session) => sessions.take(session, 'n')],
+    ['regenerate', (sessions, session) => sessions.regenerate(session)],
+    ['a log-in', (sessions, session) => sessions.regenerate(session, { user })],
+    ['rotate', (sessions, session) => sessions.rotate(session, { grace: '1m' })],
+    ['destroy', (sessions, session) => sessions.destroy(session)],
+    ['remember', (sessions, session) => sessions.remember(session)],
+    ['invalidateUser', (sessions, session) => sessions.invalidateUser(1, { except: session })],
+  ]
+  it.each(verbs)(
+    '%s refuses a copy, an entry of a list and another tenant’s, and asks the store nothing',
+    async (...given) => {
+      const [, run] = given
+      const { sessions, store } = setUp({ remember: '30d' })
+      const session = await sessions.create({ user })
+      const [listed] = await sessions.list(1)
+      const theirs = await sessions.namespace('acme').create({ user })
+      store.reset()
+      for (const wrong of [{ ...session }, listed, Object.create(session), {}])
+        await expect(run(sessions, wrong as never)).rejects.toThrow(
+          'session: expected a session from this library (not a copy of one, an entry of list(), or one of another version of it)',
+        )
+      await expect(run(sessions, theirs as never)).rejects.toThrow('session: belongs to another namespace')
+      expect(store.calls).toEqual([])
+      expect(await sessions.get(session.secret)).not.toBeNull()
+    },
+  )
+})
+
+describe('the visit of an interval', () => {
+  const due = async (options: object = {}) => {
+    const at = setUp(options)
+    const session = await at.sessions.create({ user })
+    at.clock.advance(5 * MINUTE)
+    at.store.reset()
+    return { ...at, session }
+  }
+
+  it('is written once, however many requests run in parallel and whatever they are answered', async () => {
+    const { sessions, store, session, clock } = await due()
+    const seen = await Promise.all(Array.from({ length: 5 }, () => sessions.get(session.secret)))
+    expect(store.counts().touch).toBe(1)
+    expect(seen.map(each => each?.cookieDue)).toEqual([true, false, false, false, false])
+    expect([seen[0]?.seenAt, seen[0]?.expiresAt]).toEqual([clock(), session.expiresAt + 5 * MINUTE])
+    clock.advance(3 * MINUTE - 1)
+    await sessions.get(session.secret)
+    expect(store.counts().touch).toBe(1)
+    clock.advance(1)
+    await sessions.get(session.secret)
+    expect(store.counts().touch).toBe(2)
+  })
+
+  it('of a session that was rotated just before it is written leads on, and the new cookie is due', async () => {
+    const { sessions, store, session, manager } = await due()
+    const pause = store.pause('touch', 'before')
+    const visit = sessions.get(session.secret)
+    await pause.reached
+    const next = (await manager().rotate(session.secret, { grace: '1m' }))!
+    pause.resume()
+    const found = (await visit)!
+    expect([found.secret, found.cookieDue]).toEqual([next.secret, true])
+    // Known as one that was led on: it is not rotated again.
+    expect((await sessions.rotate(found, { grace: '1m' }))?.secret).toBe(next.secret)
+  })
+
+  it('of a session that was led on and rotated once more stays one that was led on', async () => {
+    const { sessions, store, session, manager, clock } = await due()
+    const node = manager()
+    const between = (await node.rotate(session, { grace: '1m' }))!
+    clock.advance(3 * MINUTE)
+    const pause = store.pause('touch', 'before')
+    const visit = sessions.get(session.secret)
+    await pause.reached
+    const last = (await node.rotate(between, { grace: '1m' }))!
+    pause.resume()
+    const found = (await visit)!
+    expect([found.secret, found.cookieDue]).toEqual([last.secret, true])
+  })
+
+  it('of a session that ended meanwhile finds nothing', async () => {
+    const { sessions, store, session, manager } = await due()
+    const pause = store.pause('touch', 'before')
+    const visit = sessions.get(session.secret)
+    await pause.reached
+    await manager().destroy(session)
+    pause.resume()
+    expect(await visit).toBeNull()
+  })
+
+  it('that could not be written is no reason to refuse, and is tried again after a tenth of the interval', async () => {
+    const { sessions, store, session, clock } = await due()
+    store.next('touch', faults.rejects)
+    const seen = (await sessions.get(session.secret))!
+    expect([seen.expiresAt, seen.cookieDue]).toEqual([session.expiresAt, false])
+    clock.advance(18 * SECOND - 1)
+    await sessions.get(session.secret)
+    expect(store.counts().touch).toBe(1)
+    clock.advance(1)
+    expect((await sessions.get(session.secret))?.seenAt).toBe(clock())
+    expect(store.counts().touch).toBe(2)
+  })
+
+  it('is written where the clock was set back since another one failed', async () => {
+    const { sessions, store, session, clock } = await due()
+    clock.advance(15 * MINUTE)
+    store.next('touch', faults.rejects)
+    await sessions.get(session.secret)
+    clock.advance(-10 * MINUTE)
+    expect((await sessions.get(session.secret))?.seenAt).toBe(clock())
+    expect(store.counts().touch).toBe(2)
+  })
+})
