@@ -2,7 +2,7 @@
 // come with its cookie at the same moment:
 //
 // 1. each that finds no mark begins a session of its own, under an ID that is derived from what its browser sent and a
-//    random salt; no browser has it yet;
+//    random salt; no browser has it yet. It ends again where the old record has ended meanwhile;
 // 2. each writes a mark that says so. The store lets the first one through: its session is the one. The others end theirs,
 //    and derive the ID of that one with the salt in the mark;
 // 3. the old record is removed.
@@ -183,6 +183,11 @@ export class Taking<D extends object, I extends UserIds, In extends object, T> {
         await undo()
         return refuse()
       }
+      // Asked again for the same reason: where the old store was emptied before `endAll`, that has not met this session.
+      if ((await this.#old.read(ticket.id, deadline)) === null) {
+        await undo()
+        return this.#take(ticket, deadline)
+      }
       const mark = { key: record.key, salt, until: now + GRACE, isLent: this.#keepOld }
       isFirst = await this.#marks.create(ticket.id, mark, expiresAt, deadline)
     } catch (error) {
@@ -195,7 +200,7 @@ export class Taking<D extends object, I extends UserIds, In extends object, T> {
       return this.#take(ticket, deadline)
     }
     const userId = this.#context.userIdOf(record)
-    const session = this.#context.session({ id, record, userId, isFollowed: false }, true)
+    const session = this.#context.begun({ id, record, userId, isFollowed: false })
     this.#context.emit({ type: 'created', key: session.key, userId, remembered: false })
     if (!this.#keepOld) await this.#endOld(ticket.id, deadline)
     return { id, session, isLent: this.#keepOld }

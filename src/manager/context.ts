@@ -172,6 +172,13 @@ export class Context<
     return makeSession(this.#parts(record, userId, isFollowed), id, cookieDue)
   }
 
+  /** A session that was stored just now, under an ID that no browser has yet. */
+  begun(found: Found<I>): Session<D, I> {
+    const { userId } = found.record
+    if (userId !== null) this.endings.loggedIn(userId)
+    return this.session(found, true)
+  }
+
   info(record: SessionRecord): SessionInfo<D, I> {
     return makeInfo(this.#parts(record, this.userIdOf(record), false))
   }

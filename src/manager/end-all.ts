@@ -50,6 +50,12 @@ export async function endAllSessions(context: AnyContext, options: EndAllOptions
   return new EndAll(context, exceptKey).run(options)
 }
 
+/**
+ * Each series has a user: a record of that kind without one is none, and no browser comes in by it. `coatcheck/adopt` keeps so
+ * which sessions of another library are over, and they would begin again without it.
+ */
+const isOfVisitor = ({ userId, kind }: SessionRecord): boolean => userId === null && kind === 'session'
+
 class EndAll {
   readonly #context: AnyContext
   readonly #exceptKey: string | null
@@ -113,7 +119,7 @@ class EndAll {
     await eachOf([...users], user => this.#endUser(user))
     // All of the page were stored before this is asked: one that the excepted session has become by then is in the chain.
     const spared = this.#exceptKey === null ? [] : (await this.#chain(this.#exceptKey)).keys
-    const visitors = old.filter(({ key, userId }) => userId === null && !spared.includes(key))
+    const visitors = old.filter(record => isOfVisitor(record) && !spared.includes(record.key))
     await eachOf(visitors, record => this.#endVisitor(record))
     return users.size + visitors.length
   }
@@ -131,9 +137,9 @@ class EndAll {
     this.#done.set(user, true, 0)
   }
 
-  async #endVisitor({ key, kind, expiresAt }: SessionRecord): Promise<void> {
+  async #endVisitor({ key, expiresAt }: SessionRecord): Promise<void> {
     const context = this.#context
     const existed = await endSession(context, key, null, 'invalidated', context.deadline())
-    if (existed && kind === 'session' && expiresAt > context.now()) this.#ended += 1
+    if (existed && expiresAt > context.now()) this.#ended += 1
   }
 }

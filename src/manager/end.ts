@@ -51,11 +51,27 @@ export async function endUser(
   options: { exceptKey?: string; passwordVersion?: number },
   deadline: number,
 ): Promise<number> {
-  const now = context.now()
-  const floorUntil = now + context.options.floorLifetime
-  context.endings.endUser(user, options.exceptKey ?? null)
-  const count = await context.calls.deleteUser(user, { floorUntil, ...options }, { now, deadline })
-  context.endings.endUser(user, options.exceptKey ?? null)
+  const {
+    endings,
+    calls,
+    options: { floorLifetime },
+  } = context
+  const run = () => {
+    const now = context.now()
+    return calls.deleteUser(user, { floorUntil: now + floorLifetime, ...options }, { now, deadline })
+  }
+  const exceptKey = options.exceptKey ?? null
+  endings.endUser(user, exceptKey)
+  const watch = endings.watch(user)
+  let count: number
+  try {
+    count = await run()
+    endings.endUser(user, exceptKey)
+    // The cookie of such a log-in is never sent. Where it began after the store had ended all, no browser would have it.
+    if (watch.hasLoggedIn) count += await run()
+  } finally {
+    watch.end()
+  }
   context.emit({ type: 'invalidated', userId: context.users.fromText(user)!, count })
   return count
 }

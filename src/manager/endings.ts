@@ -26,10 +26,17 @@ interface Follower {
   readonly isSuccessor: boolean
 }
 
+/** Whether a user has logged in since this began. */
+export interface LogInWatch {
+  readonly hasLoggedIn: boolean
+  end(): void
+}
+
 /** Keys of tenants and of both kinds of records are distinct, so that one memory does for all. */
 export class Endings {
   readonly #fates = new Recent<Fate>(LIFETIME)
   readonly #followers = new Recent<readonly Follower[]>(LIFETIME)
+  readonly #watches = new Map<string, Set<{ hasLoggedIn: boolean }>>()
   readonly #invalidated = new Recent<{ order: number; exceptKey: string | null }>(LIFETIME)
 
   /** The session goes on under `to`; where `from` has ended meanwhile, so will its successor. */
@@ -92,6 +99,30 @@ export class Endings {
   /** Whether a session or a series ended for good. */
   isOver(key: string): boolean {
     return this.#over(key) !== null
+  }
+
+  /**
+   * While the store is asked to end all sessions of a user, log-ins of that user are watched for. Whether they began before
+   * the store did so or after is not known here, and their cookies are held back.
+   */
+  watch(user: string): LogInWatch {
+    const watch = { hasLoggedIn: false }
+    const all = this.#watches.get(user) ?? new Set()
+    this.#watches.set(user, all.add(watch))
+    return {
+      get hasLoggedIn() {
+        return watch.hasLoggedIn
+      },
+      end: () => {
+        all.delete(watch)
+        if (all.size === 0) this.#watches.delete(user)
+      },
+    }
+  }
+
+  /** A session of this user has begun. */
+  loggedIn(user: string): void {
+    for (const watch of this.#watches.get(user) ?? []) watch.hasLoggedIn = true
   }
 
   /** All sessions of a user end, that is: those whose snapshots were made before now. */

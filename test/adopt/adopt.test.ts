@@ -305,6 +305,43 @@ describe('log-out', () => {
     }
   })
 
+  it('holds after endAll too, as does a log-out everywhere: what says so is no session, and stays', async () => {
+    const world = withAda()
+    const { visit } = await world.one.ask(OLD)
+    await visit.logOut()
+    const other = 'YW5vdGhlciBzZXNzaW9uIG9mIDI0IGNoYXJz'
+    world.old.put(other, { cookie: cookieAt(BEGIN), userId: '43', name: 'max' })
+    await world.one.adopting.invalidateUser(43n)
+    await world.two.sessions.endAll()
+    world.old.put(SID, { cookie: cookieAt(BEGIN), ...ada })
+    expect((await world.two.ask(OLD)).name).toBeNull()
+    expect((await world.one.ask(connectSid(other))).name).toBeNull()
+    expect(await world.one.sessions.count()).toBe(0)
+  })
+
+  it('of all, by an emptied old store and endAll, at each step of a taking over: no session is left', async () => {
+    let isReached = false
+    for (let stop = 0; stop < 7; stop += 1) {
+      const world = withAda()
+      let calls = 0
+      const run = async (proceed: () => Promise<unknown>) => {
+        if (calls++ === stop) {
+          world.old.records.clear()
+          for (const verb of ['read', 'create'] as const) world.store.every(verb, null)
+          await world.two.sessions.endAll()
+          isReached = true
+        }
+        return proceed()
+      }
+      for (const verb of ['read', 'create'] as const) world.store.every(verb, run)
+      const { next } = await world.one.ask(OLD)
+      if (calls <= stop) continue
+      expect(await listOf(world), `stopped at call ${stop}`).toEqual([])
+      expect((await world.two.ask(next())).name, `stopped at call ${stop}`).toBeNull()
+    }
+    expect(isReached).toBe(true)
+  })
+
   it('with a password version: an old session of an older password is refused for good', async () => {
     const toLogin = () => ({ user: { id: 42n, name: 'ada', passwordVersion: 1 } })
     const world = withAda({}, { adopt: { toLogin } })

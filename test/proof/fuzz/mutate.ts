@@ -46,17 +46,6 @@ export function mutated(
   return result
 }
 
-/** Whole numbers from 0 to 65535, the same for the same seed (mulberry32). */
-export function numbers(seed: number): () => number {
-  let state = seed | 0
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return (mixed ^ (mixed >>> 14)) & 0xffff
-  }
-}
-
 /** A text of the corpus after one to six mutations. */
 export function drawn(next: () => number, corpus: readonly string[], tokens: readonly string[]): string {
   const mutations: Mutation[] = []

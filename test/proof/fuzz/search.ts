@@ -1,4 +1,5 @@
-import { drawn, numbers, shrunk } from './mutate.ts'
+import { randomNumbers } from '../../../stores/testing/random.ts'
+import { drawn, shrunk } from './mutate.ts'
 import { checkNoPollution, type Target } from './target.ts'
 
 export interface Figures {
@@ -28,7 +29,9 @@ export async function search(
   inputs: number,
   seed: number,
 ): Promise<Figures> {
-  const next = numbers(seed)
+  const random = randomNumbers(seed)
+  // Seeds were printed when a draw had 16 bits.
+  const next = () => random() & 0xffff
   const grown = [...corpus]
   const kinds = new Set<string>()
   const { user, system } = process.cpuUsage()

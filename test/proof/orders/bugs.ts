@@ -2,6 +2,8 @@
 // the scene in which the search has to meet it. A change whose line is gone from the sources fails: then it has to move.
 import type { CreateOptions, RecordChange, SessionRecord, StoreCall } from 'coatcheck'
 import { ReferenceStore } from '../../../stores/testing/reference.ts'
+import { adoptOf } from './adopts.ts'
+import { browsersOf } from './browsers.ts'
 import { sceneOf } from './calls.ts'
 import { devicesOf } from './devices.ts'
 import type { Patch } from './library.ts'
@@ -14,6 +16,8 @@ export interface Bug {
   readonly patch?: Patch
   readonly store?: new () => ReferenceStore
   readonly scene: Scene
+  /** The library as it is cannot be walked through in this scene within the time of a test. */
+  readonly isLarge?: boolean
 }
 
 const change = (file: string, from: string, to: string): Patch => ({ file: `src/${file}`, from, to })
@@ -279,5 +283,66 @@ export const BUGS: readonly Bug[] = [
       'seal({}, context.shape.encode(draft))',
     ),
     scene: devicesOf({ before: 'a bound session', requests: ['a refresh', 'a save'] }),
+  },
+  {
+    name: 'The end of all sessions removes what says that a session of another library is over',
+    patch: change('manager/end-all.ts', "userId === null && kind === 'session'", "userId === null && kind !== 'none'"),
+    scene: adoptOf({ before: 'a session that was taken over', requests: ['a page view', 'endAll'] }),
+  },
+  {
+    name: 'A session of another library is taken over after its store was emptied and all sessions were ended',
+    patch: change(
+      'adopt/taking.ts',
+      'if ((await this.#old.read(ticket.id, deadline)) === null) {',
+      'if (record.key === "") {',
+    ),
+    scene: adoptOf({ before: 'an old session', requests: ['a page view', 'the old store is emptied, then endAll'] }),
+  },
+  {
+    name: 'A log-in whose cookie is held back beside a log-out of all devices leaves a session',
+    patch: change('manager/end.ts', 'if (watch.hasLoggedIn) count', 'if (count < 0) count'),
+    scene: browsersOf({
+      before: 'a session',
+      requests: ['a log-in with the old password', 'log-out of all other devices'],
+    }),
+  },
+  {
+    name: 'A17: a session that was taken over passes for a fresh log-in',
+    patch: change('adopt/taking.ts', 'verifiedAt = null, ...rest', 'verifiedAt = this.#context.now(), ...rest'),
+    scene: adoptOf({ before: 'an old session', requests: ['a page view', 'a page view'] }),
+  },
+  {
+    name: 'Each request with the cookie of another library begins a session of its own',
+    patch: change('adopt/taking.ts', 'if (!isFirst) {', 'if (!isFirst && record.key === "") {'),
+    scene: adoptOf({ before: 'an old session', requests: ['a page view', 'a page view'], processes: [0, 1] }),
+    isLarge: true,
+  },
+  {
+    name: 'A session of another library that is being taken over outlives a log-out everywhere',
+    patch: change(
+      'adopt/taking.ts',
+      'if (record.userId !== null && (await this.#marks.hasUserEnded(record.userId, known, deadline)))',
+      'if (record.userId === "")',
+    ),
+    scene: adoptOf({ before: 'an old session', requests: ['a page view', 'log-out everywhere'] }),
+  },
+  {
+    name: 'A log-out at a node of the old service leaves the session that was lent',
+    patch: change(
+      'adopt/taking.ts',
+      "await endSession(this.#context, mark.key, null, 'logout', deadline)\n      return { id, session: null, isLent: true }",
+      'return { id, session: await this.#sessions.get(id), isLent: true }',
+    ),
+    scene: adoptOf({
+      before: 'an old session',
+      requests: ['a page view', 'a log-out at an old node'],
+      processes: [1, 0],
+      lending: [0, 1],
+    }),
+  },
+  {
+    name: 'endAll does not spare the session that it excepts under its new ID',
+    patch: change('manager/end-all.ts', '(await this.#chain(this.#exceptKey)).keys', '[this.#exceptKey]'),
+    scene: sceneOf({ before: 'an anonymous session', calls: ['regenerate', 'endAll but this'] }),
   },
 ]

@@ -51,6 +51,8 @@ export const CALLS = {
   invalidateUser: (_, sessions) => sessions.invalidateUser(ada.id),
   'invalidateUser, version 2': (_, sessions) => sessions.invalidateUser(ada.id, { passwordVersion: 2 }),
   'invalidateUser but this': ({ session }, sessions) => sessions.invalidateUser(ada.id, { except: session }),
+  endAll: (_, sessions) => sessions.endAll(),
+  'endAll but this': ({ session }, sessions) => sessions.endAll({ except: session }),
   updateUser: (_, sessions, index) =>
     sessions.updateUser(ada.id, draft => {
       draft.n = ((draft.n as number | undefined) ?? 0) + 1
@@ -68,8 +70,15 @@ const ENDS: readonly CallName[] = [
   'revoke',
   'invalidateUser',
   'invalidateUser, version 2',
+  'endAll',
 ]
-const ENDS_ALL: readonly CallName[] = ['invalidateUser', 'invalidateUser, version 2', 'invalidateUser but this']
+const ENDS_ALL: readonly CallName[] = [
+  'invalidateUser',
+  'invalidateUser, version 2',
+  'invalidateUser but this',
+  'endAll',
+  'endAll but this',
+]
 const LOG_INS: readonly CallName[] = ['log-in', 'log-in of another user', 'log-in beside it']
 const NEW_IDS: readonly CallName[] = ['regenerate', 'regenerate what is held']
 const WRITES: readonly CallName[] = ['update', 'updateUser']
@@ -104,6 +113,7 @@ const ONLY_TOKEN = new Set<CallName>([
   'forget',
   'invalidateUser',
   'invalidateUser, version 2',
+  'endAll',
   'log-in beside it',
   'the clock is set back',
 ])

@@ -39,6 +39,9 @@ export interface Seams {
   queued(queue: object, key: string): object
   turn(place: object, turn: { latest: unknown }): void
   left(place: object): void
+  /** A request began something, and another one waits for it too. */
+  began(work: object): void
+  joined(work: object): void
 }
 
 /** One change of one source file, to see whether a search notices it. */
@@ -175,6 +178,11 @@ async function buildLibrary(name: string, patch: Patch | null): Promise<Library>
                 contents += `\nexport * from './${subpath}.ts'\n`
             if (file === 'src/session/session.ts')
               contents = replaceOnce(file, contents, 'made += 1\n', `made += 1\n  ${ask}?.ordered()\n`)
+            if (file === 'src/adopt/taking.ts') {
+              const [look, keep] = ['let taking = this.#underWay.get(id)\n', 'this.#underWay.set(id, taking)\n']
+              contents = replaceOnce(file, contents, look, `${look}    if (taking) ${ask}?.joined(taking)\n`)
+              contents = replaceOnce(file, contents, keep, `${keep}      ${ask}?.began(taking)\n`)
+            }
             if (patch?.file === file) contents = replaceOnce(file, contents, patch.from, patch.to)
             return { contents, loader: 'ts' }
           })

@@ -11,7 +11,7 @@ const minutes = Number(process.env.COATCHECK_ORDERS_MINUTES ?? 0)
 const groups = minutes > 0 ? LONG : SHORT
 // The short form also has a bound of runs, so that it walks through no more on a fast machine than it was tried with.
 const runs = minutes > 0 ? Number.POSITIVE_INFINITY : 300
-const budget = minutes > 0 ? minutes * 60_000 : Number(process.env.COATCHECK_ORDERS_SECONDS ?? 45) * 1000
+const budget = minutes > 0 ? minutes * 60_000 : Number(process.env.COATCHECK_ORDERS_SECONDS ?? 50) * 1000
 const seed = Number(process.env.COATCHECK_ORDERS_SEED ?? 20_261_122)
 const weights = groups.reduce((sum, { weight }) => sum + weight, 0)
 

@@ -83,7 +83,7 @@ export function tabsOf({ before, requests, processes, arrival = 'in order', faul
   }
 }
 
-function openTabs(world: World): Tabs {
+export function openTabs(world: World): Tabs {
   const sessions = world.manager()
   const other = world.manager()
   const jar = new Jar()

@@ -1,4 +1,6 @@
 // What is searched: in the short form, which every run of the tests has, and in the long form.
+import { ADOPT_PAIRS, ADOPT_TRIPLES, adoptOf, LENT_PAIRS } from './adopts.ts'
+import { BROWSER_PAIRS, browsersOf } from './browsers.ts'
 import { CALLS, type CallName, type CallScene, fits, sceneOf } from './calls.ts'
 import { DEVICE_PAIRS, devicesOf } from './devices.ts'
 import { BEFORE, oneVisitOf, plantedOf, STEPS, tabsOf, theftOf } from './requests.ts'
@@ -20,9 +22,21 @@ const PLACES: readonly CallScene['before'][] = ['a session', 'an anonymous sessi
 const pairs = <T>(all: readonly T[]): [T, T][] =>
   all.flatMap((first, at) => all.slice(at).map((second): [T, T] => [first, second]))
 
+const isEndOfAll = (name: CallName) => name.startsWith('endAll')
+
 const callPairs = (more: Omit<CallScene, 'before' | 'calls'>) =>
   PLACES.flatMap(before =>
-    pairs(NAMES.filter(name => fits(before, name))).map(calls => sceneOf({ before, calls, ...more })),
+    pairs(NAMES.filter(name => fits(before, name) && !isEndOfAll(name))).map(calls =>
+      sceneOf({ before, calls, ...more }),
+    ),
+  )
+
+/** The end of all sessions beside each call. */
+const endAllPairs = (more: Omit<CallScene, 'before' | 'calls'>) =>
+  PLACES.flatMap(before =>
+    pairs(NAMES.filter(name => fits(before, name)))
+      .filter(calls => calls.some(isEndOfAll))
+      .map(calls => sceneOf({ before, calls, ...more })),
   )
 
 const TRIPLES: readonly [CallName, CallName, CallName][] = [
@@ -77,6 +91,7 @@ const some = <T>(all: readonly T[], every: number): T[] => all.filter((_, at) =>
 export const SHORT: readonly Group[] = [
   { name: 'pairs of calls', weight: 8, scenes: callPairs({}) },
   { name: 'pairs of calls, in two processes', weight: 8, scenes: some(callPairs({ processes: [0, 1] }), 3) },
+  { name: 'the end of all sessions beside a call', weight: 4, scenes: some(endAllPairs({}), 3) },
   {
     name: 'calls alone, and two faults',
     weight: 3,
@@ -92,7 +107,10 @@ export const SHORT: readonly Group[] = [
   },
   { name: 'one visit', weight: 3, scenes: [...inOneVisit, plantedOf(1), plantedOf(2)] },
   { name: 'a thief', weight: 4, scenes: some(thieves, 5) },
+  { name: 'two browsers of one user', weight: 4, scenes: some(BROWSER_PAIRS.map(browsersOf), 5) },
   { name: 'a session that is bound to a device', weight: 4, scenes: DEVICE_PAIRS.map(devicesOf) },
+  { name: 'a session of another library', weight: 5, scenes: some(ADOPT_PAIRS.map(adoptOf), 2) },
+  { name: 'a session of another library that is lent', weight: 2, scenes: some(LENT_PAIRS.map(adoptOf), 4) },
   {
     name: 'more than can be walked through',
     weight: 5,
@@ -102,6 +120,7 @@ export const SHORT: readonly Group[] = [
       ...TAB_TRIPLES.map(requests =>
         tabsOf({ before: 'a session and a remember token', requests, arrival: 'in any order', faults: 2 }),
       ),
+      ...ADOPT_TRIPLES.map(scene => adoptOf({ ...scene, faults: 2 })),
     ],
   },
 ]
@@ -113,6 +132,11 @@ export const LONG: readonly Group[] = [
     name: 'pairs of calls, clocks four minutes apart',
     weight: 2,
     scenes: callPairs({ processes: [0, 1], skew: 240_000 }),
+  },
+  {
+    name: 'the end of all sessions beside a call, in one process, in two whose clocks differ, and a fault',
+    weight: 8,
+    scenes: [{}, { processes: [0, 1], skew: 240_000 }, { faults: 1 }].flatMap(endAllPairs),
   },
   {
     name: 'calls alone, and three faults',
@@ -140,6 +164,26 @@ export const LONG: readonly Group[] = [
   { name: 'one visit', weight: 2, scenes: [...inOneVisit, plantedOf(1), plantedOf(2), plantedOf(3)] },
   { name: 'a thief', weight: 4, scenes: thieves },
   {
+    name: 'two browsers of one user, in one process, in two, and a fault',
+    weight: 10,
+    scenes: [{}, { processes: [0, 1] as const }, { faults: 1 }].flatMap(more =>
+      BROWSER_PAIRS.map(each => browsersOf({ ...each, ...more })),
+    ),
+  },
+  {
+    name: 'a session of another library, in one process, in two, and a fault',
+    weight: 10,
+    scenes: [{}, { processes: [0, 1] }, { faults: 1 }].flatMap(more =>
+      ADOPT_PAIRS.map(each => adoptOf({ ...each, ...more })),
+    ),
+  },
+  {
+    name: 'a session of another library that is lent, and a fault',
+    weight: 6,
+    scenes: [{}, { faults: 1 }].flatMap(more => LENT_PAIRS.map(each => adoptOf({ ...each, ...more }))),
+  },
+  { name: 'three requests with the cookie of another library', weight: 5, scenes: ADOPT_TRIPLES.map(adoptOf) },
+  {
     name: 'a session that is bound to a device, in one process and in two, and a fault',
     weight: 6,
     scenes: [{}, { processes: [0, 1] }, { faults: 1 }].flatMap(more =>
@@ -155,6 +199,7 @@ export const LONG: readonly Group[] = [
       ...BEFORE.flatMap(before =>
         TAB_TRIPLES.map(requests => tabsOf({ before, requests, arrival: 'in any order', faults: 3 })),
       ),
+      ...ADOPT_TRIPLES.map(scene => adoptOf({ ...scene, faults: 3 })),
     ],
   },
 ]

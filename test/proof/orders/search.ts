@@ -1,6 +1,7 @@
 // Walks through all orders of a scene, or through some by lot. Each run begins anew and repeats the choices of an earlier
 // one up to the place where it differs: nothing of a run has to be copied or undone.
 import assert from 'node:assert/strict'
+import { randomNumbers } from '../../../stores/testing/random.ts'
 import { type Choose, type Option, type Subject, World, type WorldOptions } from './world.ts'
 
 /** What is run in each order: prepared, let go, and judged. */
@@ -96,17 +97,6 @@ const credit = (path: readonly Step[], orders: number) => {
   if (last !== undefined) last.orders += orders
 }
 
-/** Random numbers, the same for the same seed. */
-function numbers(seed: number): () => number {
-  let state = seed | 0
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return (mixed ^ (mixed >>> 14)) >>> 0
-  }
-}
-
 /** Some orders of a scene, drawn by lot. @throws Error that names the seed, and the fewest choices that show it */
 export async function searchSome(
   subject: Subject,
@@ -115,7 +105,7 @@ export async function searchSome(
 ): Promise<Report> {
   let run = 0
   for (; run < runs && Date.now() < until; run += 1) {
-    const next = numbers(seed + run)
+    const next = randomNumbers(seed + run)
     const taken: number[] = []
     const choose: Choose = options => {
       // Half of all choices let what goes wrong alone: else it would go wrong at the beginning.

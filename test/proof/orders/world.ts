@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { createHash } from 'node:crypto'
-import type { SessionEvent, SessionManager, SessionOptions, SessionRecord, Store } from 'coatcheck'
+import type { ScanPage, SessionEvent, SessionManager, SessionOptions, SessionRecord, Store } from 'coatcheck'
 import { ReferenceStore } from '../../../stores/testing/reference.ts'
 import { type Library, type Seams, useSeams } from './library.ts'
 
@@ -111,6 +111,8 @@ export class World implements Seams {
   #timers: Timer[] = []
   readonly #memories: Map<string, unknown>[] = []
   readonly #lines = new Map<object, Map<string, Place[]>>()
+  /** Which actor began what others wait for too. */
+  readonly #begun = new WeakMap<object, number>()
   #immediates = 0
   #invalidations = 0
   #isLooking = false
@@ -134,7 +136,8 @@ export class World implements Seams {
     const waiting: Record<string, unknown> = {}
     for (const verb of VERBS)
       waiting[verb] = (...args: unknown[]) => {
-        const apply = () => (this.store[verb] as (...args: unknown[]) => Promise<unknown>).apply(this.store, args)
+        const run = () => (this.store[verb] as (...args: unknown[]) => Promise<unknown>).apply(this.store, args)
+        const apply = verb === 'scan' ? () => (run() as Promise<ScanPage>).then(page => this.#inOrder(page)) : run
         return this.isRunning ? this.#ask(verb, args, apply) : apply()
       }
     this.waiting = waiting as unknown as Store
@@ -159,10 +162,13 @@ export class World implements Seams {
     })
   }
 
-  /** A callback of the application, which answers when it is chosen: what `answer` says then. */
-  callback<T>(name: string, answer: () => T): T | Promise<T> {
+  /**
+   * A callback of the application, or another store, which answers when it is chosen: what `answer` says then. After
+   * `deadline` it does not.
+   */
+  callback<T>(name: string, answer: () => T, deadline = this.ticks + 2000): T | Promise<T> {
     if (!this.isRunning) return answer()
-    return this.#wait('callback', name, this.ticks + 2000, answer) as Promise<T>
+    return this.#wait('callback', name, deadline, answer) as Promise<T>
   }
 
   /** The clock on the wall is set, or time passes at which nothing else happens. */
@@ -307,6 +313,12 @@ export class World implements Seams {
     const own = place as Place
     own.turn = turn
     if (this.isRunning) this.#learn(`turn ${this.#latestText(turn)}`)
+  }
+  began(work: object): void {
+    this.#begun.set(work, whose.getStore() ?? -1)
+  }
+  joined(work: object): void {
+    if (this.isRunning) this.#learn(`waits with ${this.#begun.get(work)}`)
   }
   left(place: object): void {
     const { line } = place as Place
@@ -500,6 +512,16 @@ export class World implements Seams {
       this.#names.set(drawn, name)
     }
     return name
+  }
+
+  /** Keys are drawn at random, and so is their order: here it is that of their names. */
+  #inOrder({ records, forwards, next }: ScanPage): ScanPage {
+    const byName = (one: string, other: string) => (this.canonical(one) < this.canonical(other) ? -1 : 1)
+    return {
+      records: [...records].sort((one, other) => byName(one.key, other.key)),
+      forwards: [...forwards].sort(byName),
+      next,
+    }
   }
 
   #recordText(record: SessionRecord): string {
