@@ -121,7 +121,7 @@ export async function chainFrom(
   { now, deadline, hops = MAX_HOPS }: { now: number; deadline: number; hops?: number },
 ): Promise<{ readonly keys: readonly string[]; readonly record: SessionRecord | null }> {
   const keys = [start]
-  for (let key = start; keys.length <= hops; keys.push(key)) {
+  for (let key = start; keys.length <= hops + 1; keys.push(key)) {
     const { record, forward } = await context.calls.read(key, { now, deadline })
     if (forward === null) return { keys, record }
     context.endings.moved(key, forward.movedTo)

@@ -107,6 +107,21 @@ it('update refuses what is no change, by its name', async () => {
     )
 })
 
+it('a visit that finds a value taken by another process meanwhile keeps its session', async () => {
+  const { sessions, manager } = setUp()
+  const session = await sessions.create({ data: { note: 'once' } })
+  const visit = openVisit(sessions, {
+    method: 'POST',
+    secure: true,
+    cookie: `session_id=${session.secret}`,
+    header: () => null,
+  })
+  expect((await visit.get())?.data.note).toBe('once')
+  expect(await manager().take(session, 'note')).toBe('once')
+  expect(await visit.take('note')).toBeUndefined()
+  expect((await visit.get())?.key).toBe(session.key)
+})
+
 describe('the cookie after a write', () => {
   it('is due where it was due before, and not where the browser has it', async () => {
     const { sessions } = setUp()

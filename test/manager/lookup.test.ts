@@ -73,6 +73,32 @@ describe('an ID that was rotated', () => {
   })
 })
 
+it('revoke follows as many new IDs as a late request may have missed', async () => {
+  const { sessions, manager } = setUp()
+  let session = await sessions.create({ user })
+  const keys: string[] = [session.key]
+  for (let times = 0; times < 8; times += 1) {
+    session = (await manager().regenerate(session)) as typeof session
+    keys.push(session.key)
+  }
+  expect(await sessions.revoke(1, keys[0]!)).toBe(true)
+  expect(await manager().get(session.secret)).toBeNull()
+})
+
+it('what is no session at all is refused by the verbs that need one', async () => {
+  const { sessions, store } = setUp({ remember: '30d' })
+  const secret = (await sessions.create({ user })).secret
+  store.reset()
+  for (const wrong of [null, undefined, 7, true, secret])
+    for (const run of [
+      () => sessions.update(wrong as never, { n: 1 }),
+      () => sessions.take(wrong as never, 'n'),
+      () => sessions.remember(wrong as never),
+    ])
+      await expect(run()).rejects.toThrow('session: expected a session from this library')
+  expect(store.calls).toEqual([])
+})
+
 describe('what a store answers to a read', () => {
   const answering = async (change: (record: any, clock: () => number) => unknown, options: object = {}) => {
     const at = setUp(options)

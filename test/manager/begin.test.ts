@@ -1,0 +1,274 @@
+// How a session begins, in place of another or of none, and how its writers keep out of each other's way.
+import { openVisit, SessionManager } from 'coatcheck'
+import { MemoryStore } from 'coatcheck/stores/memory'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { BarrierStore, faults } from '../support/barrier-store.ts'
+import { MINUTE, testClock } from '../support/test-clock.ts'
+
+const user = { id: 1, name: 'ada' }
+const other = { id: 2, name: 'max' }
+function setUp(options: object = {}) {
+  const store = BarrierStore.over(new MemoryStore())
+  const clock = testClock()
+  const events: any[] = []
+  const manager = (more: object = {}): SessionManager =>
+    new SessionManager({
+      store,
+      now: clock,
+      sweepInterval: false,
+      onEvent: event => events.push(event),
+      ...options,
+      ...more,
+    })
+  return { store, clock, events, manager, sessions: manager() }
+}
+
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+describe('a log-in', () => {
+  it('with an ID that leads nowhere here ends what may stand there for a node with a slower clock', async () => {
+    const { sessions, store, clock, manager, events } = setUp()
+    const old = await sessions.create({ user: other })
+    clock.advance(30 * MINUTE)
+    const slow = manager({ now: clock.skewed(-5 * MINUTE) })
+    events.length = 0
+    const session = await sessions.regenerate(old.secret, { user })
+    expect(await slow.get(old.secret)).toBeNull()
+    expect((await store.inner.listUser('2', 'session', { now: 0 })).length).toBe(0)
+    expect(events).toEqual([
+      { type: 'destroyed', key: old.key, userId: null, reason: 'logout' },
+      { type: 'created', key: session.key, userId: 1n, remembered: false },
+    ])
+  })
+
+  it('with none at all begins one, and ends nothing', async () => {
+    const { sessions, store } = setUp()
+    for (const none of [null, undefined, 'no ID']) await sessions.regenerate(none as null, { user })
+    expect(store.counts()).toEqual({ create: 3 })
+  })
+
+  it('in place of a session that got a new ID meanwhile ends that one too, whoever it was', async () => {
+    for (const owner of [user, other, null]) {
+      const { sessions, manager, events } = setUp()
+      const held = owner === null ? await sessions.create() : await sessions.create({ user: owner })
+      const next = (await manager().regenerate(held))!
+      events.length = 0
+      const session = await sessions.regenerate(held, { user })
+      expect(await manager().get(next.secret)).toBeNull()
+      expect((await manager().get(session.secret))?.user?.id).toBe(1n)
+      expect(events.map(({ type, reason }) => [type, reason])).toEqual([
+        ['destroyed', 'logout'],
+        ['created', undefined],
+      ])
+    }
+  })
+
+  it('gets the data that its function makes of the session before: of a visitor’s and of the user’s own, never of another’s', async () => {
+    const { sessions } = setUp({ initial: () => ({ cart: [] as string[] }) })
+    const login = { user, data: (before: any) => ({ cart: [...before.cart, 'new'] }) }
+    for (const [owner, cart] of [
+      [null, ['tea', 'new']],
+      [user, ['tea', 'new']],
+      [other, ['new']],
+    ] as const)
+      for (const of of [(session: any) => session, (session: any) => session.secret]) {
+        const data = { cart: ['tea'] }
+        const before = owner === null ? await sessions.create({ data }) : await sessions.create({ user: owner, data })
+        expect((await sessions.regenerate(of(before), login)).data).toEqual({ cart })
+      }
+    expect((await sessions.regenerate(null, login)).data).toEqual({ cart: ['new'] })
+    const kept = await sessions.create({ data: { cart: ['tea'] } })
+    expect((await sessions.regenerate(kept, { user })).data).toEqual({ cart: [] })
+  })
+
+  it('has the data as it was written while the log-in was under way', async () => {
+    const { sessions, store, manager } = setUp()
+    const before = await sessions.create({ data: { n: 1 } })
+    const pause = store.pause('replace', 'before')
+    const login = sessions.regenerate(before, { user, data: (data: any) => data })
+    await pause.reached
+    await manager().update(before, { n: 2 })
+    pause.resume()
+    expect((await login).data).toEqual({ n: 2 })
+  })
+})
+
+describe('IDs that collide', () => {
+  const collision = { outcome: 'collision', ended: [] }
+  const verbs: [string, 'create' | 'replace', (sessions: SessionManager, session: any) => Promise<any>][] = [
+    ['create', 'create', sessions => sessions.create({ user })],
+    ['a log-in', 'replace', (sessions, session) => sessions.regenerate(session, { user })],
+    ['regenerate', 'replace', (sessions, session) => sessions.regenerate(session)],
+    ['rotate', 'replace', (sessions, session) => sessions.rotate(session, { grace: '1m' })],
+    ['remember', 'create', (sessions, session) => sessions.remember(session)],
+  ]
+
+  it.each(verbs)('%s: are drawn again, five times', async (...given) => {
+    const [, verb, run] = given
+    const { sessions, store } = setUp({ remember: '30d' })
+    const session = await sessions.create({ user })
+    store.reset()
+    for (let times = 0; times < 5; times += 1) store.next(verb, faults.answers(collision))
+    expect(await run(sessions, session)).not.toBeNull()
+    const keys = store.calls.filter(call => call.verb === verb).map(({ args }) => args[verb === 'create' ? 0 : 2].key)
+    expect(new Set(keys).size).toBe(6)
+  })
+
+  it.each(verbs)('%s: mean a broken generator where that does not help, and nothing begins', async (...given) => {
+    const [, verb, run] = given
+    const { sessions, store } = setUp({ remember: '30d' })
+    const session = await sessions.create({ user })
+    store.reset()
+    store.every(verb, faults.answers(collision))
+    await expect(run(sessions, session)).rejects.toMatchObject({
+      code: 'ERR_SESSION_ID_COLLISION',
+      message: 'new IDs collide: the random generator or the store is broken',
+    })
+    expect(store.counts()).toEqual({ [verb]: 6 })
+    expect((await sessions.get(session.secret))?.key).toBe(session.key)
+  })
+})
+
+describe('a write that met another writer', () => {
+  it('is tried again at once the first time, and then after waits that others do not share', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+    const { sessions, store } = setUp({ storeTimeout: '2s' })
+    const session = await sessions.create({ data: { n: 1 } })
+    store.next('update', faults.answers('conflict'))
+    expect((await sessions.update(session, { n: 2 }))?.data.n).toBe(2)
+    store.reset()
+    store.every('update', faults.answers('conflict'))
+    const update = sessions.update(session, { n: 3 }).catch((error: unknown) => error)
+    await vi.advanceTimersByTimeAsync(0)
+    expect(store.counts().update).toBeLessThanOrEqual(3)
+    await vi.advanceTimersByTimeAsync(2100)
+    expect(await update).toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
+    // Not in a hurry: about 50 ms apart where it goes on, and until the deadline.
+    expect(store.counts().update).toBeGreaterThan(15)
+    expect(store.counts().update).toBeLessThan(400)
+  })
+
+  it('works with what the last writer of this process left, without a read of its own', async () => {
+    const { sessions, store } = setUp()
+    const session = await sessions.create({ data: { a: 0, b: 0 } })
+    store.reset()
+    const [one, two] = await Promise.all([sessions.update(session, { a: 1 }), sessions.update(session, { b: 1 })])
+    expect([one?.data, two?.data]).toEqual([
+      { a: 1, b: 0 },
+      { a: 1, b: 1 },
+    ])
+    expect(store.counts()).toEqual({ update: 2 })
+  })
+})
+
+describe('a visitor’s session in place of the one that a visit has', () => {
+  const open = (sessions: SessionManager, secret: string) =>
+    openVisit(sessions, { method: 'POST', secure: true, cookie: `session_id=${secret}`, header: () => null })
+
+  it('begins with its own data, and the other is over', async () => {
+    const { sessions } = setUp({ initial: () => ({ cart: 0, theme: 'light' }) })
+    const before = await sessions.create({ user, data: { cart: 3, theme: 'dark' } })
+    const visit = open(sessions, before.secret)
+    await visit.get()
+    const session = await visit.create({ data: { cart: 1 } } as never)
+    expect([session.data, session.user]).toEqual([{ cart: 1, theme: 'light' }, null])
+    expect(await sessions.get(before.secret)).toBeNull()
+    const again = await visit.create()
+    expect(again.data).toEqual({ cart: 0, theme: 'light' })
+    expect(await sessions.get(session.secret)).toBeNull()
+  })
+
+  it('ends with a log-out of a parallel request that has the cookie of before', async () => {
+    const { sessions } = setUp()
+    const before = await sessions.create({ user })
+    const [visit, parallel] = [open(sessions, before.secret), open(sessions, before.secret)]
+    await visit.get()
+    await parallel.get()
+    const session = await visit.create()
+    await parallel.logOut()
+    expect(await sessions.get(session.secret)).toBeNull()
+    expect(visit.headers.getSetCookie()).toEqual([])
+  })
+
+  it('does not outlive a log-out that came while it was made', async () => {
+    for (const when of ['before', 'after'] as const) {
+      const { sessions, store } = setUp()
+      const before = await sessions.create({ user })
+      const [visit, parallel] = [open(sessions, before.secret), open(sessions, before.secret)]
+      await visit.get()
+      const pause = store.pause('replace', when)
+      const making = visit.create().catch((error: unknown) => error)
+      await pause.reached
+      await parallel.logOut()
+      pause.resume()
+      expect(await making).toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
+      expect(await sessions.count()).toBe(0)
+      expect(visit.headers.getSetCookie().filter(each => !each.includes('Max-Age=0'))).toEqual([])
+    }
+  })
+})
+
+describe('two processes that redeem one remember token', () => {
+  const redeeming = async () => {
+    const at = setUp({ remember: '30d' })
+    const token = await at.sessions.remember(await at.sessions.create({ user }))
+    const pause = at.store.pause('create', 'before')
+    const slow = at.sessions.recall(token)
+    await pause.reached
+    return { ...at, token, slow, pause, node: at.manager() }
+  }
+
+  it('begin one session, whichever stores it', async () => {
+    const { slow, pause, node, token, sessions } = await redeeming()
+    const quick = (await node.recall(token))!
+    pause.resume()
+    const answer = (await slow)!
+    expect([answer.session.secret, answer.token]).toEqual([quick.session.secret, quick.token])
+    expect([answer.session.cookieDue, answer.session.remembered]).toEqual([true, true])
+    expect(await sessions.list(1)).toHaveLength(2)
+  })
+
+  it('begin no second one where the first got a new ID meanwhile, or ended', async () => {
+    for (const end of [
+      (node: SessionManager, session: any) => node.regenerate(session),
+      (node: SessionManager, session: any) => node.rotate(session, { grace: '1m' }).then(next => node.regenerate(next)),
+    ]) {
+      const { slow, pause, node, token, sessions } = await redeeming()
+      await end(node, (await node.recall(token))!.session)
+      pause.resume()
+      expect(await slow).toBeNull()
+      expect(await sessions.list(1)).toHaveLength(2)
+    }
+  })
+})
+
+describe('the time at which a password was verified', () => {
+  it('is not stored where it was just now, since the session began then', async () => {
+    const { sessions, store, clock } = setUp()
+    await sessions.create({ user, verifiedAt: clock() })
+    await sessions.create({ user, verifiedAt: clock() - 1 })
+    expect(store.calls.map(({ args }) => args[0].data)).toEqual(['{}', `@v${clock() - 1}@{}`])
+  })
+})
+
+describe('data that no longer fits', () => {
+  it('is told once as reset by a write, and data that fits is not', async () => {
+    const { sessions, store, events } = setUp()
+    const session = await sessions.create({ data: { n: 1 } })
+    await sessions.update(session, { n: 2 })
+    expect(events.map(({ type }) => type)).toEqual(['created'])
+    const record: any = await store.inner.read(session.key, { now: 0 })
+    await store.inner.update(
+      session.key,
+      record.version,
+      { ...record, data: '{"n":', writeId: 'another' },
+      { now: record.seenAt },
+    )
+    const written = (await sessions.update((await sessions.get(session.secret))!, { m: 1 }))!
+    expect(written.data).toEqual({ m: 1 })
+    expect(events.slice(1)).toMatchObject([{ type: 'data-reset', key: session.key }])
+    expect(events[1].cause).toBeInstanceOf(Error)
+  })
+})
