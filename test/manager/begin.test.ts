@@ -194,7 +194,7 @@ describe('a visitor’s session in place of the one that a visit has', () => {
 
   it('does not outlive a log-out that came while it was made', async () => {
     for (const when of ['before', 'after'] as const) {
-      const { sessions, store } = setUp()
+      const { sessions, store, events } = setUp()
       const before = await sessions.create({ user })
       const [visit, parallel] = [open(sessions, before.secret), open(sessions, before.secret)]
       await visit.get()
@@ -205,6 +205,7 @@ describe('a visitor’s session in place of the one that a visit has', () => {
       pause.resume()
       expect(await making).toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
       expect(await sessions.count()).toBe(0)
+      expect(events.filter(({ type }) => type === 'destroyed').map(({ reason }) => reason)).toEqual(['logout'])
       expect(visit.headers.getSetCookie().filter(each => !each.includes('Max-Age=0'))).toEqual([])
     }
   })
@@ -270,5 +271,68 @@ describe('data that no longer fits', () => {
     expect(written.data).toEqual({ m: 1 })
     expect(events.slice(1)).toMatchObject([{ type: 'data-reset', key: session.key }])
     expect(events[1].cause).toBeInstanceOf(Error)
+  })
+})
+
+describe('a late request with the cookie of before a log-in', () => {
+  const open = (sessions: SessionManager, cookie: string) =>
+    openVisit(sessions, { method: 'POST', secure: true, cookie, header: () => null })
+  const cookiesOf = (visit: { headers: Headers }) =>
+    visit.headers.getSetCookie().filter(each => !each.includes('Max-Age=0'))
+
+  it('begins nothing, and its log-out does not end the log-in', async () => {
+    const { sessions } = setUp()
+    const before = await sessions.create()
+    const session = await sessions.regenerate(before, { user })
+    const late = open(sessions, `session_id=${before.secret}`)
+    await expect(late.create()).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
+    await sessions.destroy(before)
+    expect((await sessions.get(session.secret))?.user?.id).toBe(1n)
+    expect(await sessions.count()).toBe(1)
+  })
+
+  it('begins nothing with the remember token of before either', async () => {
+    const { sessions, clock } = setUp({ remember: '30d' })
+    const token = await sessions.remember(await sessions.create({ user }))
+    clock.advance(60 * MINUTE)
+    const recalled = (await sessions.recall(token))!
+    await sessions.regenerate(recalled.session, { user })
+    const late = open(sessions, `remember_token=${recalled.token}`)
+    await expect(late.create()).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
+    expect(await sessions.count()).toBe(1)
+  })
+
+  it('that began a session before the log-in was answered loses it, and its cookie is not sent', async () => {
+    const { sessions, store, events } = setUp()
+    const before = await sessions.create()
+    const pause = store.pause('replace', 'after')
+    const login = sessions.regenerate(before, { user })
+    await pause.reached
+    const late = open(sessions, `session_id=${before.secret}`)
+    const begun = await late.create()
+    expect((await sessions.get(begun.secret))?.key).toBe(begun.key)
+    events.length = 0
+    pause.resume()
+    const session = await login
+    expect(await sessions.get(begun.secret)).toBeNull()
+    expect(cookiesOf(late)).toEqual([])
+    expect((await sessions.get(session.secret))?.user?.id).toBe(1n)
+    expect(events.filter(({ type }) => type === 'destroyed')).toEqual([
+      { type: 'destroyed', key: begun.key, userId: null, reason: 'logout' },
+    ])
+  })
+
+  it('that loses it where the store fails in that moment is no reason to fail the log-in', async () => {
+    const { sessions, store } = setUp()
+    const before = await sessions.create()
+    const pause = store.pause('replace', 'after')
+    const login = sessions.regenerate(before, { user })
+    await pause.reached
+    const late = open(sessions, `session_id=${before.secret}`)
+    await late.create()
+    store.every('delete', faults.rejects)
+    pause.resume()
+    expect((await sessions.get((await login).secret))?.user?.id).toBe(1n)
+    expect(cookiesOf(late)).toEqual([])
   })
 })

@@ -227,4 +227,20 @@ describe('updateUser', () => {
     expect(await sessions.updateUser(1, (data: any) => data.tags.splice(0, 1))).toBe(1)
     expect((await sessions.get(session.secret)).data.tags).toEqual(['b'])
   })
+
+  it('reaches a session once, however many new IDs it got while its change was under way', async () => {
+    const { sessions, store, manager } = setUp()
+    const user = { id: 1, name: 'ada' }
+    let session: any = await sessions.create({ user })
+    const pause = store.pause('update', 'before')
+    const updating = sessions.updateUser(1, data => {
+      data.n += 1
+    })
+    await pause.reached
+    const node = manager()
+    for (let times = 0; times < 12; times += 1) session = await node.regenerate(session)
+    pause.resume()
+    expect(await updating).toBe(1)
+    expect((await node.get(session.secret))?.data.n).toBe(1)
+  })
 })
