@@ -42,7 +42,7 @@ function refuse(expected: string, value: unknown): never {
 const u64: UserIdFormat<'u64'> = {
   toText(value) {
     if (isU64(value)) return value.toString()
-    if (isSafeId(value)) return `${value + 0}`
+    if (isSafeId(value)) return `${value}`
     return refuse('a bigint from 0n to 18446744073709551615n (or a safe integer)', value)
   },
   fromText(text) {
@@ -53,7 +53,7 @@ const u64: UserIdFormat<'u64'> = {
 }
 
 const number: UserIdFormat<'number'> = {
-  toText: value => (isSafeId(value) ? `${value + 0}` : refuse('a safe integer from 0 (userIds is "number")', value)),
+  toText: value => (isSafeId(value) ? `${value}` : refuse('a safe integer from 0 (userIds is "number")', value)),
   fromText(text) {
     const value = DECIMAL.test(text) ? Number(text) : Number.NaN
     return Number.isSafeInteger(value) ? value : null

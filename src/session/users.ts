@@ -93,7 +93,6 @@ export class Users<I extends UserIds> {
 
   /** `null` where the text is not one of this namespace's users. */
   fromText(text: string): UserId<I> | null {
-    if (this.#prefix === '') return this.#format.fromText(text)
     return text.startsWith(this.#prefix) ? this.#format.fromText(text.slice(this.#prefix.length)) : null
   }
 

@@ -1,13 +1,20 @@
 // Whatever was given in the wrong place may be a session ID or a token, or a URL with a password: an error is logged.
 const SECRET = /[A-Za-z0-9_-]{43}/
-// Of a user, or among the parameters; an origin has neither, and has to be seen to be corrected.
-const URL_WITH_PASSWORD = /^\s*[a-z][a-z0-9+.-]*:\/\/.*[@?]/is
+
+/**
+ * Of a user, or among the parameters, wherever it stands (`REDIS_URL=redis://…`); an origin has neither, and has to be
+ * seen to be corrected.
+ */
+function mayContainPassword(value: string): boolean {
+  const start = value.indexOf('://')
+  return start !== -1 && (value.includes('@', start) || value.includes('?', start))
+}
 
 /** A value as an error message shows it: short, on one line, with its type where that is not plain. */
 export function quote(value: unknown): string {
   if (typeof value === 'string' && SECRET.test(value))
     return `${value.length} characters (not shown: it may be a secret)`
-  if (typeof value === 'string' && URL_WITH_PASSWORD.test(value)) return 'a URL (not shown: it may contain a password)'
+  if (typeof value === 'string' && mayContainPassword(value)) return 'a URL (not shown: it may contain a password)'
   if (typeof value === 'string')
     return value.length > 60 ? `${JSON.stringify(value.slice(0, 60))}…` : JSON.stringify(value)
   if (typeof value === 'bigint') return `${value}n`

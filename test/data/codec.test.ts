@@ -28,7 +28,8 @@ const hidden = Object.defineProperty({ a: 1 }, 'b', { value: 2, enumerable: fals
 const hiddenToJson = Object.defineProperty([1], 'toJSON', { value: () => 'gone', enumerable: false })
 
 const refused: [string, object][] = [
-  ['data.id: JSON has no bigint', { id: 1n }],
+  ['data.id: JSON has no bigint: store its decimal text', { id: 1n }],
+  ['data.b: JSON has no symbol', { a: -0, b: Symbol('s') }],
   ['data.at: a Date would come back as text', { at: new Date(0) }],
   ['data.tags: a Map or Set would come back empty', { tags: new Set([1]) }],
   ['data.tags: a Map or Set would come back empty', { tags: new Map() }],
@@ -41,6 +42,8 @@ const refused: [string, object][] = [
   ['data.a.back.a: is a cycle', cycle],
   ['data.list[1]: JSON has no undefined', { list: [1, undefined] }],
   ['data.list: is an array with holes or with names', { list: sparse }],
+  ['data.list: is an array with holes or with names', { list: new Array(3) }],
+  ['data.list: is an array with holes or with names', { list: Object.assign(new Array(3), [1, 2]) }],
   ['data.list: is an array with holes or with names', { list: Object.assign([1], { name: 'x' }) }],
 
   ['data.list: is an array with holes or with names', { list: Object.assign(new Array(2), { 1: 1, name: 'x' }) }],
@@ -56,7 +59,10 @@ const refused: [string, object][] = [
   ['data.b: only plain objects and arrays come back as they were, this is String', { b: new String('x') }],
   ['data.p: only plain objects and arrays come back as they were, this is Promise', { p: Promise.resolve() }],
   ['data.w: only plain objects and arrays come back as they were, this is WeakMap', { w: new WeakMap() }],
+  ['data.list: only plain objects and arrays come back as they were', { list: Object.setPrototypeOf([1], [2]) }],
   ['data.o: only plain objects', { o: Object.create({ inherited: 1 }) }],
+  ['data.o: only plain objects and arrays come back as they were, this is something else', { o: new (class {})() }],
+  ['as they were, this is something else', { o: Object.create({ constructor: { name: 7 } }) }],
   ['data.o: only plain objects', { o: Object.create(Object.assign(Object.create(null), { inherited: 1 })) }],
   ['data.list: has a toJSON method', { list: hiddenToJson }],
   ['data.list: has a toJSON method', { list: new List(3) }],

@@ -9,13 +9,17 @@
  * @property {boolean} [needsEngines] it runs with servers, and only when it is named
  */
 
-/** Tests of the suite that are left out: they start processes or compilers, look at the globals, or search for long. */
+/**
+ * Tests that are left out: they start processes or compilers, look at the globals or at warnings of the process, which
+ * the tests of a room share, or search for long.
+ */
 export const LEFT_OUT = [
   'test/adopt/engines.test.ts',
   'test/adopt/live-services.test.ts',
   'test/adopt/schedules.test.ts',
   'test/device-bound/engines.test.ts',
   'test/edge/frameworks.test.ts',
+  'test/edge/handle.test.ts',
   'test/edge/nginx.test.ts',
   'test/edge/parallel.test.ts',
   'test/express-session/types.test.ts',
@@ -47,6 +51,7 @@ export const ROOMS = {
       'test/manager/manager.test.ts',
       'test/manager/lifetimes.test.ts',
       'test/manager/options.test.ts',
+      'test/manager/operations.test.ts',
       'test/manager/secrets.test.ts',
       'test/edge/csrf.test.ts',
     ],

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, createHmac } from 'node:crypto'
 import { type SessionId, SessionManager, sessionId } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import fc from 'fast-check'
@@ -99,6 +99,19 @@ it('a key is the plain SHA-256 of the ID, so that an operator can find a session
   expect(keyOf(id, '')).toBe(id.slice(0, 3) + createHash('sha256').update(id).digest('base64url'))
 })
 
+it('a key is the same on a Node.js that has no crypto.hash, before 20.12', async () => {
+  vi.resetModules()
+  vi.doMock('node:crypto', async original => ({
+    ...(await original<typeof import('node:crypto')>()),
+    hash: undefined,
+  }))
+  const older = await import('../../src/session/id.ts')
+  vi.doUnmock('node:crypto')
+  vi.resetModules()
+  const id = newId()
+  expect(older.keyOf(id, '')).toBe(keyOf(id, ''))
+})
+
 it('kinds and tenants have keys of their own', () => {
   const id = newId()
   const spaces = ['', 'namespace\0a', 'namespace\0b', 'remember\0', 'remember\0a']
@@ -131,6 +144,81 @@ it('who holds the secret derives the same ID, another secret, salt or purpose gi
       derived('s', 'rotate', 'T'),
     ]).size,
   ).toBe(4)
+})
+
+it('a stored key is text, not what turns into it', () => {
+  const key = keyOf(newId(), '')
+  for (const value of [[key], { toString: () => key }, new String(key), 46, null, undefined])
+    expect(isKey(value)).toBe(false)
+})
+
+it('versions that run side by side agree on the ID that a secret and a salt lead to', () => {
+  const hmac = createHmac('sha256', 's'.repeat(43))
+    .update(`rotate\0${'t'.repeat(16)}`)
+    .digest('base64url')
+  expect(deriveId('abc', 's'.repeat(43), 'rotate', 't'.repeat(16))).toBe(`abc${hmac.slice(0, 40)}`)
+})
+
+describe('write IDs', () => {
+  const fresh = async () => {
+    vi.resetModules()
+    return (await import('../../src/session/id.ts')).newWriteId
+  }
+  afterEach(() => {
+    vi.useRealTimers()
+    vi.resetModules()
+  })
+
+  it('differ where the clock stands still or is set back, and always have 12 characters', async () => {
+    vi.useFakeTimers({ toFake: ['Date', 'performance'], now: 0 })
+    const draw = await fresh()
+    const drawn = Array.from({ length: 100 }, draw)
+    vi.setSystemTime(50_000)
+    drawn.push(draw())
+    vi.setSystemTime(0)
+    drawn.push(...Array.from({ length: 100 }, draw))
+    expect(new Set(drawn).size).toBe(201)
+    for (const id of drawn) expect(id).toMatch(/^[A-Za-z0-9_-]{12}$/)
+  })
+
+  it('differ in copies of a running process as soon as their clocks went on', async () => {
+    vi.useFakeTimers({ toFake: ['Date', 'performance'], now: Date.now() })
+    const { randomFillSync } = await import('node:crypto')
+    const same = randomFillSync(Buffer.alloc(4096))
+    vi.doMock('node:crypto', async original => ({
+      ...(await original<typeof import('node:crypto')>()),
+      randomFillSync: (buffer: Buffer) => buffer.set(same.subarray(0, buffer.length)),
+    }))
+    const [one, two] = [await fresh(), await fresh()]
+    vi.doUnmock('node:crypto')
+    // Until now they are the same process.
+    expect(one()).toBe(two())
+    vi.advanceTimersByTime(1)
+    const ofOne = Array.from({ length: 100 }, one)
+    vi.advanceTimersByTime(1)
+    const ofTwo = Array.from({ length: 100 }, two)
+    expect(new Set([...ofOne, ...ofTwo]).size).toBe(200)
+  })
+})
+
+it('the generator is asked once for many IDs: a call to it costs ten times what an ID does', async () => {
+  let calls = 0
+  vi.resetModules()
+  vi.doMock('node:crypto', async original => {
+    const crypto = await original<typeof import('node:crypto')>()
+    const randomFillSync = (buffer: Buffer) => {
+      calls += 1
+      return crypto.randomFillSync(buffer)
+    }
+    return { ...crypto, randomFillSync }
+  })
+  const ids = await import('../../src/session/id.ts')
+  vi.doUnmock('node:crypto')
+  vi.resetModules()
+  for (let count = 0; count < 100; count += 1) ids.newId()
+  for (let count = 0; count < 10_000; count += 1) ids.newWriteId()
+  expect(calls).toBeGreaterThan(0)
+  expect(calls).toBeLessThan(5)
 })
 
 describe('when the generator fails', () => {
@@ -246,6 +334,8 @@ it('a generator that repeats itself is an error, though each draw is mixed with 
     }))
     const ids = await import('../../src/session/id.ts')
     const draws = () => Array.from({ length: 300 }, () => ids.newId())
+    // What repeats within one fill gives no ID at all.
+    if (fill !== repeating[2]) expect(() => ids.newId()).toThrow('the random generator repeats itself')
     expect(draws).toThrow('the random generator repeats itself')
     expect(draws).toThrow('the random generator repeats itself')
     expect(() => ids.newWriteId()).toThrow('the random generator repeats itself')

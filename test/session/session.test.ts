@@ -2,6 +2,7 @@ import { inspect } from 'node:util'
 import { SessionManager, stringify } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
+import { nextOrder, orderOf, recordOf, spaceOf, wasFollowed } from '../../src/session/session.ts'
 
 const user = { id: 2n ** 64n - 1n, name: 'max' }
 const setUp = () => new SessionManager({ store: new MemoryStore(), sweepInterval: false })
@@ -113,7 +114,41 @@ it('a session shows the same whether there is something in its data or not', asy
 it('inspect names the class and shows no secret', async () => {
   const session = await setUp().create({ user })
   expect(inspect(session)).toMatch(/^Session \{/)
+  for (const shown of [session.key, 'max', '18446744073709551615n']) expect(inspect(session)).toContain(shown)
   expect(inspect(session)).not.toContain(session.secret)
+})
+
+it('inspect tells a session from what list and the walk over all of them show', async () => {
+  const sessions = setUp()
+  await sessions.create({ user })
+  expect(inspect((await sessions.list(user.id))[0])).toMatch(/^SessionInfo \{/)
+  for await (const stored of sessions.all()) {
+    expect(inspect(stored)).toMatch(/^StoredSession \{/)
+    expect(inspect(stored)).toContain('namespace: null')
+  }
+})
+
+it('another copy of the package knows a session by a registered symbol, which its versions share', async () => {
+  const session = await setUp().create({ user })
+  expect((session as never)[Symbol.for('coatcheck.session.1')]).toMatchObject({ record: { userId: String(user.id) } })
+})
+
+it('a session that a remember token began was last seen when it began, though no visit came yet', async () => {
+  const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false, remember: '30d' })
+  const token = await sessions.remember(await sessions.create({ user }))
+  const { session } = (await sessions.recall(token))!
+  expect(session.seenAt).toBe(session.createdAt)
+  expect(session.remembered).toBe(true)
+})
+
+it('snapshots have an order: the later one has the higher number, and what is none comes before all', () => {
+  const first = nextOrder()
+  expect(nextOrder()).toBe(first + 1)
+  expect(first).toBeGreaterThan(orderOf({}))
+})
+
+it('what is no session belongs to no tenant, and no rotation led to it', () => {
+  expect([recordOf({}), spaceOf({}), wasFollowed({})]).toEqual([null, undefined, false])
 })
 
 it('the CSRF token is bound to the session: the same at each look and after a new ID, another one after a log-in', async () => {

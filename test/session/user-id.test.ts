@@ -56,6 +56,20 @@ for (const kind of ['u64', 'number', 'text'] as const) {
   })
 }
 
+it('an error says which IDs this manager takes', () => {
+  expect(() => u64.toText(-1)).toThrow(
+    'user ID: expected a bigint from 0n to 18446744073709551615n (or a safe integer), got -1',
+  )
+  expect(() => number.toText(-1)).toThrow('user ID: expected a safe integer from 0 (userIds is "number"), got -1')
+  expect(() => text.toText('')).toThrow(
+    'user ID: expected text of 1 to 128 characters without control characters (userIds is "text"), got ""',
+  )
+})
+
+it('-0 is user 0', () => {
+  expect([u64.toText(-0), number.toText(-0)]).toEqual(['0', '0'])
+})
+
 it.each([
   ['u64', 'b6f1c7b2-7f0e-4c0a-9a59-3d1f3f0f2c11', "; for such IDs set userIds: 'text' in the manager's options"],
   ['u64', '42', "; convert it, with BigInt(id) or Number(id), or set userIds: 'text' in the manager's options"],

@@ -34,6 +34,7 @@ it('names the nearest option where one is misspelt, and all that there are', () 
   expect(check({ idletimeout: 1 })).toThrow(
     'SessionManager: "idletimeout" is not an option; did you mean idleTimeout? (there are: idleTimeout, absoluteTimeout, store)',
   )
+  expect(check({ storage: 1 })).toThrow('"storage" is not an option; did you mean store? (there are')
   expect(check({ timeoutIdle: 1 })).toThrow('"timeoutIdle" is not an option (there are')
 })
 
@@ -102,7 +103,15 @@ it('asks for a value only where there is one, or where there must be one', () =>
 
 it('shows no URL that may contain a password', () => {
   expect(quote('redis://:hunter2@host')).toBe('a URL (not shown: it may contain a password)')
-  for (const url of ['postgres://u:hunter2@host/db', 'mysql://host/db?password=hunter2', ' redis://\n:hunter2@host'])
-    expect(quote(url)).not.toContain('hunter2')
-  expect(quote('https://app.example.com/')).toBe('"https://app.example.com/"')
+  for (const url of [
+    'postgres://u:hunter2@host/db',
+    'mysql://host/db?password=hunter2',
+    ' redis://\n:hunter2@host',
+    'REDIS_URL=redis://:hunter2@host',
+    '"redis://:hunter2@host"',
+    'http://a.example redis://:hunter2@host',
+  ])
+    expect(quote(url)).toBe('a URL (not shown: it may contain a password)')
+  for (const shown of ['https://app.example.com/', 'ada@example.com', 'why?', 'why? https://app.example.com'])
+    expect(quote(shown)).toBe(`"${shown}"`)
 })

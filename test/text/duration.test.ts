@@ -1,7 +1,7 @@
 import { SessionManager } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { expect, it } from 'vitest'
-import { milliseconds } from '../../src/text/duration.ts'
+import { aDuration, durationUpTo, milliseconds } from '../../src/text/duration.ts'
 import { quote } from '../../src/text/quote.ts'
 
 it('a duration is a number with its unit', () => {
@@ -73,9 +73,21 @@ it('the grace of a renewal and the age of a login are durations too', async () =
   await sessions.close()
 })
 
+it('an option that is a duration is checked as one, and may have an upper end', () => {
+  expect(() => aDuration('30m', 'maxAge')).not.toThrow()
+  expect(() => aDuration('30', 'maxAge')).toThrow(/^maxAge: expected a duration with its unit/)
+  const upToADay = durationUpTo('1d', ', which is a day')
+  expect(() => upToADay('24h', 'maxAge')).not.toThrow()
+  expect(() => upToADay('86400001ms', 'maxAge')).toThrow(
+    'maxAge: expected at most \'1d\', which is a day, got "86400001ms"',
+  )
+})
+
 it('a quoted value is short, on one line, and shows its type where that is not plain', () => {
   expect(quote('a\nb"c')).toBe(String.raw`"a\nb\"c"`)
   expect(quote('x '.repeat(1000))).toHaveLength(63)
+  expect(quote('x '.repeat(30))).toBe(`"${'x '.repeat(30)}"`)
+  expect(quote(`${'x '.repeat(30)}y`)).toBe(`"${'x '.repeat(30)}"…`)
   expect(quote('x'.repeat(43))).toBe('43 characters (not shown: it may be a secret)')
   expect([1n, -0, undefined, null, () => {}, [], {}, Symbol('s')].map(quote)).toEqual([
     '1n',

@@ -82,7 +82,7 @@ describe('stringify', () => {
   it('refuses a value that contains itself', () => {
     const ring: { self?: unknown; id: bigint } = { id: 1n }
     ring.self = [ring]
-    expect(() => stringify(ring)).toThrow(TypeError)
+    expect(() => stringify(ring)).toThrow(new TypeError('stringify: the value contains itself'))
   })
 
   it('lets what a toJSON throws through', () => {
@@ -172,6 +172,8 @@ describe('replacer', () => {
     }
     try {
       expect(JSON.stringify({ id: 5n, big: ['a'] }, replacer)).toBe('{"id":5,"big":["a"]}')
+      // By another replacer, which does not say of whose member it speaks.
+      expect(JSON.stringify({ id: 5n }, (key, value) => replacer.call(undefined, key, value))).toBe('{"id":5}')
       if (hasRawJson) expect(JSON.stringify([2n ** 64n - 1n], replacer)).toBe('[18446744073709551615]')
       without()
       expect(() => JSON.stringify([2n ** 64n - 1n], replacer)).toThrow(TypeError)
