@@ -82,15 +82,34 @@ async function count(request, response) {
   }
 }
 
+/**
+ * By connection, the responses that have not come to their end. One that waits for the response before it is told nothing
+ * when the connection closes.
+ * @type {WeakMap<import('node:net').Socket, Set<import('node:http').ServerResponse>>}
+ */
+const open = new WeakMap()
 const server = createServer((request, response) => {
   tally.received++
+  const responses = open.get(request.socket)?.add(response)
   response.once('close', () => {
+    if (!responses?.delete(response)) return
     if (response.writableFinished) tally.answered++
     // Its client closed the connection first, or this node did.
     else tally.abandoned++
   })
   if (request.url === '/count') count(request, response)
   else app(request, response)
+})
+
+server.on('connection', socket => {
+  const responses = new Set()
+  open.set(socket, responses)
+  socket.once('close', () =>
+    setImmediate(() => {
+      tally.abandoned += responses.size
+      responses.clear()
+    }),
+  )
 })
 
 process.on('message', (/** @type {any} */ message) => {

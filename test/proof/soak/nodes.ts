@@ -131,7 +131,7 @@ export class ServiceNode {
     this.sums.thefts += thefts
     if (received !== answered + abandoned || abandoned > this.aborted)
       this.faults.push(
-        `of ${received} requests a node answered ${answered}; clients had given up ${this.aborted} of the others`,
+        `of ${received} requests a node answered ${answered}, ${abandoned} lost their connection, of which clients had given up ${this.aborted}`,
       )
     if (corrupt + resets > 0)
       this.faults.push(`a node met ${corrupt} corrupt records, and data that it had to reset ${resets} times`)
