@@ -111,10 +111,9 @@ function takePlace<D extends object, I extends UserIds>(
     noticeAnswer(context, answer, owner, before.key)
     if (answer.outcome !== 'created') return answer.outcome
     // A parallel log-in or log-out may come with the old cookie, later or even earlier: it ends this anonymous session.
-    if (owner === ANONYMOUS)
-      for (const key of [before.key, before.parent])
-        if (key !== null) endings.follows(key, next.key)
-        else endings.loggedIn(owner.userId!)
+    if (owner === ANONYMOUS) {
+      for (const key of [before.key, before.parent]) if (key !== null) endings.follows(key, next.key)
+    } else endings.loggedIn(owner.userId!)
     const began = endings.end(before.key, 'left', next.key)
     const session = regenerated(context, before, { id, record: next, userId, isFollowed: false })
     // A parallel request that met the old ID dead, before this answer came, began an anonymous session: its cookie is held

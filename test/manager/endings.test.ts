@@ -1,8 +1,9 @@
-import { SessionManager } from 'coatcheck'
+import { openVisit, SessionManager } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { Endings } from '../../src/manager/endings.ts'
 import { recordOf } from '../../src/session/session.ts'
+import { BarrierStore } from '../support/barrier-store.ts'
 
 it('a successor that is told of after the end of its session ends too, with all that follow', () => {
   const endings = new Endings()
@@ -175,5 +176,63 @@ describe('the cookie of a session whose user was logged out everywhere', () => {
     expect([here, next].map(session => endings.has(session))).toEqual([true, true])
     endings.endUser('1', last.key)
     expect([last, other].map(session => endings.has(session))).toEqual([false, true])
+  })
+})
+
+describe('a log-in beside a log-out of all devices of its user, whose cookie is held back', () => {
+  const user = { id: 1, name: 'ada' }
+  const ways: [string, (sessions: SessionManager) => Promise<(sessions: SessionManager) => Promise<object>>][] = [
+    ['in place of none', async () => sessions => sessions.create({ user })],
+    [
+      'in place of a visitor’s session',
+      async before => {
+        const visitor = await before.create()
+        return sessions => sessions.regenerate(visitor, { user })
+      },
+    ],
+    [
+      'in place of another user’s session',
+      async before => {
+        const other = await before.create({ user: { id: 2, name: 'max' } })
+        return sessions => sessions.regenerate(other, { user })
+      },
+    ],
+    [
+      'by a remember token of before',
+      async before => {
+        const token = await before.remember(await before.create({ user }))
+        return sessions => sessions.recall(token).then(answer => answer ?? {})
+      },
+    ],
+  ]
+  it.each(ways)('%s: leaves no session that no browser has', async (_, prepare) => {
+    for (const when of ['before', 'after'] as const) {
+      const store = BarrierStore.over(new MemoryStore())
+      const sessions = new SessionManager({ store, remember: '30d', sweepInterval: false })
+      const logIn = await prepare(sessions)
+      const pause = store.pause('deleteUser', when)
+      const everywhere = sessions.invalidateUser(1)
+      await pause.reached
+      await logIn(sessions)
+      pause.resume()
+      await everywhere
+      expect(await sessions.list(1), when).toEqual([])
+    }
+  })
+
+  it('and a visitor’s new session beside it is no log-in: the store is asked once', async () => {
+    const store = BarrierStore.over(new MemoryStore())
+    const sessions = new SessionManager({ store, sweepInterval: false })
+    await sessions.create({ user })
+    const visit = openVisit(sessions, { method: 'POST', secure: true, cookie: null, header: () => null })
+    await visit.create()
+    const pause = store.pause('deleteUser', 'after')
+    const everywhere = sessions.invalidateUser(1)
+    await pause.reached
+    await visit.create()
+    pause.resume()
+    expect(await everywhere).toBe(1)
+    expect(store.counts().deleteUser).toBe(1)
+    expect(await sessions.count()).toBe(1)
   })
 })
