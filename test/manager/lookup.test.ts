@@ -85,6 +85,17 @@ it('revoke follows as many new IDs as a late request may have missed', async () 
   expect(await manager().get(session.secret)).toBeNull()
 })
 
+it('a session that has expired is neither revoked nor changed, though its store still has it', async () => {
+  const { sessions, clock, store, events } = setUp()
+  const session = await sessions.create({ user })
+  clock.advance(30 * MINUTE)
+  events.length = 0
+  expect(await sessions.revoke(1, session.key)).toBe(false)
+  expect(await sessions.updateUser(1, { n: 1 })).toBe(0)
+  expect(await store.inner.read(session.key, { now: 0 })).not.toBeNull()
+  expect(events).toEqual([])
+})
+
 it('what is no session at all is refused by the verbs that need one', async () => {
   const { sessions, store } = setUp({ remember: '30d' })
   const secret = (await sessions.create({ user })).secret
