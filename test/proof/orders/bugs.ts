@@ -7,7 +7,7 @@ import { browsersOf } from './browsers.ts'
 import { sceneOf } from './calls.ts'
 import { devicesOf } from './devices.ts'
 import type { Patch } from './library.ts'
-import { oneVisitOf, plantedOf, tabsOf } from './requests.ts'
+import { handshakesOf, oneVisitOf, plantedLogOutOf, plantedOf, tabsOf } from './requests.ts'
 import type { Scene } from './search.ts'
 
 export interface Bug {
@@ -139,6 +139,11 @@ export const BUGS: readonly Bug[] = [
     scene: tabsOf({ before: 'a remember token alone', requests: ['a log-in'], faults: 1 }),
   },
   {
+    name: 'B7: a handshake begins a session whose cookie its response cannot carry',
+    patch: change('edge/fetch.ts', '!progress.isSent && !isHandshake(request)', '!progress.isSent'),
+    scene: handshakesOf('a remember token alone', []),
+  },
+  {
     name: 'B8: a token of a user at a limit is an error',
     patch: change(
       'manager/begin.ts',
@@ -156,6 +161,15 @@ export const BUGS: readonly Bug[] = [
     name: 'B10: log-out-everywhere ends the session that it spares, where that gets a new ID',
     store: WithoutSuccessor,
     scene: sceneOf({ before: 'a session', calls: ['regenerate', 'invalidateUser but this'] }),
+  },
+  {
+    name: 'B11: a tenant that is asked for at each request remembers nothing of what ended',
+    patch: change(
+      'manager/manager.ts',
+      'keepContext(tenant, context.tenant(name))\n    context.tenants.set(name, tenant, 0)',
+      'keepContext(tenant, Context.from<D, I, In>(context.given).tenant(name))',
+    ),
+    scene: tabsOf({ before: 'an anonymous session', requests: ['a save', 'a log-in'], isTenant: true }),
   },
   {
     name: 'B12: a take lets the visit read again',
@@ -183,6 +197,24 @@ export const BUGS: readonly Bug[] = [
       'if (isSpent && age > 60_000)',
     ),
     scene: sceneOf({ before: 'a token alone', calls: ['recall', 'recall'], processes: [0, 1], skew: 120_000 }),
+  },
+  {
+    name: 'C10: a password version that the application never says is waited for without an end',
+    patch: change(
+      'manager/password-version.ts',
+      "return deadlines.within(deadline, asked(), () => calls.fail('read', 'not-applied', late))",
+      "return asked().catch(() => Promise.reject(calls.fail('read', 'not-applied', late)))",
+    ),
+    scene: sceneOf({ before: 'a session', calls: ['get'], isAsked: true, faults: 1 }),
+  },
+  {
+    name: 'C15: a log-out with planted cookies costs as many store calls as there are cookies',
+    patch: change(
+      'edge/arrival.ts',
+      'return ids.length <= FIRST_IDS + LAST_IDS ? ids :',
+      'return ids.length < 99 ? ids :',
+    ),
+    scene: plantedLogOutOf(12),
   },
   {
     name: 'D: a save that was acknowledged is lost in a log-in',

@@ -27,16 +27,20 @@ export interface RequestScene {
   readonly processes?: readonly number[]
   readonly arrival?: Arrival
   readonly faults?: number
+  /** Each request asks the manager for the same tenant. */
+  readonly isTenant?: boolean
 }
 
 const isLogIn = (name: string) => name.startsWith('a log-in')
 const isLogOut = (name: string) => name === 'a log-out'
 
 /** Tabs of one browser. */
-export function tabsOf({ before, requests, processes, arrival = 'in order', faults = 0 }: RequestScene): Scene {
+export function tabsOf(scene: RequestScene): Scene {
+  const { before, requests, processes, arrival = 'in order', faults = 0, isTenant = false } = scene
   const isTwo = processes?.includes(1) ?? false
   const details = [
     isTwo ? 'two processes' : '',
+    isTenant ? 'of a tenant' : '',
     arrival === 'in order' ? '' : arrival,
     faults > 0 ? `${faults} faults` : '',
   ]
@@ -47,7 +51,7 @@ export function tabsOf({ before, requests, processes, arrival = 'in order', faul
     name: [`a browser with ${before}: ${requests.join(' | ')}`, ...details.filter(Boolean)].join(', '),
     options: { faults, arrivesAtOnce: arrival === 'in order' },
     async prepare(world) {
-      tabs = openTabs(world)
+      tabs = openTabs(world, isTenant)
       await prepared[before]!(tabs)
       heads = []
       visits = requests.map((_, index) => tabs.visit(undefined, { node: processes?.[index] ?? 0 } as object))
@@ -83,9 +87,9 @@ export function tabsOf({ before, requests, processes, arrival = 'in order', faul
   }
 }
 
-export function openTabs(world: World): Tabs {
-  const sessions = world.manager()
-  const other = world.manager()
+export function openTabs(world: World, isTenant = false): Tabs {
+  const roots = [world.manager(), world.manager()] as const
+  const manager = (node: number) => (isTenant ? roots[node]!.namespace('shop') : roots[node]!)
   const jar = new Jar()
   const clock = Object.assign(() => world.now, {
     advance: (ms: number) => world.advance(ms),
@@ -98,8 +102,7 @@ export function openTabs(world: World): Tabs {
   }
   const visit: Tabs['visit'] = (cookie = jar.header, request = {}) => {
     const { node = 0, ...more } = request as { node?: number }
-    const manager = node === 0 ? sessions : other
-    return world.library.openVisit(manager as SessionManager<Data>, {
+    return world.library.openVisit(manager(node) as SessionManager<Data>, {
       method: 'POST',
       secure: true,
       header: () => null,
@@ -108,8 +111,8 @@ export function openTabs(world: World): Tabs {
     })
   }
   return {
-    sessions,
-    other,
+    sessions: manager(0),
+    other: manager(1),
     store: null as never,
     clock,
     jar,
@@ -230,6 +233,77 @@ export function plantedOf(views: number): Scene {
     async judge(world) {
       const { live } = await endingOf(world, tabs)
       assert.deepEqual(live, [], 'a session began that no honoured cookie can name')
+    },
+  }
+}
+
+/** A log-out with more cookies of our name than any browser has of its own: a sibling host has planted them. */
+export function plantedLogOutOf(planted: number): Scene {
+  let tabs: Tabs
+  return {
+    name: `a browser with a session and ${planted} planted cookies: a log-out`,
+    options: { faults: 0, arrivesAtOnce: true },
+    async prepare(world) {
+      tabs = openTabs(world)
+      await prepared['a session']!(tabs)
+      const cookies = Array.from({ length: planted }, (_, at) => `session_id=${String(at).padStart(43, 'x')}`)
+      const visit = tabs.visit([tabs.jar.header, ...cookies].join('; '))
+      world.canonical(tabs.jar.header)
+      world.act('a log-out', () => visit.logOut())
+    },
+    async judge(world) {
+      const [{ calls, error }] = world.actors as [World['actors'][number]]
+      assert.equal(error, undefined)
+      const made = Object.values(calls).reduce((all, each) => all + each, 0)
+      assert.ok(made <= 8, 'a log-out is made to cost more than eight store calls')
+      assert.deepEqual(await tabs.sessions.list(tabs.ada.id), [], 'planted cookies keep a session alive')
+    },
+  }
+}
+
+/** Handshakes of a socket, through `fetchEdge`: their responses carry no cookies. */
+export function handshakesOf(before: string, requests: readonly string[]): Scene {
+  let tabs: Tabs
+  return {
+    name: `a browser with ${before}: ${['a handshake', ...requests].join(' | ')}`,
+    options: { faults: 0, arrivesAtOnce: true },
+    async prepare(world) {
+      tabs = openTabs(world)
+      await prepared[before]!(tabs)
+      world.canonical(tabs.jar.header)
+      const { header } = tabs.jar
+      const edge = world.library.fetchEdge(tabs.sessions as SessionManager<Data>)
+      const headers = { cookie: header, upgrade: 'websocket', connection: 'Upgrade' }
+      world.act('a handshake', async () => {
+        await edge.handle(new Request('https://shop.example/live', { headers }), async visit => {
+          await visit.get()
+          return undefined
+        })
+      })
+      for (const name of requests) {
+        const visit = tabs.visit()
+        world.act(
+          name,
+          () => steps[name]!(visit, tabs),
+          () => {
+            const lines = visit.headers.getSetCookie()
+            world.canonical(lines.join())
+            return () => tabs.jar.apply(lines)
+          },
+        )
+      }
+    },
+    async judge(world) {
+      for (const { name, error } of world.actors) assert.equal(error, undefined, `${name}: ${(error as Error)?.stack}`)
+      const { live, held } = await endingOf(world, tabs)
+      assert.deepEqual(live, held === null ? [] : [held.key], 'a session lives that no response brought to the browser')
+      if (requests.some(name => isLogIn(name) || isLogOut(name))) return
+      const visit = tabs.visit()
+      const session = await visit.get()
+      tabs.jar.apply(visit.headers.getSetCookie())
+      if (/^a (?:session|remember)/.test(before))
+        assert.equal(session?.user?.id, tabs.ada.id, 'the browser is logged out')
+      assert.ok(!world.events.some(({ type }) => type === 'remember-theft'), 'an alarm, and no thief')
     },
   }
 }

@@ -3,7 +3,7 @@ import { ADOPT_PAIRS, ADOPT_TRIPLES, adoptOf, LENT_PAIRS } from './adopts.ts'
 import { BROWSER_PAIRS, browsersOf } from './browsers.ts'
 import { CALLS, type CallName, type CallScene, fits, sceneOf } from './calls.ts'
 import { DEVICE_PAIRS, devicesOf } from './devices.ts'
-import { BEFORE, oneVisitOf, plantedOf, STEPS, tabsOf, theftOf } from './requests.ts'
+import { BEFORE, handshakesOf, oneVisitOf, plantedLogOutOf, plantedOf, STEPS, tabsOf, theftOf } from './requests.ts'
 import type { Scene } from './search.ts'
 
 export interface Group {
@@ -88,6 +88,16 @@ const inOneVisit = BEFORE.flatMap(before => [
 /** Every third of many, so that all kinds are among them. */
 const some = <T>(all: readonly T[], every: number): T[] => all.filter((_, at) => at % every === 0)
 
+const handshakes = BEFORE.flatMap(before => [
+  handshakesOf(before, []),
+  ...(['a page view', 'a rotation', 'a log-in', 'a log-out'] as const).map(name => handshakesOf(before, [name])),
+])
+
+/** Calls beside which the application says the password version. */
+const asked = NAMES.map(name => sceneOf({ before: 'a session', calls: [name], isAsked: true, faults: 1 }))
+
+const ofTenants = (every: number) => some(tabPairs({ isTenant: true }), every)
+
 export const SHORT: readonly Group[] = [
   { name: 'pairs of calls', weight: 8, scenes: callPairs({}) },
   { name: 'pairs of calls, in two processes', weight: 8, scenes: some(callPairs({ processes: [0, 1] }), 3) },
@@ -95,7 +105,7 @@ export const SHORT: readonly Group[] = [
   {
     name: 'calls alone, and two faults',
     weight: 3,
-    scenes: NAMES.map(name => sceneOf({ before: 'a session', calls: [name], faults: 2 })),
+    scenes: [...NAMES.map(name => sceneOf({ before: 'a session', calls: [name], faults: 2 })), ...asked],
   },
   { name: 'pairs of calls, and a fault', weight: 8, scenes: some(callPairs({ faults: 1 }), 11) },
   { name: 'three calls', weight: 6, scenes: some(triples({}), 3) },
@@ -105,7 +115,9 @@ export const SHORT: readonly Group[] = [
     weight: 5,
     scenes: some(tabPairs({ arrival: 'in any order', faults: 1 }), 23),
   },
-  { name: 'one visit', weight: 3, scenes: [...inOneVisit, plantedOf(1), plantedOf(2)] },
+  { name: 'two tabs of a tenant', weight: 2, scenes: ofTenants(41) },
+  { name: 'a handshake, and a request', weight: 2, scenes: handshakes },
+  { name: 'one visit', weight: 3, scenes: [...inOneVisit, plantedOf(1), plantedOf(2), plantedLogOutOf(12)] },
   { name: 'a thief', weight: 4, scenes: some(thieves, 5) },
   { name: 'two browsers of one user', weight: 4, scenes: some(BROWSER_PAIRS.map(browsersOf), 5) },
   { name: 'a session that is bound to a device', weight: 4, scenes: DEVICE_PAIRS.map(devicesOf) },
@@ -141,7 +153,7 @@ export const LONG: readonly Group[] = [
   {
     name: 'calls alone, and three faults',
     weight: 1,
-    scenes: NAMES.map(name => sceneOf({ before: 'a session', calls: [name], faults: 3 })),
+    scenes: [...NAMES.map(name => sceneOf({ before: 'a session', calls: [name], faults: 3 })), ...asked],
   },
   { name: 'pairs of calls, and a fault', weight: 10, scenes: callPairs({ faults: 1 }) },
   { name: 'pairs of calls, and two faults', weight: 10, scenes: some(callPairs({ faults: 2 }), 4) },
@@ -161,7 +173,13 @@ export const LONG: readonly Group[] = [
       TAB_TRIPLES.map(requests => tabsOf({ before, requests, arrival: 'in any order' })),
     ),
   },
-  { name: 'one visit', weight: 2, scenes: [...inOneVisit, plantedOf(1), plantedOf(2), plantedOf(3)] },
+  { name: 'two tabs of a tenant', weight: 6, scenes: ofTenants(3) },
+  { name: 'a handshake, and a request', weight: 2, scenes: handshakes },
+  {
+    name: 'one visit',
+    weight: 2,
+    scenes: [...inOneVisit, plantedOf(1), plantedOf(2), plantedOf(3), plantedLogOutOf(12)],
+  },
   { name: 'a thief', weight: 4, scenes: thieves },
   {
     name: 'two browsers of one user, in one process, in two, and a fault',

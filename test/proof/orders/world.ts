@@ -355,7 +355,8 @@ export class World implements Seams {
       if (point.state === 'applied') option('loses its answer', true, () => this.#fail(point, new Error('ECONNRESET')))
       else {
         option('fails', true, () => this.#fail(point, new Error('ECONNREFUSED')))
-        if (point.verb !== 'callback')
+        if (point.verb === 'callback') option('never comes', true, () => this.#remove(point))
+        else
           option('is refused', true, () => {
             const { SessionStoreError } = this.library
             this.#fail(point, new SessionStoreError(point.verb as 'read', 'not-applied', 'refused'))
