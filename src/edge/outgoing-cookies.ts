@@ -106,7 +106,7 @@ export class OutgoingCookies<S extends AnySession> {
     const cookies = this.#write(arrival, session)
     if (cookies.length === 0 && this.#session !== 'clear') return rulesOfLook(isPersonal)
     const { cookie, rememberCookie, clearSiteData } = this.#setup
-    const cookieNames: string[] = [...(this.#removed?.names ?? [])]
+    const cookieNames: string[] = this.#isHeldBack ? [] : [...(this.#removed?.names ?? [])]
     if (this.#session !== 'keep') cookieNames.push(cookie.name)
     if (this.#remember !== 'keep') cookieNames.push(rememberCookie.name)
     const isLogOut = this.#session === 'clear' && clearSiteData !== null
@@ -129,8 +129,14 @@ export class OutgoingCookies<S extends AnySession> {
     if (this.#remember === 'clear') cookies.push(rememberCookie.clear())
     else if (this.#remember !== 'keep' && this.#ended.allowsToken(this.#remember.token))
       cookies.push(rememberCookie.serializeValue(this.#remember.token, this.#remember.maxAge))
-    if (this.#removed !== null) cookies.push(...this.#removed.lines)
+    // In place of ours, which does not come, the browser needs the one that it has.
+    if (this.#removed !== null && !this.#isHeldBack) cookies.push(...this.#removed.lines)
     return cookies
+  }
+
+  /** Whether the browser was to get our cookie, and the head that was asked for last does not bring it. */
+  get #isHeldBack(): boolean {
+    return this.#session === 'send' && this.outcome !== 'send'
   }
 
   #stopWatch(): void {

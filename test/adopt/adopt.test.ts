@@ -1,4 +1,4 @@
-import { SessionStoreError } from 'coatcheck'
+import { SessionStoreError, withCookies } from 'coatcheck'
 import { describe, expect, it } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
 import {
@@ -540,6 +540,19 @@ describe('an outage is not a log-out', () => {
         await again.visit.logOut()
         expect((await world.one.ask(OLD)).name).toBeNull()
       }
+  })
+
+  it('of our store in a rotation: where the cookie of the ID before is held back, the old cookie stays', async () => {
+    const world = withAda()
+    await world.one.ask(OLD)
+    const rotating = world.one.visit(OLD)
+    await world.one.adopting(rotating)
+    world.store.next('replace', faults.rejectsAfter)
+    await expect(rotating.rotate({ grace: '1m' })).rejects.toThrow(SessionStoreError)
+    // By the forward this node learns that the session has another ID by now.
+    expect((await world.one.ask(OLD)).name).toBe('ada')
+    expect(rotating.cookies).toEqual([])
+    expect((await world.one.ask(withCookies(OLD, rotating.cookies))).name).toBe('ada')
   })
 
   it('a restart in the middle logs no user out', async () => {

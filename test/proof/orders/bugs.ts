@@ -377,4 +377,18 @@ export const BUGS: readonly Bug[] = [
     patch: change('manager/end-all.ts', '(await this.#chain(this.#exceptKey)).keys', '[this.#exceptKey]'),
     scene: sceneOf({ before: 'an anonymous session', calls: ['regenerate', 'endAll but this'] }),
   },
+  {
+    name: 'A response removes the cookie of another library, and the one in its place is held back',
+    patch: change(
+      'edge/outgoing-cookies.ts',
+      "return this.#session === 'send' && this",
+      "return this.#session !== 'send' && this",
+    ),
+    scene: adoptOf({
+      before: 'a session that was taken over',
+      requests: ['a page view', 'a rotation'],
+      faults: 1,
+    }),
+    isLarge: true,
+  },
 ]
