@@ -3,7 +3,7 @@ import { Clocks } from './clocks.ts'
 import { Lender } from './lending.ts'
 import { cameLate, type Failure, notBegun, Refusal, retry, within } from './retry.ts'
 import { bind, follow, type Outcome, plain, type Statement, type Steps, type Value, type Values } from './statement.ts'
-import type { Database } from './store.ts'
+import type { TransactionDatabase } from './transaction-store.ts'
 
 /** How long a connection may take to become usable again once its caller has the answer, in ms. */
 export const CLEANING_UP = 2000
@@ -34,7 +34,7 @@ export class Late extends Broken {
 }
 
 /** Takes connections from a pool, each for one statement or one transaction, and gives them back sound. */
-export abstract class Connections<C extends object> implements Database {
+export abstract class Connections<C extends object> implements TransactionDatabase {
   readonly #clocks = new Clocks()
   readonly #lender = new Lender<C>(
     answer => this.connect(answer),

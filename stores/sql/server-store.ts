@@ -1,13 +1,14 @@
-import { SessionStoreError, type StoreOperation } from '../../src/contract/errors.ts'
+import type { StoreOperation } from '../../src/contract/errors.ts'
 import type { ReadAnswer, ReplaceResult, StoreCall } from '../../src/contract/store.ts'
 import { SharedReads } from '../shared/shared-reads.ts'
 import type { Connections } from './connections.ts'
 import { unpacked } from './packed.ts'
 import { endOf } from './retry.ts'
-import { AT, isKey, type Row } from './rows.ts'
+import { isKey, type Row } from './rows.ts'
 import type { Statement, Steps, Value, Values } from './statement.ts'
 import type { OneStatementForms, SqlStatements } from './statements.ts'
-import { changedMeanwhile, isLimited, ofAnotherKey, type PendingWrite, SqlStore } from './store.ts'
+import { changedMeanwhile, isLimited, ofItsOwn, type PendingWrite, rowsOf } from './store.ts'
+import { TransactionStore } from './transaction-store.ts'
 import { answer } from './verdict.ts'
 
 /** For how many keys one SELECT asks at the most. */
@@ -17,7 +18,7 @@ export const READ_MOST = 256
  * What the stores of database servers have in common: the reads of one turn of the event loop are one SELECT, and one
  * statement makes a session live, wherever one is enough.
  */
-export abstract class ServerStore extends SqlStore {
+export abstract class ServerStore extends TransactionStore {
   // biome-ignore lint/suspicious/noExplicitAny: of whichever driver
   protected abstract override readonly database: Connections<any>
   protected abstract override readonly statements: SqlStatements & OneStatementForms
@@ -32,14 +33,7 @@ export abstract class ServerStore extends SqlStore {
   override async read(key: string, { now, deadline }: StoreCall): Promise<ReadAnswer> {
     if (!isKey(key)) return null
     const end = endOf(deadline)
-    return this.answerFrom(await this.#find(key, end), key, now, end)
-  }
-
-  // Each reader gets an error of its own: an application may add to it.
-  #find(key: string, end: number): Promise<Row | null> {
-    return this.#reads.read(key, end).catch((error: SessionStoreError) => {
-      throw new SessionStoreError(error.operation, error.outcome, error.message, { cause: error.cause })
-    })
+    return this.answerFrom(await this.#reads.read(key, end).catch(ofItsOwn), key, now, end)
   }
 
   #rows(keys: readonly string[], end: number): Promise<(Row | null)[]> {
@@ -89,19 +83,4 @@ export abstract class ServerStore extends SqlStore {
     this.#forms.set(name, statement)
     return statement
   }
-}
-
-/** The row of each key, `null` where there is none: servers answer in any order. */
-function rowsOf(keys: readonly string[], rows: readonly Row[]): (Row | null)[] {
-  const found = new Map<unknown, Row>()
-  for (const row of rows) found.set(row[AT.id], row)
-  let met = 0
-  const answers = keys.map(key => {
-    const row = found.get(key) ?? null
-    if (row !== null) met += 1
-    return row
-  })
-  // A driver's mistake must not hand one user's session to another, nor pass for the end of the one that was asked for.
-  if (met !== rows.length) throw ofAnotherKey()
-  return answers
 }

@@ -18,9 +18,9 @@ import { endOf, inputError, notBegun, Refusal, storeError } from './retry.ts'
 import { AT, type Cell, fromRow, isKey, type Row, recordValues } from './rows.ts'
 import type { Outcome, Statement, Steps, Values } from './statement.ts'
 import type { SqlStatements } from './statements.ts'
-import { isMigrated, migrate, type Schema } from './tables.ts'
+import { isMigrated, type Schema } from './tables.ts'
 import { splitUser, userFault } from './user.ts'
-import { answer, changeFault, type Facts, recordFault, verdict } from './verdict.ts'
+import { changeFault, type Facts, recordFault, verdict } from './verdict.ts'
 
 /** How many rows one statement of a sweep removes: its locks are held for some milliseconds only. */
 export const SWEEP_BATCH = 250
@@ -44,8 +44,6 @@ export interface Database {
   read<T>(operation: StoreOperation, end: number, steps: () => Steps<T>): Promise<T>
   /** Steps of which each may be committed by itself. */
   write<T>(operation: StoreOperation, end: number, steps: () => Steps<T>): Promise<T>
-  /** Steps that are committed together. `inTime`: never after `end`, because they make a session live. */
-  transaction<T>(operation: StoreOperation, end: number, steps: () => Steps<T>, inTime: boolean): Promise<T>
 }
 
 /** A `create`, or a `replace` of the record under `old`, on its way to the database. */
@@ -56,7 +54,7 @@ export interface PendingWrite {
   readonly values: Values
 }
 
-/** What one transaction of a `deleteUser` did. */
+/** What one piece of a `deleteUser` did, which is committed as a whole. */
 export interface Ended {
   /** How many live records of kind `'session'` it ended. */
   readonly ended: number
@@ -74,10 +72,12 @@ export abstract class SqlStore implements Store {
   protected readonly batch: number = 1000
   readonly #scans = new Map<number, Statement>()
 
-  /** Writes what makes the session live; false where something stood in the way. */
-  protected abstract write(pending: PendingWrite, values: Values): Steps<boolean>
-  /** Ends some of a user's records. The user's row is locked: no session of this user becomes live meanwhile. */
-  protected abstract endSome(values: Values): Steps<Ended>
+  /** Makes a session live. */
+  protected abstract make(operation: StoreOperation, pending: PendingWrite, end: number): Promise<ReplaceResult>
+  /** Raises the user's floor, and ends some of the user's records. No session of this user becomes live meanwhile. */
+  protected abstract endPiece(values: Values, end: number): Promise<Ended>
+  /** Creates what is missing of the tables. */
+  protected abstract createTables(end: number): Promise<void>
   /** Removes one batch of what is past its time; answers how many rows. */
   protected abstract sweepBatch(table: 'sessions' | 'users', values: Values): Steps<number>
 
@@ -89,7 +89,7 @@ export abstract class SqlStore implements Store {
   async migrate(): Promise<void> {
     const end = performance.now() + MIGRATION_TIMEOUT
     if (await this.#isMigrated(end)) return
-    await this.database.transaction('create', end, () => migrate(this.schema, this.names), false).catch(theirReason)
+    await this.createTables(end).catch(theirReason)
     await this.#isMigrated(end)
   }
 
@@ -199,13 +199,19 @@ export abstract class SqlStore implements Store {
   // Each piece locks the user's row and raises the floor. One that finds nothing more proves under that lock that no
   // session of the user is left, so that none from before the call lives on, under whatever key. A login between two
   // pieces may be ended by the next.
-  async deleteUser(userId: string, options: DeleteUserOptions, { now, deadline }: StoreCall): Promise<number> {
+  async deleteUser(
+    userId: string,
+    { exceptKey, passwordVersion, floorUntil }: DeleteUserOptions,
+    { now, deadline }: StoreCall,
+  ): Promise<number> {
     const end = endOf(deadline)
     const user = this.#user('deleteUser', userId)
+    const raises = passwordVersion !== undefined
+    const floor = { floor: passwordVersion ?? 0, floorUntil: raises ? floorUntil : 0, userUntil: floorUntil }
+    const values = { ...user, ...floor, now, except: exceptKey ?? '' }
     let sessions = 0
     for (let begun = false; ; begun = true) {
-      const piece = this.database.transaction('deleteUser', end, () => this.#endPiece(user, options, now), false)
-      const { ended, all } = await piece.catch(error => {
+      const { ended, all } = await this.endPiece(values, end).catch(error => {
         // The pieces before are committed.
         throw begun ? new SessionStoreError('deleteUser', 'unknown', error.message, { cause: error.cause }) : error
       })
@@ -213,13 +219,6 @@ export abstract class SqlStore implements Store {
       if (all) return sessions
       await nextTurn()
     }
-  }
-
-  *#endPiece(user: Values, { exceptKey, passwordVersion, floorUntil }: DeleteUserOptions, now: number): Steps<Ended> {
-    const raises = passwordVersion !== undefined
-    const floor = { floor: passwordVersion ?? 0, floorUntil: raises ? floorUntil : 0, userUntil: floorUntil }
-    yield [this.statements.lockUser, { ...user, ...floor, now }]
-    return yield* this.endSome({ ...user, now, except: exceptKey ?? '' })
   }
 
   async listUser(userId: string, kind: SessionRecord['kind'], { now, deadline }: StoreCall): Promise<SessionRecord[]> {
@@ -296,54 +295,6 @@ export abstract class SqlStore implements Store {
     return row
   }
 
-  /** Where the forwards from a key lead. A circle ends the walk. */
-  protected *successor(key: Cell): Steps<string> {
-    const seen = new Set<string>()
-    for (let id = key; isKey(id) && !seen.has(id); ) {
-      seen.add(id)
-      const row: Row | null = yield* this.row(id)
-      id = row?.[AT.moved_to]
-    }
-    return [...seen].at(-1) ?? ''
-  }
-
-  /** Makes a session live. */
-  protected make(operation: StoreOperation, pending: PendingWrite, end: number): Promise<ReplaceResult> {
-    return this.database.transaction(operation, end, () => this.#decide(pending), true)
-  }
-
-  /** Locks what the verdict depends on. SQLite needs nothing: its writers come one after the other. */
-  protected *lock(_: PendingWrite): Steps<void> {}
-
-  /** Why nothing was written; `null` where nothing stands in the way. */
-  protected *reason({ record, old, values }: PendingWrite): Steps<ReplaceResult['outcome'] | null> {
-    const [taken, writeId, version, parent, stale, parentLives] = (yield [this.statements.facts, values]).rows[0]!
-    const facts: Facts = {
-      taken: isTrue(taken),
-      writeId,
-      old: version === null ? null : { version: Number(version), parent },
-      stale: isTrue(stale),
-      parentLives: isTrue(parentLives),
-    }
-    return verdict(record, facts, old?.version)
-  }
-
-  // The user's sessions are counted in a statement after that of the lock: a statement that waited for a lock would count
-  // by its older snapshot.
-  *#decide(pending: PendingWrite): Steps<ReplaceResult> {
-    const { options, values } = pending
-    yield* this.lock(pending)
-    const reason = yield* this.reason(pending)
-    if (reason !== null) return answer(reason)
-    const others = isLimited(pending) ? (yield [this.statements.oldest, values]).rows.map(([id]) => id) : []
-    const ended = withinLimit(options.limit, others)
-    if (ended === null) return answer('limit')
-    // Rolled back; the next attempt sees what stood in the way. The parent is locked by now.
-    if (!(yield* this.write(pending, { ...values, checksParent: 0 }))) throw changedMeanwhile()
-    yield* this.endEach(ended)
-    return { outcome: 'created', ended }
-  }
-
   protected *endEach(ids: readonly string[]): Steps<void> {
     for (const id of ids) yield [this.statements.remove, { id }]
   }
@@ -406,12 +357,45 @@ function pageFrom(rows: readonly Row[], isLast: boolean, now: number, userIds: '
 }
 
 /** A driver's mistake. */
-export const ofAnotherKey = () => notBegun('the driver answered for another key')
+const ofAnotherKey = () => notBegun('the driver answered for another key')
+
+/** The row of each key, `null` where there is none: servers answer in any order. */
+export function rowsOf(keys: readonly string[], rows: readonly Row[]): (Row | null)[] {
+  const found = new Map<unknown, Row>()
+  for (const row of rows) found.set(row[AT.id], row)
+  let met = 0
+  const answers = keys.map(key => {
+    const row = found.get(key) ?? null
+    if (row !== null) met += 1
+    return row
+  })
+  // A driver's mistake must not hand one user's session to another, nor pass for the end of the one that was asked for.
+  if (met !== rows.length) throw ofAnotherKey()
+  return answers
+}
+
+/** Each reader of a shared command gets an error of its own: an application may add to it. */
+export const ofItsOwn = ({ operation, outcome, message, cause }: SessionStoreError): never => {
+  throw new SessionStoreError(operation, outcome, message, { cause })
+}
 
 /** What stood in the way is gone by now: the verb is run once more. */
 export const changedMeanwhile = () => new Refusal('changed meanwhile', { outcome: 'not-applied', retry: true })
 
 const isTrue = (cell: Cell) => cell === 't' || Number(cell) === 1
+
+/** Why nothing is written, by the row of the `facts` statement; `null` where nothing stands in the way. */
+export function reasonIn({ record, old }: PendingWrite, { rows }: Outcome): ReplaceResult['outcome'] | null {
+  const [taken, writeId, version, parent, stale, parentLives] = rows[0]!
+  const facts: Facts = {
+    taken: isTrue(taken),
+    writeId,
+    old: version === null ? null : { version: Number(version), parent },
+    stale: isTrue(stale),
+    parentLives: isTrue(parentLives),
+  }
+  return verdict(record, facts, old?.version)
+}
 
 /** Lets the event loop run. */
 export const nextTurn = () => new Promise(resolve => setImmediate(resolve))
@@ -421,7 +405,7 @@ export const isLimited = ({ record, options }: PendingWrite) =>
   options.limit !== undefined && record.userId !== null && record.kind === 'session'
 
 /** How the limit is met: the keys to end, or `null` to refuse. `others` are the user's live sessions, oldest first. */
-function withinLimit(limit: CreateOptions['limit'], others: readonly string[]): readonly string[] | null {
+export function withinLimit(limit: CreateOptions['limit'], others: readonly string[]): readonly string[] | null {
   const excess = limit === undefined ? 0 : Math.max(0, others.length + 1 - limit.max)
   return excess > 0 && limit?.onLimit === 'refuse' ? null : others.slice(0, excess)
 }

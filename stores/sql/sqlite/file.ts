@@ -1,12 +1,12 @@
 import type { StoreOperation } from '../../../src/contract/errors.ts'
 import type { Cell } from '../rows.ts'
 import { followNow, type Statement, type Steps } from '../statement.ts'
-import type { Database } from '../store.ts'
+import type { TransactionDatabase } from '../transaction-store.ts'
 import { SqliteConnection, type SqliteDatabase } from './client.ts'
 import { Turns } from './turns.ts'
 
 /** A SQLite file: each write is a transaction of its own, and all its steps run in one turn of the event loop. */
-export class SqliteFile implements Database {
+export class SqliteFile implements TransactionDatabase {
   readonly #connection: SqliteConnection
   // Apart, because in WAL mode no lock stops a reader.
   readonly #reads = new Turns()

@@ -3,7 +3,7 @@ import type { Names } from '../options.ts'
 import { compile } from '../statement.ts'
 import { assignments, commonStatements, type Dialect, FORWARD, partsOf } from '../statements.ts'
 
-const DIALECT: Dialect = {
+export const SQLITE: Dialect = {
   style: '?',
   greatest: 'max',
   least: 'min',
@@ -15,13 +15,16 @@ const DIALECT: Dialect = {
 /** How many rows are counted at once: the event loop waits for some milliseconds. */
 const COUNT_BATCH = 10_000
 
-/** The statements of SqliteStore. Writers come one after the other, so a transaction may read, decide and write. */
-export function sqliteStatements(names: Names) {
+/**
+ * The statements of SQLite. Writers come one after the other, so a transaction may read, decide and write. `spared`: which
+ * of a user's records no `deleteUser` ends.
+ */
+export function sqliteStatements(names: Names, { spared = 'id = :except', dialect = SQLITE } = {}) {
   const { sessions, users } = names
-  const parts = partsOf(DIALECT)
+  const parts = partsOf(dialect)
   const { columns, values, live, ofUser } = parts
   const piece = (what: string) =>
-    `SELECT ${what} FROM ${sessions} WHERE ${ofUser()} AND id <> :except ORDER BY rowid LIMIT :limit`
+    `SELECT ${what} FROM ${sessions} WHERE ${ofUser()} AND NOT (${spared}) ORDER BY rowid LIMIT :limit`
   const sweep = (table: string) =>
     compile(
       '?',
@@ -30,7 +33,7 @@ export function sqliteStatements(names: Names) {
          WHERE expires_at < min(:now, :clock) - ${SWEEP_MARGIN} ORDER BY expires_at LIMIT :limit)`,
     )
   return {
-    ...commonStatements(names, DIALECT, parts),
+    ...commonStatements(names, dialect, parts),
     insert: compile('?', `INSERT INTO ${sessions} (${columns}) VALUES (${Object.values(values).join(', ')})`),
     forward: compile('?', `UPDATE ${sessions} SET ${assignments(FORWARD)} WHERE id = :old`),
     /** Raises the user's floor. The other writers wait for the whole file. */

@@ -4,8 +4,9 @@ import { namesOf, optionsOf, type SqlOptions } from '../options.ts'
 import { endOf } from '../retry.ts'
 import { isKey } from '../rows.ts'
 import type { Steps, Values } from '../statement.ts'
-import { type Ended, nextTurn, type PendingWrite, SqlStore } from '../store.ts'
+import { type Ended, nextTurn, type PendingWrite } from '../store.ts'
 import { printed } from '../tables.ts'
+import { TransactionStore } from '../transaction-store.ts'
 import { checkSqlite, type SqliteDatabase } from './client.ts'
 import { SqliteFile } from './file.ts'
 import { sqliteSchema } from './schema.ts'
@@ -33,7 +34,7 @@ function sqliteNames(options: SqlOptions) {
  * store sets `busy_timeout` of the connection to 5 ms and waits by itself from there: SQLite's own waiting blocks the
  * event loop.
  */
-export class SqliteStore extends SqlStore {
+export class SqliteStore extends TransactionStore {
   protected readonly names
   protected readonly database
   protected readonly statements

@@ -1,5 +1,6 @@
+import { createClient } from '@libsql/client'
 import type { Store } from 'coatcheck'
-import { MysqlStore, type PgPool, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
+import { D1Store, LibsqlStore, MysqlStore, type PgPool, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
 import mysqlCallback from 'mysql2'
 import type mysql from 'mysql2/promise'
 import pg from 'pg'
@@ -7,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { describeEngine } from '../../services/engines.ts'
 import { type MariadbServer, startMariadb } from '../../services/mariadb.ts'
 import { type PostgresServer, startPostgres } from '../../services/postgres.ts'
+import { REMOTE_SQLITE, type RemoteSqliteServer, startRemoteSqlite } from '../../services/remote-sqlite.ts'
 import { type OpenDatabase, openSqlite, SQLITE_DRIVERS } from '../../services/sqlite.ts'
 import { isLive, NOW, newKey, newWriteId, record } from '../../support/sql/records.ts'
 
@@ -181,6 +183,28 @@ for (const driver of SQLITE_DRIVERS)
     )
   })
 
+for (const engine of REMOTE_SQLITE)
+  describeEngine(engine, `bad input on SQLite over a network with ${engine}`, () => {
+    let server: RemoteSqliteServer
+    beforeAll(async () => {
+      server = await startRemoteSqlite(engine)
+      await server.open({ table: 'bad' }).migrate()
+    })
+    afterAll(() => server?.stop())
+    badInput(
+      () => ({ store: server.open({ table: 'bad' }), run: server.run }),
+      [
+        ...EDITS,
+        "user_id = '18446744073709551616'",
+        "user_id = 'ada'",
+        "version = 'x'",
+        "data = x'00ff'",
+        "expires_at = ''",
+        'password_version = 1.5',
+      ],
+    )
+  })
+
 describe('an option that there is not', () => {
   const wrong = (options: object) => options as never
   const pg = { connect: async () => ({}) } as never
@@ -197,6 +221,16 @@ describe('an option that there is not', () => {
     expect(() => MysqlStore.schema(wrong({ userId: 'text' }))).toThrow(ofMysql)
     expect(() => new MysqlStore(mysql, wrong([]))).toThrow(/expected an object of options, got an array/)
   })
+
+  it('is refused by D1Store and LibsqlStore, whose database has one schema', () => {
+    const d1 = { prepare() {}, batch() {} } as never
+    const libsql = { protocol: 'http', execute() {}, batch() {}, executeMultiple() {} } as never
+    const message = /"schema" is not an option; the database has one schema \(there are: table, userIds\)/
+    expect(() => new D1Store(d1, wrong({ schema: 'main' }))).toThrow(message)
+    expect(() => D1Store.schema(wrong({ schema: 'main' }))).toThrow(message)
+    expect(() => new LibsqlStore(libsql, wrong({ schema: 'main' }))).toThrow(message)
+    expect(() => LibsqlStore.schema(wrong({ schema: 'main' }))).toThrow(message)
+  })
 })
 
 describe('a driver of unknown shape', () => {
@@ -211,6 +245,8 @@ describe('a driver of unknown shape', () => {
     expect(() => new PostgresStore(shape as PgPool)).toThrow(/PostgresStore expects a pg.Pool/)
     expect(() => new MysqlStore(shape as never)).toThrow(/MysqlStore expects a pool of mysql2/)
     expect(() => new SqliteStore(shape as never)).toThrow(/SqliteStore expects a connection of better-sqlite3, libsql/)
+    expect(() => new D1Store(shape as never)).toThrow(/D1Store expects a D1 database: the binding of a Worker/)
+    expect(() => new LibsqlStore(shape as never)).toThrow(/LibsqlStore expects a client of @libsql\/client/)
   })
 
   it('is refused where it is the driver of another database', () => {
@@ -229,6 +265,34 @@ describe('a driver of unknown shape', () => {
     // @ts-expect-error
     expect(() => new SqliteStore(mysqlPool)).toThrow(TypeError)
     mysqlPool.end()
+  })
+
+  it('is refused where another store, or another object, is the right one', () => {
+    const remote = createClient({ url: 'http://127.0.0.1:9' })
+    const socket = createClient({ url: 'ws://127.0.0.1:9' })
+    const file = createClient({ url: ':memory:' })
+    const d1 = { prepare() {}, batch() {}, dump() {}, exec() {} }
+    const sqlite = { prepare() {}, exec() {} }
+    const wrong = (given: unknown) => given as never
+    // @ts-expect-error a wrong client is a compile error
+    expect(() => new SqliteStore(remote)).toThrow(/pass it to LibsqlStore/)
+    // @ts-expect-error
+    expect(() => new D1Store(remote)).toThrow(/pass it to LibsqlStore/)
+    // @ts-expect-error
+    expect(() => new LibsqlStore(sqlite)).toThrow(/pass it to SqliteStore/)
+    expect(() => new SqliteStore(wrong(d1))).toThrow(/pass it to D1Store/)
+    expect(() => new LibsqlStore(wrong(d1))).toThrow(/pass it to D1Store/)
+    expect(() => new D1Store(wrong(sqlite))).toThrow(/pass it to SqliteStore/)
+    expect(() => new LibsqlStore(file)).toThrow(
+      /pass new Database\('sessions.db'\) of the package libsql to SqliteStore/,
+    )
+    expect(() => new LibsqlStore(socket)).toThrow(/speaks WebSocket: write libsql: or https: for wss:/)
+    expect(() => new LibsqlStore(wrong('libsql://db.example'))).toThrow(/pass createClient\(\{ url, authToken \}\)/)
+    expect(() => new LibsqlStore(wrong({ $client: remote }))).toThrow(/pass its \$client/)
+    expect(() => new LibsqlStore(wrong(Promise.resolve(remote)))).toThrow(/await it/)
+    expect(() => new D1Store(wrong({ ...d1, getBookmark() {} }))).toThrow(/withSession\(\).*pass the binding itself/)
+    expect(() => new D1Store(wrong({ $client: d1 }))).toThrow(/pass its \$client/)
+    for (const client of [remote, socket, file]) client.close()
   })
 
   it('is told at the first call where it could not be seen before', async () => {

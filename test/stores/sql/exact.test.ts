@@ -1,5 +1,5 @@
 import type { SessionRecord, Store } from 'coatcheck'
-import { MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
+import { LibsqlStore, MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
 import { modelTest } from 'coatcheck/testing'
 import fc from 'fast-check'
 import type mysql from 'mysql2/promise'
@@ -8,6 +8,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { describeEngine } from '../../services/engines.ts'
 import { type MariadbServer, startMariadb } from '../../services/mariadb.ts'
 import { type PostgresServer, startPostgres } from '../../services/postgres.ts'
+import { REMOTE_SQLITE, type RemoteSqliteServer, startRemoteSqlite } from '../../services/remote-sqlite.ts'
+import { type SqldServer, startSqld } from '../../services/sqld.ts'
 import { openSqlite, SQLITE_DRIVERS } from '../../services/sqlite.ts'
 import { NOW, newKey, record } from '../../support/sql/records.ts'
 
@@ -225,6 +227,41 @@ for (const driver of SQLITE_DRIVERS)
       expect(database.prepare(sql).all()).toHaveLength(1)
     })
   })
+
+for (const engine of REMOTE_SQLITE)
+  describeEngine(engine, `exactness on SQLite over a network with ${engine}`, () => {
+    let server: RemoteSqliteServer
+    beforeAll(async () => {
+      server = await startRemoteSqlite(engine)
+    })
+    afterAll(() => server?.stop())
+    const open = async (userIds: 'u64' | 'text' = 'u64') => {
+      const store = server.open({ userIds, table: newTable() })
+      await store.migrate()
+      return store
+    }
+    it('takes no number for another', async () => isolated(await open(), NUMBERS))
+    it('takes no text for another', async () => isolated(await open('text'), TEXTS))
+    it('compares keys by their case', async () => tellsCaseApart(await open()))
+    it('sweeps by universal time', async () => sweepsByUniversalTime(await open()))
+  })
+
+describeEngine('sqld', 'exactness of @libsql/client', () => {
+  let server: SqldServer
+  beforeAll(async () => {
+    server = await startSqld()
+  })
+  afterAll(() => server?.stop())
+  it.each(['bigint', 'string'] as const)('does not depend on integers that come as %s', async intMode => {
+    const open = async () => {
+      const store = new LibsqlStore(server.client({ intMode }), { table: newTable() })
+      await store.migrate()
+      return store
+    }
+    await isolated(await open(), NUMBERS)
+    await like(open)
+  })
+})
 
 describe('user IDs that cannot be exact', () => {
   const database = () => {

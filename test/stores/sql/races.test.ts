@@ -1,10 +1,11 @@
-import { MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
+import { LibsqlStore, MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
 import type mysql from 'mysql2/promise'
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { describeEngine } from '../../services/engines.ts'
 import { type MariadbServer, startMariadb } from '../../services/mariadb.ts'
 import { type PostgresServer, startPostgres } from '../../services/postgres.ts'
+import { type SqldServer, startSqld } from '../../services/sqld.ts'
 import { openSqlite, sqliteFile } from '../../services/sqlite.ts'
 import { type CompiledWorker, compileWorker } from '../../support/compile-worker.ts'
 import { MISTAKES, type Mistake } from '../../support/sql/naive.ts'
@@ -147,4 +148,23 @@ describeEngine('libsql', 'a log-out everywhere on one SQLite file', () => {
   beforeAll(async () => {
     await new SqliteStore(openSqlite('libsql', file), { table }).migrate()
   })
+})
+
+describeEngine('sqld', 'a log-out everywhere on libSQL over a network', () => {
+  let server: SqldServer
+  let store: LibsqlStore
+  beforeAll(async () => {
+    server = await startSqld()
+    store = new LibsqlStore(server.client(), { table })
+    await store.migrate()
+  })
+  afterAll(() => server?.stop())
+  races([undefined], [], () => ({
+    contestant: { database: 'sqld', url: server.url, table },
+    store,
+    survivors: async (user, data) => {
+      const sql = `SELECT count(*) FROM ${table} WHERE user_id = ? AND moved_to IS NULL AND data = COALESCE(?, data)`
+      return Number((await server.client().execute({ sql, args: [user, data] })).rows[0]![0])
+    },
+  }))
 })

@@ -8,6 +8,7 @@ import { describeEngine } from '../../services/engines.ts'
 import { type MariadbServer, startMariadb } from '../../services/mariadb.ts'
 import { type PostgresServer, startPostgres } from '../../services/postgres.ts'
 import { until } from '../../services/process.ts'
+import { REMOTE_SQLITE, type RemoteSqliteServer, startRemoteSqlite } from '../../services/remote-sqlite.ts'
 import { type OpenDatabase, openSqlite, SQLITE_DRIVERS, sqliteFile } from '../../services/sqlite.ts'
 import { anonymous, isLive, NOW, newKey, newWriteId, record } from '../../support/sql/records.ts'
 
@@ -319,4 +320,19 @@ for (const driver of SQLITE_DRIVERS)
       const late = store.count({ now: NOW, deadline: performance.now() })
       await expect(late).rejects.toMatchObject({ operation: 'count', outcome: 'not-applied' })
     })
+  })
+
+for (const engine of REMOTE_SQLITE)
+  describeEngine(engine, `a walk over SQLite on a network with ${engine}`, () => {
+    let server: RemoteSqliteServer
+    let store: ReturnType<RemoteSqliteServer['open']>
+    beforeAll(async () => {
+      server = await startRemoteSqlite(engine)
+      store = server.open({ table: 's' })
+      await store.migrate()
+    })
+    afterAll(() => server?.stop())
+    const tables = () => ({ store, run: server.run })
+    walking(tables)
+    counting(tables)
   })

@@ -1,5 +1,6 @@
 // A store as one process of several opens it.
-import { MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
+import { createClient } from '@libsql/client'
+import { LibsqlStore, MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
 import mysql from 'mysql2/promise'
 import pg from 'pg'
 import { mysqlStatements } from '../../../stores/sql/mysql/statements.ts'
@@ -9,7 +10,7 @@ import { openSqlite, type SqliteDriver } from '../../services/sqlite.ts'
 import { type Mistake, naiveMysql, naivePostgres, naiveSqlite } from './naive.ts'
 
 export interface Contestant {
-  readonly database: 'postgres' | 'mysql' | 'sqlite'
+  readonly database: 'postgres' | 'mysql' | 'sqlite' | 'sqld'
   readonly url: string
   readonly table: string
   readonly isolation?: string
@@ -24,6 +25,10 @@ export function openContestant({ database, url, table, isolation, mistake, drive
   if (database === 'sqlite') {
     const connection = openSqlite(driver, url)
     return mistake ? naiveSqlite(connection, table, mistake) : new SqliteStore(connection, { table })
+  }
+  if (database === 'sqld') {
+    const store = new LibsqlStore(createClient({ url }), { table })
+    return pieces === undefined ? store : Object.assign(store, { batch: pieces })
   }
   if (database === 'mysql') {
     const pool = mysql.createPool({ uri: url, connectionLimit: POOL })

@@ -5,8 +5,8 @@ import { namesOf } from '../../../stores/sql/options.ts'
 import { recordValues } from '../../../stores/sql/rows.ts'
 import { sqliteStatements } from '../../../stores/sql/sqlite/statements.ts'
 import { bind, compile, type Outcome, type Statement, type Steps, type Values } from '../../../stores/sql/statement.ts'
-import type { Database } from '../../../stores/sql/store.ts'
 import { SESSION_COLUMNS } from '../../../stores/sql/tables.ts'
+import type { TransactionDatabase } from '../../../stores/sql/transaction-store.ts'
 
 export const MISTAKES = {
   'no-lock': 'a create that looks at the floor without locking it',
@@ -20,7 +20,7 @@ export type Mistake = keyof typeof MISTAKES
 /** What the mistakes are made with: the protected parts of a store. */
 interface Inside {
   statements: Record<string, unknown>
-  database: Database & { run(statement: Statement, values: Values, end: number): Promise<Outcome> }
+  database: TransactionDatabase & { run(statement: Statement, values: Values, end: number): Promise<Outcome> }
 }
 
 const columns = SESSION_COLUMNS.map(({ name }) => name).join(', ')

@@ -27,12 +27,12 @@ describe('SqliteStore refuses what is no connection, and says what to pass inste
     [
       'Cloudflare D1',
       { prepare: nothing, exec: late, batch: late, dump: late },
-      /answers come later \(it has dump\(\)\)/,
+      /got a D1 database: pass it to D1Store$/,
     ],
     [
       '@libsql/client for a remote database',
       createClient({ url: 'http://127.0.0.1:1' }),
-      /got the client of @libsql\/client for a remote database, for which there is no store$/,
+      /got the client of @libsql\/client for a database on a network: pass it to LibsqlStore$/,
     ],
     [
       '@libsql/client for a file',

@@ -1,0 +1,30 @@
+import { D1Store } from 'coatcheck/stores/sql'
+import { modelTest, testStore } from 'coatcheck/testing'
+import fc from 'fast-check'
+import { afterAll, describe, it } from 'vitest'
+import { startD1 } from '../../../services/d1.ts'
+import { describeEngine } from '../../../services/engines.ts'
+
+describeEngine('d1', 'the store for D1', () => {
+  let d1: Awaited<ReturnType<typeof startD1>> | undefined
+  afterAll(() => d1?.stop())
+
+  describe.each(['u64', 'text'] as const)('with %s user IDs', userIds => {
+    const table = `${userIds}_sessions`
+    const open = async () => {
+      d1 ??= await startD1()
+      const store = new D1Store(d1.database, { userIds, table })
+      await store.migrate()
+      return store
+    }
+    const corrupt = async (_: unknown, key: string) => {
+      await d1?.run(`UPDATE ${table} SET version = -1 WHERE id = '${key}'`)
+    }
+    const outage = async () => {
+      await d1?.run(`ALTER TABLE ${table} RENAME TO elsewhere`)
+      return () => d1!.run(`ALTER TABLE elsewhere RENAME TO ${table}`)
+    }
+    testStore(it, open, undefined, { textUserIds: userIds === 'text', corrupt, outage, runs: 25 })
+    it('behaves like the reference model', () => modelTest(fc, open, undefined, { runs: 50 }))
+  })
+})

@@ -1,0 +1,34 @@
+import { type LibsqlClient, LibsqlStore } from 'coatcheck/stores/sql'
+import { modelTest, testStore } from 'coatcheck/testing'
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, it } from 'vitest'
+import { describeEngine } from '../../../services/engines.ts'
+import { type SqldServer, startSqld } from '../../../services/sqld.ts'
+
+describeEngine('sqld', 'the store for libSQL on a network', () => {
+  let server: SqldServer
+  let client: LibsqlClient
+  beforeAll(async () => {
+    server = await startSqld()
+    client = server.client()
+  })
+  afterAll(() => server?.stop())
+
+  describe.each(['u64', 'text'] as const)('with %s user IDs', userIds => {
+    const table = `${userIds}_sessions`
+    const open = async () => {
+      const store = new LibsqlStore(client, { userIds, table })
+      await store.migrate()
+      return store
+    }
+    const corrupt = async (_: unknown, key: string) => {
+      await server.run(`UPDATE ${table} SET version = -1 WHERE id = '${key}'`)
+    }
+    const outage = async () => {
+      await server.run(`ALTER TABLE ${table} RENAME TO elsewhere`)
+      return () => server.run(`ALTER TABLE elsewhere RENAME TO ${table}`)
+    }
+    testStore(it, open, undefined, { textUserIds: userIds === 'text', corrupt, outage, runs: 25 })
+    it('behaves like the reference model', () => modelTest(fc, open, undefined, { runs: 50 }))
+  })
+})
