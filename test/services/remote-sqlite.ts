@@ -1,5 +1,6 @@
 // SQLite databases on a network: what tests of both have in common.
 import { D1Store, LibsqlStore, type RemoteSqliteOptions } from 'coatcheck/stores/sql'
+import { patient } from '../support/sql/patient.ts'
 import { startD1 } from './d1.ts'
 import { startSqld } from './sqld.ts'
 
@@ -22,12 +23,12 @@ export async function startRemoteSqlite(engine: (typeof REMOTE_SQLITE)[number]):
       const [answer] = await database.batch([database.prepare(sql).bind()])
       return Number(Object.values(answer!.results[0] as object)[0])
     }
-    return { open: options => new D1Store(database, options), run, number, stop }
+    return { open: options => patient(new D1Store(database, options)), run, number, stop }
   }
   const server = await startSqld()
   const client = server.client()
   return {
-    open: options => new LibsqlStore(client, options),
+    open: options => patient(new LibsqlStore(client, options)),
     run: sql => client.execute(sql),
     number: async sql => Number((await client.execute(sql)).rows[0]![0]),
     stop: () => server.stop(),

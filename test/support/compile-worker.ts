@@ -23,7 +23,18 @@ export async function compileWorker(name: string): Promise<CompiledWorker> {
     silent: true,
     clean: false,
     external: [
-      ...['pg', 'mysql2', 'libsql', 'better-sqlite3', 'redis', 'redis-5', 'ioredis', 'ioredis-5', 'vitest'],
+      ...[
+        'pg',
+        'mysql2',
+        'libsql',
+        '@libsql/client',
+        'better-sqlite3',
+        'redis',
+        'redis-5',
+        'ioredis',
+        'ioredis-5',
+        'vitest',
+      ],
       '@valkey/valkey-glide',
     ],
     esbuildOptions: options => {

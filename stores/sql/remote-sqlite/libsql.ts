@@ -112,8 +112,8 @@ function fault(given: unknown): string | null {
     return "got one that reads a file: pass new Database('sessions.db') of the package libsql to SqliteStore"
   }
   if (has(given, 'commit') && has(given, 'rollback')) return 'got a transaction: pass the client itself'
-  if (has(given, 'prepare') && has(given, 'exec')) return 'got a connection to a SQLite file: pass it to SqliteStore'
   if (has(given, 'prepare') && has(given, 'batch')) return 'got a D1 database: pass it to D1Store'
+  if (has(given, 'prepare') && has(given, 'exec')) return 'got a connection to a SQLite file: pass it to SqliteStore'
   const inside = ['$client', 'client'].find(name => isClient((given as Record<string, unknown> | null)?.[name]))
   return inside === undefined ? `got ${quote(given)}` : `got an object around one: pass its ${inside}`
 }

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { describeEngine } from '../../services/engines.ts'
 import { type MariadbServer, startMariadb } from '../../services/mariadb.ts'
 import { type PostgresServer, startPostgres } from '../../services/postgres.ts'
-import { REMOTE_SQLITE, type RemoteSqliteServer, startRemoteSqlite } from '../../services/remote-sqlite.ts'
+import { type RemoteSqliteServer, startRemoteSqlite } from '../../services/remote-sqlite.ts'
 import { type OpenDatabase, openSqlite, SQLITE_DRIVERS } from '../../services/sqlite.ts'
 import { isLive, newWriteId, record } from '../../support/sql/records.ts'
 
@@ -203,21 +203,20 @@ for (const driver of SQLITE_DRIVERS)
     }))
   })
 
-for (const engine of REMOTE_SQLITE)
-  describeEngine(engine, `a sweep of SQLite on a network with ${engine}`, () => {
-    let server: RemoteSqliteServer
-    beforeAll(async () => {
-      server = await startRemoteSqlite(engine)
-      await server.open({ table: 's' }).migrate()
-    })
-    afterAll(() => server?.stop())
-    sweeping(() => ({
-      open: () => server.open({ table: 's' }),
-      fill: rows =>
-        server.run(
-          `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${rows})
-           INSERT INTO s SELECT ${VALUES(`${Date.now() - HOUR} - i`, "printf('%046d', i)")} FROM n`,
-        ),
-      count: () => server.number('SELECT count(*) FROM s'),
-    }))
+describeEngine('sqld', 'a sweep of SQLite on a network', () => {
+  let server: RemoteSqliteServer
+  beforeAll(async () => {
+    server = await startRemoteSqlite('sqld')
+    await server.open({ table: 's' }).migrate()
   })
+  afterAll(() => server?.stop())
+  sweeping(() => ({
+    open: () => server.open({ table: 's' }),
+    fill: rows =>
+      server.run(
+        `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${rows})
+         INSERT INTO s SELECT ${VALUES(`${Date.now() - HOUR} - i`, "printf('%046d', i)")} FROM n`,
+      ),
+    count: () => server.number('SELECT count(*) FROM s'),
+  }))
+})

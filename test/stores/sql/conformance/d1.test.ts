@@ -4,6 +4,9 @@ import fc from 'fast-check'
 import { afterAll, describe, it } from 'vitest'
 import { startD1 } from '../../../services/d1.ts'
 import { describeEngine } from '../../../services/engines.ts'
+import { patient } from '../../../support/sql/patient.ts'
+
+const slow = (name: string, run: () => Promise<void>) => it(name, run, 120_000)
 
 describeEngine('d1', 'the store for D1', () => {
   let d1: Awaited<ReturnType<typeof startD1>> | undefined
@@ -15,7 +18,7 @@ describeEngine('d1', 'the store for D1', () => {
       d1 ??= await startD1()
       const store = new D1Store(d1.database, { userIds, table })
       await store.migrate()
-      return store
+      return patient(store)
     }
     const corrupt = async (_: unknown, key: string) => {
       await d1?.run(`UPDATE ${table} SET version = -1 WHERE id = '${key}'`)
@@ -24,7 +27,7 @@ describeEngine('d1', 'the store for D1', () => {
       await d1?.run(`ALTER TABLE ${table} RENAME TO elsewhere`)
       return () => d1!.run(`ALTER TABLE elsewhere RENAME TO ${table}`)
     }
-    testStore(it, open, undefined, { textUserIds: userIds === 'text', corrupt, outage, runs: 25 })
-    it('behaves like the reference model', () => modelTest(fc, open, undefined, { runs: 50 }))
+    testStore(slow, open, undefined, { textUserIds: userIds === 'text', corrupt, outage, runs: 25 })
+    slow('behaves like the reference model', () => modelTest(fc, open, undefined, { runs: 50 }))
   })
 })

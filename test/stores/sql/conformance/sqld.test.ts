@@ -4,6 +4,9 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, it } from 'vitest'
 import { describeEngine } from '../../../services/engines.ts'
 import { type SqldServer, startSqld } from '../../../services/sqld.ts'
+import { patient } from '../../../support/sql/patient.ts'
+
+const slow = (name: string, run: () => Promise<void>) => it(name, run, 120_000)
 
 describeEngine('sqld', 'the store for libSQL on a network', () => {
   let server: SqldServer
@@ -19,7 +22,7 @@ describeEngine('sqld', 'the store for libSQL on a network', () => {
     const open = async () => {
       const store = new LibsqlStore(client, { userIds, table })
       await store.migrate()
-      return store
+      return patient(store)
     }
     const corrupt = async (_: unknown, key: string) => {
       await server.run(`UPDATE ${table} SET version = -1 WHERE id = '${key}'`)
@@ -28,7 +31,7 @@ describeEngine('sqld', 'the store for libSQL on a network', () => {
       await server.run(`ALTER TABLE ${table} RENAME TO elsewhere`)
       return () => server.run(`ALTER TABLE elsewhere RENAME TO ${table}`)
     }
-    testStore(it, open, undefined, { textUserIds: userIds === 'text', corrupt, outage, runs: 25 })
-    it('behaves like the reference model', () => modelTest(fc, open, undefined, { runs: 50 }))
+    testStore(slow, open, undefined, { textUserIds: userIds === 'text', corrupt, outage, runs: 25 })
+    slow('behaves like the reference model', () => modelTest(fc, open, undefined, { runs: 50 }))
   })
 })
