@@ -144,7 +144,12 @@ export abstract class SqlStore implements Store {
     if (!isKey(key)) return 'gone'
     const fault = changeFault(change)
     if (fault !== null) throw inputError('update', fault)
-    return this.database.write('update', endOf(deadline), () => this.#update(key, version, change, now))
+    return this.orElse('update', endOf(deadline), () => this.#update(key, version, change, now), key)
+  }
+
+  /** Steps that write, and read the record under `key` where they wrote nothing. */
+  protected orElse<T>(operation: StoreOperation, end: number, steps: () => Steps<T>, _: string): Promise<T> {
+    return this.database.write(operation, end, steps)
   }
 
   *#update(key: string, version: number, change: RecordChange, now: number): Steps<'updated' | 'conflict' | 'gone'> {
@@ -161,7 +166,8 @@ export abstract class SqlStore implements Store {
     { now, deadline }: StoreCall,
   ): Promise<'touched' | 'gone'> {
     if (!isKey(key)) return 'gone'
-    return this.database.write('touch', endOf(deadline), () => this.#touch(key, { id: key, seenAt, expiresAt, now }))
+    const steps = () => this.#touch(key, { id: key, seenAt, expiresAt, now })
+    return this.orElse('touch', endOf(deadline), steps, key)
   }
 
   *#touch(key: string, values: Values & { now: number }): Steps<'touched' | 'gone'> {

@@ -5,7 +5,7 @@ import { type Names, namesOf, optionsOf, type SqlOptions } from '../options.ts'
 import { endOf } from '../retry.ts'
 import { isKey } from '../rows.ts'
 import { sqliteSchema } from '../sqlite/schema.ts'
-import { plain, type Statement, type Steps, type Values } from '../statement.ts'
+import { followNow, plain, type Statement, type Steps, type Values } from '../statement.ts'
 import { type Ended, isLimited, type PendingWrite, reasonIn, SqlStore, withinLimit } from '../store.ts'
 import { printed, type Schema } from '../tables.ts'
 import { answer } from '../verdict.ts'
@@ -50,6 +50,17 @@ export abstract class RemoteSqliteStore extends SqlStore {
     const end = endOf(deadline)
     const row = await this.database.read('read', end, () => this.row(key))
     return this.answerFrom(row, key, now, end)
+  }
+
+  /** The record is read in the same batch: where nothing was written, no second round trip tells why. */
+  protected override orElse<T>(operation: StoreOperation, end: number, steps: () => Steps<T>, key: string): Promise<T> {
+    const first = steps().next()
+    if (first.done === true) return Promise.resolve(first.value)
+    const pair = [first.value, [this.statements.read, { id: key }] as const]
+    return this.database.together(operation, end, pair, outcomes => {
+      let next = 0
+      return followNow(steps(), () => outcomes[next++]!)
+    })
   }
 
   /** Ends the session under a key, or the one that a forward there leads to; answers whether there was one. */

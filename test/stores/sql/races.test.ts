@@ -9,6 +9,7 @@ import { type SqldServer, startSqld } from '../../services/sqld.ts'
 import { openSqlite, sqliteFile } from '../../services/sqlite.ts'
 import { type CompiledWorker, compileWorker } from '../../support/compile-worker.ts'
 import { MISTAKES, type Mistake } from '../../support/sql/naive.ts'
+import { patient } from '../../support/sql/patient.ts'
 import { type Race, race } from '../../support/sql/race.ts'
 
 const LONG = process.env.COATCHECK_LONG === '1'
@@ -155,7 +156,7 @@ describeEngine('sqld', 'a log-out everywhere on libSQL over a network', () => {
   let store: LibsqlStore
   beforeAll(async () => {
     server = await startSqld()
-    store = new LibsqlStore(server.client(), { table })
+    store = patient(new LibsqlStore(server.client(), { table }))
     await store.migrate()
   })
   afterAll(() => server?.stop())
