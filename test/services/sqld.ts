@@ -1,9 +1,9 @@
 // Private libSQL servers, for @libsql/client over a network.
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Client, type Config, createClient } from '@libsql/client'
 import { findSqld } from './engine-list.mjs'
+import { memoryFolder } from './memory-folder.ts'
 import { freePort, type Running, start, until } from './process.ts'
 
 export interface SqldServer {
@@ -20,10 +20,10 @@ export interface SqldServer {
   stop(): Promise<void>
 }
 
-/** Starts a sqld with an empty database. */
-export async function startSqld(): Promise<SqldServer> {
+/** Starts a sqld with an empty database; `options` of its command line. */
+export async function startSqld(options: readonly string[] = []): Promise<SqldServer> {
   const port = await freePort()
-  const folder = mkdtempSync(join(tmpdir(), 'coatcheck-sqld-'))
+  const folder = memoryFolder('sqld')
   const url = `http://127.0.0.1:${port}`
   const clients: Client[] = []
   let running: Running
@@ -33,7 +33,13 @@ export async function startSqld(): Promise<SqldServer> {
     return made
   }
   const launch = async () => {
-    const server = start(findSqld()!, ['--http-listen-addr', `127.0.0.1:${port}`, '--db-path', join(folder, 'data')])
+    const server = start(findSqld()!, [
+      '--http-listen-addr',
+      `127.0.0.1:${port}`,
+      '--db-path',
+      join(folder, 'data'),
+      ...options,
+    ])
     running = server
     await until('sqld answering', async () => (await fetch(`${url}/health`)).text(), { server })
   }

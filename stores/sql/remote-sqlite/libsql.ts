@@ -41,7 +41,9 @@ const NOT_SENT = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ])
 const BUSY = /^SQLITE_(?:BUSY|LOCKED)/
-/** Its connections are all in use, so that it refused the request; the client has no code for it. */
+/** Refused before a statement was looked at: a wrong token, a database that is not there. The client has no code for it. */
+const REJECTED = /HTTP status (?:401|403|404|429)/
+/** Its connections are all in use. */
 const THROTTLED = /HTTP status 429/
 /** A lost connection says nothing of the disk either. */
 const UNCLEAR = /^SQLITE_(?:IOERR|FULL)/
@@ -58,7 +60,8 @@ function codesOf(error: unknown, depth = 0): string[] {
 
 /** What an error of the client says about what it sent. */
 function libsqlFailure(error: unknown): Failure {
-  if (error instanceof Error && THROTTLED.test(error.message)) return { outcome: 'not-applied', retry: true }
+  const text = error instanceof Error ? error.message : ''
+  if (REJECTED.test(text)) return { outcome: 'not-applied', retry: THROTTLED.test(text) }
   const codes = codesOf(error)
   const isApart = codes.some(code => NOT_SENT.has(code) || (/^SQL/.test(code) && !UNCLEAR.test(code)))
   return { outcome: isApart ? 'not-applied' : 'unknown', retry: codes.some(code => BUSY.test(code)) }

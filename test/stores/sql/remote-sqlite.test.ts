@@ -1,6 +1,11 @@
 // SQLite on a network: what becomes of calls that the network, the server or the deadline cut off, and what each call costs.
+import { generateKeyPairSync, randomBytes, sign } from 'node:crypto'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import { type SessionRecord, SessionStoreError, type Store } from 'coatcheck'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { inspect } from 'node:util'
+import { SessionManager, type SessionRecord, SessionStoreError, type Store } from 'coatcheck'
 import { type D1Client, D1Store, LibsqlStore } from 'coatcheck/stores/sql'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startD1 } from '../../services/d1.ts'
@@ -42,6 +47,14 @@ const WRITES: Record<string, Write> = {
     store.deleteUser(one.userId!, { passwordVersion: 3, floorUntil: NOW + 1e9 }, { now: NOW, deadline }),
 }
 
+/** What a repeated call gets, where the first one was run: a log-out has nothing left to end. */
+const FIRST_ANSWERS: Record<string, unknown> = {
+  update: 'updated',
+  touch: 'touched',
+  'log-out': false,
+  'log-out everywhere': 0,
+}
+
 for (const engine of REMOTE_SQLITE)
   describeEngine(engine, `SQLite on a network with ${engine}`, () => {
     let server: RemoteSqliteServer
@@ -67,7 +80,7 @@ for (const engine of REMOTE_SQLITE)
       expect(await isLive(store, second.key)).toBe(true)
     })
 
-    it('ends nobody a second time when a log-in at a limit is repeated', async () => {
+    it('ends no session a second time when a log-in at a limit is repeated', async () => {
       const [old, next] = [ofNewUser(), ofNewUser()]
       const login = { ...next, userId: old.userId }
       const limit = { max: 1, onLimit: 'end-oldest' } as const
@@ -277,6 +290,135 @@ describeEngine('sqld', '@libsql/client on a broken network', () => {
   })
 })
 
+describeEngine('sqld', 'libSQL with tokens', () => {
+  const { publicKey, privateKey } = generateKeyPairSync('ed25519')
+  const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+  const token = (rights: object) => {
+    const text = `${part({ alg: 'EdDSA', typ: 'JWT' })}.${part(rights)}`
+    return `${text}.${sign(null, Buffer.from(text), privateKey).toString('base64url')}`
+  }
+  const [all, none] = [token({ a: 'rw' }), token({ a: 'rw' }).split('.').slice(0, 2).join('.')]
+  const folder = mkdtempSync(join(tmpdir(), 'coatcheck-token-'))
+  const file = join(folder, 'key.pem')
+  let server: SqldServer
+  let direct: LibsqlStore
+  beforeAll(async () => {
+    writeFileSync(file, publicKey.export({ type: 'spki', format: 'pem' }))
+    server = await startSqld(['--auth-jwt-key-file', file])
+    direct = new LibsqlStore(server.client({ authToken: all }))
+    await direct.migrate()
+  })
+  afterAll(async () => {
+    await server?.stop()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  const wrong: Record<string, string | undefined> = {
+    'no token': undefined,
+    'a token signed by another': `${none}.${randomBytes(64).toString('base64url')}`,
+    'a token whose time is over': token({ a: 'rw', exp: 1_700_000_000 }),
+    'a token without a signature': `${none}.`,
+  }
+  it.each(Object.entries(wrong))('says that nothing was applied, and does not ask again, with %s', async (_, given) => {
+    let requests = 0
+    const client = server.client({
+      ...(given === undefined ? {} : { authToken: given }),
+      fetch: (request: Request) => {
+        requests += 1
+        return fetch(request)
+      },
+    })
+    const heard: unknown[] = []
+    const store = new LibsqlStore(client)
+    const sessions = new SessionManager({ store, onEvent: event => heard.push(event) })
+    const one = ofNewUser()
+    await direct.create(one, {}, { now: NOW })
+    requests = 0
+    const errors = [
+      await failure(store.read(one.key, { now: NOW }) as Promise<unknown>),
+      await failure(store.delete(one.key, { now: NOW })),
+      await failure(sessions.create({ user: { id: 1n, name: 'ada' } })),
+      await failure(sessions.count()),
+    ]
+    await sessions.close()
+    for (const error of errors)
+      expect(error).toMatchObject({ status: 503, outcome: 'not-applied', cause: { code: 'SERVER_ERROR' } })
+    // The client asks once for the version of the protocol.
+    expect(requests).toBeLessThanOrEqual(errors.length + 1)
+    expect(heard).not.toHaveLength(0)
+    const told = inspect([errors, heard], { depth: Number.POSITIVE_INFINITY, showHidden: true })
+    for (const secret of given?.split('.').filter(each => each !== '') ?? []) expect(told).not.toContain(secret)
+    expect(await direct.read(one.key, { now: NOW })).toEqual(one)
+  })
+
+  it('reads with a token that may only read, and says of each write that nothing was applied', async () => {
+    const store = new LibsqlStore(server.client({ authToken: token({ a: 'ro' }) }))
+    const one = ofNewUser()
+    await direct.create(one, {}, { now: NOW })
+    expect(await store.read(one.key, { now: NOW })).toEqual(one)
+    for (const write of Object.values(WRITES)) {
+      const error = await failure(write(store, one, record({ userId: one.userId }), within(5000)))
+      expect(error).toMatchObject({ status: 503, outcome: 'not-applied' })
+    }
+    expect(await direct.read(one.key, { now: NOW })).toEqual(one)
+  })
+
+  it('refuses a client with an embedded replica, whose reads are old, and does not name its token', () => {
+    const client = server.client({ url: `file:${join(folder, 'replica.db')}`, syncUrl: server.url, authToken: all })
+    let message = ''
+    try {
+      new LibsqlStore(client)
+    } catch (error) {
+      message = (error as Error).message
+    }
+    expect(message).toMatch(/^LibsqlStore expects a client .* got one that reads a file/)
+    expect(message).not.toContain(all)
+  })
+})
+
+describeEngine('sqld', 'libSQL beside transactions of the application', () => {
+  let server: SqldServer
+  let store: LibsqlStore
+  beforeAll(async () => {
+    server = await startSqld()
+    store = new LibsqlStore(server.client())
+    await store.migrate()
+  })
+  afterAll(() => server?.stop())
+
+  it.each(Object.entries(WRITES))(
+    'fails in time while a transaction of the application holds the database, and does no %s afterwards',
+    async (_, write) => {
+      const one = ofNewUser()
+      const other = record({ userId: one.userId })
+      await store.create(one, {}, { now: NOW })
+      const transaction = await server.client().transaction('write')
+      try {
+        await transaction.execute('SELECT 1')
+        const error = await failure(write(store, one, other, within(300)))
+        expect(error).toMatchObject({ status: 503 })
+        expect(await store.read(one.key, { now: NOW })).toEqual(one)
+      } finally {
+        await transaction.rollback()
+      }
+      // After what was given up: writes come one after the other.
+      await store.touch(newKey(), NOW, NOW, { now: NOW })
+      expect(await store.read(one.key, { now: NOW })).toEqual(one)
+      expect(await store.read(other.key, { now: NOW })).toBe(null)
+    },
+  )
+
+  it('writes on when the server ends a transaction that its owner left open', async () => {
+    const one = ofNewUser()
+    await store.create(one, {}, { now: NOW })
+    const transaction = await server.client().transaction('write')
+    await transaction.execute('SELECT 1')
+    expect(await store.delete(one.key, { now: NOW, deadline: within(25_000) })).toBe(true)
+    await expect(transaction.commit()).rejects.toThrow()
+    expect(await store.read(one.key, { now: NOW })).toBe(null)
+  })
+})
+
 describeEngine('d1', 'D1 that answers late or not', () => {
   let server: Awaited<ReturnType<typeof startD1>>
   let direct: D1Store
@@ -320,22 +462,32 @@ describeEngine('d1', 'D1 that answers late or not', () => {
     expect((await direct.create(other, {}, { now: NOW })).outcome).toBe('created')
   })
 
-  it('does not know of a log-in whose answer was lost; repeated, it gets the first answer', async () => {
-    let isLost = false
-    const store = new D1Store(
-      around(async send => {
-        const answer = await send()
-        if (isLost) throw new Error('D1_ERROR: Network connection lost.')
-        return answer
-      }),
-    )
-    const one = ofNewUser()
-    await store.touch(newKey(), NOW, NOW, { now: NOW })
-    isLost = true
-    expect(await failure(store.create(one, {}, { now: NOW }))).toMatchObject({ outcome: 'unknown' })
-    isLost = false
-    expect(await store.create(one, {}, { now: NOW })).toEqual({ outcome: 'created', ended: [] })
-  })
+  it.each(Object.entries(WRITES))(
+    'does not know of a %s whose answer was lost; repeated, it gets the first answer',
+    async (name, write) => {
+      let isLost = false
+      const store = new D1Store(
+        around(async send => {
+          const answer = await send()
+          if (isLost) throw new Error('D1_ERROR: Network connection lost.')
+          return answer
+        }),
+      )
+      const one = ofNewUser()
+      const other = record({ userId: one.userId })
+      await direct.create(one, {}, { now: NOW })
+      await store.touch(newKey(), NOW, NOW, { now: NOW })
+      const drawn = change()
+      const call = () =>
+        name === 'update'
+          ? store.update(one.key, 1, drawn, { now: NOW, deadline: within(5000) })
+          : write(store, one, other, within(5000))
+      isLost = true
+      expect(await failure(call())).toMatchObject({ status: 503, outcome: 'unknown' })
+      isLost = false
+      expect(await call()).toEqual(FIRST_ANSWERS[name] ?? expect.objectContaining({ outcome: 'created' }))
+    },
+  )
 
   it.each(['D1 DB is overloaded. Requests queued for too long.', 'D1 DB is overloaded. Too many requests queued.'])(
     'knows that nothing was applied, and does not ask again, when D1 says: %s',
