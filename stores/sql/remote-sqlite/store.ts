@@ -36,7 +36,7 @@ export abstract class RemoteSqliteStore extends SqlStore {
   protected readonly schema: Schema
   protected override readonly batch = 250
 
-  constructor(remote: RemoteSqlite, options: RemoteSqliteOptions) {
+  protected constructor(remote: RemoteSqlite, options: RemoteSqliteOptions) {
     super()
     this.database = new Batches(remote)
     this.names = namesOf(options, '"')
