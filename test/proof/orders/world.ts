@@ -355,12 +355,13 @@ export class World implements Seams {
       if (point.state === 'applied') option('loses its answer', true, () => this.#fail(point, new Error('ECONNRESET')))
       else {
         option('fails', true, () => this.#fail(point, new Error('ECONNREFUSED')))
-        if (point.verb === 'callback') option('never comes', true, () => this.#remove(point))
-        else
+        if (point.verb !== 'callback')
           option('is refused', true, () => {
             const { SessionStoreError } = this.library
             this.#fail(point, new SessionStoreError(point.verb as 'read', 'not-applied', 'refused'))
           })
+        // Where whoever asks watches a deadline of its own.
+        else if (point.deadline < Number.POSITIVE_INFINITY) option('never comes', true, () => this.#remove(point))
       }
     }
     const short = this.#earliest(timer => timer.ms < SHORT)
