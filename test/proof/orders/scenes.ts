@@ -99,7 +99,7 @@ const asked = NAMES.map(name => sceneOf({ before: 'a session', calls: [name], is
 const ofTenants = (every: number) => some(tabPairs({ isTenant: true }), every)
 
 export const SHORT: readonly Group[] = [
-  { name: 'pairs of calls', weight: 8, scenes: callPairs({}) },
+  { name: 'pairs of calls', weight: 20, scenes: callPairs({}) },
   { name: 'pairs of calls, in two processes', weight: 8, scenes: some(callPairs({ processes: [0, 1] }), 3) },
   { name: 'the end of all sessions beside a call', weight: 4, scenes: some(endAllPairs({}), 3) },
   {
