@@ -106,18 +106,16 @@ export class Endings {
    * the store did so or after is not known here, and their cookies are held back.
    */
   watch(user: string): LogInWatch {
-    const watch = { hasLoggedIn: false }
     const all = this.#watches.get(user) ?? new Set()
-    this.#watches.set(user, all.add(watch))
-    return {
-      get hasLoggedIn() {
-        return watch.hasLoggedIn
-      },
+    const watch = {
+      hasLoggedIn: false,
       end: () => {
         all.delete(watch)
         if (all.size === 0) this.#watches.delete(user)
       },
     }
+    this.#watches.set(user, all.add(watch))
+    return watch
   }
 
   /** A session of this user has begun. */

@@ -1,27 +1,14 @@
 // How a session begins, in place of another or of none, and how its writers keep out of each other's way.
-import { openVisit, SessionManager } from 'coatcheck'
+import { openVisit, type SessionManager } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { BarrierStore, faults } from '../support/barrier-store.ts'
-import { MINUTE, testClock } from '../support/test-clock.ts'
+import { barrierManagers } from '../support/barrier-managers.ts'
+import { faults } from '../support/barrier-store.ts'
+import { MINUTE } from '../support/test-clock.ts'
 
 const user = { id: 1, name: 'ada' }
 const other = { id: 2, name: 'max' }
-function setUp(options: object = {}) {
-  const store = BarrierStore.over(new MemoryStore())
-  const clock = testClock()
-  const events: any[] = []
-  const manager = (more: object = {}): SessionManager =>
-    new SessionManager({
-      store,
-      now: clock,
-      sweepInterval: false,
-      onEvent: event => events.push(event),
-      ...options,
-      ...more,
-    })
-  return { store, clock, events, manager, sessions: manager() }
-}
+const setUp = (options: object = {}) => barrierManagers(new MemoryStore(), options)
 
 afterEach(() => {
   vi.useRealTimers()

@@ -1,26 +1,13 @@
 // What an ID leads to, and what the first visit of an interval writes.
-import { CLOCK_TOLERANCE, type SessionId, SessionManager, SessionStoreError } from 'coatcheck'
+import { CLOCK_TOLERANCE, type SessionId, type SessionManager, SessionStoreError } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
-import { BarrierStore, faults } from '../support/barrier-store.ts'
-import { MINUTE, SECOND, testClock } from '../support/test-clock.ts'
+import { barrierManagers } from '../support/barrier-managers.ts'
+import { faults } from '../support/barrier-store.ts'
+import { MINUTE, SECOND } from '../support/test-clock.ts'
 
 const user = { id: 1, name: 'ada' }
-function setUp(options: object = {}) {
-  const store = BarrierStore.over(new MemoryStore())
-  const clock = testClock()
-  const events: any[] = []
-  const manager = (more: object = {}): SessionManager =>
-    new SessionManager({
-      store,
-      now: clock,
-      sweepInterval: false,
-      onEvent: event => events.push(event),
-      ...options,
-      ...more,
-    })
-  return { store, clock, events, manager, sessions: manager() }
-}
+const setUp = (options: object = {}) => barrierManagers(new MemoryStore(), options)
 
 describe('an ID that was rotated', () => {
   it('leads on for its grace and five minutes more, and not a moment longer', async () => {

@@ -1,8 +1,7 @@
 // What the files of test/guarantees share: managers over a store that can be stopped, and every interleaving of two calls.
 import assert from 'node:assert/strict'
-import { openVisit, SessionError, SessionManager, type SessionOptions, type Store, type Visit } from 'coatcheck'
-import { BarrierStore } from './barrier-store.ts'
-import { testClock } from './test-clock.ts'
+import { openVisit, SessionError, type SessionManager, type SessionOptions, type Store, type Visit } from 'coatcheck'
+import { barrierManagers } from './barrier-managers.ts'
 
 export type Data = Record<string, unknown>
 export type Options = Partial<SessionOptions<Data, 'u64', Data>>
@@ -64,19 +63,7 @@ export interface Backend {
 /** What each guarantee is tested with. `open` is called once for each test and may answer the same store. */
 export function guaranteeKit(open: () => Store | Promise<Store>, backend: Backend = {}) {
   async function setUp(options: Options = {}) {
-    const store = BarrierStore.over(await open())
-    const clock = testClock()
-    const events: any[] = []
-    const manager = (more: Options = {}) =>
-      new SessionManager<Data>({
-        store,
-        now: clock,
-        sweepInterval: false,
-        onEvent: event => events.push(event),
-        ...options,
-        ...more,
-      })
-    return { store, clock, events, manager, sessions: manager(), user: { id: newUser(), name: 'ada' } }
+    return { ...barrierManagers(await open(), options), user: { id: newUser(), name: 'ada' } }
   }
   type SetUp = Awaited<ReturnType<typeof setUp>>
 
