@@ -27,7 +27,8 @@ export function openContestant({ database, url, table, isolation, mistake, drive
     return mistake ? naiveSqlite(connection, table, mistake) : new SqliteStore(connection, { table })
   }
   if (database === 'sqld') {
-    const store = new LibsqlStore(createClient({ url }), { table })
+    // With more at once sqld 0.24 stops answering now and then: docs/stores/remote-sqlite.md.
+    const store = new LibsqlStore(createClient({ url, concurrency: 1 }), { table })
     return pieces === undefined ? store : Object.assign(store, { batch: pieces })
   }
   if (database === 'mysql') {
