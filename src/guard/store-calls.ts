@@ -45,6 +45,12 @@ const isSoundRecord = (answer: object): answer is SessionRecord => {
   )
 }
 
+/** One with less leads nowhere: a session that goes on would be absent. */
+const isSoundForward = (answer: object): answer is Forward => {
+  const forward = answer as Record<string, unknown>
+  return typeof forward.movedTo === 'string' && typeof forward.salt === 'string' && Number.isFinite(forward.until)
+}
+
 const areRecords = (answer: unknown) =>
   Array.isArray(answer) && answer.every(record => isObject(record) && isSoundRecord(record))
 
@@ -64,8 +70,8 @@ function readingOf(answer: unknown): Reading | typeof NONSENSE {
   if (answer === null) return NOTHING
   if (!isObject(answer)) return NONSENSE
   if ('key' in answer) return isSoundRecord(answer) ? { record: answer, forward: null, corrupt: null } : NONSENSE
-  if ('movedTo' in answer) return { record: null, forward: answer as unknown as Forward, corrupt: null }
-  return 'corrupt' in answer ? { record: null, forward: null, corrupt: answer.corrupt as string } : NONSENSE
+  if ('movedTo' in answer) return isSoundForward(answer) ? { record: null, forward: answer, corrupt: null } : NONSENSE
+  return typeof answer.corrupt === 'string' ? { record: null, forward: null, corrupt: answer.corrupt } : NONSENSE
 }
 
 const sound = (test: (answer: unknown) => boolean) => (answer: unknown) => (test(answer) ? answer : NONSENSE)

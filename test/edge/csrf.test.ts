@@ -36,6 +36,16 @@ describe('a masked CSRF token', () => {
     for (const each of wrong) expect(isToken(TOKEN, each)).toBe(false)
   })
 
+  it('is refused where it is as long as one, and has characters that no token has', () => {
+    const masked = maskToken(TOKEN)
+    for (const odd of ['!', ' ', '=', '.', '%', 'é', '\0'])
+      for (const at of [0, 1, 57, masked.length - 2]) {
+        const each = masked.slice(0, at) + odd + masked.slice(at + 1)
+        expect(each).toHaveLength(masked.length)
+        expect(isToken(TOKEN, each)).toBe(false)
+      }
+  })
+
   it('is refused where it is no text', () => {
     const odd: unknown[] = [
       undefined,

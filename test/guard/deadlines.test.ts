@@ -1,6 +1,6 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Deadlines } from '../../src/guard/deadlines.ts'
 
 beforeEach(() => {
@@ -72,6 +72,65 @@ it('tells of each delay once, also where the first that hears of it closes anoth
   expect(late).toEqual(['first', 'second'])
   vi.advanceTimersByTime(3000)
   expect(late).toEqual(['first', 'second', 'later'])
+})
+
+describe('an answer within its time', () => {
+  const makes = (name: string) => vi.fn((..._cause: unknown[]) => new Error(name))
+  const times = () => ({ late: makes('late'), failed: makes('failed') })
+
+  it('is handed on as it came, also a failure, and nothing is late afterwards', async () => {
+    const { deadlines } = setUp()
+    const { late } = times()
+    const cause = new Error('ECONNRESET')
+    expect(await deadlines.within(performance.now() + 1000, Promise.resolve('answer'), late)).toBe('answer')
+    await expect(deadlines.within(performance.now() + 1000, Promise.reject(cause), late)).rejects.toBe(cause)
+    vi.advanceTimersByTime(2000)
+    expect(late).not.toHaveBeenCalled()
+  })
+
+  it('that is a failure is told as the caller wants it', async () => {
+    const { deadlines } = setUp()
+    const { late, failed } = times()
+    const call = deadlines.within(performance.now() + 1000, Promise.reject('down'), late, failed)
+    await expect(call).rejects.toThrow('failed')
+    expect(failed.mock.calls).toEqual([['down']])
+  })
+
+  it('did not come: what comes afterwards is dropped, and no failure is told', async () => {
+    const { deadlines } = setUp()
+    for (const end of ['resolve', 'reject'] as const) {
+      const { late, failed } = times()
+      let settle!: () => void
+      const answer = new Promise((resolve, reject) => {
+        settle = () => ({ resolve, reject })[end]('too late')
+      })
+      const call = deadlines.within(performance.now() + 1000, answer, late, failed)
+      vi.advanceTimersByTime(1100)
+      await expect(call).rejects.toThrow('late')
+      settle()
+      await answer.catch(() => {})
+      expect(late).toHaveBeenCalledTimes(1)
+      expect(failed).not.toHaveBeenCalled()
+    }
+  })
+})
+
+it('keeps the process alive while a call is under way, and no longer', () => {
+  vi.useRealTimers()
+  const { deadlines, open } = setUp()
+  const timers = () => process.getActiveResourcesInfo().filter(name => name === 'Timeout').length
+  const before = timers()
+  const [first, second] = [open('first', 60_000), open('second', 60_000)]
+  expect(timers()).toBe(before + 1)
+  deadlines.close(first)
+  expect(timers()).toBe(before + 1)
+  deadlines.close(second)
+  expect(timers()).toBe(before)
+  // The timer is still set: the next call finds it, and needs it.
+  const third = open('third', 70_000)
+  expect(timers()).toBe(before + 1)
+  deadlines.close(third)
+  expect(timers()).toBe(before)
 })
 
 it('holds on to nothing of a call that is over, nor a call that is over to its neighbours', async () => {

@@ -1,0 +1,194 @@
+// What each verb of a store may answer: anything else is an outage, and never an absent session.
+import { type SessionRecord, SessionStoreError, type Store } from 'coatcheck'
+import { describe, expect, it } from 'vitest'
+import { StoreCalls } from '../../src/guard/store-calls.ts'
+
+const RECORD: SessionRecord = {
+  key: 'k'.repeat(43),
+  kind: 'session',
+  parent: null,
+  userId: null,
+  username: null,
+  passwordVersion: null,
+  data: '{}',
+  version: 1,
+  writeId: 'w'.repeat(9),
+  createdAt: 1,
+  seenAt: 1,
+  expiresAt: 4e12,
+  absoluteExpiresAt: 4e12,
+}
+const OF_USER = { ...RECORD, userId: '1', username: 'ada', passwordVersion: 0 }
+const NO_RECORDS = [
+  ...(['key', 'kind', 'data', 'version', 'userId', 'createdAt', 'seenAt', 'expiresAt', 'absoluteExpiresAt'] as const)
+    // What a column that is missing, or a number that came as text, leaves.
+    .flatMap(name => [undefined, `${RECORD[name]}` === RECORD[name] ? 7 : { no: 'value' }].map(wrong => [name, wrong]))
+    .map(([name, wrong]) => ({ ...RECORD, [name as string]: wrong })),
+  { ...RECORD, kind: 'other' },
+  { ...RECORD, version: '1' },
+  { ...RECORD, createdAt: Number.NaN },
+  { ...RECORD, expiresAt: Number.POSITIVE_INFINITY },
+  { ...RECORD, absoluteExpiresAt: '4000000000000' },
+]
+
+const FORWARD = { movedTo: 'another key', salt: 's', until: 7 }
+const NO_FORWARDS = [
+  { movedTo: 'another key' },
+  { ...FORWARD, movedTo: 7 },
+  { ...FORWARD, movedTo: undefined },
+  { ...FORWARD, salt: undefined },
+  { ...FORWARD, salt: 1 },
+  { ...FORWARD, until: undefined },
+  { ...FORWARD, until: '7' },
+  { ...FORWARD, until: Number.NaN },
+]
+
+type Asked = Exclude<keyof Store, 'shard'>
+interface Answers {
+  readonly ask: (calls: StoreCalls) => unknown
+  readonly sound: readonly unknown[]
+  readonly nonsense: readonly unknown[]
+}
+const call = { now: 1, deadline: performance.now() + 600_000 }
+const began = ['created', 'collision', 'stale-login', 'limit', 'orphan'].map(outcome => ({ outcome, ended: [] }))
+const noBeginning = [
+  { outcome: 'created' },
+  { outcome: 'created', ended: null },
+  { outcome: 'created', ended: 'none' },
+  { ended: [] },
+  { outcome: 'updated', ended: [] },
+  'created',
+]
+const counts = { sound: [0, 1, 2 ** 53 - 1], nonsense: [-1, 0.5, 2 ** 53, '1', 1n, true, null] }
+const page = { records: [RECORD], forwards: ['f'], next: null }
+
+const VERBS: Readonly<Record<Asked, Answers>> = {
+  create: {
+    ask: calls => calls.create(RECORD, {}, call),
+    sound: [...began, { outcome: 'created', ended: ['a key'] }],
+    nonsense: [...noBeginning, { outcome: 'conflict', ended: [] }, { outcome: 'gone', ended: [] }],
+  },
+  replace: {
+    ask: calls => calls.replace('old', 1, RECORD, {}, call),
+    sound: [...began, { outcome: 'conflict', ended: [] }, { outcome: 'gone', ended: [] }],
+    nonsense: noBeginning,
+  },
+  read: {
+    ask: calls => calls.read('a key', call),
+    sound: [],
+    nonsense: [
+      undefined,
+      'corrupt',
+      'movedTo',
+      7,
+      [],
+      {},
+      ...NO_RECORDS,
+      ...NO_FORWARDS,
+      { corrupt: undefined },
+      { corrupt: 7 },
+    ],
+  },
+  update: {
+    ask: calls => calls.update('a key', 1, {} as never, call),
+    sound: ['updated', 'conflict', 'gone'],
+    nonsense: ['touched', '', true, null, ['updated']],
+  },
+  touch: {
+    ask: calls => calls.touch('a key', 1, 2, call),
+    sound: ['touched', 'gone'],
+    nonsense: ['updated', 'conflict', '', false, null, ['gone']],
+  },
+  delete: {
+    ask: calls => calls.delete('a key', call),
+    sound: [true, false],
+    nonsense: [0, 1, 'gone', null],
+  },
+  deleteUser: { ask: calls => calls.deleteUser('1', {} as never, call), ...counts },
+  sweep: { ask: calls => calls.sweep(100, call), ...counts },
+  count: { ask: calls => calls.count(call), ...counts },
+  listUser: {
+    ask: calls => calls.listUser('1', 'session', call),
+    sound: [[], [OF_USER], [OF_USER, { ...OF_USER, kind: 'remember' }]],
+    nonsense: [{}, null, 'none', [null], [OF_USER, undefined], ...NO_RECORDS.map(wrong => [OF_USER, wrong])],
+  },
+  scan: {
+    ask: calls => calls.scan(null, 10, call),
+    sound: [page, { records: [], forwards: [], next: '' }, { ...page, next: 'on' }],
+    nonsense: [
+      null,
+      [],
+      { ...page, records: undefined },
+      { ...page, records: {} },
+      { ...page, records: [RECORD, {}] },
+      { ...page, forwards: undefined },
+      { ...page, forwards: 'keys' },
+      { ...page, forwards: ['f', 7] },
+      { ...page, next: undefined },
+      { ...page, next: 7 },
+    ],
+  },
+  close: { ask: calls => calls.close(call.deadline), sound: [], nonsense: [] },
+}
+
+function answering(verb: Asked, answer: unknown) {
+  const told: SessionStoreError[] = []
+  const store = { [verb]: () => answer } as unknown as Store
+  const calls = new StoreCalls(store, { storeTimeout: 2000, maxPendingCalls: 10 }, error => told.push(error))
+  return { calls, told }
+}
+
+describe.each(Object.entries(VERBS))('%s', (name, { ask, sound, nonsense }) => {
+  const verb = name as Asked
+
+  it('hands on what a store may answer', async () => {
+    for (const answer of sound) {
+      const { calls, told } = answering(verb, Promise.resolve(answer))
+      expect(await ask(calls)).toBe(answer)
+      expect([told, calls.underWay.count]).toEqual([[], 0])
+    }
+  })
+
+  it('has failed where the store answers anything else, and one report tells it', async () => {
+    for (const wrong of nonsense)
+      for (const answer of [wrong, Promise.resolve(wrong)]) {
+        const { calls, told } = answering(verb, answer)
+        const error = await (ask(calls) as Promise<unknown>).then(
+          value => expect.fail(`${JSON.stringify(wrong)} passed as ${JSON.stringify(value)}`),
+          (reason: unknown) => reason,
+        )
+        expect(error).toBeInstanceOf(SessionStoreError)
+        const isReading = ['read', 'listUser', 'scan', 'count'].includes(verb)
+        expect(error).toMatchObject({ operation: verb, outcome: isReading ? 'not-applied' : 'unknown' })
+        expect((error as Error).message).toBe(`${verb}: the store answered nonsense (${typeof wrong})`)
+        expect([told, calls.underWay.count]).toEqual([[error], 0])
+      }
+  })
+})
+
+describe('read', () => {
+  it.each([
+    [null, { record: null, forward: null, corrupt: null }],
+    [RECORD, { record: RECORD, forward: null, corrupt: null }],
+    [OF_USER, { record: OF_USER, forward: null, corrupt: null }],
+    [
+      { ...OF_USER, kind: 'remember' },
+      { record: { ...OF_USER, kind: 'remember' }, forward: null, corrupt: null },
+    ],
+    [FORWARD, { record: null, forward: FORWARD, corrupt: null }],
+    [{ corrupt: 'no version' }, { record: null, forward: null, corrupt: 'no version' }],
+  ])('tells apart what was found: %j', async (answer, reading) => {
+    for (const given of [answer, Promise.resolve(answer)])
+      expect(await answering('read', given).calls.read('a key', call)).toEqual(reading)
+  })
+})
+
+describe('close', () => {
+  it('asks nothing of a store that has nothing to close, and takes whatever one answers', async () => {
+    const { calls, told } = answering('read', null)
+    await calls.close(0)
+    for (const answer of [undefined, 'OK', Promise.resolve(7)])
+      expect(await answering('close', answer).calls.close(call.deadline)).toBeUndefined()
+    expect(told).toEqual([])
+  })
+})
