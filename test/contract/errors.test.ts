@@ -3,6 +3,7 @@ import { MemoryStore } from 'coatcheck/stores/memory'
 import { Hono } from 'hono'
 import Koa from 'koa'
 import { describe, expect, it } from 'vitest'
+import { isReading, type SessionErrorCode, type StoreOperation } from '../../src/contract/errors.ts'
 import { BarrierStore, faults, type Verb } from '../support/barrier-store.ts'
 import { MINUTE, testClock } from '../support/test-clock.ts'
 
@@ -107,4 +108,109 @@ describe('what frameworks look for in an error', () => {
       server.close()
     }
   })
+})
+
+describe('an error', () => {
+  const statuses: Record<SessionErrorCode, number> = {
+    ERR_SESSION_STORE: 503,
+    ERR_SESSION_CONFLICT: 503,
+    ERR_SESSION_UNAUTHENTICATED: 401,
+    ERR_SESSION_STALE_LOGIN: 401,
+    ERR_SESSION_NOT_FRESH: 401,
+    ERR_SESSION_CROSS_ORIGIN: 403,
+    ERR_SESSION_CSRF: 403,
+    ERR_SESSION_INSECURE: 403,
+    ERR_SESSION_LIMIT: 409,
+    ERR_SESSION_DATA: 500,
+    ERR_SESSION_HEADERS_SENT: 500,
+    ERR_SESSION_ID_COLLISION: 500,
+  }
+
+  it.each(Object.entries(statuses) as [SessionErrorCode, number][])('of code %s has status %i', (code, status) => {
+    const error = new SessionError(code, 'why')
+    // What the server did wrong is not for clients to read.
+    expect(error).toMatchObject({ code, status, statusCode: status, expose: status < 500, message: 'why' })
+  })
+
+  it('says what it is by its name, which can be changed as that of any error', () => {
+    for (const [error, name] of [
+      [new SessionError('ERR_SESSION_LIMIT', 'full'), 'SessionError'],
+      [new SessionStoreError('read', 'not-applied', 'down'), 'SessionStoreError'],
+    ] as const) {
+      expect(String(error)).toBe(`${name}: ${error.message}`)
+      expect(Object.keys(error)).not.toContain('name')
+      error.name = 'Renamed'
+      expect(String(error)).toBe(`Renamed: ${error.message}`)
+    }
+    expect(new SessionError('ERR_SESSION_LIMIT', 'full').name).toBe('SessionError')
+  })
+
+  it('of the store says which verb failed, whether it may have written, and what the store said', () => {
+    const cause = new Error('ECONNRESET')
+    expect(new SessionStoreError('update', 'unknown', 'down', { cause })).toMatchObject({
+      code: 'ERR_SESSION_STORE',
+      operation: 'update',
+      outcome: 'unknown',
+      status: 503,
+      cause,
+    })
+  })
+})
+
+describe('instanceof', () => {
+  it('holds for what is one, and for nothing else, whatever was thrown', () => {
+    const outage = new SessionStoreError('read', 'not-applied', 'down')
+    const refusal = new SessionError('ERR_SESSION_LIMIT', 'full')
+    expect([outage instanceof SessionError, outage instanceof SessionStoreError]).toEqual([true, true])
+    expect([refusal instanceof SessionError, refusal instanceof SessionStoreError]).toEqual([true, false])
+    for (const thrown of [
+      null,
+      undefined,
+      '',
+      'text',
+      42,
+      42n,
+      true,
+      Symbol('thrown'),
+      () => {},
+      {},
+      new Error('no'),
+    ]) {
+      expect((thrown as object) instanceof SessionError).toBe(false)
+      expect((thrown as object) instanceof SessionStoreError).toBe(false)
+    }
+  })
+
+  it('of a class that extends one holds for its own alone', () => {
+    class QuotaError extends SessionError {}
+    class DiskError extends SessionStoreError {}
+    const quota = new QuotaError('ERR_SESSION_LIMIT', 'full')
+    const disk = new DiskError('create', 'not-applied', 'full')
+    expect([quota instanceof QuotaError, quota instanceof SessionError]).toEqual([true, true])
+    expect([disk instanceof DiskError, disk instanceof SessionStoreError, disk instanceof SessionError]).toEqual([
+      true,
+      true,
+      true,
+    ])
+    expect(new SessionError('ERR_SESSION_LIMIT', 'full') instanceof QuotaError).toBe(false)
+    expect(new SessionStoreError('create', 'not-applied', 'full') instanceof DiskError).toBe(false)
+  })
+})
+
+it('a read, a list, a walk and a count write nothing, whatever went wrong; every other verb may have', () => {
+  const verbs: Record<StoreOperation, boolean> = {
+    create: false,
+    read: true,
+    update: false,
+    touch: false,
+    replace: false,
+    delete: false,
+    deleteUser: false,
+    listUser: true,
+    sweep: false,
+    scan: true,
+    count: true,
+    close: false,
+  }
+  for (const [verb, reads] of Object.entries(verbs)) expect(isReading(verb as StoreOperation), verb).toBe(reads)
 })
