@@ -7,8 +7,7 @@ import { heldRecord } from './lookup.ts'
 
 export const anExcept: Rule = value => {
   // Not quoted: it may be a session ID.
-  if (value !== null && typeof value !== 'object' && !isKey(value))
-    throw new TypeError('except: expected a session or its key')
+  if (typeof value !== 'object' && !isKey(value)) throw new TypeError('except: expected a session or its key')
 }
 
 /** @throws TypeError for a copy of a session, or another tenant's */
