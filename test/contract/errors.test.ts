@@ -145,6 +145,19 @@ describe('an error', () => {
     expect(new SessionError('ERR_SESSION_LIMIT', 'full').name).toBe('SessionError')
   })
 
+  it('has a name as any error of the language: not listed, and free to be defined anew', () => {
+    const { value: _, ...usual } = Object.getOwnPropertyDescriptor(Error.prototype, 'name')!
+    for (const { prototype } of [SessionError, SessionStoreError])
+      expect(Object.getOwnPropertyDescriptor(prototype, 'name')).toEqual({ value: prototype.name, ...usual })
+  })
+
+  it('is known to copies of the package of other versions by symbols that stay', () => {
+    const outage = new SessionStoreError('read', 'not-applied', 'down')
+    expect(Symbol.for('coatcheck.SessionError') in outage).toBe(true)
+    expect(Symbol.for('coatcheck.SessionStoreError') in outage).toBe(true)
+    expect(Symbol.for('coatcheck.SessionStoreError') in new SessionError('ERR_SESSION_LIMIT', 'full')).toBe(false)
+  })
+
   it('of the store says which verb failed, whether it may have written, and what the store said', () => {
     const cause = new Error('ECONNRESET')
     expect(new SessionStoreError('update', 'unknown', 'down', { cause })).toMatchObject({

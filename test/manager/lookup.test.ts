@@ -148,6 +148,31 @@ describe('what a store answers to a read', () => {
   })
 })
 
+describe('what a store answers to a list', () => {
+  it('is shown and written to where it is a session of this user, and not where it is another’s or a series', async () => {
+    const { sessions, store } = setUp({ remember: '30d' })
+    const mine = await sessions.create({ user })
+    await sessions.remember(mine)
+    const theirs = [
+      await sessions.create({ user: { id: 2, name: 'max' } }),
+      await sessions.create(),
+      await sessions.namespace('acme').create({ user }),
+    ]
+    const call = { now: mine.createdAt }
+    const records = [
+      ...(await store.inner.listUser('1', 'remember', call)),
+      ...(await Promise.all([mine, ...theirs].map(({ key }) => store.inner.read(key, call)))),
+    ]
+    expect(records).toHaveLength(5)
+    store.every('listUser', async () => records)
+    expect((await sessions.list(1)).map(({ key }) => key)).toEqual([mine.key])
+    expect(await sessions.updateUser(1, { role: 'admin' })).toBe(1)
+    expect((await sessions.get(mine.secret))?.data).toEqual({ role: 'admin' })
+    const seen = [await sessions.get(theirs[0]!.secret), await sessions.get(theirs[1]!.secret)]
+    expect(seen.map(each => each?.data)).toEqual([{}, {}])
+  })
+})
+
 describe('what is handed to a verb in place of a session', () => {
   const verbs: [string, (sessions: SessionManager, session: never) => Promise<unknown>][] = [
     ['get', (sessions, session) => sessions.get(session)],

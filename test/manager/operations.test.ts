@@ -78,6 +78,9 @@ describe('count', () => {
     const reason = new Error('the operator left')
     await expect(sessions.count({ signal: aborted(reason) })).rejects.toBe(reason)
     expect(store.calls).toEqual([])
+    const counting = setUp()
+    await expect(counting.sessions.count({ signal: aborted(reason) })).rejects.toBe(reason)
+    expect(counting.store.calls).toEqual([])
     for (let made = 0; made < 1200; made++) await sessions.create()
     store.reset()
     store.next('scan', async proceed => {

@@ -92,7 +92,10 @@ describe('a conflict is told', () => {
       conflicts += 1
       return 'conflict'
     }
-    const refused = expect(sessions.update(session, { n: 1 })).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
+    const refused = expect(sessions.update(session, { n: 1 })).rejects.toMatchObject({
+      code: 'ERR_SESSION_CONFLICT',
+      message: 'other writers kept changing this session for all of storeTimeout',
+    })
     await vi.advanceTimersByTimeAsync(10_000)
     await refused
     expect(conflicts).toBeGreaterThan(2)
@@ -122,7 +125,11 @@ describe('a conflict is told', () => {
     const session = await login.logIn({ user })
     const cookie = jar(login.headers.getSetCookie())
     await open(cookie).logOut()
-    await expect(open(cookie).create()).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
+    await expect(open(cookie).create()).rejects.toMatchObject({
+      code: 'ERR_SESSION_CONFLICT',
+      message:
+        'a parallel request of this browser logged in or out: nothing begins in place of the session that ended there',
+    })
     expect(refusals()).toEqual([{ type: 'refused', reason: 'conflict', key: session.key, userId: null }])
   })
 
@@ -160,4 +167,46 @@ it('an event of a tenant has its name, and one of the manager itself has none', 
   expect(events).toHaveLength(8)
   for (const [at, event] of events.entries()) expect(event.namespace).toBe(at < 4 ? 'acme' : undefined)
   for (const event of events.slice(4)) expect(event).not.toHaveProperty('namespace')
+})
+
+describe('a refusal says why, and what helps', () => {
+  it('at the limit: how many there may be', async () => {
+    const { sessions } = telling({ limit: { max: 1, onLimit: 'refuse' } })
+    await sessions.create({ user })
+    await expect(sessions.create({ user })).rejects.toThrow('the user has 1 sessions already: end one first')
+  })
+
+  it('where the password was changed after it was verified', async () => {
+    const { sessions } = telling()
+    await sessions.invalidateUser(1, { passwordVersion: 2 })
+    await expect(sessions.create({ user: { ...user, passwordVersion: 1 } })).rejects.toThrow(
+      'the password was changed after it was verified: log in again',
+    )
+  })
+
+  it('where the session to be remembered has ended meanwhile', async () => {
+    const { sessions } = telling({ remember: '30d' })
+    const session = await sessions.create({ user })
+    await sessions.destroy(session)
+    const error = await sessions.remember(session).catch((thrown: unknown) => thrown)
+    expect(error).toMatchObject({
+      code: 'ERR_SESSION_UNAUTHENTICATED',
+      message: 'the session has ended meanwhile: log in again',
+    })
+  })
+
+  it.each(['stale-login', 'limit', 'orphan', 'collision'] as const)(
+    'where a store answers %s for no reason that this manager knows',
+    async outcome => {
+      const { sessions, store } = telling()
+      store.create = async () => ({ outcome, ended: [] })
+      const codes = {
+        'stale-login': 'ERR_SESSION_STALE_LOGIN',
+        limit: 'ERR_SESSION_LIMIT',
+        orphan: 'ERR_SESSION_UNAUTHENTICATED',
+        collision: 'ERR_SESSION_ID_COLLISION',
+      }
+      await expect(sessions.create({ user })).rejects.toMatchObject({ code: codes[outcome] })
+    },
+  )
 })

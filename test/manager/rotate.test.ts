@@ -1,0 +1,99 @@
+// A new ID for the same session, asked for by several requests that bring the old one.
+import { MemoryStore } from 'coatcheck/stores/memory'
+import { expect, it } from 'vitest'
+import { barrierManagers } from '../support/barrier-managers.ts'
+import { MINUTE } from '../support/test-clock.ts'
+
+const user = { id: 1, name: 'ada' }
+const setUp = (options: object = {}) => barrierManagers(new MemoryStore(), options)
+const grace = { grace: '1m' } as const
+
+it('an old ID within its grace gets the same new cookie, by the ID and by the session that was found with it', async () => {
+  const { sessions, store } = setUp()
+  const old = await sessions.create({ user })
+  const next = (await sessions.rotate(old, grace))!
+  const found = (await sessions.get(old.secret))!
+  store.reset()
+  const byId = (await sessions.rotate(old.secret, grace))!
+  expect([byId.secret, byId.cookieDue]).toEqual([next.secret, true])
+  // What leads there, and what it leads to.
+  expect(store.counts()).toEqual({ read: 2 })
+  store.reset()
+  const bySession = (await sessions.rotate(found, grace))!
+  expect([bySession.secret, bySession.cookieDue]).toEqual([next.secret, true])
+  // Not shown as it was, but as it is.
+  expect(store.counts()).toEqual({ read: 1 })
+})
+
+it('an old ID within its grace shows what was written since, and nothing once the session is gone', async () => {
+  const { sessions } = setUp()
+  const old = await sessions.create({ user })
+  const next = (await sessions.rotate(old, grace))!
+  const found = (await sessions.get(old.secret))!
+  await sessions.update(next, { n: 1 })
+  expect((await sessions.rotate(found, grace))?.data).toEqual({ n: 1 })
+  await sessions.destroy(next)
+  expect(await sessions.rotate(found, grace)).toBeNull()
+})
+
+it('a rotation that another process came before answers the other’s new ID, and its cookie is due', async () => {
+  const { sessions, store, manager } = setUp()
+  const old = await sessions.create({ user })
+  const pause = store.pause('replace', 'before')
+  const rotating = sessions.rotate(old, grace)
+  await pause.reached
+  const next = (await manager().rotate(old, grace))!
+  pause.resume()
+  const found = (await rotating)!
+  expect([found.secret, found.cookieDue]).toEqual([next.secret, true])
+  expect(await sessions.list(1)).toHaveLength(1)
+})
+
+it('regenerate gives a new ID of its own to a session that an old ID leads to', async () => {
+  const { sessions } = setUp()
+  const old = await sessions.create({ user })
+  const next = (await sessions.rotate(old, grace))!
+  const last = (await sessions.regenerate(old.secret))!
+  expect([old.secret, next.secret]).not.toContain(last.secret)
+  expect(last.cookieDue).toBe(true)
+  expect(await sessions.get(next.secret)).toBeNull()
+  expect((await sessions.list(1)).map(({ key }) => key)).toEqual([last.key])
+})
+
+it('regenerate that another process came before with a rotation gives a new ID all the same', async () => {
+  const { sessions, store, manager } = setUp()
+  const old = await sessions.create({ user })
+  const pause = store.pause('replace', 'before')
+  const regenerating = sessions.regenerate(old)
+  await pause.reached
+  const next = (await manager().rotate(old, grace))!
+  pause.resume()
+  const last = (await regenerating)!
+  expect([old.secret, next.secret]).not.toContain(last.secret)
+  expect(await sessions.get(next.secret)).toBeNull()
+  expect((await sessions.get(last.secret))?.key).toBe(last.key)
+})
+
+it('a new ID is a visit: the session lives on from then, in all no longer than it may', async () => {
+  for (const verb of ['rotate', 'regenerate'] as const) {
+    const { sessions, clock } = setUp({ idleTimeout: '30m', absoluteTimeout: '1h' })
+    const old = await sessions.create({ user })
+    clock.advance(20 * MINUTE)
+    const renew = (secret: typeof old.secret) =>
+      verb === 'rotate' ? sessions.rotate(secret, grace) : sessions.regenerate(secret)
+    const next = (await renew(old.secret))!
+    expect([next.seenAt, next.expiresAt - next.createdAt]).toEqual([clock(), 50 * MINUTE])
+    clock.advance(29 * MINUTE)
+    const last = (await renew(next.secret))!
+    expect([last.createdAt, last.expiresAt - last.createdAt]).toEqual([old.createdAt, 60 * MINUTE])
+  }
+})
+
+it('an ID that leads nowhere gets no new one, and nothing is written', async () => {
+  const { sessions, store } = setUp()
+  const gone = await sessions.create({ user })
+  await sessions.destroy(gone)
+  store.reset()
+  expect([await sessions.rotate(gone.secret, grace), await sessions.regenerate(gone.secret)]).toEqual([null, null])
+  expect(store.counts()).toEqual({ read: 2 })
+})
