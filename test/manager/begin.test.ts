@@ -242,6 +242,27 @@ describe('the time at which a password was verified', () => {
 })
 
 describe('data that no longer fits', () => {
+  it('is the start value where it is read, and told as reset', async () => {
+    const { sessions, events, manager } = setUp()
+    const session = await sessions.create({ user: { id: 1, name: 'ada' }, data: { n: 'one' } })
+    events.length = 0
+    const strict = {
+      '~standard': {
+        version: 1,
+        vendor: 'none',
+        validate: (value: any) =>
+          typeof value.n === 'number' ? { value } : { issues: [{ message: 'n is not a number' }] },
+      },
+    }
+    const sessionsNow = manager({ schema: strict, initial: () => ({ n: 0 }) })
+    const found = (await sessionsNow.get(session.secret))!
+    expect([found.user, found.data]).toEqual([session.user, { n: 0 }])
+    expect(events).toMatchObject([{ type: 'data-reset', key: session.key }])
+    expect(events[0].cause).toBeInstanceOf(Error)
+    const [listed] = await sessionsNow.list(1)
+    expect(listed!.data).toEqual({ n: 0 })
+  })
+
   it('is told once as reset by a write, and data that fits is not', async () => {
     const { sessions, store, events } = setUp()
     const session = await sessions.create({ data: { n: 1 } })

@@ -216,7 +216,12 @@ describe('the visit of an interval', () => {
 
   it('is written once, however many requests run in parallel and whatever they are answered', async () => {
     const { sessions, store, session, clock } = await due()
-    const seen = await Promise.all(Array.from({ length: 5 }, () => sessions.get(session.secret)))
+    const pause = store.pause('touch', 'before')
+    const visits = Array.from({ length: 5 }, () => sessions.get(session.secret))
+    await pause.reached
+    await Promise.all(visits.slice(1))
+    pause.resume()
+    const seen = await Promise.all(visits)
     expect(store.counts().touch).toBe(1)
     expect(seen.map(each => each?.cookieDue)).toEqual([true, false, false, false, false])
     expect([seen[0]?.seenAt, seen[0]?.expiresAt]).toEqual([clock(), session.expiresAt + 5 * MINUTE])
@@ -263,6 +268,53 @@ describe('the visit of an interval', () => {
     await manager().destroy(session)
     pause.resume()
     expect(await visit).toBeNull()
+  })
+
+  it('of a session that the store calls gone and shows all the same is no reason to end it', async () => {
+    const { sessions, store, session } = await due()
+    store.next('touch', faults.answers('gone'))
+    const found = (await sessions.get(session.secret))!
+    expect([found.secret, found.cookieDue]).toEqual([session.secret, false])
+    // It was not led on: a rotation gives it a new ID.
+    expect((await sessions.rotate(found, { grace: '1m' }))?.secret).not.toBe(session.secret)
+  })
+
+  it('tells what fails beside the store: it hides no defect of the application', async () => {
+    let fails = false
+    const passwordVersion = () => {
+      if (fails) throw new RangeError('a defect of the application')
+      return 0
+    }
+    const { sessions, store, session } = await due({ passwordVersion })
+    store.next('touch', async () => {
+      fails = true
+      return 'gone'
+    })
+    await expect(sessions.get(session.secret)).rejects.toThrow('a defect of the application')
+  })
+
+  it('is told to the store with the time by this clock, and until when it waits', async () => {
+    const { sessions, store, session, clock } = await due()
+    await sessions.get(session.secret)
+    const { args } = store.calls.find(({ verb }) => verb === 'touch')!
+    expect(args).toEqual([
+      session.key,
+      clock(),
+      session.expiresAt + 5 * MINUTE,
+      { now: clock(), deadline: expect.any(Number) },
+    ])
+  })
+
+  it('of a session that a remember token began is noted in its series once, at the first', async () => {
+    const { sessions, store, clock } = setUp({ remember: '30d' })
+    const { session } = (await sessions.recall(await sessions.remember(await sessions.create({ user }))))!
+    store.reset()
+    await sessions.get(session.secret)
+    expect(store.counts()).toEqual({ read: 2, update: 1, touch: 1 })
+    clock.advance(5 * MINUTE)
+    store.reset()
+    await sessions.get(session.secret)
+    expect(store.counts()).toEqual({ read: 1, touch: 1 })
   })
 
   it('that could not be written is no reason to refuse, and is tried again after a tenth of the interval', async () => {

@@ -205,6 +205,33 @@ describe('all', () => {
     expect(keys.sort()).toEqual([one.key, two.key].sort())
   })
 
+  it('leaves out what expires while the reader takes its time, from that moment on', async () => {
+    const { sessions, clock } = setUp()
+    for (let made = 0; made < 4; made++) await sessions.create()
+    for (const [after, shown] of [
+      [30 * MINUTE - 1, 4],
+      [30 * MINUTE, 1],
+    ] as const) {
+      const start = clock()
+      let met = 0
+      for await (const _ of sessions.all()) {
+        met += 1
+        if (met === 1) clock.advance(after)
+      }
+      expect(met).toBe(shown)
+      clock.advance(start - clock())
+    }
+  })
+
+  it('refuses a signal that is none', async () => {
+    const { sessions, store } = setUp()
+    for (const signal of [{ aborted: false }, { addEventListener() {} }, null, 'SIGINT', new AbortController()]) {
+      expect(() => sessions.all({ signal } as never)).toThrow('signal: expected an AbortSignal')
+      await expect(sessions.count({ signal } as never)).rejects.toThrow('signal: expected an AbortSignal')
+    }
+    expect(store.calls).toEqual([])
+  })
+
   it('rejects where a page fails, and does not look like the end', async () => {
     const { sessions, store } = setUp()
     for (let made = 0; made < 10; made++) await sessions.create()

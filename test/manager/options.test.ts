@@ -79,6 +79,8 @@ describe('a wrong option is a TypeError that names it and quotes the value', () 
     ['now: expected a function, got 1700000000000', { now: 1_700_000_000_000 }],
     ['codec: expected { encode(data), decode(text) }, got an object', { codec: JSON }],
     ['codec: expected { encode(data), decode(text) }, got null', { codec: null }],
+    ['codec: expected { encode(data), decode(text) }, got an object', { codec: { encode: () => '' } }],
+    ['codec: expected { encode(data), decode(text) }, got an object', { codec: { decode: () => ({}) } }],
     ['schema: expected a Standard Schema (standardschema.dev), got an object', { schema: {} }],
     ['schema: expected a Standard Schema (standardschema.dev), got "zod"', { schema: 'zod' }],
   ])('%s', (message, options) => {

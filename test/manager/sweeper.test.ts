@@ -57,6 +57,47 @@ it('begins at the first use, by itself or by a tenant, and once', async () => {
   }
 })
 
+it('waits for three to five quarters of the interval', async () => {
+  for (const [random, least] of [
+    [0, 45_000],
+    [0.5, 60_000],
+    [0.999_999_999, 74_999],
+  ] as const) {
+    const draw = vi.spyOn(Math, 'random').mockReturnValue(random)
+    const store = BarrierStore.over(new MemoryStore())
+    const sessions = new SessionManager({ store, sweepInterval: '1m' })
+    await use(sessions)
+    await vi.advanceTimersByTimeAsync(least - 1)
+    expect(swept(store)).toBe(0)
+    await vi.advanceTimersByTimeAsync(2)
+    expect(swept(store)).toBe(1)
+    await sessions.close()
+    draw.mockRestore()
+  }
+})
+
+it('sweeps no more after close, be it before the first use or while a sweep is under way', async () => {
+  const unused = BarrierStore.over(new MemoryStore())
+  const sessions = new SessionManager({ store: unused, sweepInterval: '1m' })
+  await sessions.close()
+  await use(sessions).catch(() => {})
+  await vi.advanceTimersByTimeAsync(10 * 60_000)
+  expect([swept(unused), vi.getTimerCount()]).toEqual([0, 0])
+
+  const store = BarrierStore.over(new MemoryStore())
+  const sweeping = new SessionManager({ store, sweepInterval: '1m', storeTimeout: '20m' })
+  await use(sweeping)
+  const pause = store.pause('sweep', 'after')
+  await vi.advanceTimersByTimeAsync(2 * 60_000)
+  await pause.reached
+  const closing = sweeping.close()
+  pause.resume()
+  await closing
+  store.reset()
+  await vi.advanceTimersByTimeAsync(10 * 60_000)
+  expect(swept(store)).toBe(0)
+})
+
 it('neither sweepInterval: false, nor a store with a TTL of its own, nor a tenant has a timer', async () => {
   const ownTtl = Object.defineProperty(new MemoryStore(), 'sweep', { value: undefined })
   const never = new SessionManager({ store: new MemoryStore(), sweepInterval: false })
