@@ -1,5 +1,5 @@
 // One change for all sessions of a user: what it asks of the store, and what one session's trouble is to the others.
-import { CLOCK_TOLERANCE, type SessionRecord } from 'coatcheck'
+import { CLOCK_TOLERANCE, type Session, type SessionRecord } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { expect, it } from 'vitest'
 import { barrierManagers } from '../support/barrier-managers.ts'
@@ -12,7 +12,7 @@ const increment = (data: Record<string, unknown>) => {
 
 async function withSessions(count: number, options: object = {}) {
   const at = barrierManagers(new MemoryStore(), options)
-  const made = []
+  const made: Session[] = []
   for (let index = 0; index < count; index += 1) made.push(await at.sessions.create({ user, data: { index } }))
   at.store.reset()
   const counters = async () => Promise.all(made.map(async ({ secret }) => (await at.sessions.get(secret))?.data.n ?? 0))
