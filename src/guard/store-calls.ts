@@ -27,7 +27,6 @@ const CREATED = new Set<unknown>([
 const REPLACED = new Set<unknown>([...CREATED, 'conflict', 'gone'])
 
 const isObject = (answer: unknown): answer is Record<string, unknown> => typeof answer === 'object' && answer !== null
-const isThenable = (answer: unknown) => isObject(answer) && typeof answer.then === 'function'
 const isCount = (answer: unknown) => Number.isSafeInteger(answer) && (answer as number) >= 0
 /** Has what is decided by: a record with less would pass for an expired one, and an outage for a log-out. */
 const isSoundRecord = (answer: object): answer is SessionRecord => {
@@ -148,10 +147,9 @@ export class StoreCalls {
     let answer: unknown
     try {
       answer = this.#store.read(key, call)
-      if (!isThenable(answer)) {
-        const reading = readingOf(answer)
-        if (reading !== NONSENSE) return reading
-      }
+      // Of a promise it makes nothing.
+      const reading = readingOf(answer)
+      if (reading !== NONSENSE) return reading
     } catch (cause) {
       answer = Promise.reject(cause)
     }

@@ -26,6 +26,13 @@ describe('what counts as HTTPS', () => {
     expect(trustsNobody(message({ peer: '203.0.113.9', headers: { host: 'app.example.com' } }))).toBe('plain')
   })
 
+  it('is not what has no socket, as a request of a test', () => {
+    for (const headers of [{}, https, { host: 'localhost' }]) {
+      const request = { headers, httpVersion: '1.1' } as unknown as IncomingMessage
+      expect([trusting(request), trustsNobody(request)]).toEqual(['plain', 'plain'])
+    }
+  })
+
   it('is what a trusted proxy says, and no other peer', () => {
     expect(trusting(message({ peer: '10.1.2.3', headers: https }))).toBe('tls')
     expect(trusting(message({ peer: '::ffff:10.1.2.3', headers: https }))).toBe('tls')
@@ -71,6 +78,7 @@ describe('loopback without TLS', () => {
         'localhost:3000',
         'app.localhost:3000',
         '127.0.0.1:3000',
+        '127.100.20.3:3000',
         '[::1]:3000',
         'LOCALHOST',
       ])
@@ -81,7 +89,16 @@ describe('loopback without TLS', () => {
     const local = { host: 'localhost:3000' }
     expect(reach(message({ peer: '192.168.1.7', headers: local }))).toBe('plain')
     expect(reach(message({ headers: local }))).toBe('plain')
-    expect(reach(message({ peer: '::ffff:10.127.0.1', headers: local }))).toBe('plain')
+    for (const peer of [
+      '::ffff:10.127.0.1',
+      '::ffff:12.7.0.0',
+      '2001:db8::1',
+      'fd00::1',
+      '::11',
+      '::127.0.0.1',
+      '10.127.0.1',
+    ])
+      expect([peer, reach(message({ peer, headers: local }))]).toEqual([peer, 'plain'])
     for (const host of [
       'app.example.com',
       'localhost.example.com',
@@ -127,11 +144,21 @@ describe('loopback without TLS', () => {
       for (const headers of [
         {},
         { 'x-forwarded-for': '127.0.0.1' },
+        { 'x-forwarded-for': '127.100.20.3' },
         { 'x-forwarded-for': '::ffff:127.0.0.1, ::1,127.0.0.1', 'x-forwarded-proto': 'http,http' },
         { 'x-forwarded-host': 'app.localhost:5173, localhost:3000' },
         { 'x-real-ip': '127.0.0.1' },
       ])
         expect([headers, await isLoopback({ ...added, ...headers })]).toEqual([headers, true])
+    })
+
+    it('is let through where only the addresses are told, with or without one of the others', async () => {
+      const { 'x-forwarded-for': addresses, ...others } = added
+      for (const [name, value] of [['x-real-ip', '::1'], ...Object.entries(others)] as [string, string][]) {
+        expect(await isLoopback({ 'x-forwarded-for': addresses, [name]: value })).toBe(true)
+        expect(await isLoopback({ 'x-real-ip': '127.0.0.1', [name]: value })).toBe(false)
+      }
+      expect(await isLoopback({ 'x-forwarded-for': addresses })).toBe(true)
     })
 
     it('is not, as soon as one of them is not', async () => {

@@ -1,6 +1,8 @@
 // What each verb of a store may answer: anything else is an outage, and never an absent session.
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { type SessionRecord, SessionStoreError, type Store } from 'coatcheck'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { StoreCalls } from '../../src/guard/store-calls.ts'
 
 const RECORD: SessionRecord = {
@@ -183,7 +185,53 @@ describe('read', () => {
   })
 })
 
+describe('a call whose time is up', () => {
+  it('does not begin, at the very instant already', async () => {
+    vi.useFakeTimers({ toFake: ['performance'] })
+    try {
+      for (const [name, { ask }] of Object.entries(VERBS)) {
+        let asked = 0
+        const { calls, told } = answering(name as Asked, 'unused')
+        const store = { [name]: () => (asked += 1) } as unknown as Store
+        const late = new StoreCalls(store, { storeTimeout: 0, maxPendingCalls: 10 }, calls.report)
+        vi.advanceTimersByTime(call.deadline - performance.now())
+        const error = await Promise.resolve(ask(late)).catch(reason => reason)
+        expect(error).toBeInstanceOf(SessionStoreError)
+        const message = `${name}: no time was left before storeTimeout`
+        expect(error).toMatchObject({ operation: name, outcome: 'not-applied', message })
+        expect([asked, told]).toEqual([0, [error]])
+      }
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+})
+
+it('a call that was given up holds on to nothing, though the store holds on to it', async () => {
+  setFlagsFromString('--expose-gc')
+  const gc: () => void = runInNewContext('gc')
+  const kept: unknown[] = []
+  const store = { delete: () => new Promise(resolve => kept.push(resolve)) } as unknown as Store
+  const calls = new StoreCalls(store, { storeTimeout: 2000, maxPendingCalls: 10 }, () => {})
+  const waited = (() => {
+    const answer = calls.delete('a key', { now: 1, deadline: performance.now() + 1 })
+    return { answer: new WeakRef(answer), end: answer.catch(error => error.message) }
+  })()
+  expect(await waited.end).toBe('delete: the store did not answer within storeTimeout')
+  // A WeakRef keeps what it was made of until the turn of the event loop is over.
+  await new Promise(resolve => setImmediate(resolve))
+  gc()
+  expect([kept.length, calls.underWay.count, waited.answer.deref()]).toEqual([1, 1, undefined])
+})
+
 describe('close', () => {
+  it('hands the store nothing', async () => {
+    const close = vi.fn()
+    const store = { close } as unknown as Store
+    await new StoreCalls(store, { storeTimeout: 2000, maxPendingCalls: 10 }, () => {}).close(call.deadline)
+    expect(close.mock.calls).toEqual([[]])
+  })
+
   it('asks nothing of a store that has nothing to close, and takes whatever one answers', async () => {
     const { calls, told } = answering('read', null)
     await calls.close(0)

@@ -23,11 +23,14 @@ it('rings for each call that is still open when its time has come, and for no ot
   open('slow', 2000)
   const answered = open('answered', 1000)
   open('hurried', 500)
+  open('patient', 9000)
   expect(deadlines.close(answered)).toBe(true)
   vi.advanceTimersByTime(600)
   expect(late).toEqual(['hurried'])
   vi.advanceTimersByTime(3000)
   expect(late).toEqual(['hurried', 'slow'])
+  vi.advanceTimersByTime(6000)
+  expect(late).toEqual(['hurried', 'slow', 'patient'])
   expect(deadlines.close(answered)).toBe(false)
 })
 
@@ -133,6 +136,23 @@ it('keeps the process alive while a call is under way, and no longer', () => {
   expect(timers()).toBe(before)
 })
 
+it('works where timers are numbers, as in Cloudflare Workers', () => {
+  const set = new Map<number, () => void>()
+  vi.stubGlobal('setTimeout', (callback: () => void) => set.set(set.size + 1, callback).size)
+  vi.stubGlobal('clearTimeout', (timer: number) => set.delete(timer))
+  try {
+    const { deadlines, late, open } = setUp()
+    expect(deadlines.close(open('answered', 1000))).toBe(true)
+    open('silent', 1000)
+    vi.advanceTimersByTime(1000)
+    for (const ring of set.values()) ring()
+    vi.advanceTimersByTime(1)
+    expect(late).toEqual(['silent'])
+  } finally {
+    vi.unstubAllGlobals()
+  }
+})
+
 it('holds on to nothing of a call that is over, nor a call that is over to its neighbours', async () => {
   vi.useRealTimers()
   setFlagsFromString('--expose-gc')
@@ -150,6 +170,36 @@ it('holds on to nothing of a call that is over, nor a call that is over to its n
   gc()
   expect(neighbours.map(call => call.deref())).toEqual([undefined, undefined])
   expect(held).toMatchObject({ place: -1 })
+})
+
+it.each([
+  ['sooner', 1200],
+  ['later', 3000],
+])('rings in time for those that wait and for one that begins while another is given up, %s than those', (_, after) => {
+  const { deadlines, late, open } = setUp()
+  const start = performance.now()
+  deadlines.open(start + 1000, () => {
+    late.push('first')
+    deadlines.open(start + after, () => late.push('begun'))
+  })
+  open('waiting', 2000)
+  const at = (time: number) => {
+    vi.advanceTimersByTime(start + time - performance.now())
+    return [...late]
+  }
+  expect(at(1100)).toEqual(['first'])
+  expect(at(1300)).toEqual(after === 1200 ? ['first', 'begun'] : ['first'])
+  expect(at(2100).slice(1).sort()).toEqual(after === 1200 ? ['begun', 'waiting'] : ['waiting'])
+  expect(at(3100).slice(1).sort()).toEqual(['begun', 'waiting'])
+  expect(vi.getTimerCount()).toBe(0)
+})
+
+it('has one timer, however many calls are under way', () => {
+  const { open } = setUp()
+  for (const after of [2000, 1000, 3000, 500, 500, 700]) open(`${after}`, after)
+  expect(vi.getTimerCount()).toBe(1)
+  vi.advanceTimersByTime(1100)
+  expect(vi.getTimerCount()).toBe(1)
 })
 
 it('rings where a test imitates a browser, which has no setImmediate', () => {

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { WriteQueue } from '../../src/guard/write-queue.ts'
 
 const later = () => performance.now() + 60_000
@@ -81,7 +81,59 @@ it('a writer that fails does not hold up the others', async () => {
   ])
 })
 
+it('who comes while the second of two writes waits for it too', async () => {
+  const queue = new WriteQueue()
+  const log: string[] = []
+  const free: (() => void)[] = []
+  const write = (name: string) =>
+    queue.run(
+      'key',
+      later(),
+      () => {
+        log.push(name)
+        return new Promise<void>(resolve => free.push(resolve))
+      },
+      late,
+    )
+  const [first, second] = [write('first'), write('second')]
+  free.shift()!()
+  await first
+  await turn()
+  const third = write('third')
+  await turn()
+  expect(log).toEqual(['first', 'second'])
+  free.shift()!()
+  await second
+  await turn()
+  expect(log).toEqual(['first', 'second', 'third'])
+  free.shift()!()
+  await third
+})
+
 describe('a deadline', () => {
+  it('gives no one up before it has come', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+    try {
+      const queue = new WriteQueue()
+      let free!: () => void
+      const first = queue.run('key', later(), () => new Promise<void>(resolve => (free = resolve)), late)
+      const [hurried, patient] = [1000, 2000].map(after =>
+        queue.run('key', performance.now() + after, async () => after, late).catch(error => error.message),
+      )
+      vi.advanceTimersByTime(999)
+      expect(await Promise.race([hurried, 'waits'])).toBe('waits')
+      vi.advanceTimersByTime(1)
+      expect(await hurried).toBe('late')
+      vi.advanceTimersByTime(999)
+      free()
+      await first
+      expect(await patient).toBe(2000)
+      expect(vi.getTimerCount()).toBe(0)
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
   it('ends the wait, and the job that was given up never runs', async () => {
     const queue = new WriteQueue()
     let free!: () => void
