@@ -29,6 +29,7 @@ export const LEFT_OUT = [
   'test/manager/remember-model.test.ts',
   'test/stores/memory/growth.test.ts',
   'test/stores/memory/process.test.ts',
+  'test/stores/memory/walk-at-growth.test.ts',
 ]
 
 const MEMORY = 'test/guarantees/memory.test.ts'

@@ -2,10 +2,9 @@
 import { type SessionRecord, SWEEP_MARGIN } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { keyFor } from 'coatcheck/testing'
-import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
 import { KeyIndex } from '../../../stores/memory/key-index.ts'
-import { AFTER, BEFORE, KEY, NONE, type ShortTexts, Slots } from '../../../stores/memory/slots.ts'
+import { type ShortTexts, Slots } from '../../../stores/memory/slots.ts'
 import { HOUR, NOW, record } from '../../support/memory/records.ts'
 
 const call = { now: NOW }
@@ -99,109 +98,7 @@ describe('the memory store as it grows', () => {
   })
 })
 
-describe('the slots of the memory store', () => {
-  it('are never given twice, and keep what was written into them', () => {
-    fc.assert(
-      fc.property(fc.array(fc.integer({ min: -1500, max: 1500 }), { maxLength: 20 }), runs => {
-        const slots = new Slots()
-        const kept: number[] = []
-        for (const run of runs) {
-          for (let times = 0; times < run; times++) {
-            const slot = slots.take()
-            slots.setShortTexts(slot, keyed(`key of ${slot}`))
-            slots.setNumber(slot, 0, slot + 0.5)
-            kept.push(slot)
-          }
-          // Taken from both ends, so that blocks become empty in any order.
-          for (let times = 0; times < -run && kept.length > 0; times++)
-            slots.release(times % 3 === 0 ? kept.shift()! : kept.pop()!)
-        }
-        expect(new Set(kept).size).toBe(kept.length)
-        expect(kept).not.toContain(NONE)
-        for (const slot of kept) {
-          if (slots.text(slot, KEY) !== `key of ${slot}` || slots.number(slot, 0) !== slot + 0.5)
-            throw new Error(`slot ${slot} was overwritten`)
-        }
-        for (const slot of kept) slots.release(slot)
-        expect(slots.blocks).toBeLessThanOrEqual(2)
-      }),
-      { numRuns: 30 },
-    )
-  })
-
-  it('take no block again and again where one session comes and goes', () => {
-    const slots = new Slots()
-    const kept = Array.from({ length: 2047 }, () => slots.take())
-    const made = vi.spyOn(globalThis, 'ArrayBuffer')
-    for (let times = 0; times < 100; times++) slots.release(slots.take())
-    expect(made.mock.calls.length).toBeLessThanOrEqual(1)
-    made.mockRestore()
-    expect(kept).toHaveLength(2047)
-  })
-
-  it('stay in the order of their ring, whoever leaves', () => {
-    const slots = new Slots()
-    const [a, b, c] = [slots.take(), slots.take(), slots.take()]
-    slots.join(a, NONE, BEFORE, AFTER)
-    slots.join(b, a, BEFORE, AFTER)
-    slots.join(c, a, BEFORE, AFTER)
-    expect(slots.leave(a, BEFORE, AFTER)).toBe(b)
-    expect([slots.link(b, AFTER), slots.link(c, AFTER), slots.link(b, BEFORE)]).toEqual([c, b, c])
-    expect(slots.leave(c, BEFORE, AFTER)).toBe(b)
-    expect(slots.leave(b, BEFORE, AFTER)).toBe(NONE)
-  })
-})
-
 describe('the index of the memory store', () => {
-  const index = () => {
-    const slots = new Slots()
-    const entries = new KeyIndex(slots)
-    const add = (key: string) => {
-      const slot = slots.take()
-      slots.setShortTexts(slot, keyed(key))
-      entries.add(slot)
-      return slot
-    }
-    return { slots, entries, add }
-  }
-
-  it('finds what a Map would find, through any growth and shrinking', () => {
-    fc.assert(
-      fc.property(fc.array(fc.integer({ min: -3000, max: 3000 }), { maxLength: 8 }), fc.nat(), (runs, seed) => {
-        const { slots, entries, add } = index()
-        const model = new Map<string, number>()
-        let drawn = 0
-        for (const run of runs) {
-          for (let times = 0; times < run; times++) {
-            const key = `${seed}-${drawn++}`
-            model.set(key, add(key))
-          }
-          const gone = [...model].slice(0, Math.max(0, -run))
-          for (const [key, slot] of gone) {
-            entries.remove(slot)
-            slots.release(slot)
-            model.delete(key)
-          }
-          for (const [key] of gone) if (entries.find(key) !== NONE) throw new Error(`${key} was found`)
-          for (const [key, slot] of model) if (entries.find(key) !== slot) throw new Error(`${key} was lost`)
-          expect(entries.buckets).toBeLessThanOrEqual(Math.max(1024, 2 * model.size + 3000))
-        }
-        for (const slot of model.values()) entries.remove(slot)
-        expect(entries.buckets).toBe(1024)
-      }),
-      { numRuns: 20 },
-    )
-  })
-
-  it('finds a key that is shorter than what it hashes, and an empty one', () => {
-    const { entries, add } = index()
-    for (const key of ['', 'a', 'b', 'ab', '\u0000', '1234567', '12345678', '123456789']) {
-      expect(entries.find(key)).toBe(NONE)
-      const slot = add(key)
-      expect(entries.find(key)).toBe(slot)
-    }
-  })
-
   it('grows and shrinks in steps: no call among 50,000 looks at more than 100 links', () => {
     let count = 0
     class Counting extends Slots {
@@ -233,17 +130,5 @@ describe('the index of the memory store', () => {
     for (const slot of kept) step(() => entries.remove(slot))
     expect(longest).toBeGreaterThan(2)
     expect(longest).toBeLessThan(100)
-  })
-
-  it('spreads keys that differ in a few characters alone', () => {
-    const { entries, add } = index()
-    const keys = Array.from({ length: 20_000 }, (_, number) => `AAA${String(number).padStart(43, '0')}`)
-    for (const key of keys) add(key)
-    const links = vi.spyOn(Slots.prototype, 'link')
-    for (const key of keys) entries.find(key)
-    const count = links.mock.calls.length
-    links.mockRestore()
-    // A hash that spreads evenly needs 1.5 looks at each key, one step in two, and a look at where the key found ends.
-    expect(count / keys.length).toBeLessThan(4)
   })
 })
