@@ -398,7 +398,16 @@ describe('requireHttps', () => {
   it('refuses with 403 unless told otherwise', async () => {
     const { send } = await service({})
     const reply = await send('/', { headers: { Host } })
-    expect([reply.status, JSON.parse(reply.body).error]).toEqual([403, 'https_required'])
+    expect([reply.status, JSON.parse(reply.body)]).toEqual([
+      403,
+      { error: 'https_required', message: 'This service answers over HTTPS only.' },
+    ])
+    expect(reply.headers).toMatchObject({
+      'content-type': 'application/json',
+      'content-length': String(reply.body.length),
+      'cache-control': 'no-store',
+    })
+    expect((await (await service({ insecure: 'refuse' })).send('/', { headers: { Host } })).status).toBe(403)
   })
 
   it('redirects what may be repeated, and refuses the rest', async () => {
@@ -436,13 +445,70 @@ describe('requireHttps', () => {
     expect(plain.headers['strict-transport-security']).toBeUndefined()
   })
 
+  it('says of HSTS what the application asked for, in whole seconds', async () => {
+    const says = async (hsts: NonNullable<Parameters<typeof requireHttps>[0]>['hsts']) => {
+      const { send } = await service({ hsts: hsts!, isSecure: () => true })
+      return (await send('/', { headers: { Host } })).headers['strict-transport-security']
+    }
+    expect(await says({ maxAge: '1999ms' })).toBe('max-age=1')
+    expect(await says({ maxAge: '1d', includeSubDomains: true })).toBe('max-age=86400; includeSubDomains')
+    expect(await says({ maxAge: '1d', includeSubDomains: false, preload: false })).toBe('max-age=86400')
+    const { send } = await service({ isSecure: () => true })
+    expect((await send('/', { headers: { Host } })).headers).not.toHaveProperty('strict-transport-security')
+  })
+
+  it('redirects to the host that is named with its port, to an address of IPv6, and nowhere without a host', async () => {
+    const redirect = requireHttps({ insecure: 'redirect', isSecure: () => false })
+    const named = requireHttps({ insecure: 'redirect', isSecure: () => false, host: 'app.example.com:8443' })
+    const { send } = await listen((request, response) => {
+      const { test } = request.headers
+      if (test === 'no host') delete request.headers.host
+      const isAnswered = (test === 'named' ? named : redirect)(request, response)
+      if (!isAnswered) response.end()
+    })
+    const location = async (headers: Record<string, string>) => {
+      const reply = await send('/x', { headers })
+      return [reply.status, reply.headers.location, reply.headers['content-length'] === '0']
+    }
+    expect(await location({ Host, Test: 'named' })).toEqual([308, 'https://app.example.com:8443/x', true])
+    expect(await location({ Host: '[::1]:3000' })).toEqual([308, 'https://[::1]/x', true])
+    expect(await location({ Host: 'x' })).toEqual([308, 'https://x/x', true])
+    expect(await location({ Host, Test: 'no host' })).toEqual([403, undefined, false])
+  })
+
+  it.each([
+    ['maxAge', /maxAge.* it belongs to hsts: \{ maxAge, includeSubDomains, preload \}/],
+    ['includeSubDomains', /includeSubDomains.* it belongs to hsts/],
+    ['preload', /preload.* it belongs to hsts/],
+    ['redirect', /redirect.* it is called insecure: 'redirect'/],
+    ['proxy', /proxy.* it is called trustedProxies/],
+    ['trustProxy', /trustProxy.* it is called trustedProxies/],
+  ])('says what %s is called here', (name, message) => {
+    expect(() => requireHttps({ [name]: true })).toThrow(message)
+  })
+
+  it('says what to pass instead of what is no request', () => {
+    expect(() => requireHttps()(7 as never, 7 as never)).toThrow(/^requireHttps: expected a request of node:http/)
+  })
+
   it('refuses options that cannot be meant', () => {
     const wrong: [unknown, RegExp][] = [
       [{ insecure: 'allow' }, /insecure: .* got "allow"/],
       [{ host: 'https://app.example.com' }, /host: .* got "https:\/\/app\.example\.com"/],
+      [7, /^requireHttps: expected an object of options, got 7/],
+      [{ host: '' }, /^host: expected a host such as 'app\.example\.com', got ""/],
+      [{ host: 7 }, /host: .* got 7/],
+      [{ host: ['app.example.com'] }, /host: /],
+      [{ host: 'app.example.com:port' }, /host: /],
+      [{ hsts: 7 }, /^hsts: expected an object of options, got 7/],
+      [{ hsts: {} }, /hsts.*maxAge/],
+      [{ hsts: { maxAge: '1d', includeSubdomains: true } }, /it is spelt includeSubDomains, as in the header/],
       [{ hsts: { maxAge: 31536000 } }, /hsts\.maxAge: .* got 31536000/],
       [{ hsts: { maxAge: '30d', includeSubDomains: true, preload: true } }, /hsts\.preload/],
-      [{ hsts: { maxAge: '365d', preload: true } }, /hsts\.preload/],
+      [
+        { hsts: { maxAge: '365d', preload: true } },
+        /^hsts\.preload: true needs includeSubDomains: true and a maxAge of '365d' or more$/,
+      ],
     ]
     for (const [options, message] of wrong) {
       expect(() => requireHttps(options as never)).toThrow(TypeError)
