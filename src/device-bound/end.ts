@@ -1,7 +1,7 @@
 import type { SessionRecord } from '../contract/store.ts'
 import type { AnyContext } from '../manager/context.ts'
 import { endSession, endUser } from '../manager/end.ts'
-import { endDevice } from '../manager/remember.ts'
+import { endDevice } from '../manager/series-end.ts'
 import type { SessionKey } from '../session/id.ts'
 
 /**

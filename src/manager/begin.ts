@@ -9,7 +9,7 @@ import { endSession, noticeAnswer } from './end.ts'
 import { find, findCurrent, held, idOf } from './lookup.ts'
 import { firstData, type Lifetime, limitFor, newRecord } from './records.ts'
 import { alreadyLeft, tellRefused } from './refusals.ts'
-import { endSeries } from './series.ts'
+import { endSeries } from './series-end.ts'
 import { insert, write } from './writing.ts'
 
 /** Stores a session that did not exist before, under a new ID. */

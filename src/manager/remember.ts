@@ -2,25 +2,16 @@
 // used once and rotated by compare-and-set. What follows a token (the next one, and the ID of the session that begins
 // with it) is derived from it with a stored salt, so that parallel requests with one token all get the same answer.
 import { CLOCK_TOLERANCE, type SessionRecord } from '../contract/store.ts'
-import { deriveId, hashOf, hmac, newId, newSalt, newWriteId, type SessionKey, shardOf } from '../session/id.ts'
+import { deriveId, hashOf, hmac, newId, newSalt, newWriteId, shardOf } from '../session/id.ts'
 import type { UserSession } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { beginRemembered } from './begin.ts'
 import type { AnyContext, Context } from './context.ts'
-import { endSession, endUser } from './end.ts'
+import { endSession } from './end.ts'
 import { find, storedRecord } from './lookup.ts'
 import { tellRefused } from './refusals.ts'
-import {
-  endChildren,
-  endSeries,
-  isVerifier,
-  parseSeries,
-  parseToken,
-  readSeries,
-  type Series,
-  seriesKey,
-  writeSeries,
-} from './series.ts'
+import { isVerifier, parseToken, readSeries, type Series, seriesKey, writeSeries } from './series.ts'
+import { endChildren, endStoredSeries, finishEnd } from './series-end.ts'
 import { insert } from './writing.ts'
 
 /**
@@ -104,13 +95,21 @@ export async function redeemToken<D extends object, I extends UserIds>(
   for (;;) {
     const found = await readSeries(context, key, deadline)
     if (found === null) return null
+    if ('movedTo' in found) {
+      await finishEnd(context, found.movedTo, deadline)
+      return null
+    }
     const { record, series } = found
     const now = context.now()
     const isSpent = isVerifier(verifier, series.previous)
-    if (!isSpent && !isVerifier(verifier, series.current)) return endStolen(context, record, deadline)
+    const endStolen = async () => {
+      await endStoredSeries(context, record, 'theft', deadline)
+      return null
+    }
+    if (!isSpent && !isVerifier(verifier, series.current)) return endStolen()
     const age = now - (series.visitedAt ?? series.rotatedAt)
     // The browser had the next token before that visit: no request of its own takes so long.
-    if (isSpent && series.visitedAt !== null && age > GRACE) return endStolen(context, record, deadline)
+    if (isSpent && series.visitedAt !== null && age > GRACE) return endStolen()
     // Spent, after the grace, but the session it started was never used: the browser lost that response. Rotate again,
     // raise no alarm. Not before every node, however slow its clock, has stopped giving the old answer.
     const isLost = isSpent && age > GRACE + CLOCK_TOLERANCE
@@ -172,19 +171,6 @@ async function answerOf<D extends object, I extends UserIds>(
   return { session: session as UserSession<D, I>, token, expiresAt: series.expiresAt }
 }
 
-/** Ends what a stolen token leads to. The series first: from then on no session can begin with it. */
-async function endStolen(context: AnyContext, series: SessionRecord, deadline: number): Promise<null> {
-  const userId = series.userId!
-  context.endings.end(series.key, 'ended')
-  const isFirst = await context.calls.delete(series.key, { now: context.now(), deadline })
-  if (context.options.onTheft === 'end-user') await endUser(context, userId, {}, deadline)
-  else await endChildren(context, series, null, 'theft', deadline)
-  // Parallel requests with one stolen token are one theft.
-  if (isFirst)
-    context.emit({ type: 'remember-theft', key: series.key as SessionKey, userId: context.users.fromText(userId) })
-  return null
-}
-
 /** Ends the series of a token, and the sessions that began with it. */
 export async function forgetToken(context: AnyContext, token: string, deadline: number): Promise<void> {
   const parsed = parseToken(context.namespace, token)
@@ -193,33 +179,19 @@ export async function forgetToken(context: AnyContext, token: string, deadline: 
   const began = context.endings.end(parsed.key, 'left')
   for (const each of began) await endSession(context, each, null, 'logout', deadline)
   const series = await storedRecord(context, parsed.key, deadline)
-  if (series?.kind !== 'remember') return
-  const ended = await endSeries(context, series, 'logout', deadline)
-  // Also where it was getting a new ID, so that the list had neither.
-  const last = parseSeries(series.data)?.session ?? null
-  if (last !== null && !ended.includes(last)) await endSession(context, last, series.userId, 'logout', deadline)
+  if (series?.kind === 'remember') await endStoredSeries(context, series, 'logout', deadline)
 }
 
 /** The first use of a remembered session: from now on a spent token of its series, after the grace, is a stolen one. */
 export async function noteVisit(context: AnyContext, session: SessionRecord, deadline: number): Promise<void> {
   for (;;) {
     const found = await readSeries(context, session.parent!, deadline)
-    if (found === null || found.series.visitedAt !== null) return
+    if (found === null || 'movedTo' in found || found.series.visitedAt !== null) return
     // Only the session of the last rotation counts, under its first ID or a newer one.
     if (session.createdAt !== found.series.createdAt) return
     const now = context.now()
     const visited = { ...found.series, visitedAt: now }
     if ((await writeSeries(context, found.record, visited, now, deadline)) !== 'conflict') return
-  }
-}
-
-/** Ends the series of the device that a session belongs to, and the other sessions that began with their tokens. */
-export async function endDevice(context: AnyContext, session: SessionRecord, deadline: number): Promise<void> {
-  const { calls, options } = context
-  if (options.remember === null || session.userId === null) return
-  for (const record of await calls.listUser(session.userId, 'remember', { now: context.now(), deadline })) {
-    const isSameDevice = record.key === session.parent || parseSeries(record.data)?.origin === session.createdAt
-    if (isSameDevice) await endSeries(context, record, 'revoked', deadline, session.key)
   }
 }
 

@@ -3,8 +3,10 @@ import { timingSafeEqual } from 'node:crypto'
 import type { SessionRecord } from '../contract/store.ts'
 import { hashOf, keyOf, newWriteId, type SessionKey } from '../session/id.ts'
 import type { AnyContext } from './context.ts'
-import { endSession } from './end.ts'
 import { isOutdated } from './password-version.ts'
+
+/** Why a series ends. */
+export type SeriesEnd = 'logout' | 'revoked' | 'theft'
 
 /** What a series keeps as its record's data. */
 export interface Series {
@@ -21,6 +23,8 @@ export interface Series {
   readonly visitedAt: number | null
   /** `createdAt` of the session that asked for the token: the same device. */
   readonly origin: number
+  /** Of one whose sessions are being ended, under another key: the key that it had, and why. */
+  readonly ending?: { readonly key: string; readonly reason: SeriesEnd }
 }
 
 const TOKEN = /^([A-Za-z0-9_-]{43})\.([A-Za-z0-9_-]{43})$/
@@ -64,16 +68,17 @@ export function parseSeries(text: string): Series | null {
   }
 }
 
-/** The live series under a key. */
+/** The live series under a key; of one whose end is not finished, where it stands. */
 export async function readSeries(
   context: AnyContext,
   key: string,
   deadline: number,
-): Promise<{ record: SessionRecord; series: Series } | null> {
+): Promise<{ record: SessionRecord; series: Series } | { movedTo: string } | null> {
   const now = context.now()
-  const { record, corrupt } = await context.calls.read(key, { now, deadline })
+  const { record, corrupt, forward } = await context.calls.read(key, { now, deadline })
   const tell = (cause: string) => context.emit({ type: 'corrupt-record', key: key as SessionKey, cause })
   if (corrupt !== null) tell(corrupt)
+  if (forward !== null) return forward
   if (record === null || record.kind !== 'remember' || record.key !== key || !(record.expiresAt > now)) return null
   const series = parseSeries(record.data)
   if (series === null || context.userIdOf(record) === null) {
@@ -93,38 +98,4 @@ export function writeSeries(
 ): Promise<'updated' | 'conflict' | 'gone'> {
   const change = { data: JSON.stringify(series), seenAt: now, expiresAt, writeId: newWriteId() }
   return context.calls.update(key, version, change, { now, deadline })
-}
-
-type SeriesEnd = 'logout' | 'revoked' | 'theft'
-
-/** Ends a series, and the sessions that began with its tokens; answers their keys. */
-export async function endSeries(
-  context: AnyContext,
-  { key, userId }: Pick<SessionRecord, 'key' | 'userId'>,
-  reason: SeriesEnd,
-  deadline: number,
-  exceptKey: string | null = null,
-): Promise<string[]> {
-  // The series first: from then on no session can begin with it, and what began before is in the list.
-  const began = context.endings.end(key, reason === 'logout' ? 'left' : 'ended', exceptKey)
-  await context.calls.delete(key, { now: context.now(), deadline })
-  const ended = await endChildren(context, { key, userId }, exceptKey, reason, deadline)
-  // What a parallel request of this browser began in its place is no child of the series: its cookie is held back.
-  for (const each of began) if (!ended.includes(each)) await endSession(context, each, null, reason, deadline)
-  return ended
-}
-
-/** Ends the sessions that began with the tokens of a series, and answers their keys. */
-export async function endChildren(
-  context: AnyContext,
-  { key, userId }: Pick<SessionRecord, 'key' | 'userId'>,
-  exceptKey: string | null,
-  reason: SeriesEnd,
-  deadline: number,
-): Promise<string[]> {
-  if (userId === null) return []
-  const sessions = await context.calls.listUser(userId, 'session', { now: context.now(), deadline })
-  const children = sessions.filter(session => session.parent === key && session.key !== exceptKey)
-  for (const child of children) await endSession(context, child.key, child.userId, reason, deadline)
-  return children.map(child => child.key)
 }

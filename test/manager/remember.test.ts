@@ -572,14 +572,22 @@ describe('a series that no manager of ours wrote', () => {
 
 describe('forget tells what it ends as a log-out', () => {
   it('the session that began with the token, though it was getting a new ID while the sessions were listed', async () => {
-    const at = setUp()
-    const { token } = await device(at)
-    const { session, token: next } = (await at.sessions.recall(token))!
-    at.store.next('listUser', () => [])
-    at.events.length = 0
-    await at.sessions.forget(next!)
-    expect(at.events).toEqual([{ type: 'destroyed', key: session.key, userId: 1n, reason: 'logout' }])
-    expect(await at.sessions.get(session.secret)).toBeNull()
+    for (const when of ['before', 'after'] as const) {
+      const at = setUp()
+      const { token } = await device(at)
+      const { session, token: next } = (await at.sessions.recall(token))!
+      const list = at.store.pause('listUser', when)
+      at.events.length = 0
+      const forgetting = at.sessions.forget(next!)
+      await list.reached
+      const renewed = (await at.manager().rotate(session.secret, { grace: '1m' }))!
+      list.resume()
+      await forgetting
+      const key = when === 'before' ? renewed.key : session.key
+      expect(at.events.at(-1)).toEqual({ type: 'destroyed', key, userId: 1n, reason: 'logout' })
+      expect(await at.sessions.get(session.secret)).toBeNull()
+      expect(await at.sessions.get(renewed.secret)).toBeNull()
+    }
   })
 
   it('and where the list had it, once', async () => {

@@ -49,6 +49,7 @@ const MODELS: readonly Model[] = [
       ['EXCEPT_NOT_FOLLOWED', 'G3_the_excepted_session_goes_on'],
       ['NO_PARENT_CHECK', 'G3_what_a_series_began_ends_with_it'],
       ['CHILDREN_FIRST', 'G3_what_a_series_began_ends_with_it'],
+      ['SERIES_DELETED_AT_ONCE', 'G3_what_a_series_began_ends_with_it'],
       ['LIST_WITHOUT_FORWARDS', 'G3_what_a_series_began_ends_with_it'],
     ],
   },

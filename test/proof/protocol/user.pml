@@ -1,6 +1,7 @@
 /*
  * Log-out-everywhere: `deleteUser` and the end of a series beside log-ins, new IDs, remember tokens that are used and
- * tokens that are issued. The names are those of src/contract/store.ts and src/manager (recall, issueToken, endSeries).
+ * tokens that are issued. The names are those of src/contract/store.ts and src/manager (recall, issueToken,
+ * endStoredSeries).
  *
  * `create`, `replace` and `delete` are one step each (session.pml has the steps of `delete`). `deleteUser` is what the
  * stores do: members of an index in chunks, and a last script that says `again` while the index names others
@@ -10,7 +11,7 @@
  * Left out: versions and data (session.pml), expiry, limits, several users.
  */
 #define NONE 0
-#define KEYS 8
+#define KEYS 9
 #define SESSION 1
 /* The same session under a new ID. */
 #define RENEWED 2
@@ -21,6 +22,8 @@
 /* The series that the user of the session asks for. */
 #define ISSUED 6
 #define LOGGED_IN 7
+/* The series while what began with it is ended: `endingKey`. */
+#define ENDING 8
 
 mtype = { record, forward, created, gone, stale_login, orphan };
 
@@ -42,9 +45,11 @@ bit appVersion;
 bool doomed[KEYS];
 bool withVersion, withExcept; /* options of deleteUser: passwordVersion, exceptKey */
 bool called, resolved, seriesEnded;
-bool stale, orphaned, passed, chunked, again, followed;
+/* The store fails once while a series ends, and the call is repeated. */
+bool mayFail, failed;
+bool stale, orphaned, passed, chunked, again, followed, refused, finishedByAnother;
 byte running;
-/* How many calls go on at once, of seven; every choice of them is searched. */
+/* How many calls go on at once, of seven; the failure counts as one; every choice of them is searched. */
 #ifndef CALLS
 #define CALLS 5
 #endif
@@ -53,8 +58,8 @@ byte calls = CALLS;
 #define lives(k) (at[k].is == record)
 #define livesDoomed(k) (lives(k) && doomed[k])
 #define livesOutdated(k) (lives(k) && at[k].passwordVersion == 0)
-#define livesOfSeries(k) (lives(k) && (k == SERIES || at[k].parent == SERIES))
-#define some(which) (which(1) || which(2) || which(3) || which(4) || which(5) || which(6) || which(7))
+#define livesOfSeries(k) (lives(k) && (k == SERIES || k == ENDING || at[k].parent == SERIES))
+#define some(which) (which(1) || which(2) || which(3) || which(4) || which(5) || which(6) || which(7) || which(8))
 
 bool G3_log_out_everywhere_is_complete = true;
 bool G3_no_stale_log_in = true;
@@ -236,23 +241,84 @@ inline list() {
 }
 #endif
 
-/* The end of a series by a log-out (`forgetToken`), or by a theft: the series first, then what it began. */
+/* The caller gets an error, and calls again. What the call had learnt is lost. */
+#define FAIL if :: mayFail && !failed -> d_step { failed = true; forgetChildren() }; goto attempt :: true fi
+
+inline forgetChildren() {
+  k = 1;
+  do
+  :: k < KEYS -> child[k] = false; k++
+  :: else -> break
+  od;
+  k = 0
+}
+
+/* The series moves to `endingKey`. */
+inline move() {
+  d_step {
+    if
+    :: lives(SERIES) && isBelowFloor(at[SERIES].passwordVersion) -> remove(SERIES); refused = true
+    :: lives(SERIES) && !isBelowFloor(at[SERIES].passwordVersion) ->
+#ifdef SERIES_DELETED_AT_ONCE
+      remove(SERIES)
+#else
+      put(ENDING, true, at[SERIES].parent, at[SERIES].passwordVersion);
+      doomed[ENDING] = doomed[SERIES];
+      remove(SERIES);
+      at[SERIES].is = forward;
+      at[SERIES].movedTo = ENDING;
+      indexed[SERIES] = false
+#endif
+    :: else -> skip
+    fi;
+    invariants()
+  }
+}
+
+/*
+ * The end of a series by a log-out (`forgetToken`), or by a theft: the series first, then what it began, and last what was
+ * left of it. The caller has a token, and so the key of the series, and nothing else.
+ */
 proctype EndSeries() {
   bool named[KEYS], child[KEYS];
   byte k;
+  bool found, wasFound;
+attempt:
+  atomic {
+    found = lives(SERIES) || (at[SERIES].is == forward && lives(ENDING));
+    wasFound = wasFound || found
+  }
+  if
+  :: found ->
+    FAIL;
 #ifdef CHILDREN_FIRST
-  list();
-  delete(SERIES);
+    list();
+    move();
 #else
-  delete(SERIES);
-  list();
+    move();
+    FAIL;
+    list();
 #endif
-  do
-  :: k < KEYS && child[k] -> delete(k); child[k] = false; k++
-  :: k < KEYS && !child[k] -> k++
-  :: k == KEYS -> break
-  od;
-  atomic { k = 0; seriesEnded = true; invariants() };
+    do
+    :: k < KEYS && child[k] -> FAIL; delete(k); child[k] = false; k++
+    :: k < KEYS && !child[k] -> k++
+    :: k == KEYS -> break
+    od;
+    k = 0;
+    FAIL;
+    delete(SERIES);
+    atomic { seriesEnded = true; invariants() }
+  :: else ->
+    /* Another call ended it. That one is repeated where it fails, and `deleteUser` may be under way. */
+    atomic {
+      if
+      :: wasFound && (!called || resolved) -> seriesEnded = true; finishedByAnother = true
+      :: else -> skip
+      fi;
+      invariants()
+    }
+  fi;
+  atomic { found = false; wasFound = false };
   running--
 }
 
@@ -353,6 +419,7 @@ inline deleteUser() {
       :: members > 0 && member[5] -> part(5)
       :: members > 0 && member[6] -> part(6)
       :: members > 0 && member[7] -> part(7)
+      :: members > 0 && member[8] -> part(8)
       :: members == 0 -> break
       od
     :: else
@@ -450,6 +517,10 @@ init {
     }
     MAY(Renew(SESSION, RENEWED)) MAY(Renew(RECALLED, RECALLED_RENEWED)) MAY(Recall()) MAY(Issue()) MAY(LogIn())
     MAY(EndSeries()) MAY(DeleteUser())
+    if
+    :: calls > 0 -> calls--; mayFail = true
+    :: true
+    fi;
     calls = 0
   }
   running == 0;
@@ -464,5 +535,7 @@ init {
     SCENE(resolved && !withExcept && !withVersion && lives(LOGGED_IN))
     SCENE(seriesEnded && !called && at[RECALLED].is == 0 && lives(RENEWED))
     SCENE(!called && !seriesEnded && lives(RECALLED_RENEWED) && lives(ISSUED))
+    SCENE(seriesEnded && failed && orphaned)
+    SCENE(seriesEnded && refused)
   }
 }

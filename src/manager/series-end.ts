@@ -1,0 +1,140 @@
+// How a remember-me series ends, and the sessions that began with its tokens. The series first: from then on no session can
+// begin with it, and what began before is in the list.
+import type { SessionRecord } from '../contract/store.ts'
+import { keyOf, newWriteId, type SessionKey } from '../session/id.ts'
+import type { AnyContext } from './context.ts'
+import { endSession, endUser } from './end.ts'
+import { parseSeries, type SeriesEnd } from './series.ts'
+
+type Ended = Pick<SessionRecord, 'key' | 'userId'>
+
+/**
+ * Ends a series, and the sessions that began with its tokens. For a caller who, repeated after a failure, has the key
+ * again: from a session that ends last.
+ */
+export async function endSeries(
+  context: AnyContext,
+  series: Ended,
+  reason: SeriesEnd,
+  deadline: number,
+  exceptKey: string | null = null,
+): Promise<void> {
+  const began = noticeEnd(context, series, reason, exceptKey)
+  await context.calls.delete(series.key, { now: context.now(), deadline })
+  const ended = await endChildren(context, series, exceptKey, reason, deadline)
+  await endOthers(context, began, ended, reason, deadline)
+}
+
+/**
+ * As `endSeries`, for a caller who has nothing but the series, or what is left of one. It moves to another key in one step,
+ * and goes from there when the last of its sessions has ended: so a call that is repeated after a failure finds it.
+ */
+export async function endStoredSeries(
+  context: AnyContext,
+  found: SessionRecord,
+  reason: SeriesEnd,
+  deadline: number,
+  exceptKey: string | null = null,
+): Promise<void> {
+  const { userId } = found
+  const ending = parseSeries(found.data)?.ending
+  const series = { key: ending?.key ?? found.key, userId }
+  const began = noticeEnd(context, series, reason, exceptKey)
+  const wasDeleted = ending === undefined && (await move(context, found, reason, deadline))
+  const ended = await finish(context, series, ending?.reason ?? reason, deadline, exceptKey, wasDeleted)
+  await endOthers(context, began, ended, reason, deadline)
+}
+
+/** Goes on with the end of a series that failed on the way, and left it under this key. */
+export async function finishEnd(context: AnyContext, movedTo: string, deadline: number): Promise<void> {
+  const { record } = await context.calls.read(movedTo, { now: context.now(), deadline })
+  const ending = record === null ? undefined : parseSeries(record.data)?.ending
+  if (ending !== undefined) await endStoredSeries(context, record!, ending.reason, deadline)
+}
+
+/** Ends the sessions that began with the tokens of a series, and answers their keys. */
+export async function endChildren(
+  context: AnyContext,
+  { key, userId }: Ended,
+  exceptKey: string | null,
+  reason: SeriesEnd,
+  deadline: number,
+): Promise<string[]> {
+  if (userId === null) return []
+  const sessions = await context.calls.listUser(userId, 'session', { now: context.now(), deadline })
+  const children = sessions.filter(session => session.parent === key && session.key !== exceptKey)
+  for (const child of children) await endSession(context, child.key, child.userId, reason, deadline)
+  return children.map(child => child.key)
+}
+
+/** Ends the series of the device that a session belongs to, and the other sessions that began with their tokens. */
+export async function endDevice(context: AnyContext, session: SessionRecord, deadline: number): Promise<void> {
+  const { calls, options } = context
+  const { userId } = session
+  if (options.remember === null || userId === null) return
+  for (const record of await calls.listUser(userId, 'remember', { now: context.now(), deadline })) {
+    const series = parseSeries(record.data)
+    const key = series?.ending?.key ?? record.key
+    if (key === session.parent || series?.origin === session.createdAt)
+      await endStoredSeries(context, record, 'revoked', deadline, session.key)
+  }
+}
+
+/** Where a series stands while its sessions are ended: not live under the key that a token leads to. */
+const endingKey = (key: string): SessionKey => keyOf(key, 'ending')
+
+/** Before the store's answer: even where it is lost, no slow response sends a cookie of the series again. */
+const noticeEnd = (context: AnyContext, { key }: Ended, reason: SeriesEnd, exceptKey: string | null): string[] =>
+  context.endings.end(key, reason === 'logout' ? 'left' : 'ended', exceptKey)
+
+/** What a parallel request of this browser began in its place is no child of the series: its cookie is held back. */
+async function endOthers(
+  context: AnyContext,
+  began: readonly string[],
+  ended: readonly string[],
+  reason: SeriesEnd,
+  deadline: number,
+): Promise<void> {
+  for (const each of began) if (!ended.includes(each)) await endSession(context, each, null, reason, deadline)
+}
+
+/** Moves a live series, and leaves a forward for as long as it would have lived. True where it was deleted instead. */
+async function move(context: AnyContext, found: SessionRecord, reason: SeriesEnd, deadline: number): Promise<boolean> {
+  const { calls } = context
+  const { key } = found
+  for (let record: SessionRecord | null = found; record !== null; ) {
+    const series = parseSeries(record.data)
+    const call = { now: context.now(), deadline }
+    if (series === null) return calls.delete(key, call)
+    const data = JSON.stringify({ ...series, ending: { key, reason } })
+    const ending = { ...record, key: endingKey(key), data, version: 1, writeId: newWriteId() }
+    const options = { forward: { salt: '', until: record.expiresAt } }
+    const { outcome } = await calls.replace(key, record.version, ending, options, call)
+    if (outcome === 'created' || outcome === 'gone') return false
+    // A floor above it refuses: then all of the user is being ended.
+    if (outcome !== 'conflict') return calls.delete(key, call)
+    record = (await calls.read(key, call)).record
+  }
+  return false
+}
+
+/** Ends what began with a series that no longer stands under its key, and answers the keys of that. */
+async function finish(
+  context: AnyContext,
+  { key, userId }: Ended,
+  reason: SeriesEnd,
+  deadline: number,
+  exceptKey: string | null = null,
+  wasDeleted = false,
+): Promise<string[]> {
+  let ended: string[] = []
+  if (reason === 'theft' && context.options.onTheft === 'end-user')
+    await endUser(context, userId!, { exceptKey: endingKey(key) }, deadline)
+  else ended = await endChildren(context, { key, userId }, exceptKey, reason, deadline)
+  // The forward goes with what it leads to.
+  const isLast = await context.calls.delete(key, { now: context.now(), deadline })
+  // Parallel requests with one stolen token are one theft.
+  if (reason === 'theft' && (isLast || wasDeleted))
+    context.emit({ type: 'remember-theft', key: key as SessionKey, userId: context.userIdOf({ userId }) })
+  return ended
+}
