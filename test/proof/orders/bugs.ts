@@ -68,9 +68,9 @@ export const BUGS: readonly Bug[] = [
   {
     name: 'B1: a log-out leaves what a remember token began beside it',
     patch: change(
-      'manager/series.ts',
-      'const ended = await endChildren(context, { key, userId }, exceptKey, reason, deadline)',
-      'const ended: string[] = []',
+      'manager/series-end.ts',
+      'else ended = await endChildren(context, { key, userId }, exceptKey, reason, deadline)',
+      'else ended = []',
     ),
     scene: tabsOf({ before: 'a remember token alone', requests: ['a page view', 'a log-out'] }),
   },
@@ -277,7 +277,7 @@ export const BUGS: readonly Bug[] = [
   {
     name: 'What began in place of a series that ends lives on, and its cookie is held back',
     patch: change(
-      'manager/series.ts',
+      'manager/series-end.ts',
       'for (const each of began) if (!ended.includes(each))',
       'for (const each of []) if (began)',
     ),
@@ -285,6 +285,15 @@ export const BUGS: readonly Bug[] = [
       before: 'a remember token alone',
       requests: ['a new anonymous session', 'a new anonymous session'],
     }),
+  },
+  {
+    name: 'G3: the end of a series that failed on the way is not finished by a repeated call',
+    patch: change(
+      'manager/series-end.ts',
+      'await move(context, found, reason, deadline)',
+      'await context.calls.delete(series.key, { now: context.now(), deadline })',
+    ),
+    scene: sceneOf({ before: 'a token alone', calls: ['recall', 'forget'], processes: [0, 1], faults: 1 }),
   },
   {
     name: 'A refresh beside a new ID makes the browser forget its key',
