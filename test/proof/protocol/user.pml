@@ -49,7 +49,7 @@ bool called, resolved, seriesEnded;
 bool mayFail, failed;
 bool stale, orphaned, passed, chunked, again, followed, refused, finishedByAnother;
 byte running;
-/* How many calls go on at once, of seven; the failure counts as one; every choice of them is searched. */
+/* How many calls go on at once, of eight, a failure of the store among them; every choice of them is searched. */
 #ifndef CALLS
 #define CALLS 5
 #endif
