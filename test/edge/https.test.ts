@@ -247,6 +247,9 @@ describe('trusted proxies', () => {
   })
 
   it('are a list, and isSecure a function', () => {
+    expect(() => transportTest({ trustedProxies: '10.0.0.0/8' as never })).toThrow(
+      /^trustedProxies: expected an array of addresses and ranges, got "10\.0\.0\.0\/8"$/,
+    )
     expect(() => proxyTest('10.0.0.0/8')).toThrow(TypeError)
     expect(() => proxyTest([true])).toThrow(/true/)
     expect(() => transportTest({ isSecure: true as never })).toThrow(/isSecure.*true/)
@@ -460,11 +463,14 @@ describe('requireHttps', () => {
   it('redirects to the host that is named with its port, to an address of IPv6, and nowhere without a host', async () => {
     const redirect = requireHttps({ insecure: 'redirect', isSecure: () => false })
     const named = requireHttps({ insecure: 'redirect', isSecure: () => false, host: 'app.example.com:8443' })
+    let answered = 0
     const { send } = await listen((request, response) => {
       const { test } = request.headers
       if (test === 'no host') delete request.headers.host
+      if (test === 'no URL') delete request.url
       const isAnswered = (test === 'named' ? named : redirect)(request, response)
-      if (!isAnswered) response.end()
+      expect(isAnswered).toBe(true)
+      answered += 1
     })
     const location = async (headers: Record<string, string>) => {
       const reply = await send('/x', { headers })
@@ -474,6 +480,8 @@ describe('requireHttps', () => {
     expect(await location({ Host: '[::1]:3000' })).toEqual([308, 'https://[::1]/x', true])
     expect(await location({ Host: 'x' })).toEqual([308, 'https://x/x', true])
     expect(await location({ Host, Test: 'no host' })).toEqual([403, undefined, false])
+    expect(await location({ Host, Test: 'no URL' })).toEqual([403, undefined, false])
+    expect(answered).toBe(5)
   })
 
   it.each([
