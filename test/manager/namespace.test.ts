@@ -83,6 +83,17 @@ describe('a tenant that is asked for at each request', () => {
 })
 
 describe('what one tenant ends, touches and writes', () => {
+  it('concerns no session without a tenant, whatever the name of the tenant is', async () => {
+    const { sessions } = setUp()
+    const visitor = await sessions.create()
+    for (const name of ['null', 'undefined', '0', 'namespace', '-']) {
+      const tenant = sessions.namespace(name)
+      expect(await tenant.get(visitor.secret)).toBeNull()
+      await tenant.destroy(visitor.secret)
+    }
+    expect((await sessions.get(visitor.secret))?.key).toBe(visitor.key)
+  })
+
   it('concerns no other tenant, though the user has the same ID there', async () => {
     const { sessions } = setUp({ userIds: 'text' })
     const ada = { id: 'ada', name: 'ada' }

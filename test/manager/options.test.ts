@@ -21,7 +21,8 @@ it('the store has no default', () => {
 
 it('a thing that is no store is refused with the verbs that it lacks', () => {
   expect(build({ store: 'memory' })).toThrow('got "memory"')
-  expect(build({ store: {} })).toThrow(TypeError)
+  // One that has none of them is no store at all.
+  expect(build({ store: {} })).toThrow(/, got an object$/)
   expect(build({ store: { create() {}, read() {}, update() {}, touch() {}, replace() {}, delete() {} } })).toThrow(
     'got an object without deleteUser, listUser',
   )
@@ -83,6 +84,7 @@ describe('a wrong option is a TypeError that names it and quotes the value', () 
     ['codec: expected { encode(data), decode(text) }, got an object', { codec: { decode: () => ({}) } }],
     ['schema: expected a Standard Schema (standardschema.dev), got an object', { schema: {} }],
     ['schema: expected a Standard Schema (standardschema.dev), got "zod"', { schema: 'zod' }],
+    ['schema: expected a Standard Schema (standardschema.dev), got null', { schema: null }],
   ])('%s', (message, options) => {
     expect(build(options)).toThrow(TypeError)
     expect(build(options)).toThrow(message)
@@ -198,6 +200,19 @@ describe('an option that does not exist is refused, rather than ignored without 
       expect(() => places[where]!({ [name]: 1 })).toThrow(`${where}: "${name}" is not an option; ${hint} (there are: `)
     }
   })
+})
+
+it('a codec of the application writes and reads the data', async () => {
+  const store = new MemoryStore()
+  const codec = {
+    encode: (data: object) => [...JSON.stringify(data)].reverse().join(''),
+    decode: (text: string) => JSON.parse([...text].reverse().join('')),
+  }
+  const sessions = new SessionManager({ store, codec, sweepInterval: false })
+  const { key, secret, createdAt } = await sessions.create({ data: { n: 1 } })
+  expect(await store.read(key, { now: createdAt })).toMatchObject({ data: '}1:"n"{' })
+  const elsewhere = new SessionManager({ store, codec, sweepInterval: false })
+  expect((await elsewhere.get(secret))?.data).toEqual({ n: 1 })
 })
 
 it('an option of undefined is the default', () => {
