@@ -130,6 +130,23 @@ describe('destroy', () => {
     }
   })
 
+  it('of a session that a remember token began lets nothing begin with that token either', async () => {
+    const { sessions, store } = setUp({ remember: '30d' })
+    const token = await sessions.remember(await sessions.create({ user }))
+    const { session } = (await sessions.recall(token))!
+    // The series has ended, then the store fails.
+    store.next('delete', proceed => proceed())
+    store.next('delete', faults.rejects)
+    await expect(sessions.destroy(session)).rejects.toMatchObject({ code: 'ERR_SESSION_STORE' })
+    const late = openVisit(sessions, {
+      method: 'POST',
+      secure: true,
+      cookie: `remember_token=${token}`,
+      header: () => null,
+    })
+    await expect(late.create()).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
+  })
+
   it('costs one call, and nothing for what is no ID', async () => {
     const { sessions, store } = setUp()
     const [first, second] = [await sessions.create({ user }), await sessions.create({ user })]
