@@ -132,6 +132,8 @@ describe('CORS with credentials', () => {
       [{ origins: [] }, /^origins: expected at least one origin$/],
       [{ origins: front }, /^origins: expected an array of origins, got "https:\/\/front\.example\.net"$/],
       [{ origins: new Set([front]) }, /^origins: expected an array of origins/],
+      [{ origins: ['http://front.example.net:80'] }, /^origins: expected exact origins/],
+      [{ origins: ['HTTP://front.example.net'] }, /^origins: expected exact origins/],
       [{ origins: [7] }, /^origins: expected exact origins .* got 7$/],
       [{ origins: [['app://localhost']] }, /^origins: expected exact origins/],
       [{ origins: undefined }, /origins/],

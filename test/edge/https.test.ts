@@ -246,7 +246,24 @@ describe('trusted proxies', () => {
     expect(() => requireHttps({ trustedProxies: [entry] })).toThrow(JSON.stringify(entry))
   })
 
+  it('may be ranges of any length, up to a single address', () => {
+    const among = (range: string, address: string) => proxyTest([range])(address)
+    for (const [range, inside, outside] of [
+      ['0.0.0.0/0', '203.0.113.9', '2001:db8::1'],
+      ['10.1.2.3/32', '10.1.2.3', '10.1.2.2'],
+      ['10.1.2.2/31', '10.1.2.3', '10.1.2.4'],
+      ['fd00:1::/33', 'fd00:1::1', 'fd00:1:8000::1'],
+      ['fd00::/100', 'fd00::fff:ffff', 'fd00::1000:0'],
+      ['fd00::1/128', 'fd00::1', 'fd00::2'],
+    ] as const)
+      expect([range, among(range, inside), among(range, outside)]).toEqual([range, true, false])
+    for (const range of ['10.0.0.0/100', 'fd00::/129', 'fd00::/1000'])
+      expect(() => proxyTest([range])).toThrow(JSON.stringify(range))
+  })
+
   it('are a list, and isSecure a function', () => {
+    for (const wrong of [new Set(['10.0.0.0/8']), 7, null])
+      expect(() => proxyTest(wrong)).toThrow(/^trustedProxies: expected an array of addresses and ranges/)
     expect(() => transportTest({ trustedProxies: '10.0.0.0/8' as never })).toThrow(
       /^trustedProxies: expected an array of addresses and ranges, got "10\.0\.0\.0\/8"$/,
     )
