@@ -6,10 +6,10 @@ import type { UserIds } from '../session/user-id.ts'
 import { ANONYMOUS, type Login, type Owner } from '../session/users.ts'
 import type { AnyContext, Context, Found } from './context.ts'
 import { endSession, noticeAnswer } from './end.ts'
-import { find, findCurrent, held, idOf } from './lookup.ts'
+import { find, findCurrent, held, idOf, storedRecord } from './lookup.ts'
 import { firstData, type Lifetime, limitFor, newRecord } from './records.ts'
 import { alreadyLeft, tellRefused } from './refusals.ts'
-import { endSeries } from './series-end.ts'
+import { endSeries, endStoredSeries } from './series-end.ts'
 import { insert, write } from './writing.ts'
 
 /** Stores a session that did not exist before, under a new ID. */
@@ -148,7 +148,9 @@ async function endSeriesOf(
   deadline: number,
 ): Promise<void> {
   try {
-    await endSeries(context, { ...before, key: before.parent! }, 'logout', deadline, session.key)
+    const series = await storedRecord(context, before.parent!, deadline)
+    if (series?.kind === 'remember') await endStoredSeries(context, series, 'logout', deadline, session.key)
+    else await endSeries(context, { ...before, key: before.parent! }, 'logout', deadline, session.key)
   } catch (error) {
     await endSession(context, session.key, null, 'logout', deadline).catch(() => {})
     throw error

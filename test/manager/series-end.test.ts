@@ -68,6 +68,12 @@ const WAYS: Record<string, Way> = {
   forget: { end: (sessions, at) => sessions.forget(at.begun.token!) },
   'forget with an old token': { end: (sessions, at) => sessions.forget(at.token) },
   'log-out': { end: (sessions, at) => sessions.destroy(at.begun.session.secret) },
+  'a log-in in place of a session that began with it, in a browser that has the token': {
+    async end(sessions, at) {
+      await sessions.regenerate(at.begun.session.secret, { user })
+      await sessions.forget(at.begun.token!)
+    },
+  },
   'the second use of a stolen token': { before: visit, end: (sessions, at) => sessions.recall(at.first.token!) },
   'the second use of a stolen token, which ends all of the user': {
     options: { onTheft: 'end-user' },
