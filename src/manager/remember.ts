@@ -11,7 +11,7 @@ import { endSession } from './end.ts'
 import { find, storedRecord } from './lookup.ts'
 import { tellRefused } from './refusals.ts'
 import { isVerifier, parseToken, readSeries, type Series, seriesKey, writeSeries } from './series.ts'
-import { endChildren, endStoredSeries, finishEnd } from './series-end.ts'
+import { endEarlier, endStoredSeries, finishEnd } from './series-end.ts'
 import { insert } from './writing.ts'
 
 /**
@@ -113,16 +113,19 @@ export async function redeemToken<D extends object, I extends UserIds>(
     // Spent, after the grace, but the session it started was never used: the browser lost that response. Rotate again,
     // raise no alarm. Not before every node, however slow its clock, has stopped giving the old answer.
     const isLost = isSpent && age > GRACE + CLOCK_TOLERANCE
+    // Also where an earlier call failed before it did.
+    if (series.endsEarlier) await endEarlier(context, record, series, deadline)
     let next = series
-    if (!isSpent || isLost) next = follow(context, series, presented, newSalt(), now)
-    else if (series.createdAt === expired) next = follow(context, series, presented, series.salt, now)
+    if (!isSpent || isLost) {
+      next = { ...follow(context, series, presented, newSalt(), now), endsEarlier: isLost ? true : undefined }
+    } else if (series.createdAt === expired) next = follow(context, series, presented, series.salt, now)
     else if (age > GRACE) next = { ...series, rotatedAt: now }
     if (next !== series) {
       const outcome = await writeSeries(context, record, next, now, deadline)
       if (outcome === 'gone') return null
       if (outcome === 'conflict') continue
     }
-    if (isLost) await endChildren(context, record, next.session, 'revoked', deadline)
+    if (isLost) await endEarlier(context, record, next, deadline)
     const answer = await answerOf(context, record, presented, next, deadline)
     if (answer !== 'expired') return answer
     expired = next.createdAt

@@ -4,7 +4,7 @@ import type { SessionRecord } from '../contract/store.ts'
 import { keyOf, newWriteId, type SessionKey } from '../session/id.ts'
 import type { AnyContext } from './context.ts'
 import { endSession, endUser } from './end.ts'
-import { parseSeries, type SeriesEnd } from './series.ts'
+import { parseSeries, type Series, type SeriesEnd } from './series.ts'
 
 type Ended = Pick<SessionRecord, 'key' | 'userId'>
 
@@ -21,7 +21,7 @@ export async function endSeries(
 ): Promise<void> {
   const began = noticeEnd(context, series, reason, exceptKey)
   await context.calls.delete(series.key, { now: context.now(), deadline })
-  const ended = await endChildren(context, series, exceptKey, reason, deadline)
+  const ended = await endChildren(context, series, isThis(exceptKey), reason, deadline)
   await endOthers(context, began, ended, reason, deadline)
 }
 
@@ -52,20 +52,32 @@ export async function finishEnd(context: AnyContext, movedTo: string, deadline: 
   if (ending !== undefined) await endStoredSeries(context, record!, ending.reason, deadline)
 }
 
+/** Ends the sessions of earlier rotations: each rotation's is later than those before it, under whatever ID. */
+export async function endEarlier(
+  context: AnyContext,
+  record: SessionRecord,
+  { createdAt }: Series,
+  deadline: number,
+): Promise<void> {
+  await endChildren(context, record, session => session.createdAt >= createdAt, 'revoked', deadline)
+}
+
 /** Ends the sessions that began with the tokens of a series, and answers their keys. */
-export async function endChildren(
+async function endChildren(
   context: AnyContext,
   { key, userId }: Ended,
-  exceptKey: string | null,
+  isSpared: (session: SessionRecord) => boolean,
   reason: SeriesEnd,
   deadline: number,
 ): Promise<string[]> {
   if (userId === null) return []
   const sessions = await context.calls.listUser(userId, 'session', { now: context.now(), deadline })
-  const children = sessions.filter(session => session.parent === key && session.key !== exceptKey)
+  const children = sessions.filter(session => session.parent === key && !isSpared(session))
   for (const child of children) await endSession(context, child.key, child.userId, reason, deadline)
   return children.map(child => child.key)
 }
+
+const isThis = (key: string | null) => (session: SessionRecord) => session.key === key
 
 /** Ends the series of the device that a session belongs to, and the other sessions that began with their tokens. */
 export async function endDevice(context: AnyContext, session: SessionRecord, deadline: number): Promise<void> {
@@ -130,7 +142,7 @@ async function finish(
   let ended: string[] = []
   if (reason === 'theft' && context.options.onTheft === 'end-user')
     await endUser(context, userId!, { exceptKey: endingKey(key) }, deadline)
-  else ended = await endChildren(context, { key, userId }, exceptKey, reason, deadline)
+  else ended = await endChildren(context, { key, userId }, isThis(exceptKey), reason, deadline)
   // The forward goes with what it leads to.
   const isLast = await context.calls.delete(key, { now: context.now(), deadline })
   // Parallel requests with one stolen token are one theft.

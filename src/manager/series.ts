@@ -21,6 +21,8 @@ export interface Series {
   readonly session: string | null
   readonly createdAt: number
   readonly visitedAt: number | null
+  /** Whether the answer to the rotation before was lost: the sessions of earlier rotations have to end. */
+  readonly endsEarlier?: true | undefined
   /** `createdAt` of the session that asked for the token: the same device. */
   readonly origin: number
   /** Of one whose sessions are being ended, under another key: the key that it had, and why. */
@@ -61,7 +63,8 @@ export function parseSeries(text: string): Series | null {
       (series.session === null || typeof series.session === 'string') &&
       typeof series.createdAt === 'number' &&
       (series.visitedAt === null || typeof series.visitedAt === 'number') &&
-      typeof series.origin === 'number'
+      typeof series.origin === 'number' &&
+      (series.endsEarlier === undefined || series.endsEarlier === true)
     return isSound ? series : null
   } catch {
     return null

@@ -164,3 +164,47 @@ it('costs four store calls, and one for each session that began with it', async 
   await at.node(barrier).forget(at.begun.token!)
   expect(barrier.counts()).toEqual({ read: 1, replace: 1, listUser: 1, delete: 3 })
 })
+
+describe('a token whose answer was lost, and that is presented again after the grace', () => {
+  /** The session that the lost answer named was never used; by the clock of no node is the grace still on. */
+  const lose = async () => {
+    const at = await setUp()
+    at.clock.advance(MINUTE + 2 * CLOCK_TOLERANCE + 1)
+    return at
+  }
+
+  it('ends the session that the browser never got, wherever the store fails before it is presented once more', async () => {
+    let failures = 0
+    for (const fault of [faults.rejects, faults.rejectsAfter, faults.throws])
+      for (const place of times(8)) {
+        const at = await lose()
+        const failed = await at
+          .failing(place, fault)
+          .recall(at.first.token!)
+          .then(
+            () => false,
+            () => true,
+          )
+        failures += Number(failed)
+        const answer = (await at.node().recall(at.first.token!))!
+        expect(await at.node().get(answer.session.secret), `failing at call ${place}`).not.toBeNull()
+        expect(await at.node().get(at.begun.session.secret, { touch: false }), `failing at call ${place}`).toBeNull()
+        // Nor does a parallel request end what goes on under a new ID.
+        const renewed = (await at.node().regenerate(answer.session))!
+        await at.node().recall(at.first.token!)
+        expect(await at.node().get(renewed.secret)).not.toBeNull()
+        expect(thefts(at.events)).toEqual([])
+      }
+    expect(failures).toBeGreaterThan(9)
+  })
+
+  it('ends it also where it is presented again much later', async () => {
+    const at = await lose()
+    await expect(at.failing(2, faults.rejects).recall(at.first.token!)).rejects.toMatchObject({
+      code: 'ERR_SESSION_STORE',
+    })
+    at.clock.advance(MINUTE + 2 * CLOCK_TOLERANCE + 1)
+    await at.node().recall(at.first.token!)
+    expect(await at.node().get(at.begun.session.secret, { touch: false })).toBeNull()
+  })
+})

@@ -69,7 +69,7 @@ export const BUGS: readonly Bug[] = [
     name: 'B1: a log-out leaves what a remember token began beside it',
     patch: change(
       'manager/series-end.ts',
-      'else ended = await endChildren(context, { key, userId }, exceptKey, reason, deadline)',
+      'else ended = await endChildren(context, { key, userId }, isThis(exceptKey), reason, deadline)',
       'else ended = []',
     ),
     scene: tabsOf({ before: 'a remember token alone', requests: ['a page view', 'a log-out'] }),
