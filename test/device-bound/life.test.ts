@@ -346,6 +346,26 @@ describe('a bound session', () => {
     expect(made.types()).toContain('device-theft')
   })
 
+  it('ends all of the user also where the store fails when it has ended the copied session, and tells it once', async () => {
+    const made = setUp({}, { onTheft: 'end-user' })
+    const browser = await boundBrowser(made)
+    const elsewhere = made.client()
+    await elsewhere.logIn(ADA)
+    const key = (await made.sessions.list(ADA.id)).at(-1)!.key
+    expect(key).not.toBe((await made.sessions.get(elsewhere.jar.get('session_id') as never))!.key)
+    made.store.next('deleteUser', async (_, [, options, call]) => {
+      // The first of its pieces.
+      if (options.exceptKey !== key) await made.store.inner.delete(key, call)
+      throw new Error('ECONNRESET')
+    })
+    const thief = browser.copy()
+    thief.jar.set(BOUND_COOKIE, 'A'.repeat(43))
+    for (let attempt = 0; attempt < 2; attempt++) await thief.user().catch(() => null)
+    expect(await elsewhere.user()).toBeNull()
+    expect(await browser.user()).toBeNull()
+    expect(made.types().filter(type => type === 'device-theft')).toHaveLength(1)
+  })
+
   it('does not end where a sibling host planted a value beside the right one, or beside none', async () => {
     const sessions = new SessionManager({ store: new MemoryStore(), now: testClock() })
     const edge = boundEdge(sessions, {}, { cookie: { path: '/app' } })
