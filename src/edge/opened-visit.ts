@@ -106,12 +106,13 @@ export class OpenedVisit<D extends object, I extends UserIds, In extends object>
     return this.known.adopt(session)
   }
 
-  /** Takes the next step with a session that no browser has yet; if that fails, the session ends. */
-  async orEnd<T>(session: Session<D, I>, step: () => Promise<T>): Promise<T> {
+  /** Takes the next step with a session, and perhaps its remember token, that no browser has yet; if it fails, both end. */
+  async orEnd<T>(session: Session<D, I>, step: () => Promise<T>, token: string | null = null): Promise<T> {
     try {
       return await step()
     } catch (error) {
       await this.#sessions.destroy(session).catch(() => {})
+      if (token !== null) await this.#sessions.forget(token).catch(() => {})
       throw error
     }
   }

@@ -138,13 +138,16 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
       opened.mayBegin()
       const { session, token } = await logIns.logIn(known.keys, login, remember === true, async keeping => {
         const begun = await this.#sessions.regenerate(current, keeping)
-        // The tokens of an earlier log-in must not bring its user back once this session is over. Their series end last, so
-        // that a log-in which fails leaves them.
-        const made = await opened.orEnd(begun, async () => {
+        // The tokens of an earlier log-in must not bring its user back once this session is over. What they lead to ends
+        // last, so that a log-in which fails leaves it.
+        const made = await opened.orEnd(begun, async () =>
+          remember && !opened.device?.requires(begun) ? this.#sessions.remember(begun) : null,
+        )
+        const endOthers = async () => {
           await opened.leave()
           await opened.endSeries()
-          return remember && !opened.device?.requires(begun) ? this.#sessions.remember(begun) : null
-        })
+        }
+        await opened.orEnd(begun, endOthers, made)
         return { session: begun, token: made }
       })
       await opened.send(session)

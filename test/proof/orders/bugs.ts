@@ -139,6 +139,15 @@ export const BUGS: readonly Bug[] = [
     scene: tabsOf({ before: 'a remember token alone', requests: ['a log-in'], faults: 1 }),
   },
   {
+    name: 'B6: a log-in that gets no remember token has ended the one before',
+    patch: change(
+      'edge/request-visit.ts',
+      'const made = await',
+      'await opened.endSeries()\n        const made = await',
+    ),
+    scene: tabsOf({ before: 'a remember token alone', requests: ['a log-in to be remembered'], faults: 1 }),
+  },
+  {
     name: 'B7: a handshake begins a session whose cookie its response cannot carry',
     patch: change('edge/fetch.ts', '!progress.isSent && !isHandshake(request)', '!progress.isSent'),
     scene: handshakesOf('a remember token alone', []),

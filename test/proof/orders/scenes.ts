@@ -96,6 +96,15 @@ const handshakes = BEFORE.flatMap(before => [
 /** Calls beside which the application says the password version. */
 const asked = NAMES.map(name => sceneOf({ before: 'a session', calls: [name], isAsked: true, faults: 1 }))
 
+/** Where the session began with the token, a log-in in its place ends the series before it asks for the next token. */
+const mayLose = (before: string, name: string) =>
+  before === 'a session that was never used, and its next token' && name === 'a log-in to be remembered'
+
+const requestAlone = (faults: number) =>
+  BEFORE.flatMap(before =>
+    STEPS.filter(name => !mayLose(before, name)).map(name => tabsOf({ before, requests: [name], faults })),
+  )
+
 const ofTenants = (every: number) => some(tabPairs({ isTenant: true }), every)
 
 export const SHORT: readonly Group[] = [
@@ -107,6 +116,7 @@ export const SHORT: readonly Group[] = [
     weight: 3,
     scenes: [...NAMES.map(name => sceneOf({ before: 'a session', calls: [name], faults: 2 })), ...asked],
   },
+  { name: 'one request, and a fault', weight: 2, scenes: requestAlone(1) },
   { name: 'pairs of calls, and a fault', weight: 8, scenes: some(callPairs({ faults: 1 }), 11) },
   { name: 'three calls', weight: 6, scenes: some(triples({}), 3) },
   { name: 'two tabs', weight: 10, scenes: some(tabPairs(), 5) },
@@ -155,6 +165,7 @@ export const LONG: readonly Group[] = [
     weight: 1,
     scenes: [...NAMES.map(name => sceneOf({ before: 'a session', calls: [name], faults: 3 })), ...asked],
   },
+  { name: 'one request, and two faults', weight: 1, scenes: requestAlone(2) },
   { name: 'pairs of calls, and a fault', weight: 10, scenes: callPairs({ faults: 1 }) },
   { name: 'pairs of calls, and two faults', weight: 10, scenes: some(callPairs({ faults: 2 }), 4) },
   { name: 'three calls', weight: 10, scenes: [...triples({}), ...triples({ processes: [0, 1, 0] })] },
