@@ -187,6 +187,16 @@ describe('on nodes whose clocks are up to five minutes apart', () => {
     })
   }
 
+  it('a visit on a node whose clock is behind is the first one: the next, elsewhere, writes nothing', async () => {
+    const at = setUp()
+    const { token } = await device(at)
+    const { session } = (await at.sessions.recall(token))!
+    await at.manager({ now: () => at.clock() - 5 * MINUTE }).get(session.secret)
+    at.store.reset()
+    expect(await at.manager().get(session.secret)).not.toBeNull()
+    expect(at.store.counts()).toEqual({ read: 1 })
+  })
+
   it('a stolen token whose answer the victim never used is found out when the victim comes back', async () => {
     const at = setUp()
     const { token } = await device(at)
