@@ -294,6 +294,7 @@ export const BUGS: readonly Bug[] = [
       before: 'a remember token alone',
       requests: ['a new anonymous session', 'a new anonymous session'],
     }),
+    isLarge: true,
   },
   {
     name: 'G3: the end of a series that failed on the way is not finished by a repeated call',
@@ -303,6 +304,7 @@ export const BUGS: readonly Bug[] = [
       'await context.calls.delete(series.key, { now: context.now(), deadline })',
     ),
     scene: sceneOf({ before: 'a token alone', calls: ['recall', 'forget'], processes: [0, 1], faults: 1 }),
+    isLarge: true,
   },
   {
     name: 'A refresh beside a new ID makes the browser forget its key',
