@@ -12,6 +12,7 @@ import { root } from '../scripts/vitest.mjs'
 import { DEFECTS, patched } from './defects.mjs'
 
 /** @typedef {import('./defects.mjs').Defect} Defect */
+/** @typedef {{ passed: number, failed: number, isSound: boolean, printed: string }} Result */
 
 const chosen = DEFECTS.filter(({ name }) => name.startsWith(process.argv[2] ?? ''))
 if (chosen.length === 0) {
@@ -31,7 +32,7 @@ for (const path of LINKED) symlinkSync(join(root, path), join(folder, path))
 // Tests of the repository ask git for its files.
 spawnSync('git', ['init', '--quiet', folder])
 
-/** @param {Pick<Defect, 'test' | 'only' | 'isBuilt'>} defect @returns {{ passed: number, failed: number, printed: string }} */
+/** @param {Pick<Defect, 'test' | 'only' | 'isBuilt'>} defect @returns {Result} */
 function run({ test, only, isBuilt }) {
   /** @param {string} command @param {readonly string[]} args */
   const call = (command, args) =>
@@ -48,7 +49,7 @@ function run({ test, only, isBuilt }) {
   const result = join(folder, 'result.json')
   rmSync(result, { force: true })
   const filter = only === undefined ? [] : ['-t', only]
-  const { stdout, stderr } = call(process.execPath, [
+  const { status, stdout, stderr } = call(process.execPath, [
     'node_modules/vitest/vitest.mjs',
     'run',
     test,
@@ -57,11 +58,12 @@ function run({ test, only, isBuilt }) {
     `--outputFile=${result}`,
   ])
   const printed = `${stdout}\n${stderr}`
-  const { numPassedTests, numFailedTests } = JSON.parse(readFileSync(result, 'utf8'))
-  return { passed: numPassedTests, failed: numFailedTests, printed }
+  const { numPassedTests, numFailedTests, success } = JSON.parse(readFileSync(result, 'utf8'))
+  // An error that nothing handles fails the run, and no test.
+  return { passed: numPassedTests, failed: numFailedTests, isSound: success === true && status === 0, printed }
 }
 
-/** What the tests say of the project as it is. @type {Map<string, { passed: number, failed: number, printed: string }>} */
+/** What the tests say of the project as it is. @type {Map<string, Result>} */
 const before = new Map()
 const rows = [['defect', 'test', '']]
 let isMissed = false
@@ -72,15 +74,16 @@ for (const defect of chosen) {
   before.set(asked, sound)
   const source = readFileSync(join(folder, file), 'utf8')
   let answer = 'found'
-  if (sound.failed > 0 || sound.passed === 0) {
+  if (!sound.isSound || sound.passed === 0) {
     answer = `NOT ASKED: without it ${sound.failed} tests fail, ${sound.passed} pass`
     console.log(sound.printed)
   } else {
     try {
       writeFileSync(join(folder, file), patched(defect, source))
       // A change that cannot be loaded fails no test, and passes none.
-      const { failed, passed } = run(defect)
-      if (failed === 0) answer = passed > 0 ? 'NOT FOUND' : 'NOT ASKED: no test ran with it'
+      const { failed, passed, isSound } = run(defect)
+      if (failed + passed === 0) answer = 'NOT ASKED: no test ran with it'
+      else if (isSound) answer = 'NOT FOUND'
     } catch (error) {
       answer = `NOT ASKED: ${error instanceof Error ? error.message : error}`
     } finally {
