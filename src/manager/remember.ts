@@ -102,14 +102,13 @@ export async function redeemToken<D extends object, I extends UserIds>(
     const { record, series } = found
     const now = context.now()
     const isSpent = isVerifier(verifier, series.previous)
-    const endStolen = async () => {
+    const age = now - (series.visitedAt ?? series.rotatedAt)
+    // The browser had the next token before that visit: no request of its own takes so long.
+    const isStolen = isSpent ? series.visitedAt !== null && age > GRACE : !isVerifier(verifier, series.current)
+    if (isStolen) {
       await endStoredSeries(context, record, 'theft', deadline)
       return null
     }
-    if (!isSpent && !isVerifier(verifier, series.current)) return endStolen()
-    const age = now - (series.visitedAt ?? series.rotatedAt)
-    // The browser had the next token before that visit: no request of its own takes so long.
-    if (isSpent && series.visitedAt !== null && age > GRACE) return endStolen()
     // Spent, after the grace, but the session it started was never used: the browser lost that response. Rotate again,
     // raise no alarm. Not before every node, however slow its clock, has stopped giving the old answer.
     const isLost = isSpent && age > GRACE + CLOCK_TOLERANCE
@@ -180,9 +179,9 @@ export async function forgetToken(context: AnyContext, token: string, deadline: 
   if (parsed === null) return
   // Before the answer: a slow response must not bring the token, or a session that began with it, to the browser again.
   const began = context.endings.end(parsed.key, 'left')
-  for (const each of began) await endSession(context, each, null, 'logout', deadline)
   const series = await storedRecord(context, parsed.key, deadline)
   if (series?.kind === 'remember') await endStoredSeries(context, series, 'logout', deadline)
+  else for (const each of began) await endSession(context, each, null, 'logout', deadline)
 }
 
 /** The first use of a remembered session: from now on a spent token of its series, after the grace, is a stolen one. */

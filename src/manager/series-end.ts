@@ -36,13 +36,23 @@ export async function endStoredSeries(
   deadline: number,
   exceptKey: string | null = null,
 ): Promise<void> {
+  const { calls, options } = context
   const { userId } = found
   const ending = parseSeries(found.data)?.ending
   const series = { key: ending?.key ?? found.key, userId }
+  const why = ending?.reason ?? reason
   const began = noticeEnd(context, series, reason, exceptKey)
   const wasDeleted = ending === undefined && (await move(context, found, reason, deadline))
-  const ended = await finish(context, series, ending?.reason ?? reason, deadline, exceptKey, wasDeleted)
+  let ended: string[] = []
+  if (why === 'theft' && options.onTheft === 'end-user')
+    await endUser(context, userId!, { exceptKey: endingKey(series.key) }, deadline)
+  else ended = await endChildren(context, series, isThis(exceptKey), why, deadline)
   await endOthers(context, began, ended, reason, deadline)
+  // The forward goes with what it leads to.
+  const isLast = await calls.delete(series.key, { now: context.now(), deadline })
+  // Parallel requests with one stolen token are one theft.
+  if (why === 'theft' && (isLast || wasDeleted))
+    context.emit({ type: 'remember-theft', key: series.key as SessionKey, userId: context.userIdOf(series) })
 }
 
 /** Goes on with the end of a series that failed on the way, and left it under this key. */
@@ -128,25 +138,4 @@ async function move(context: AnyContext, found: SessionRecord, reason: SeriesEnd
     record = (await calls.read(key, call)).record
   }
   return false
-}
-
-/** Ends what began with a series that no longer stands under its key, and answers the keys of that. */
-async function finish(
-  context: AnyContext,
-  { key, userId }: Ended,
-  reason: SeriesEnd,
-  deadline: number,
-  exceptKey: string | null = null,
-  wasDeleted = false,
-): Promise<string[]> {
-  let ended: string[] = []
-  if (reason === 'theft' && context.options.onTheft === 'end-user')
-    await endUser(context, userId!, { exceptKey: endingKey(key) }, deadline)
-  else ended = await endChildren(context, { key, userId }, isThis(exceptKey), reason, deadline)
-  // The forward goes with what it leads to.
-  const isLast = await context.calls.delete(key, { now: context.now(), deadline })
-  // Parallel requests with one stolen token are one theft.
-  if (reason === 'theft' && (isLast || wasDeleted))
-    context.emit({ type: 'remember-theft', key: key as SessionKey, userId: context.userIdOf({ userId }) })
-  return ended
 }

@@ -1,12 +1,13 @@
 // A remember-me series: what a device's remember tokens have in common, stored as one record.
 import { timingSafeEqual } from 'node:crypto'
 import type { SessionRecord } from '../contract/store.ts'
-import { hashOf, keyOf, newWriteId, type SessionKey } from '../session/id.ts'
+import { hashOf, isKey, keyOf, newWriteId, type SessionKey } from '../session/id.ts'
 import type { AnyContext } from './context.ts'
 import { isOutdated } from './password-version.ts'
 
+const ENDS = ['logout', 'revoked', 'theft'] as const
 /** Why a series ends. */
-export type SeriesEnd = 'logout' | 'revoked' | 'theft'
+export type SeriesEnd = (typeof ENDS)[number]
 
 /** What a series keeps as its record's data. */
 export interface Series {
@@ -64,7 +65,8 @@ export function parseSeries(text: string): Series | null {
       typeof series.createdAt === 'number' &&
       (series.visitedAt === null || typeof series.visitedAt === 'number') &&
       typeof series.origin === 'number' &&
-      (series.endsEarlier === undefined || series.endsEarlier === true)
+      (series.endsEarlier === undefined || series.endsEarlier === true) &&
+      (series.ending === undefined || (isKey(series.ending.key) && ENDS.includes(series.ending.reason)))
     return isSound ? series : null
   } catch {
     return null

@@ -1,25 +1,12 @@
 // What each verb of a store may answer: anything else is an outage, and never an absent session.
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { type SessionRecord, SessionStoreError, type Store } from 'coatcheck'
+import { SessionStoreError, type Store } from 'coatcheck'
 import { describe, expect, it, vi } from 'vitest'
 import { StoreCalls } from '../../src/guard/store-calls.ts'
+import { soundRecord } from '../support/sound-record.ts'
 
-const RECORD: SessionRecord = {
-  key: 'k'.repeat(43),
-  kind: 'session',
-  parent: null,
-  userId: null,
-  username: null,
-  passwordVersion: null,
-  data: '{}',
-  version: 1,
-  writeId: 'w'.repeat(9),
-  createdAt: 1,
-  seenAt: 1,
-  expiresAt: 4e12,
-  absoluteExpiresAt: 4e12,
-}
+const RECORD = soundRecord('k'.repeat(43))
 const OF_USER = { ...RECORD, userId: '1', username: 'ada', passwordVersion: 0 }
 const NO_RECORDS = [
   ...(['key', 'kind', 'data', 'version', 'userId', 'createdAt', 'seenAt', 'expiresAt', 'absoluteExpiresAt'] as const)

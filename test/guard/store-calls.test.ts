@@ -7,6 +7,7 @@ import { type SessionId, SessionManager, SessionStoreError, type Store } from 'c
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { BarrierStore, faults, type Handler, type Verb } from '../support/barrier-store.ts'
+import { soundRecord } from '../support/sound-record.ts'
 
 // The timers and the clock that the guard looks at are the test's: nothing here waits.
 beforeEach(() => {
@@ -194,20 +195,6 @@ for (const [name, { verb, run }] of Object.entries(cases)) {
   })
 }
 
-const sound = {
-  kind: 'session',
-  parent: null,
-  userId: null,
-  username: null,
-  passwordVersion: null,
-  data: '{}',
-  version: 1,
-  writeId: 'w'.repeat(9),
-  createdAt: 1,
-  seenAt: 1,
-  expiresAt: 4e12,
-  absoluteExpiresAt: 4e12,
-}
 it.each(
   [
     {},
@@ -227,10 +214,10 @@ it.each(
 )('a record with %s is an outage, never "not logged in"', async (_, wrong, index) => {
   const { store, sessions } = setUp()
   const { secret, key } = await sessions.create()
-  store.every('read', () => Promise.resolve({ key, ...sound, ...wrong }))
+  store.every('read', () => Promise.resolve({ ...soundRecord(key), ...wrong }))
   if (index === 0) await expect(sessions.get(secret)).resolves.toMatchObject({ key })
   else await expect(sessions.get(secret)).rejects.toMatchObject({ code: 'ERR_SESSION_STORE', operation: 'read' })
-  store.every('listUser', () => Promise.resolve([{ key, ...sound, userId: '1', username: 'ada', ...wrong }]))
+  store.every('listUser', () => Promise.resolve([{ ...soundRecord(key), userId: '1', username: 'ada', ...wrong }]))
   if (index === 0) await expect(sessions.list(1)).resolves.toHaveLength(1)
   else if (index < 10) await expect(sessions.list(1)).rejects.toMatchObject({ code: 'ERR_SESSION_STORE' })
 })

@@ -1,29 +1,17 @@
 import { inspect } from 'node:util'
-import { CLOCK_TOLERANCE, type SessionId, SessionManager } from 'coatcheck'
+import { CLOCK_TOLERANCE, type SessionId } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
-import { BarrierStore, faults } from '../support/barrier-store.ts'
-import { MINUTE, SECOND, testClock } from '../support/test-clock.ts'
+import { barrierManagers } from '../support/barrier-managers.ts'
+import { faults } from '../support/barrier-store.ts'
+import { MINUTE, SECOND } from '../support/test-clock.ts'
 
 const DAY = 86_400_000
 /** A minute, and what clocks may differ. */
 const GRACE = 60_000 + CLOCK_TOLERANCE
 function setUp(options: object = {}) {
-  const store = BarrierStore.over(new MemoryStore())
-  const clock = testClock()
-  const events: any[] = []
-  const manager = (more: object = {}) =>
-    new SessionManager({
-      store,
-      now: clock,
-      sweepInterval: false,
-      remember: '30d',
-      onEvent: event => events.push(event),
-      ...options,
-      ...more,
-    })
-  const thefts = () => events.filter(({ type }) => type === 'remember-theft')
-  return { store, clock, events, thefts, manager, sessions: manager() }
+  const at = barrierManagers(new MemoryStore(), { remember: '30d', ...options })
+  return { ...at, thefts: () => at.events.filter(({ type }) => type === 'remember-theft') }
 }
 const user = { id: 1, name: 'ada' }
 const times = (count: number) => Array.from({ length: count }, (_, index) => index)
@@ -533,9 +521,23 @@ describe('a series that no manager of ours wrote', () => {
     ['is null', () => null],
     ['is a list', () => []],
     ['has no hash of the token', ({ current, ...rest }) => rest],
-    ...['current', 'previous', 'salt', 'rotatedAt', 'session', 'createdAt', 'visitedAt', 'origin'].map(
-      name => [`has another kind of ${name}`, (series: any) => ({ ...series, [name]: {} })] as [string, any],
-    ),
+    ...[
+      'current',
+      'previous',
+      'salt',
+      'rotatedAt',
+      'session',
+      'createdAt',
+      'visitedAt',
+      'origin',
+      'endsEarlier',
+      'ending',
+    ].map(name => [`has another kind of ${name}`, (series: any) => ({ ...series, [name]: {} })] as [string, any]),
+    ['ends under no key', series => ({ ...series, ending: { key: '../x', reason: 'logout' } })],
+    [
+      'ends for no reason',
+      series => ({ ...series, ending: { key: series.current.padEnd(46, 'x'), reason: 'boredom' } }),
+    ],
   ]
   it.each(broken)('%s: is worth nothing, is removed and is told, and the session goes on', async (_, change) => {
     const at = setUp()

@@ -27,16 +27,23 @@ export async function startMariadb(settings: Readonly<Record<string, string>> = 
   const as = account('mysql')
   if (as.uid !== undefined) chownSync(folder, as.uid, as.gid!)
   const data = join(folder, 'data')
+  // A server that starts clears its temporary folder, also the one that makes the tables of a new data folder: it must
+  // not be another server's.
   execFileSync(
     findBinary('mariadb-install-db')!,
-    ['--no-defaults', `--datadir=${data}`, '--auth-root-authentication-method=normal', '--skip-test-db'],
+    [
+      '--no-defaults',
+      `--datadir=${data}`,
+      `--tmpdir=${folder}`,
+      '--auth-root-authentication-method=normal',
+      '--skip-test-db',
+    ],
     { stdio: 'pipe', cwd: folder, ...as },
   )
   const port = await freePort()
   const all = {
     'bind-address': '127.0.0.1',
     socket: join(folder, 'socket'),
-    // A server that starts clears its temporary folder: it must not be another server's.
     tmpdir: folder,
     'max-connections': '300',
     // A killed server keeps what the system's cache has: only a power cut would lose it.

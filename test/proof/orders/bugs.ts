@@ -69,7 +69,7 @@ export const BUGS: readonly Bug[] = [
     name: 'B1: a log-out leaves what a remember token began beside it',
     patch: change(
       'manager/series-end.ts',
-      'else ended = await endChildren(context, { key, userId }, isThis(exceptKey), reason, deadline)',
+      'else ended = await endChildren(context, series, isThis(exceptKey), why, deadline)',
       'else ended = []',
     ),
     scene: tabsOf({ before: 'a remember token alone', requests: ['a page view', 'a log-out'] }),
@@ -202,8 +202,8 @@ export const BUGS: readonly Bug[] = [
     name: "C1: theft is judged by one node's clock",
     patch: change(
       'manager/remember.ts',
-      'if (isSpent && series.visitedAt !== null && age > GRACE)',
-      'if (isSpent && age > 60_000)',
+      'const isStolen = isSpent ? series.visitedAt !== null && age > GRACE :',
+      'const isStolen = isSpent ? age > 60_000 :',
     ),
     scene: sceneOf({ before: 'a token alone', calls: ['recall', 'recall'], processes: [0, 1], skew: 120_000 }),
   },

@@ -2,18 +2,9 @@
 import { MemoryStore } from 'coatcheck/stores/memory'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { NOW, record } from '../../support/memory/records.ts'
+import { fill, NOW } from '../../support/memory/records.ts'
 
 const MAX_RECORDS = 200_000
-const make = async (store: MemoryStore, count: number, userId: string | null = null) => {
-  const keys: string[] = []
-  for (let made = 0; made < count; made++) {
-    const each = record(store, userId)
-    await store.create(each, {}, { now: NOW })
-    keys.push(each.key)
-  }
-  return keys
-}
 const end = (store: MemoryStore, keys: readonly string[]) =>
   Promise.all(keys.map(key => store.delete(key, { now: NOW })))
 
@@ -22,8 +13,8 @@ it('a walk over a memory store meets each key that stays exactly once, while the
   await fc.assert(
     fc.asyncProperty(sizes, fc.integer({ min: 50, max: 700 }), async (changes, limit) => {
       const store = new MemoryStore({ maxRecords: MAX_RECORDS })
-      const staying = await make(store, 1500)
-      const others = await make(store, 3000)
+      const staying = await fill(store, 1500)
+      const others = await fill(store, 3000)
       const met: string[] = []
       let cursor: string | null = null
       let steps = 0
@@ -31,7 +22,7 @@ it('a walk over a memory store meets each key that stays exactly once, while the
         const page = await store.scan(cursor, limit, { now: NOW })
         met.push(...page.records.map(({ key }) => key))
         const change = changes[steps++] ?? 0
-        if (change > 0) others.push(...(await make(store, change)))
+        if (change > 0) others.push(...(await fill(store, change)))
         else await end(store, others.splice(0, -change))
         cursor = page.next
       } while (cursor !== null)

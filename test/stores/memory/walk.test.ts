@@ -2,23 +2,14 @@ import { SessionStoreError } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { KeyIndex, PLACES } from '../../../stores/memory/key-index.ts'
-import { NOW, record } from '../../support/memory/records.ts'
+import { fill, NOW } from '../../support/memory/records.ts'
 
 const MAX_RECORDS = 200_000
-const make = async (store: MemoryStore, count: number, userId: string | null = null) => {
-  const keys: string[] = []
-  for (let made = 0; made < count; made++) {
-    const each = record(store, userId)
-    await store.create(each, {}, { now: NOW })
-    keys.push(each.key)
-  }
-  return keys
-}
 
 describe('a walk over a memory store', () => {
   it('looks at no more buckets for a page than it is told, though few have a key', async () => {
     const store = new MemoryStore({ maxRecords: MAX_RECORDS })
-    const [key] = await make(store, 1)
+    const [key] = await fill(store, 1)
     // An empty store has 1,024 buckets.
     let pages = 0
     let met = 0
@@ -47,8 +38,8 @@ describe('a walk over a memory store', () => {
 describe('a count of a memory store', () => {
   it('lets others have the event loop, and is exact', async () => {
     const store = new MemoryStore({ maxRecords: MAX_RECORDS })
-    await make(store, 50_000)
-    await make(store, 3, '7')
+    await fill(store, 50_000)
+    await fill(store, 3, '7')
     let turns = 0
     let isOver = false
     const loop = () => {
@@ -63,7 +54,7 @@ describe('a count of a memory store', () => {
 
   it('gives up by its deadline, and says that nothing was written', async () => {
     const store = new MemoryStore({ maxRecords: MAX_RECORDS })
-    await make(store, 30_000)
+    await fill(store, 30_000)
     const error = await store.count({ now: NOW, deadline: performance.now() }).catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(SessionStoreError)
     expect(error).toMatchObject({ operation: 'count', outcome: 'not-applied' })

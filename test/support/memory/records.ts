@@ -21,3 +21,14 @@ export const record = (store: Store, userId: string | null, over: Partial<Sessio
   absoluteExpiresAt: NOW + 12 * HOUR,
   ...over,
 })
+
+/** Stores so many live sessions, of a user or anonymous ones, and answers their keys. */
+export async function fill(store: Store, count: number, userId: string | null = null): Promise<string[]> {
+  const keys: string[] = []
+  for (let made = 0; made < count; made++) {
+    const each = record(store, userId)
+    await store.create(each, {}, { now: NOW })
+    keys.push(each.key)
+  }
+  return keys
+}
