@@ -1,6 +1,7 @@
 // @ts-check
-// Changes of the code that change nothing that anyone could notice: equivalent.json lists each with the reason.
-import { readFileSync } from 'node:fs'
+// Changes of the code that change nothing that anyone could notice: equivalent/ lists those of each source file, with the
+// reasons, in a file of the same path.
+import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 /**
@@ -18,12 +19,23 @@ import { fileURLToPath } from 'node:url'
 /** @param {string} text */
 const spaced = text => text.replace(/\s+/g, ' ').trim()
 
+const folder = fileURLToPath(new URL('equivalent/', import.meta.url))
+
+/** @param {string} file a source @returns {string} the path of its list below equivalent/ */
+export const listOf = file => file.replace(/\.ts$/, '.json')
+
 /** @returns {Equivalent[]} */
 export const equivalents = () =>
-  JSON.parse(readFileSync(fileURLToPath(new URL('equivalent.json', import.meta.url)), 'utf8'))
+  readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter(path => path.endsWith('.json'))
+    .sort()
+    .flatMap(path => {
+      const file = path.replaceAll('\\', '/').replace(/\.json$/, '.ts')
+      return JSON.parse(readFileSync(folder + path, 'utf8')).map((/** @type {object} */ entry) => ({ file, ...entry }))
+    })
 
 /**
- * The change as equivalent.json writes it, but for the reason.
+ * The change as its list writes it, but for the reason, and with its file.
  * @param {Mutant} mutant
  * @param {string} file the path from the root
  * @param {string} source the text of the file

@@ -2,13 +2,14 @@
 // `npm run mutants -- src/session stores/memory src/edge/cookie.ts`: seeds small mistakes into rooms or files, one at a
 // time, runs the tests that reach each, and prints those that no test noticed. Without arguments: all rooms that need no
 // engine. Exits with 1 where a room is below its aim.
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
-import { join, relative } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { parseArgs } from 'node:util'
 import { Stryker } from '@stryker-mutator/core'
 import { table } from '../scripts/table.mjs'
 import { root } from '../scripts/vitest.mjs'
+import { listOf } from './equivalents.mjs'
 import { outcomeOf, sourceOf, UNNOTICED } from './reporter.mjs'
 import { ROOMS } from './rooms.mjs'
 
@@ -130,9 +131,16 @@ for (const [room, files] of wanted) {
   const start = performance.now()
   const outcomes = await seed(room, files)
   const unnoticed = outcomes.filter(each => UNNOTICED.includes(each.status) && !each.isEquivalent)
-  const list = join(root, 'node_modules/.cache/coatcheck-mutants', room.replace('/', '-'), 'unnoticed.json')
-  const entries = unnoticed.map(({ change }) => ({ ...change, reason: '' }))
-  writeFileSync(list, `${JSON.stringify(entries, null, 2)}\n`)
+  const lists = join(root, 'node_modules/.cache/coatcheck-mutants', room.replace('/', '-'), 'unnoticed')
+  rmSync(lists, { recursive: true, force: true })
+  for (const file of files) {
+    const ofFile = unnoticed.filter(({ change }) => change.file === file)
+    if (ofFile.length === 0) continue
+    const list = join(lists, listOf(file))
+    mkdirSync(dirname(list), { recursive: true })
+    const entries = ofFile.map(({ change: { file: _, ...change } }) => ({ ...change, reason: '' }))
+    writeFileSync(list, `${JSON.stringify(entries, null, 2)}\n`)
+  }
   const whole = sum(room, outcomes)
   const ofFiles = files.map(
     file =>
@@ -146,7 +154,8 @@ for (const [room, files] of wanted) {
   const aim = ROOMS[room]?.aim ?? 100
   const minutes = ((performance.now() - start) / 60_000).toFixed(1)
   console.log(`\n${table(rows)}\n${room}: ${whole.share.toFixed(1)} % noticed, ${aim} % is the aim; ${minutes} minutes`)
-  console.log(`What was not noticed, as equivalent.json would list it: ${relative(process.cwd(), list)}\n`)
+  if (unnoticed.length > 0)
+    console.log(`What was not noticed, as test/mutants/equivalent would list it: ${relative(process.cwd(), lists)}\n`)
   isBelow ||= whole.share < aim
 }
 process.exitCode = isBelow ? 1 : 0

@@ -22,7 +22,7 @@ export function sourceOf(path) {
 }
 
 /**
- * What became of a mistake, and whether equivalent.json lists it.
+ * What became of a mistake, and whether it is listed as equivalent.
  * @param {Readonly<MutantResult>} result
  */
 export function outcomeOf(result) {
