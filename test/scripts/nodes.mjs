@@ -1,6 +1,6 @@
 // @ts-check
 // `npm run test:nodes [-- 22 24]`: the suite without servers, and the installed package, on each supported Node,
-// fetched with npm into a cache.
+// fetched with npm into a cache. `-- --others`: on each but the one that runs this, which the whole suite has run on.
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -53,8 +53,11 @@ function coreTests() {
     .sort()
 }
 
+const OTHERS = '--others'
+const running = process.versions.node.split('.')[0]
 const wanted = process.argv.slice(2)
-const majors = wanted.length > 0 ? wanted : MAJORS
+const named = wanted.filter(each => each !== OTHERS)
+const majors = (named.length > 0 ? named : MAJORS).filter(major => !wanted.includes(OTHERS) || major !== running)
 const tests = coreTests()
 const results = process.env.COATCHECK_RESULTS ?? mkdtempSync(join(tmpdir(), 'coatcheck-nodes-'))
 const rows = [['Node', 'version', 'passed', 'failed', 'skipped', 'verdict']]
