@@ -21,8 +21,8 @@ export async function endSeries(
 ): Promise<void> {
   const began = noticeEnd(context, series, reason, exceptKey)
   await context.calls.delete(series.key, { now: context.now(), deadline })
-  const ended = await endChildren(context, series, isThis(exceptKey), reason, deadline)
-  await endOthers(context, began, ended, reason, deadline)
+  await endChildren(context, series, isThis(exceptKey), reason, deadline)
+  await endOthers(context, began, reason, deadline)
 }
 
 /**
@@ -43,11 +43,10 @@ export async function endStoredSeries(
   const why = ending?.reason ?? reason
   const began = noticeEnd(context, series, reason, exceptKey)
   const wasDeleted = ending === undefined && (await move(context, found, reason, deadline))
-  let ended: string[] = []
   if (why === 'theft' && options.onTheft === 'end-user')
     await endUser(context, userId!, { exceptKey: endingKey(series.key) }, deadline)
-  else ended = await endChildren(context, series, isThis(exceptKey), why, deadline)
-  await endOthers(context, began, ended, reason, deadline)
+  else await endChildren(context, series, isThis(exceptKey), why, deadline)
+  await endOthers(context, began, reason, deadline)
   // The forward goes with what it leads to.
   const isLast = await calls.delete(series.key, { now: context.now(), deadline })
   // Parallel requests with one stolen token are one theft.
@@ -72,19 +71,19 @@ export async function endEarlier(
   await endChildren(context, record, session => session.createdAt >= createdAt, 'revoked', deadline)
 }
 
-/** Ends the sessions that began with the tokens of a series, and answers their keys. */
+/** Ends the sessions that began with the tokens of a series. */
 async function endChildren(
   context: AnyContext,
   { key, userId }: Ended,
   isSpared: (session: SessionRecord) => boolean,
   reason: SeriesEnd,
   deadline: number,
-): Promise<string[]> {
-  if (userId === null) return []
+): Promise<void> {
+  if (userId === null) return
   const sessions = await context.calls.listUser(userId, 'session', { now: context.now(), deadline })
-  const children = sessions.filter(session => session.parent === key && !isSpared(session))
-  for (const child of children) await endSession(context, child.key, child.userId, reason, deadline)
-  return children.map(child => child.key)
+  for (const session of sessions)
+    if (session.parent === key && !isSpared(session))
+      await endSession(context, session.key, session.userId, reason, deadline)
 }
 
 const isThis = (key: string | null) => (session: SessionRecord) => session.key === key
@@ -113,11 +112,10 @@ const noticeEnd = (context: AnyContext, { key }: Ended, reason: SeriesEnd, excep
 async function endOthers(
   context: AnyContext,
   began: readonly string[],
-  ended: readonly string[],
   reason: SeriesEnd,
   deadline: number,
 ): Promise<void> {
-  for (const each of began) if (!ended.includes(each)) await endSession(context, each, null, reason, deadline)
+  for (const each of began) await endSession(context, each, null, reason, deadline)
 }
 
 /** Moves a live series, and leaves a forward for as long as it would have lived. True where it was deleted instead. */
@@ -127,7 +125,8 @@ async function move(context: AnyContext, found: SessionRecord, reason: SeriesEnd
   for (let record: SessionRecord | null = found; record !== null; ) {
     const series = parseSeries(record.data)
     const call = { now: context.now(), deadline }
-    if (series === null) return calls.delete(key, call)
+    // What cannot be read begins nothing, and goes when its sessions have ended.
+    if (series === null) return false
     const data = JSON.stringify({ ...series, ending: { key, reason } })
     const ending = { ...record, key: endingKey(key), data, version: 1, writeId: newWriteId() }
     const options = { forward: { salt: '', until: record.expiresAt } }

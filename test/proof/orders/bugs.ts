@@ -69,8 +69,8 @@ export const BUGS: readonly Bug[] = [
     name: 'B1: a log-out leaves what a remember token began beside it',
     patch: change(
       'manager/series-end.ts',
-      'else ended = await endChildren(context, series, isThis(exceptKey), why, deadline)',
-      'else ended = []',
+      'else await endChildren(context, series, isThis(exceptKey), why, deadline)',
+      '',
     ),
     scene: tabsOf({ before: 'a remember token alone', requests: ['a page view', 'a log-out'] }),
   },
@@ -287,8 +287,8 @@ export const BUGS: readonly Bug[] = [
     name: 'What began in place of a series that ends lives on, and its cookie is held back',
     patch: change(
       'manager/series-end.ts',
-      'for (const each of began) if (!ended.includes(each))',
-      'for (const each of []) if (began)',
+      'for (const each of began) await endSession(context, each, null, reason, deadline)',
+      'void began',
     ),
     scene: tabsOf({
       before: 'a remember token alone',
