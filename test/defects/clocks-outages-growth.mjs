@@ -8,7 +8,7 @@ export const CLOCKS_OUTAGES_GROWTH = [
     file: 'src/manager/manager.ts',
     from: 'isTouchDue(record.seenAt, now, context.options) || isUnvisited(record)',
     to: 'isTouchDue(record.seenAt, now, context.options)',
-    test: 'test/manager/remember.test.ts',
+    test: 'test/manager/remember-clocks.test.ts',
     only: 'on nodes whose clocks are up to five minutes apart',
   },
   {
@@ -16,7 +16,7 @@ export const CLOCKS_OUTAGES_GROWTH = [
     file: 'src/manager/records.ts',
     from: 'Math.max(record.seenAt, record.createdAt, now)',
     to: 'Math.max(record.seenAt, now)',
-    test: 'test/manager/remember.test.ts',
+    test: 'test/manager/remember-clocks.test.ts',
     only: 'a visit on a node whose clock is behind is the first one',
   },
   {

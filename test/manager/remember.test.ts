@@ -1,27 +1,9 @@
 import { inspect } from 'node:util'
-import { CLOCK_TOLERANCE, type SessionId } from 'coatcheck'
-import { MemoryStore } from 'coatcheck/stores/memory'
+import { CLOCK_TOLERANCE } from 'coatcheck'
 import { describe, expect, it } from 'vitest'
-import { barrierManagers } from '../support/barrier-managers.ts'
 import { faults } from '../support/barrier-store.ts'
-import { MINUTE, SECOND } from '../support/test-clock.ts'
-
-const DAY = 86_400_000
-/** A minute, and what clocks may differ. */
-const GRACE = 60_000 + CLOCK_TOLERANCE
-function setUp(options: object = {}) {
-  const at = barrierManagers(new MemoryStore(), { remember: '30d', ...options })
-  return { ...at, thefts: () => at.events.filter(({ type }) => type === 'remember-theft') }
-}
-const user = { id: 1, name: 'ada' }
-const times = (count: number) => Array.from({ length: count }, (_, index) => index)
-
-async function device(at: ReturnType<typeof setUp>, owner = user) {
-  const session = await at.sessions.create({ user: owner })
-  const token = await at.sessions.remember(session)
-  at.clock.advance(DAY)
-  return { session, token }
-}
+import { DAY, device, GRACE, setUpRemember as setUp, times, user } from '../support/remembered.ts'
+import { MINUTE } from '../support/test-clock.ts'
 
 it('a token brings its user back, as remembered and never fresh', async () => {
   const at = setUp()
@@ -85,117 +67,6 @@ it('a lost response is no theft: the spent token is rotated again, and the sessi
   }
   expect(at.thefts()).toEqual([])
   expect(at.events.filter(({ reason }) => reason === 'theft')).toEqual([])
-})
-
-describe('on nodes whose clocks are up to five minutes apart', () => {
-  const skews = [-5 * MINUTE, -90 * SECOND, 30 * SECOND, 90 * SECOND, 5 * MINUTE]
-  for (const skew of skews) {
-    const apart = `(${skew / SECOND} s)`
-    const skewed = () => {
-      const at = setUp()
-      return { ...at, other: at.manager({ now: () => at.clock() + skew }) }
-    }
-
-    it(`parallel recalls are no theft, also where the browser comes back in between ${apart}`, async () => {
-      for (const swapped of [false, true]) {
-        const at = skewed()
-        const { token } = await device(at)
-        const [one, two] = swapped ? [at.other, at.sessions] : [at.sessions, at.other]
-        const first = (await one.recall(token))!
-        expect((await two.recall(token))?.token).toBe(first.token)
-        expect(await one.get(first.session.secret)).not.toBeNull()
-        for (const _ of times(3)) {
-          at.clock.advance(20 * SECOND)
-          for (const node of [one, two]) {
-            const again = (await node.recall(token))!
-            expect([again.session.secret, again.token]).toEqual([first.session.secret, first.token])
-            expect(await node.get(first.session.secret)).not.toBeNull()
-          }
-        }
-        expect(at.thefts()).toEqual([])
-      }
-    })
-
-    it(`a recall that is tried again since its response was lost is no theft, at any time ${apart}`, async () => {
-      for (let wait = 0; wait <= 30 * MINUTE; wait += 20 * SECOND)
-        for (const swapped of [false, true]) {
-          const at = skewed()
-          const { token } = await device(at)
-          const [one, two] = swapped ? [at.other, at.sessions] : [at.sessions, at.other]
-          await one.recall(token)
-          at.clock.advance(wait)
-          // Two windows that open together: either answer may be the one that the browser keeps.
-          const answers = await Promise.all([one.recall(token), two.recall(token)])
-          for (const answer of answers) expect(await two.get(answer!.session.secret)).not.toBeNull()
-          for (const node of [two, one]) expect(await node.recall(token)).not.toBeNull()
-          at.clock.advance(DAY)
-          expect(await one.recall(answers[0]!.token!)).not.toBeNull()
-          expect(await two.recall(answers[1]!.token!)).not.toBeNull()
-          expect(at.thefts()).toEqual([])
-        }
-    })
-
-    it(`a visit counts, whichever node made the session ${apart}`, async () => {
-      const at = skewed()
-      const { token } = await device(at)
-      at.store.next('create', faults.rejects)
-      await expect(at.sessions.recall(token)).rejects.toMatchObject({ operation: 'create' })
-      const first = (await at.other.recall(token))!
-      await at.sessions.get((await at.sessions.regenerate(first.session.secret))!)
-      at.clock.advance(GRACE + CLOCK_TOLERANCE + 1)
-      expect(await at.sessions.recall(token)).toBeNull()
-      expect(at.thefts()).toHaveLength(1)
-    })
-
-    it(`a visit with an earlier session is not taken for one with what was lost ${apart}`, async () => {
-      const at = skewed()
-      const { token } = await device(at)
-      const first = (await at.other.recall(token))!
-      at.clock.advance(SECOND)
-      await at.sessions.recall(first.token!)
-      await at.sessions.get(first.session.secret)
-      at.clock.advance(DAY)
-      expect(await at.sessions.recall(first.token!)).not.toBeNull()
-      expect(at.thefts()).toEqual([])
-    })
-
-    it(`a stolen token is found out on the second use, in either order ${apart}`, async () => {
-      for (const swapped of [false, true]) {
-        const at = skewed()
-        const { token } = await device(at)
-        const [victim, thief] = swapped ? [at.other, at.sessions] : [at.sessions, at.other]
-        const first = (await victim.recall(token))!
-        await thief.get(first.session.secret)
-        at.clock.advance(GRACE + CLOCK_TOLERANCE + 1)
-        expect(await thief.recall(token)).toBeNull()
-        expect(at.thefts()).toHaveLength(1)
-        expect(await victim.get(first.session.secret)).toBeNull()
-        expect(await victim.recall(first.token!)).toBeNull()
-      }
-    })
-  }
-
-  it('a visit on a node whose clock is behind is the first one: the next, elsewhere, writes nothing', async () => {
-    const at = setUp()
-    const { token } = await device(at)
-    const { session } = (await at.sessions.recall(token))!
-    await at.manager({ now: () => at.clock() - 5 * MINUTE }).get(session.secret)
-    at.store.reset()
-    expect(await at.manager().get(session.secret)).not.toBeNull()
-    expect(at.store.counts()).toEqual({ read: 1 })
-  })
-
-  it('a stolen token whose answer the victim never used is found out when the victim comes back', async () => {
-    const at = setUp()
-    const { token } = await device(at)
-    const victim = (await at.sessions.recall(token))!
-    at.clock.advance(DAY)
-    const thief = (await at.sessions.recall(token))!
-    expect(await at.sessions.recall(victim.token!)).toBeNull()
-    expect(at.thefts()).toHaveLength(1)
-    expect(await at.sessions.get(thief.session.secret)).toBeNull()
-    expect(await at.sessions.recall(thief.token!)).toBeNull()
-  })
 })
 
 it('a session that expired before it was used begins again under another ID, its token stays', async () => {
@@ -301,64 +172,6 @@ describe('theft', () => {
     expect(await at.sessions.recall(a.token)).toBeNull()
     expect((await at.sessions.recall(b.token))?.session.user.id).toBe(2n)
   })
-})
-
-describe('what is no token does not reach the store', () => {
-  it.each([
-    ['truncated', (token: string) => token.slice(0, -1)],
-    ['doubled', (token: string) => token + token],
-    ['doubled with a dot', (token: string) => `${token}.${token}`],
-    ['only the selector', (token: string) => token.slice(0, 43)],
-    ['without the dot', (token: string) => token.replace('.', '')],
-    ['quoted', (token: string) => `"${token}"`],
-    ['with a line end', (token: string) => `${token}\n`],
-    ['percent-encoded', (token: string) => token.replace('.', '%2E')],
-    ['1 MB', () => 'x'.repeat(1_000_000)],
-    ['nothing', () => ''],
-    ['undefined', () => undefined as never],
-    ['an object', () => ({}) as never],
-  ])('%s', async (_, mangle) => {
-    const at = setUp()
-    const { token } = await device(at)
-    at.store.reset()
-    expect(await at.sessions.recall(mangle(token))).toBeNull()
-    await at.sessions.forget(mangle(token))
-    expect(at.store.calls).toEqual([])
-    expect(await at.sessions.recall(token)).not.toBeNull()
-  })
-})
-
-it('a session ID is no token, and a token no session ID', async () => {
-  const at = setUp()
-  const { token } = await device(at)
-  const session = await at.sessions.create({ user })
-  expect(await at.sessions.get(token as SessionId)).toBeNull()
-  expect(await at.sessions.get(token.slice(0, 43) as SessionId)).toBeNull()
-  expect(await at.sessions.get(token.slice(44) as SessionId)).toBeNull()
-  expect(await at.sessions.recall(session.secret)).toBeNull()
-  expect(await at.sessions.recall(`${session.secret}.${session.secret}`)).toBeNull()
-  expect(await at.sessions.recall(`${session.secret}.${token.slice(44)}`)).toBeNull()
-  expect(
-    await at.sessions.revoke(1, (await at.store.inner.listUser('1', 'remember', { now: at.clock() }))[0]!.key),
-  ).toBe(false)
-  expect(await at.sessions.recall(token)).not.toBeNull()
-  expect(at.thefts()).toEqual([])
-})
-
-it('a token of one tenant is nothing to another, nor where remember is off', async () => {
-  const at = setUp()
-  const [blue, green] = [at.sessions.namespace('blue'), at.sessions.namespace('green')]
-  const token = await blue.remember(await blue.create({ user }))
-  expect(await green.recall(token)).toBeNull()
-  expect(await at.sessions.recall(token)).toBeNull()
-  const off = at.manager({ remember: undefined })
-  expect(await off.namespace('blue').recall(token)).toBeNull()
-  expect((await blue.recall(token))?.session.user.id).toBe(1n)
-  await expect(off.remember(await off.create({ user }))).rejects.toThrow(
-    "remember: is off: give the manager { remember: '30d' }",
-  )
-  await expect(at.sessions.remember((await at.sessions.create()) as never)).rejects.toThrow('got an anonymous one')
-  await expect(at.sessions.remember({} as never)).rejects.toThrow(TypeError)
 })
 
 it('a token expires with its series, however often it was rotated', async () => {
@@ -513,73 +326,6 @@ it('recall costs four calls at a rotation and two in the grace', async () => {
   await at.sessions.recall(token)
   expect(at.store.counts()).toEqual({ read: 2 })
   at.clock.advance(5 * MINUTE)
-})
-
-describe('a series that no manager of ours wrote', () => {
-  const broken: [string, (series: any) => unknown][] = [
-    ['is no JSON', () => undefined],
-    ['is null', () => null],
-    ['is a list', () => []],
-    ['has no hash of the token', ({ current, ...rest }) => rest],
-    ...[
-      'current',
-      'previous',
-      'salt',
-      'rotatedAt',
-      'session',
-      'createdAt',
-      'visitedAt',
-      'origin',
-      'endsEarlier',
-      'ending',
-    ].map(name => [`has another kind of ${name}`, (series: any) => ({ ...series, [name]: {} })] as [string, any]),
-    ['ends under no key', series => ({ ...series, ending: { key: '../x', reason: 'logout' } })],
-    [
-      'ends for no reason',
-      series => ({ ...series, ending: { key: series.current.padEnd(46, 'x'), reason: 'boredom' } }),
-    ],
-  ]
-  it.each(broken)('%s: is worth nothing, is removed and is told, and the session goes on', async (_, change) => {
-    const at = setUp()
-    const session = await at.sessions.create({ user })
-    const token = await at.sessions.remember(session)
-    const [record] = await at.store.inner.listUser('1', 'remember', { now: at.clock() })
-    const data = JSON.stringify(change(JSON.parse(record!.data))) ?? '{'
-    at.store.next('read', faults.answers({ ...record, data }))
-    at.events.length = 0
-    expect(await at.sessions.recall(token)).toBeNull()
-    expect(at.events).toEqual([{ type: 'corrupt-record', key: record!.key, cause: 'not a remember-me series' }])
-    expect(await at.store.inner.listUser('1', 'remember', { now: at.clock() })).toEqual([])
-    expect(await at.sessions.get(session.secret)).not.toBeNull()
-  })
-
-  it('is told with the reason that the store has', async () => {
-    const at = setUp()
-    const { token } = await device(at)
-    const [record] = await at.store.inner.listUser('1', 'remember', { now: at.clock() })
-    at.store.next('read', faults.answers({ corrupt: 'data is no text' }))
-    at.events.length = 0
-    expect(await at.sessions.recall(token)).toBeNull()
-    expect(at.events).toEqual([{ type: 'corrupt-record', key: record!.key, cause: 'data is no text' }])
-  })
-
-  it('is nothing where the store answers a session, another series, or one that has expired', async () => {
-    const changes: ((record: any, now: number) => object)[] = [
-      record => ({ ...record, kind: 'session' }),
-      record => ({ ...record, key: `${record.key.slice(0, -1)}-` }),
-      (record, now) => ({ ...record, expiresAt: now }),
-    ]
-    for (const change of changes) {
-      const at = setUp()
-      const { token } = await device(at)
-      const [record] = await at.store.inner.listUser('1', 'remember', { now: at.clock() })
-      at.store.next('read', faults.answers(change(record, at.clock())))
-      expect(await at.sessions.recall(token)).toBeNull()
-      expect(at.thefts()).toEqual([])
-      // It was no answer about this token.
-      expect(await at.sessions.recall(token)).not.toBeNull()
-    }
-  })
 })
 
 describe('forget tells what it ends as a log-out', () => {

@@ -1,0 +1,211 @@
+// The end of a remember-me series beside what else goes on: other devices, other requests of its browser, other processes,
+// and records that no manager of ours wrote.
+import { openVisit } from 'coatcheck'
+import { describe, expect, it } from 'vitest'
+import { BarrierStore, faults } from '../support/barrier-store.ts'
+import { type At, type Node, setUpSeries as setUp, thefts, visit, WAYS } from '../support/ending-series.ts'
+import { times, user } from '../support/remembered.ts'
+
+it('two requests that finish the end of one series find that it is over, and so does one that finds less', async () => {
+  const at = await setUp()
+  await expect(at.failing(2, faults.rejects).forget(at.begun.token!)).rejects.toMatchObject({ operation: 'listUser' })
+  const damaged = at.failing(1, proceed => proceed().then(record => ({ ...record, data: '{' })))
+  expect(await damaged.recall(at.token)).toBeNull()
+  // The one has read where the series stands now, when the other finishes its end.
+  const late = at.failing(1, async proceed => {
+    expect(await at.node().recall(at.token)).toBeNull()
+    return proceed()
+  })
+  expect(await late.recall(at.token)).toBeNull()
+  expect(await at.left()).toEqual([])
+})
+
+it('the other devices of the user go on, also where a theft would end them', async () => {
+  for (const [name, { end }] of Object.entries(WAYS)) {
+    if (name.includes('theft') || name.includes('stolen')) continue
+    const at = await setUp({ onTheft: 'end-user' })
+    at.clock.advance(1)
+    const other = await at.node().create({ user })
+    const token = await at.node().remember(other)
+    await end(at.node(), at)
+    expect((await at.node().get(other.secret))?.key, name).toBe(other.key)
+    expect(await at.node().recall(token), name).not.toBeNull()
+  }
+})
+
+it('a series that no manager of ours wrote ends too, and hinders the end of no other', async () => {
+  for (const [name, { end }] of Object.entries(WAYS)) {
+    if (name.includes('stolen')) continue
+    const at = await setUp()
+    const [mine] = await at.store.listUser('1', 'remember', { now: at.clock() })
+    const foreign = { ...mine!, key: mine!.key.replace(/.{4}$/, 'AAAA') as never, data: 'null', writeId: 'AAAA' }
+    await at.store.create(foreign, {}, { now: at.clock() })
+    await end(at.node(), at)
+    expect(
+      (await at.left()).map(({ key }) => key),
+      name,
+    ).toEqual([foreign.key])
+  }
+  // The session that asked for the token leads to its series no more: what says so cannot be read.
+  for (const [name, { end }] of Object.entries(WAYS)) {
+    if (name.includes('stolen') || name.includes('asked')) continue
+    for (const place of times(8)) {
+      const at = await setUp()
+      const [mine] = await at.store.listUser('1', 'remember', { now: at.clock() })
+      const { key, version, seenAt, expiresAt } = mine!
+      const change = { data: 'null', seenAt, expiresAt, writeId: 'AAAA' }
+      expect(await at.store.update(key, version, change, { now: at.clock() })).toBe('updated')
+      await end(at.failing(place, faults.rejects), at).catch(() => {})
+      await end(at.node(), at)
+      expect(await at.left(), `${name}, failing at call ${place}`).toEqual([])
+    }
+  }
+})
+
+it('a series without a user, which no manager of ours wrote, is removed, and the sessions of no user are asked for', async () => {
+  const at = await setUp()
+  const barrier = BarrierStore.over(at.store)
+  barrier.next('read', proceed => proceed().then(record => ({ ...record, userId: null })))
+  await at.node(barrier).forget(at.begun.token!)
+  expect(barrier.counts().listUser).toBeUndefined()
+  expect(await at.node().recall(at.begun.token!)).toBeNull()
+})
+
+it('revoking costs two calls where no tokens are given, and one more where they are', async () => {
+  for (const remember of [undefined, '30d']) {
+    const at = await setUp()
+    const barrier = BarrierStore.over(at.store)
+    const sessions = at.node(barrier, { remember })
+    const session = await sessions.create({ user })
+    barrier.reset()
+    await sessions.revoke(1, session.key)
+    expect(barrier.counts()).toEqual({ read: 1, delete: 1, ...(remember && { listUser: 1 }) })
+  }
+})
+
+describe('a request of that browser that comes later, with the token alone', () => {
+  const late = (sessions: Node, { begun }: At) =>
+    openVisit(sessions, {
+      method: 'POST',
+      secure: true,
+      header: () => null,
+      cookie: `remember_token=${begun.token}`,
+    })
+  const logOuts = Object.entries(WAYS).filter(([name]) => name === 'log-out' || name.startsWith('forget'))
+  it.each(logOuts)('begins nothing after a %s', async (_, { end }) => {
+    const at = await setUp()
+    const sessions = at.node()
+    await end(sessions, at)
+    await expect(late(sessions, at).create()).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
+    expect(await late(sessions, at).update({ n: 1 })).toBeNull()
+    for await (const session of sessions.all()) expect(session.key).toBe(at.asked.key)
+  })
+
+  it('begins as a visitor after it was revoked from another device', async () => {
+    const at = await setUp()
+    const sessions = at.node()
+    await sessions.revoke(1, at.begun.session.key)
+    const session = await late(sessions, at).create()
+    expect((await sessions.get(session.secret))?.user).toBeNull()
+  })
+
+  it('is a visitor where the user is at a limit, and is over once another one logs out', async () => {
+    const ends: ((sessions: Node, at: At) => Promise<unknown>)[] = [
+      (sessions, at) => late(sessions, at).logOut(),
+      (sessions, at) => sessions.forget(at.begun.token!),
+      (sessions, at) => sessions.revoke(1, at.begun.session.key),
+    ]
+    for (const end of ends) {
+      const at = await setUp()
+      const sessions = at.node(at.store, { limit: { max: 1, onLimit: 'refuse' } })
+      const visitor = await late(sessions, at).create()
+      expect((await sessions.get(visitor.secret))?.user).toBeNull()
+      await end(sessions, at)
+      expect(await sessions.get(visitor.secret)).toBeNull()
+      expect(at.events).toContainEqual(expect.objectContaining({ type: 'destroyed', key: visitor.key }))
+    }
+  })
+})
+
+it('a series that is written to while it ends has ended afterwards', async () => {
+  const at = await setUp()
+  const sessions = at.failing(1, async proceed => {
+    // Between the look at the series and its move: a visit, and a rotation of the token.
+    await at.node().get(at.begun.session.secret)
+    await at.node().recall(at.begun.token!)
+    return proceed()
+  })
+  await sessions.forget(at.begun.token!)
+  expect(await at.left()).toEqual([])
+})
+
+describe('a series that another process writes to while it ends', () => {
+  /** The process that ends it finds a newer version; from there on the test says what its calls come to. */
+  const meeting = async () => {
+    const at = await setUp()
+    const barrier = BarrierStore.over(at.store)
+    const other: { answer: Awaited<ReturnType<Node['recall']>> } = { answer: null }
+    barrier.next('replace', async proceed => {
+      other.answer = await at.node().recall(at.begun.token!)
+      return proceed()
+    })
+    return { ...at, barrier, other }
+  }
+
+  it('begins no session any more once the sessions that began with it are listed', async () => {
+    const at = await meeting()
+    at.barrier.next('listUser', async proceed => {
+      const listed = await proceed()
+      expect(await at.node().recall(at.other.answer!.token!)).toBeNull()
+      return listed
+    })
+    await at.node(at.barrier).forget(at.begun.token!)
+    expect(at.other.answer).not.toBeNull()
+    expect(await at.left()).toEqual([])
+  })
+
+  it('is found by a repeated call where the store failed after that', async () => {
+    const at = await meeting()
+    at.barrier.next('listUser', faults.rejects)
+    await expect(at.node(at.barrier).forget(at.begun.token!)).rejects.toMatchObject({ operation: 'listUser' })
+    await at.node().forget(at.begun.token!)
+    expect(await at.left()).toEqual([])
+  })
+
+  it('is one theft where it has ended before it is read again', async () => {
+    const at = await setUp()
+    await visit(at)
+    const barrier = BarrierStore.over(at.store)
+    const steal = (sessions: Node) => sessions.recall(at.first.token!)
+    barrier.next('replace', async proceed => {
+      await at.node().recall(at.begun.token!)
+      const outcome = await proceed()
+      await steal(at.node())
+      return outcome
+    })
+    expect(await steal(at.node(barrier))).toBeNull()
+    expect(thefts(at.events)).toHaveLength(1)
+    expect(await at.left()).toEqual([])
+  })
+})
+
+it('where two processes end a series at once and fail, a third finds what is left of it', async () => {
+  const at = await setUp()
+  const barrier = BarrierStore.over(at.store)
+  barrier.next('replace', async proceed => {
+    await expect(at.failing(2, faults.rejects).forget(at.begun.token!)).rejects.toMatchObject({ operation: 'listUser' })
+    return proceed()
+  })
+  barrier.next('listUser', faults.rejects)
+  await expect(at.node(barrier).forget(at.begun.token!)).rejects.toMatchObject({ operation: 'listUser' })
+  expect(await at.left()).not.toEqual([])
+  await at.node().forget(at.begun.token!)
+  expect(await at.left()).toEqual([])
+})
+
+it('costs four store calls, and one for each session that began with it', async () => {
+  const at = await setUp()
+  const barrier = BarrierStore.over(at.store)
+  await at.node(barrier).forget(at.begun.token!)
+  expect(barrier.counts()).toEqual({ read: 1, replace: 1, listUser: 1, delete: 3 })
+})

@@ -1,0 +1,130 @@
+// What leads to a remember-me series, and what counts as one.
+import type { SessionId } from 'coatcheck'
+import { describe, expect, it } from 'vitest'
+import { faults } from '../support/barrier-store.ts'
+import { device, setUpRemember as setUp, user } from '../support/remembered.ts'
+
+describe('what is no token does not reach the store', () => {
+  it.each([
+    ['truncated', (token: string) => token.slice(0, -1)],
+    ['doubled', (token: string) => token + token],
+    ['doubled with a dot', (token: string) => `${token}.${token}`],
+    ['only the selector', (token: string) => token.slice(0, 43)],
+    ['without the dot', (token: string) => token.replace('.', '')],
+    ['quoted', (token: string) => `"${token}"`],
+    ['with a line end', (token: string) => `${token}\n`],
+    ['percent-encoded', (token: string) => token.replace('.', '%2E')],
+    ['1 MB', () => 'x'.repeat(1_000_000)],
+    ['nothing', () => ''],
+    ['undefined', () => undefined as never],
+    ['an object', () => ({}) as never],
+  ])('%s', async (_, mangle) => {
+    const at = setUp()
+    const { token } = await device(at)
+    at.store.reset()
+    expect(await at.sessions.recall(mangle(token))).toBeNull()
+    await at.sessions.forget(mangle(token))
+    expect(at.store.calls).toEqual([])
+    expect(await at.sessions.recall(token)).not.toBeNull()
+  })
+})
+
+it('a session ID is no token, and a token no session ID', async () => {
+  const at = setUp()
+  const { token } = await device(at)
+  const session = await at.sessions.create({ user })
+  expect(await at.sessions.get(token as SessionId)).toBeNull()
+  expect(await at.sessions.get(token.slice(0, 43) as SessionId)).toBeNull()
+  expect(await at.sessions.get(token.slice(44) as SessionId)).toBeNull()
+  expect(await at.sessions.recall(session.secret)).toBeNull()
+  expect(await at.sessions.recall(`${session.secret}.${session.secret}`)).toBeNull()
+  expect(await at.sessions.recall(`${session.secret}.${token.slice(44)}`)).toBeNull()
+  expect(
+    await at.sessions.revoke(1, (await at.store.inner.listUser('1', 'remember', { now: at.clock() }))[0]!.key),
+  ).toBe(false)
+  expect(await at.sessions.recall(token)).not.toBeNull()
+  expect(at.thefts()).toEqual([])
+})
+
+it('a token of one tenant is nothing to another, nor where remember is off', async () => {
+  const at = setUp()
+  const [blue, green] = [at.sessions.namespace('blue'), at.sessions.namespace('green')]
+  const token = await blue.remember(await blue.create({ user }))
+  expect(await green.recall(token)).toBeNull()
+  expect(await at.sessions.recall(token)).toBeNull()
+  const off = at.manager({ remember: undefined })
+  expect(await off.namespace('blue').recall(token)).toBeNull()
+  expect((await blue.recall(token))?.session.user.id).toBe(1n)
+  await expect(off.remember(await off.create({ user }))).rejects.toThrow(
+    "remember: is off: give the manager { remember: '30d' }",
+  )
+  await expect(at.sessions.remember((await at.sessions.create()) as never)).rejects.toThrow('got an anonymous one')
+  await expect(at.sessions.remember({} as never)).rejects.toThrow(TypeError)
+})
+
+describe('a series that no manager of ours wrote', () => {
+  const broken: [string, (series: any) => unknown][] = [
+    ['is no JSON', () => undefined],
+    ['is null', () => null],
+    ['is a list', () => []],
+    ['has no hash of the token', ({ current, ...rest }) => rest],
+    ...[
+      'current',
+      'previous',
+      'salt',
+      'rotatedAt',
+      'session',
+      'createdAt',
+      'visitedAt',
+      'origin',
+      'endsEarlier',
+      'ending',
+    ].map(name => [`has another kind of ${name}`, (series: any) => ({ ...series, [name]: {} })] as [string, any]),
+    ['ends under no key', series => ({ ...series, ending: { key: '../x', reason: 'logout' } })],
+    [
+      'ends for no reason',
+      series => ({ ...series, ending: { key: series.current.padEnd(46, 'x'), reason: 'boredom' } }),
+    ],
+  ]
+  it.each(broken)('%s: is worth nothing, is removed and is told, and the session goes on', async (_, change) => {
+    const at = setUp()
+    const session = await at.sessions.create({ user })
+    const token = await at.sessions.remember(session)
+    const [record] = await at.store.inner.listUser('1', 'remember', { now: at.clock() })
+    const data = JSON.stringify(change(JSON.parse(record!.data))) ?? '{'
+    at.store.next('read', faults.answers({ ...record, data }))
+    at.events.length = 0
+    expect(await at.sessions.recall(token)).toBeNull()
+    expect(at.events).toEqual([{ type: 'corrupt-record', key: record!.key, cause: 'not a remember-me series' }])
+    expect(await at.store.inner.listUser('1', 'remember', { now: at.clock() })).toEqual([])
+    expect(await at.sessions.get(session.secret)).not.toBeNull()
+  })
+
+  it('is told with the reason that the store has', async () => {
+    const at = setUp()
+    const { token } = await device(at)
+    const [record] = await at.store.inner.listUser('1', 'remember', { now: at.clock() })
+    at.store.next('read', faults.answers({ corrupt: 'data is no text' }))
+    at.events.length = 0
+    expect(await at.sessions.recall(token)).toBeNull()
+    expect(at.events).toEqual([{ type: 'corrupt-record', key: record!.key, cause: 'data is no text' }])
+  })
+
+  it('is nothing where the store answers a session, another series, or one that has expired', async () => {
+    const changes: ((record: any, now: number) => object)[] = [
+      record => ({ ...record, kind: 'session' }),
+      record => ({ ...record, key: `${record.key.slice(0, -1)}-` }),
+      (record, now) => ({ ...record, expiresAt: now }),
+    ]
+    for (const change of changes) {
+      const at = setUp()
+      const { token } = await device(at)
+      const [record] = await at.store.inner.listUser('1', 'remember', { now: at.clock() })
+      at.store.next('read', faults.answers(change(record, at.clock())))
+      expect(await at.sessions.recall(token)).toBeNull()
+      expect(at.thefts()).toEqual([])
+      // It was no answer about this token.
+      expect(await at.sessions.recall(token)).not.toBeNull()
+    }
+  })
+})
