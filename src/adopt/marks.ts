@@ -5,12 +5,11 @@
 import { CLOCK_TOLERANCE, type SessionRecord } from '../contract/store.ts'
 import type { AnyContext } from '../manager/context.ts'
 import { hashOf, keyOf, newWriteId } from '../session/id.ts'
+import type { OldSession } from './from.ts'
 
 const DAY = 86_400_000
 /** Longer no browser keeps a cookie (RFC 6265bis, section 5.5), in ms. */
 const LONGEST = 400 * DAY
-/** How long the old record lives at most where nothing says so, in ms. */
-const UNKNOWN_LIFE = 30 * DAY
 
 /** What a mark says. */
 export interface MarkText {
@@ -30,6 +29,8 @@ export interface Mark extends MarkText {
 
 /** A session that is worth nothing from now on. */
 export const WORTHLESS: MarkText = { key: '', salt: '', until: 0, isLent: false }
+
+type OldTimes = Pick<OldSession, 'createdAt' | 'seenAt' | 'expiresAt'>
 
 export class Marks {
   readonly #context: AnyContext
@@ -53,25 +54,22 @@ export class Marks {
   /** Whether the user's sessions of the other library were ended: all but those that are known to have begun later. */
   async hasUserEnded(user: string, begun: number | null, deadline: number): Promise<boolean> {
     const record = await this.#read(this.#keyOf('user', user), deadline)
-    return record !== null && !(begun !== null && begun > Number(record.data) + CLOCK_TOLERANCE)
+    return record !== null && !((begun ?? 0) > Number(record.data) + CLOCK_TOLERANCE)
   }
 
   async endUser(user: string, deadline: number): Promise<void> {
     const key = this.#keyOf('user', user)
     const data = String(this.#context.now())
-    let isOver = await this.#create(key, data, LONGEST, deadline)
-    while (!isOver) {
+    for (;;) {
+      if (await this.#create(key, data, LONGEST, deadline)) return
       const found = await this.#read(key, deadline)
-      isOver =
-        found === null
-          ? await this.#create(key, data, LONGEST, deadline)
-          : await this.#keep(found, data, LONGEST, deadline)
+      if (found !== null && (await this.#keep(found, data, LONGEST, deadline))) return
     }
   }
 
-  /** Writes a mark; `false` where there is one already. `expiresAt` of the old record. */
-  create(id: string, text: MarkText, expiresAt: number | null, deadline: number): Promise<boolean> {
-    return this.#create(this.#keyOf('session', id), textOf(text), this.#lifeFor(expiresAt), deadline)
+  /** Writes a mark; `false` where there is one already. `old`: what is known of the old record. */
+  create(id: string, text: MarkText, old: OldTimes | null, deadline: number): Promise<boolean> {
+    return this.#create(this.#keyOf('session', id), textOf(text), this.#lifeFor(old), deadline)
   }
 
   /** Writes other text into a mark; `false` where another request was first. */
@@ -85,11 +83,15 @@ export class Marks {
     if (record.expiresAt - this.#context.now() < life / 2) await this.#keep(record, record.data, life, deadline)
   }
 
-  /** As long as the old record could live, and a day more: a late write of an old node would begin its time anew. */
-  #lifeFor(expiresAt: number | null): number {
-    const { now, options } = { now: this.#context.now(), options: this.#context.options }
-    const left = expiresAt === null ? UNKNOWN_LIFE : Math.max(0, expiresAt - now)
-    return Math.min(LONGEST, Math.max(2 * left, options.absolute) + DAY)
+  /**
+   * As long as the old record could live and as long again, and a day more: a late write of an old node begins its time
+   * anew, however little of it was left.
+   */
+  #lifeFor(old: OldTimes | null): number {
+    const begun = old?.seenAt ?? old?.createdAt ?? null
+    const end = old?.expiresAt ?? null
+    const life = begun === null || end === null ? LONGEST : end - begun
+    return Math.min(LONGEST, Math.max(2 * life, this.#context.options.absolute) + DAY)
   }
 
   /** What it was given when it was made. */
@@ -98,9 +100,7 @@ export class Marks {
   }
 
   async #read(key: string, deadline: number): Promise<SessionRecord | null> {
-    const now = this.#context.now()
-    const { record } = await this.#context.calls.read(key, { now, deadline })
-    return record !== null && record.key === key && record.kind === 'remember' ? record : null
+    return (await this.#context.calls.read(key, { now: this.#context.now(), deadline })).record
   }
 
   async #create(key: string, data: string, life: number, deadline: number): Promise<boolean> {

@@ -13,10 +13,11 @@ const MAX_PENDING = 1000
  */
 export function epoch(name: string, value: unknown): number | null {
   if (value === undefined || value === null) return null
-  if (typeof value !== 'number' || !Number.isFinite(value) || value < 0)
+  const ms = value as number
+  if (!Number.isFinite(ms) || ms < 0)
     throw new TypeError(`adopt: ${name}: expected epoch milliseconds or null, got ${quote(value)}`)
-  if (value > 0 && isInSeconds(value)) refuseSeconds(`adopt: ${name}`, value)
-  return Math.floor(value)
+  if (ms > 0 && isInSeconds(ms)) refuseSeconds(`adopt: ${name}`, ms)
+  return Math.floor(ms)
 }
 
 export class OldStore<T> {

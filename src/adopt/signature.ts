@@ -37,7 +37,7 @@ export function isSignedBy(presented: string, signatures: readonly string[]): bo
 export function decoded(value: string): string | null {
   const bare = value.length > 1 && value.startsWith('"') && value.endsWith('"') ? value.slice(1, -1) : value
   try {
-    return bare.includes('%') ? decodeURIComponent(bare) : bare
+    return decodeURIComponent(bare)
   } catch {
     return null
   }

@@ -84,10 +84,9 @@ export class Taking<D extends object, I extends UserIds, In extends object, T> {
 
   /** The browser logs in or out: its old cookie leads nowhere any more, whatever the old store keeps. */
   async leave({ id }: FullTicket, deadline: number): Promise<void> {
-    let isOver = await this.#marks.create(id, WORTHLESS, null, deadline)
-    while (!isOver) {
+    while (!(await this.#marks.create(id, WORTHLESS, null, deadline))) {
       const mark = await this.#marks.read(id, deadline)
-      isOver = mark === null || mark.key === '' || (await this.#marks.change(mark, WORTHLESS, deadline))
+      if (mark !== null && (mark.key === '' || (await this.#marks.change(mark, WORTHLESS, deadline)))) break
     }
     // Nodes of the old service ask their store alone: there the session has to end, or the log-out has failed.
     if (this.#keepOld) await this.#old.end(id, deadline)
@@ -100,6 +99,7 @@ export class Taking<D extends object, I extends UserIds, In extends object, T> {
 
   async #take(ticket: FullTicket, deadline: number): Promise<Taken<D, I> | null> {
     const mark = await this.#marks.read(ticket.id, deadline)
+    if (mark !== null) await this.#quietly(this.#marks.sight(mark, deadline))
     if (mark !== null && !(mark.isLent && this.#keepOld)) return this.#follow(ticket, mark, deadline)
     const old = await this.#old.read(ticket.id, deadline)
     if (mark !== null) return this.#lend(ticket, mark, old, deadline)
@@ -116,10 +116,7 @@ export class Taking<D extends object, I extends UserIds, In extends object, T> {
     const now = this.#context.now()
     const found = await find(this.#context, id, now, deadline)
     const taken = (session: Session<D, I> | null): Taken<D, I> => ({ id, session, isLent: false })
-    if (found === null) {
-      await this.#quietly(this.#marks.sight(mark, deadline))
-      return taken(null)
-    }
+    if (found === null) return taken(null)
     if (mark.isLent) {
       // The old nodes are gone: the browser gets our cookie, and the old record goes.
       const moved = { ...mark, isLent: false, until: now + GRACE }
@@ -150,7 +147,6 @@ export class Taking<D extends object, I extends UserIds, In extends object, T> {
       await endSession(this.#context, mark.key, null, 'logout', deadline)
       return { id, session: null, isLent: true }
     }
-    await this.#quietly(this.#marks.sight(mark, deadline))
     return { id, session: await this.#sessions.get(id), isLent: true }
   }
 
@@ -164,9 +160,8 @@ export class Taking<D extends object, I extends UserIds, In extends object, T> {
     if (made === null) return null
     const { id, salt, record, known } = made
     const call = { now, deadline }
-    const expiresAt = old.expiresAt ?? null
     const refuse = async () => {
-      await this.#marks.create(ticket.id, WORTHLESS, expiresAt, deadline)
+      await this.#marks.create(ticket.id, WORTHLESS, old, deadline)
       await this.#endOld(ticket.id, deadline)
       return null
     }
@@ -189,7 +184,7 @@ export class Taking<D extends object, I extends UserIds, In extends object, T> {
         return this.#take(ticket, deadline)
       }
       const mark = { key: record.key, salt, until: now + GRACE, isLent: this.#keepOld }
-      isFirst = await this.#marks.create(ticket.id, mark, expiresAt, deadline)
+      isFirst = await this.#marks.create(ticket.id, mark, old, deadline)
     } catch (error) {
       // Where the mark may have been written, the session stays: it leads there.
       if (error instanceof SessionStoreError && error.outcome === 'not-applied') await this.#quietly(undo())
