@@ -99,8 +99,12 @@ export class Marks {
     return expiresAt - Math.max(createdAt, seenAt)
   }
 
+  /**
+   * A mark decides as long as it is stored, also where it has expired and was not swept yet: until then the store's create
+   * finds its key taken, so that what it says could not be written anew.
+   */
   async #read(key: string, deadline: number): Promise<SessionRecord | null> {
-    return (await this.#context.calls.read(key, { now: this.#context.now(), deadline })).record
+    return (await this.#context.calls.read(key, { now: 0, deadline })).record
   }
 
   async #create(key: string, data: string, life: number, deadline: number): Promise<boolean> {
@@ -127,7 +131,8 @@ export class Marks {
   async #keep(record: SessionRecord, data: string, life: number, deadline: number): Promise<boolean> {
     const now = this.#context.now()
     const change = { data, seenAt: now, expiresAt: now + life, writeId: newWriteId() }
-    return (await this.#context.calls.update(record.key, record.version, change, { now, deadline })) === 'updated'
+    const call = { now: Math.min(now, record.expiresAt - 1), deadline }
+    return (await this.#context.calls.update(record.key, record.version, change, call)) === 'updated'
   }
 }
 

@@ -84,6 +84,18 @@ describe('an old session that has ended, and whose record comes back,', () => {
     }
   })
 
+  it('stays over, and hangs no request, where what says so has expired and was not swept yet', async () => {
+    const { comeAt, two, old, store } = await loggedOut(cookieAt(BEGIN))
+    for (const days of [40, 41, 400]) {
+      const at = BEGIN + days * DAY
+      store.calls.length = 0
+      expect(await comeAt(at, { cookie: cookieAt(at), loginAt: at })).toBeNull()
+      expect(store.calls.length).toBeLessThan(4)
+    }
+    await two.sessions.sweep()
+    expect(old.records.size).toBe(1)
+  })
+
   it('costs no write of the marks at each request', async () => {
     const { two, store, clock } = await loggedOut(cookieAt(BEGIN))
     store.calls.length = 0
