@@ -34,6 +34,8 @@ export interface Scene {
     logOuts: number
     everywhere: number
     unavailable: number
+    /** Of these, where the database was there all the time. */
+    unexplained: number
   }
   readonly violations: string[]
 }
@@ -136,6 +138,7 @@ export class Browser {
         }
       }
       const until = Date.now()
+      if (isReply(outcome) && outcome.status === 503 && this.#isQuiet({ from, until })) scene.counts.unexplained++
       // What was not answered may still be under way.
       this.#last = Math.max(this.#last, isReply(outcome) ? until : until + LATE)
       return { from, until, outcome }
@@ -221,7 +224,7 @@ export class Browser {
   }
 
   /** Whether the database was there all the time. */
-  #isQuiet({ from, until }: Sent): boolean {
+  #isQuiet({ from, until }: Pick<Sent, 'from' | 'until'>): boolean {
     return !this.#scene.outages.some(outage => outage.from <= until && outage.until >= from)
   }
 

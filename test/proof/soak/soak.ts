@@ -92,6 +92,7 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
         logOuts: 0,
         everywhere: 0,
         unavailable: 0,
+        unexplained: 0,
       },
       violations,
     }
@@ -220,6 +221,7 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
         'statuses 401': statusOf('401'),
         'statuses 404': statusOf('404'),
         'statuses 503': statusOf('503'),
+        'of them while the database was there': counts.unexplained,
         'other statuses':
           [...statuses]
             .filter(([name]) => !/ (?:200|401|404|503)$/.test(name))
