@@ -27,6 +27,7 @@ export const LEFT_OUT = [
   'test/guarantees/servers.test.ts',
   'test/manager/module-level.test.ts',
   'test/manager/remember-model.test.ts',
+  'test/stores/memory/after-a-peak.test.ts',
   'test/stores/memory/growth.test.ts',
   'test/stores/memory/process.test.ts',
   'test/stores/memory/walk-at-growth.test.ts',

@@ -34,7 +34,9 @@ const config = mergeConfig(whole, {
   test: {
     isolate: false,
     sequence: { sequencer: QuickestFirst },
-    setupFiles: [fileURLToPath(new URL('./coverage-of-one-file.ts', import.meta.url))],
+    setupFiles: ['coverage-of-one-file.ts', 'no-shrinking.ts'].map(file =>
+      fileURLToPath(new URL(file, import.meta.url)),
+    ),
   },
 })
 config.test!.include = include

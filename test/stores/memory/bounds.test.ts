@@ -3,16 +3,7 @@ import { MemoryStore } from 'coatcheck/stores/memory'
 import { keyFor, newWriteId } from 'coatcheck/testing'
 import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
-import { Calendar } from '../../../stores/memory/calendar.ts'
-import { EXPIRES_AT, Slots } from '../../../stores/memory/slots.ts'
-import { WideMap } from '../../../stores/memory/wide-map.ts'
-import { HOUR, NOW, record } from '../../support/memory/records.ts'
-
-async function put(store: MemoryStore, userId: string | null, over: Partial<SessionRecord> = {}) {
-  const stored = record(store, userId, over)
-  expect((await store.create(stored, {}, { now: NOW })).outcome).toBe('created')
-  return stored
-}
+import { HOUR, NOW, put, record } from '../../support/memory/records.ts'
 
 const isLive = async (store: MemoryStore, { key }: SessionRecord) => (await store.read(key, { now: NOW })) !== null
 
@@ -194,102 +185,6 @@ describe('the memory store in the course of time', () => {
       timer.mockRestore()
     }
   })
-})
-
-describe('the calendar of the memory store', () => {
-  const diary = () => {
-    const slots = new Slots()
-    const calendar = new Calendar(slots)
-    const add = (due: number, slot = slots.take()) => {
-      slots.setNumber(slot, EXPIRES_AT, due)
-      calendar.add(slot)
-      return slot
-    }
-    return { slots, calendar, add, dueOf: (slot: number) => slots.number(slot, EXPIRES_AT) }
-  }
-
-  it('gives up what is due in the order of spans, whatever was added, moved and removed', () => {
-    const action = fc.tuple(fc.nat(2), fc.nat(2_000_000), fc.nat(100))
-    fc.assert(
-      fc.property(fc.array(action, { maxLength: 300 }), fc.nat(2_000_000), (actions, instant) => {
-        const { calendar, add, dueOf } = diary()
-        const kept: number[] = []
-        for (const [verb, due, place] of actions) {
-          const slot = kept[place % Math.max(1, kept.length)]
-          if (verb === 0 || slot === undefined) kept.push(add(due))
-          else {
-            calendar.remove(slot)
-            if (verb === 1) add(due, slot)
-            else kept.splice(kept.indexOf(slot), 1)
-          }
-        }
-        const gone: number[] = []
-        for (let slot = calendar.dueBefore(instant); slot !== undefined; slot = calendar.dueBefore(instant)) {
-          gone.push(slot)
-          calendar.remove(slot)
-        }
-        expect(new Set(gone)).toEqual(new Set(kept.filter(slot => dueOf(slot) < instant)))
-        const spans = gone.map(slot => Math.floor(dueOf(slot) / 10_000))
-        expect(spans).toEqual(spans.toSorted((a, b) => a - b))
-      }),
-    )
-  })
-
-  it('forgets the spans of what left before its time, and keeps the order of the rest', () => {
-    const { calendar, add, dueOf } = diary()
-    const far = Array.from({ length: 20_000 }, (_, number) => add(((number * 7919) % 20_000) * 10_000))
-    for (const slot of far.filter((_, number) => number % 200 !== 0)) calendar.remove(slot)
-    expect(calendar.spans).toBeLessThan(300)
-    for (const slot of far.slice(1, 50)) calendar.add(slot)
-    const order: number[] = []
-    for (let slot = calendar.dueBefore(1e12); slot !== undefined; slot = calendar.dueBefore(1e12)) {
-      order.push(dueOf(slot))
-      calendar.remove(slot)
-    }
-    expect(order).toHaveLength(149)
-    expect(order).toEqual(order.toSorted((a, b) => a - b))
-    expect(calendar.spans).toBe(0)
-  })
-
-  it('finds what is due after a gap of 250,000 years', () => {
-    const { calendar, add, dueOf } = diary()
-    const [last, first] = [add(8_000_000_000_000_000), add(0)]
-    expect(calendar.dueBefore(1)).toBe(first)
-    calendar.remove(first)
-    expect(calendar.dueBefore(dueOf(last))).toBeUndefined()
-    expect(calendar.dueBefore(dueOf(last) + 1)).toBe(last)
-  })
-
-  it('asks 64 slots at most to find that none is due', () => {
-    const { slots, calendar, add } = diary()
-    for (let number = 0; number < 1000; number++) add(15_000)
-    const asked = vi.spyOn(slots, 'number')
-    expect(calendar.dueBefore(12_000)).toBeUndefined()
-    expect(asked).toHaveBeenCalledTimes(64)
-    expect(calendar.dueBefore(15_001)).toBeDefined()
-    expect(asked).toHaveBeenCalledTimes(65)
-  })
-})
-
-describe('the map of the memory store', () => {
-  const named: [string, (number: number) => string][] = [
-    ['user IDs in a row', String],
-    ['user IDs in tens', number => String(number * 10)],
-    ['UUIDs', () => crypto.randomUUID()],
-  ]
-  for (const [what, name] of named)
-    it(`keeps ${what} in parts of which no two halves move at once`, () => {
-      const map = new WideMap<number>()
-      const count = 50_000
-      for (let number = 0; number < count; number++) map.set(name(number), number)
-      const sizes = map.sizes
-      expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(count)
-      expect(Math.max(...sizes)).toBeLessThan(count / 20)
-      // A Map moves at a power of two: how far each part is on its way to the next.
-      const phases = Array.from({ length: 8 }, () => 0)
-      for (const size of sizes) phases[Math.floor((Math.log2(size) % 1) * 8)]!++
-      expect(Math.max(...phases)).toBeLessThan(32)
-    })
 })
 
 describe('a log-out everywhere of many sessions in memory', () => {

@@ -5,15 +5,9 @@ import { keyFor } from 'coatcheck/testing'
 import { describe, expect, it, vi } from 'vitest'
 import { KeyIndex } from '../../../stores/memory/key-index.ts'
 import { type ShortTexts, Slots } from '../../../stores/memory/slots.ts'
-import { HOUR, NOW, record } from '../../support/memory/records.ts'
+import { HOUR, NOW, put } from '../../support/memory/records.ts'
 
 const call = { now: NOW }
-
-async function put(store: MemoryStore, userId: string | null): Promise<SessionRecord> {
-  const stored = record(store, userId)
-  if ((await store.create(stored, {}, call)).outcome !== 'created') throw new Error('not created')
-  return stored
-}
 
 const keyed = (key: string): ShortTexts => [key, null, null, null, null]
 

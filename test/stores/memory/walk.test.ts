@@ -38,7 +38,7 @@ describe('a walk over a memory store', () => {
 describe('a count of a memory store', () => {
   it('lets others have the event loop, and is exact', async () => {
     const store = new MemoryStore({ maxRecords: MAX_RECORDS })
-    await fill(store, 50_000)
+    await fill(store, 20_000)
     await fill(store, 3, '7')
     let turns = 0
     let isOver = false
@@ -47,14 +47,15 @@ describe('a count of a memory store', () => {
       if (!isOver) setImmediate(loop)
     }
     setImmediate(loop)
-    expect(await store.count({ now: NOW })).toBe(50_003)
+    expect(await store.count({ now: NOW })).toBe(20_003)
     isOver = true
-    expect(turns).toBeGreaterThanOrEqual(5)
+    // 10,000 in a turn.
+    expect(turns).toBeGreaterThanOrEqual(2)
   })
 
   it('gives up by its deadline, and says that nothing was written', async () => {
     const store = new MemoryStore({ maxRecords: MAX_RECORDS })
-    await fill(store, 30_000)
+    await fill(store, 10_001)
     const error = await store.count({ now: NOW, deadline: performance.now() }).catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(SessionStoreError)
     expect(error).toMatchObject({ operation: 'count', outcome: 'not-applied' })

@@ -22,13 +22,23 @@ export const record = (store: Store, userId: string | null, over: Partial<Sessio
   ...over,
 })
 
+/** Stores a record, which must succeed. */
+export async function put(
+  store: Store,
+  userId: string | null,
+  over: Partial<SessionRecord> = {},
+): Promise<SessionRecord> {
+  const stored = record(store, userId, over)
+  const { outcome } = await store.create(stored, {}, { now: NOW })
+  if (outcome !== 'created') throw new Error(`not created: ${outcome}`)
+  return stored
+}
+
 /** Stores so many live sessions, of a user or anonymous ones, and answers their keys. */
 export async function fill(store: Store, count: number, userId: string | null = null): Promise<string[]> {
   const keys: string[] = []
   for (let made = 0; made < count; made++) {
-    const each = record(store, userId)
-    await store.create(each, {}, { now: NOW })
-    keys.push(each.key)
+    keys.push((await put(store, userId)).key)
   }
   return keys
 }
