@@ -9,7 +9,7 @@ const PART_OF = (() => {
   const partOf = new Uint8Array(1 << HASH_BITS)
   let [part, end] = [0, shares[0]!]
   for (let hash = 0; hash < partOf.length; hash++) {
-    while (hash / partOf.length >= end / whole && part < PARTS - 1) end += shares[++part]!
+    while (hash / partOf.length >= end / whole) end += shares[++part]!
     partOf[hash] = part
   }
   return partOf
@@ -17,11 +17,8 @@ const PART_OF = (() => {
 
 // The last characters of a key, a UUID or a decimal number differ; the first ones need not.
 const partOf = (key: string) => {
-  const end = key.length
-  let hash = key.charCodeAt(end - 1) | 0
-  hash = Math.imul(hash, 31) + (key.charCodeAt(end - 2) | 0)
-  hash = Math.imul(hash, 31) + (key.charCodeAt(end - 3) | 0)
-  hash = Math.imul(hash, 31) + (key.charCodeAt(end - 4) | 0)
+  let hash = 0
+  for (let at = key.length - 4; at < key.length; at++) hash = Math.imul(hash, 31) + (key.charCodeAt(at) | 0)
   return PART_OF[Math.imul(hash, 0x9e3779b1) >>> (32 - HASH_BITS)]!
 }
 

@@ -15,6 +15,22 @@ describe('the calendar of the memory store', () => {
     return { slots, calendar, add, dueOf: (slot: number) => slots.number(slot, EXPIRES_AT) }
   }
 
+  it('keeps the others of a span when one leaves it, and gives none of their slots away', () => {
+    for (const leaving of [0, 1, 2]) {
+      const { slots, calendar, add } = diary()
+      const kept = [add(1), add(2), add(3)]
+      const [gone] = kept.splice(leaving, 1)
+      calendar.remove(gone!)
+      expect(calendar.spans).toBe(1)
+      expect(kept).not.toContain(slots.take())
+      for (const slot of kept) {
+        expect(calendar.dueBefore(10)).toBe(slot)
+        calendar.remove(slot)
+      }
+      expect(calendar.dueBefore(10)).toBeUndefined()
+    }
+  })
+
   it('gives up what is due in the order of spans, whatever was added, moved and removed', () => {
     const action = fc.tuple(fc.nat(2), fc.nat(2_000_000), fc.nat(100))
     fc.assert(
