@@ -1,6 +1,6 @@
 // What each store call of a verb is told: the manager's time, by which a store decides what is live, and when the verb gives
 // up. A verb of several calls has one storeTimeout for all of them.
-import { CLOCK_TOLERANCE, SessionManager } from 'coatcheck'
+import { CLOCK_TOLERANCE, openVisit, SessionManager } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { expect, it } from 'vitest'
 import { BarrierStore, faults } from '../support/barrier-store.ts'
@@ -74,6 +74,14 @@ const VERBS: Record<
   destroy: { run: at => at.sessions.destroy(at.asked) },
   'destroy, of an ID': { run: at => at.sessions.destroy(at.asked.secret) },
   'destroy, of a remembered session': { run: at => at.sessions.destroy(at.begun.session.secret) },
+  'destroy, of a session in whose place another began': {
+    before: async ({ sessions, asked }) => {
+      await sessions.revoke(1, asked.key)
+      const request = { method: 'POST', secure: true, header: () => null, cookie: `session_id=${asked.secret}` }
+      await openVisit(sessions, request).create()
+    },
+    run: at => at.sessions.destroy(at.asked),
+  },
   invalidateUser: { run: at => at.sessions.invalidateUser(1) },
   list: { run: at => at.sessions.list(1) },
   'revoke, of the session that asked for the token': { run: at => at.sessions.revoke(1, at.asked.key) },

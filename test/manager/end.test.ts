@@ -1,0 +1,65 @@
+// What the end of a session means for later requests of its browser, in the process that ended it, and what is told of it.
+import { openVisit, SessionManager } from 'coatcheck'
+import { MemoryStore } from 'coatcheck/stores/memory'
+import { describe, expect, it } from 'vitest'
+
+const user = { id: 1, name: 'ada' }
+
+function setUp(options: object = {}) {
+  const events: any[] = []
+  const sessions = new SessionManager({
+    store: new MemoryStore(),
+    sweepInterval: false,
+    onEvent: event => events.push(event),
+    ...options,
+  })
+  const request = ({ secret }: { secret: string }) =>
+    openVisit(sessions, { method: 'POST', secure: true, header: () => null, cookie: `session_id=${secret}` })
+  return { events, sessions, request }
+}
+
+it('after a log-out nothing begins in the place of the session', async () => {
+  const { sessions, request } = setUp()
+  const session = await sessions.create({ user })
+  await sessions.destroy(session)
+  await expect(request(session).create()).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
+  expect(await sessions.count()).toBe(0)
+})
+
+it('after it was revoked from another device its browser begins as a visitor, whose session a late log-out ends', async () => {
+  const { sessions, events, request } = setUp()
+  const session = await sessions.create({ user })
+  await sessions.revoke(1, session.key)
+  const visitor = await request(session).create()
+  expect((await sessions.get(visitor.secret))?.user).toBeNull()
+  events.length = 0
+  // Twice: the answer to the first may have been lost.
+  await sessions.destroy(session)
+  await sessions.destroy(session.secret)
+  expect(await sessions.get(visitor.secret)).toBeNull()
+  expect(events).toEqual([{ type: 'destroyed', key: visitor.key, userId: null, reason: 'logout' }])
+})
+
+describe('a session that the limit of its user ends', () => {
+  it('is told with its user, and its browser begins as a visitor', async () => {
+    const { sessions, events, request } = setUp({ limit: { max: 1, onLimit: 'end-oldest' } })
+    const first = await sessions.create({ user })
+    events.length = 0
+    const second = await sessions.create({ user })
+    expect(events).toEqual([
+      { type: 'destroyed', key: first.key, userId: 1n, reason: 'limit' },
+      { type: 'created', key: second.key, userId: 1n, remembered: false },
+    ])
+    const visitor = await request(first).create()
+    expect((await sessions.get(visitor.secret))?.user).toBeNull()
+  })
+
+  it('is sent by no response that is under way', async () => {
+    const { sessions } = setUp({ limit: { max: 1, onLimit: 'end-oldest' } })
+    const slow = openVisit(sessions, { method: 'POST', secure: true, header: () => null, cookie: null })
+    await slow.logIn({ user })
+    expect(slow.cookies.map(({ name }) => name)).toEqual(['session_id'])
+    await sessions.create({ user })
+    expect(slow.cookies).toEqual([])
+  })
+})
