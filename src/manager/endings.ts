@@ -36,7 +36,8 @@ export interface LogInWatch {
 export class Endings {
   readonly #fates = new Recent<Fate>(LIFETIME)
   readonly #followers = new Recent<readonly Follower[]>(LIFETIME)
-  readonly #watches = new Map<string, Set<{ hasLoggedIn: boolean }>>()
+  /** As many as there are such calls of the store at once. */
+  readonly #watches = new Set<{ readonly user: string; hasLoggedIn: boolean }>()
   readonly #invalidated = new Recent<{ order: number; exceptKey: string | null }>(LIFETIME)
 
   /** The session goes on under `to`; where `from` has ended meanwhile, so will its successor. */
@@ -106,21 +107,20 @@ export class Endings {
    * the store did so or after is not known here, and their cookies are held back.
    */
   watch(user: string): LogInWatch {
-    const all = this.#watches.get(user) ?? new Set()
     const watch = {
+      user,
       hasLoggedIn: false,
       end: () => {
-        all.delete(watch)
-        if (all.size === 0) this.#watches.delete(user)
+        this.#watches.delete(watch)
       },
     }
-    this.#watches.set(user, all.add(watch))
+    this.#watches.add(watch)
     return watch
   }
 
   /** A session of this user has begun. */
   loggedIn(user: string): void {
-    for (const watch of this.#watches.get(user) ?? []) watch.hasLoggedIn = true
+    for (const watch of this.#watches) if (watch.user === user) watch.hasLoggedIn = true
   }
 
   /** All sessions of a user end, that is: those whose snapshots were made before now. */

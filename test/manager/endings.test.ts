@@ -91,6 +91,13 @@ describe('what this process remembers of a session', () => {
     expect(endings.end('a', 'left')).toEqual(['c'])
   })
 
+  it('that was ended by others: what its browser began there keeps no remember token from beginning a session', () => {
+    const endings = new Endings()
+    endings.end('a', 'ended')
+    expect(endings.began('a', 'b')).toBe(true)
+    expect(endings.hasFollower('a')).toBe(false)
+  })
+
   it('spares the one that is to go on, and what follows from it', () => {
     const endings = new Endings()
     endings.follows('a', 'b')
@@ -116,6 +123,13 @@ describe('what this process remembers of a session', () => {
     expect(endings.end('a', 'left')).toEqual([13, 14, 15, 16, 17, 18, 19, 20].map(at => `b${at}`))
   })
 
+  it('is not crowded out by a successor that each late request tells of', () => {
+    const endings = new Endings()
+    endings.began('a', 'b')
+    for (let request = 1; request <= 20; request += 1) endings.moved('a', 'c')
+    expect(endings.end('a', 'left')).toEqual(['b'])
+  })
+
   it('costs a log-out no more than some store calls, however long a chain a client made', () => {
     const endings = new Endings()
     for (let at = 0; at < 1000; at += 1) endings.follows(`s${at}`, `s${at + 1}`)
@@ -139,6 +153,42 @@ describe('what this process remembers of a session', () => {
     endings.end('s30', 'left')
     // So long a chain is not looked through.
     expect(endings.hasFollower('s0')).toBe(true)
+  })
+})
+
+it('the cookie of a session that stands in the place of another is sent while neither has ended', async () => {
+  const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false })
+  const { secret } = await sessions.create({ user: { id: 1, name: 'ada' } })
+  const visit = openVisit(sessions, {
+    method: 'POST',
+    secure: true,
+    header: () => null,
+    cookie: `session_id=${secret}`,
+  })
+  const instead = await visit.create()
+  expect(visit.cookies.map(({ value }) => value)).toEqual([instead.secret])
+})
+
+it('nothing is known of what is no session', () => {
+  const endings = new Endings()
+  endings.end('a', 'left')
+  expect(endings.has({ key: 'a' })).toBe(false)
+})
+
+describe('two log-outs of all devices of a user at once, and a log-in', () => {
+  it('each knows of it until it ends itself, and one that begins later does not', () => {
+    const endings = new Endings()
+    const [first, second] = [endings.watch('1'), endings.watch('1')]
+    first.end()
+    endings.loggedIn('1')
+    expect([first.hasLoggedIn, second.hasLoggedIn]).toEqual([false, true])
+    const third = endings.watch('1')
+    endings.loggedIn('2')
+    expect(third.hasLoggedIn).toBe(false)
+    second.end()
+    third.end()
+    endings.loggedIn('1')
+    expect(third.hasLoggedIn).toBe(false)
   })
 })
 
@@ -176,6 +226,20 @@ describe('the cookie of a session whose user was logged out everywhere', () => {
     expect([here, next].map(session => endings.has(session))).toEqual([true, true])
     endings.endUser('1', last.key)
     expect([last, other].map(session => endings.has(session))).toEqual([false, true])
+  })
+
+  it('is held back where what is told of new IDs leads round in a circle, or further than a late request is behind', async () => {
+    const endings = new Endings()
+    const session = await setUp().create({ user })
+    endings.moved('a', 'b')
+    endings.moved('b', 'a')
+    for (let at = 0; at < 30; at += 1) endings.moved(`s${at}`, at === 29 ? session.key : `s${at + 1}`)
+    for (const except of ['a', 's0']) {
+      endings.endUser('1', except)
+      expect(endings.has(session)).toBe(true)
+    }
+    endings.endUser('1', 's23')
+    expect(endings.has(session)).toBe(false)
   })
 })
 

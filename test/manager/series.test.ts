@@ -16,6 +16,8 @@ describe('what is no token does not reach the store', () => {
     ['percent-encoded', (token: string) => token.replace('.', '%2E')],
     ['1 MB', () => 'x'.repeat(1_000_000)],
     ['nothing', () => ''],
+    ['a list of one', (token: string) => [token] as never],
+    ['what says that it is one', (token: string) => ({ length: 87, toString: () => token }) as never],
     ['undefined', () => undefined as never],
     ['an object', () => ({}) as never],
   ])('%s', async (_, mangle) => {
@@ -127,4 +129,20 @@ describe('a series that no manager of ours wrote', () => {
       expect(await at.sessions.recall(token)).not.toBeNull()
     }
   })
+})
+
+it('a token of the series that is not its own is a stolen one, whatever stands in the series as its hash', async () => {
+  for (const hash of [undefined, 'short', '']) {
+    const at = setUp()
+    const { token } = await device(at)
+    if (hash !== undefined) {
+      const [record] = await at.store.inner.listUser('1', 'remember', { now: at.clock() })
+      const data = JSON.stringify({ ...JSON.parse(record!.data), current: hash, previous: hash })
+      at.store.next('read', faults.answers({ ...record, data }))
+    }
+    const presented = hash === undefined ? `${token.slice(0, 44)}${'x'.repeat(43)}` : token
+    expect(await at.sessions.recall(presented)).toBeNull()
+    expect(at.thefts()).toHaveLength(1)
+    expect(await at.sessions.recall(token)).toBeNull()
+  }
 })
