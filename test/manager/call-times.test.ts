@@ -96,6 +96,10 @@ const VERBS: Record<
     before: visit,
     run: at => at.node().recall(at.first.token!),
   },
+  'recall, of what is no series': {
+    before: async ({ store }) => store.next('read', proceed => proceed().then(record => ({ ...record, data: '{' }))),
+    run: at => at.sessions.recall(at.begun.token!),
+  },
   'recall, where the end of the series had failed': { before: failToList, run: at => at.node().recall(at.token) },
   forget: { run: at => at.sessions.forget(at.begun.token!) },
   'forget, once more after a failure': { before: failToList, run: at => at.sessions.forget(at.token) },

@@ -359,6 +359,7 @@ describe('endAll', () => {
     const error = await sessions.endAll().catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(SessionStoreError)
     expect(error).toMatchObject({ operation: 'deleteUser', outcome: 'unknown', status: 503 })
+    expect((error as Error).cause).toBeInstanceOf(SessionStoreError)
     expect((error as Error).message).toContain('endAll: 10 sessions were ended, then the store failed: repeat it')
     const calls = store.counts().deleteUser
     await new Promise(setImmediate)

@@ -1,6 +1,7 @@
 // What leads to a remember-me series, and what counts as one.
 import type { SessionId } from 'coatcheck'
 import { describe, expect, it } from 'vitest'
+import { parseSeries } from '../../src/manager/series.ts'
 import { faults } from '../support/barrier-store.ts'
 import { device, setUpRemember as setUp, user } from '../support/remembered.ts'
 
@@ -129,6 +130,28 @@ describe('a series that no manager of ours wrote', () => {
       expect(await at.sessions.recall(token)).not.toBeNull()
     }
   })
+
+  it('nor is a token stolen where the store answers the series of another device, which goes on', async () => {
+    const at = setUp()
+    const one = await device(at)
+    const [mine] = await at.store.inner.listUser('1', 'remember', { now: at.clock() })
+    const two = await device(at)
+    at.store.next('read', faults.answers(mine))
+    expect(await at.sessions.recall(two.token)).toBeNull()
+    expect(at.thefts()).toEqual([])
+    for (const { token } of [one, two]) expect(await at.sessions.recall(token)).not.toBeNull()
+  })
+
+  it('is removed and told where its user is of another kind than this manager has', async () => {
+    const at = setUp()
+    const { token } = await device(at)
+    const [record] = await at.store.inner.listUser('1', 'remember', { now: at.clock() })
+    at.store.next('read', faults.answers({ ...record, userId: 'ada' }))
+    at.events.length = 0
+    expect(await at.sessions.recall(token)).toBeNull()
+    expect(at.events).toEqual([{ type: 'corrupt-record', key: record!.key, cause: 'not a remember-me series' }])
+    expect(await at.store.inner.listUser('1', 'remember', { now: at.clock() })).toEqual([])
+  })
 })
 
 it('a token of the series that is not its own is a stolen one, whatever stands in the series as its hash', async () => {
@@ -145,4 +168,27 @@ it('a token of the series that is not its own is a stolen one, whatever stands i
     expect(at.thefts()).toHaveLength(1)
     expect(await at.sessions.recall(token)).toBeNull()
   }
+})
+
+it('a series is read in each of its states', () => {
+  const fresh = {
+    current: 'a'.repeat(43),
+    previous: null,
+    salt: '',
+    rotatedAt: 1,
+    session: null,
+    createdAt: 0,
+    visitedAt: null,
+    origin: 1,
+  }
+  const rotated = { ...fresh, previous: 'b'.repeat(43), salt: 'c'.repeat(16), session: 'd'.repeat(46), createdAt: 2 }
+  const ending = { key: 'e'.repeat(46) }
+  for (const series of [
+    fresh,
+    rotated,
+    { ...rotated, visitedAt: 3 },
+    { ...rotated, endsEarlier: true },
+    ...['logout', 'revoked', 'theft'].map(reason => ({ ...rotated, ending: { ...ending, reason } })),
+  ])
+    expect(parseSeries(JSON.stringify(series))).toEqual(series)
 })

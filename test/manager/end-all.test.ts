@@ -1,0 +1,174 @@
+// What `endAll` meets on the way: long walks, clocks that are set back, new IDs, and what is not its own.
+import { CLOCK_TOLERANCE, FORWARD_LIFETIME, SessionManager } from 'coatcheck'
+import { ReferenceStore } from 'coatcheck/testing'
+import { expect, it, vi } from 'vitest'
+import { BarrierStore } from '../support/barrier-store.ts'
+import { MINUTE, testClock } from '../support/test-clock.ts'
+
+const user = { id: 1, name: 'ada' }
+
+function setUp(inner: object = new ReferenceStore()) {
+  const store = BarrierStore.over(inner as ReferenceStore)
+  const clock = testClock()
+  const node = (more: object = {}): SessionManager =>
+    new SessionManager({
+      store,
+      now: clock,
+      sweepInterval: false,
+      remember: '30d',
+      idleTimeout: '2h',
+      ...more,
+    })
+  return { store, clock, node, sessions: node() }
+}
+
+it('asks the store once for each user and each visitor', async () => {
+  const { sessions, store } = setUp()
+  for (let made = 0; made < 3; made += 1) await sessions.create({ user })
+  await sessions.create({ user: { id: 2, name: 'max' } })
+  await sessions.create()
+  store.reset()
+  expect(await sessions.endAll()).toBe(5)
+  expect(store.counts()).toEqual({ scan: 1, deleteUser: 2, delete: 1 })
+})
+
+it('leaves what says that a session of another library is over', async () => {
+  const { sessions, store, clock } = setUp()
+  const visitor = await sessions.create()
+  const [record] = (await store.inner.scan!(null, 1, { now: clock() })).records
+  const mark = { ...record!, key: record!.key.replace(/.{4}$/, 'AAAA') as never, kind: 'remember' as const }
+  await store.inner.create(mark, {}, { now: clock() })
+  expect(await sessions.endAll()).toBe(1)
+  expect(await sessions.get(visitor.secret)).toBeNull()
+  expect(await store.inner.read(mark.key, { now: clock() })).toMatchObject({ key: mark.key })
+})
+
+/** The walk under way takes long, and what is stored gets out of its way. */
+const hide = (store: BarrierStore, run: () => unknown) =>
+  store.next('scan', async proceed => {
+    await run()
+    return { ...((await proceed()) as object), records: [], forwards: [] }
+  })
+
+it('walks again after a long walk that met nothing, and ends what had escaped it', async () => {
+  const { sessions, store, clock } = setUp()
+  const session = await sessions.create({ user })
+  hide(store, () => clock.advance(FORWARD_LIFETIME))
+  expect(await sessions.endAll()).toBe(1)
+  expect(await sessions.get(session.secret)).toBeNull()
+})
+
+it('walks as often as walks are long and meet something, at the length too that a forward stands for sure', async () => {
+  const { sessions, store, clock } = setUp()
+  const held = [await sessions.create({ user }), await sessions.create({ user: { id: 2, name: 'max' } })]
+  const long = () => clock.advance(FORWARD_LIFETIME - CLOCK_TOLERANCE)
+  hide(store, long)
+  store.next('scan', async proceed => {
+    long()
+    const page = (await proceed()) as { records: object[] }
+    return { ...page, records: page.records.slice(0, 1), forwards: [] }
+  })
+  expect(await sessions.endAll()).toBe(2)
+  expect(store.counts().scan).toBe(3)
+  for (const { secret } of held) expect(await sessions.get(secret)).toBeNull()
+})
+
+it('walks once in a process that has run for long', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  try {
+    vi.advanceTimersByTime(1e9)
+    const { sessions, store } = setUp()
+    await sessions.create({ user })
+    expect(await sessions.endAll()).toBe(1)
+    expect(store.counts().scan).toBe(1)
+  } finally {
+    vi.useRealTimers()
+  }
+})
+
+it('ends a session that it meets by the forward under its old ID alone, also where another call finds nothing there', async () => {
+  for (const owner of [{ user }, {}])
+    for (const isFound of [true, false]) {
+      const { sessions, store } = setUp()
+      const other = await sessions.create()
+      const old = await sessions.create(owner as never)
+      const renewed = (await sessions.rotate(old, { grace: '1m' }))!
+      store.next('scan', async proceed => ({ ...((await proceed()) as object), records: [] }))
+      if (!isFound) {
+        store.next('read', proceed => proceed())
+        store.next('read', () => null)
+      }
+      await sessions.endAll({ except: other })
+      expect(await sessions.get(renewed.secret)).toBeNull()
+      expect(await sessions.get(other.secret)).not.toBeNull()
+    }
+})
+
+it('follows a chain of new IDs to its end, however long a client made it, and spares the excepted one of any length', async () => {
+  for (const isSpared of [false, true]) {
+    const { sessions, store, node } = setUp()
+    const first = await sessions.create()
+    let last = first
+    for (let hops = 0; hops < 110; hops += 1) last = (await sessions.regenerate(last))!
+    store.next('scan', async proceed => {
+      const page = (await proceed()) as { records: object[]; forwards: string[] }
+      return { ...page, records: [], forwards: page.forwards.filter(key => key === first.key) }
+    })
+    await sessions.endAll(isSpared ? { except: last } : {})
+    expect((await node().get(last.secret)) !== null).toBe(isSpared)
+  }
+})
+
+it('knows a long walk by the wall clock too where the clock of the manager stands still or is set back', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  try {
+    for (const step of [0, -MINUTE]) {
+      const { sessions, store, clock } = setUp()
+      const session = await sessions.create({ user })
+      hide(store, () => {
+        clock.advance(step)
+        vi.advanceTimersByTime(FORWARD_LIFETIME)
+      })
+      expect(await sessions.endAll()).toBe(1)
+      expect(await sessions.get(session.secret)).toBeNull()
+    }
+  } finally {
+    vi.useRealTimers()
+  }
+})
+
+it('ends what a node whose clock is ahead has begun before it, and not what began later', async () => {
+  for (const [ahead, ends] of [
+    [CLOCK_TOLERANCE, true],
+    [CLOCK_TOLERANCE + 1, false],
+  ] as const) {
+    const { sessions, clock, node } = setUp()
+    const session = await node({ now: clock.skewed(ahead) }).create()
+    await sessions.endAll()
+    expect((await sessions.get(session.secret)) === null).toBe(ends)
+  }
+})
+
+it('counts no visitor who had expired, and ends that session for nodes whose clock is behind', async () => {
+  const { sessions, clock } = setUp()
+  await sessions.create()
+  clock.advance(2 * 60 * MINUTE)
+  expect(await sessions.endAll()).toBe(0)
+  expect(await sessions.count()).toBe(0)
+})
+
+it('an error that is none of the store goes through as it is', async () => {
+  const { node } = setUp()
+  let isBroken = false
+  const sessions = node({
+    now: () => {
+      if (isBroken) throw new RangeError('no clock')
+      return Date.now()
+    },
+  })
+  await sessions.create()
+  const onProgress = () => {
+    isBroken = true
+  }
+  await expect(sessions.endAll({ onProgress })).rejects.toThrow(new RangeError('no clock'))
+})
