@@ -128,6 +128,8 @@ it.each(['endAll', 'updateUser'] as const)(
   async verb => {
     const at = await setUp()
     await at.sessions.rotate(at.asked.secret, { grace: '1m' })
+    // Nothing is found behind the forward.
+    if (verb === 'endAll') at.store.next('read', () => null)
     at.store.reset()
     const before = performance.now()
     await (verb === 'endAll' ? at.sessions.endAll({ except: at.visitor }) : at.sessions.updateUser(1, { n: 1 }))

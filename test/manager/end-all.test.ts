@@ -6,6 +6,7 @@ import { BarrierStore } from '../support/barrier-store.ts'
 import { MINUTE, testClock } from '../support/test-clock.ts'
 
 const user = { id: 1, name: 'ada' }
+const max = { id: 2, name: 'max' }
 
 function setUp(inner: object = new ReferenceStore()) {
   const store = BarrierStore.over(inner as ReferenceStore)
@@ -25,7 +26,7 @@ function setUp(inner: object = new ReferenceStore()) {
 it('asks the store once for each user and each visitor', async () => {
   const { sessions, store } = setUp()
   for (let made = 0; made < 3; made += 1) await sessions.create({ user })
-  await sessions.create({ user: { id: 2, name: 'max' } })
+  await sessions.create({ user: max })
   await sessions.create()
   store.reset()
   expect(await sessions.endAll()).toBe(5)
@@ -60,17 +61,30 @@ it('walks again after a long walk that met nothing, and ends what had escaped it
 
 it('walks as often as walks are long and meet something, at the length too that a forward stands for sure', async () => {
   const { sessions, store, clock } = setUp()
-  const held = [await sessions.create({ user }), await sessions.create({ user: { id: 2, name: 'max' } })]
+  const held = [await sessions.create({ user }), await sessions.create(), await sessions.create({ user: max })]
   const long = () => clock.advance(FORWARD_LIFETIME - CLOCK_TOLERANCE)
   hide(store, long)
   store.next('scan', async proceed => {
     long()
-    const page = (await proceed()) as { records: object[] }
-    return { ...page, records: page.records.slice(0, 1), forwards: [] }
+    const page = (await proceed()) as { records: { key: string }[] }
+    return { ...page, records: page.records.filter(({ key }) => key !== held[2]!.key), forwards: [] }
   })
-  expect(await sessions.endAll()).toBe(2)
+  expect(await sessions.endAll()).toBe(3)
   expect(store.counts().scan).toBe(3)
   for (const { secret } of held) expect(await sessions.get(secret)).toBeNull()
+})
+
+it('leaves alone who logs in again while it runs, wherever that session is met', async () => {
+  const { sessions, store, clock } = setUp()
+  await sessions.create({ user })
+  const again: { secret: never; key: string }[] = []
+  store.next('scan', async proceed => ({ ...((await proceed()) as object), next: 'A' }))
+  store.next('scan', async () => {
+    again.push((await sessions.create({ user })) as never)
+    return { records: [await store.inner.read(again[0]!.key, { now: clock() })], forwards: [], next: null }
+  })
+  expect(await sessions.endAll()).toBe(1)
+  expect((await sessions.get(again[0]!.secret))?.key).toBe(again[0]!.key)
 })
 
 it('walks once in a process that has run for long', async () => {
@@ -171,4 +185,11 @@ it('an error that is none of the store goes through as it is', async () => {
     isBroken = true
   }
   await expect(sessions.endAll({ onProgress })).rejects.toThrow(new RangeError('no clock'))
+})
+
+it('names itself where an option is none', async () => {
+  const { sessions } = setUp()
+  await expect(sessions.endAll({ passwordVersion: 1 } as never)).rejects.toThrow(
+    /^endAll: "passwordVersion" is not an option/,
+  )
 })
