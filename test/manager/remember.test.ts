@@ -18,6 +18,42 @@ it('a token brings its user back, as remembered and never fresh', async () => {
   expect(await at.sessions.recall(recalled.token!)).not.toBeNull()
 })
 
+describe('a token is given', () => {
+  const refused = (at: ReturnType<typeof setUp>) => at.events.filter(({ type }) => type === 'refused')
+
+  it('with a series that ends when it says, and is told as nothing', async () => {
+    const at = setUp()
+    const session = await at.sessions.create({ user })
+    at.events.length = 0
+    await at.sessions.remember(session)
+    const [series] = await at.store.inner.listUser('1', 'remember', { now: at.clock() })
+    const end = at.clock() + 30 * DAY
+    expect(series).toMatchObject({ username: 'ada', parent: session.key, expiresAt: end, absoluteExpiresAt: end })
+    expect(at.events).toEqual([])
+  })
+
+  it('with another selector where the first one is taken', async () => {
+    const at = setUp()
+    const session = await at.sessions.create({ user })
+    at.store.next('create', faults.answers({ outcome: 'collision', ended: [] }))
+    const token = await at.sessions.remember(session)
+    expect(at.store.counts().create).toBe(3)
+    expect(await at.sessions.recall(token)).not.toBeNull()
+  })
+
+  it('not to a session that has ended, nor to one whose password is older than the last log-out everywhere', async () => {
+    const at = setUp()
+    const [ended, old] = [await at.sessions.create({ user }), await at.sessions.create({ user })]
+    await at.sessions.destroy(ended)
+    await expect(at.sessions.remember(ended)).rejects.toMatchObject({ code: 'ERR_SESSION_UNAUTHENTICATED' })
+    expect(refused(at).filter(({ reason }) => reason === 'stale-login')).toEqual([])
+    await at.sessions.invalidateUser(1, { except: old, passwordVersion: 1 })
+    await expect(at.sessions.remember(old)).rejects.toMatchObject({ code: 'ERR_SESSION_STALE_LOGIN' })
+    expect(refused(at).at(-1)).toMatchObject({ reason: 'stale-login', key: old.key, userId: 1n })
+    expect(await at.store.inner.listUser('1', 'remember', { now: at.clock() })).toEqual([])
+  })
+})
+
 it('20 parallel requests with one token in two processes: 20 successes, 1 rotation, 1 session, 0 alarms', async () => {
   const at = setUp({ storeTimeout: '20s' })
   const { token } = await device(at)
@@ -51,6 +87,31 @@ it('within the grace a spent token gives the same answer again, used or not', as
   at.clock.advance(GRACE)
   await isSame()
   expect(at.thefts()).toEqual([])
+})
+
+it('to the last moment of the grace a spent token writes nothing, and to the last of any node’s clock it gives the same', async () => {
+  for (const wait of [GRACE, GRACE + CLOCK_TOLERANCE]) {
+    const at = setUp()
+    const { token } = await device(at)
+    const first = (await at.sessions.recall(token))!
+    at.clock.advance(wait)
+    at.store.reset()
+    const again = (await at.sessions.recall(token))!
+    expect([again.session.secret, again.token]).toEqual([first.session.secret, first.token])
+    expect(at.store.counts()).toEqual(wait === GRACE ? { read: 2 } : { read: 2, update: 1 })
+  }
+})
+
+it('a token whose series ends while it is redeemed begins nothing, and asks the store no more', async () => {
+  const at = setUp()
+  const { token } = await device(at)
+  at.store.next('update', async proceed => {
+    await at.store.inner.deleteUser('1', { floorUntil: at.clock() }, { now: at.clock() })
+    return proceed()
+  })
+  at.store.reset()
+  expect(await at.sessions.recall(token)).toBeNull()
+  expect(at.store.counts()).toEqual({ read: 1, update: 1 })
 })
 
 it('a lost response is no theft: the spent token is rotated again, and the session that it started ends', async () => {
@@ -152,6 +213,7 @@ describe('theft', () => {
       expect(await at.sessions.recall(token)).toBeNull()
       expect((await at.sessions.get(other)) !== null).toBe(onTheft === 'end-device')
       expect((await at.sessions.recall(otherToken)) !== null).toBe(onTheft === 'end-device')
+      expect(at.thefts()).toHaveLength(1)
     }
   })
 

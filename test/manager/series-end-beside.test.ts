@@ -1,10 +1,11 @@
 // The end of a remember-me series beside what else goes on: other devices, other requests of its browser, other processes,
 // and records that no manager of ours wrote.
-import { openVisit } from 'coatcheck'
+import { CLOCK_TOLERANCE, openVisit } from 'coatcheck'
 import { describe, expect, it } from 'vitest'
 import { BarrierStore, faults } from '../support/barrier-store.ts'
 import { type At, type Node, setUpSeries as setUp, thefts, visit, WAYS } from '../support/ending-series.ts'
 import { times, user } from '../support/remembered.ts'
+import { MINUTE } from '../support/test-clock.ts'
 
 it('two requests that finish the end of one series find that it is over, and so does one that finds less', async () => {
   const at = await setUp()
@@ -208,4 +209,83 @@ it('costs four store calls, and one for each session that began with it', async 
   const barrier = BarrierStore.over(at.store)
   await at.node(barrier).forget(at.begun.token!)
   expect(barrier.counts()).toEqual({ read: 1, replace: 1, listUser: 1, delete: 3 })
+})
+
+it('a visitor who began in its place is over by a log-out also where another process has ended the series', async () => {
+  const at = await setUp()
+  const sessions = at.node(at.store, { limit: { max: 1, onLimit: 'refuse' } })
+  const request = { method: 'POST', secure: true, header: () => null, cookie: `remember_token=${at.begun.token}` }
+  const visitor = await openVisit(sessions, request).create()
+  await at.node().forget(at.begun.token!)
+  at.events.length = 0
+  await sessions.forget(at.begun.token!)
+  expect(await sessions.get(visitor.secret)).toBeNull()
+  expect(at.events).toEqual([{ type: 'destroyed', key: visitor.key, userId: null, reason: 'logout' }])
+})
+
+it('an end that failed twice is finished by the third call', async () => {
+  const at = await setUp()
+  for (const _ of times(2)) {
+    const barrier = BarrierStore.over(at.store)
+    barrier.next('listUser', faults.rejects)
+    await expect(at.node(barrier).forget(at.begun.token!)).rejects.toMatchObject({ operation: 'listUser' })
+  }
+  expect(await at.left()).not.toEqual([])
+  await at.node().forget(at.begun.token!)
+  expect(await at.left()).toEqual([])
+})
+
+it('a token that is presented again after its answer was lost ends what that began, as revoked, and nothing later', async () => {
+  const at = await setUp()
+  at.clock.advance(MINUTE + 2 * CLOCK_TOLERANCE + 1)
+  const again = (await at.node().recall(at.first.token!))!
+  const ended = at.events.filter(({ type }) => type === 'destroyed')
+  expect(ended.map(({ reason }) => reason)).toEqual(ended.map(() => 'revoked'))
+  expect(ended.map(({ key }) => key)).toContain(at.begun.session.key)
+  expect(await at.node().get(again.session.secret)).not.toBeNull()
+  // A parallel request, once the browser has used that session.
+  expect((await at.node().recall(at.first.token!))?.session.key).toBe(again.session.key)
+  expect(await at.node().get(again.session.secret)).not.toBeNull()
+})
+
+it('all that a revoked device had is told as revoked', async () => {
+  for (const of of [({ asked }: At) => asked.key, ({ begun }: At) => begun.session.key]) {
+    const at = await setUp()
+    await at.node().revoke(1, of(at))
+    const ended = at.events.filter(({ type }) => type === 'destroyed')
+    expect(ended.length).toBeGreaterThan(1)
+    expect(ended.map(({ reason }) => reason)).toEqual(ended.map(() => 'revoked'))
+  }
+})
+
+it('a stolen token that comes twice at once is one theft, also where the other is done before the series moves', async () => {
+  const at = await setUp()
+  await visit(at)
+  const barrier = BarrierStore.over(at.store)
+  const steal = (sessions: Node) => sessions.recall(at.first.token!)
+  barrier.next('replace', async proceed => {
+    expect(await steal(at.node())).toBeNull()
+    return proceed()
+  })
+  expect(await steal(at.node(barrier))).toBeNull()
+  expect(thefts(at.events)).toHaveLength(1)
+})
+
+it('a series of a user who is being logged out everywhere ends at once, where it is', async () => {
+  const at = await setUp()
+  const barrier = BarrierStore.over(at.store)
+  barrier.every('replace', () => ({ outcome: 'stale-login', ended: [] }))
+  await at.node(barrier).forget(at.begun.token!)
+  expect(barrier.counts().replace).toBe(1)
+  expect(await at.left()).toEqual([])
+})
+
+it('what a lost answer began ends by the next request too, where the store failed in between', async () => {
+  const at = await setUp()
+  at.clock.advance(MINUTE + 2 * CLOCK_TOLERANCE + 1)
+  const barrier = BarrierStore.over(at.store)
+  barrier.next('listUser', faults.rejects)
+  await expect(at.node(barrier).recall(at.first.token!)).rejects.toMatchObject({ operation: 'listUser' })
+  expect(await at.node().recall(at.first.token!)).not.toBeNull()
+  expect(await at.node().get(at.begun.session.secret, { touch: false })).toBeNull()
 })
