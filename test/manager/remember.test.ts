@@ -102,6 +102,17 @@ it('to the last moment of the grace a spent token writes nothing, and to the las
   }
 })
 
+it('each rotation begins a session later than the one before, also where the clock stands still or is set back', async () => {
+  const at = setUp()
+  const { token } = await device(at)
+  const first = (await at.sessions.recall(token))!
+  const second = (await at.sessions.recall(first.token!))!
+  const third = (await at.manager({ now: at.clock.skewed(-5 * MINUTE) }).recall(second.token!))!
+  expect(first.session.createdAt).toBe(at.clock())
+  expect(second.session.createdAt).toBeGreaterThan(first.session.createdAt)
+  expect(third.session.createdAt).toBeGreaterThan(second.session.createdAt)
+})
+
 it('a token whose series ends while it is redeemed begins nothing, and asks the store no more', async () => {
   const at = setUp()
   const { token } = await device(at)
