@@ -12,6 +12,11 @@ import type { VisitRequest } from './visit.ts'
 const FIRST_IDS = 2
 const LAST_IDS = 4
 
+/** The first and the last of different values; of a few, each once. */
+const endsOf = <V>(values: readonly V[], first: number, last: number): readonly V[] => [
+  ...new Set([...values.slice(0, first), ...values.slice(-last)]),
+]
+
 /** The cookies of a request: what is honoured, and what all of them name. */
 export class Arrival {
   readonly #context: AnyContext
@@ -78,15 +83,14 @@ export class Arrival {
 
   /** Session IDs whose sessions a log-out ends, honoured or not: all of up to 6, else the first 2 and the last 4. */
   get ids(): readonly SessionId[] {
-    const ids = this.#cookie.candidates(this.#header).filter(isId)
-    return ids.length <= FIRST_IDS + LAST_IDS ? ids : [...ids.slice(0, FIRST_IDS), ...ids.slice(-LAST_IDS)]
+    return endsOf(this.#cookie.candidates(this.#header).filter(isId), FIRST_IDS, LAST_IDS)
   }
 
   /** Remember tokens whose series a log-in or a log-out ends, honoured or not: the first and the last. */
   get tokens(): readonly string[] {
     const { namespace } = this.#context
     const tokens = this.#rememberCookie.candidates(this.#header).filter(token => parseToken(namespace, token) !== null)
-    return tokens.length <= 2 ? tokens : [tokens[0]!, tokens.at(-1)!]
+    return endsOf(tokens, 1, 1)
   }
 
   /** The keys of the session and of the series that the cookies name. */
@@ -97,7 +101,7 @@ export class Arrival {
 
   #findKeys(): readonly SessionKey[] {
     const { id } = this
-    const series = this.tokens.map(token => parseToken(this.#context.namespace, token)?.key ?? null)
-    return [id !== null && isId(id) ? this.#context.keyOf(id) : null, ...series].filter(key => key !== null)
+    const series = this.tokens.map(token => parseToken(this.#context.namespace, token)!.key)
+    return id !== null && isId(id) ? [this.#context.keyOf(id), ...series] : series
   }
 }

@@ -22,7 +22,7 @@ function pathTo(value: unknown, test: Test, depth = 2): string | null {
     try {
       inner = loosely(value)[name]
     } catch {
-      continue // a getter that works at another time only
+      // a getter that works at another time only
     }
     if (test(inner)) return `.${name}`
     const deeper = depth > 1 ? pathTo(inner, test, depth - 1) : null

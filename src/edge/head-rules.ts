@@ -47,7 +47,7 @@ function withVary(value: string | null, name: string): string {
   return names.includes('*') || names.includes(name.toLowerCase()) ? value : `${value}, ${name}`
 }
 
-const nameOf = (cookie: string): string => cookie.slice(0, (cookie.indexOf('=') + 1 || cookie.length + 1) - 1).trim()
+const nameOf = (cookie: string): string => cookie.split('=', 1)[0]!.trim()
 
 /** The head of a `Response`. */
 export class FetchHead implements Head {

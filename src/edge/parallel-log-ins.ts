@@ -45,7 +45,9 @@ export class ParallelLogIns<D extends object, I extends UserIds, In extends obje
     const { logIns } = this.#context
     this.#own = await inTurns(this.#context, keys, async () => {
       const earlier = this.#own === null ? logIns.of(keys) : null
-      const joined = earlier === null ? null : await joinOrEnd(this.#sessions, earlier, login, remember)
+      // What came with this one alone, the earlier one did not end: a sibling host plants one cookie in several browsers.
+      const isTwin = keys.every(key => logIns.of([key]) === earlier)
+      const joined = earlier === null ? null : await joinOrEnd(this.#sessions, earlier, login, remember, isTwin)
       if (joined !== null) return joined
       let before: object | null = null
       const keeping = keepingBefore(login, data => {
@@ -101,15 +103,19 @@ function inTurns<T>(context: AnyContext, keys: readonly string[], job: () => Pro
   )
 }
 
-/** The earlier log-in, if this one may have its session. Else `null`; then that session ends, if its cookie is in no head yet. */
+/**
+ * The earlier log-in, if this one may have its session. Else `null`; then that session ends, if its cookie is in no head yet.
+ * `isTwin`: this one came with no cookie that the earlier one did not come with.
+ */
 async function joinOrEnd<D extends object, I extends UserIds, In extends object>(
   sessions: SessionManager<D, I, In>,
   earlier: LogIn,
   login: Login<D, I, In>,
   remember: boolean,
+  isTwin: boolean,
 ): Promise<LogIn | null> {
   const context = contextOf<D, I, In>(sessions)
-  const wanted = isSame(context, earlier, login, remember) ? dataOf(context, earlier, login) : null
+  const wanted = isTwin && isSame(context, earlier, login, remember) ? dataOf(context, earlier, login) : null
   // Counted before the read: a request that gives the session up meanwhile would end it, as its only holder.
   earlier.holders += 1
   try {

@@ -1,6 +1,7 @@
 // What frameworks have in hand where an edge wants something else: each is a TypeError that says what to pass.
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
+import { Readable } from 'node:stream'
 import { openVisit, type VisitRequest } from 'coatcheck'
 import { fetchEdge } from 'coatcheck/fetch'
 import { cors, httpEdge, requireHttps } from 'coatcheck/http'
@@ -28,6 +29,7 @@ const koa = {
   response: { req: request, res: response, headerSent: false, headers: {} },
 }
 const hono = { req: { raw: fetched, method: 'GET', url: fetched.url, header() {} } }
+const h3 = { node: { req: request, res: response }, method: 'GET', path: '/', request: fetched }
 const svelte = { request: fetched, url: new URL(fetched.url), cookies: {} }
 const broken = {
   headers: {},
@@ -55,6 +57,8 @@ describe('httpEdge', () => {
     ['an object whose getter throws', broken, undefined, / as \.req; /],
     ['a Request', fetched, undefined, /got a Request: use fetchEdge of 'coatcheck\/fetch'/],
     ['Hono’s context', hono, undefined, /got a Request: use fetchEdge/],
+    ['h3’s event, which has a Request too', h3, undefined, /request of node:http, .* as \.node\.req; /],
+    ['what has no headers', { method: 'GET', headers: null }, undefined, /request of node:http, got an object; /],
     ['nothing', undefined, undefined, /request of node:http, got undefined/],
     ['a text', 'GET /', undefined, /request of node:http, got "GET \/"/],
     ['the two the wrong way round', response, request, /request of node:http, got an object/],
@@ -68,6 +72,12 @@ describe('httpEdge', () => {
   it('takes what tests put in place of a request, as long as it has headers', async () => {
     const visit = edge({ method: 'GET', headers: {}, socket: {} }) as ReturnType<typeof openVisit>
     expect(await visit.get()).toBeNull()
+  })
+
+  it('takes a request that leads to itself, as that of Express does', () => {
+    const express = Object.assign(new IncomingMessage(new Socket()), { httpVersion: '1.1' })
+    Object.assign(express, { res: new ServerResponse(express) })
+    expect(() => edge(express, new ServerResponse(express))).not.toThrow()
   })
 
   it('still takes requests and responses', async () => {
@@ -108,7 +118,8 @@ it('fetchEdge refuses what is no Request, and says what to pass', async () => {
 it('openVisit refuses requests of servers: it would never see their cookie', () => {
   const { sessions } = makeSessions()
   const express = { method: 'GET', secure: true, header: () => undefined, headers: {}, cookies: {} }
-  for (const wrong of [request, fetched, express, undefined, null, 'x'])
+  const withoutHeaders = { method: 'GET', secure: true, cookie: null }
+  for (const wrong of [request, fetched, express, withoutHeaders, undefined, null, 'x'])
     expect(() => openVisit(sessions, wrong as never)).toThrow(
       /^openVisit: expected \{ method, cookie.*httpEdge.*fetchEdge/,
     )
@@ -138,6 +149,8 @@ it('every edge refuses a store where the manager belongs, and whatever else is n
     )
     for (const wrong of [undefined, null, {}, 'x', () => {}, Promise.resolve(makeSessions().sessions)])
       expect(() => edge(wrong as never)).toThrow(/expected a SessionManager, got/)
+    // A stream can be read too.
+    expect(() => edge(new Readable() as never)).toThrow(/expected a SessionManager, got (?!a store)/)
     expect(() => edge(makeSessions().sessions as never)).not.toThrow()
   }
 })

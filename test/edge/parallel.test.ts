@@ -437,28 +437,3 @@ it('a log-out with an old ID costs few store calls, however many sessions a clie
     expect(scene.store.calls.length).toBeLessThanOrEqual(40)
   }
 })
-
-describe('a log-out with several values under our names', () => {
-  const junk = (count: number) =>
-    Array.from({ length: count }, (_, index) => `session_id=${String(index).padStart(43, 'x')}`)
-  it('ends the session wherever its ID stands among five that were planted', async () => {
-    for (const at of [0, 1, 2, 3, 4, 5])
-      for (const { scene } of await ends('a session', [], { orders: { all: 1 } })) {
-        const pairs = junk(5)
-        pairs.splice(at, 0, scene.jar.header)
-        const visit = scene.visit(pairs.join('; '))
-        await visit.logOut()
-        expect(await scene.sessions.list(scene.ada.id)).toEqual([])
-      }
-  })
-
-  it('costs at most eight store calls, whatever the header holds', async () => {
-    for (const { scene } of await ends('a session and a remember token', [], { orders: { all: 1 } })) {
-      const token = (index: number) => `remember_token=${String(index).padStart(43, 'x')}.${'y'.repeat(43)}`
-      const header = [...junk(400), ...Array.from({ length: 100 }, (_, index) => token(index))].join('; ')
-      scene.store.reset()
-      await scene.visit(header).logOut()
-      expect(scene.store.calls.length).toBeLessThanOrEqual(8)
-    }
-  })
-})

@@ -126,6 +126,12 @@ describe('a request that may do what it asks for is not told as a refusal', () =
     expect(refusals).toEqual([])
   })
 
+  it('an anonymous look without HTTPS, where a remember token would bring a session', async () => {
+    const { sessions, refusals } = telling({ remember: '30d' })
+    expect(await visitOf(sessions, null, { method: 'GET', secure: false }).get()).toBeNull()
+    expect(refusals).toEqual([])
+  })
+
   it('a log-out without HTTPS and without a cookie', async () => {
     const { sessions, refusals } = telling()
     await visitOf(sessions, null, { secure: false }).logOut()

@@ -397,57 +397,6 @@ describe('where no cookie can be sent', () => {
   })
 })
 
-describe('several values under our name', () => {
-  const planted = 'p'.repeat(43)
-
-  it('are no session, one event, and no store call', async () => {
-    const made = makeSessions()
-    const { cookie } = await loggedIn(made)
-    for (const header of [`${cookie}; session_id=${planted}`, `session_id=${planted}; ${cookie}`]) {
-      made.events.length = 0
-      const visit = visitOf(made.sessions, header)
-      expect(await visit.get()).toBeNull()
-      expect(await visit.get()).toBeNull()
-      expect([made.calls, made.events, setCookies(visit)]).toEqual([[], ['ambiguous-cookie'], []])
-    }
-  })
-
-  it('recall no session either: each page view would begin one, and the last would be taken for a theft', async () => {
-    const made = makeSessions({ remember: '30d' })
-    const login = visitOf(made.sessions, null, { method: 'POST' })
-    await login.logIn({ ...ada, remember: true })
-    const cookie = jar(setCookies(login))
-    made.events.length = 0
-    for (let view = 0; view < 3; view += 1) {
-      const visit = visitOf(made.sessions, `${cookie}; session_id=${planted}`)
-      expect([await visit.get(), setCookies(visit)]).toEqual([null, []])
-      made.clock.now += 120_000
-    }
-    expect(new Set(made.events)).toEqual(new Set(['ambiguous-cookie']))
-    const token = cookie.split('; ').find(each => each.startsWith('remember_token='))!
-    expect((await visitOf(made.sessions, token).get())?.user?.name).toBe('ada')
-  })
-
-  it('are healed for the domains named', async () => {
-    const made = makeSessions()
-    const options = { cookie: { clearDomains: ['example.com'] } }
-    const { cookie } = await loggedIn(made, options)
-    const visit = visitOf(made.sessions, `${cookie}; session_id=${planted}`, {}, options)
-    await visit.get()
-    expect(setCookies(visit)).toEqual([expect.stringMatching(/^session_id=; Max-Age=0; Domain=example\.com; Path=\//)])
-  })
-
-  it('all end at a log-out, since one of them is the user’s own', async () => {
-    const made = makeSessions()
-    const { cookie, session } = await loggedIn(made)
-    const many = Array.from({ length: 500 }, (_, index) => `session_id=${String(index).padStart(43, 'x')}`)
-    const visit = visitOf(made.sessions, [`session_id=${planted}`, cookie, ...many].join('; '), { method: 'POST' })
-    await visit.logOut()
-    expect(await made.sessions.get(session.secret)).toBeNull()
-    expect(made.calls.length).toBeLessThan(10)
-  })
-})
-
 describe('remember me', () => {
   const rememberMe = async () => {
     const made = makeSessions({ remember: '30d' })

@@ -13,8 +13,9 @@ import { listOf } from './equivalents.mjs'
 import { outcomeOf, sourceOf, UNNOTICED } from './reporter.mjs'
 import { ROOMS } from './rooms.mjs'
 
-const USAGE = `usage: npm run mutants -- [--concurrency N] [--anew] [--tests PATH ...] [ROOM or FILE ...]
+const USAGE = `usage: npm run mutants -- [--concurrency N] [--anew] [--tests PATH ...] [ROOM or FILE[:FROM-TO] ...]
   rooms: ${Object.keys(ROOMS).join(', ')}
+  FROM-TO          these lines of the file alone, such as 10-25
   --concurrency N  processes that run tests at once; all processors but one by default
   --anew           tries again what an earlier run has tried on the same sources and tests
   --tests PATH     asks only this folder or file of test/, for a room or file whose own tests are the quickest`
@@ -58,7 +59,11 @@ for (const path of values.tests ?? [])
 /** Files by room: those named, or all of a room. @type {Map<string, string[]>} */
 const wanted = new Map()
 const named = positionals.map(path => path.replace(/^\.\/|\/$/g, ''))
-for (const path of named.length > 0 ? named : Object.keys(ROOMS).filter(room => !ROOMS[room]?.needsEngines)) {
+/** The lines that were named, by file. @type {Map<string, string>} */
+const lines = new Map()
+for (const given of named.length > 0 ? named : Object.keys(ROOMS).filter(room => !ROOMS[room]?.needsEngines)) {
+  const [, path = given, range] = /^(.*\.ts):(\d+-\d+)$/.exec(given) ?? []
+  if (range !== undefined) lines.set(path, range)
   const room = roomOf(path)
   if (!ROOMS[room]) refuse(`${path} is in no room`)
   if (!existsSync(join(root, path))) refuse(`there is no ${path}`)
@@ -81,13 +86,13 @@ async function seed(room, files) {
   if (needsEngines) process.env.COATCHECK_ALL_ENGINES = '1'
   for (const file of files) sourceOf(join(root, file))
   const results = await new Stryker({
-    mutate: [...files],
+    mutate: files.map(file => (lines.has(file) ? `${file}:${lines.get(file)}` : file)),
     testRunner: 'vitest',
     vitest: { configFile: 'test/mutants/vitest.config.ts', related: false },
     plugins: ['@stryker-mutator/vitest-runner', join(root, 'test/mutants/reporter.mjs')],
     coverageAnalysis: 'perTest',
     // A part of a room, or of its tests, is tried afresh: the results of the others would be lost.
-    incremental: values.tests === undefined && filesOf(room).every(file => files.includes(file)),
+    incremental: values.tests === undefined && lines.size === 0 && filesOf(room).every(file => files.includes(file)),
     incrementalFile: join(cache, 'incremental.json'),
     force: values.anew,
     concurrency,

@@ -193,7 +193,7 @@ export const BUGS: readonly Bug[] = [
     name: 'B13: two log-ins with one old ID leave two sessions',
     patch: change(
       'edge/parallel-log-ins.ts',
-      'const joined = earlier === null ? null : await joinOrEnd(this.#sessions, earlier, login, remember)',
+      'const joined = earlier === null ? null : await joinOrEnd(this.#sessions, earlier, login, remember, isTwin)',
       'const joined = earlier === null || joinOrEnd !== null ? null : earlier',
     ),
     scene: tabsOf({ before: 'an anonymous session', requests: ['a log-in', 'a log-in'] }),
@@ -220,8 +220,8 @@ export const BUGS: readonly Bug[] = [
     name: 'C15: a log-out with planted cookies costs as many store calls as there are cookies',
     patch: change(
       'edge/arrival.ts',
-      'return ids.length <= FIRST_IDS + LAST_IDS ? ids :',
-      'return ids.length < 99 ? ids :',
+      'return endsOf(this.#cookie.candidates(this.#header).filter(isId), FIRST_IDS, LAST_IDS)',
+      'return this.#cookie.candidates(this.#header).filter(isId)',
     ),
     scene: plantedLogOutOf(12),
   },
