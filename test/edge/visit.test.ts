@@ -80,6 +80,13 @@ describe('a visit', () => {
     expect([...failed.headers]).toEqual(personal)
   })
 
+  it('does not say no-store where it was refused before the store was asked', async () => {
+    const { sessions, calls } = makeSessions()
+    const visit = visitOf(sessions, `session_id=${'a'.repeat(43)}`, { method: 'POST', secure: false })
+    await expect(visit.logIn(ada)).rejects.toMatchObject({ code: 'ERR_SESSION_INSECURE' })
+    expect([[...visit.headers], calls]).toEqual([[['vary', 'Cookie']], []])
+  })
+
   it('does not clear a cookie that leads nowhere: only a log-out does', async () => {
     const { sessions } = makeSessions()
     for (const value of ['a'.repeat(43), 'junk', '']) {
@@ -113,6 +120,44 @@ describe('a visit', () => {
     const session = await visit.logIn(ada)
     expect(jar(setCookies(visit))).toBe(`session_id=${session.secret}`)
     expect(await visit.get()).toBe(session)
+  })
+
+  it('begins an anonymous session after a log-out of its own, though none in place of one that others ended', async () => {
+    for (const begin of ['create', 'update'] as const) {
+      const made = makeSessions()
+      const { cookie } = await loggedIn(made)
+      const visit = visitOf(made.sessions, cookie, { method: 'POST' })
+      await visit.logOut()
+      const session = await (begin === 'create' ? visit.create() : visit.update({ n: 1 }))
+      expect(jar(setCookies(visit))).toBe(`session_id=${session?.secret}`)
+    }
+  })
+
+  it('ends at a log-in what it began itself before', async () => {
+    const made = makeSessions()
+    const visit = visitOf(made.sessions, null, { method: 'POST' })
+    const anonymous = await visit.update({ n: 1 })
+    const session = await visit.logIn({ ...ada, data: before => ({ n: before.n! + 1 }) })
+    expect([await made.sessions.get(anonymous!.secret), session.data]).toEqual([null, { n: 2 }])
+  })
+
+  it('shares the read that is under way with a verb that writes', async () => {
+    const made = makeSessions()
+    const { cookie } = await loggedIn(made)
+    const visit = visitOf(made.sessions, cookie, { method: 'POST' })
+    await Promise.all([visit.get(), visit.logIn(ada)])
+    expect(made.calls).toEqual(['read', 'replace'])
+  })
+
+  it('that logs out and in again has a session that no other browser gets which does the same', async () => {
+    const { sessions } = makeSessions()
+    const keys = new Set<string>()
+    for (let browser = 0; browser < 3; browser += 1) {
+      const visit = visitOf(sessions, null, { method: 'POST' })
+      await visit.logOut()
+      keys.add((await visit.logIn(ada)).key)
+    }
+    expect(keys.size).toBe(3)
   })
 
   it('begins an anonymous session at the first update, with the data', async () => {
@@ -236,6 +281,18 @@ describe('the cookie slides with the session', () => {
     }
   })
 
+  it('is sent with a new ID that another request gave, whatever its lifetime', async () => {
+    for (const lifetime of ['idle', 'absolute', 'browser'] as const) {
+      const options = { cookie: { lifetime } }
+      const made = makeSessions()
+      const { cookie } = await loggedIn(made, options)
+      const rotated = await visitOf(made.sessions, cookie, {}, options).rotate({ grace: '1m' })
+      const late = visitOf(made.sessions, cookie, {}, options)
+      await late.get()
+      expect(jar(setCookies(late))).toBe(`session_id=${rotated?.secret}`)
+    }
+  })
+
   it('stays as it is for a poll, and where no cookie can be sent', async () => {
     const made = makeSessions()
     const { cookie } = await loggedIn(made)
@@ -326,6 +383,20 @@ describe('an outage is not a log-out', () => {
     }
     expect(setCookies(visit)).toEqual([])
     expect(visit.headers.get('cache-control')).toBe('no-store')
+  })
+
+  it('is over for a verb that gives a new ID, though the read before it failed', async () => {
+    for (const verb of ['regenerate', 'rotate'] as const) {
+      const { store, failing } = broken(['read'], { store: new MemoryStore() })
+      const made = makeSessions({ store })
+      const { cookie, session } = await loggedIn(made)
+      const visit = visitOf(made.sessions, cookie, { method: 'POST' })
+      failing.on = true
+      await expect(visit.get()).rejects.toMatchObject({ status: 503 })
+      failing.on = false
+      const renewed = await (verb === 'regenerate' ? visit.regenerate() : visit.rotate({ grace: '1m' }))
+      expect([renewed?.user?.name, renewed?.secret === session.secret]).toEqual(['ada', false])
+    }
   })
 
   it('leaves no session behind when the remember token cannot be stored', async () => {
