@@ -126,7 +126,7 @@ export class KnownSession<D extends object, I extends UserIds, In extends object
     if (recalled === null) return this.adopt(session)
     this.know(recalled.session)
     this.#visit.cookies.send(recalled.session)
-    if (recalled.token !== null) this.#visit.cookies.sendToken(recalled.token, this.#secondsUntil(recalled.expiresAt))
+    this.#visit.cookies.sendToken(recalled.token, this.#secondsUntil(recalled.expiresAt))
     return recalled.session
   }
 

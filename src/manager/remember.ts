@@ -24,7 +24,7 @@ const GRACE = 60_000 + CLOCK_TOLERANCE
 export interface Recalled<D = Record<string, unknown>, I extends UserIds = 'u64'> {
   readonly session: UserSession<D, I>
   /** The token that replaces the presented one. */
-  readonly token: string | null
+  readonly token: string
   /** When the series ends, epoch ms. */
   readonly expiresAt: number
 }

@@ -132,6 +132,13 @@ describe('a request that may do what it asks for is not told as a refusal', () =
     expect(refusals).toEqual([])
   })
 
+  it('a look without HTTPS and with a remember token, where the service remembers no user', async () => {
+    const { sessions, refusals } = telling()
+    const cookie = `remember_token=${'s'.repeat(43)}.${'v'.repeat(43)}`
+    expect(await visitOf(sessions, cookie, { method: 'GET', secure: false }).get()).toBeNull()
+    expect(refusals).toEqual([])
+  })
+
   it('a log-out without HTTPS and without a cookie', async () => {
     const { sessions, refusals } = telling()
     await visitOf(sessions, null, { secure: false }).logOut()

@@ -141,6 +141,16 @@ describe('a visit', () => {
     expect([await made.sessions.get(anonymous!.secret), session.data]).toEqual([null, { n: 2 }])
   })
 
+  it('finds the session of a log-in that was under way when it was asked', async () => {
+    const made = makeSessions()
+    const { cookie } = await loggedIn(made)
+    const visit = visitOf(made.sessions, cookie, { method: 'POST' })
+    const [session, found] = await Promise.all([visit.logIn(ada), visit.get()])
+    expect(found).toBe(session)
+    expect(await visit.get()).toBe(session)
+    expect(jar(setCookies(visit))).toBe(`session_id=${session.secret}`)
+  })
+
   it('shares the read that is under way with a verb that writes', async () => {
     const made = makeSessions()
     const { cookie } = await loggedIn(made)
@@ -548,6 +558,17 @@ describe('remember me', () => {
     await visit.logIn({ user: { id: 7n, name: 'max' } })
     expect(setCookies(visit)[1]).toMatch(/^remember_token=; Max-Age=0/)
     expect(await visitOf(made.sessions, jar([made.rememberCookie])).get()).toBeNull()
+  })
+
+  it('begins nothing beside the new ID that a parallel request gave: its cookie would be overwritten', async () => {
+    for (const verb of ['regenerate', 'logIn'] as const) {
+      const { made, cookie } = await remembered()
+      const first = visitOf(made.sessions, cookie, { method: 'POST' })
+      await (verb === 'logIn' ? first.logIn(ada) : first.regenerate())
+      made.calls.length = 0
+      const late = visitOf(made.sessions, cookie)
+      expect([await late.get(), setCookies(late), made.calls]).toEqual([null, [], ['read']])
+    }
   })
 
   it('is worth nothing as a session ID, nor a session ID as a token', async () => {
