@@ -560,14 +560,20 @@ describe('remember me', () => {
     expect(await visitOf(made.sessions, jar([made.rememberCookie])).get()).toBeNull()
   })
 
-  it('begins nothing beside the new ID that a parallel request gave: its cookie would be overwritten', async () => {
-    for (const verb of ['regenerate', 'logIn'] as const) {
-      const { made, cookie } = await remembered()
+  it('begins nothing after a parallel request gave a new ID: its cookie would be overwritten', async () => {
+    for (const [verb, hasSession] of [
+      ['regenerate', true],
+      ['logIn', true],
+      ['logIn', false],
+      ['logOut', false],
+    ] as const) {
+      const made = await rememberMe()
+      const cookie = jar([...(hasSession ? [made.sessionCookie] : []), made.rememberCookie])
       const first = visitOf(made.sessions, cookie, { method: 'POST' })
-      await (verb === 'logIn' ? first.logIn(ada) : first.regenerate())
+      await (verb === 'logIn' ? first.logIn(ada) : first[verb]())
       made.calls.length = 0
       const late = visitOf(made.sessions, cookie)
-      expect([await late.get(), setCookies(late), made.calls]).toEqual([null, [], ['read']])
+      expect([await late.get(), setCookies(late), made.calls]).toEqual([null, [], hasSession ? ['read'] : []])
     }
   })
 
