@@ -6,7 +6,7 @@ import { answerDevice } from './device-call.ts'
 import { FetchHead, writeRules } from './head-rules.ts'
 import type { Advice } from './refusals.ts'
 import { RequestVisit } from './request-visit.ts'
-import { checkIsSecure, isForwardedLocally, isLocalHost } from './secure.ts'
+import { isForwardedLocally, isLocalHost } from './secure.ts'
 import { type EdgeOptions, setUpEdge } from './setup.ts'
 import type { Visit, VisitRequest } from './visit.ts'
 
@@ -161,7 +161,6 @@ export function fetchEdge<D extends object, I extends UserIds, In extends object
   checkSessions('fetchEdge', sessions)
   const setup = setUpEdge(options, ADVICE)
   const { isSecure } = options
-  checkIsSecure(isSecure)
   const isTls = (request: Request): boolean => {
     if (isSecure) return isSecure(request) === true
     const url = new URL(request.url)

@@ -173,7 +173,8 @@ it('openVisit refuses a jar as the cookie, and a request that does not say wheth
 
 it('respond refuses what is no Response, and can still send the cookie in one', async () => {
   const visit = fetchEdge(makeSessions().sessions)(new Request('https://app.example.com/', { method: 'POST' }))
-  for (const wrong of [undefined, null, 'x', hono, { status: 200 }, Promise.resolve(new Response())])
+  const noResponses = [{ status: 200 }, { status: 200, headers: {} }, { headers: new Headers() }, new Headers()]
+  for (const wrong of [undefined, null, 'x', hono, ...noResponses, Promise.resolve(new Response())])
     expect(() => visit.respond(wrong as never)).toThrow(/^respond: expected a Response, got /)
   await visit.logIn({ user: { id: 42n, name: 'ada' } })
   expect(() => visit.respond(undefined as never)).toThrow(/^respond: expected a Response, got undefined/)

@@ -68,10 +68,66 @@ describe('the fetch edge', () => {
     const { sessions } = makeSessions()
     const untouched = fetchEdge(sessions)(request()).respond(new Response('x'))
     expect([...untouched.headers]).toEqual([['content-type', 'text/plain;charset=UTF-8']])
+    const response = new Response('x')
+    expect(fetchEdge(sessions)(request()).respond(response)).toBe(response)
     const failed = Response.error()
     const visit = fetchEdge(sessions)(request())
     await visit.get()
     expect(visit.respond(failed)).toBe(failed)
+  })
+
+  it('ends what began where the response that it is sent in carries no cookies, and only there', async () => {
+    const made = makeSessions()
+    const edge = fetchEdge(made.sessions)
+    const lost = edge(request())
+    await lost.logIn(ada)
+    expect(lost.respond(Response.error()).headers.getSetCookie()).toEqual([])
+    await expect.poll(() => made.sessions.list(42n)).toEqual([])
+    expect(made.events.filter(type => type === 'unsent-cookie')).toHaveLength(1)
+    const sent = edge(request())
+    const { key } = await sent.logIn(ada)
+    sent.respond(new Response())
+    sent.respond(Response.error())
+    await new Promise(setImmediate)
+    expect((await made.sessions.list(42n)).map(each => each.key)).toEqual([key])
+  })
+
+  it('keeps what began where one part of a page answers without cookies, and the page with them', async () => {
+    const made = makeSessions()
+    const edge = fetchEdge(made.sessions)
+    const same = request()
+    const response = await edge.handle(same, async visit => {
+      await visit.logIn(ada)
+      await edge.handle(same, () => Response.error())
+      expect(visit.respond(Response.error()).status).toBe(0)
+      return new Response('x')
+    })
+    expect([response.headers.getSetCookie().length, (await made.sessions.list(42n)).length]).toEqual([1, 1])
+  })
+
+  it('takes an offer of HTTP/2 for an ordinary request, however it is written, and anything else for a handshake', async () => {
+    const { sessions } = makeSessions()
+    const begin = (upgrade: string) =>
+      fetchEdge(sessions)(request({ upgrade }))
+        .logIn(ada)
+        .then(
+          () => 'began',
+          error => error.code,
+        )
+    for (const upgrade of ['h2c', 'H2C', ' h2c ']) expect(await begin(upgrade)).toBe('began')
+    for (const upgrade of ['websocket', 'WebSocket', 'h2', 'h2c, websocket', ''])
+      expect(await begin(upgrade)).toBe('ERR_SESSION_HEADERS_SENT')
+  })
+
+  it('takes for HTTPS what isSecure says is true, and nothing that is like it', async () => {
+    const { sessions } = makeSessions()
+    const { cookie } = await login(sessions)
+    const found = async (said: unknown) =>
+      (await fetchEdge(sessions, { isSecure: () => said as boolean })(request({ cookie })).get()) !== null
+    expect(await found(true)).toBe(true)
+    for (const said of [false, 1, 'https', {}, undefined, Promise.resolve(true)]) expect(await found(said)).toBe(false)
+    for (const isSecure of [true, 'https', {}])
+      expect(() => fetchEdge(sessions, { isSecure } as never)).toThrow(/^isSecure: expected a function of the request/)
   })
 
   it('begins nothing after the response went out', async () => {
