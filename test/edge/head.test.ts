@@ -1,7 +1,7 @@
 import { once } from 'node:events'
-import type { ServerResponse } from 'node:http'
+import { IncomingMessage, ServerResponse } from 'node:http'
 import { connect as connectHttp2, createServer as createHttp2 } from 'node:http2'
-import { type AddressInfo, connect } from 'node:net'
+import { type AddressInfo, connect, Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -432,6 +432,27 @@ it('the same request has the same visit, whichever code asks', async () => {
   calls.length = 0
   expect((await send('/', { headers: { cookie: `session_id=${secret}` } })).body).toBe('true')
   expect(calls).toEqual(['read'])
+})
+
+it('another response to the same request has a visit of its own, and asked without one the last is meant', async () => {
+  const { edge } = await serve((_visit, _request, response) => response.end())
+  const request = new IncomingMessage(new Socket())
+  const [first, second] = [new ServerResponse(request), new ServerResponse(request)]
+  const visit = edge(request, first)
+  expect([edge(request), edge(request, first)]).toEqual([visit, visit])
+  const other = edge(request, second)
+  expect(other).not.toBe(visit)
+  expect(edge(request)).toBe(other)
+})
+
+it('nothing begins for a response that was destroyed', async () => {
+  const { edge, calls } = await serve((_visit, _request, response) => response.end())
+  const request = new IncomingMessage(new Socket())
+  Object.assign(request, { method: 'POST', headers: { host: 'localhost' } })
+  const response = new ServerResponse(request)
+  response.destroy()
+  await expect(edge(request, response).logIn(ada)).rejects.toMatchObject({ code: 'ERR_SESSION_HEADERS_SENT' })
+  expect(calls).toEqual([])
 })
 
 it('HTTP/2 gets the same headers', async () => {

@@ -649,8 +649,56 @@ describe('options of an edge', () => {
       /openVisit: "secure" is not an option; it belongs to the cookie of the edge: \{ cookie: \{ secure \} \}/,
     ],
     [{ cookie: { hostPrefix: true, domain: 'example.com' } }, /cookie\.domain: "example\.com"/],
+    [
+      { cookie: { name: 'sid' }, rememberCookie: { name: 'sid' } },
+      /rememberCookie\.name: "sid" is the session cookie's/,
+    ],
+    [{ rememberCookie: {} }, /rememberCookie.* name/],
+    [{ origins: 'https://app.example.com' }, /origins: /],
+    [{ clearSiteData: ['cookie'] }, /clearSiteData: .* got "cookie"/],
+    [{ deviceBound: true }, /deviceBound: expected deviceBound\(\{ … \}\) of 'coatcheck\/device-bound', got true/],
+    [{ deviceBound: null }, /deviceBound: .* got null/],
+    [{ trustedProxies: ['::1'] }, /openVisit: "trustedProxies" is not an option; `secure` of the request says/],
+    [{ isSecure: () => true }, /openVisit: "isSecure" is not an option; `secure` of the request says/],
     [null, /null/],
   ]
+  it('hold for both cookies, but for the name and the domains to clear', async () => {
+    const remembering = makeSessions({ remember: '30d' }).sessions
+    const options = {
+      cookie: { sameSite: 'strict', path: '/app', name: 'sid', clearDomains: ['example.com'] },
+    } as const
+    const visit = visitOf(remembering, 'sid=a; sid=b', { method: 'POST' }, options)
+    await visit.logIn({ ...ada, remember: true })
+    const attributes = (cookie: string) => cookie.replace(/^[^;]+; Max-Age=\d+; /, '')
+    const [planted, session, token, ...more] = setCookies(visit)
+    expect([planted!.split(';')[0], attributes(planted!)]).toEqual([
+      'sid=',
+      'Domain=example.com; Path=/app; HttpOnly; Secure; SameSite=Strict',
+    ])
+    expect([session, token].map(cookie => cookie!.split('=')[0])).toEqual(['sid', 'remember_token'])
+    for (const cookie of [session, token])
+      expect(attributes(cookie!)).toBe('Path=/app; HttpOnly; Secure; SameSite=Strict')
+    expect(more).toEqual([])
+  })
+
+  it('may name the cookies as browsers bind them to the host, in any case', async () => {
+    const remembering = makeSessions({ remember: '30d' }).sessions
+    for (const name of ['__Host-sid', '__host-sid']) {
+      const visit = visitOf(remembering, null, { method: 'POST' }, { cookie: { name } })
+      await visit.logIn({ ...ada, remember: true })
+      expect(setCookies(visit).map(cookie => cookie.split('=')[0])).toEqual([name, '__Host-remember_token'])
+    }
+    const other = visitOf(remembering, null, { method: 'POST' }, { cookie: { name: 'x__Host-sid' } })
+    await other.logIn({ ...ada, remember: true })
+    expect(setCookies(other).map(cookie => cookie.split('=')[0])).toEqual(['x__Host-sid', 'remember_token'])
+  })
+
+  it('may be given with no names to clear, and then no header says so', async () => {
+    const visit = visitOf(sessions, null, { method: 'POST' }, { clearSiteData: [] })
+    await visit.logOut()
+    expect(visit.headers.get('clear-site-data')).toBeNull()
+  })
+
   it.each(wrong)('%j is a TypeError that quotes it', (options, message) => {
     const open = () =>
       openVisit(sessions, { method: 'GET', secure: true, cookie: null, header: () => null }, options as Options)
