@@ -44,6 +44,11 @@ describe('our headers are in the response, whatever the application does to it',
         .end('x'),
     'writeHead with an object and a reason': response =>
       response.writeHead(200, 'Fine', { 'SET-COOKIE': ['theme=dark'], VARY: 'Accept-Encoding' }).end('x'),
+    'writeHead with Vary alone': response => response.writeHead(200, { vary: 'Accept-Encoding' }).end('x'),
+    'writeHead with Set-Cookie alone': response => response.writeHead(200, { 'set-cookie': 'theme=dark' }).end('x'),
+    'writeHead with Cache-Control alone': response => response.writeHead(200, { 'cache-control': 'public' }).end('x'),
+    'writeHead with null': response => response.writeHead(200, null as never).end('x'),
+    'writeHead with a reason and null': response => response.writeHead(200, 'Fine', null as never).end('x'),
     'writeHead with a flat array': response =>
       response
         .writeHead(200, ['Set-Cookie', 'theme=dark', 'Set-Cookie', 'lang=en', 'Vary', 'Accept-Encoding'])
@@ -91,7 +96,7 @@ describe('our headers are in the response, whatever the application does to it',
     },
     'a malformed writeHead first': response => {
       expect(() => response.writeHead(9999)).toThrow(RangeError)
-      expect(() => response.writeHead(200, ['odd'])).toThrow()
+      expect(() => response.writeHead(200, ['odd'])).toThrow(expect.objectContaining({ code: 'ERR_INVALID_ARG_VALUE' }))
       expect(() => response.writeHead(200, { 'bad name': 'x' })).toThrow()
       response.end('x')
     },
@@ -137,17 +142,33 @@ describe('our headers are in the response, whatever the application does to it',
       async (visit, request, response) => {
         await visit.logOut()
         if (request.url === '/own') response.setHeader('Clear-Site-Data', '"cookies"')
-        response.writeHead(200, { 'X-One': '1' }).end('x')
+        const given = request.url === '/given' ? { 'clear-site-data': '"cookies"' } : {}
+        response.writeHead(200, { 'X-One': '1', ...given }).end('x')
       },
       { edge: { clearSiteData: ['cache', 'storage'] } },
     )
     for (const [path, value] of [
       ['/', '"cache", "storage"'],
       ['/own', '"cookies"'],
+      ['/given', '"cookies"'],
     ] as const) {
       const { headers, cookies } = await send(path, { method: 'POST' })
       expect([headers['clear-site-data'], headers['x-one'], cookies.length]).toEqual([value, '1', 1])
     }
+  })
+
+  it('a header with the name of the prototype goes out as it does without us', async () => {
+    const { port } = await serve(async (visit, _request, response) => {
+      await visit.logIn(ada)
+      response.writeHead(200, JSON.parse('{ "__proto__": "1", "X-One": "2" }')).end('x')
+    })
+    const socket = connect(port, '127.0.0.1')
+    socket.end('POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')
+    let text = ''
+    for await (const chunk of socket.setEncoding('latin1')) text += chunk
+    expect(text).toMatch(/^HTTP\/1\.1 200 /)
+    expect(text).toMatch(/\r\n__proto__: 1\r\nX-One: 2\r\n/)
+    expect(text.match(/^set-cookie:/gim)).toHaveLength(1)
   })
 
   it('headers that were set before the visit survive', async () => {

@@ -90,6 +90,17 @@ it('what has not the form of an ID or a token takes no place among several, and 
   expect(await visitOf(made.sessions, [token]).get()).toBeNull()
 })
 
+it('a log-out says of each session that it was one', async () => {
+  const ended: unknown[] = []
+  const made = makeSessions({ onEvent: event => event.type === 'destroyed' && ended.push([event.key, event.reason]) })
+  const [one, other] = [await loggedIn(made), await loggedIn(made)]
+  await visitOf(made.sessions, [one.cookie, other.cookie]).logOut()
+  expect(ended).toEqual([
+    [one.session.key, 'logout'],
+    [other.session.key, 'logout'],
+  ])
+})
+
 it('a log-out tells the store of each of several IDs once', async () => {
   for (const count of [2, 3, 4, 5, 6]) {
     const made = makeSessions()

@@ -196,6 +196,21 @@ describe('a visit', () => {
     expect(setCookies(visit)).toEqual([])
   })
 
+  it('begins none at the next update either, where another process ended it', async () => {
+    const made = makeSessions()
+    const { cookie, session } = await loggedIn(made)
+    const other = makeSessions({ store: made.store })
+    for (const isKnown of [true, false]) {
+      const visit = visitOf(made.sessions, cookie)
+      if (isKnown) await visit.get()
+      await other.sessions.destroy(session.secret)
+      expect([(await visit.update({ n: 1 })) === null, (await visit.update({ n: 2 })) === null]).toEqual([
+        isKnown,
+        isKnown,
+      ])
+    }
+  })
+
   it('leaves no session behind when the first update throws', async () => {
     const store = new MemoryStore()
     const { sessions, calls } = makeSessions({ store })
@@ -553,6 +568,49 @@ describe('remember me', () => {
     expect(jar(setCookies(visit))).toBe('')
     expect(await visitOf(made.sessions, cookie).get()).toBeNull()
     expect(await visitOf(made.sessions, jar([made.rememberCookie])).get()).toBeNull()
+  })
+
+  it('ends with the log-out of a session that it started, though its cookie is not honoured', async () => {
+    const made = await rememberMe()
+    const visit = visitOf(made.sessions, jar([made.rememberCookie]))
+    await visit.get()
+    const [cookie, token] = setCookies(visit).map(each => jar([each]))
+    await visitOf(made.sessions, cookie, { method: 'POST', secure: false }).logOut()
+    expect(await visitOf(made.sessions, token).get()).toBeNull()
+  })
+
+  it('ends with what the same request does next, before any response brings it', async () => {
+    for (const next of ['logOut', 'logIn', 'logIn to be remembered'] as const) {
+      const made = makeSessions({ remember: '30d' })
+      const tokens: string[] = []
+      const remember = made.sessions.remember.bind(made.sessions)
+      made.sessions.remember = async session => {
+        const token = await remember(session)
+        tokens.push(token)
+        return token
+      }
+      const visit = visitOf(made.sessions, null, { method: 'POST' })
+      await visit.logIn({ ...ada, remember: true })
+      if (next === 'logOut') await visit.logOut()
+      else await visit.logIn({ ...ada, remember: next !== 'logIn' })
+      expect([next, await made.sessions.recall(tokens[0]!)]).toEqual([next, null])
+      expect((await made.sessions.list(42n)).length).toBe(next === 'logOut' ? 0 : 1)
+    }
+  })
+
+  it('is not left behind where the log-in fails after it was made', async () => {
+    const made = await rememberMe()
+    const forgotten: string[] = []
+    const forget = made.sessions.forget.bind(made.sessions)
+    made.sessions.forget = async token => {
+      forgotten.push(token)
+      if (forgotten.length === 1) throw new Error('the store is gone')
+      await forget(token)
+    }
+    const visit = visitOf(made.sessions, jar([made.rememberCookie]), { method: 'POST' })
+    await expect(visit.logIn({ user: { id: 7n, name: 'max' }, remember: true })).rejects.toThrow('the store is gone')
+    expect([forgotten.length, await made.sessions.recall(forgotten[1]!)]).toEqual([2, null])
+    expect([await made.sessions.list(7n), setCookies(visit)]).toEqual([[], []])
   })
 
   it('does not bring another user back after the next login on this browser', async () => {
