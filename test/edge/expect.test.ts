@@ -149,8 +149,9 @@ it('every edge refuses a store where the manager belongs, and whatever else is n
     )
     for (const wrong of [undefined, null, {}, 'x', () => {}, Promise.resolve(makeSessions().sessions)])
       expect(() => edge(wrong as never)).toThrow(/expected a SessionManager, got/)
-    // A stream can be read too.
-    expect(() => edge(new Readable() as never)).toThrow(/expected a SessionManager, got (?!a store)/)
+    // A stream can be read too, and a router replaces.
+    for (const near of [new Readable(), { replace() {} }])
+      expect(() => edge(near as never)).toThrow(/expected a SessionManager, got (?!a store)/)
     expect(() => edge(makeSessions().sessions as never)).not.toThrow()
   }
 })
