@@ -10,7 +10,7 @@ import { alreadyLeft, tellRefused } from '../manager/refusals.ts'
 import type { SessionId } from '../session/id.ts'
 import type { Session, UserSession } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
-import { checkAnonymous, checkLogin, loginFrom } from '../session/users.ts'
+import { checkAnonymous, checkVisitLogin, loginFrom } from '../session/users.ts'
 import { checkOptions, type OptionPlace } from '../text/check-options.ts'
 import { aDuration, type Duration } from '../text/duration.ts'
 import { type ResponseCookie, responseCookie } from './cookie.ts'
@@ -130,7 +130,7 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
     return this.#inTurn(async opened => {
       const { known, cookies, logIns } = opened
       const { remember, ...login } = loginFrom(given)
-      checkLogin('logIn', login)
+      checkVisitLogin(given)
       opened.mayBegin()
       const life = this.#context.options.remember
       if (remember && life === null) throw new TypeError("remember: is off: give the manager { remember: '30d' }")

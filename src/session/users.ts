@@ -26,8 +26,14 @@ const LOGIN_HINTS = {
   absoluteTimeout: "it is called absolute, and is at most the manager's absoluteTimeout",
 }
 
+/** A visit sends the token too. */
+const VISIT_LOGIN = [...LOGIN, 'remember']
+
 /** @throws TypeError that names what no login has */
 export const checkLogin = (verb: string, login: object): void => checkOptionNames(verb, login, LOGIN, LOGIN_HINTS)
+
+/** @throws TypeError that names what no login of a visit has */
+export const checkVisitLogin = (login: object): void => checkOptionNames('logIn', login, VISIT_LOGIN, LOGIN_HINTS)
 
 /** @throws TypeError for what is no object; its members are checked later */
 export function loginFrom<T extends object>(given: T): T {

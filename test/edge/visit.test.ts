@@ -246,6 +246,43 @@ describe('a visit', () => {
     expect(await made.sessions.get(created.secret)).not.toBeNull()
   })
 
+  it('reads a session once and writes once to begin an anonymous one in its place, however old it is', async () => {
+    const made = makeSessions()
+    const { cookie, session } = await loggedIn(made)
+    made.clock.now += 20 * 60_000
+    const created = await visitOf(made.sessions, cookie, { method: 'POST' }).create()
+    expect([created.user, created.data, made.calls]).toEqual([null, {}, ['read', 'replace']])
+    expect(await made.sessions.get(session.secret)).toBeNull()
+  })
+
+  it('refuses options that its verbs do not have, with a session and without one', async () => {
+    const made = makeSessions()
+    const { cookie } = await loggedIn(made)
+    for (const header of [null, cookie]) {
+      const visit = visitOf(made.sessions, header, { method: 'POST' }) as unknown as Record<
+        string,
+        (options: unknown) => Promise<unknown>
+      >
+      for (const [verb, options, message] of [
+        ['get', { tuch: false }, /^get: "tuch" is not an option; did you mean touch\?/],
+        [
+          'get',
+          { touch: 'no' },
+          /^get: touch: expected true or false, got "no"|^touch: expected true or false, got "no"/,
+        ],
+        ['get', null, /^get: expected an object of options, got null/],
+        ['requireUser', { withn: '5m' }, /^requireUser: "withn" is not an option; did you mean within\?/],
+        ['requireUser', { within: 5 }, /within: expected a duration/],
+        ['requireUser', null, /^requireUser: expected an object of options, got null/],
+        ['create', { dta: {} }, /^create: "dta" is not an option; did you mean data\?/],
+        ['logIn', { ...ada, rember: true }, /^logIn: "rember" is not an option; did you mean remember\?/],
+        ['logIn', { ...ada, password: 'x' }, /^logIn: "password" is not an option .* absolute, remember\)/],
+        ['regenerate', {}, /^regenerate: takes no argument, .* a log-in is logIn\(\{ user \}\)/],
+      ] as const)
+        await expect(visit[verb]!(options)).rejects.toThrow(message)
+    }
+  })
+
   it('gives a new ID at each login, and carries the data that is asked for', async () => {
     const made = makeSessions()
     const first = visitOf(made.sessions)
