@@ -32,8 +32,9 @@ export class EndedHere {
 
   /** Whether the browser may still get this remember token. */
   allowsToken(token: string): boolean {
-    const series = parseToken(this.#context.namespace, token)
-    return series === null || !this.#context.endings.isOver(series.key)
+    const { endings, namespace } = this.#context
+    // The manager has made it.
+    return !endings.isOver(parseToken(namespace, token)!.key)
   }
 
   /**

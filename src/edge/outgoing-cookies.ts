@@ -104,7 +104,7 @@ export class OutgoingCookies<S extends AnySession> {
   rules(arrival: Arrival, session: S | null, isPersonal: boolean): HeadRules {
     this.#stopWatch()
     const cookies = this.#write(arrival, session)
-    if (cookies.length === 0 && this.#session !== 'clear') return rulesOfLook(isPersonal)
+    if (cookies.length === 0) return rulesOfLook(isPersonal)
     const { cookie, rememberCookie, clearSiteData } = this.#setup
     const cookieNames: string[] = this.#isHeldBack ? [] : [...(this.#removed?.names ?? [])]
     if (this.#session !== 'keep') cookieNames.push(cookie.name)

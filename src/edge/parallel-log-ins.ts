@@ -11,10 +11,11 @@ import { contextOf } from '../manager/context-of.ts'
 import type { LogIn } from '../manager/log-ins.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import { firstData, thaw } from '../manager/records.ts'
+import { lifetimeOf } from '../session/expiry.ts'
 import type { SessionKey } from '../session/id.ts'
 import { recordOf, type Session, type UserSession } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
-import type { Login } from '../session/users.ts'
+import type { Login, Owner } from '../session/users.ts'
 
 interface Started<D extends object, I extends UserIds> {
   readonly session: UserSession<D, I>
@@ -49,8 +50,9 @@ export class ParallelLogIns<D extends object, I extends UserIds, In extends obje
       const isTwin = keys.every(key => logIns.of([key]) === earlier)
       const joined = earlier === null ? null : await joinOrEnd(this.#sessions, earlier, login, remember, isTwin)
       if (joined !== null) return joined
-      let before: object | null = null
-      const keeping = keepingBefore(login, data => {
+      const carried = earlier !== null && isTwin ? carriedFrom(this.#context, earlier, login) : null
+      let before = carried
+      const keeping = keepingBefore(login, carried, data => {
         before = data
       })
       const { session, token } = await start(keeping)
@@ -89,7 +91,7 @@ export class ParallelLogIns<D extends object, I extends UserIds, In extends obje
 
   /** The head of a log-out clears the cookie of a log-in that came later and was answered earlier: its session ends too. */
   endLate(): void {
-    if (this.#context.logIns.of(this.#left) !== null) this.end(this.#left).catch(() => {})
+    this.end(this.#left).catch(() => {})
   }
 }
 
@@ -115,7 +117,10 @@ async function joinOrEnd<D extends object, I extends UserIds, In extends object>
   isTwin: boolean,
 ): Promise<LogIn | null> {
   const context = contextOf<D, I, In>(sessions)
-  const wanted = isTwin && isSame(context, earlier, login, remember) ? dataOf(context, earlier, login) : null
+  // What is wrong with this one is said before the earlier one ends.
+  const owner = context.users.ownerOf(login, context.now())
+  lifetimeOf(login, context.options)
+  const wanted = isTwin && isSame(owner, earlier, login, remember) ? dataOf(context, earlier, login) : null
   // Counted before the read: a request that gives the session up meanwhile would end it, as its only holder.
   earlier.holders += 1
   try {
@@ -136,24 +141,20 @@ async function joinOrEnd<D extends object, I extends UserIds, In extends object>
 }
 
 /** Whether both log-ins begin the same session, as far as its data does not tell. */
-function isSame<D extends object, I extends UserIds, In extends object>(
-  { users }: Context<D, I>,
+function isSame(
+  { userId, username, passwordVersion }: Owner,
   { session, token, asked }: LogIn,
-  login: Login<D, I, In>,
+  { verifiedAt, idle, absolute }: Pick<Login, 'verifiedAt' | 'idle' | 'absolute'>,
   remember: boolean,
 ): boolean {
-  const { user } = login
-  const held = recordOf(session)
+  const held = recordOf(session)!
   return (
-    typeof user === 'object' &&
-    user !== null &&
-    held !== null &&
-    held.userId === users.toText(user.id) &&
-    held.username === user.name &&
-    held.passwordVersion === (user.passwordVersion ?? null) &&
-    asked.verifiedAt === login.verifiedAt &&
-    asked.idle === login.idle &&
-    asked.absolute === login.absolute &&
+    held.userId === userId &&
+    held.username === username &&
+    held.passwordVersion === passwordVersion &&
+    asked.verifiedAt === verifiedAt &&
+    asked.idle === idle &&
+    asked.absolute === absolute &&
     (token !== null) === remember
   )
 }
@@ -165,20 +166,34 @@ function dataOf<D extends object, I extends UserIds, In extends object>(
   { data }: Login<D, I, In>,
 ): D {
   const carry = typeof data === 'function' && before !== null ? () => data(copyPlain(before) as D) : data
-  const text = firstData(context, carry === undefined ? {} : { data: carry }, null)
+  const text = firstData(context, { ...(carry && { data: carry }) }, null)
   return thaw(context, { ...(recordOf(session) as SessionRecord), data: text })
 }
 
-/** The same log-in; what its `data` function is given is handed to `keep`. */
+/**
+ * What this log-in may carry over, though the earlier one has ended the session that it came with: what the earlier one was
+ * given. The same user has proved the same password with the same cookies, and may have clicked first.
+ */
+function carriedFrom<D extends object, I extends UserIds, In extends object>(
+  { users }: Context<D, I, In>,
+  { session, before }: LogIn,
+  { user }: Login<D, I, In>,
+): object | null {
+  return recordOf(session)!.userId === users.toText(user.id) ? before : null
+}
+
+/** The same log-in; what its `data` function is given, `carried` before all else, is handed to `keep`. */
 function keepingBefore<D extends object, I extends UserIds, In extends object>(
   login: Login<D, I, In>,
+  carried: object | null,
   keep: (before: object) => void,
 ): Login<D, I, In> {
   const { data } = login
   if (typeof data !== 'function') return login
   return {
     ...login,
-    data: before => {
+    data: found => {
+      const before = carried === null ? found : (copyPlain(carried) as D)
       keep(copyPlain(before))
       return data(before)
     },

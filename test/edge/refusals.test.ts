@@ -1,5 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { openVisit, type SessionEvent, SessionManager } from 'coatcheck'
+import { deviceBound } from 'coatcheck/device-bound'
 import { fetchEdge } from 'coatcheck/fetch'
 import { httpEdge } from 'coatcheck/http'
 import { MemoryStore } from 'coatcheck/stores/memory'
@@ -75,6 +76,14 @@ describe('a request that a guard refuses is told', () => {
         host: HOST,
       },
     ])
+  })
+
+  it('with a wrong CSRF token for an anonymous session: with its key', async () => {
+    const { sessions, refusals } = telling()
+    const { key, secret } = await sessions.create()
+    const visit = visitOf(sessions, `session_id=${secret}`)
+    await expect(visit.checkCsrf('guessed')).rejects.toMatchObject({ code: 'ERR_SESSION_CSRF' })
+    expect(refusals).toMatchObject([{ reason: 'csrf', key, userId: null }])
   })
 
   it('with a CSRF token, and no session', async () => {
@@ -203,6 +212,90 @@ describe('one refusal is one event', () => {
     })
     await Promise.allSettled([visit(request).get(), visit(request).logIn(ada)])
     expect(refusals.slice(1)).toMatchObject([{ reason: 'cross-origin', ...sent, host: HOST }])
+  })
+})
+
+describe('the error of a refusal has a code, and says what is wrong and what would be right', () => {
+  const refusal = (asked: Promise<unknown>) =>
+    asked.then(
+      () => null,
+      (error: { code: string; status: number; message: string }) => [error.code, error.status, error.message],
+    )
+
+  it('of a page of another origin: the option that lists it', async () => {
+    const { sessions } = makeSessions()
+    expect(await refusal(visitOf(sessions, null, { header: headers(EVIL) }).get())).toEqual([
+      'ERR_SESSION_CROSS_ORIGIN',
+      403,
+      expect.stringMatching(/another origin.* `origins`/),
+    ])
+  })
+
+  it('without HTTPS: what tells this edge about HTTPS, and how to do without', async () => {
+    const { sessions } = makeSessions()
+    expect(await refusal(visitOf(sessions, null, { secure: false }).logIn(ada))).toEqual([
+      'ERR_SESSION_INSECURE',
+      403,
+      expect.stringMatching(/HTTPS.* `secure` of the request given to openVisit .*`cookie: \{ secure: false \}`/),
+    ])
+  })
+
+  it('openVisit names what it has in place of an option of other edges', () => {
+    const { sessions } = makeSessions()
+    const request = { method: 'GET', cookie: null, secure: true, header: headers({}) }
+    for (const option of [{ trustedProxies: ['10.0.0.0/8'] }, { isSecure: () => true }])
+      expect(() => openVisit(sessions, request, option as never)).toThrow(
+        /^openVisit: "(?:trustedProxies|isSecure)" is not an option.* `secure` of the request says/,
+      )
+  })
+
+  it('without a response that could carry a cookie', async () => {
+    const { sessions } = makeSessions()
+    const visit = visitOf(sessions, null, { canSend: () => false })
+    for (const asked of [visit.create(), visit.update({ n: 1 }), visit.logIn(ada)])
+      expect(await refusal(asked)).toEqual([
+        'ERR_SESSION_HEADERS_SENT',
+        500,
+        expect.stringMatching(/no cookie can be sent.*begin sessions before/),
+      ])
+  })
+
+  it('without a user, and without a password that was verified lately: within which time', async () => {
+    const { sessions, clock } = makeSessions()
+    const { secret } = await sessions.create(ada)
+    clock.now += 11 * 60_000
+    expect(await refusal(visitOf(sessions, null).requireUser())).toEqual([
+      'ERR_SESSION_UNAUTHENTICATED',
+      401,
+      expect.stringContaining('no user'),
+    ])
+    expect(await refusal(visitOf(sessions, `session_id=${secret}`).requireUser({ within: '10m' }))).toEqual([
+      'ERR_SESSION_NOT_FRESH',
+      401,
+      expect.stringMatching(/password.* 10m /),
+    ])
+  })
+
+  it('with a wrong CSRF token', async () => {
+    const { sessions } = makeSessions()
+    expect(await refusal(visitOf(sessions, null).checkCsrf('guessed'))).toEqual([
+      'ERR_SESSION_CSRF',
+      403,
+      expect.stringContaining('token'),
+    ])
+  })
+
+  it('where a session lives that the browser has not proved to be its own: what it can do', async () => {
+    const { sessions, clock } = makeSessions()
+    const { secret } = await sessions.create(ada)
+    clock.now += 5 * 60_000
+    const options = { deviceBound: deviceBound({ require: true }) }
+    const request = { method: 'POST', cookie: `session_id=${secret}`, secure: true, header: headers({}) }
+    expect(await refusal(openVisit(sessions, request, options).create())).toEqual([
+      'ERR_SESSION_CONFLICT',
+      503,
+      expect.stringMatching(/has not proved.*logs in or out/),
+    ])
   })
 })
 

@@ -205,6 +205,8 @@ describe('for tests of an application', () => {
       expires: -1,
       sameSite: 'Strict',
     })
+    const dotted = storageState(session, 'https://www.example.com', { domain: '.example.com' })
+    expect(dotted.cookies[0]!.domain).toBe('.example.com')
     expect(() => storageState(session, 'localhost')).toThrow(TypeError)
   })
 })

@@ -1,0 +1,162 @@
+// A cookie that no response carries: the log-in answered 200, and the browser is not logged in.
+import { openVisit, type SessionEvent, SessionManager } from 'coatcheck'
+import { MemoryStore } from 'coatcheck/stores/memory'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { Watch } from '../../src/edge/unsent-cookie.ts'
+
+const ada = { user: { id: 42n, name: 'ada' } }
+
+type Request = Parameters<typeof openVisit>[1]
+
+function telling() {
+  const lost: SessionEvent[] = []
+  const onEvent = (event: SessionEvent) => {
+    if (event.type === 'unsent-cookie') lost.push(event)
+  }
+  const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false, onEvent })
+  const visit = (request: Partial<Request> = {}) =>
+    openVisit(sessions, { method: 'POST', secure: true, cookie: null, header: () => null, ...request })
+  return { lost, visit }
+}
+
+describe('a cookie that is in no head', () => {
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
+  })
+  afterEach(() => {
+    vi.advanceTimersByTime(60_000)
+    vi.useRealTimers()
+    vi.restoreAllMocks()
+  })
+
+  it('is told ten seconds after the log-in, once, with the key of its session', async () => {
+    const { lost, visit } = telling()
+    const { key } = await visit().logIn(ada)
+    vi.advanceTimersByTime(9_999)
+    expect(lost).toEqual([])
+    vi.advanceTimersByTime(1)
+    expect(lost).toEqual([{ type: 'unsent-cookie', key, isEnded: false }])
+    vi.advanceTimersByTime(60_000)
+    expect(lost).toHaveLength(1)
+  })
+
+  it('is not told where a head brought it, or where the response is still under way', async () => {
+    const { lost, visit } = telling()
+    const sent = visit()
+    await sent.logIn(ada)
+    expect(sent.headers.getSetCookie()).toHaveLength(1)
+    await visit({ isPending: () => true }).logIn(ada)
+    vi.advanceTimersByTime(60_000)
+    expect(lost).toEqual([])
+    await visit({ isPending: () => false }).logIn(ada)
+    vi.advanceTimersByTime(60_000)
+    expect(lost).toHaveLength(1)
+  })
+
+  it('is told of one of two log-ins in one visit, since one cookie was to come', async () => {
+    const { lost, visit } = telling()
+    const twice = visit()
+    await twice.logIn(ada)
+    await twice.logIn({ user: { id: 7n, name: 'max' } })
+    vi.advanceTimersByTime(60_000)
+    expect(lost).toHaveLength(1)
+    await twice.regenerate()
+    vi.advanceTimersByTime(60_000)
+    expect(lost).toHaveLength(2)
+  })
+
+  it('is not told after a log-out, which takes the session back', async () => {
+    const { lost, visit } = telling()
+    const left = visit()
+    await left.logIn(ada)
+    await left.logOut()
+    vi.advanceTimersByTime(60_000)
+    expect(lost).toEqual([])
+  })
+
+  it('is told of 64 at a time, and of the next ones once those are over', async () => {
+    const { lost, visit } = telling()
+    const logIns = async (count: number) => {
+      for (let each = 0; each < count; each += 1) await visit().logIn(ada)
+    }
+    // Heads that are written, some of them twice, count no more.
+    for (let each = 0; each < 70; each += 1) {
+      const sent = visit()
+      await sent.logIn(ada)
+      for (let heads = 0; heads < 2; heads += 1) expect(sent.headers.getSetCookie()).toHaveLength(1)
+    }
+    for (const expected of [64, 128]) {
+      await logIns(70)
+      vi.advanceTimersByTime(60_000)
+      expect(lost).toHaveLength(expected)
+    }
+  })
+})
+
+describe('the warning of the process', () => {
+  const threw = 'its handler threw'
+  const late = expect.stringMatching(/10 seconds ago.*copy `visit\.headers` into the response$/)
+  const ended = expect.stringMatching(/its handler threw.*the session was ended$/)
+  it.each([
+    [
+      [null, threw, null, threw],
+      [late, ended],
+    ],
+    [
+      [threw, null, threw, null],
+      [ended, late],
+    ],
+  ])('comes once for each way to lose a cookie, and says what to do: %j', async (reasons, messages) => {
+    // Fresh: whether a warning was given is kept by the process.
+    vi.resetModules()
+    const { tellLost } = await import('../../src/edge/unsent-cookie.ts')
+    const { ofVisits } = await import('../../src/edge/refusals.ts')
+    const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
+    const told: boolean[] = []
+    const context = { emit: ({ isEnded }: { isEnded: boolean }) => told.push(isEnded) }
+    try {
+      for (const reason of reasons) tellLost(context as never, 'k' as never, reason, ofVisits)
+      expect(told).toEqual(reasons.map(reason => reason !== null))
+      const warned = { type: 'CoatcheckWarning', code: 'COATCHECK_UNSENT_COOKIE' }
+      expect(warn.mock.calls).toEqual(messages.map(message => [message, warned]))
+    } finally {
+      warn.mockRestore()
+      vi.resetModules()
+    }
+  })
+})
+
+describe('the timer of a watch', () => {
+  const timers = () => process.getActiveResourcesInfo().filter(name => name === 'Timeout').length
+
+  it('keeps no process alive', () => {
+    const before = timers()
+    const watch = Watch.start(() => {})
+    const during = timers()
+    watch?.stop()
+    expect([watch === null, during]).toEqual([false, before])
+  })
+
+  it('counts once where it is stopped twice', () => {
+    const watches = Array.from({ length: 64 }, () => Watch.start(() => {}))
+    try {
+      for (let times = 0; times < 2; times += 1) watches[0]!.stop()
+      watches[0] = Watch.start(() => {})
+      expect([watches[0] === null, Watch.start(() => {})]).toEqual([false, null])
+    } finally {
+      for (const watch of watches) watch?.stop()
+    }
+  })
+
+  it('may be a number, as in workers', () => {
+    vi.stubGlobal('setTimeout', () => 7)
+    try {
+      const watch = Watch.start(() => {})
+      expect(watch).not.toBeNull()
+      watch!.stop()
+    } finally {
+      vi.unstubAllGlobals()
+    }
+  })
+})
