@@ -14,6 +14,7 @@ async function browser() {
   const store = BarrierStore.over(new MemoryStore())
   const clock = testClock()
   const sessions = new SessionManager({ store, now: clock, sweepInterval: false, remember: '30d' })
+  const elsewhere = new SessionManager({ store, now: clock, sweepInterval: false })
   const visit = (cookie: string | null): AnyVisit =>
     openVisit(sessions, { method: 'POST', secure: true, header: () => null, cookie }) as never
   const logIn = async (cookie: string | null, remember = false) => {
@@ -32,7 +33,7 @@ async function browser() {
     const answer = await ask(visiting)
     return [answer, visiting.headers.getSetCookie()]
   }
-  return { store, clock, sessions, visit, logIn, anonymous, late }
+  return { store, clock, sessions, elsewhere, visit, logIn, anonymous, late }
 }
 
 /** The cookie of this name, of a whole header. */
@@ -42,10 +43,12 @@ describe('a late request begins no anonymous session', () => {
   it('after a log-in or a log-out with the same cookie, live or dead', async () => {
     for (const leave of ['logIn', 'logOut'] as const)
       for (const isLive of [true, false]) {
-        const { anonymous, visit, late } = await browser()
+        const { anonymous, visit, late, store } = await browser()
         const cookie = isLive ? await anonymous() : DEAD
         await (leave === 'logIn' ? visit(cookie).logIn(ADA) : visit(cookie).logOut())
+        store.reset()
         expect(await late(cookie, each => each.update({ n: 1 }))).toEqual([null, []])
+        expect(store.counts().create).toBeUndefined()
       }
   })
 
@@ -65,9 +68,9 @@ describe('a late request begins no anonymous session', () => {
   })
 
   it('in place of one that this visit found ended, however often it is asked, until it logs out', async () => {
-    const { anonymous, visit, sessions } = await browser()
+    const { anonymous, visit, elsewhere } = await browser()
     const visiting = visit(await anonymous())
-    await sessions.destroy((await visiting.get())!)
+    await elsewhere.destroy((await visiting.get())!)
     for (let times = 0; times < 2; times += 1) expect(await visiting.update({ n: 1 })).toBeNull()
     await expect(visiting.create()).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
     await visiting.logOut()
@@ -92,10 +95,12 @@ describe('a late request begins one', () => {
 describe('a late request brings nobody back by a remember token', () => {
   it('after a log-in or a log-out with the same token', async () => {
     for (const leave of ['logIn', 'logOut'] as const) {
-      const { visit, late, logIn, sessions } = await browser()
+      const { visit, late, logIn, sessions, store } = await browser()
       const token = only('remember_token', await logIn(null, true))
       await (leave === 'logIn' ? visit(token).logIn({ user: { id: 7n, name: 'max' } }) : visit(token).logOut())
+      store.reset()
       expect(await late(token, each => each.get())).toEqual([null, []])
+      expect(store.counts()).toEqual({})
       expect(await sessions.list(7n)).toHaveLength(leave === 'logIn' ? 1 : 0)
     }
   })

@@ -87,6 +87,18 @@ describe('the headers of a response', () => {
     expect(await sessions.list(42n)).toEqual([])
   })
 
+  it('are those of a look also where another request has got what began', async () => {
+    const { visit, sessions } = made()
+    const cookie = `session_id=${'a'.repeat(43)}`
+    const [failed, other] = [visit(cookie), visit(cookie)] as unknown as RequestVisit<any, any, any>[]
+    await failed!.logIn({ ...ADA, remember: true })
+    await other!.logIn({ ...ADA, remember: true })
+    await failed!.abandon('its handler threw')
+    expect([...failed!.headers]).toEqual(LOOK)
+    expect(other!.cookies.map(({ name }) => name)).toEqual(['session_id', 'remember_token'])
+    expect(await sessions.list(42n)).toHaveLength(1)
+  })
+
   it('bring no cookie of a session that another process has ended since', async () => {
     const { visit, elsewhere } = made()
     const visiting = visit()

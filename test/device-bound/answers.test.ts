@@ -1,0 +1,377 @@
+// What the two paths answer, word for word: browsers go by the status, and people by the body.
+import { SessionManager } from 'coatcheck'
+import type { DeviceBoundOptions } from 'coatcheck/device-bound'
+import { deviceBound, deviceOf, deviceState } from 'coatcheck/device-bound'
+import { fetchEdge } from 'coatcheck/fetch'
+import { MemoryStore } from 'coatcheck/stores/memory'
+import { describe, expect, it } from 'vitest'
+import { BarrierStore, faults } from '../support/barrier-store.ts'
+import { BOUND_COOKIE, boundEdge, DeviceClient, REFRESH, REGISTER } from '../support/device-client.ts'
+import { newDevice, refreshProof, registrationProof, rsaDevice } from '../support/device-key.ts'
+import { MINUTE, SECOND, testClock } from '../support/test-clock.ts'
+
+const ADA = { id: 42n, name: 'ada' }
+const COMMON = { 'cache-control': 'no-store', 'content-type': 'application/json' }
+
+function service(options: DeviceBoundOptions = {}, device = newDevice()) {
+  const store = BarrierStore.over(new MemoryStore())
+  const clock = testClock()
+  const events: any[] = []
+  const sessions = new SessionManager({ store, now: clock, sweepInterval: false, onEvent: event => events.push(event) })
+  const edge = boundEdge(sessions, options)
+  const browser = new DeviceClient(edge, device)
+  return { store, clock, events, sessions, edge, browser }
+}
+async function bound(options: DeviceBoundOptions = {}, device = newDevice()) {
+  const made = service(options, device)
+  await made.browser.logIn(ADA)
+  expect((await made.browser.register()).status).toBe(200)
+  made.clock.advance(11 * SECOND)
+  return made
+}
+
+/** Status, body and headers. */
+async function told(response: Response) {
+  return [response.status, await response.json(), Object.fromEntries(response.headers)]
+}
+const refused = (status: number, error: string) => [status, { error }, COMMON]
+const OVER = [200, { continue: false }, COMMON]
+const BUSY = [503, { error: 'busy' }, { ...COMMON, 'retry-after': '5' }]
+
+describe('a registration is answered', () => {
+  const register = (browser: DeviceClient, proof?: string) =>
+    browser.post(REGISTER, proof === undefined ? {} : { 'secure-session-response': proof })
+
+  it('400, where it brings no proof, or none that can be read', async () => {
+    const { browser } = service()
+    await browser.logIn(ADA)
+    expect(await told(await register(browser))).toEqual(refused(400, 'no_proof'))
+    expect(await told(await register(browser, '"unclosed'))).toEqual(refused(400, 'no_proof'))
+  })
+
+  it('401, where there is no session', async () => {
+    const { browser } = service()
+    const proof = registrationProof(newDevice(), 'x')
+    expect(await told(await register(browser, proof))).toEqual(refused(401, 'no_session'))
+    browser.jar.set('session_id', 'a'.repeat(43))
+    expect(await told(await register(browser, proof))).toEqual(refused(401, 'no_session'))
+  })
+
+  it('400 with the reason, where the proof is wrong; the offer stays open', async () => {
+    const { browser } = service({ algorithms: ['ES256'] })
+    await browser.logIn(ADA)
+    const offer = browser.challenge!
+    const [one, other] = [newDevice(), newDevice()]
+    const wrong: [string, string][] = [
+      ['junk', 'malformed'],
+      [registrationProof(rsaDevice(), offer), 'algorithm'],
+      [registrationProof(one, offer, { jwk: { ...one.jwk, x: 'AA' } }), 'key'],
+      [registrationProof(one, offer, { jwk: other.jwk }), 'signature'],
+      [registrationProof(one, 'another'), 'challenge'],
+    ]
+    for (const [proof, reason] of wrong)
+      expect(await told(await register(browser, proof))).toEqual(refused(400, reason))
+    expect((await browser.register(offer)).status).toBe(200)
+  })
+
+  it('403, where nothing is offered any more: from five minutes after the log-in, or once it is bound', async () => {
+    const { browser, clock } = service()
+    await browser.logIn(ADA)
+    const late = browser.copy()
+    clock.advance(5 * MINUTE - 1)
+    expect((await browser.register()).status).toBe(200)
+    expect(await told(await late.register())).toEqual(refused(403, 'no_offer'))
+    const next = service()
+    await next.browser.logIn(ADA)
+    next.clock.advance(5 * MINUTE)
+    expect(await told(await next.browser.register())).toEqual(refused(403, 'no_offer'))
+  })
+
+  it('403 to all but the first of those that come at once, and 401 where the session ends meanwhile', async () => {
+    const { browser, store, sessions, events } = service()
+    await browser.logIn(ADA)
+    const writing = store.pause('update', 'before')
+    const first = browser.copy().register()
+    await writing.reached
+    const second = browser.copy().register()
+    writing.resume()
+    expect([(await first).status, await told(await second)]).toEqual([200, refused(403, 'no_offer')])
+    expect(events.at(-1)).toEqual({ type: 'device-bound', key: expect.any(String), userId: 42n })
+    await browser.logIn(ADA)
+    const late = store.pause('update', 'before')
+    const third = browser.copy().register()
+    await late.reached
+    const [{ key } = { key: '' }] = await sessions.list(42n)
+    await store.inner.delete(key, { now: 0, deadline: 0 } as never)
+    late.resume()
+    expect(await told(await third)).toEqual(refused(401, 'no_session'))
+  })
+
+  it('503 in an outage, and where the cookie is not honoured; the browser tries again', async () => {
+    const { browser, store, edge } = service()
+    await browser.logIn(ADA)
+    for (const verb of ['read', 'update'] as const) {
+      store.next(verb, faults.rejects)
+      expect(await told(await browser.copy().register())).toEqual(BUSY)
+    }
+    const planted = browser.copy()
+    planted.jar.set('session_id', `${browser.jar.get('session_id')}; session_id=${'b'.repeat(43)}`)
+    expect(await told(await planted.register())).toEqual(BUSY)
+    const plain = new Request(`http://shop.example${REGISTER}`, {
+      method: 'POST',
+      headers: { cookie: `session_id=${browser.jar.get('session_id')}` },
+    })
+    expect(await told((await edge.handled(plain))!)).toEqual(BUSY)
+    expect((await browser.register()).status).toBe(200)
+  })
+
+  it('200, also for the ID before a rotation, within its grace', async () => {
+    const { browser } = service()
+    await browser.logIn(ADA)
+    const old = browser.tab()
+    await browser.page(async visit => {
+      await visit.rotate({ grace: '1m' })
+      return new Response()
+    })
+    expect((await old.register()).status).toBe(200)
+  })
+
+  it('with the fault itself where it is no outage', async () => {
+    const { browser, sessions } = service()
+    await browser.logIn(ADA)
+    const broken = new SessionManager({
+      store: new MemoryStore(),
+      now: () => {
+        throw new RangeError('no clock')
+      },
+    })
+    const edge = fetchEdge(broken, { deviceBound: deviceBound() })
+    const request = browser.request(REGISTER, 'POST', { 'secure-session-response': 'x' })
+    await expect(edge.handled(request)).rejects.toThrow('no clock')
+    expect(await sessions.list(42n)).toHaveLength(1)
+  })
+})
+
+describe('a refresh is answered', () => {
+  it('400, where it names no session; continue: false, where it names another', async () => {
+    const { browser } = await bound()
+    const proof = refreshProof(browser.device, browser.challenge!)
+    expect(await told(await browser.post(REFRESH, { 'secure-session-response': proof }))).toEqual(
+      refused(400, 'no_session_id'),
+    )
+    const named = { 'sec-secure-session-id': 'x'.repeat(16), 'secure-session-response': proof }
+    expect(await told(await browser.post(REFRESH, named))).toEqual(OVER)
+    const anonymous = new DeviceClient(browser.edge)
+    expect(await told(await anonymous.post(REFRESH, named))).toEqual(OVER)
+    const unbound = new DeviceClient(browser.edge)
+    await unbound.logIn(ADA)
+    expect(await told(await unbound.post(REFRESH, named))).toEqual(OVER)
+  })
+
+  it('403 with the challenge to sign, where it brings no proof, or one for another challenge', async () => {
+    const { browser, clock, store } = await bound()
+    clock.advance(3 * MINUTE)
+    const name = browser.name!
+    const outstanding = browser.challenge!
+    const header = { 'secure-session-challenge': `"${outstanding}";id="${name}"` }
+    const challenged = [403, { error: 'challenge' }, { ...COMMON, ...header }]
+    store.reset()
+    expect(await told(await browser.post(REFRESH, { 'sec-secure-session-id': name }))).toEqual(challenged)
+    expect(await told(await browser.refresh('another'))).toEqual(challenged)
+    // It is the one that is outstanding, which costs no write.
+    expect(store.counts()).toEqual({ read: 2 })
+    expect((await browser.refresh(outstanding)).status).toBe(200)
+  })
+
+  it('with a new challenge from the end of the one before: ten minutes after the proof', async () => {
+    for (const [after, isNew] of [
+      [10 * MINUTE - 1, false],
+      [10 * MINUTE, true],
+    ] as const) {
+      const { browser, clock, store } = await bound()
+      clock.advance(after - 11 * SECOND)
+      const before = browser.challenge!
+      store.reset()
+      const response = await browser.refresh(before)
+      expect([response.status, store.counts()]).toEqual([isNew ? 403 : 200, { read: 1, update: 1 }])
+      expect(browser.challenge).not.toBe(before)
+      expect(response.headers.getSetCookie()).toHaveLength(isNew ? 0 : 1)
+      if (isNew) expect((await browser.refresh()).status).toBe(200)
+      expect(await browser.user()).toBe('ada')
+    }
+  })
+
+  it('400 with the reason, where the proof cannot be one: the session goes on', async () => {
+    const { browser } = await bound()
+    const challenge = browser.challenge!
+    for (const [proof, reason] of [
+      ['junk', 'malformed'],
+      [registrationProof(browser.device, challenge), 'malformed'],
+      [refreshProof(rsaDevice(), challenge), 'algorithm'],
+    ] as const)
+      expect(
+        await told(
+          await browser.post(REFRESH, { 'sec-secure-session-id': browser.name!, 'secure-session-response': proof }),
+        ),
+      ).toEqual(refused(400, reason))
+    expect(await browser.user()).toBe('ada')
+  })
+
+  it('400 where another key has signed, which ends the session', async () => {
+    const { browser, events } = await bound()
+    const thief = browser.copy()
+    expect(await told(await thief.refresh())).toEqual(refused(400, 'signature'))
+    expect(await browser.user()).toBeNull()
+    expect(events.filter(({ type }) => type === 'device-theft')).toEqual([
+      { type: 'device-theft', key: expect.any(String), userId: 42n },
+    ])
+  })
+
+  it('200 with what the browser keeps, and with a value only where it needs one', async () => {
+    for (const device of [newDevice(), rsaDevice()]) {
+      const { browser, clock } = await bound({ exclude: ['/a', '/b'] }, device)
+      const keeps = {
+        session_identifier: browser.name,
+        refresh_url: REFRESH,
+        scope: {
+          include_site: false,
+          scope_specification: [
+            { type: 'exclude', path: '/a' },
+            { type: 'exclude', path: '/b' },
+          ],
+        },
+        credentials: [{ type: 'cookie', name: BOUND_COOKIE, attributes: 'Path=/; HttpOnly; Secure; SameSite=Lax' }],
+      }
+      // Half of its life is not over.
+      const early = await browser.refresh()
+      expect([early.status, await early.json(), early.headers.getSetCookie()]).toEqual([200, keeps, []])
+      clock.advance(2.5 * MINUTE)
+      const due = await browser.refresh()
+      expect([due.status, await due.json()]).toEqual([200, keeps])
+      expect(due.headers.getSetCookie()).toEqual([
+        expect.stringMatching(/^__Host-session_bound=[\w-]{43}; Max-Age=270; Path=\/; HttpOnly; Secure; SameSite=Lax$/),
+      ])
+    }
+  })
+
+  it('200 with a value, where the browser has lost its own or holds an older one, however young the newest is', async () => {
+    const { browser, clock } = await bound()
+    const older = browser.jar.get(BOUND_COOKIE)!
+    clock.advance(3 * MINUTE)
+    await browser.refresh()
+    const holdsOlder = browser.tab()
+    holdsOlder.jar.set(BOUND_COOKIE, older)
+    expect((await holdsOlder.refresh()).headers.getSetCookie()).toHaveLength(1)
+    holdsOlder.loseValue()
+    expect((await holdsOlder.refresh()).headers.getSetCookie()).toHaveLength(1)
+    holdsOlder.jar.set(BOUND_COOKIE, 'x'.repeat(43))
+    expect((await holdsOlder.refresh()).headers.getSetCookie()).toHaveLength(1)
+  })
+
+  it('200 without a value to parallel tabs, once two values were made within ten seconds', async () => {
+    const { browser, clock } = await bound()
+    clock.advance(5 * MINUTE)
+    browser.loseValue()
+    const spent = browser.challenge!
+    const tabs = Array.from({ length: 4 }, () => browser.tab())
+    expect((await tabs[0]!.refresh(spent)).headers.getSetCookie()).toHaveLength(1)
+    const next = await tabs[1]!.refresh(spent)
+    expect(next.status).toBe(403)
+    const signed = tabs[1]!.challenge!
+    expect((await tabs[1]!.refresh(signed)).headers.getSetCookie()).toHaveLength(1)
+    const late = await tabs[2]!.refresh(signed)
+    expect([late.status, late.headers.getSetCookie()]).toEqual([200, []])
+    clock.advance(10 * SECOND)
+    expect((await tabs[3]!.refresh(signed)).status).toBe(403)
+  })
+
+  it('503 where it meets a new ID, and continue: false once that session is over', async () => {
+    const { browser, sessions } = await bound()
+    const late = browser.tab()
+    await browser.page(async visit => {
+      await visit.regenerate()
+      return new Response()
+    })
+    expect(await told(await late.refresh())).toEqual(BUSY)
+    expect(await told(await late.refresh(late.challenge!, 'y'.repeat(16)))).toEqual(OVER)
+    await sessions.invalidateUser(42n)
+    expect(await told(await late.refresh())).toEqual(OVER)
+  })
+
+  it('where its session ends or gets a new ID while it is written', async () => {
+    for (const ends of [true, false]) {
+      const { browser, clock, store } = await bound()
+      clock.advance(5 * MINUTE)
+      browser.loseValue()
+      const elsewhere = new SessionManager({ store, now: clock, sweepInterval: false })
+      const writing = store.pause('update', 'before')
+      const refreshing = browser.tab().refresh()
+      await writing.reached
+      const session = await elsewhere.get(browser.jar.get('session_id') as never, { touch: false })
+      if (ends) await elsewhere.destroy(session!)
+      else await elsewhere.regenerate(session!)
+      writing.resume()
+      expect(await told(await refreshing)).toEqual(ends ? OVER : BUSY)
+    }
+  })
+
+  it('by one read and one write, which prolong no visit', async () => {
+    const { browser, clock, store, sessions } = await bound()
+    const [before] = await sessions.list(42n)
+    clock.advance(5 * MINUTE)
+    store.reset()
+    expect((await browser.refresh()).status).toBe(200)
+    expect(store.counts()).toEqual({ read: 1, update: 1 })
+    const [after] = await sessions.list(42n)
+    expect([after!.seenAt, after!.expiresAt]).toEqual([before!.seenAt, before!.expiresAt])
+    expect(deviceOf(after!)).toMatchObject({ boundAt: expect.any(Number), provedAt: clock() })
+    // Two in turn in one process: the second need not meet a conflict.
+    clock.advance(5 * MINUTE)
+    store.reset()
+    await browser.refresh()
+    expect(store.counts()).toEqual({ read: 1, update: 1 })
+  })
+})
+
+describe('what a request says about its device', () => {
+  const stateOf = async (edge: DeviceClient['edge'], request: Request) => deviceState(edge(request))
+
+  it('is told by deviceState', async () => {
+    const { browser, edge, clock } = await bound()
+    const at = (cookies: Record<string, string>) => {
+      const cookie = Object.entries(cookies).map(([name, value]) => `${name}=${value}`)
+      return stateOf(edge, new Request('https://shop.example/', { headers: { cookie: cookie.join('; ') } }))
+    }
+    const session_id = browser.jar.get('session_id')!
+    expect(await at({})).toBe('none')
+    expect(await at({ session_id: 'a'.repeat(43) })).toBe('none')
+    expect(await at({ session_id, [BOUND_COOKIE]: browser.jar.get(BOUND_COOKIE)! })).toBe('bound')
+    expect(await at({ session_id })).toBe('unproved')
+    const other = new DeviceClient(edge)
+    await other.logIn(ADA)
+    expect(await at(Object.fromEntries(other.jar))).toBe('unbound')
+    clock.advance(1)
+    expect(await at({ session_id, [BOUND_COOKIE]: 'x'.repeat(43) })).toBe('stolen')
+    expect(await at({ session_id })).toBe('none')
+  })
+
+  it('is a TypeError for what is no visit, and no session', async () => {
+    for (const wrong of [null, undefined, {}, 'visit'])
+      await expect(deviceState(wrong as never)).rejects.toThrow(
+        /^deviceState: expected a visit, such as edge\(request, response\), got .*npm ls coatcheck/,
+      )
+    for (const wrong of [null, undefined, {}, 'session', { user: ADA }])
+      expect(() => deviceOf(wrong as never)).toThrow(
+        /^deviceOf: expected a session from this library, not a copy of one, got /,
+      )
+    const { browser, sessions } = await bound()
+    const session = await sessions.get(browser.jar.get('session_id') as never)
+    expect(Object.isFrozen(deviceOf(session!))).toBe(true)
+    expect(() => deviceOf({ ...session! })).toThrow(TypeError)
+  })
+
+  it('says RS256 of a key of RSA', async () => {
+    const { sessions } = await bound({}, rsaDevice())
+    expect(deviceOf((await sessions.list(42n))[0]!)?.algorithm).toBe('RS256')
+  })
+})
