@@ -46,6 +46,6 @@ export async function deviceState(visit: Visit<any, any, any>): Promise<DeviceSt
     )
   const session = await visit.get()
   if (session !== null) return deviceOf(session) === null ? 'unbound' : 'bound'
-  const state = look()?.device ?? null
+  const state = look()!.device
   return state === null || state === 'unbound' || state === 'bound' ? 'none' : state
 }

@@ -1,10 +1,10 @@
 // What the two paths answer, word for word: browsers go by the status, and people by the body.
-import { SessionManager } from 'coatcheck'
+import { SessionError, SessionManager } from 'coatcheck'
 import type { DeviceBoundOptions } from 'coatcheck/device-bound'
 import { deviceBound, deviceOf, deviceState } from 'coatcheck/device-bound'
 import { fetchEdge } from 'coatcheck/fetch'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { BarrierStore, faults } from '../support/barrier-store.ts'
 import { BOUND_COOKIE, boundEdge, DeviceClient, REFRESH, REGISTER } from '../support/device-client.ts'
 import { newDevice, refreshProof, registrationProof, rsaDevice } from '../support/device-key.ts'
@@ -137,18 +137,48 @@ describe('a registration is answered', () => {
   })
 
   it('with the fault itself where it is no outage', async () => {
-    const { browser, sessions } = service()
-    await browser.logIn(ADA)
-    const broken = new SessionManager({
-      store: new MemoryStore(),
-      now: () => {
-        throw new RangeError('no clock')
-      },
-    })
-    const edge = fetchEdge(broken, { deviceBound: deviceBound() })
-    const request = browser.request(REGISTER, 'POST', { 'secure-session-response': 'x' })
-    await expect(edge.handled(request)).rejects.toThrow('no clock')
-    expect(await sessions.list(42n)).toHaveLength(1)
+    for (const fault of [
+      new RangeError('no clock'),
+      Object.assign(new RangeError('no clock'), { status: 503 }),
+      new SessionError('ERR_SESSION_HEADERS_SENT', 'no clock'),
+    ]) {
+      const broken = new SessionManager({
+        store: new MemoryStore(),
+        now: () => {
+          throw fault
+        },
+      })
+      const edge = fetchEdge(broken, { deviceBound: deviceBound() })
+      const request = new DeviceClient(edge).request(REGISTER, 'POST', { 'secure-session-response': 'x' })
+      await expect(edge.handled(request)).rejects.toBe(fault)
+    }
+  })
+
+  it('503 where more proofs come than the process verifies; what brings none is not counted', async () => {
+    const now = vi.spyOn(performance, 'now').mockReturnValue(performance.now())
+    try {
+      const { browser } = await bound({ maxProofs: 2 })
+      const bare = () => browser.copy().post(REFRESH, { 'sec-secure-session-id': browser.name! })
+      for (let times = 0; times < 5; times += 1) expect((await bare()).status).toBe(403)
+      expect((await browser.refresh()).status).toBe(200)
+      expect(await told(await browser.refresh())).toEqual(BUSY)
+      expect(await told(await browser.register('x'))).toEqual(BUSY)
+      expect((await bare()).status).toBe(403)
+    } finally {
+      now.mockRestore()
+    }
+  })
+
+  it('at its own path alone, to a POST alone', async () => {
+    const { edge } = service()
+    const answers = (path: string, method: string) =>
+      edge.handled(new Request(`https://shop.example${path}`, { method }))
+    for (const path of [REGISTER, REFRESH]) {
+      expect(await answers(path, 'POST')).not.toBeNull()
+      for (const method of ['GET', 'HEAD', 'PUT', 'OPTIONS']) expect(await answers(path, method)).toBeNull()
+      expect(await answers(`${path}/`, 'POST')).toBeNull()
+    }
+    expect(await answers('/', 'POST')).toBeNull()
   })
 })
 
@@ -353,6 +383,20 @@ describe('what a request says about its device', () => {
     clock.advance(1)
     expect(await at({ session_id, [BOUND_COOKIE]: 'x'.repeat(43) })).toBe('stolen')
     expect(await at({ session_id })).toBe('none')
+  })
+
+  it('is none where the session ends while the visit is written down', async () => {
+    for (const isBound of [true, false]) {
+      const { browser, edge, clock, store, sessions } = isBound ? await bound() : service()
+      if (!isBound) await browser.logIn(ADA)
+      clock.advance(4 * MINUTE)
+      store.next('touch', async proceed => {
+        for (const { key } of await sessions.list(42n))
+          await store.inner.delete(key, { now: clock(), deadline: 0 } as never)
+        return proceed()
+      })
+      expect(await stateOf(edge, browser.request('/'))).toBe('none')
+    }
   })
 
   it('is a TypeError for what is no visit, and no session', async () => {

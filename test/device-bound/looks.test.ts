@@ -146,7 +146,7 @@ describe('a request of a bound session', () => {
     } as never)
     clock.advance(MINUTE)
     expect(await ask([])).toEqual({ ...UNPROVED, challenge: null })
-    expect((await ask(wrong(1))).state).toBe('unproved')
+    expect(await ask(wrong(1))).toEqual({ ...UNPROVED, challenge: null })
   })
 })
 
@@ -213,6 +213,17 @@ describe('where a binding is required', () => {
     expect(events.at(-1)).toMatchObject({ type: 'refused', reason: 'device' })
   })
 
+  it('no remember token is given, and one that was begins nothing and ends', async () => {
+    const { sessions } = await bound({}, { remember: '30d' })
+    const token = await sessions.remember(await sessions.create({ user: ADA }))
+    const strict = new DeviceClient(boundEdge(sessions, { require: true }))
+    strict.jar.set('remember_token', token)
+    expect(await strict.user()).toBeNull()
+    expect(await sessions.recall(token)).toBeNull()
+    await strict.logIn(ADA, { remember: true })
+    expect(strict.jar.has('remember_token')).toBe(false)
+  })
+
   it('a session that was never offered one is none from then on', async () => {
     const clock = testClock()
     const plain = new SessionManager({ store: new MemoryStore(), now: clock, sweepInterval: false })
@@ -252,6 +263,22 @@ describe('the bound cookie of an earlier session', () => {
     })
     expect(response.headers.has('secure-session-registration')).toBe(false)
     expect(browser.jar.get(BOUND_COOKIE)).toBe(value)
+  })
+
+  it('goes beside what else a log-out says', async () => {
+    const { sessions, browser } = await bound()
+    const other = new DeviceClient(boundEdge(sessions, {}, { clearSiteData: ['cache'] }))
+    other.jar = browser.jar
+    const response = await other.logOut()
+    expect([response.headers.get('clear-site-data'), [...other.jar.keys()]]).toEqual(['"cache"', []])
+  })
+
+  it('is not offered again by a page view', async () => {
+    const { edge } = await bound()
+    const fresh = new DeviceClient(edge)
+    await fresh.logIn(ADA)
+    const view = await fresh.page(async visit => new Response((await visit.get())?.user?.name))
+    expect([await view.text(), view.headers.has('secure-session-registration')]).toEqual(['ada', false])
   })
 
   it('stays where nothing is looked for, and the response may be kept', async () => {
