@@ -1,5 +1,5 @@
 import { inspect } from 'node:util'
-import { CLOCK_TOLERANCE } from 'coatcheck'
+import { CLOCK_TOLERANCE, openVisit } from 'coatcheck'
 import { describe, expect, it } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
 import { DAY, device, GRACE, setUpRemember as setUp, times, user } from '../support/remembered.ts'
@@ -111,6 +111,18 @@ it('each rotation begins a session later than the one before, also where the clo
   expect(first.session.createdAt).toBe(at.clock())
   expect(second.session.createdAt).toBeGreaterThan(first.session.createdAt)
   expect(third.session.createdAt).toBeGreaterThan(second.session.createdAt)
+})
+
+it('each of several requests with the token alone sends the cookie of the session', async () => {
+  const at = setUp()
+  const { token } = await device(at)
+  const request = { method: 'GET', secure: true, header: () => null, cookie: `remember_token=${token}` }
+  for (const sessions of [at.sessions, at.sessions, at.manager()]) {
+    const visit = openVisit(sessions, request)
+    const session = await visit.get()
+    expect(visit.cookies.find(({ name }) => name === 'session_id')?.value).toBe(session!.secret)
+    expect(session!.cookieDue).toBe(true)
+  }
 })
 
 it('a token whose series ends while it is redeemed begins nothing, and asks the store no more', async () => {
@@ -489,5 +501,66 @@ describe('a log-in in place of a remembered session', () => {
     const error = await at.sessions.regenerate(session, { user }).catch((thrown: unknown) => thrown)
     expect(error).toMatchObject({ operation: 'delete' })
     expect(at.events.filter(({ type }) => type === 'store-error').map(each => each.error)[0]).toBe(error)
+  })
+})
+
+describe('the first use of a session that a token began', () => {
+  it('is an error at no moment in which its series ends', async () => {
+    for (const isFinished of [true, false]) {
+      const at = setUp()
+      const { token } = await device(at)
+      const { session, token: next } = (await at.sessions.recall(token))!
+      at.store.next('read', proceed => proceed())
+      at.store.next('read', async proceed => {
+        if (!isFinished) at.store.next('listUser', faults.rejects)
+        await at
+          .manager()
+          .forget(next!)
+          .catch(() => {})
+        return proceed()
+      })
+      at.events.length = 0
+      await at.manager().get(session.secret)
+      const unfinished = isFinished ? [] : [{ type: 'store-error', error: expect.any(Error) }]
+      expect(at.events.filter(({ type }) => type === 'store-error')).toEqual(unfinished)
+    }
+  })
+
+  it('is noted once, also where it could not be noted in the session', async () => {
+    const at = setUp()
+    const { token } = await device(at)
+    const { session } = (await at.sessions.recall(token))!
+    at.store.next('touch', faults.rejects)
+    await at.manager().get(session.secret)
+    at.store.reset()
+    await at.manager().get(session.secret)
+    expect(at.store.counts()).toEqual({ read: 2, touch: 1 })
+  })
+
+  it('is noted beside another write to the series', async () => {
+    const at = setUp()
+    const { token } = await device(at)
+    const { session } = (await at.sessions.recall(token))!
+    at.clock.advance(GRACE + 1)
+    at.store.next('update', async proceed => {
+      expect(await at.manager().recall(token)).not.toBeNull()
+      return proceed()
+    })
+    await at.manager().get(session.secret)
+    at.clock.advance(GRACE + CLOCK_TOLERANCE + 1)
+    expect(await at.sessions.recall(token)).toBeNull()
+    expect(at.thefts()).toHaveLength(1)
+  })
+
+  it('says nothing of a session that its token began before', async () => {
+    const at = setUp()
+    const { token } = await device(at)
+    const first = (await at.sessions.recall(token))!
+    await at.sessions.recall(first.token!)
+    await at.manager().get(first.session.secret)
+    at.clock.advance(GRACE + CLOCK_TOLERANCE + 1)
+    // The answer to it was lost.
+    expect(await at.sessions.recall(first.token!)).not.toBeNull()
+    expect(at.thefts()).toEqual([])
   })
 })

@@ -221,6 +221,7 @@ it('a visitor who began in its place is over by a log-out also where another pro
   await sessions.forget(at.begun.token!)
   expect(await sessions.get(visitor.secret)).toBeNull()
   expect(at.events).toEqual([{ type: 'destroyed', key: visitor.key, userId: null, reason: 'logout' }])
+  await expect(openVisit(sessions, request).create()).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
 })
 
 it('an end that failed twice is finished by the third call', async () => {
