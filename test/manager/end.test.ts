@@ -26,6 +26,15 @@ it('after a log-out nothing begins in the place of the session', async () => {
   expect(await sessions.count()).toBe(0)
 })
 
+it('after a log-in with a cookie that finds nothing any more, nothing begins by a late request with that cookie', async () => {
+  const { sessions, request } = setUp()
+  const gone = await setUp().sessions.create()
+  const login = await sessions.regenerate(gone.secret, { user })
+  await expect(request(gone).create()).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
+  expect((await sessions.get(login.secret))?.user?.id).toBe(1n)
+  expect(await sessions.count()).toBe(1)
+})
+
 it('after it was revoked from another device its browser begins as a visitor, whose session a late log-out ends', async () => {
   const { sessions, events, request } = setUp()
   const session = await sessions.create({ user })
