@@ -104,7 +104,10 @@ export class Marks {
    * finds its key taken, so that what it says could not be written anew.
    */
   async #read(key: string, deadline: number): Promise<SessionRecord | null> {
-    return (await this.#context.calls.read(key, { now: 0, deadline })).record
+    const { record, corrupt } = await this.#context.calls.read(key, { now: 0, deadline })
+    if (corrupt !== null)
+      this.#context.emit({ type: 'corrupt-record', key: key as SessionRecord['key'], cause: corrupt })
+    return record
   }
 
   async #create(key: string, data: string, life: number, deadline: number): Promise<boolean> {

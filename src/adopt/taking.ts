@@ -86,7 +86,7 @@ export class Taking<D extends object, I extends UserIds, In extends object, T> {
   async leave({ id }: FullTicket, deadline: number): Promise<void> {
     while (!(await this.#marks.create(id, WORTHLESS, null, deadline))) {
       const mark = await this.#marks.read(id, deadline)
-      if (mark !== null && (mark.key === '' || (await this.#marks.change(mark, WORTHLESS, deadline)))) break
+      if (mark !== null && (await this.#marks.change(mark, WORTHLESS, deadline))) break
     }
     // Nodes of the old service ask their store alone: there the session has to end, or the log-out has failed.
     if (this.#keepOld) await this.#old.end(id, deadline)
@@ -226,9 +226,9 @@ export class Taking<D extends object, I extends UserIds, In extends object, T> {
     const shard = this.#context.users.shardOf(owner.userId) ?? shardOf(newSalt())
     const id = deriveId(shard, secrets[0], 'adopt', salt) as SessionId
     const { data: first } = login
-    const data = firstData(this.#context, isVisitor && first !== undefined ? { data: first } : login, null)
+    const data = firstData(this.#context, (isVisitor ? { data: first } : login) as typeof login, null)
     const record = {
-      ...newRecord(this.#context, id, owner, data, now, { idle, absolute }),
+      ...newRecord(this.#context, id, owner, data, now),
       createdAt,
       // Not used yet: its first visit tells that the browser has the new cookie.
       seenAt: createdAt - 1,
@@ -242,7 +242,6 @@ export class Taking<D extends object, I extends UserIds, In extends object, T> {
 
   /** The ID that the holder of the old cookie derives; a reader of both stores cannot. */
   #idFrom({ secrets }: FullTicket, { key, salt }: Mark): SessionId | null {
-    if (key === '') return null
     for (const secret of secrets) {
       const id = deriveId(shardOf(key), secret, 'adopt', salt)
       if (this.#context.keyOf(id) === key) return id as SessionId
