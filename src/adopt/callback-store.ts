@@ -20,16 +20,15 @@ export function checkStore(where: string, store: unknown): void {
 /** Some of these stores answer by the callback alone, some return a promise too, which may be what rejects. */
 function answerOf(call: (callback: (error: unknown, value?: unknown) => void) => unknown): Promise<unknown> {
   return new Promise((resolve, reject) => {
-    const returned = call((error, value) => (error ? reject(error) : resolve(value)))
-    if (isObject(returned) && typeof returned.then === 'function') Promise.resolve(returned).catch(reject)
+    Promise.resolve(call((error, value) => (error ? reject(error) : resolve(value)))).catch(reject)
   })
 }
 
-/** The session as such a store has it: the application's keys beside `cookie`. */
+/** The session as such a store has it: the application's keys beside those of the library. */
 export async function readFrom<T>(
   store: CallbackStore,
   id: string,
-  others: readonly string[] = [],
+  own: readonly string[],
 ): Promise<OldSession<T> | null> {
   let found: unknown
   try {
@@ -45,7 +44,7 @@ export async function readFrom<T>(
   const { originalMaxAge: age } = cookie
   // Both libraries set `expires` this far ahead at each visit.
   const seenAt = expiresAt !== null && typeof age === 'number' && age > 0 ? Math.floor(expiresAt - age) : null
-  const data = Object.entries(found).filter(([name]) => name !== 'cookie' && !others.includes(name))
+  const data = Object.entries(found).filter(([name]) => !own.includes(name))
   return { data: Object.fromEntries(data) as T, seenAt, expiresAt }
 }
 

@@ -48,7 +48,7 @@ export function fromExpressSession<T = Record<string, unknown>>(options: FromExp
       const text = decoded(value)
       return text?.startsWith('s:') ? signedTicket(text.slice(2), secrets, 'sha256') : null
     },
-    read: id => readFrom<T>(store, id),
+    read: id => readFrom<T>(store, id, ['cookie']),
     end: id => endIn(store, id),
   }
 }

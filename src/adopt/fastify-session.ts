@@ -48,7 +48,7 @@ export function fromFastifySession<T = Record<string, unknown>>(options: FromFas
       const text = decoded(value)
       return text?.startsWith(cookiePrefix) ? signedTicket(text.slice(cookiePrefix.length), secrets, algorithm) : null
     },
-    read: id => readFrom<T>(store, id, ['sessionId', 'encryptedSessionId']),
+    read: id => readFrom<T>(store, id, ['cookie', 'sessionId', 'encryptedSessionId']),
     end: id => endIn(store, id),
   }
 }

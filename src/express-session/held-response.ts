@@ -17,7 +17,7 @@ export interface Settling {
 const SENDING = ['writeHead', 'flushHeaders', 'write', 'end'] as const
 const HEADERS = ['setHeader', 'setHeaders', 'appendHeader', 'removeHeader'] as const
 /** Of the answer that is not sent; the error's own answer must not have them. */
-const OF_THE_BODY = /^(?:content-.*|transfer-encoding|etag|last-modified|location|accept-ranges)$/
+const OF_THE_BODY = /^(?:content-.*|transfer-encoding|etag|last-modified|expires|location|accept-ranges)$/
 
 type Method = (...values: unknown[]) => unknown
 type Methods = Record<string, Method | undefined>
@@ -90,7 +90,11 @@ export function holdResponse(response: ServerResponse, settling: Settling): void
       kept = []
       isEndKept = false
       state = 'passes'
-      for (const name of response.getHeaderNames?.() ?? []) if (OF_THE_BODY.test(name)) response.removeHeader(name)
+      for (const name of response.getHeaderNames?.() ?? []) {
+        if (OF_THE_BODY.test(name)) response.removeHeader(name)
+        // How long the answer may be kept does not hold for the error: it would outlast the outage.
+        if (name === 'cache-control') response.setHeader(name, 'no-store')
+      }
       settling.fail(error)
       return
     }

@@ -507,7 +507,7 @@ describe('an outage is not a log-out', () => {
       expect(error).toMatchObject({ status: 503, operation: 'read', outcome: 'not-applied' })
       expect(visit.cookies).toEqual([])
       world.old.fault = null
-      expect((await world.one.ask(OLD)).name).toBe('ada')
+      expect((await world.node().ask(OLD)).name).toBe('ada')
     }
   })
 

@@ -268,6 +268,7 @@ describe('a store of the old service', () => {
       },
     ])
       await expect(ask(answer)).rejects.toMatchObject({ status: 503, operation: 'read', cause: lost })
+    await expect(ask(() => Promise.reject(null))).rejects.toMatchObject({ status: 503, cause: null })
     await expect(ask(callback => callback('ECONNREFUSED'))).rejects.toBeInstanceOf(SessionStoreError)
   })
 
@@ -293,6 +294,8 @@ describe('a store of the old service', () => {
       expect((await ask(callback => callback(null, { ...data, cookie: { expires: form } }))).name, String(form)).toBe(
         'ada',
       )
+    const ofTheBrowser = { expires: null, originalMaxAge: HOUR }
+    expect((await ask(callback => callback(null, { ...data, cookie: ofTheBrowser }))).session?.createdAt).toBe(BEGIN)
     for (const originalMaxAge of [null, '7200000', 0, -HOUR]) {
       const cookie = { expires, originalMaxAge }
       expect((await ask(callback => callback(null, { ...data, cookie }))).session?.createdAt).toBe(BEGIN)

@@ -198,6 +198,35 @@ describe('a request that adopting cannot judge', () => {
   })
 })
 
+describe('a browser that has a session of ours', () => {
+  async function both(options: Options) {
+    const world = withAda({}, options)
+    const { secret } = await world.one.visit(null, { method: 'POST' }).logIn({ user: { id: 7n, name: 'max' } })
+    return { ...world, ours: `session_id=${secret}` }
+  }
+
+  it('loses an old cookie that a slow response of the old service brought back', async () => {
+    const { two, ours } = await both({})
+    const { visit, name, isAdopted } = await two.ask(`${ours}; ${OLD}`)
+    expect({ name, isAdopted }).toEqual({ name: 'max', isAdopted: false })
+    expect(visit.cookies.map(cookie => [cookie.name, cookie.value])).toEqual([['connect.sid', '']])
+  })
+
+  it('keeps it while nodes of the old service run: it may be a newer one', async () => {
+    const { two, ours } = await both(keepOld)
+    const { visit, name } = await two.ask(`${ours}; ${OLD}`)
+    expect(name).toBe('max')
+    expect(visit.cookies).toEqual([])
+  })
+
+  it('and logged out of it a moment ago is not logged in by an old cookie that comes beside it', async () => {
+    const { one, ours, old } = await both({})
+    await one.visit(ours, { method: 'POST' }).logOut()
+    expect(await one.ask(`${ours}; ${OLD}`)).toMatchObject({ isAdopted: false, name: null })
+    expect(old.asked).toEqual([])
+  })
+})
+
 describe('without onError', () => {
   /** The library anew, as a process has it that was just started. */
   async function started(text: string, fault: ((verb: string) => unknown) | null) {

@@ -200,7 +200,8 @@ describe('a write that fails at the end', () => {
     app.use(expressSession(sessions))
     app.post('/', (request, response) => {
       CHANGE(request as unknown as OldRequest)
-      response.status(201).set('ETag', '"1"').location('/1').send('x'.repeat(1000))
+      response.status(201).set({ ETag: '"1"', Expires: new Date().toUTCString() }).location('/1')
+      response.set({ 'Cache-Control': 'public, max-age=3600', 'X-Powered-By': 'tea' }).send('x'.repeat(1000))
     })
     const answerError: express.ErrorRequestHandler = (error, _request, response, _next) => {
       response.statusCode = error.status
@@ -211,7 +212,10 @@ describe('a write that fails at the end', () => {
     control.failing.add('create')
     const reply = await browser().post('/')
     expect([reply.status, reply.body]).toEqual([503, 'ERR_SESSION_STORE'])
-    expect([reply.headers.etag, reply.headers.location, reply.cookies]).toEqual([undefined, undefined, []])
+    const { etag, location, expires } = reply.headers
+    expect([etag, location, expires, reply.cookies]).toEqual([undefined, undefined, undefined, []])
+    expect(reply.headers['cache-control'], 'an error is not kept as long as the answer would be').toBe('no-store')
+    expect(reply.headers['x-powered-by']).toBe('tea')
   })
 
   it('is told once: the answer of an error handler that uses req.session too goes out', async () => {
