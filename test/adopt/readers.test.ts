@@ -410,7 +410,7 @@ describe('a reader of one’s own', () => {
         isHanging ? new Promise<OldSession<OldRecord>>(resolve => answers.push(() => resolve({ data }))) : { data },
     }
     const { node } = replacement()
-    const { ask } = node({ manager: { storeTimeout: '100ms' }, adopt: { from } })
+    const { ask } = node({ manager: { storeTimeout: '1s' }, adopt: { from } })
     const lost = await Promise.allSettled(Array.from({ length: 1000 }, (_, at) => ask(`token=${at}`)))
     expect(lost.every(({ status }) => status === 'rejected')).toBe(true)
     expect(answers).toHaveLength(1000)
@@ -428,7 +428,7 @@ describe('a reader of one’s own', () => {
     const { visit } = await nodeOver(from, { keepOld: true }).ask('token=a')
     await expect(visit.logOut()).rejects.toMatchObject({ operation: 'delete', outcome: 'unknown', cause: lost })
     const slow = replacement().node({
-      manager: { storeTimeout: '50ms' },
+      manager: { storeTimeout: '500ms' },
       adopt: { from: { cookie: 'token', read, end: () => new Promise(() => {}) }, keepOld: true },
     })
     await expect((await slow.ask('token=a')).visit.logOut()).rejects.toThrow(
