@@ -1,6 +1,6 @@
 // What each reader makes of a cookie and of a record: which are genuine, who is in them, and how long they live.
 import { createHmac } from 'node:crypto'
-import { SessionStoreError } from 'coatcheck'
+import { openVisit, SessionStoreError } from 'coatcheck'
 import {
   type CallbackStore,
   fromExpressSession,
@@ -334,6 +334,23 @@ describe('a reader of one’s own', () => {
       /^__Secure-token=; Max-Age=0; Domain=example.com; Path=\/app;.*Secure/,
     )
     expect((await world.ask('__Secure-token=a%20"b')).session?.secret).toBe(session?.secret)
+  })
+
+  it('has its cookie removed as a browser takes it: without HTTPS by no secure one, but where the name asks for it', async () => {
+    for (const [name, isSecure] of [
+      ['token', false],
+      ['a__Host-token', false],
+      ['__Secure-token', true],
+      ['__host-token', true],
+    ] as const) {
+      const { sessions, adopting } = nodeOver({ cookie: name, companions: [`${name}.sig`], read })
+      const request = { method: 'GET', cookie: `${name}=a`, secure: false, header: () => null }
+      const visit = openVisit(sessions, request, { cookie: { secure: false } })
+      expect(await adopting(visit), name).toBe(true)
+      const lines = visit.headers.getSetCookie().slice(1)
+      expect(lines).toHaveLength(2)
+      for (const line of lines) expect(line.includes('; Secure'), line).toBe(isSecure)
+    }
   })
 
   it('may call the session otherwise than the cookie: the new ID comes from the cookie, which no reader of the store has', async () => {

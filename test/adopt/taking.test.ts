@@ -219,6 +219,22 @@ describe('a browser that has a session of ours', () => {
     expect(visit.cookies).toEqual([])
   })
 
+  it('and logs out of it leaves an old cookie that was taken over elsewhere worth nothing', async () => {
+    const { one, two, ours } = await both({})
+    expect((await two.ask(OLD)).name).toBe('ada')
+    const { visit, name } = await one.ask(`${ours}; ${OLD}`)
+    expect(name).toBe('max')
+    await visit.logOut()
+    expect((await two.ask(OLD)).name).toBeNull()
+  })
+
+  it('that has expired goes on with the old one', async () => {
+    const { one, ours, clock, put } = await both({})
+    clock.now += 13 * HOUR
+    put()
+    expect(await one.ask(`${ours}; ${OLD}`)).toMatchObject({ isAdopted: true, name: 'ada' })
+  })
+
   it('and logged out of it a moment ago is not logged in by an old cookie that comes beside it', async () => {
     const { one, ours, old } = await both({})
     await one.visit(ours, { method: 'POST' }).logOut()

@@ -83,6 +83,11 @@ describe('the user whom Passport stored', () => {
     }
   })
 
+  it('has none where that is no number', async () => {
+    for (const passwordVersion of ['2', null, {}])
+      expect(await loggedIn(42, { user: { passwordVersion } })).toMatchObject({ body: 'in', user: { id: 42n } })
+  })
+
   it('has the kind of ID that the manager has', async () => {
     for (const stored of ['42', 42])
       for (const [userIds, id] of [
