@@ -4,7 +4,7 @@
 // or an old node writes it back. A mark is a record of the kind that visitors never read, without a user.
 import { CLOCK_TOLERANCE, type SessionRecord } from '../contract/store.ts'
 import type { AnyContext } from '../manager/context.ts'
-import { hashOf, keyOf, newWriteId } from '../session/id.ts'
+import { hashOf, keyOf, newWriteId, type SessionKey } from '../session/id.ts'
 import type { OldSession } from './from.ts'
 
 const DAY = 86_400_000
@@ -105,8 +105,7 @@ export class Marks {
    */
   async #read(key: string, deadline: number): Promise<SessionRecord | null> {
     const { record, corrupt } = await this.#context.calls.read(key, { now: 0, deadline })
-    if (corrupt !== null)
-      this.#context.emit({ type: 'corrupt-record', key: key as SessionRecord['key'], cause: corrupt })
+    if (corrupt !== null) this.#context.emit({ type: 'corrupt-record', key: key as SessionKey, cause: corrupt })
     return record
   }
 

@@ -25,7 +25,7 @@ async function loggedIn(
   )
   const visitor = browser()
   const { body } = await visitor.go('/')
-  const session = await sessions.get(visitor.cookies.get('session_id') ?? '')
+  const session = await sessions.get((visitor.cookies.get('session_id') ?? '') as never)
   return { body, user: session?.user ?? null }
 }
 
