@@ -112,6 +112,19 @@ describe('a visit', () => {
     expect(setCookies(anonymous)).toHaveLength(1)
   })
 
+  it('ends by an old ID, which it found dead, the session that has a new one', async () => {
+    for (const verb of ['logOut', 'logIn'] as const) {
+      const made = makeSessions()
+      const { cookie, session } = await loggedIn(made)
+      // Another process gave the new ID, so that this one remembers nothing of it.
+      await makeSessions({ store: made.store }).sessions.regenerate(session.secret)
+      const visit = visitOf(made.sessions, cookie, { method: 'POST' })
+      expect(await visit.get()).toBeNull()
+      const begun = verb === 'logIn' ? await visit.logIn(ada) : await visit.logOut()
+      expect((await made.sessions.list(42n)).map(({ key }) => key)).toEqual(begun ? [begun.key] : [])
+    }
+  })
+
   it('takes a new login after a destroy', async () => {
     const made = makeSessions()
     const { cookie } = await loggedIn(made)
