@@ -179,6 +179,8 @@ describe('a registration is answered', () => {
       expect(await answers(`${path}/`, 'POST')).toBeNull()
     }
     expect(await answers('/', 'POST')).toBeNull()
+    const plain = fetchEdge(new SessionManager({ store: new MemoryStore() }))
+    expect(await plain.handled(new Request(`https://shop.example${REFRESH}`, { method: 'POST' }))).toBeNull()
   })
 })
 
@@ -395,7 +397,9 @@ describe('what a request says about its device', () => {
           await store.inner.delete(key, { now: clock(), deadline: 0 } as never)
         return proceed()
       })
-      expect(await stateOf(edge, browser.request('/'))).toBe('none')
+      if (!isBound) browser.jar.set(BOUND_COOKIE, 'of another session')
+      const visit = edge(browser.request('/'))
+      expect([await deviceState(visit), visit.headers.getSetCookie()]).toEqual(['none', []])
     }
   })
 

@@ -211,6 +211,10 @@ describe('where a binding is required', () => {
     })
     expect([response.headers.getSetCookie(), response.headers.get('cache-control')]).toEqual([[], 'no-store'])
     expect(events.at(-1)).toMatchObject({ type: 'refused', reason: 'device' })
+    // The value of another session stays: it may be good again.
+    other.jar.set(BOUND_COOKIE, 'of another session')
+    expect(await other.user()).toBeNull()
+    expect(other.jar.has(BOUND_COOKIE)).toBe(true)
   })
 
   it('no remember token is given, and one that was begins nothing and ends', async () => {
@@ -271,6 +275,20 @@ describe('the bound cookie of an earlier session', () => {
     other.jar = browser.jar
     const response = await other.logOut()
     expect([response.headers.get('clear-site-data'), [...other.jar.keys()]]).toEqual(['"cache"', []])
+  })
+
+  it('goes with a log-out that proves nothing, and no challenge comes after it', async () => {
+    const { edge, browser, clock } = await bound()
+    clock.advance(5 * MINUTE)
+    const visit = edge(browser.request('/', 'POST'))
+    expect(await visit.get()).toBeNull()
+    expect(visit.headers.has('secure-session-challenge')).toBe(true)
+    await visit.logOut()
+    expect(visit.headers.has('secure-session-challenge')).toBe(false)
+    expect(visit.cookies.map(({ name, value }) => [name, value])).toEqual([
+      ['session_id', ''],
+      [BOUND_COOKIE, ''],
+    ])
   })
 
   it('is not offered again by a page view', async () => {
