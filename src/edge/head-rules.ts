@@ -24,11 +24,7 @@ export interface Head {
 
 /** Writes the rules into a head. Writing them again changes nothing. */
 export function writeRules({ cookies, cookieNames, vary, noStore, others }: HeadRules, head: Head): void {
-  for (const name of vary) {
-    const before = head.get('Vary')
-    const after = withVary(before, name)
-    if (after !== before) head.set('Vary', after)
-  }
+  for (const name of vary) head.set('Vary', withVary(head.get('Vary'), name))
   if (noStore && !isNoStore(head.get('Cache-Control'))) head.set('Cache-Control', 'no-store')
   if (cookies.length > 0) {
     const isOurs = (cookie: string) => cookieNames.includes(nameOf(cookie)) || cookies.includes(cookie)

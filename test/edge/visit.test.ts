@@ -154,6 +154,17 @@ describe('a visit', () => {
     expect([await made.sessions.get(anonymous!.secret), session.data]).toEqual([null, { n: 2 }])
   })
 
+  it('lets a save wait for the log-in before it, also where an earlier verb has ended meanwhile', async () => {
+    const made = makeSessions()
+    const visit = visitOf(made.sessions, null, { method: 'POST' })
+    const first = visit.update({ n: 1 })
+    const second = visit.logIn(ada)
+    await first
+    for (let turn = 0; turn < 10; turn += 1) await null
+    const saved = await visit.update({ n: 3 })
+    expect([saved?.key, saved?.user?.name, saved?.data]).toEqual([(await second).key, 'ada', { n: 3 }])
+  })
+
   it('finds the session of a log-in that was under way when it was asked', async () => {
     const made = makeSessions()
     const { cookie } = await loggedIn(made)
