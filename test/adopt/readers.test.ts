@@ -311,7 +311,8 @@ describe('a store of the old service', () => {
     )
     expect(make({ store: { destroy() {} } })).toThrow('store: expected the store that the old service has')
     expect(make({ store: null })).toThrow('got null')
-    expect(make({ cookie: { name: 'sid' } })).not.toThrow()
+    for (const cookie of ['sid', { name: 'sid' }]) expect(make({ cookie })).not.toThrow()
+    expect(make({ cookie: { name: 5 } })).toThrow('cookie: expected the name of a cookie')
   })
 })
 

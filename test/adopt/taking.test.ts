@@ -129,6 +129,20 @@ describe('a response that is lost', () => {
   })
 })
 
+describe('the grace of an old cookie', () => {
+  it('counts from the last response that may have been the lost one', async () => {
+    const world = withAda()
+    await world.one.ask(OLD)
+    world.clock.now = BEGIN + 1.5 * MINUTE
+    const again = await world.one.ask(OLD)
+    expect((await world.one.ask(again.next())).name).toBe('ada')
+    world.clock.now = BEGIN + 8 * MINUTE
+    expect((await world.two.ask(OLD)).name).toBe('ada')
+    world.clock.now = BEGIN + 9 * MINUTE
+    expect((await world.two.ask(OLD)).name).toBeNull()
+  })
+})
+
 describe('a lent session', () => {
   it('is moved by one request to a node that lends no more: our cookie comes, the old record goes, the grace begins', async () => {
     const world = withAda({}, keepOld)
