@@ -68,8 +68,8 @@ export class KeyIndex {
     const bucket = this.#bucketOf(slots.link(slot, HASH))
     this.#redirect(bucket, slot, slots.link(slot, NEXT))
     this.#size--
-    // Two, so that the buckets are gone when the keys are.
-    for (let times = 0; times < 2 && this.#buckets > PIECE && this.#buckets > 2 * this.#size; times++) this.#merge()
+    // One or two: before, there were at most twice as many as keys.
+    while (this.#buckets > PIECE && this.#buckets > 2 * this.#size) this.#merge()
   }
 
   /**

@@ -80,6 +80,7 @@ export const ROOMS = {
   'stores/redis': {
     tests: [
       'test/stores/redis/format.test.ts',
+      'test/stores/redis/keys.test.ts',
       'test/stores/redis/bad-input.test.ts',
       'test/stores/redis/index.test.ts',
       'test/stores/redis/listing.test.ts',

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { corruption } from '../../../src/contract/record.ts'
-import type { SessionRecord } from '../../../src/contract/store.ts'
-import { decode, encodeRecord } from '../../../stores/redis/format.ts'
+import { FORWARD_LIFETIME, type SessionRecord } from '../../../src/contract/store.ts'
+import { decode, encodeForward, encodeRecord, forwardKeptUntil, text } from '../../../stores/redis/format.ts'
 import { HOUR, T0 } from '../../support/redis/records.ts'
 
 const character = fc.constantFrom(...'abcXYZ019_-')
@@ -154,5 +154,61 @@ describe('the text of a session in Redis', () => {
   it('takes no longer to refuse where it is long and never ends its line', () => {
     for (const value of ['s 1 '.repeat(100_000), `s 1 ${'x'.repeat(400_000)}`, '0'.repeat(400_000)])
       expect(decode(`abc${'x'.repeat(43)}`, value)).toEqual({ corrupt: expect.any(String) })
+  })
+})
+
+describe('the text of a forward in Redis', () => {
+  const key = `abc${'x'.repeat(43)}`
+  const movedTo = `abc${'y'.repeat(43)}`
+
+  it('brings back where it leads, its salt and its end, and is kept for longer', () => {
+    const salts = fc.oneof(words, fc.constant(''))
+    const until = fc.integer({ min: 0, max: T0 + HOUR })
+    fc.assert(
+      fc.property(keys, salts, until, fc.integer({ min: 0, max: T0 }), (to, salt, until, now) => {
+        const value = encodeForward(to, { salt, until }, now)
+        expect(decode(key, value)).toEqual({ movedTo: to, salt, until })
+        expect(forwardKeptUntil(value)).toBe(Math.max(now, until) + FORWARD_LIFETIME)
+      }),
+    )
+  })
+
+  it('is written as people read it', () => {
+    expect(encodeForward(movedTo, { salt: 'a b', until: 5 }, 7)).toBe(`f ${movedTo} 5 ${7 + FORWARD_LIFETIME} a%20b`)
+  })
+
+  it('is refused where a field breaks its rule', () => {
+    for (const value of [
+      'f ',
+      `f ${movedTo}`,
+      `f ${movedTo} 5`,
+      `f ${movedTo} x 9 salt`,
+      `f ${movedTo} -5 9 salt`,
+      `f ${movedTo} 05 9 salt`,
+      `f ${movedTo} 5x 9 salt`,
+      `f ${movedTo} 5 x salt`,
+      `f ${movedTo} 5 9 %E2%82`,
+      `f ${movedTo}y 5 9 salt`,
+      `f y${movedTo} 5 9 salt`,
+      `f ${movedTo.slice(1)} 5 9 salt`,
+      `f ${movedTo.slice(1)}! 5 9 salt`,
+      `f  5 9 salt`,
+    ])
+      expect(decode(key, value), value).toEqual({ corrupt: expect.stringContaining('forward') })
+    expect(decode(key, `f ${movedTo} 5 9`)).toEqual({ movedTo, until: 5, salt: '' })
+  })
+})
+
+describe('what is in the place of a session in Redis', () => {
+  it('is no session where it is prepared, or ended for what was prepared', () => {
+    const key = `abc${'x'.repeat(43)}`
+    for (const value of ['x attempt', 'p attempt s 1 w 1 0 0 0 0 - - - -\n{}', 'x ', 'p '])
+      expect(decode(key, value)).toBeNull()
+    for (const value of ['x', 'p', 'f', ' x a', 's x p f ', 'xx a', ''])
+      expect(decode(key, value), value).toEqual({ corrupt: expect.stringContaining('header line') })
+  })
+
+  it('is read the same from a Buffer', () => {
+    expect([text('ada'), text(Buffer.from('Łódź'))]).toEqual(['ada', 'Łódź'])
   })
 })
