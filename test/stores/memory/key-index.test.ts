@@ -68,7 +68,7 @@ describe('the index of the memory store', () => {
     const made = vi.spyOn(globalThis, 'Int32Array')
     for (let number = 0; number < 10_000; number++) add(`key ${number}`)
     // Slots take views of memory of their own.
-    const buckets = made.mock.calls.map(([size]) => size as unknown).filter(size => typeof size === 'number')
+    const buckets = (made.mock.calls as unknown[][]).map(([size]) => size).filter(size => typeof size === 'number')
     made.mockRestore()
     expect(buckets.length).toBeGreaterThan(0)
     expect(buckets.reduce((sum, size) => sum + size, 0)).toBeLessThan(11_000)
