@@ -60,3 +60,14 @@ it('a log-in of another user, or one that the store refuses, makes no second cal
   expect(barrier.calls.filter(({ verb }) => verb === 'deleteUser')).toHaveLength(1)
   expect(await sessions.list(43n)).toHaveLength(1)
 })
+
+it('a session that began meanwhile, and was ended too, is counted', async () => {
+  const { barrier, sessions } = withStore()
+  await sessions.create({ user: ada })
+  barrier.next('deleteUser', async proceed => {
+    const count = await proceed()
+    await sessions.create({ user: ada })
+    return count
+  })
+  expect(await sessions.invalidateUser(ada.id)).toBe(2)
+})
