@@ -38,7 +38,7 @@ export async function refresh(context: AnyContext, setup: Setup, call: DeviceCal
   const deadline = context.deadline()
   const name = headerText(call.sessionId)
   if (name === null) return refused(400, 'no_session_id')
-  const proof = call.proof === null ? null : headerText(call.proof)
+  const proof = headerText(call.proof)
   if (call.proof !== null && proof === null) return refused(400, 'malformed')
   const found = call.id === null ? null : await find(context, call.id, context.now(), deadline)
   if (found === null) return overOrMoved(context, call.id, name, deadline)

@@ -1,5 +1,5 @@
 // What the two paths answer, word for word: browsers go by the status, and people by the body.
-import { SessionError, SessionManager } from 'coatcheck'
+import { SessionError, SessionManager, type SessionOptions } from 'coatcheck'
 import type { DeviceBoundOptions } from 'coatcheck/device-bound'
 import { deviceBound, deviceOf, deviceState } from 'coatcheck/device-bound'
 import { fetchEdge } from 'coatcheck/fetch'
@@ -13,11 +13,17 @@ import { MINUTE, SECOND, testClock } from '../support/test-clock.ts'
 const ADA = { id: 42n, name: 'ada' }
 const COMMON = { 'cache-control': 'no-store', 'content-type': 'application/json' }
 
-function service(options: DeviceBoundOptions = {}, device = newDevice()) {
+function service(options: DeviceBoundOptions = {}, device = newDevice(), more: Partial<SessionOptions> = {}) {
   const store = BarrierStore.over(new MemoryStore())
   const clock = testClock()
   const events: any[] = []
-  const sessions = new SessionManager({ store, now: clock, sweepInterval: false, onEvent: event => events.push(event) })
+  const sessions = new SessionManager({
+    store,
+    now: clock,
+    sweepInterval: false,
+    onEvent: event => events.push(event),
+    ...more,
+  })
   const edge = boundEdge(sessions, options)
   const browser = new DeviceClient(edge, device)
   return { store, clock, events, sessions, edge, browser }
@@ -246,8 +252,28 @@ describe('a refresh is answered', () => {
           await browser.post(REFRESH, { 'sec-secure-session-id': browser.name!, 'secure-session-response': proof }),
         ),
       ).toEqual(refused(400, reason))
+    const unreadable = { 'sec-secure-session-id': browser.name!, 'secure-session-response': '"unclosed' }
+    expect(await told(await browser.post(REFRESH, unreadable))).toEqual(refused(400, 'malformed'))
     expect(await browser.user()).toBe('ada')
   })
+
+  it.each(['end-device', 'end-user'] as const)(
+    '400 where another key has signed: with %s the rest ends',
+    async onTheft => {
+      const { edge, events, sessions } = service({}, newDevice(), { onTheft, remember: '30d' })
+      const [browser, other] = [new DeviceClient(edge), new DeviceClient(edge)]
+      await other.logIn(ADA)
+      await browser.logIn(ADA, { remember: true })
+      await browser.register()
+      const token = browser.jar.get('remember_token')!
+      expect((await browser.copy().refresh()).status).toBe(400)
+      expect([await browser.user(), await sessions.recall(token)]).toEqual([null, null])
+      expect(await other.user()).toBe(onTheft === 'end-user' ? null : 'ada')
+      const thefts = events.filter(({ type, reason }) => type === 'device-theft' || reason === 'theft')
+      expect(thefts.map(({ type }) => type)).toContain('device-theft')
+      expect(thefts.find(({ type }) => type === 'destroyed')).toMatchObject({ userId: 42n, reason: 'theft' })
+    },
+  )
 
   it('400 where another key has signed, which ends the session', async () => {
     const { browser, events } = await bound()

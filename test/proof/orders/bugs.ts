@@ -83,8 +83,8 @@ export const BUGS: readonly Bug[] = [
     name: 'B1: a slow response sends the remember token of a series that ended',
     patch: change(
       'edge/ended-here.ts',
-      'return series === null || !this.#context.endings.isOver(series.key)',
-      'return series !== undefined',
+      'return !endings.isOver(parseToken(namespace, token)!.key)',
+      'return parseToken(namespace, token) !== null',
     ),
     scene: tabsOf({ before: 'a remember token alone', requests: ['a page view', 'a log-out'] }),
   },
