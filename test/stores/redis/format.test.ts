@@ -111,6 +111,26 @@ describe('the text of a session in Redis', () => {
     expect(encodeRecord(record)).toBe(`s 3 Zk1vX0bq7TnE ${T0} 61250 30m 12h 0 7 - 42 ada%20lovelace\n{}`)
   })
 
+  it('says 0 of a session that was never seen again, and of one that expires when it begins', () => {
+    const fresh: SessionRecord = {
+      key: `abc${'x'.repeat(43)}`,
+      kind: 'remember',
+      parent: null,
+      userId: null,
+      username: null,
+      passwordVersion: null,
+      data: '{}',
+      version: 1,
+      writeId: 'Zk1vX0bq7TnE',
+      createdAt: T0,
+      seenAt: T0,
+      expiresAt: T0,
+      absoluteExpiresAt: T0,
+    }
+    expect(encodeRecord(fresh)).toBe(`r 1 Zk1vX0bq7TnE ${T0} 0 0 0 0 - - - -\n{}`)
+    expect(decode(fresh.key, encodeRecord(fresh))).toEqual(fresh)
+  })
+
   it('brings back each record as it was', () => {
     fc.assert(
       fc.property(records, record => {
