@@ -116,6 +116,12 @@ describe('the slots of the memory store', () => {
       ...Array.from({ length: 6 }, (_, field) => slots.number(slot, field)),
       ...Array.from({ length: 7 }, (_, field) => slots.link(slot, field)),
     ]
+    for (const number of [0, 1, 2047, 2048, 2099])
+      expect(fields(all[number]!)).toEqual([
+        ...[`key ${number}`, `${number}`, null, '', `w${number}`, `data ${number}`],
+        ...Array.from({ length: 6 }, (_, field) => number + field / 10),
+        ...Array.from({ length: 7 }, (_, field) => number * 10 + field),
+      ])
     // From the first block into the second, and within each.
     for (const [from, to] of [
       [all[5]!, all.at(-7)!],
