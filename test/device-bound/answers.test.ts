@@ -5,6 +5,7 @@ import { deviceBound, deviceOf, deviceState } from 'coatcheck/device-bound'
 import { fetchEdge } from 'coatcheck/fetch'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it, vi } from 'vitest'
+import { seal, unseal } from '../../src/data/meta.ts'
 import { BarrierStore, faults } from '../support/barrier-store.ts'
 import { BOUND_COOKIE, boundEdge, DeviceClient, REFRESH, REGISTER } from '../support/device-client.ts'
 import { newDevice, refreshProof, registrationProof, rsaDevice } from '../support/device-key.ts'
@@ -91,6 +92,28 @@ describe('a registration is answered', () => {
     await next.browser.logIn(ADA)
     next.clock.advance(5 * MINUTE)
     expect(await told(await next.browser.register())).toEqual(refused(403, 'no_offer'))
+  })
+
+  it('403, where nothing was ever offered, and where the record says what none can prove', async () => {
+    const { store, clock } = service()
+    const sessions = new SessionManager({ store, now: clock, sweepInterval: false })
+    for (const device of [null, 'x']) {
+      const { key, secret } = await sessions.create({ user: ADA })
+      const record = (await store.inner.read(key, { now: clock() })) as any
+      const { meta, text } = unseal(record.data)
+      expect(meta.device).toBeUndefined()
+      const { seenAt, expiresAt } = record
+      const change = {
+        data: seal({ ...meta, ...(device !== null && { device }) }, text),
+        seenAt,
+        expiresAt,
+        writeId: 'w',
+      }
+      await store.inner.update(key, record.version, change, { now: clock(), deadline: clock() } as never)
+      const client = new DeviceClient(boundEdge(sessions))
+      client.jar.set('session_id', secret)
+      expect(await told(await client.register('x'))).toEqual(refused(403, 'no_offer'))
+    }
   })
 
   it('403 to all but the first of those that come at once, and 401 where the session ends meanwhile', async () => {
@@ -303,7 +326,7 @@ describe('a refresh is answered', () => {
       // Half of its life is not over.
       const early = await browser.refresh()
       expect([early.status, await early.json(), early.headers.getSetCookie()]).toEqual([200, keeps, []])
-      clock.advance(2.5 * MINUTE)
+      clock.advance(2.5 * MINUTE - 11 * SECOND)
       const due = await browser.refresh()
       expect([due.status, await due.json()]).toEqual([200, keeps])
       expect(due.headers.getSetCookie()).toEqual([
@@ -324,6 +347,16 @@ describe('a refresh is answered', () => {
     expect((await holdsOlder.refresh()).headers.getSetCookie()).toHaveLength(1)
     holdsOlder.jar.set(BOUND_COOKIE, 'x'.repeat(43))
     expect((await holdsOlder.refresh()).headers.getSetCookie()).toHaveLength(1)
+  })
+
+  it('200 with a value, where the browser holds an older one that is young too', async () => {
+    const { browser, clock } = await bound()
+    const older = browser.tab()
+    clock.advance(MINUTE)
+    browser.loseValue()
+    expect((await browser.refresh()).headers.getSetCookie()).toHaveLength(1)
+    expect((await browser.refresh()).headers.getSetCookie()).toEqual([])
+    expect((await older.refresh(browser.challenge!)).headers.getSetCookie()).toHaveLength(1)
   })
 
   it('200 without a value to parallel tabs, once two values were made within ten seconds', async () => {
