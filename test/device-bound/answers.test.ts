@@ -154,6 +154,25 @@ describe('a registration is answered', () => {
     expect((await browser.register()).status).toBe(200)
   })
 
+  it('200 by one read and one write; also where the answer of the write is lost, but not where the session has gone', async () => {
+    const { browser, store, clock } = service()
+    await browser.logIn(ADA)
+    store.reset()
+    expect((await browser.register()).status).toBe(200)
+    expect(store.counts()).toEqual({ read: 1, update: 1 })
+    await browser.logIn(ADA)
+    store.next('update', faults.rejectsAfter)
+    expect((await browser.register()).headers.getSetCookie()).toHaveLength(1)
+    clock.advance(11 * SECOND)
+    expect(await browser.user()).toBe('ada')
+    await browser.logIn(ADA)
+    store.next('update', async (_, [key]) => {
+      await store.inner.delete(key, { now: clock(), deadline: 0 } as never)
+      throw new Error('ECONNRESET')
+    })
+    expect(await told(await browser.register())).toEqual(BUSY)
+  })
+
   it('200, also for the ID before a rotation, within its grace', async () => {
     const { browser } = service()
     await browser.logIn(ADA)
