@@ -215,7 +215,10 @@ export interface Store {
     options: CreateOptions,
     call: StoreCall,
   ): Promise<ReplaceResult>
-  /** Ends the session under this key; where a forward stands there, its successor (and so on). True if one was stored. */
+  /**
+   * Ends the session under this key; where a forward stands there, its successor (and so on). True if one was stored. In
+   * more than one step the forwards go last, so that a call which failed and is repeated still finds its way.
+   */
   delete(key: string, call: StoreCall): Promise<boolean>
   /**
    * Ends all records of the user, of both kinds, and whatever is derived from them while it runs. With

@@ -225,6 +225,23 @@ describe('the checker', () => {
     expect(verdict(lines, { rules: { crosses: () => true } })).toMatchObject({ ok: true })
   })
 
+  it('lets a log-out that failed leave the way to a session that has ended only where the engine ends it first', () => {
+    const lines = (last: unknown): Line[] => [
+      [0, 1, create(A), CREATED],
+      [2, 3, replace(A, B), CREATED],
+      [4, 9, end(A)],
+      [10, 11, read(B), null],
+      [12, 13, read(A), last],
+      [14, 15, end(A), false],
+      [16, 17, read(A), null],
+    ]
+    expect(verdict(lines(forwardTo(B)))).toMatchObject({ ok: false })
+    expect(verdict(lines(forwardTo(B)), { rules: { deletesInSteps: true } })).toMatchObject({ ok: true })
+    expect(verdict(lines(null))).toMatchObject({ ok: true })
+    const other = lines({ ...forwardTo(B), movedTo: record('c').key })
+    expect(verdict(other, { rules: { deletesInSteps: true } })).toMatchObject({ ok: false })
+  })
+
   it('shows of a long history what is wrong, and not the rest', () => {
     const others = Array.from({ length: 20 }, (_, i): Line[] => {
       const other = record(`other${i}`, { userId: `${i}` })

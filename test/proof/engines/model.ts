@@ -52,6 +52,8 @@ export type Stage =
   /** A replacement across two slots of a cluster, after its first step and after its second. */
   | { readonly verb: 'end'; readonly call: Replace }
   | { readonly verb: 'confirm'; readonly call: Replace; readonly parent: string | null }
+  /** A deletion after the session has ended: the forwards that led to it are left. */
+  | { readonly verb: 'unlink'; readonly forwards: readonly string[]; readonly answer: Answer }
   /** The second delivery of a call that a client has sent again. */
   | { readonly verb: 'again'; readonly call: Call }
 
@@ -77,6 +79,8 @@ export const EMPTY: State = {
 export interface Rules {
   /** A replacement from one of these keys to the other takes three steps, which other calls may come between. */
   readonly crosses?: (oldKey: string, newKey: string) => boolean
+  /** A deletion ends the session first, and then the forwards that led to it: other calls may come between. */
+  readonly deletesInSteps?: boolean
   /** The client sends a command again after a cut connection, so that the server may run it twice. */
   readonly resends?: boolean
 }
@@ -153,7 +157,7 @@ export function agrees(answer: Answer, expected: Answer): boolean {
 /** Each way that a stage may go from a state. `listUser` is not a step: it is no snapshot, see the checker. */
 export function ways(state: State, stage: Stage, rules: Rules = {}): Way[] {
   if (stage.verb === 'again') return once(state, stage.call, rules)
-  if (stage.verb === 'end' || stage.verb === 'confirm') return once(state, stage, rules)
+  if (stage.verb === 'end' || stage.verb === 'confirm' || stage.verb === 'unlink') return once(state, stage, rules)
   const found = once(state, stage, rules)
   if (rules.resends !== true || stage.verb === 'read' || stage.verb === 'listUser') return found
   // Only where the first delivery wrote something is a second one more than the first.
@@ -237,12 +241,20 @@ function once(state: State, stage: Exclude<Stage, { verb: 'again' }>, rules: Rul
       const after = changed ? draft.state : state
       // Of an expired record a store may have kept nothing.
       const open = stored !== undefined && stored.expiresAt <= stage.now
-      return open
-        ? [
-            { state: after, answer: true },
-            { state: after, answer: false },
-          ]
-        : [{ state: after, answer: ended }]
+      const answers = open ? [true, false] : [ended]
+      const atOnce = answers.map(answer => ({ state: after, answer }))
+      const forwards = [...state.forwards.keys()].filter(key => !draft.forwards.has(key))
+      if (rules.deletesInSteps !== true || forwards.length === 0) return atOnce
+      const left = { ...after, forwards: state.forwards }
+      return [
+        ...atOnce,
+        ...answers.map(answer => ({ state: left, next: { verb: 'unlink', forwards, answer } as const })),
+      ]
+    }
+    case 'unlink': {
+      const draft = new Draft(state)
+      for (const key of stage.forwards) draft.forwards.delete(key)
+      return [{ state: draft.state, answer: stage.answer }]
     }
     case 'deleteUser': {
       const draft = new Draft(state)

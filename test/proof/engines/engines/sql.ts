@@ -88,7 +88,7 @@ export const postgresql: Engine = {
       })),
       faults,
       impossible: full.impossible,
-      rules: {},
+      rules: { deletesInSteps: true },
       grace: 1500,
       lateEndings: true,
       async stop() {
@@ -154,7 +154,7 @@ export const mariadb: Engine = {
       })),
       faults,
       impossible: full.impossible,
-      rules: {},
+      rules: { deletesInSteps: true },
       // The server's own time for a COMMIT that does not come is counted in whole seconds.
       grace: 2500,
       lateEndings: true,
