@@ -84,7 +84,10 @@ describe('edge.handle', () => {
         await visit.logIn(ada)
         throw Response.redirect('https://app.example.com/home', 303)
       })
-      .catch(error => error)
+      .then(
+        () => 'answered',
+        error => error,
+      )
     expect(thrown).toBeInstanceOf(Response)
     expect([thrown.status, thrown.headers.get('location')]).toEqual([303, 'https://app.example.com/home'])
     expect(thrown.headers.getSetCookie()).toEqual([expect.stringMatching(ours)])

@@ -202,7 +202,7 @@ describe('loopback without TLS', () => {
 
   it('is at fetchEdge what Host and the URL say: the URL may name the address that the server listens on', async () => {
     const [, [, isLoopback]] = edges as [(typeof edges)[0], (typeof edges)[0]]
-    for (const url of ['http://localhost:3000/', 'http://0.0.0.0:3000/', 'http://[::]:3000/'])
+    for (const url of ['http://localhost:3000/', 'http://0.0.0.0:3000/', 'http://[::]:3000/', 'http://0.0.0.0/'])
       expect([url, await isLoopback({ ...added, url })]).toEqual([url, true])
     for (const url of ['http://app.example.com/', 'http://0.0.0.0.example.com/', 'http://192.168.1.7:3000/'])
       expect([url, await isLoopback({ ...added, url })]).toEqual([url, false])
