@@ -101,6 +101,20 @@ describe('the slots of the memory store', () => {
     )
   })
 
+  it('let go of the data when they are released, and leave their neighbours theirs', () => {
+    const slots = new Slots()
+    const all = [slots.take(), slots.take(), slots.take()]
+    for (const slot of all) {
+      slots.setShortTexts(slot, keyed(`key ${slot}`))
+      slots.setData(slot, `data ${slot}`)
+    }
+    const [before, gone, after] = all as [number, number, number]
+    slots.release(gone)
+    expect(slots.text(gone, DATA)).toBeNull()
+    for (const slot of [before, after])
+      expect([slots.text(slot, KEY), slots.text(slot, DATA)]).toEqual([`key ${slot}`, `data ${slot}`])
+  })
+
   it('are copied with all of their fields, and nothing else is', () => {
     const slots = new Slots()
     const all = Array.from({ length: 2100 }, (_, number) => {
