@@ -101,6 +101,16 @@ describe('the slots of the memory store', () => {
     )
   })
 
+  it('give a block back that is empty, though slots come from another one', () => {
+    const slots = new Slots()
+    const [first, second] = [0, 1].map(() => Array.from({ length: 2048 }, () => slots.take())) as [number[], number[]]
+    slots.release(first.pop()!)
+    slots.release(second.pop()!)
+    expect(slots.blocks).toBe(2)
+    for (const slot of first) slots.release(slot)
+    expect(slots.blocks).toBe(1)
+  })
+
   it('let go of the data when they are released, and leave their neighbours theirs', () => {
     const slots = new Slots()
     const all = [slots.take(), slots.take(), slots.take()]
