@@ -301,8 +301,11 @@ export abstract class SqlStore implements Store {
     return row
   }
 
-  protected *endEach(ids: readonly string[]): Steps<void> {
-    for (const id of ids) yield [this.statements.remove, { id }]
+  /** Answers those that were there: another call may have ended some since they were looked for. */
+  protected *endEach(ids: readonly string[]): Steps<readonly string[]> {
+    const ended: string[] = []
+    for (const id of ids) if ((yield [this.statements.remove, { id }]).changed > 0) ended.push(id)
+    return ended
   }
 
   *#find(key: string, now: number): Steps<ReadAnswer> {

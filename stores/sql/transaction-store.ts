@@ -74,11 +74,10 @@ export abstract class TransactionStore extends SqlStore {
     const reason = yield* this.reason(pending)
     if (reason !== null) return answer(reason)
     const others = isLimited(pending) ? (yield [this.statements.oldest, values]).rows.map(([id]) => id) : []
-    const ended = withinLimit(options.limit, others)
-    if (ended === null) return answer('limit')
+    const excess = withinLimit(options.limit, others)
+    if (excess === null) return answer('limit')
     // Rolled back; the next attempt sees what stood in the way. The parent is locked by now.
     if (!(yield* this.write(pending, { ...values, checksParent: 0 }))) throw changedMeanwhile()
-    yield* this.endEach(ended)
-    return { outcome: 'created', ended }
+    return { outcome: 'created', ended: yield* this.endEach(excess) }
   }
 }

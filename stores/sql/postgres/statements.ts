@@ -119,7 +119,7 @@ export function postgresStatements(names: Names, batch: number) {
        SELECT (SELECT count(*) FROM d WHERE kind = 'session' AND ${live()}), (SELECT count(*) FROM x)`,
     ),
     count: compile('$', `SELECT count(*) FROM ${sessions} WHERE kind = 'session' AND ${live()}`),
-    removeAll: compile('$', `DELETE FROM ${sessions} WHERE id = ANY (:ids::text[])`),
+    removeAll: compile('$', `DELETE FROM ${sessions} WHERE id = ANY (:ids::text[]) RETURNING id`),
     sweep: {
       sessions: sweep(sessions, 'id', 't.id = x.id'),
       users: sweep(users, 'user_id, tenant', 't.user_id = x.user_id AND t.tenant = x.tenant'),

@@ -74,8 +74,10 @@ export class PostgresStore extends ServerStore {
     return { ended: Number(ended), all: Number(found) < this.batch }
   }
 
-  protected override *endEach(ids: readonly string[]): Steps<void> {
-    if (ids.length > 0) yield [this.statements.removeAll, { ids }]
+  protected override *endEach(ids: readonly string[]): Steps<readonly string[]> {
+    if (ids.length === 0) return []
+    const ended = new Set((yield [this.statements.removeAll, { ids }]).rows.map(([id]) => id))
+    return ids.filter(id => ended.has(id))
   }
 
   protected *sweepBatch(table: 'sessions' | 'users', values: Values): Steps<number> {

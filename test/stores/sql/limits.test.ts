@@ -1,0 +1,91 @@
+// What a log-in at the limit says it has ended, where other calls end sessions of that user at the same time.
+import type { Store } from 'coatcheck'
+import { MysqlStore, PostgresStore } from 'coatcheck/stores/sql'
+import type mysql from 'mysql2/promise'
+import type pg from 'pg'
+import postgres from 'postgres'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { describeEngine } from '../../services/engines.ts'
+import { type MariadbServer, startMariadb } from '../../services/mariadb.ts'
+import { type PostgresServer, startPostgres } from '../../services/postgres.ts'
+import { until } from '../../services/process.ts'
+import { NOW, record } from '../../support/sql/records.ts'
+
+const CALL = { now: NOW }
+
+/** A deletion of one row that has been sent and not committed: what else wants the row waits. */
+interface Deletion {
+  commit(): Promise<unknown>
+}
+
+/** `waiting`: how many statements wait for a lock. */
+async function meets(
+  store: Store,
+  userId: string,
+  begin: (key: string) => Promise<Deletion>,
+  waiting: () => Promise<number>,
+) {
+  const [oldest, older, next] = [1000, 2000, 3000].map(ms => record({ userId, createdAt: NOW - 10_000 + ms }))
+  await store.create(oldest!, {}, CALL)
+  await store.create(older!, {}, CALL)
+  const deletion = await begin(oldest!.key)
+  const made = store.create(next!, { limit: { max: 1, onLimit: 'end-oldest' } }, CALL)
+  await until('the log-in waiting', async () => expect(await waiting()).toBeGreaterThan(0))
+  await deletion.commit()
+  expect(await made).toEqual({ outcome: 'created', ended: [older!.key] })
+  expect((await store.listUser(userId, 'session', CALL)).map(({ key }) => key)).toEqual([next!.key])
+}
+
+const SAID = 'names no session that a parallel log-out has ended'
+
+describeEngine('postgresql', 'a log-in at the limit on PostgreSQL', () => {
+  let server: PostgresServer
+  let pool: pg.Pool
+  beforeAll(async () => {
+    server = await startPostgres()
+    pool = server.pool()
+    await new PostgresStore(pool).migrate()
+  })
+  afterAll(() => server?.stop())
+
+  const begin = async (key: string) => {
+    const connection = await pool.connect()
+    await connection.query('BEGIN')
+    await connection.query('DELETE FROM coatcheck_sessions WHERE id = $1', [key])
+    return { commit: () => connection.query('COMMIT').finally(() => connection.release()) }
+  }
+  const waiting = async () =>
+    (await pool.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'")).rowCount!
+
+  it(`through pg ${SAID}`, () => meets(new PostgresStore(pool), '77', begin, waiting))
+  it(`through Postgres.js ${SAID}`, async () => {
+    const sql = postgres(server.url(), { onnotice: () => {} })
+    await meets(new PostgresStore(sql), '78', begin, waiting)
+    await sql.end()
+  })
+})
+
+describeEngine('mariadb', 'a log-in at the limit on MariaDB', () => {
+  let server: MariadbServer
+  let pool: mysql.Pool
+  beforeAll(async () => {
+    server = await startMariadb()
+    pool = server.pool()
+    await new MysqlStore(pool).migrate()
+  })
+  afterAll(() => server?.stop())
+
+  it(SAID, async () => {
+    const begin = async (key: string) => {
+      const connection = await pool.getConnection()
+      await connection.query('START TRANSACTION')
+      await connection.query('DELETE FROM coatcheck_sessions WHERE id = ?', [key])
+      return { commit: () => connection.query('COMMIT').finally(() => connection.release()) }
+    }
+    const waiting = async () => {
+      const [rows] = await pool.query("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")
+      return Number((rows as { Value: string }[])[0]!.Value)
+    }
+    await meets(new MysqlStore(pool), '77', begin, waiting)
+  })
+})
