@@ -15,7 +15,8 @@ describeEngine('sqld', 'the store for libSQL on a network', () => {
   let client: LibsqlClient
   beforeAll(async () => {
     server = await startSqld()
-    client = server.client()
+    // sqld 0.24 now and then stops answering where dozens of writes wait: docs/stores/remote-sqlite.md.
+    client = server.client({ concurrency: 1 })
   })
   afterAll(() => server?.stop())
 
