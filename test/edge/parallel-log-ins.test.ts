@@ -1,5 +1,5 @@
 // Log-ins that one browser sends in parallel, step by step; parallel.test.ts has them in every order.
-import { setTimeout as pause } from 'node:timers/promises'
+import { setImmediate as turn } from 'node:timers/promises'
 import { openVisit, SessionManager, type SessionOptions } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it, vi } from 'vitest'
@@ -83,18 +83,27 @@ describe('two log-ins with the same cookies', () => {
   })
 
   it('fail where the one before takes all of storeTimeout, and nothing is written', async () => {
-    const made = await browser({ storeTimeout: '50ms' })
-    made.store.next('replace', faults.hang)
-    const slow = made.visit().logIn({ user: ADA })
-    const late = made.visit().logIn({ user: ADA })
-    const outcomes = await Promise.allSettled([slow, late])
-    expect(outcomes.map(each => (each as PromiseRejectedResult).reason.code)).toEqual(
-      Array(2).fill('ERR_SESSION_STORE'),
-    )
-    const { reason } = outcomes[1] as PromiseRejectedResult
-    expect([reason.operation, reason.outcome]).toEqual(['replace', 'not-applied'])
-    expect(String(reason.cause?.message ?? reason.message)).toMatch(/earlier log-ins of this browser/)
-    expect(made.store.counts().replace).toBe(1)
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+    try {
+      const made = await browser({ storeTimeout: '50ms' })
+      const replacing = made.store.pause('replace', 'before')
+      const login = { user: ADA, remember: true }
+      const both = Promise.allSettled([made.visit().logIn(login), made.visit().logIn(login)])
+      await replacing.reached
+      await vi.advanceTimersByTimeAsync(30)
+      // The token of the first has a storeTimeout of its own: the second waits no longer than its own.
+      const issuing = made.store.pause('create', 'before')
+      replacing.resume()
+      await issuing.reached
+      await vi.advanceTimersByTimeAsync(50)
+      const [slow, late] = (await both).map(each => (each as PromiseRejectedResult).reason)
+      expect(slow).toMatchObject({ code: 'ERR_SESSION_STORE', operation: 'create' })
+      expect(late).toMatchObject({ code: 'ERR_SESSION_STORE', operation: 'replace', outcome: 'not-applied' })
+      expect(String(late.cause?.message ?? late.message)).toMatch(/earlier log-ins of this browser/)
+      expect(made.store.counts().replace).toBe(1)
+    } finally {
+      vi.useRealTimers()
+    }
   })
 })
 
@@ -426,7 +435,7 @@ describe('a log-out', () => {
     try {
       made.store.every('delete', faults.rejects)
       expect(leaving.headers.getSetCookie()).toHaveLength(1)
-      await pause(20)
+      for (let turns = 0; turns < 5; turns++) await turn()
       expect(rejections).toEqual([])
     } finally {
       process.off('unhandledRejection', note)
