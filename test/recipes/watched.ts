@@ -86,6 +86,8 @@ export const COUNTED = {
   read: { found: 7, none: 3, error: 1 },
   update: { updated: 3, conflict: 1 },
   touch: { touched: 1 },
+  // The stolen series, before its session ends.
+  replace: { created: 1 },
   delete: { done: 3 },
   listUser: { done: 1 },
 }
