@@ -133,6 +133,7 @@ export class Marks {
   async #keep(record: SessionRecord, data: string, life: number, deadline: number): Promise<boolean> {
     const now = this.#context.now()
     const change = { data, seenAt: now, expiresAt: now + life, writeId: newWriteId() }
+    // As `#read` does: a store updates no record that has expired.
     const call = { now: Math.min(now, record.expiresAt - 1), deadline }
     return (await this.#context.calls.update(record.key, record.version, change, call)) === 'updated'
   }

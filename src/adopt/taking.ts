@@ -226,7 +226,7 @@ export class Taking<D extends object, I extends UserIds, In extends object, T> {
     const shard = this.#context.users.shardOf(owner.userId) ?? shardOf(newSalt())
     const id = deriveId(shard, secrets[0], 'adopt', salt) as SessionId
     const { data: first } = login
-    const data = firstData(this.#context, (isVisitor ? { data: first } : login) as typeof login, null)
+    const data = firstData(this.#context, isVisitor ? { ...(first !== undefined && { data: first }) } : login, null)
     const record = {
       ...newRecord(this.#context, id, owner, data, now),
       createdAt,

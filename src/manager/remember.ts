@@ -7,11 +7,10 @@ import type { UserSession } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { beginRemembered } from './begin.ts'
 import type { AnyContext, Context } from './context.ts'
-import { endSession } from './end.ts'
 import { find, storedRecord } from './lookup.ts'
 import { tellRefused } from './refusals.ts'
 import { isVerifier, parseToken, readSeries, type Series, seriesKey, writeSeries } from './series.ts'
-import { endEarlier, endStoredSeries, finishEnd } from './series-end.ts'
+import { endEarlier, endOthers, endStoredSeries, finishEnd } from './series-end.ts'
 import { insert } from './writing.ts'
 
 /**
@@ -181,7 +180,7 @@ export async function forgetToken(context: AnyContext, token: string, deadline: 
   const began = context.endings.end(parsed.key, 'left')
   const series = await storedRecord(context, parsed.key, deadline)
   if (series?.kind === 'remember') await endStoredSeries(context, series, 'logout', deadline)
-  else for (const each of began) await endSession(context, each, null, 'logout', deadline)
+  else await endOthers(context, began, 'logout', deadline)
 }
 
 /** The first use of a remembered session: from now on a spent token of its series, after the grace, is a stolen one. */

@@ -109,7 +109,7 @@ const noticeEnd = (context: AnyContext, { key }: Ended, reason: SeriesEnd, excep
   context.endings.end(key, reason === 'logout' ? 'left' : 'ended', exceptKey)
 
 /** What a parallel request of this browser began in its place is no child of the series: its cookie is held back. */
-async function endOthers(
+export async function endOthers(
   context: AnyContext,
   began: readonly string[],
   reason: SeriesEnd,

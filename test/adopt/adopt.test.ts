@@ -2,26 +2,19 @@ import { SessionStoreError, withCookies } from 'coatcheck'
 import { describe, expect, it } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
 import {
+  ada,
   BEGIN,
   connectSid,
   cookieAt,
   HOUR,
   MINUTE,
+  OLD,
   type Options,
-  replacement,
   SECRET,
+  SID,
+  withAda,
 } from '../support/old-sessions.ts'
 
-const SID = 'VGhpcyBpcyBhbiBvbGQgSUQgb2YgMjQgYg'
-const OLD = connectSid(SID)
-const ada = { userId: '42', name: 'ada', cart: ['tea'] }
-
-/** A replacement with one live old session, of ada. */
-function withAda(record: object = {}, options: Options = {}) {
-  const world = replacement()
-  world.old.put(SID, { cookie: cookieAt(BEGIN), ...ada, ...record })
-  return { ...world, one: world.node(options), two: world.node(options) }
-}
 const listOf = (world: ReturnType<typeof withAda>) => world.one.sessions.list(42n)
 
 describe('the first request with an old cookie', () => {

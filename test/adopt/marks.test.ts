@@ -1,11 +1,19 @@
 // What says that a session of the other library is over: it outlives each way in which the old record can come back.
 import type { SessionRecord } from 'coatcheck/store'
 import { describe, expect, it } from 'vitest'
-import { BEGIN, connectSid, cookieAt, HOUR, MINUTE, type Options, replacement } from '../support/old-sessions.ts'
+import {
+  BEGIN,
+  connectSid,
+  cookieAt,
+  HOUR,
+  MINUTE,
+  OLD,
+  type Options,
+  replacement,
+  SID,
+} from '../support/old-sessions.ts'
 
 const DAY = 24 * HOUR
-const SID = 'VGhpcyBpcyBhbiBvbGQgSUQgb2YgMjQgYg'
-const OLD = connectSid(SID)
 const ada = { userId: '42', name: 'ada' }
 
 /** A replacement with one live old session, of ada, whose old store cannot remove anything. */

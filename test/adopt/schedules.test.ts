@@ -1,10 +1,8 @@
 // Requests of one browser on several nodes, whose store calls come in any order.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { BEGIN, connectSid, cookieAt, replacement } from '../support/old-sessions.ts'
+import { BEGIN, cookieAt, OLD, replacement, SID } from '../support/old-sessions.ts'
 
-const SID = 'VGhpcyBpcyBhbiBvbGQgSUQgb2YgMjQgYg'
-const OLD = connectSid(SID)
 const VERBS = ['create', 'read', 'update', 'touch', 'replace', 'delete'] as const
 
 /** Runs requests at once, and lets their calls of both stores proceed in the order that the scheduler draws. */

@@ -2,29 +2,22 @@
 import { describe, expect, it, vi } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
 import {
+  ada,
   BEGIN,
   connectSid,
-  cookieAt,
   HOUR,
   MINUTE,
+  OLD,
   type Options,
   replacement,
   SECRET,
+  SID,
+  withAda,
 } from '../support/old-sessions.ts'
 
-const SID = 'VGhpcyBpcyBhbiBvbGQgSUQgb2YgMjQgYg'
-const OLD = connectSid(SID)
-const ada = { userId: '42', name: 'ada', cart: ['tea'] }
 const user = { id: 42n, name: 'ada' }
 const keepOld: Options = { adopt: { keepOld: true } }
 
-/** A replacement with one live old session, of ada. */
-function withAda(record: object = {}, options: Options = {}) {
-  const world = replacement()
-  const put = () => world.old.put(SID, { cookie: cookieAt(world.clock.now), ...ada, ...record })
-  put()
-  return { ...world, put, one: world.node(options), two: world.node(options) }
-}
 const verbsOf = ({ store }: ReturnType<typeof withAda>) => store.calls.map(({ verb }) => verb)
 
 describe('a taking over', () => {

@@ -6,28 +6,19 @@ import { fetchEdge } from 'coatcheck/fetch'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it, vi } from 'vitest'
 import { seal, unseal } from '../../src/data/meta.ts'
-import { BarrierStore, faults } from '../support/barrier-store.ts'
+import { barrierManagers } from '../support/barrier-managers.ts'
+import { faults } from '../support/barrier-store.ts'
 import { BOUND_COOKIE, boundEdge, DeviceClient, REFRESH, REGISTER } from '../support/device-client.ts'
 import { newDevice, refreshProof, registrationProof, rsaDevice } from '../support/device-key.ts'
-import { MINUTE, SECOND, testClock } from '../support/test-clock.ts'
+import { MINUTE, SECOND } from '../support/test-clock.ts'
 
 const ADA = { id: 42n, name: 'ada' }
 const COMMON = { 'cache-control': 'no-store', 'content-type': 'application/json' }
 
 function service(options: DeviceBoundOptions = {}, device = newDevice(), more: Partial<SessionOptions> = {}) {
-  const store = BarrierStore.over(new MemoryStore())
-  const clock = testClock()
-  const events: any[] = []
-  const sessions = new SessionManager({
-    store,
-    now: clock,
-    sweepInterval: false,
-    onEvent: event => events.push(event),
-    ...more,
-  })
-  const edge = boundEdge(sessions, options)
-  const browser = new DeviceClient(edge, device)
-  return { store, clock, events, sessions, edge, browser }
+  const made = barrierManagers(new MemoryStore(), more)
+  const edge = boundEdge(made.sessions, options)
+  return { ...made, edge, browser: new DeviceClient(edge, device) }
 }
 async function bound(options: DeviceBoundOptions = {}, device = newDevice()) {
   const made = service(options, device)

@@ -4,24 +4,15 @@ import { type DeviceBoundOptions, deviceState } from 'coatcheck/device-bound'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { seal, unseal } from '../../src/data/meta.ts'
-import { BarrierStore } from '../support/barrier-store.ts'
+import { barrierManagers } from '../support/barrier-managers.ts'
 import { BOUND_COOKIE, boundEdge, DeviceClient } from '../support/device-client.ts'
 import { MINUTE, SECOND, testClock } from '../support/test-clock.ts'
 
 const ADA = { id: 42n, name: 'ada' }
 
 async function bound(options: DeviceBoundOptions = {}, more: Partial<SessionOptions> = {}, remember = false) {
-  const store = BarrierStore.over(new MemoryStore())
-  const clock = testClock()
-  const events: any[] = []
-  const sessions = new SessionManager({
-    store,
-    now: clock,
-    sweepInterval: false,
-    onEvent: event => events.push(event),
-    ...more,
-  })
-  const edge = boundEdge(sessions, options)
+  const made = barrierManagers(new MemoryStore(), more)
+  const edge = boundEdge(made.sessions, options)
   const browser = new DeviceClient(edge)
   await browser.logIn(ADA, { remember })
   expect((await browser.register()).status).toBe(200)
@@ -45,7 +36,7 @@ async function bound(options: DeviceBoundOptions = {}, more: Partial<SessionOpti
       cache: response.headers.get('cache-control'),
     }
   }
-  return { store, clock, events, sessions, edge, browser, value, ask, session_id }
+  return { ...made, edge, browser, value, ask, session_id }
 }
 const wrong = (count: number) => Array.from({ length: count }, (_, at) => `${at}`.padStart(43, 'w'))
 const UNPROVED = { state: 'unproved', cookies: [], refresh: null, cache: 'no-store' }

@@ -3,24 +3,14 @@ import { FORWARD_LIFETIME, SessionManager, SessionStoreError, type StoredSession
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { ReferenceStore } from 'coatcheck/testing'
 import { describe, expect, it } from 'vitest'
-import { BarrierStore, faults } from '../support/barrier-store.ts'
-import { HOUR, MINUTE, testClock } from '../support/test-clock.ts'
+import { barrierManagers } from '../support/barrier-managers.ts'
+import { faults } from '../support/barrier-store.ts'
+import { HOUR, MINUTE, type testClock } from '../support/test-clock.ts'
 
 const user = (id: number | bigint) => ({ id, name: `user ${id}` })
 
 function setUp(options: object = {}, inner: object = new ReferenceStore()) {
-  const store = BarrierStore.over(inner as ReferenceStore)
-  const clock = testClock()
-  const events: any[] = []
-  const sessions = new SessionManager({
-    store,
-    now: clock,
-    sweepInterval: false,
-    remember: '30d',
-    onEvent: event => events.push(event),
-    ...options,
-  })
-  return { store, clock, events, sessions }
+  return barrierManagers(inner as ReferenceStore, { remember: '30d', ...options })
 }
 
 /** A store that has neither a walk nor a count, as one of an earlier version of the contract. */

@@ -142,3 +142,16 @@ export function replacement(inner: Store = new MemoryStore()) {
   }
   return { clock, old, store, told, events, node, close: () => Promise.all(managers.map(each => each.close())) }
 }
+
+/** An old ID, and the cookie with it. */
+export const SID = 'VGhpcyBpcyBhbiBvbGQgSUQgb2YgMjQgYg'
+export const OLD = connectSid(SID)
+export const ada = { userId: '42', name: 'ada', cart: ['tea'] }
+
+/** A replacement of two nodes with one live old session, of ada, which `put` writes again. */
+export function withAda(record: object = {}, options: Options = {}) {
+  const world = replacement()
+  const put = () => world.old.put(SID, { cookie: cookieAt(world.clock.now), ...ada, ...record })
+  put()
+  return { ...world, put, one: world.node(options), two: world.node(options) }
+}
