@@ -144,10 +144,10 @@ describe('who imports whom', () => {
       if (imports(path).includes('node:http')) expect(path).toMatch(/^src\/(?:edge|express-session)\//)
   })
 
-  it('stores take the contract and the texts of messages from src, and nothing else', () => {
+  it('stores take the contract, deadlines and the texts of messages from src, and nothing else', () => {
     for (const path of STORES)
       for (const name of imports(path).filter(own => own.startsWith('src/')))
-        expect(name, path).toMatch(/^src\/(contract|text)\//)
+        expect(name, path).toMatch(/^src\/(contract|text|time)\//)
   })
 
   it('stores never import each other, only what they share', () => {
@@ -183,6 +183,7 @@ describe('who imports whom', () => {
     // Types included. From below: a room imports itself and the rooms before it.
     const layers = [
       'text',
+      'time',
       'contract',
       'data',
       'session',
@@ -220,7 +221,7 @@ describe('who imports whom', () => {
 
   it('nothing but one file takes setImmediate from the globals: a browser that a test imitates has none', () => {
     for (const path of [...SRC, ...STORES].filter(file => !file.startsWith('stores/testing/')))
-      if (/\bsetImmediate\(/.test(read(path)) && path !== 'src/guard/next-turn.ts')
+      if (/\bsetImmediate\(/.test(read(path)) && path !== 'src/time/next-turn.ts')
         expect(imports(path), path).toContain('node:timers')
   })
 

@@ -11,7 +11,7 @@ import type {
   Store,
   StoreCall,
 } from '../contract/store.ts'
-import { Deadlines, type Pending } from './deadlines.ts'
+import { Deadlines, type Pending } from '../time/deadlines.ts'
 
 type Answer<N extends keyof Store> = N extends 'read' ? Reading : Awaited<ReturnType<NonNullable<Store[N]>>>
 /** The manager always names a deadline. */

@@ -1,4 +1,4 @@
-import { nextTurn } from '../guard/next-turn.ts'
+import { nextTurn } from '../time/next-turn.ts'
 
 const BATCH = 1000
 /** A batch that took this long, in ms, was work for a database and not only for this process. */

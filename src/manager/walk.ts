@@ -1,9 +1,9 @@
 // A walk over all that is stored, for operators: no request path comes here.
 import type { ScanPage, SessionRecord } from '../contract/store.ts'
-import { nextTurn } from '../guard/next-turn.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { namespaceOf } from '../session/users.ts'
 import { type Rule, rule } from '../text/check-options.ts'
+import { nextTurn } from '../time/next-turn.ts'
 import type { AnyContext, Context } from './context.ts'
 import { Recent } from './recent.ts'
 

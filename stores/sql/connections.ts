@@ -1,7 +1,8 @@
 import type { StoreOperation } from '../../src/contract/errors.ts'
+import { Deadlines } from '../../src/time/deadlines.ts'
 import { Clocks } from './clocks.ts'
 import { Lender } from './lending.ts'
-import { cameLate, type Failure, notBegun, Refusal, retry, within } from './retry.ts'
+import { cameLate, type Failure, notBegun, Refusal, retry } from './retry.ts'
 import { bind, follow, type Outcome, plain, type Statement, type Steps, type Value, type Values } from './statement.ts'
 import type { TransactionDatabase } from './transaction-store.ts'
 
@@ -36,7 +37,9 @@ export class Late extends Broken {
 /** Takes connections from a pool, each for one statement or one transaction, and gives them back sound. */
 export abstract class Connections<C extends object> implements TransactionDatabase {
   readonly #clocks = new Clocks()
+  protected readonly deadlines = new Deadlines()
   readonly #lender = new Lender<C>(
+    this.deadlines,
     answer => this.connect(answer),
     connection => this.giveBack(connection, true),
   )
@@ -96,10 +99,10 @@ export abstract class Connections<C extends object> implements TransactionDataba
   // Not by the `query` of the pool: a SELECT that waits for a lock would stay at the server when its readers give up, and
   // the next one would take its place in the pool, to wait beside it. Here it is cancelled or its connection closed.
   #select(statement: Statement, values: Value[], end: number): Promise<Outcome> {
-    return this.#alone(end, async connection => {
-      if (this.isStranger(connection)) await this.#greet(connection, end)
-      return this.#sendBound(connection, statement, values, end)
-    })
+    const send = (connection: C) => this.#sendBound(connection, statement, values, end)
+    return this.#alone(end, connection =>
+      this.isStranger(connection) ? this.#greet(connection, end).then(() => send(connection)) : send(connection),
+    )
   }
 
   /** One statement by itself. */
@@ -129,11 +132,8 @@ export abstract class Connections<C extends object> implements TransactionDataba
   }
 
   /** A connection, before `end`; `urgent`: before all others that wait. */
-  protected async take(end: number, urgent = false): Promise<C> {
-    const connection = await this.#lender.take(end, urgent)
-    if (performance.now() < end) return connection
-    this.giveBack(connection, true)
-    throw notBegun('a connection became free too late')
+  protected take(end: number, urgent = false): Promise<C> {
+    return this.#lender.take(end, urgent)
   }
 
   /** Sends one statement as it is. */
@@ -143,7 +143,7 @@ export abstract class Connections<C extends object> implements TransactionDataba
 
   #sendBound(connection: C, statement: Statement, values: Value[], end: number): Promise<Outcome> {
     const pending = this.send(connection, statement, values)
-    return within(end, pending, () => this.late(connection, pending))
+    return this.deadlines.within(end, pending, () => this.late(connection, pending))
   }
 
   async #together<T>(end: number, steps: Steps<T>, inTime: boolean): Promise<T> {
@@ -208,8 +208,9 @@ export abstract class Connections<C extends object> implements TransactionDataba
     else if (this.#breaks(error)) this.giveBack(connection, false)
     else if (rollBack === undefined) this.giveBack(connection, true)
     else {
+      const late = () => notBegun('the database did not roll back in time')
       const end = performance.now() + CLEANING_UP
-      within(end, rollBack(), () => notBegun('the database did not roll back in time')).then(
+      this.deadlines.within(end, rollBack(), late).then(
         () => this.giveBack(connection, true),
         () => this.giveBack(connection, false),
       )

@@ -1,4 +1,5 @@
-import { afterTurn, notBegun, timeLeft } from './retry.ts'
+import type { Deadlines, Pending } from '../../src/time/deadlines.ts'
+import { notBegun } from './retry.ts'
 
 /** How many requests for a connection stand in the pool's own queue at once. */
 const ASKED = 16
@@ -6,8 +7,10 @@ const ASKED = 16
 interface Waiter<C> {
   /** How many had come before. */
   readonly number: number
+  readonly pending: Pending
+  readonly end: number
   give(connection: C): void
-  fail(error: unknown): void
+  refuse(error: unknown): void
 }
 
 /**
@@ -18,12 +21,19 @@ interface Waiter<C> {
 export class Lender<C> {
   readonly #ask: (answer: (error: unknown, connection?: C) => void) => void
   readonly #giveBack: (connection: C) => void
-  readonly #waiting = new Set<Waiter<C>>()
-  readonly #urgent = new Set<Waiter<C>>()
+  readonly #deadlines: Deadlines
+  // Arrays, not Sets, whose tables keep what they held, see src/time/deadlines.ts: a reader with its request is much more.
+  readonly #waiting: Waiter<C>[] = []
+  readonly #urgent: Waiter<C>[] = []
   #asked = 0
   #came = 0
 
-  constructor(ask: (answer: (error: unknown, connection?: C) => void) => void, giveBack: (connection: C) => void) {
+  constructor(
+    deadlines: Deadlines,
+    ask: (answer: (error: unknown, connection?: C) => void) => void,
+    giveBack: (connection: C) => void,
+  ) {
+    this.#deadlines = deadlines
     this.#ask = ask
     this.#giveBack = giveBack
   }
@@ -32,28 +42,24 @@ export class Lender<C> {
   take(end: number, urgent = false): Promise<C> {
     return new Promise<C>((resolve, reject) => {
       const queue = urgent ? this.#urgent : this.#waiting
-      const stop = afterTurn(timeLeft(end), () => {
-        queue.delete(waiter)
+      const late = () => {
+        queue.splice(queue.indexOf(waiter), 1)
         reject(notBegun('no connection of the pool became free in time'))
-      })
+      }
       const waiter: Waiter<C> = {
         number: this.#came++,
-        give: connection => {
-          stop()
-          resolve(connection)
-        },
-        fail: error => {
-          stop()
-          reject(notBegun('no connection to the database', error))
-        },
+        pending: this.#deadlines.open(end, late),
+        end,
+        give: resolve,
+        refuse: reject,
       }
-      queue.add(waiter)
+      queue.push(waiter)
       this.#demand()
     })
   }
 
   #demand(): void {
-    while (this.#asked < Math.min(ASKED, this.#waiting.size + this.#urgent.size)) {
+    while (this.#asked < Math.min(ASKED, this.#waiting.length + this.#urgent.length)) {
       this.#asked += 1
       const came = this.#came
       let answered = false
@@ -61,14 +67,10 @@ export class Lender<C> {
         if (answered) return
         answered = true
         this.#asked -= 1
-        if (connection === undefined || connection === null) {
-          // A refusal is for the callers that waited when the pool was asked: a later one asks again.
-          this.#next(came)?.fail(error)
-        } else {
-          const waiter = this.#next()
-          if (waiter === undefined) this.#giveBack(connection)
-          else waiter.give(connection)
-        }
+        // A refusal is for the callers that waited when the pool was asked: a later one asks again.
+        if (connection === undefined || connection === null)
+          this.#next(came)?.refuse(notBegun('no connection to the database', error))
+        else this.#lend(connection)
         this.#demand()
       }
       try {
@@ -79,14 +81,22 @@ export class Lender<C> {
     }
   }
 
+  #lend(connection: C): void {
+    const waiter = this.#next()
+    if (waiter !== undefined && performance.now() < waiter.end) {
+      waiter.give(connection)
+      return
+    }
+    this.#giveBack(connection)
+    waiter?.refuse(notBegun('a connection became free too late'))
+  }
+
   /** The caller that has waited longest; only of the first `came` ones. */
   #next(came = Number.POSITIVE_INFINITY): Waiter<C> | undefined {
-    for (const queue of [this.#urgent, this.#waiting])
-      for (const waiter of queue) {
-        if (waiter.number >= came) break
-        queue.delete(waiter)
-        return waiter
-      }
-    return undefined
+    const queue = this.#urgent.length > 0 && this.#urgent[0]!.number < came ? this.#urgent : this.#waiting
+    if (queue.length === 0 || queue[0]!.number >= came) return undefined
+    const waiter = queue.shift()!
+    this.#deadlines.close(waiter.pending)
+    return waiter
   }
 }

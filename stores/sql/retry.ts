@@ -1,4 +1,3 @@
-import { setImmediate } from 'node:timers'
 import { isReading, SessionStoreError, type StoreOperation } from '../../src/contract/errors.ts'
 import { withoutValues } from './causes.ts'
 
@@ -32,43 +31,6 @@ export const unusable = (message: string) => notBegun(message, new TypeError(mes
 /** The statement came to the database when its time was over, and was refused there. */
 export const cameLate = (cause: unknown) =>
   new Refusal('the statement came to the database after its deadline', { outcome: 'not-applied', retry: true }, cause)
-
-/** What a timer of Node can count, in ms; a longer one would ring at once. */
-const LONGEST = 2_147_483_647
-/** Milliseconds left before `end` (on the scale of `performance.now()`), at least 1. */
-export const timeLeft = (end: number) => Math.min(Math.max(1, Math.ceil(end - performance.now())), LONGEST)
-
-/**
- * Calls `late` after so many ms, unless it is stopped. Sockets are read once more before: an answer that came while the
- * event loop was blocked has come in time.
- */
-export function afterTurn(ms: number, late: () => void): () => void {
-  let turn: NodeJS.Immediate | null = null
-  const timer = setTimeout(() => {
-    turn = setImmediate(late)
-  }, ms)
-  return () => {
-    clearTimeout(timer)
-    if (turn !== null) clearImmediate(turn)
-  }
-}
-
-/** Settles as `work` does, or rejects with `late()` once `end` is reached. */
-export function within<T>(end: number, work: Promise<T>, late: () => Error): Promise<T> {
-  return new Promise<T>((resolve, reject) => {
-    const stop = afterTurn(timeLeft(end), () => reject(late()))
-    work.then(
-      value => {
-        stop()
-        resolve(value)
-      },
-      error => {
-        stop()
-        reject(error)
-      },
-    )
-  })
-}
 
 /** When a call with this deadline has to be over, on the scale of `performance.now()`. */
 export const endOf = (deadline: number | undefined): number =>

@@ -30,10 +30,10 @@ export abstract class ServerStore extends TransactionStore {
   protected abstract selectEach(keys: readonly string[]): readonly [Statement, Value[]]
 
   /** What is stored under a key. Reads of one turn of the event loop share a statement. */
-  override async read(key: string, { now, deadline }: StoreCall): Promise<ReadAnswer> {
-    if (!isKey(key)) return null
+  override read(key: string, { now, deadline }: StoreCall): Promise<ReadAnswer> {
+    if (!isKey(key)) return Promise.resolve(null)
     const end = endOf(deadline)
-    return this.answerFrom(await this.#reads.read(key, end).catch(ofItsOwn), key, now, end)
+    return this.#reads.read(key, end).then(row => this.answerFrom(row, key, now, end), ofItsOwn)
   }
 
   #rows(keys: readonly string[], end: number): Promise<(Row | null)[]> {

@@ -22,6 +22,8 @@ export interface Statement {
   readonly timed?: boolean
   /** Whether it gives one row at the most: SQLite's drivers get a single row faster. */
   readonly single?: boolean
+  /** Whether no two of its columns have the same name, and no name is a number: mysql2's driver gives objects faster. */
+  readonly namesColumns?: boolean
 }
 
 /** Turns `:name` into the dialect's parameters: `$1` (one per name) or `?` (one per mention). `::` is a cast. */

@@ -142,8 +142,8 @@ export const CLOCKS_OUTAGES_GROWTH = [
   {
     name: 'C7: the refusal of a pool for a caller that gave up is told to one that came later',
     file: 'stores/sql/lending.ts',
-    from: 'this.#next(came)?.fail(error)',
-    to: 'this.#next()?.fail(error)',
+    from: 'this.#next(came)?.refuse(',
+    to: 'this.#next()?.refuse(',
     test: 'test/stores/sql/given-up.test.ts',
     only: 'lets who comes later wait as long as others',
   },
@@ -157,7 +157,7 @@ export const CLOCKS_OUTAGES_GROWTH = [
   },
   {
     name: 'C9: a guard that was busy for longer than storeTimeout tells answers that came in time as an outage',
-    file: 'src/guard/deadlines.ts',
+    file: 'src/time/deadlines.ts',
     from: 'nextTurn(() => this.#giveUp(now))',
     to: 'this.#giveUp(now)',
     test: 'test/guard/store-calls.test.ts',
@@ -165,9 +165,9 @@ export const CLOCKS_OUTAGES_GROWTH = [
   },
   {
     name: 'C9: a SQL store that was busy for longer than its deadline tells an answer that came in time as an outage',
-    file: 'stores/sql/retry.ts',
-    from: 'turn = setImmediate(late)',
-    to: 'late()',
+    file: 'src/time/deadlines.ts',
+    from: 'nextTurn(() => this.#giveUp(now))',
+    to: 'this.#giveUp(now)',
     test: 'test/stores/sql/given-up.test.ts',
     only: 'hears an answer that came in time',
   },
@@ -366,8 +366,8 @@ export const CLOCKS_OUTAGES_GROWTH = [
   {
     name: 'A sound connection of PostgreSQL is closed where no time is left for its ROLLBACK',
     file: 'stores/sql/connections.ts',
-    from: 'const end = performance.now() + CLEANING_UP\n      within(end,',
-    to: 'const end = performance.now()\n      within(end,',
+    from: 'const end = performance.now() + CLEANING_UP\n      this.deadlines',
+    to: 'const end = performance.now()\n      this.deadlines',
     test: 'test/stores/sql/given-up.test.ts',
     only: 'keeps connections whose transaction failed',
   },
@@ -421,10 +421,10 @@ export const CLOCKS_OUTAGES_GROWTH = [
   },
   {
     name: 'Where a test imitates a browser, which has no setImmediate, the timer of a call throws',
-    file: 'src/guard/next-turn.ts',
+    file: 'src/time/next-turn.ts',
     from: "if (typeof setImmediate === 'function') setImmediate(callback)\n  else setTimeout(callback, 0)",
     to: 'setImmediate(callback)',
-    test: 'test/guard/deadlines.test.ts',
+    test: 'test/time/deadlines.test.ts',
     only: 'rings where a test imitates a browser',
   },
 ]

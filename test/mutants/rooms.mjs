@@ -70,6 +70,7 @@ export const ROOMS = {
     ],
     aim: 92,
   },
+  'src/time': { tests: ['test/time', 'test/guard'], aim: 92 },
   'src/manager': { tests: ['test/manager', 'test/session', MEMORY, 'test/edge/visit.test.ts'], aim: 92 },
   'src/edge': { tests: ['test/edge'], aim: 92 },
   'src/adopt': { tests: ['test/adopt'], aim: 92 },

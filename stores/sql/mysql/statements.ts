@@ -105,15 +105,20 @@ export function mysqlStatements(names: Names, batch: number) {
   const row = packedList(
     names.userIds,
     name => readable[name] ?? name,
-    (cells, separator) => `CONCAT_WS(${separator}, ${cells.map(cell => `IFNULL(${cell}, '')`).join(', ')})`,
+    // The names are short, because the server sends them with each row, and mysql2 compares them with those of before.
+    (cells, separator) => `CONCAT_WS(${separator}, ${cells.map(cell => `IFNULL(${cell}, '')`).join(', ')}) AS p`,
   )
+  const select = (where: string): Statement => ({
+    ...compile('?', `SELECT ${row} FROM ${sessions} WHERE ${where}`),
+    namesColumns: true,
+  })
   const places = (size: number) => Array.from({ length: size }, () => ':id').join(', ')
 
   return {
     ...commonStatements(names, dialect, parts),
-    read: compile('?', `SELECT ${row} FROM ${sessions} WHERE id = :id`),
+    read: select('id = :id'),
     /** One statement for each of `READ_SIZES`. */
-    readEach: READ_SIZES.map(size => compile('?', `SELECT ${row} FROM ${sessions} WHERE id IN (${places(size)})`)),
+    readEach: READ_SIZES.map(size => select(`id IN (${places(size)})`)),
     create,
     replace,
     /** The user's row where there is none yet; 1 row if it was made. What IGNORE could cut was checked before. */

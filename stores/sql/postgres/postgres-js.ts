@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers'
 import { CLEANING_UP, Connections, type Fault, Late } from '../connections.ts'
-import { notBegun, Refusal, within } from '../retry.ts'
+import { notBegun, Refusal } from '../retry.ts'
 import type { Outcome, Statement } from '../statement.ts'
 import { BEGIN, faultOf, GREETING, NOT_PREPARED, sqlState } from './server.ts'
 
@@ -213,9 +213,8 @@ export class PostgresJsConnections extends Connections<Place> {
       )
       .then(sound => (sound && rollBack !== undefined ? rollBack().then(() => true) : sound))
       .catch(() => false)
-    await within(performance.now() + CLEANING_UP, canceled, () => notBegun('no answer to a cancel request')).catch(
-      ignore,
-    )
+    const end = performance.now() + CLEANING_UP
+    await this.deadlines.within(end, canceled, () => notBegun('no answer to a cancel request')).catch(ignore)
     this.giveBack(place, sound)
   }
 }

@@ -1,6 +1,7 @@
 import type { StoreOperation } from '../../../src/contract/errors.ts'
+import { Deadlines } from '../../../src/time/deadlines.ts'
 import { Clocks } from '../clocks.ts'
-import { cameLate, type Failure, notBegun, Refusal, retry, within } from '../retry.ts'
+import { cameLate, type Failure, notBegun, Refusal, retry } from '../retry.ts'
 import { bind, follow, type Outcome, type Statement, type Steps, type Value, type Values } from '../statement.ts'
 import type { Database } from '../store.ts'
 import { GREETING, IN_TIME, LATE } from './statements.ts'
@@ -30,6 +31,7 @@ const MOST_UNANSWERED = 256
 export class Batches implements Database {
   readonly #remote: RemoteSqlite
   readonly #clocks = new Clocks()
+  readonly #deadlines = new Deadlines()
   #unanswered = 0
 
   constructor(remote: RemoteSqlite) {
@@ -107,7 +109,7 @@ export class Batches implements Database {
       if (isGivenUp) this.#unanswered -= 1
     }
     work.then(settled, settled)
-    return within(end, work, () => {
+    return this.#deadlines.within(end, work, () => {
       isGivenUp = true
       this.#unanswered += 1
       return new Refusal('the database did not answer in time', { outcome: 'unknown', retry: false })

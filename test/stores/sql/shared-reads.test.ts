@@ -338,15 +338,17 @@ describeEngine('mariadb', 'reads of one turn on MariaDB', () => {
       new MysqlStore({
         async getConnection() {
           const connection = await admin.getConnection()
-          const answer = async (options: { sql: string }, given: Promise<unknown[]>) => {
+          const answer = async (asked: string | { sql: string }, given: Promise<unknown[]>) => {
             const [rows, ...rest] = (await given) as [unknown[][], ...unknown[]]
-            return [options.sql.includes('coatcheck_sessions') ? change(rows) : rows, ...rest]
+            const sql = typeof asked === 'string' ? asked : asked.sql
+            return [sql.includes('coatcheck_sessions') ? change(rows) : rows, ...rest]
           }
           return {
             threadId: connection.threadId,
             config: connection.config,
             connection: (connection as unknown as { connection: object }).connection,
-            execute: (options: { sql: string }) => answer(options, connection.execute(options as never)),
+            execute: (asked: string | { sql: string }, values?: unknown[]) =>
+              answer(asked, connection.execute(asked as never, values as never)),
             query: (options: { sql: string }) => answer(options, connection.query(options as never)),
             release: () => connection.release(),
             destroy: () => connection.destroy(),

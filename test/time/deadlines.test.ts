@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { Deadlines } from '../../src/guard/deadlines.ts'
+import { Deadlines } from '../../src/time/deadlines.ts'
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'performance'] })
@@ -32,6 +32,17 @@ it('rings for each call that is still open when its time has come, and for no ot
   vi.advanceTimersByTime(6000)
   expect(late).toEqual(['hurried', 'slow', 'patient'])
   expect(deadlines.close(answered)).toBe(false)
+})
+
+it('waits for a deadline that is further away than a timer can count', () => {
+  const { late, open } = setUp()
+  const set = vi.spyOn(globalThis, 'setTimeout')
+  open('far', 3_000_000_000)
+  vi.advanceTimersByTime(1000)
+  // A longer timer would ring at once, and be set again at once.
+  expect([set.mock.calls.length, late]).toEqual([1, []])
+  vi.advanceTimersByTime(3_000_000_000)
+  expect([set.mock.calls.length, late]).toEqual([2, ['far']])
 })
 
 it('gives nothing up before the sockets had a turn', () => {

@@ -1,5 +1,5 @@
 import { afterEach, expect, it, vi } from 'vitest'
-import { nextTurn } from '../../src/guard/next-turn.ts'
+import { nextTurn } from '../../src/time/next-turn.ts'
 
 afterEach(() => {
   vi.useRealTimers()

@@ -1,5 +1,8 @@
 import { nextTurn } from './next-turn.ts'
 
+/** What a timer of Node can count, in ms; a longer one would ring at once. */
+const LONGEST = 2_147_483_647
+
 /** What has to be over by an instant. */
 export interface Pending {
   readonly deadline: number
@@ -10,7 +13,7 @@ export interface Pending {
 }
 
 /**
- * One timer for all calls that are under way: a timer for each would cost as much as the rest of a `get`. Instants are on
+ * One timer for all that is under way: a timer for each call would cost as much as the rest of a `get` in memory. Instants are on
  * the scale of `performance.now()`.
  *
  * An array, in which the last one takes the place of the one that closes. A Set costs a `get` 5 to 8 % more: V8 replaces
@@ -75,7 +78,8 @@ export class Deadlines {
   #arm(due: number): void {
     if (this.#timer !== null) clearTimeout(this.#timer)
     this.#due = due
-    this.#timer = setTimeout(() => this.#ring(), Math.max(1, due - performance.now()))
+    const left = Math.min(Math.max(1, due - performance.now()), LONGEST)
+    this.#timer = setTimeout(() => this.#ring(), left)
   }
 
   #ring(): void {
