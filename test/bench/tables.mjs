@@ -25,7 +25,7 @@ function planOf(length, share) {
     },
     rounds: 40,
     leastRounds: length === 'quick' ? 1 : 3,
-    warmUp: length === 'quick' ? 2048 : 6144,
+    warmUp: length === 'quick' ? { requests: 6144, seconds: 1 } : { requests: 20_480, seconds: 2.5 },
     sessions: length === 'quick' ? 0 : 2000,
   }
 }
