@@ -30,6 +30,15 @@ describe('a full memory store', () => {
     expect(await isLive(store, user)).toBe(true)
   })
 
+  it('lets the oldest anonymous session go, though a younger one has ended', async () => {
+    const store = new MemoryStore({ maxRecords: 3 })
+    const [oldest, ended, youngest] = [await put(store, null), await put(store, null), await put(store, null)]
+    await store.delete(ended.key, { now: NOW })
+    await put(store, '1')
+    await put(store, '2')
+    expect([await isLive(store, oldest), await isLive(store, youngest)]).toEqual([false, true])
+  })
+
   it('ends no session of a user for a new one: the call rejects, writes nothing and names the option', async () => {
     const store = new MemoryStore({ maxRecords: 2 })
     const users = [await put(store, '1'), await put(store, '2')]
