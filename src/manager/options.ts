@@ -135,7 +135,7 @@ export interface ResolvedOptions<I extends UserIds> extends Lifetimes {
 const aStore: Rule = (value, name) => {
   const verbs = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>
   const missing = VERBS.filter(verb => typeof verbs[verb] !== 'function')
-  const lacks = missing.length === 0 || missing.length === VERBS.length ? '' : ` without ${missing.join(', ')}`
+  const lacks = missing.length === VERBS.length ? '' : ` without ${missing.join(', ')}`
   if (missing.length > 0)
     throw new TypeError(
       `${name}: expected a store such as new MemoryStore() from 'coatcheck/stores/memory', got ${quote(value)}${lacks}`,

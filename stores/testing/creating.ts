@@ -155,6 +155,31 @@ export const creating: readonly Case[] = [
     },
   },
   {
+    name: 'ends no session for a limit that leaves room',
+    async run(kit) {
+      const userId = kit.user()
+      const others = [await kit.put({ userId }), await kit.put({ userId })]
+      const record = kit.record({ userId })
+      const options = { limit: { max: 4, onLimit: 'end-oldest' } } as const
+      assert.deepEqual(await kit.store.create(record, options, { now: kit.now }), { outcome: 'created', ended: [] })
+      assert.deepEqual(await kit.keys(userId), [...others, record].map(({ key }) => key).sort())
+    },
+  },
+  {
+    name: 'obeys no limit for an anonymous session and for a series',
+    async run(kit) {
+      const userId = kit.user()
+      const session = await kit.put({ userId })
+      await kit.put()
+      for (const onLimit of ['refuse', 'end-oldest'] as const)
+        for (const record of [kit.record(), kit.record({ userId, kind: 'remember' })]) {
+          const options = { limit: { max: 1, onLimit } }
+          assert.deepEqual(await kit.store.create(record, options, { now: kit.now }), { outcome: 'created', ended: [] })
+        }
+      await kit.isExactly(session)
+    },
+  },
+  {
     name: 'never ends the new session for the limit, not even where its createdAt is the smallest',
     async run(kit) {
       const userId = kit.user()

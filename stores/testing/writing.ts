@@ -89,6 +89,16 @@ export const writing: readonly Case[] = [
     },
   },
   {
+    name: 'answers conflict to an update of another version that has the write ID of the last one',
+    async run(kit) {
+      const record = await kit.put()
+      const change = kit.change()
+      await kit.store.update(record.key, 1, change, { now: kit.now })
+      assert.equal(await kit.store.update(record.key, 3, change, { now: kit.now }), 'conflict')
+      await kit.isExactly({ ...record, ...change, version: 2 })
+    },
+  },
+  {
     name: 'answers gone to an update of a session that was ended, and does not revive it',
     async run(kit) {
       const record = await kit.put({ userId: kit.user() })

@@ -21,6 +21,7 @@ it('the store has no default', () => {
 
 it('a thing that is no store is refused with the verbs that it lacks', () => {
   expect(build({ store: 'memory' })).toThrow('got "memory"')
+  expect(build({ store: null })).toThrow(/, got null$/)
   // One that has none of them is no store at all.
   expect(build({ store: {} })).toThrow(/, got an object$/)
   expect(build({ store: { create() {}, read() {}, update() {}, touch() {}, replace() {}, delete() {} } })).toThrow(
@@ -272,13 +273,58 @@ it('the defaults in milliseconds are what the manager works with', () => {
     absolute: 43_200_000,
     touchInterval: 180_000,
     storeTimeout: 2000,
+    maxPendingCalls: 5000,
+    userIds: 'u64',
+    maxDataBytes: 16_384,
     limit: null,
     remember: null,
+    onTheft: 'end-device',
     sweepInterval: 300_000,
     floorLifetime: 86_400_000,
   })
   expect(resolveOptions({ store, absoluteTimeout: '30d' }).floorLifetime).toBe(30 * 86_400_000)
   expect(resolveOptions({ store, limit: { max: 2 } }).limit).toEqual({ max: 2, onLimit: 'end-oldest' })
+})
+
+it('the options in milliseconds are what the manager works with', () => {
+  const store = new MemoryStore()
+  const now = () => 7
+  expect(
+    resolveOptions({
+      store,
+      idleTimeout: '2h',
+      absoluteTimeout: '2h',
+      touchInterval: '1h',
+      storeTimeout: '3s',
+      maxPendingCalls: 7,
+      userIds: 'text',
+      maxDataBytes: 8,
+      limit: { max: 9, onLimit: 'refuse' },
+      remember: '30d',
+      onTheft: 'end-user',
+      sweepInterval: '10m',
+      now,
+    }),
+  ).toEqual({
+    store,
+    idle: 7_200_000,
+    absolute: 7_200_000,
+    touchInterval: 3_600_000,
+    storeTimeout: 3000,
+    maxPendingCalls: 7,
+    userIds: 'text',
+    maxDataBytes: 8,
+    limit: { max: 9, onLimit: 'refuse' },
+    remember: 2_592_000_000,
+    onTheft: 'end-user',
+    sweepInterval: 600_000,
+    floorLifetime: 86_400_000,
+    now,
+  })
+  expect(resolveOptions({ store, sweepInterval: false }).sweepInterval).toBeNull()
+  Object.defineProperty(store, 'sweep', { value: undefined })
+  expect(resolveOptions({ store, sweepInterval: '10m' }).sweepInterval).toBeNull()
+  expect(resolveOptions({ store, idleTimeout: '9ms' }).touchInterval).toBe(1)
 })
 
 it('Date.now is looked up at each call, so that a fake clock installed later is seen', () => {

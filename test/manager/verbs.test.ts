@@ -96,16 +96,18 @@ describe('list', () => {
 
 describe('revoke', () => {
   it('answers whether it ended a session of this user, and ends nothing else', async () => {
-    const { sessions, store, events } = setUp({ remember: '30d' })
+    const { sessions, store, clock, events } = setUp({ remember: '30d' })
     const [mine, theirs, visitor] = [
       await sessions.create({ user }),
       await sessions.create({ user: { id: 2, name: 'max' } }),
       await sessions.create(),
     ]
+    clock.advance(SECOND)
     await sessions.remember(mine)
     const [series] = await store.inner.listUser('1', 'remember', { now: mine.createdAt })
     events.length = 0
     for (const key of [theirs.key, visitor.key, series!.key]) expect(await sessions.revoke(1, key)).toBe(false)
+    expect(await store.inner.listUser('1', 'remember', { now: mine.createdAt })).toEqual([series])
     store.reset()
     for (const key of ['', 'x', mine.secret, `${mine.key}x`]) expect(await sessions.revoke(1, key)).toBe(false)
     expect(store.calls).toEqual([])

@@ -15,7 +15,7 @@ import { ROOMS } from './rooms.mjs'
 
 const USAGE = `usage: npm run mutants -- [--concurrency N] [--anew] [--tests PATH ...] [ROOM or FILE[:FROM-TO] ...]
   rooms: ${Object.keys(ROOMS).join(', ')}
-  FROM-TO          these lines of the file alone, such as 10-25
+  FROM-TO          these lines of the file alone, such as 10-25; a file may be named several times
   --concurrency N  processes that run tests at once; all processors but one by default
   --anew           tries again what an earlier run has tried on the same sources and tests
   --tests PATH     asks only this folder or file of test/, for a room or file whose own tests are the quickest`
@@ -59,11 +59,11 @@ for (const path of values.tests ?? [])
 /** Files by room: those named, or all of a room. @type {Map<string, string[]>} */
 const wanted = new Map()
 const named = positionals.map(path => path.replace(/^\.\/|\/$/g, ''))
-/** The lines that were named, by file. @type {Map<string, string>} */
+/** The pieces that were named, by file. @type {Map<string, string[]>} */
 const lines = new Map()
 for (const given of named.length > 0 ? named : Object.keys(ROOMS).filter(room => !ROOMS[room]?.needsEngines)) {
   const [, path = given, range] = /^(.*\.ts):(\d+-\d+)$/.exec(given) ?? []
-  if (range !== undefined) lines.set(path, range)
+  if (range !== undefined) lines.set(path, [...(lines.get(path) ?? []), range])
   const room = roomOf(path)
   if (!ROOMS[room]) refuse(`${path} is in no room`)
   if (!existsSync(join(root, path))) refuse(`there is no ${path}`)
@@ -86,7 +86,7 @@ async function seed(room, files) {
   if (needsEngines) process.env.COATCHECK_ALL_ENGINES = '1'
   for (const file of files) sourceOf(join(root, file))
   const results = await new Stryker({
-    mutate: files.map(file => (lines.has(file) ? `${file}:${lines.get(file)}` : file)),
+    mutate: files.flatMap(file => lines.get(file)?.map(range => `${file}:${range}`) ?? file),
     testRunner: 'vitest',
     vitest: { configFile: 'test/mutants/vitest.config.ts', related: false },
     plugins: ['@stryker-mutator/vitest-runner', join(root, 'test/mutants/reporter.mjs')],

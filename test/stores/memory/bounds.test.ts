@@ -30,6 +30,15 @@ describe('a full memory store', () => {
     expect(await isLive(store, user)).toBe(true)
   })
 
+  it('lets the oldest anonymous session go, though a younger one has ended', async () => {
+    const store = new MemoryStore({ maxRecords: 3 })
+    const [oldest, ended, youngest] = [await put(store, null), await put(store, null), await put(store, null)]
+    await store.delete(ended.key, { now: NOW })
+    await put(store, '1')
+    await put(store, '2')
+    expect([await isLive(store, oldest), await isLive(store, youngest)]).toEqual([false, true])
+  })
+
   it('ends no session of a user for a new one: the call rejects, writes nothing and names the option', async () => {
     const store = new MemoryStore({ maxRecords: 2 })
     const users = [await put(store, '1'), await put(store, '2')]
@@ -37,7 +46,12 @@ describe('a full memory store', () => {
       const refused = record(store, userId)
       const error = await store.create(refused, {}, { now: NOW }).catch((thrown: unknown) => thrown)
       expect(error).toBeInstanceOf(SessionStoreError)
-      expect(error).toMatchObject({ operation: 'create', outcome: 'not-applied', status: 503 })
+      expect(error).toMatchObject({
+        operation: 'create',
+        outcome: 'not-applied',
+        status: 503,
+        message: 'the session store is full',
+      })
       expect(String((error as Error).cause)).toContain('maxRecords is 2')
       expect(String(error)).not.toContain('maxRecords')
       expect(await isLive(store, refused)).toBe(false)
@@ -72,6 +86,7 @@ describe('a full memory store', () => {
     const options = { forward: { salt: '', until: NOW } }
     const next = record(store, '1')
     await expect(store.replace(old.key, 1, next, options, { now: NOW })).rejects.toMatchObject({
+      operation: 'replace',
       outcome: 'not-applied',
     })
     expect(await store.read(old.key, { now: NOW })).toEqual(old)
@@ -133,6 +148,18 @@ describe('a full memory store', () => {
     for (const maxRecords of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, '5' as never])
       expect(() => new MemoryStore({ maxRecords })).toThrow(TypeError)
     expect(() => new MemoryStore({ maxRecords: 1.5 })).toThrow('maxRecords: expected a whole number from 1, got 1.5')
+  })
+
+  it('says what stands for an option of another memory store', () => {
+    for (const [name, hint] of [
+      ['max', 'it is called maxRecords'],
+      ['maxSessions', 'it is called maxRecords: remember-me series and forwards count as well'],
+      ['ttl', 'a session lives as the manager says: idleTimeout and absoluteTimeout'],
+      ['checkPeriod', 'what has expired is removed by the sweep of the manager: sweepInterval'],
+    ] as const)
+      expect(() => new MemoryStore({ [name]: 5 } as never)).toThrow(
+        `MemoryStore: "${name}" is not an option; ${hint} (there are: maxRecords)`,
+      )
   })
 })
 
@@ -231,11 +258,16 @@ describe('a log-out everywhere of many sessions in memory', () => {
   it('has raised the floor and says unknown when its time runs out, and does the rest when it is repeated', async () => {
     const { store } = await many()
     const options = { passwordVersion: 2, floorUntil: NOW + HOUR }
-    const error = await store
-      .deleteUser('7', options, { now: NOW, deadline: performance.now() })
-      .catch((thrown: unknown) => thrown)
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(5)
+    const error = await store.deleteUser('7', options, { now: NOW, deadline: 5 }).catch((thrown: unknown) => thrown)
+    clock.mockRestore()
     expect(error).toBeInstanceOf(SessionStoreError)
-    expect(error).toMatchObject({ operation: 'deleteUser', outcome: 'unknown' })
+    expect(error).toMatchObject({
+      operation: 'deleteUser',
+      outcome: 'unknown',
+      message: 'the session store failed in deleteUser',
+      cause: new Error('the deadline passed before all sessions of the user were ended'),
+    })
     const left = (await store.listUser('7', 'session', { now: NOW })).length
     expect(left).toBeLessThan(10_500)
     expect((await store.create(record(store, '7'), {}, { now: NOW })).outcome).toBe('stale-login')

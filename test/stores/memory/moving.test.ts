@@ -2,7 +2,7 @@ import { type SessionRecord, SWEEP_MARGIN } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { keyFor, newWriteId, ReferenceStore } from 'coatcheck/testing'
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { HOUR, NOW, put, record } from '../../support/memory/records.ts'
 import { slotsOf } from '../../support/memory/slots.ts'
 
@@ -108,6 +108,22 @@ describe('what has moved in the memory store', () => {
       ),
     60_000,
   )
+
+  it('moves by a sweep: a quarter of what it may remove while more is due, as many once nothing is', async () => {
+    const store = new MemoryStore()
+    const slots = await slotsOf(async () => {
+      for (let number = 0; number < 6000; number++) await put(store, null, number % 4 === 0 ? {} : soon)
+    })
+    const looks = vi.spyOn(slots, 'straggler')
+    let [most, last] = [0, 0]
+    for (let removed = 100; removed === 100; ) {
+      most = Math.max(most, last)
+      looks.mockClear()
+      removed = await store.sweep(100, afterwards)
+      last = looks.mock.calls.length
+    }
+    expect([most, last]).toEqual([25, 100])
+  })
 
   it('is met once by a walk under way', async () => {
     const store = new MemoryStore({ maxRecords: 20_000 })

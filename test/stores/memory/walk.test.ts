@@ -1,8 +1,8 @@
 import { SessionStoreError } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { KeyIndex, PLACES } from '../../../stores/memory/key-index.ts'
-import { fill, NOW } from '../../support/memory/records.ts'
+import { fill, NOW, put, record } from '../../support/memory/records.ts'
 
 const MAX_RECORDS = 200_000
 
@@ -19,6 +19,15 @@ describe('a walk over a memory store', () => {
       cursor = page.next
     }
     expect([pages, met]).toEqual([1024 / 16, 1])
+  })
+
+  it('shows the sessions and the forwards of a page, and nothing else', async () => {
+    const store = new MemoryStore()
+    expect(await store.scan(null, 2000, { now: NOW })).toEqual({ records: [], forwards: [], next: null })
+    const old = await put(store, '1')
+    const next = record(store, '1')
+    await store.replace(old.key, 1, next, { forward: { salt: '', until: NOW } }, { now: NOW })
+    expect(await store.scan(null, 2000, { now: NOW })).toEqual({ records: [next], forwards: [old.key], next: null })
   })
 
   it('begins and ends with an index that has no key', () => {
@@ -56,8 +65,18 @@ describe('a count of a memory store', () => {
   it('gives up by its deadline, and says that nothing was written', async () => {
     const store = new MemoryStore({ maxRecords: MAX_RECORDS })
     await fill(store, 10_001)
-    const error = await store.count({ now: NOW, deadline: performance.now() }).catch((thrown: unknown) => thrown)
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(5)
+    const [error, inTime] = await Promise.all(
+      [5, 6].map(deadline => store.count({ now: NOW, deadline }).catch((thrown: unknown) => thrown)),
+    )
+    clock.mockRestore()
     expect(error).toBeInstanceOf(SessionStoreError)
-    expect(error).toMatchObject({ operation: 'count', outcome: 'not-applied' })
+    expect(error).toMatchObject({
+      operation: 'count',
+      outcome: 'not-applied',
+      message: 'the session store failed in count',
+      cause: new Error('the deadline passed before all sessions were counted'),
+    })
+    expect(inTime).toBe(10_001)
   })
 })

@@ -82,6 +82,13 @@ class BelievesWriteIdsOfOneUser extends ReferenceStore {
   }
 }
 
+class BelievesWriteIdsOfAnyVersion extends ReferenceStore {
+  override async update(key: string, version: number, change: RecordChange, call: StoreCall) {
+    if (this.live(key, call.now)?.writeId === change.writeId) return 'updated'
+    return super.update(key, version, change, call)
+  }
+}
+
 class OverwritingCreate extends ReferenceStore {
   override create(record: SessionRecord, options: CreateOptions, call: StoreCall) {
     this.records.delete(record.key)
@@ -121,6 +128,25 @@ class EndsTheYoungest extends ReferenceStore {
 class CountsSeries extends ReferenceStore {
   override liveOf(userId: string, _kind: SessionRecord['kind'], now: number) {
     return [...super.liveOf(userId, 'session', now), ...super.liveOf(userId, 'remember', now)]
+  }
+}
+
+class LimitsSeries extends ReferenceStore {
+  override admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined, now: number) {
+    const result = super.admit({ ...record, kind: 'session' }, options, old, now)
+    if (result.outcome === 'created') this.records.set(record.key, { ...record })
+    return result
+  }
+}
+
+class EndsBelowTheLimit extends ReferenceStore {
+  override admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined, now: number) {
+    const { limit } = options
+    if (limit?.onLimit !== 'end-oldest') return super.admit(record, options, old, now)
+    const oldest = this.liveOf(record.userId ?? '', record.kind, now).sort((a, b) => a.createdAt - b.createdAt)
+    const ended = oldest.slice(0, oldest.length + 1 - limit.max).map(({ key }) => key)
+    for (const key of ended) this.records.delete(key)
+    return { ...super.admit(record, {}, old, now), ended }
   }
 }
 
@@ -223,6 +249,11 @@ export const writes: readonly WrongStore[] = [
     caughtBy: TWINS,
   },
   {
+    mistake: 'takes an update of another version for a repetition by its write ID',
+    open: () => new BelievesWriteIdsOfAnyVersion(),
+    caughtBy: ['answers conflict to an update of another version that has the write ID of the last one'],
+  },
+  {
     mistake: 'overwrites on create',
     open: () => new OverwritingCreate(),
     caughtBy: [
@@ -252,6 +283,16 @@ export const writes: readonly WrongStore[] = [
     mistake: 'counts remember-me series for the limit',
     open: () => new CountsSeries(),
     caughtBy: ["counts only live sessions of the same user for the limit: no series, no expired ones, no one else's"],
+  },
+  {
+    mistake: 'ends sessions for the limit of a series',
+    open: () => new LimitsSeries(),
+    caughtBy: ['obeys no limit for an anonymous session and for a series'],
+  },
+  {
+    mistake: 'ends sessions for a limit that leaves room',
+    open: () => new EndsBelowTheLimit(),
+    caughtBy: ['ends no session for a limit that leaves room'],
   },
   {
     mistake: 'counts the replaced session for the limit',
