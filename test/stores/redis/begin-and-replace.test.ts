@@ -167,12 +167,28 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
     it('is refused at the limit, and not below it', async () => {
       const living = [await make(), await make()]
       await bury(1001)
+      const scripts = watch(PUT)
       expect(await store.create(recordOf(store, user), refuse(2), call())).toEqual(answers('limit'))
+      // The first run says that there are too many; a second one would have nothing to add.
+      expect(scripts).toEqual([5])
+      await bury(1001)
+      expect(await store.create(recordOf(store, user), refuse(1), call())).toEqual(answers('limit'))
       expect((await members()).sort()).toEqual(living.map(memberOf).sort())
       await bury(1001)
       const record = recordOf(store, user)
       expect(await store.create(record, refuse(3), call())).toEqual(answers('created'))
       expect((await members()).sort()).toEqual([...living, record].map(memberOf).sort())
+    })
+
+    it('is all that is looked at piece by piece: of a thousand others the script itself decides', async () => {
+      await bury(1000)
+      const commands: string[] = []
+      tap = (command, send) => {
+        commands.push(command[0]!)
+        return send()
+      }
+      expect(await store.create(recordOf(store, user), refuse(1), call())).toEqual(answers('created'))
+      expect(new Set(commands)).toEqual(new Set(['EVALSHA']))
     })
 
     it('does not count what it replaces', async () => {

@@ -19,17 +19,16 @@ export const keysGiven = ([, , count, ...rest]: string[]) => rest.slice(0, Numbe
  * @param isCluster it tells of itself what a client of a cluster tells: one master that has all slots
  */
 export function tapped(client: Redis, tap: Tap, isCluster = false): IoredisClient {
-  const cluster = {
-    isCluster: true,
-    slots: new Array(SLOTS).fill([`${client.options.host}:${client.options.port}`]),
-    nodes: () => [client],
-  }
-  return {
+  const node = {
     call: (command: string, args: string[]) => tap([command, ...args], () => client.call(command, args)),
     get status() {
       return client.status
     },
+    options: client.options,
     duplicate: (options: object) => client.duplicate(options),
-    ...(isCluster ? cluster : {}),
-  } as IoredisClient
+  }
+  const { host, port } = client.options
+  if (!isCluster) return node
+  const slots = new Array(SLOTS).fill([`${host}:${port}`])
+  return Object.assign(Object.create(node), { isCluster, slots, nodes: () => [node] })
 }
