@@ -350,7 +350,12 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
 
     it.each<[string, 'gone' | 'conflict', number, (old: SessionRecord) => unknown]>([
       ['was never there', 'gone', 1, old => client.del(nameOf(old.key))],
-      ['has expired', 'gone', 1, old => anonymous({ ...old, writeId: 'another1', expiresAt: T0 })],
+      [
+        'has expired',
+        'gone',
+        1,
+        old => client.del(nameOf(old.key)).then(() => anonymous({ ...old, writeId: 'another1', expiresAt: T0 })),
+      ],
       [
         'was replaced',
         'gone',
@@ -373,7 +378,6 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
         [recordOf(store, user, { parent: keyIn(store.shard(user)) }), {}],
       ] as const) {
         const old = await anonymous()
-        if (outcome === 'gone') await client.del(nameOf(old.key))
         await change(old)
         expect(await replace(old, record, options, version)).toEqual(answers(outcome))
         expect(await isStored(record)).toBe(false)
@@ -400,7 +404,10 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
       const first = await make()
       const old = await anonymous()
       const limit = { max: 1, onLimit: 'refuse' } as const
+      const scripts = watch(PUT)
       expect(await replace(old, recordOf(store, user), { limit })).toEqual(answers('limit'))
+      // Once with no members, once with that of the first.
+      expect(scripts).toEqual([5, 6])
       expect(await replace(old, { ...recordOf(store, user), key: first.key })).toEqual(answers('collision'))
       const parent = keyIn(store.shard(user))
       expect(await replace(old, recordOf(store, user, { parent }))).toEqual(answers('orphan'))
