@@ -78,6 +78,15 @@ describe('a command', () => {
       message: 'LOADING the data',
     })
     expect(sent).toEqual([0, 10, 30, 70, 150, 310, 510, 710])
+    // No pause is begun that would last until the end.
+    for (const [time, times] of [
+      [40, 2],
+      [41, 3],
+    ] as const) {
+      sent.length = 0
+      await outcomeOf(failing.read('abc', ['GET', 'k'], began() + time))
+      expect(sent).toHaveLength(times)
+    }
     vi.spyOn(Math, 'random').mockReturnValue(0)
     sent.length = 0
     const from = began()
@@ -139,6 +148,9 @@ describe('a command', () => {
     const away = new Commands(linked({ notReadyReason }), null)
     expect(await outcomeOf(away.first('abc', start + 250, async () => 'never'))).toEqual(new NotReady('connecting'))
     expect(asked).toEqual([0, 10, 30, 70, 150])
+    asked.length = 0
+    await outcomeOf(away.first('abc', began() + 40, async () => 'never'))
+    expect(asked).toHaveLength(2)
   })
 
   it('that is sent at once is not sent where the client is not ready', () => {
@@ -326,14 +338,17 @@ describe('a script', () => {
       if (isBreaking) breaks++
       throw new Error('OOM command not allowed')
     }
-    const outcome = async (link: Partial<Link>) => {
-      const error = storeError('update', await scripts(link)(), true, false)
-      return (error as SessionStoreError).outcome
-    }
-    expect(await outcome({ send, breaks: () => breaks })).toBe('not-applied')
+    const outcome = async (link: Partial<Link>) => storeError('update', await scripts(link)(), true, false)
+    expect(await outcome({ send, breaks: () => breaks })).toMatchObject({ outcome: 'not-applied' })
     isBreaking = true
-    expect(await outcome({ send, breaks: () => breaks })).toBe('unknown')
-    expect(await outcome({ send })).toBe('not-applied')
+    expect(await outcome({ send, breaks: () => breaks })).toMatchObject({
+      outcome: 'unknown',
+      cause: {
+        message: 'a connection broke, and the client may have sent the command twice',
+        cause: { message: 'OOM command not allowed' },
+      },
+    })
+    expect(await outcome({ send })).toMatchObject({ outcome: 'not-applied' })
   })
 })
 
