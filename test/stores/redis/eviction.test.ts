@@ -6,8 +6,8 @@ import { keyIn, soon, T0 } from '../../support/redis/records.ts'
 const telling = (...lines: string[]) => ({
   isOpen: true,
   isReady: true,
-  sendCommand: async ([command]: string[]) =>
-    command === 'INFO' ? ['# Memory', 'used_memory:1', ...lines, 'x:y', ''].join('\r\n') : null,
+  sendCommand: async (command: string[]) =>
+    command.join(' ') === 'INFO memory' ? ['# Memory', 'used_memory:1', ...lines, 'x:y', ''].join('\r\n') : null,
 })
 const refusing = (message: string) => ({
   isOpen: true,

@@ -111,7 +111,9 @@ describe('the cause of an error of the store', () => {
   })
 
   it('can be renamed by who gets it', () => {
-    expect(Object.assign(withoutArguments(new Error('a')), { name: 'Mine' }).name).toBe('Mine')
+    const plain = withoutArguments(new TypeError('a'))
+    expect(Object.assign(plain, { name: 'Mine' }).name).toBe('Mine')
+    expect(Reflect.deleteProperty(plain, 'name')).toBe(true)
   })
 
   it('tells the type of what was no error, and not the value', () => {
