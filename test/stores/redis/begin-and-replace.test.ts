@@ -56,7 +56,7 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
   const read = ({ key }: SessionRecord) => store.read(key, call())
   const isStored = async ({ key }: SessionRecord) => (await client.exists(nameOf(key))) === 1
   const indexOf = (id: string) => `coatcheck:{${store.shard(id)}}:u:${id}`
-  const members = () => client.zrange(indexOf(user), 0, -1)
+  const members = () => client.zrange(indexOf(user), '0', '-1')
   const memberOf = ({ key }: SessionRecord) => key.slice(3)
   /** What Redis keeps it for, in whole minutes: those that have begun count. */
   const minutesOf = async (name: string) => Math.ceil((await client.pttl(name)) / MINUTE)
@@ -336,7 +336,8 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
       async step => {
         for (const record of [recordOf(store, user), nobody()]) {
           const old = await anonymous()
-          fail(...(step === 'prepared' ? ([END, 'ECONNRESET'] as const) : ([PUT, 'ECONNRESET', 2] as const)))
+          if (step === 'prepared') fail(END, 'ECONNRESET')
+          else fail(PUT, 'ECONNRESET', 2)
           await expect(replace(old, record)).rejects.toMatchObject({ outcome: 'unknown' })
           expect(await read(record)).toBe(null)
           expect(await read(old)).toEqual(step === 'prepared' ? old : null)

@@ -152,7 +152,10 @@ describeEngine('redis', 'the sessions of one user', () => {
           if (command === refused) throw new Error('NOPERM no right to it')
           return send()
         }
-        await expect(list()).rejects.toMatchObject({ outcome: 'not-applied' })
+        await expect(list()).rejects.toMatchObject({
+          outcome: 'not-applied',
+          cause: { message: 'NOPERM no right to it' },
+        })
       }
     })
   })

@@ -107,7 +107,10 @@ describeEngine('redis', 'the Redis store', () => {
       const careful = open({ waitReplicas: 1 })
       const hasty = { now: T0, deadline: performance.now() + 300 }
       expect(await failure(careful.delete(other.key, hasty))).toMatchObject({ operation: 'delete', outcome: 'unknown' })
-      const connected = async () => (await client.client('LIST')).toString().trim().split('\n').length
+      const connected = async () =>
+        String(await client.client('LIST'))
+          .trim()
+          .split('\n').length
       const before = await connected()
       await careful.close()
       await until('the connection being closed', async () => expect(await connected()).toBe(before - 1))
