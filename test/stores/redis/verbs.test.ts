@@ -139,6 +139,12 @@ describeEngine('redis', 'the Redis store', () => {
       expect(await store.read(anywhere(), call())).toBe(null)
     })
 
+    it('no session where a client answers nothing at all', async () => {
+      tap = ([command], send) => (command === 'GET' ? Promise.resolve(undefined) : send())
+      expect(await store.read(anywhere(), call())).toBe(null)
+      expect(commands()).toEqual(['GET'])
+    })
+
     it('a forward for 7 minutes after the grace', async () => {
       const old = await make()
       const next = recordOf(store, null)
