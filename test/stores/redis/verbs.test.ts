@@ -100,17 +100,19 @@ describeEngine('redis', 'the Redis store', () => {
     })
 
     it('waits for no replicas, unless it is told to, and not with a client that cannot', async () => {
+      const connected = async () =>
+        String(await client.client('LIST'))
+          .trim()
+          .split('\n').length
       const record = await make()
+      const own = await connected()
       expect(await store.delete(record.key, call())).toBe(true)
+      expect(await connected()).toBe(own)
       await store.close()
       const other = await make()
       const careful = open({ waitReplicas: 1 })
       const hasty = { now: T0, deadline: performance.now() + 300 }
       expect(await failure(careful.delete(other.key, hasty))).toMatchObject({ operation: 'delete', outcome: 'unknown' })
-      const connected = async () =>
-        String(await client.client('LIST'))
-          .trim()
-          .split('\n').length
       const before = await connected()
       await careful.close()
       await until('the connection being closed', async () => expect(await connected()).toBe(before - 1))
