@@ -227,11 +227,14 @@ describeEngine('redis', 'a walk over a cluster', () => {
       expect(looks).toEqual([])
     })
 
-    it('looks for the master of a slot that none of them has', async () => {
-      nodes[0].slots = '0-99 101-8191'
+    it.each([
+      [100, '0-99 101-8191'],
+      [0, '1-8191'],
+    ])('looks for the master of a slot that none of them has: %i', async (slot, slots) => {
+      nodes[0].slots = slots
       const page = (await failure(400)) as ScanPage
-      expect(page.next).toBe('c 100')
-      expect(new Set(looks)).toEqual(new Set([`GET ${nameOf(shardIn(100))}`]))
+      expect(page.next).toBe(`c ${slot}`)
+      expect(new Set(looks)).toEqual(new Set([`GET ${nameOf(shardIn(slot))}`]))
     })
 
     it('believes the one with the higher epoch where two claim a slot', async () => {
