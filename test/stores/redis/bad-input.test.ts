@@ -98,6 +98,8 @@ describe('a Redis store that cannot work', () => {
     ],
     [{ waitreplicas: 1 }, /did you mean waitReplicas/],
     [{ ttl: 60 }, /"ttl" is not an option; .*idleTimeout/],
+    [{ disableTTL: true }, /"disableTTL" is not an option; .*idleTimeout/],
+    [{ serializer: JSON }, /"serializer" is not an option; .*codec/],
     [{ disableTouch: true }, /"disableTouch" is not an option; .*touchInterval/],
     [{ client: null }, /"client" is not an option; .*first argument/],
     ['app:' as never, /RedisStore: expected an object of options, got "app:"/],

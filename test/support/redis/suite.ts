@@ -59,7 +59,10 @@ export function onRedis(
   kind: keyof typeof PLACES,
   tests: (open: () => Promise<OpenClient>, options: TestStoreOptions) => void,
 ): void {
-  const { clients, start } = PLACES[kind]
+  const { clients: all, start } = PLACES[kind]
+  // A seeded mistake is the same one with each client: the newest is asked.
+  const isSeeded = process.env.COATCHECK_MUTANTS_TESTS !== undefined
+  const clients = isSeeded ? all.slice(0, 1) : all
   let place: Place
   beforeAll(async () => {
     place = await start()
@@ -84,7 +87,7 @@ export function onRedis(
       await permit('-@read')
       return () => permit('+@all')
     }
-    const full = / 6( cluster)?$/.test(name)
+    const full = !isSeeded && / 6( cluster)?$/.test(name)
     tests(open, { corrupt, outage, ...(full ? {} : { runs: 10, rounds: 3 }) })
   })
 }

@@ -1,0 +1,241 @@
+import { type SessionRecord, SWEEP_MARGIN } from 'coatcheck'
+import { RedisStore } from 'coatcheck/stores/redis'
+import { Redis } from 'ioredis'
+import { createClient } from 'redis'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { DELETE_USER } from '../../../stores/redis/scripts.ts'
+import { describeEngine } from '../../services/engines.ts'
+import { type RedisServer, startRedis } from '../../services/redis.ts'
+import { HOUR, recordOf, soon, T0 } from '../../support/redis/records.ts'
+import { keysGiven, runs, type Tap, tapped } from '../../support/redis/tapped.ts'
+
+const nameOf = (key: string) => `coatcheck:{${key.slice(0, 3)}}:${key.slice(3)}`
+const memberOf = ({ key }: SessionRecord) => key.slice(3)
+const call = () => ({ now: T0, deadline: soon() })
+const SCORE = 1_795_274_465_630
+let users = 1000
+
+describeEngine('redis', 'the sessions of one user', () => {
+  let server: RedisServer
+  let client: Redis
+  let seen: string[][]
+  let tap: Tap
+  let store: RedisStore
+  let user: string
+  beforeAll(async () => {
+    server = await startRedis()
+    client = new Redis(server.url)
+    const tapping: Tap = (command, send) => {
+      seen.push(command)
+      return tap(command, send)
+    }
+    store = new RedisStore(tapped(client, tapping))
+    tap = (_, send) => send()
+    seen = []
+    // The server's clock and the scripts are known from here on.
+    await store.deleteUser('1', { floorUntil: T0 }, call())
+  })
+  afterAll(async () => {
+    client.disconnect()
+    await server.stop()
+  })
+  beforeEach(() => {
+    seen = []
+    tap = (_, send) => send()
+    user = String(users++)
+  })
+
+  const make = async (more: Partial<SessionRecord> = {}) => {
+    const record = recordOf(store, user, more)
+    expect(await store.create(record, {}, call())).toMatchObject({ outcome: 'created' })
+    return record
+  }
+  const several = (count: number) => Promise.all(Array.from({ length: count }, () => make()))
+  const indexOf = () => `coatcheck:{${store.shard(user)}}:u:${user}`
+  const list = (other = store) => other.listUser(user, 'session', call())
+  const sorted = (records: readonly SessionRecord[]) => records.map(({ key }) => key).sort()
+  const isStored = async ({ key }: SessionRecord) => (await client.exists(nameOf(key))) === 1
+  /** Members without a record, the first of this many scores with the first of the members. */
+  const bury = (count: number, scores = count) =>
+    client.eval(
+      `for i = 1, ARGV[1] do redis.call('ZADD', KEYS[1], ARGV[3] + i % ARGV[2], string.format('%043d', i)) end`,
+      1,
+      indexOf(),
+      count,
+      scores,
+      SCORE,
+    )
+  const renew = async (old: SessionRecord) => {
+    const record = recordOf(store, user)
+    const forward = { salt: '', until: T0 + HOUR }
+    expect(await store.replace(old.key, 1, record, { forward }, call())).toMatchObject({ outcome: 'created' })
+    return record
+  }
+
+  describe('are listed', () => {
+    it('in pieces of 500, with nothing that has expired, is a series or is damaged', async () => {
+      const records = await several(497)
+      await make({ kind: 'remember' })
+      await make({ expiresAt: T0 })
+      await client.set(nameOf((await make()).key), 'gibberish')
+      const pieces = async () => {
+        seen = []
+        expect(sorted(await list())).toEqual(sorted(records))
+        return seen.filter(([command]) => command === 'MGET').map(({ length }) => length - 1)
+      }
+      expect(await pieces()).toEqual([500])
+      records.push(...(await several(4)))
+      expect(await pieces()).toEqual([500, 4])
+      expect(await store.listUser(user, 'remember', call())).toHaveLength(1)
+    })
+
+    it.each([16_384, 16_385])('page by page where the index has %i members', async count => {
+      await bury(count - 1)
+      const record = await make()
+      await client.zadd(indexOf(), 1, memberOf(record))
+      expect(await list()).toEqual([record])
+      // The last one, too.
+      await client.zadd(indexOf(), SCORE * 2, memberOf(record))
+      expect(await list()).toEqual([record])
+      expect(await client.zcard(indexOf())).toBeGreaterThan(count - 20)
+    })
+
+    it('page by page where many scores are the same, each of them once', async () => {
+      await bury(50_000, 2)
+      const first = await make()
+      await client.zadd(indexOf(), SCORE, memberOf(first))
+      const last = await make()
+      await client.zadd(indexOf(), SCORE + 1, memberOf(last))
+      seen = []
+      expect(sorted(await list())).toEqual(sorted([first, last]))
+      const asked = seen.flatMap(([command, ...names]) => (command === 'MGET' ? names : []))
+      expect(new Set(asked).size).toBe(asked.length)
+    })
+
+    it('under one of their keys where they get new IDs meanwhile', async () => {
+      const first = await make()
+      const others = await several(2)
+      let third: SessionRecord | undefined
+      tap = async ([command], send) => {
+        const answer = await send()
+        if (command === 'ZRANGE' && third === undefined) {
+          third = first
+          third = await renew(await renew(first))
+        }
+        return answer
+      }
+      expect(sorted(await list())).toEqual(sorted([third!, ...others]))
+      // A forward to a session that the index named as well does not name it twice.
+      await client.zadd(indexOf(), SCORE, memberOf(first))
+      expect(sorted(await list())).toEqual(sorted([third!, ...others]))
+    })
+
+    it('where the client answers scores beside members', async () => {
+      const records = await several(3)
+      for (const RESP of [2, 3] as const) {
+        const other = createClient({ url: server.url, RESP })
+        await other.connect()
+        expect(sorted(await list(new RedisStore(other)))).toEqual(sorted(records))
+        other.destroy()
+      }
+    })
+
+    it('as none where another type stands in the place of the index', async () => {
+      await client.set(indexOf(), 'x')
+      expect(await list()).toEqual([])
+    })
+
+    it('not at all where that is refused: it is no empty list', async () => {
+      await make()
+      for (const refused of ['ZRANGE', 'MGET']) {
+        tap = async ([command], send) => {
+          if (command === refused) throw new Error('NOPERM no right to it')
+          return send()
+        }
+        await expect(list()).rejects.toMatchObject({
+          outcome: 'not-applied',
+          cause: { message: 'NOPERM no right to it' },
+        })
+      }
+    })
+  })
+
+  describe('end', () => {
+    const end = (options: { exceptKey?: string; passwordVersion?: number } = {}) =>
+      store.deleteUser(user, { floorUntil: T0 + HOUR, ...options }, call())
+    const pieces = () =>
+      seen.filter(command => runs(DELETE_USER, command)).map(command => keysGiven(command).length - 2)
+
+    it('in one step up to 250, and in pieces of 250 beyond that', async () => {
+      await several(250)
+      seen = []
+      expect(await end()).toBe(250)
+      expect(pieces()).toEqual([0, 250])
+      await several(251)
+      seen = []
+      expect(await end()).toBe(251)
+      expect(pieces()).toEqual([0, 250, 1, 0])
+      expect(await list()).toEqual([])
+    })
+
+    it('but for the excepted one, wherever that has gone', async () => {
+      const first = await make()
+      const others = await several(2)
+      expect(await end({ exceptKey: first.key })).toBe(2)
+      expect(await list()).toEqual([first])
+      const third = await renew(await renew(first))
+      others.push(...(await several(260)))
+      expect(await end({ exceptKey: first.key })).toBe(260)
+      expect(await list()).toEqual([third])
+      expect(await Promise.all(others.slice(0, 2).map(isStored))).toEqual([false, false])
+      expect(await end()).toBe(1)
+    })
+
+    it('although one of another user is excepted whose key differs by its shard alone', async () => {
+      const record = await make()
+      let other = 0
+      while (store.shard(String(other)) === store.shard(user)) other++
+      expect(await end({ exceptKey: store.shard(String(other)) + memberOf(record) })).toBe(1)
+      expect(await list()).toEqual([])
+    })
+
+    it('with those that nobody counts: a series, and what has expired', async () => {
+      const records = [await make(), await make({ kind: 'remember' }), await make({ expiresAt: T0 })]
+      expect(await end()).toBe(1)
+      expect(await Promise.all(records.map(isStored))).toEqual([false, false, false])
+    })
+
+    it('and a log-in with an older password is refused, as long as the floor holds', async () => {
+      const login = (passwordVersion: number, now = T0) =>
+        store.create(recordOf(store, user, { passwordVersion }), {}, { now, deadline: soon() })
+      await end()
+      expect(await login(0)).toMatchObject({ outcome: 'created' })
+      await end({ passwordVersion: 2 })
+      expect(await login(1)).toMatchObject({ outcome: 'stale-login' })
+      expect(await login(2)).toMatchObject({ outcome: 'created' })
+      expect(await login(1, T0 + HOUR)).toMatchObject({ outcome: 'created' })
+      const minutes = (await client.pttl(`coatcheck:{${store.shard(user)}}:f:${user}`)) / 60_000
+      expect(Math.ceil(minutes)).toBe((HOUR + SWEEP_MARGIN) / 60_000)
+    })
+
+    it('of a user whose ID has blanks', async () => {
+      user = `ada lovelace ${user} %`
+      await make()
+      expect(await end()).toBe(1)
+      expect(await list()).toEqual([])
+    })
+
+    it('in part, and the error says so, where the rest is refused', async () => {
+      await several(251)
+      let ran = 0
+      tap = async (command, send) => {
+        if (runs(DELETE_USER, command) && ++ran === 4) throw new Error('NOPERM no right to it')
+        return send()
+      }
+      await expect(end()).rejects.toMatchObject({ outcome: 'unknown' })
+      expect(await list()).toEqual([])
+      ran = 3
+      await expect(end()).rejects.toMatchObject({ outcome: 'not-applied' })
+    })
+  })
+})

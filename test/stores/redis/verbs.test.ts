@@ -1,0 +1,414 @@
+import { type SessionRecord, type SessionStoreError, SWEEP_MARGIN } from 'coatcheck'
+import { RedisStore, type RedisStoreOptions } from 'coatcheck/stores/redis'
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { DISCARD, UPDATE } from '../../../stores/redis/scripts.ts'
+import { describeEngine } from '../../services/engines.ts'
+import { until } from '../../services/process.ts'
+import { type RedisServer, startRedis } from '../../services/redis.ts'
+import { anywhere, HOUR, keyIn, recordOf, soon, T0, writeId } from '../../support/redis/records.ts'
+import { runs, type Tap, tapped } from '../../support/redis/tapped.ts'
+
+const MINUTE = 60_000
+const nameOf = (key: string) => `coatcheck:{${key.slice(0, 3)}}:${key.slice(3)}`
+const call = (now = T0) => ({ now, deadline: soon() })
+const failure = (work: Promise<unknown>) => work.then(String, (error: SessionStoreError) => error)
+
+describeEngine('redis', 'the Redis store', () => {
+  let server: RedisServer
+  let client: Redis
+  let tap: Tap
+  let seen: string[][]
+  let store: RedisStore
+  beforeAll(async () => {
+    server = await startRedis()
+    client = new Redis(server.url)
+    await client.ping()
+  })
+  afterAll(async () => {
+    client.disconnect()
+    await server.stop()
+  })
+  const tapping: Tap = (command, send) => {
+    seen.push(command)
+    return tap(command, send)
+  }
+  const open = (options: RedisStoreOptions = {}, isCluster = false) =>
+    new RedisStore(tapped(client, tapping, isCluster), options)
+  /** The commands that were sent, but for those that a store asks first. */
+  const commands = () => seen.map(([command]) => command)
+  beforeEach(async () => {
+    seen = []
+    tap = (_, send) => send()
+    store = open()
+    await store.delete(anywhere(), call())
+    seen = []
+  })
+  const make = async (more: Partial<SessionRecord> = {}) => {
+    const record = recordOf(store, null, more)
+    expect(await store.create(record, {}, call())).toEqual({ outcome: 'created', ended: [] })
+    return record
+  }
+  const exists = async (key: string) => (await client.exists(nameOf(key))) === 1
+  /** Lets this command fail. */
+  const fail = (failing: string, message: string) => {
+    tap = async ([command], send) => {
+      if (command === failing) throw new Error(message)
+      return send()
+    }
+  }
+  const change = (more = {}) => ({ data: 'new', seenAt: T0 + 1, expiresAt: T0 + HOUR, writeId: writeId(), ...more })
+
+  describe('as it is opened', () => {
+    it('writes under "coatcheck:", unless it is told another prefix', async () => {
+      const record = await make()
+      expect(await exists(record.key)).toBe(true)
+      expect(await open({ prefix: 'b:' }).read(record.key, call())).toBe(null)
+    })
+
+    it('asks once whether Redis evicts, also for many calls at once, and again where it got no answer', async () => {
+      const fresh = open()
+      fail('INFO', 'read ECONNRESET')
+      const errors = await Promise.all([
+        failure(fresh.read(anywhere(), call())),
+        failure(fresh.delete(anywhere(), call())),
+      ])
+      expect(errors).toMatchObject([
+        { operation: 'read', outcome: 'not-applied', cause: { message: 'read ECONNRESET' } },
+        { operation: expect.any(String), outcome: 'not-applied' },
+      ])
+      expect(commands()).toEqual(['INFO'])
+      tap = (_, send) => send()
+      await Promise.all([fresh.read(anywhere(), call()), fresh.touch(anywhere(), T0, T0, call())])
+      await fresh.read(anywhere(), call())
+      expect(commands().filter(command => command === 'INFO')).toHaveLength(2)
+    })
+
+    it('does not ask that where it may evict', async () => {
+      await open({ allowEviction: true }).read(anywhere(), call())
+      expect(commands()).toEqual(['GET'])
+    })
+
+    it('names the verb that failed because Redis evicts', async () => {
+      fail('INFO', 'read ECONNRESET')
+      const fresh = open()
+      expect(await failure(fresh.update(anywhere(), 1, change(), call()))).toMatchObject({
+        operation: 'update',
+        outcome: 'not-applied',
+      })
+      expect(await failure(fresh.listUser('1', 'session', call()))).toMatchObject({ operation: 'listUser' })
+    })
+
+    it('waits for no replicas, unless it is told to, and not with a client that cannot', async () => {
+      const connected = async () =>
+        String(await client.client('LIST'))
+          .trim()
+          .split('\n').length
+      const record = await make()
+      const own = await connected()
+      expect(await store.delete(record.key, call())).toBe(true)
+      expect(await connected()).toBe(own)
+      await store.close()
+      const other = await make()
+      const careful = open({ waitReplicas: 1 })
+      const hasty = { now: T0, deadline: performance.now() + 300 }
+      expect(await failure(careful.delete(other.key, hasty))).toMatchObject({ operation: 'delete', outcome: 'unknown' })
+      const before = await connected()
+      await careful.close()
+      await until('the connection being closed', async () => expect(await connected()).toBe(before - 1))
+      const glide = { customCommand: async () => null, isClosed: false, pubsubShardChannels: () => {} }
+      expect(() => new RedisStore(glide, { waitReplicas: 1 })).toThrow(/^waitReplicas: not with this client: /)
+      expect(() => new RedisStore(glide)).not.toThrow()
+    })
+  })
+
+  describe('stores only what can be found again', () => {
+    it('on the shard of its user', async () => {
+      const strange = { ...recordOf(store, '7'), key: keyIn(store.shard('8')) }
+      const error = new TypeError("the key of a user's session must begin with shard(userId)")
+      await expect(store.create(strange, {}, call())).rejects.toEqual(error)
+      const old = await make()
+      await expect(store.replace(old.key, 1, strange, {}, call())).rejects.toEqual(error)
+      expect(await store.read(old.key, call())).toEqual(old)
+    })
+  })
+
+  describe('reads', () => {
+    it('what is live, and nothing from the instant on at which it has expired', async () => {
+      const record = await make()
+      expect(await store.read(record.key, call(record.expiresAt - 1))).toEqual(record)
+      expect(await store.read(record.key, call(record.expiresAt))).toBe(null)
+      expect(await store.read(anywhere(), call())).toBe(null)
+    })
+
+    it('no session where a client answers nothing at all', async () => {
+      tap = ([command], send) => (command === 'GET' ? Promise.resolve(undefined) : send())
+      expect(await store.read(anywhere(), call())).toBe(null)
+      expect(commands()).toEqual(['GET'])
+    })
+
+    it('a forward for 7 minutes after the grace', async () => {
+      const old = await make()
+      const next = recordOf(store, null)
+      const forward = { salt: 'abc', until: T0 + MINUTE }
+      await store.replace(old.key, 1, next, { forward }, call())
+      const kept = T0 + 8 * MINUTE
+      expect(await store.read(old.key, call(kept - 1))).toEqual({ movedTo: next.key, ...forward })
+      expect(await store.read(old.key, call(kept))).toBe(null)
+    })
+
+    it('nothing of what is prepared, and removes what is damaged', async () => {
+      const { key } = await make()
+      await client.set(nameOf(key), 'p attempt s 1')
+      expect(await store.read(key, call())).toBe(null)
+      expect(await exists(key)).toBe(true)
+      await client.set(nameOf(key), 'gibberish')
+      expect(await store.read(key, call())).toEqual({ corrupt: 'the header line is missing or malformed' })
+      expect(await exists(key)).toBe(false)
+      await client.lpush(nameOf(key), 'a')
+      expect(await store.read(key, call())).toEqual({ corrupt: 'the key is not a string' })
+      expect(await exists(key)).toBe(false)
+    })
+
+    it('what is damaged as that, also where it cannot be removed now', async () => {
+      const { key } = await make()
+      await client.set(nameOf(key), 'gibberish')
+      tap = async (command, send) => {
+        if (runs(DISCARD, command)) throw new Error('READONLY a replica')
+        return send()
+      }
+      expect(await store.read(key, { now: T0 })).toEqual({ corrupt: 'the header line is missing or malformed' })
+    })
+
+    it('removes nothing that has taken the place of what was damaged', async () => {
+      const record = await make()
+      const sound = (await client.get(nameOf(record.key)))!
+      await client.set(nameOf(record.key), 'gibberish')
+      tap = async (command, send) => {
+        if (runs(DISCARD, command)) await client.set(nameOf(record.key), sound)
+        return send()
+      }
+      await store.read(record.key, call())
+      expect(await store.read(record.key, call())).toEqual(record)
+    })
+  })
+
+  describe('reads sessions of one turn', () => {
+    const records = () => Promise.all([make(), make(), make()])
+    const together = (read: RedisStore, all: readonly SessionRecord[]) =>
+      Promise.all(all.map(({ key }) => read.read(key, call())))
+    const reads = () => commands().filter(command => command !== 'INFO')
+
+    it('with one command, and one alone with GET', async () => {
+      const all = await records()
+      seen = []
+      expect(await together(store, all)).toEqual(all)
+      expect(reads()).toEqual(['MGET'])
+      expect(seen[0]!.slice(1)).toEqual(all.map(({ key }) => nameOf(key)))
+      expect(await together(store, all.slice(1, 2))).toEqual(all.slice(1, 2))
+      expect(reads()).toEqual(['MGET', 'GET'])
+    })
+
+    it('in a cluster with one for each slot', async () => {
+      const cluster = open({}, true)
+      const all = [...(await records()), await make({ key: keyIn('abc') }), await make({ key: keyIn('abc') })]
+      await cluster.read(anywhere(), call())
+      seen = []
+      expect(await together(cluster, all)).toEqual(all)
+      expect(reads().sort()).toEqual(['GET', 'GET', 'GET', 'MGET'])
+    })
+
+    it.each([
+      ['NOPERM no right to mget', false, false],
+      ["ERR unknown command 'MGET'", false, false],
+      ['CROSSSLOT keys do not hash to the same slot', false, false],
+      ['LOADING the data', false, true],
+      ['CROSSSLOT keys do not hash to the same slot', true, true],
+      ['NOPERM no right to mget', true, false],
+    ])('one by one where that is refused with %s (in a cluster: %s)', async (message, isCluster, isSharedAgain) => {
+      const other = open({}, isCluster)
+      const all = await Promise.all(['abc', 'abc'].map(shard => make({ key: keyIn(shard) })))
+      await other.read(anywhere(), call())
+      fail('MGET', message)
+      seen = []
+      expect(await together(other, all)).toEqual(all)
+      expect(reads()).toEqual(['MGET', 'GET', 'GET'])
+      tap = (_, send) => send()
+      seen = []
+      expect(await together(other, all)).toEqual(all)
+      expect(reads()).toEqual(isSharedAgain ? ['MGET'] : ['GET', 'GET'])
+    })
+
+    it('together again where reading alone was refused as well', async () => {
+      const all = await records()
+      tap = async ([command], send) => {
+        if (command === 'MGET' || command === 'GET') throw new Error('NOPERM no right to it')
+        return send()
+      }
+      await expect(together(store, all)).rejects.toMatchObject({ outcome: 'not-applied', operation: 'read' })
+      tap = (_, send) => send()
+      seen = []
+      expect(await together(store, all)).toEqual(all)
+      expect(reads()).toEqual(['MGET'])
+    })
+
+    it('not at all where the connection broke; in a cluster each by itself', async () => {
+      const all = await Promise.all(['abc', 'abc'].map(shard => make({ key: keyIn(shard) })))
+      const cluster = open({}, true)
+      await cluster.read(anywhere(), call())
+      fail('MGET', 'read ECONNRESET')
+      seen = []
+      await expect(together(store, all)).rejects.toMatchObject({
+        outcome: 'not-applied',
+        cause: { message: 'read ECONNRESET' },
+      })
+      expect(reads()).toEqual(['MGET'])
+      expect(await together(cluster, all)).toEqual(all)
+      expect(reads()).toEqual(['MGET', 'MGET', 'GET', 'GET'])
+    })
+
+    it('and takes nothing else than a list for an answer', async () => {
+      const all = await records()
+      tap = ([command], send) => (command === 'MGET' ? Promise.resolve('OK') : send())
+      await expect(together(store, all)).rejects.toMatchObject({
+        cause: { message: 'the answer of MGET was not understood' },
+      })
+    })
+
+    it('and asks again for one that Redis cannot give in this moment, and no other', async () => {
+      const record = await make()
+      for (const [message, expected] of [
+        ['LOADING the data', ['GET', 'GET']],
+        ['OOM command not allowed', ['GET']],
+      ] as const) {
+        let refusals = 1
+        tap = async ([command], send) => {
+          if (command === 'GET' && refusals-- > 0) throw new Error(message)
+          return send()
+        }
+        seen = []
+        const answer = await store.read(record.key, call()).catch(error => error)
+        expect(reads()).toEqual(expected)
+        if (expected.length === 2) expect(answer).toEqual(record)
+        else expect(answer).toMatchObject({ operation: 'read', outcome: 'not-applied', cause: { message } })
+      }
+    })
+
+    it('and fails at once where the client has lost its connection', async () => {
+      const away = tapped(client, tapping)
+      const careful = new RedisStore(away)
+      await careful.read(anywhere(), call())
+      Object.defineProperty(away, 'status', { value: 'reconnecting' })
+      seen = []
+      const errors = await Promise.all([1, 2].map(() => failure(careful.read(anywhere(), call()))))
+      for (const error of errors)
+        expect(error).toMatchObject({
+          operation: 'read',
+          outcome: 'not-applied',
+          cause: { message: expect.stringMatching(/'reconnecting'/) },
+        })
+      expect(reads()).toEqual([])
+    })
+  })
+
+  describe('changes', () => {
+    it('a live session of the version that it is told', async () => {
+      const record = await make()
+      const made = change()
+      expect(await store.update(record.key, 2, made, call())).toBe('conflict')
+      expect(await store.update(record.key, 1, made, call())).toBe('updated')
+      const { data, seenAt, expiresAt, writeId } = made
+      expect(await store.read(record.key, call())).toEqual({ ...record, data, seenAt, expiresAt, writeId, version: 2 })
+      expect(Math.ceil((await client.pttl(nameOf(record.key))) / MINUTE)).toBe((HOUR + SWEEP_MARGIN) / MINUTE)
+      // Repeated, as a caller does who got no answer.
+      expect(await store.update(record.key, 1, made, call())).toBe('updated')
+      expect(await store.update(record.key, 2, change(), call(expiresAt))).toBe('gone')
+    })
+
+    it('when a live session was last seen', async () => {
+      const record = await make()
+      expect(await store.touch(record.key, T0 + 5, T0 + HOUR, call())).toBe('touched')
+      expect(await store.read(record.key, call())).toEqual({ ...record, seenAt: T0 + 5, expiresAt: T0 + HOUR })
+      expect(Math.ceil((await client.pttl(nameOf(record.key))) / MINUTE)).toBe((HOUR + SWEEP_MARGIN) / MINUTE)
+      expect(await store.touch(record.key, T0, T0, call(T0 + HOUR))).toBe('gone')
+    })
+
+    it('says whether anything was written where it fails', async () => {
+      const { key } = await make()
+      const failing = async (message: string) => {
+        tap = async (command, send) => {
+          if (command[0] === 'GET' || command[0] === 'ZRANGE' || runs(UPDATE, command)) throw new Error(message)
+          return send()
+        }
+        return (await Promise.all([
+          failure(store.update(key, 1, change(), call())),
+          failure(store.listUser('1', 'session', call())),
+        ])) as SessionStoreError[]
+      }
+      expect((await failing('OOM command not allowed')).map(({ outcome }) => outcome)).toEqual([
+        'not-applied',
+        'not-applied',
+      ])
+      expect((await failing('read ECONNRESET')).map(({ outcome }) => outcome)).toEqual(['unknown', 'not-applied'])
+    })
+  })
+
+  it('names in each error the verb that failed', async () => {
+    const record = recordOf(store, '1')
+    tap = async () => {
+      throw new Error('read ECONNRESET')
+    }
+    const verbs: Record<string, () => Promise<unknown>> = {
+      create: () => store.create(record, {}, call()),
+      replace: () => store.replace(anywhere(), 1, record, {}, call()),
+      read: () => store.read(record.key, call()),
+      update: () => store.update(record.key, 1, change(), call()),
+      touch: () => store.touch(record.key, T0, T0, call()),
+      delete: () => store.delete(record.key, call()),
+      deleteUser: () => store.deleteUser('1', { floorUntil: T0 }, call()),
+      listUser: () => store.listUser('1', 'session', call()),
+      scan: () => store.scan(null, 10, call()),
+    }
+    for (const [operation, verb] of Object.entries(verbs))
+      expect(await failure(verb())).toMatchObject({
+        operation,
+        outcome: ['read', 'listUser', 'scan'].includes(operation) ? 'not-applied' : 'unknown',
+      })
+  })
+
+  it('lists of a user what is live, of the kind that is asked for, and nothing of what is damaged', async () => {
+    const records = [recordOf(store, '1'), recordOf(store, '1', { kind: 'remember' })] as const
+    const expired = recordOf(store, '1', { expiresAt: T0 })
+    const damaged = recordOf(store, '1')
+    for (const record of [...records, expired, damaged]) await store.create(record, {}, call())
+    await client.set(nameOf(damaged.key), 'gibberish')
+    expect(await store.listUser('1', 'session', call())).toEqual([records[0]])
+    expect(await store.listUser('1', 'remember', call())).toEqual([records[1]])
+  })
+
+  describe('ends', () => {
+    it('a session once, under each ID that it had', async () => {
+      const records = [await make(), recordOf(store, null), recordOf(store, null)] as const
+      const forward = { salt: '', until: T0 + HOUR }
+      await store.replace(records[0].key, 1, records[1], { forward }, call())
+      await store.replace(records[1].key, 1, records[2], { forward }, call())
+      expect(await store.delete(records[0].key, call())).toBe(true)
+      expect(await Promise.all(records.map(({ key }) => exists(key)))).toEqual([false, false, false])
+      expect(await store.delete(records[0].key, call())).toBe(false)
+    })
+  })
+
+  it('walks over all that is stored, and over nothing else', async () => {
+    await client.flushall()
+    const records = await Promise.all(Array.from({ length: 30 }, () => make()))
+    const met: string[] = []
+    let cursor: string | null = null
+    do {
+      const page = await store.scan(cursor, 10, call())
+      met.push(...page.records.map(({ key }) => key))
+      cursor = page.next
+    } while (cursor !== null)
+    expect(met.sort()).toEqual(records.map(({ key }) => key).sort())
+    await expect((async () => store.scan('x', 10, call()))()).rejects.toThrow(TypeError)
+  })
+})
