@@ -55,6 +55,7 @@ describe('httpEdge', () => {
     ['Koa’s ctx.response', request, koa.response, /response of node:http.* as \.res; /],
     ['Koa’s ctx', koa, undefined, /request of node:http.* as \.req; /],
     ['an object whose getter throws', broken, undefined, / as \.req; /],
+    ['what has it three steps deep', { node: { request: { raw: request } } }, undefined, /got an object; /],
     ['a Request', fetched, undefined, /got a Request: use fetchEdge of 'coatcheck\/fetch'/],
     ['Hono’s context', hono, undefined, /got a Request: use fetchEdge/],
     ['h3’s event, which has a Request too', h3, undefined, /request of node:http, .* as \.node\.req; /],
