@@ -136,6 +136,23 @@ describe('edge.handle', () => {
     }
   })
 
+  it('keeps a session that a parallel log-in of this browser got as well, and tells nobody that it is lost', async () => {
+    const made = makeSessions()
+    const edge = fetchEdge(made.sessions)
+    const cookie = `session_id=${(await made.sessions.create()).secret}`
+    const sent = await edge.handle(request({ cookie }), async visit => {
+      await visit.logIn(ada)
+      return new Response()
+    })
+    const outcome = edge.handle(request({ cookie }), async visit => {
+      await visit.logIn(ada)
+      throw new Error('broken')
+    })
+    await expect(outcome).rejects.toThrow('broken')
+    const own = await edge(request({ cookie: jar(sent.headers.getSetCookie()) })).get()
+    expect([own?.user?.name, made.events.includes('unsent-cookie')]).toEqual(['ada', false])
+  })
+
   it('refuses a handler that answers no Response, and nothing began', async () => {
     for (const answer of [undefined, null, 'text', { status: 200 }, new Headers()]) {
       const made = makeSessions()

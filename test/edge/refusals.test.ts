@@ -116,6 +116,22 @@ describe('a request that a guard refuses is told', () => {
     expect(refusals).toHaveLength(2)
   })
 
+  it('to begin in place of a session that ended meanwhile: with the key that it came with, if any', async () => {
+    const { sessions, refusals, store } = telling()
+    const elsewhere = makeSessions({ store }).sessions
+    const { key, secret } = await sessions.create(ada)
+    for (const [cookie, told] of [
+      [`session_id=${secret}`, key],
+      [null, null],
+    ] as const) {
+      const visit = visitOf(sessions, cookie)
+      await elsewhere.destroy((await visit.get()) ?? (await visit.create()))
+      expect(await visit.update({ n: 1 })).toBeNull()
+      await expect(visit.create()).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
+      expect(refusals.splice(0)).toEqual([{ type: 'refused', reason: 'conflict', key: told, userId: null }])
+    }
+  })
+
   it('for a tenant with its name', async () => {
     const { sessions, refusals } = telling()
     const tenant = sessions.namespace('acme')
