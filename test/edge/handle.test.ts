@@ -105,6 +105,17 @@ describe('edge.handle', () => {
     }
   })
 
+  it('passes on the error of a handler that asked for no session, and its bare response', async () => {
+    const edge = fetchEdge(makeSessions().sessions)
+    const failure = new Error('the template is broken')
+    const outcome = edge.handle(request(), () => {
+      throw failure
+    })
+    await expect(outcome).rejects.toBe(failure)
+    const bare = Response.error()
+    expect(await edge.handle(request(), () => bare)).toBe(bare)
+  })
+
   it('ends what a verb begins after the handler has thrown', async () => {
     const made = makeSessions()
     let late: Promise<unknown> = Promise.resolve()
