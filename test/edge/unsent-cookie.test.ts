@@ -1,5 +1,9 @@
 // A cookie that no response carries: the log-in answered 200, and the browser is not logged in.
+import { IncomingMessage, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
 import { openVisit, type SessionEvent, SessionManager } from 'coatcheck'
+import { fetchEdge } from 'coatcheck/fetch'
+import { httpEdge } from 'coatcheck/http'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Watch } from '../../src/edge/unsent-cookie.ts'
@@ -16,7 +20,7 @@ function telling() {
   const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false, onEvent })
   const visit = (request: Partial<Request> = {}) =>
     openVisit(sessions, { method: 'POST', secure: true, cookie: null, header: () => null, ...request })
-  return { lost, visit }
+  return { lost, sessions, visit }
 }
 
 describe('a cookie that is in no head', () => {
@@ -52,6 +56,34 @@ describe('a cookie that is in no head', () => {
     await visit({ isPending: () => false }).logIn(ada)
     vi.advanceTimersByTime(60_000)
     expect(lost).toHaveLength(1)
+  })
+
+  it('is not told while a handler of fetchEdge runs, and is told where none was given', async () => {
+    const { lost, sessions } = telling()
+    const edge = fetchEdge(sessions)
+    const request = () => new Request('https://app.example.com/', { method: 'POST' })
+    const response = await edge.handle(request(), async visit => {
+      await visit.logIn(ada)
+      vi.advanceTimersByTime(60_000)
+      return new Response()
+    })
+    expect([response.headers.getSetCookie().length, lost]).toEqual([1, []])
+    await edge(request()).logIn(ada)
+    vi.advanceTimersByTime(60_000)
+    expect(lost).toHaveLength(1)
+  })
+
+  it('is told of a response of node:http whose head went past us, and of none that is still to come', async () => {
+    const { lost, sessions } = telling()
+    const edge = httpEdge(sessions, { isSecure: () => true })
+    for (const isPast of [false, true]) {
+      const request = Object.assign(new IncomingMessage(new Socket()), { method: 'POST', httpVersion: '1.1' })
+      const response = new ServerResponse(request)
+      await edge(request, response).logIn(ada)
+      if (isPast) ServerResponse.prototype.writeHead.call(response, 200)
+      vi.advanceTimersByTime(60_000)
+      expect(lost).toHaveLength(isPast ? 1 : 0)
+    }
   })
 
   it('is told of one of two log-ins in one visit, since one cookie was to come', async () => {

@@ -526,6 +526,11 @@ describe('where no cookie can be sent', () => {
     expect(await made.sessions.get(session.secret)).toBeNull()
   })
 
+  it('a visitor without a session hears that there is none to get a new ID', async () => {
+    const visit = visitOf(makeSessions().sessions, null, { method: 'POST', canSend: () => false })
+    expect([await visit.regenerate(), await visit.rotate({ grace: '1m' })]).toEqual([null, null])
+  })
+
   it('a session that began while the head went out ends again', async () => {
     for (const begin of ['create', 'update', 'logIn', 'remember'] as const) {
       const store = new MemoryStore()
