@@ -67,6 +67,7 @@ describe('httpEdge', () => {
     ['null as the response', request, null, /response of node:http, got null/],
   ])('refuses %s, and says what to pass', (_what, one, two, message) => {
     expect(() => edge(one, two)).toThrow(TypeError)
+    expect(() => edge(one, two)).toThrow(/^httpEdge: expected a (?:request|response) of node:http, got /)
     expect(() => edge(one, two)).toThrow(message)
   })
 
@@ -110,6 +111,7 @@ it('fetchEdge refuses what is no Request, and says what to pass', async () => {
     [{ headers: {} }, /a Request, got an object; /],
   ] as [never, RegExp][]) {
     expect(() => edge(wrong)).toThrow(TypeError)
+    expect(() => edge(wrong)).toThrow(/^fetchEdge: expected a Request, got /)
     expect(() => edge(wrong)).toThrow(message)
     await expect(edge.handle(wrong, () => new Response())).rejects.toThrow(message)
   }

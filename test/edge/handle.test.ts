@@ -291,6 +291,13 @@ describe('an upgrade over the fetch edge', () => {
     expect(answer).toBeUndefined()
   })
 
+  it('may be refused: then the response of the handler is the answer', async () => {
+    const { sessions } = makeSessions()
+    const refusal = new Response('log in first', { status: 401 })
+    const answer = await fetchEdge(sessions).handle(request(websocket, 'GET'), () => refusal)
+    expect([answer.status, await answer.text()]).toEqual([401, 'log in first'])
+  })
+
   it('that offers HTTP/2 alone is an ordinary request', async () => {
     const made = makeSessions()
     const response = await fetchEdge(made.sessions).handle(request({ upgrade: 'h2c' }), async visit => {

@@ -159,6 +159,82 @@ describe('the warning of the process', () => {
   })
 })
 
+describe('the warning of an edge', () => {
+  const request = () => new Request('https://app.example.com/', { method: 'POST' })
+
+  /** What the process is warned of meanwhile. Fresh: whether a warning was given is kept by the process. */
+  const warned = async (during: () => Promise<unknown>) => {
+    vi.resetModules()
+    const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
+    try {
+      await during()
+      return warn.mock.calls.map(([message]) => message)
+    } finally {
+      warn.mockRestore()
+      vi.resetModules()
+    }
+  }
+
+  /** A handler of fetchEdge logs in, and then ends so. */
+  const warningsOf = (end: () => Response) =>
+    warned(async () => {
+      const { fetchEdge } = await import('coatcheck/fetch')
+      const handled = fetchEdge(telling().sessions).handle(request(), async visit => {
+        await visit.logIn(ada)
+        return end()
+      })
+      await handled.catch(() => {})
+    })
+
+  it.each([
+    [
+      'fetchEdge',
+      /answer within `edge\.handle\(request, visit => response\)` .* a new Request, .* or send `visit\.respond\(response\)`$/,
+      async () => {
+        const { fetchEdge } = await import('coatcheck/fetch')
+        await fetchEdge(telling().sessions)(request()).logIn(ada)
+      },
+    ],
+    [
+      'httpEdge',
+      /the head was written past writeHead of the response that httpEdge was given$/,
+      async () => {
+        const { httpEdge } = await import('coatcheck/http')
+        const asked = Object.assign(new IncomingMessage(new Socket()), { method: 'POST', httpVersion: '1.1' })
+        const response = new ServerResponse(asked)
+        await httpEdge(telling().sessions, { isSecure: () => true })(asked, response).logIn(ada)
+        ServerResponse.prototype.writeHead.call(response, 200)
+      },
+    ],
+  ])('says how a cookie that was lost at %s gets into a response', async (_, message, logIn) => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      const late = async () => {
+        await logIn()
+        vi.advanceTimersByTime(60_000)
+      }
+      expect(await warned(late)).toEqual([expect.stringMatching(message)])
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
+  it.each([
+    [new RangeError('no such page'), 'its handler threw RangeError "no such page" instead of answering'],
+    ['no such page', 'its handler threw "no such page" instead of answering or throwing a Response'],
+  ])('says what was thrown: %s', async (thrown, message) => {
+    const end = () => {
+      throw thrown
+    }
+    expect(await warningsOf(end)).toEqual([expect.stringContaining(message)])
+  })
+
+  it('says which response carried no cookie', async () => {
+    const message = 'a response of status 0 carries no cookies'
+    expect(await warningsOf(() => Response.error())).toEqual([expect.stringContaining(message)])
+  })
+})
+
 describe('the timer of a watch', () => {
   const timers = () => process.getActiveResourcesInfo().filter(name => name === 'Timeout').length
 
