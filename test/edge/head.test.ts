@@ -515,10 +515,12 @@ it('HTTP/2 gets the same headers', async () => {
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  const client = connectHttp2(`http://localhost:${(server.address() as AddressInfo).port}`)
+  const origin = `http://localhost:${(server.address() as AddressInfo).port}`
+  const client = connectHttp2(origin)
   try {
     for (const path of ['/implicit', '/explicit']) {
-      const stream = client.request({ ':path': path, ':method': 'POST' })
+      // A form of its own page: the host is that of `:authority`.
+      const stream = client.request({ ':path': path, ':method': 'POST', origin })
       stream.end()
       const [headers] = await once(stream, 'response')
       stream.resume()

@@ -132,6 +132,13 @@ describe('a request that a guard refuses is told', () => {
     }
   })
 
+  it('by a page of another origin, over httpEdge: also a request that says no method', async () => {
+    const { sessions, refusals } = telling()
+    const request = { headers: { host: HOST, origin: 'https://evil.example' } }
+    await expect(httpEdge(sessions)(request as never).get()).rejects.toMatchObject({ code: 'ERR_SESSION_CROSS_ORIGIN' })
+    expect(refusals).toEqual([{ ...crossOrigin, method: '', origin: 'https://evil.example', host: HOST }])
+  })
+
   it('for a tenant with its name', async () => {
     const { sessions, refusals } = telling()
     const tenant = sessions.namespace('acme')
