@@ -164,6 +164,17 @@ describe('edge.handle', () => {
     expect([own?.user?.name, made.events.includes('unsent-cookie')]).toEqual(['ada', false])
   })
 
+  it('ends a session whose new ID no response brings: no browser has it', async () => {
+    const made = makeSessions()
+    const { secret } = await made.sessions.create(ada)
+    const outcome = fetchEdge(made.sessions).handle(request({ cookie: `session_id=${secret}` }), async visit => {
+      await visit.regenerate()
+      throw new Error('broken')
+    })
+    await expect(outcome).rejects.toThrow('broken')
+    expect(await live(made)).toBe(0)
+  })
+
   it('refuses a handler that answers no Response, and nothing began', async () => {
     for (const answer of [undefined, null, 'text', { status: 200 }, new Headers()]) {
       const made = makeSessions()
