@@ -96,6 +96,22 @@ describe('a taking over', () => {
     expect(world.told).toMatchObject([{ cause: { cause: lost } }])
   })
 
+  it('of what has ended since has no cookie to be sent, and waits for none', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      const world = withAda()
+      const first = await world.one.ask(OLD)
+      expect(first.next()).toContain('session_id=')
+      await world.two.sessions.destroy(first.session!)
+      expect(await world.two.ask(OLD)).toMatchObject({ isAdopted: false, session: null })
+      world.events.length = 0
+      vi.advanceTimersByTime(60_000)
+      expect(world.events).toEqual([])
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
   it('is found again by a node to which the secret was brought later', async () => {
     const world = withAda()
     const [before, after] = [world.node(), world.node({ secret: ['the next secret', SECRET] })]

@@ -159,6 +159,19 @@ describe('a visit is written down', () => {
     expect(store.counts()).toEqual({ read: 4, touch: 1 })
   })
 
+  it('by the new ID itself, where the request gives one', async () => {
+    for (const verb of ['regenerate', 'rotate'] as const) {
+      const { clock, store, browser } = await bound()
+      clock.advance(4 * MINUTE)
+      store.reset()
+      await browser.page(async visit => {
+        await (verb === 'rotate' ? visit.rotate({ grace: '1m' }) : visit.regenerate())
+        return new Response()
+      })
+      expect(store.counts()).toEqual({ read: 1, replace: 1 })
+    }
+  })
+
   it('of a remembered session at its first use', async () => {
     const { browser, clock, store } = await bound({}, { remember: '30d' }, true)
     clock.advance(60 * MINUTE)
