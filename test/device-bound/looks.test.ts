@@ -125,6 +125,16 @@ describe('a request of a bound session', () => {
     expect(await sessions.list(42n)).toHaveLength(1)
   })
 
+  it('that has gone, with a token of a series that has gone, is of nobody', async () => {
+    const { edge, store } = await bound({}, { remember: '30d' })
+    const visitor = new DeviceClient(edge)
+    visitor.jar.set('session_id', 'a'.repeat(43))
+    visitor.jar.set('remember_token', `${'s'.repeat(43)}.${'v'.repeat(43)}`)
+    store.reset()
+    expect(await visitor.user()).toBeNull()
+    expect(store.counts()).toEqual({ read: 2 })
+  })
+
   it('whose record says something that none can prove is no session, and is not ended', async () => {
     const { ask, clock, store, sessions } = await bound()
     const [{ key } = { key: '' }] = await sessions.list(42n)
