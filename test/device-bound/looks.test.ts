@@ -1,5 +1,5 @@
 // What a request of a page proves by its cookies, and what its response says about the device.
-import { SessionManager, type SessionOptions } from 'coatcheck'
+import { SessionManager, type SessionOptions, type Visit } from 'coatcheck'
 import { type DeviceBoundOptions, deviceState } from 'coatcheck/device-bound'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
@@ -123,6 +123,23 @@ describe('a request of a bound session', () => {
     expect(copy.jar.has('remember_token')).toBe(true)
     expect(await copy.user()).toBeNull()
     expect(await sessions.list(42n)).toHaveLength(1)
+  })
+
+  it('that is not proved writes nothing, begins nothing, and gets no new ID, also where nothing was read before', async () => {
+    const { clock, browser, store } = await bound()
+    clock.advance(MINUTE)
+    const copy = browser.copy()
+    copy.loseValue()
+    store.reset()
+    for (const ask of [
+      (visit: Visit) => visit.update({ a: 1 }),
+      (visit: Visit) => visit.regenerate(),
+      (visit: Visit) => visit.rotate({ grace: '1m' }),
+    ]) {
+      const response = await copy.page(async visit => new Response(String(await ask(visit))))
+      expect([await response.text(), response.headers.getSetCookie()]).toEqual(['null', []])
+    }
+    expect(store.counts()).toEqual({ read: 3 })
   })
 
   it('that has gone, with a token of a series that has gone, is of nobody', async () => {

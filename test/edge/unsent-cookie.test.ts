@@ -1,12 +1,16 @@
 // A cookie that no response carries: the log-in answered 200, and the browser is not logged in.
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
-import { openVisit, type SessionEvent, SessionManager } from 'coatcheck'
-import { fetchEdge } from 'coatcheck/fetch'
-import { httpEdge } from 'coatcheck/http'
+import type { SessionEvent } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { Watch } from '../../src/edge/unsent-cookie.ts'
+
+// Fresh: so many are watched in a process, and other tests in this one may have left cookies unsent.
+vi.resetModules()
+const { openVisit, SessionManager } = await import('coatcheck')
+const { fetchEdge } = await import('coatcheck/fetch')
+const { httpEdge } = await import('coatcheck/http')
+const { Watch } = await import('../../src/edge/unsent-cookie.ts')
 
 const ada = { user: { id: 42n, name: 'ada' } }
 
