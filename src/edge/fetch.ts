@@ -145,7 +145,7 @@ const noCookiesIn = (response: Response): string => `a response of status ${resp
 function isHandshake({ headers }: Request): boolean {
   const protocols = headers.get('upgrade')
   // h2c offers HTTP/2 for what is an ordinary request all the same (curl --http2).
-  return protocols !== null && protocols.trim().toLowerCase() !== 'h2c'
+  return protocols !== null && protocols.toLowerCase() !== 'h2c'
 }
 
 /**

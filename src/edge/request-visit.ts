@@ -262,6 +262,8 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
     }
     const session = await reissue(current)
     if (session !== null) return opened.send(session, isOnlyHere)
+    // One that was found live has ended since; an ID that was not looked up may have been dead before.
+    if (typeof current !== 'string') opened.ended.noteEnd()
     opened.known.know(null)
     return null
   }

@@ -37,8 +37,7 @@ const REMEMBER_COOKIE: OptionPlace<NonNullable<EdgeOptions<never>['rememberCooki
   rules: { name: aCookieName },
 }
 
-const EDGE: OptionPlace<EdgeOptions<never>> = {
-  where: 'edge',
+const EDGE: Omit<OptionPlace<EdgeOptions<never>>, 'where'> = {
   hints: hintsFor('edge'),
   rules: {
     cookie: checkCookie,

@@ -1,4 +1,5 @@
 // What a taking over asks of both stores, tells, and leaves behind where it fails.
+import { openVisit } from 'coatcheck'
 import { describe, expect, it, vi } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
 import {
@@ -96,6 +97,33 @@ describe('a taking over', () => {
     expect(world.told).toMatchObject([{ cause: { cause: lost } }])
   })
 
+  it('clears no cookie of ours as if it were planted', async () => {
+    const { one } = withAda()
+    const request = { method: 'GET', secure: true, cookie: OLD, header: () => null }
+    const visit = openVisit(one.sessions, request, { cookie: { clearDomains: ['example.com'] } })
+    expect(await one.adopting(visit)).toBe(true)
+    expect(visit.cookies.map(({ name, value }) => [name, value !== ''])).toEqual([
+      ['session_id', true],
+      ['connect.sid', false],
+    ])
+  })
+
+  it('of what has ended since has no cookie to be sent, and waits for none', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      const world = withAda()
+      const first = await world.one.ask(OLD)
+      expect(first.next()).toContain('session_id=')
+      await world.two.sessions.destroy(first.session!)
+      expect(await world.two.ask(OLD)).toMatchObject({ isAdopted: false, session: null })
+      world.events.length = 0
+      vi.advanceTimersByTime(60_000)
+      expect(world.events).toEqual([])
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
   it('is found again by a node to which the secret was brought later', async () => {
     const world = withAda()
     const [before, after] = [world.node(), world.node({ secret: ['the next secret', SECRET] })]
@@ -150,6 +178,14 @@ describe('a lent session', () => {
     expect((await moving.ask(OLD)).name).toBe('ada')
     world.clock.now = BEGIN + 8 * MINUTE
     expect((await moving.ask(OLD)).name).toBeNull()
+  })
+
+  it('that got an ID of its own can be rotated, also by the same request', async () => {
+    const { one } = withAda({}, keepOld)
+    const { visit } = await one.ask(OLD, { method: 'POST' })
+    const own = await visit.regenerate()
+    const rotated = await visit.rotate({ grace: '1m' })
+    expect([rotated?.user?.name, rotated?.secret === own?.secret]).toEqual(['ada', false])
   })
 
   it('that ended at an old node is a log-out here, and its browser gets no cookie', async () => {

@@ -57,7 +57,7 @@ export const WAYS_IN = [
     file: 'src/edge/unsent-cookie.ts',
     from: 'watched < MAX_WATCHED ? new Watch(onLost) : null',
     to: 'null',
-    test: 'test/edge/handle.test.ts',
+    test: 'test/edge/lost-cookies.test.ts',
     only: 'a session whose cookie no response carries is told as an event',
   },
   {

@@ -85,6 +85,16 @@ describe('a registration is answered', () => {
     expect(await told(await next.browser.register())).toEqual(refused(403, 'no_offer'))
   })
 
+  it('403, where it began at an edge that binds none', async () => {
+    const { store, clock } = service()
+    const sessions = new SessionManager({ store, now: clock, sweepInterval: false })
+    const plain = fetchEdge(sessions)(new Request('https://shop.example/', { method: 'POST' }))
+    const { secret } = await plain.logIn({ user: ADA })
+    const client = new DeviceClient(boundEdge(sessions))
+    client.jar.set('session_id', secret)
+    expect(await told(await client.register('x'))).toEqual(refused(403, 'no_offer'))
+  })
+
   it('403, where nothing was ever offered, and where the record says what none can prove', async () => {
     const { store, clock } = service()
     const sessions = new SessionManager({ store, now: clock, sweepInterval: false })
@@ -470,6 +480,12 @@ describe('what a request says about its device', () => {
       const visit = edge(browser.request('/'))
       expect([await deviceState(visit), visit.headers.getSetCookie()]).toEqual(['none', []])
     }
+  })
+
+  it('is none without a session, also where the edge binds none', async () => {
+    const { sessions, edge } = service()
+    for (const each of [edge, fetchEdge(sessions)])
+      expect(await deviceState(each(new Request('https://shop.example/')))).toBe('none')
   })
 
   it('is a TypeError for what is no visit, and no session', async () => {

@@ -71,6 +71,26 @@ describe('httpEdge', () => {
     await walkOver(await served(app.callback()))
   })
 
+  it('answers at its paths with a query, too', async () => {
+    const edge = httpEdge(sessions(), options())
+    const origin = await served(async (request, response) => {
+      if (!(await edge.handled(request, response))) response.end('a page')
+    })
+    const answer = await send(`${origin}${REFRESH}?from=menu`, 'POST', {})
+    expect([answer.status, await answer.json()]).toEqual([400, { error: expect.any(String) }])
+    expect(await (await send(`${origin}/page?${REFRESH}`, 'POST', {})).text()).toBe('a page')
+  })
+
+  it('leaves a response alone that has begun already', async () => {
+    const edge = httpEdge(sessions(), options())
+    const origin = await served(async (request, response) => {
+      response.writeHead(200).flushHeaders()
+      response.end(`handled: ${await edge.handled(request, response)}`)
+    })
+    const answer = await send(origin + REFRESH, 'POST', {})
+    expect([answer.status, await answer.text()]).toEqual([200, 'handled: true'])
+  })
+
   it('answers nothing where it binds no session', async () => {
     const edge = httpEdge(new SessionManager({ store: new MemoryStore() }))
     const origin = await served(async (request, response) => {

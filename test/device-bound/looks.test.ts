@@ -1,5 +1,5 @@
 // What a request of a page proves by its cookies, and what its response says about the device.
-import { SessionManager, type SessionOptions } from 'coatcheck'
+import { SessionManager, type SessionOptions, type Visit } from 'coatcheck'
 import { type DeviceBoundOptions, deviceState } from 'coatcheck/device-bound'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
@@ -125,6 +125,33 @@ describe('a request of a bound session', () => {
     expect(await sessions.list(42n)).toHaveLength(1)
   })
 
+  it('that is not proved writes nothing, begins nothing, and gets no new ID, also where nothing was read before', async () => {
+    const { clock, browser, store } = await bound()
+    clock.advance(MINUTE)
+    const copy = browser.copy()
+    copy.loseValue()
+    store.reset()
+    for (const ask of [
+      (visit: Visit) => visit.update({ a: 1 }),
+      (visit: Visit) => visit.regenerate(),
+      (visit: Visit) => visit.rotate({ grace: '1m' }),
+    ]) {
+      const response = await copy.page(async visit => new Response(String(await ask(visit))))
+      expect([await response.text(), response.headers.getSetCookie()]).toEqual(['null', []])
+    }
+    expect(store.counts()).toEqual({ read: 3 })
+  })
+
+  it('that has gone, with a token of a series that has gone, is of nobody', async () => {
+    const { edge, store } = await bound({}, { remember: '30d' })
+    const visitor = new DeviceClient(edge)
+    visitor.jar.set('session_id', 'a'.repeat(43))
+    visitor.jar.set('remember_token', `${'s'.repeat(43)}.${'v'.repeat(43)}`)
+    store.reset()
+    expect(await visitor.user()).toBeNull()
+    expect(store.counts()).toEqual({ read: 2 })
+  })
+
   it('whose record says something that none can prove is no session, and is not ended', async () => {
     const { ask, clock, store, sessions } = await bound()
     const [{ key } = { key: '' }] = await sessions.list(42n)
@@ -157,6 +184,19 @@ describe('a visit is written down', () => {
     expect(store.counts()).toEqual({ read: 3, touch: 1 })
     await ask([value])
     expect(store.counts()).toEqual({ read: 4, touch: 1 })
+  })
+
+  it('by the new ID itself, where the request gives one', async () => {
+    for (const verb of ['regenerate', 'rotate'] as const) {
+      const { clock, store, browser } = await bound()
+      clock.advance(4 * MINUTE)
+      store.reset()
+      await browser.page(async visit => {
+        await (verb === 'rotate' ? visit.rotate({ grace: '1m' }) : visit.regenerate())
+        return new Response()
+      })
+      expect(store.counts()).toEqual({ read: 1, replace: 1 })
+    }
   })
 
   it('of a remembered session at its first use', async () => {

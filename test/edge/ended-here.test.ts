@@ -78,6 +78,31 @@ describe('a late request begins no anonymous session', () => {
   })
 })
 
+describe('a request that asks for a new ID of a session that has ended', () => {
+  const asks: Record<string, (visiting: AnyVisit) => Promise<unknown>> = {
+    regenerate: visiting => visiting.regenerate(),
+    rotate: visiting => visiting.rotate({ grace: '1m' }),
+  }
+  it.each(Object.entries(asks))('by %s begins no other one in its place, if it had found it live', async (_, ask) => {
+    const { anonymous, visit, elsewhere } = await browser()
+    const visiting = visit(await anonymous())
+    await elsewhere.destroy((await visiting.get())!)
+    expect([await ask(visiting), await visiting.update({ n: 1 })]).toEqual([null, null])
+    await expect(visiting.create()).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
+    expect(visiting.headers.getSetCookie()).toEqual([])
+  })
+
+  it.each(Object.entries(asks))('by %s begins one where it had not looked', async (_, ask) => {
+    const { anonymous, visit, elsewhere, sessions } = await browser()
+    const cookie = await anonymous()
+    await elsewhere.destroy((await visit(cookie).get())!)
+    const visiting = visit(cookie)
+    expect(await ask(visiting)).toBeNull()
+    const begun = await visiting.update({ n: 1 })
+    expect([begun?.data, (await sessions.get(begun!.secret))?.key]).toEqual([{ n: 1 }, begun?.key])
+  })
+})
+
 describe('a late request begins one', () => {
   it('where the old session expired, was never known, or was ended by somewhat else than its browser', async () => {
     const { anonymous, clock, late, logIn, sessions } = await browser()

@@ -55,6 +55,7 @@ describe('httpEdge', () => {
     ['Koa’s ctx.response', request, koa.response, /response of node:http.* as \.res; /],
     ['Koa’s ctx', koa, undefined, /request of node:http.* as \.req; /],
     ['an object whose getter throws', broken, undefined, / as \.req; /],
+    ['what has it three steps deep', { node: { request: { raw: request } } }, undefined, /got an object; /],
     ['a Request', fetched, undefined, /got a Request: use fetchEdge of 'coatcheck\/fetch'/],
     ['Hono’s context', hono, undefined, /got a Request: use fetchEdge/],
     ['h3’s event, which has a Request too', h3, undefined, /request of node:http, .* as \.node\.req; /],
@@ -66,7 +67,18 @@ describe('httpEdge', () => {
     ['null as the response', request, null, /response of node:http, got null/],
   ])('refuses %s, and says what to pass', (_what, one, two, message) => {
     expect(() => edge(one, two)).toThrow(TypeError)
+    expect(() => edge(one, two)).toThrow(/^httpEdge: expected a (?:request|response) of node:http, got /)
     expect(() => edge(one, two)).toThrow(message)
+  })
+
+  it('refuses the same where browsers register their devices, by the name of that call', async () => {
+    const { handled } = httpEdge(sessions)
+    await expect(handled(fastify.request as never, response)).rejects.toThrow(
+      /^handled: expected a request of node:http/,
+    )
+    await expect(handled(request, fastify.reply as never)).rejects.toThrow(/^handled: expected a response of node:http/)
+    const asked = fetchEdge(sessions).handled(request as never)
+    await expect(asked).rejects.toThrow(/^handled: expected a Request, got a request of node:http/)
   })
 
   it('takes what tests put in place of a request, as long as it has headers', async () => {
@@ -109,6 +121,7 @@ it('fetchEdge refuses what is no Request, and says what to pass', async () => {
     [{ headers: {} }, /a Request, got an object; /],
   ] as [never, RegExp][]) {
     expect(() => edge(wrong)).toThrow(TypeError)
+    expect(() => edge(wrong)).toThrow(/^fetchEdge: expected a Request, got /)
     expect(() => edge(wrong)).toThrow(message)
     await expect(edge.handle(wrong, () => new Response())).rejects.toThrow(message)
   }

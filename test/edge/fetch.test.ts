@@ -170,7 +170,9 @@ describe('the fetch edge', () => {
 
   it('has no peer address, so that trustedProxies is a TypeError that says what to do', () => {
     const { sessions } = makeSessions()
-    expect(() => fetchEdge(sessions, { trustedProxies: ['10.0.0.0/8'] } as never)).toThrow(/trustedProxies.*isSecure/)
+    expect(() => fetchEdge(sessions, { trustedProxies: ['10.0.0.0/8'] } as never)).toThrow(
+      /^fetchEdge: "trustedProxies" is not an option; a Request has no peer address, so give isSecure\(request\) instead/,
+    )
   })
 
   it('gives the same request the same visit', async () => {

@@ -1,10 +1,8 @@
 // The first documented form of the fetch edge: whatever a handler does, its response has our headers, or nothing began.
-import { openVisit } from 'coatcheck'
 import { type FetchVisit, fetchEdge } from 'coatcheck/fetch'
-import { httpEdge } from 'coatcheck/http'
 import fc from 'fast-check'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { ada, type Data, jar, listen, makeSessions } from '../support/edge-service.ts'
+import { describe, expect, it } from 'vitest'
+import { ada, type Data, jar, makeSessions } from '../support/edge-service.ts'
 
 const URL = 'https://app.example.com/'
 const request = (headers: Record<string, string> = {}, method = 'POST') => new Request(URL, { method, headers })
@@ -16,42 +14,6 @@ const held = async (made: ReturnType<typeof makeSessions>) =>
   made.events.filter(type => type === 'created').length -
   made.events.filter(type => type === 'destroyed').length +
   (await made.store.listUser('42', 'remember', { now: made.clock.now })).length
-
-const warnings: Error[] = []
-const noteWarning = (warning: Error) => warnings.push(warning)
-beforeEach(() => {
-  warnings.length = 0
-  process.on('warning', noteWarning)
-})
-afterEach(() => {
-  process.off('warning', noteWarning)
-  vi.restoreAllMocks()
-})
-
-/** The timers that watch for cookies that are not sent, to be fired by hand. */
-function watches() {
-  const { setTimeout: set, clearTimeout: clear } = globalThis
-  const running = new Map<unknown, () => void>()
-  const watch = {
-    unrefed: 0,
-    get size() {
-      return running.size
-    },
-    fire() {
-      for (const run of running.values()) run()
-    },
-  }
-  vi.spyOn(globalThis, 'setTimeout').mockImplementation(((run: () => void, wait: number) => {
-    if (wait !== 10_000) return set(run, wait)
-    const timer = { unref: () => (watch.unrefed += 1) }
-    running.set(timer, run)
-    return timer
-  }) as never)
-  vi.spyOn(globalThis, 'clearTimeout').mockImplementation(timer => {
-    if (!running.delete(timer)) clear(timer as never)
-  })
-  return watch
-}
 
 describe('edge.handle', () => {
   it('puts the headers into the response that the handler answers', async () => {
@@ -143,6 +105,17 @@ describe('edge.handle', () => {
     }
   })
 
+  it('passes on the error of a handler that asked for no session, and its bare response', async () => {
+    const edge = fetchEdge(makeSessions().sessions)
+    const failure = new Error('the template is broken')
+    const outcome = edge.handle(request(), () => {
+      throw failure
+    })
+    await expect(outcome).rejects.toBe(failure)
+    const bare = Response.error()
+    expect(await edge.handle(request(), () => bare)).toBe(bare)
+  })
+
   it('ends what a verb begins after the handler has thrown', async () => {
     const made = makeSessions()
     let late: Promise<unknown> = Promise.resolve()
@@ -174,21 +147,32 @@ describe('edge.handle', () => {
     }
   })
 
-  it('says what was thrown where a framework throws something else to redirect, once', async () => {
+  it('keeps a session that a parallel log-in of this browser got as well, and tells nobody that it is lost', async () => {
     const made = makeSessions()
-    made.events.length = 0
-    const redirect = Object.assign(new Error('NEXT_REDIRECT'), { digest: 'NEXT_REDIRECT;push;/;307;' })
-    for (let round = 0; round < 3; round += 1)
-      await fetchEdge(made.sessions)
-        .handle(request(), async visit => {
-          await visit.logIn(ada)
-          throw redirect
-        })
-        .catch(() => {})
-    await new Promise(setImmediate)
-    expect(made.events.filter(type => type === 'unsent-cookie')).toHaveLength(3)
-    expect(warnings.length).toBeLessThanOrEqual(1)
-    for (const { message } of warnings) expect(message).toMatch(/threw .* instead of answering or throwing a Response/)
+    const edge = fetchEdge(made.sessions)
+    const cookie = `session_id=${(await made.sessions.create()).secret}`
+    const sent = await edge.handle(request({ cookie }), async visit => {
+      await visit.logIn(ada)
+      return new Response()
+    })
+    const outcome = edge.handle(request({ cookie }), async visit => {
+      await visit.logIn(ada)
+      throw new Error('broken')
+    })
+    await expect(outcome).rejects.toThrow('broken')
+    const own = await edge(request({ cookie: jar(sent.headers.getSetCookie()) })).get()
+    expect([own?.user?.name, made.events.includes('unsent-cookie')]).toEqual(['ada', false])
+  })
+
+  it('ends a session whose new ID no response brings: no browser has it', async () => {
+    const made = makeSessions()
+    const { secret } = await made.sessions.create(ada)
+    const outcome = fetchEdge(made.sessions).handle(request({ cookie: `session_id=${secret}` }), async visit => {
+      await visit.regenerate()
+      throw new Error('broken')
+    })
+    await expect(outcome).rejects.toThrow('broken')
+    expect(await live(made)).toBe(0)
   })
 
   it('refuses a handler that answers no Response, and nothing began', async () => {
@@ -318,6 +302,13 @@ describe('an upgrade over the fetch edge', () => {
     expect(answer).toBeUndefined()
   })
 
+  it('may be refused: then the response of the handler is the answer', async () => {
+    const { sessions } = makeSessions()
+    const refusal = new Response('log in first', { status: 401 })
+    const answer = await fetchEdge(sessions).handle(request(websocket, 'GET'), () => refusal)
+    expect([answer.status, await answer.text()]).toEqual([401, 'log in first'])
+  })
+
   it('that offers HTTP/2 alone is an ordinary request', async () => {
     const made = makeSessions()
     const response = await fetchEdge(made.sessions).handle(request({ upgrade: 'h2c' }), async visit => {
@@ -325,129 +316,5 @@ describe('an upgrade over the fetch edge', () => {
       return new Response()
     })
     expect(response.headers.getSetCookie()).toHaveLength(1)
-  })
-})
-
-describe('a session whose cookie no response carries', () => {
-  const told = (made: { events: string[] }) => made.events.filter(type => type === 'unsent-cookie').length
-  const open = (made: ReturnType<typeof makeSessions>) =>
-    openVisit(made.sessions, { method: 'POST', secure: true, cookie: null, header: () => null })
-
-  it('is told as an event, and once as a process warning that says how to send it', async () => {
-    const watch = watches()
-    const made = makeSessions()
-    const edge = fetchEdge(made.sessions)
-    for (let round = 1; round <= 2; round += 1) {
-      // A framework made a new Request: the one that is answered has another visit.
-      const original = request()
-      await edge(new Request(original)).logIn(ada)
-      edge(original).respond(new Response())
-      expect([watch.size, told(made)]).toEqual([1, round - 1])
-      watch.fire()
-      expect([watch.size, told(made)]).toEqual([0, round])
-    }
-    await new Promise(setImmediate)
-    expect(warnings.map(({ message, name }) => [name, /edge\.handle\(request/.test(message)])).toEqual([
-      ['CoatcheckWarning', true],
-    ])
-  })
-
-  it('is not told of one that the browser holds, where a response under way reads it or writes data', async () => {
-    const watch = watches()
-    const made = makeSessions()
-    const { secret } = await made.sessions.create(ada)
-    const edge = httpEdge(made.sessions)
-    const { send } = await listen(async (request, response) => {
-      const visit = edge(request, response)
-      made.clock.now += 600_000
-      const reading = visit.get()
-      response.writeHead(200, { 'Content-Type': 'text/event-stream' })
-      await reading
-      made.clock.now += 600_000
-      expect((await visit.update({ n: 1 }))?.data.n).toBe(1)
-      response.end('data: 1\n\n')
-    })
-    expect((await send('/', { headers: { Cookie: `session_id=${secret}` } })).status).toBe(200)
-    watch.fire()
-    expect([told(made), watch.size]).toEqual([0, 0])
-  })
-
-  it('is told of a remembered one too: its token was spent, and its use again would be a theft', async () => {
-    const watch = watches()
-    const made = makeSessions({ remember: '30d' })
-    const session = await made.sessions.create(ada)
-    const token = await made.sessions.remember(session)
-    expect(await fetchEdge(made.sessions)(request({ cookie: `remember_token=${token}` })).get()).not.toBeNull()
-    watch.fire()
-    expect(told(made)).toBe(1)
-  })
-
-  it('is not told of one that was sent, ended, or is still being handled', async () => {
-    const watch = watches()
-    const made = makeSessions()
-    const edge = fetchEdge(made.sessions)
-    const sent = edge(request())
-    await sent.logIn(ada)
-    sent.respond(new Response())
-    const jarred = open(made)
-    await jarred.logIn(ada)
-    expect(jarred.headers.getSetCookie()).toHaveLength(1)
-    const ended = edge(request())
-    await ended.logIn(ada)
-    await ended.logOut()
-    expect(watch.size).toBe(0)
-    const slow = await edge.handle(request(), async visit => {
-      await visit.logIn(ada)
-      expect(watch.size).toBe(1)
-      watch.fire()
-      return new Response()
-    })
-    expect(slow.headers.getSetCookie()).toHaveLength(1)
-    expect([told(made), watch.size]).toEqual([0, 0])
-  })
-
-  it('is told of an openVisit whose headers are not copied after the last verb', async () => {
-    const watch = watches()
-    const made = makeSessions()
-    const visit = open(made)
-    expect(visit.headers.getSetCookie()).toEqual([])
-    await visit.logIn(ada)
-    watch.fire()
-    expect(told(made)).toBe(1)
-  })
-
-  it('is watched for a bounded number at a time, and keeps no process alive', async () => {
-    const watch = watches()
-    const made = makeSessions()
-    for (let at = 0; at < 100; at += 1) await fetchEdge(made.sessions)(request()).logIn(ada)
-    expect([watch.size, watch.unrefed]).toEqual([64, 64])
-    watch.fire()
-    expect([told(made), watch.size]).toEqual([64, 0])
-    await fetchEdge(made.sessions)(request()).logIn(ada)
-    watch.fire()
-    expect(told(made)).toBe(65)
-  })
-
-  it('is told of a node response whose head went out past us, not of one that is never answered', async () => {
-    const watch = watches()
-    const made = makeSessions()
-    const edge = httpEdge(made.sessions)
-    const { send } = await listen(async (request, response) => {
-      const { writeHead } = response
-      await edge(request, response).logIn(ada)
-      expect(watch.size).toBe(1)
-      if (request.url === '/past') response.writeHead = writeHead
-      if (request.url === '/never') response.destroy()
-      else response.end('x')
-    })
-    for (const [path, count] of [
-      ['/', 0],
-      ['/past', 1],
-      ['/never', 1],
-    ] as const) {
-      await send(path, { method: 'POST' }).catch(() => {})
-      watch.fire()
-      expect([path, told(made)]).toEqual([path, count])
-    }
   })
 })

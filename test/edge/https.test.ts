@@ -204,8 +204,8 @@ describe('loopback without TLS', () => {
     const [, [, isLoopback]] = edges as [(typeof edges)[0], (typeof edges)[0]]
     for (const url of ['http://localhost:3000/', 'http://0.0.0.0:3000/', 'http://[::]:3000/', 'http://0.0.0.0/'])
       expect([url, await isLoopback({ ...added, url })]).toEqual([url, true])
-    for (const url of ['http://app.example.com/', 'http://0.0.0.0.example.com/', 'http://192.168.1.7:3000/'])
-      expect([url, await isLoopback({ ...added, url })]).toEqual([url, false])
+    for (const host of ['app.example.com', '0.0.0.0.example.com', '10.0.0.0', '192.168.1.7:3000'])
+      expect([host, await isLoopback({ ...added, url: `http://${host}/` })]).toEqual([host, false])
   })
 
   it('knows its own names', () => {

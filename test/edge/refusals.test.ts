@@ -116,6 +116,29 @@ describe('a request that a guard refuses is told', () => {
     expect(refusals).toHaveLength(2)
   })
 
+  it('to begin in place of a session that ended meanwhile: with the key that it came with, if any', async () => {
+    const { sessions, refusals, store } = telling()
+    const elsewhere = makeSessions({ store }).sessions
+    const { key, secret } = await sessions.create(ada)
+    for (const [cookie, told] of [
+      [`session_id=${secret}`, key],
+      [null, null],
+    ] as const) {
+      const visit = visitOf(sessions, cookie)
+      await elsewhere.destroy((await visit.get()) ?? (await visit.create()))
+      expect(await visit.update({ n: 1 })).toBeNull()
+      await expect(visit.create()).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
+      expect(refusals.splice(0)).toEqual([{ type: 'refused', reason: 'conflict', key: told, userId: null }])
+    }
+  })
+
+  it('by a page of another origin, over httpEdge: also a request that says no method', async () => {
+    const { sessions, refusals } = telling()
+    const request = { headers: { host: HOST, origin: 'https://evil.example' } }
+    await expect(httpEdge(sessions)(request as never).get()).rejects.toMatchObject({ code: 'ERR_SESSION_CROSS_ORIGIN' })
+    expect(refusals).toEqual([{ ...crossOrigin, method: '', origin: 'https://evil.example', host: HOST }])
+  })
+
   it('for a tenant with its name', async () => {
     const { sessions, refusals } = telling()
     const tenant = sessions.namespace('acme')

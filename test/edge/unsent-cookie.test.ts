@@ -1,8 +1,16 @@
 // A cookie that no response carries: the log-in answered 200, and the browser is not logged in.
-import { openVisit, type SessionEvent, SessionManager } from 'coatcheck'
+import { IncomingMessage, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
+import type { SessionEvent } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { Watch } from '../../src/edge/unsent-cookie.ts'
+
+// Fresh: so many are watched in a process, and other tests in this one may have left cookies unsent.
+vi.resetModules()
+const { openVisit, SessionManager } = await import('coatcheck')
+const { fetchEdge } = await import('coatcheck/fetch')
+const { httpEdge } = await import('coatcheck/http')
+const { Watch } = await import('../../src/edge/unsent-cookie.ts')
 
 const ada = { user: { id: 42n, name: 'ada' } }
 
@@ -16,7 +24,7 @@ function telling() {
   const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false, onEvent })
   const visit = (request: Partial<Request> = {}) =>
     openVisit(sessions, { method: 'POST', secure: true, cookie: null, header: () => null, ...request })
-  return { lost, visit }
+  return { lost, sessions, visit }
 }
 
 describe('a cookie that is in no head', () => {
@@ -52,6 +60,34 @@ describe('a cookie that is in no head', () => {
     await visit({ isPending: () => false }).logIn(ada)
     vi.advanceTimersByTime(60_000)
     expect(lost).toHaveLength(1)
+  })
+
+  it('is not told while a handler of fetchEdge runs, and is told where none was given', async () => {
+    const { lost, sessions } = telling()
+    const edge = fetchEdge(sessions)
+    const request = () => new Request('https://app.example.com/', { method: 'POST' })
+    const response = await edge.handle(request(), async visit => {
+      await visit.logIn(ada)
+      vi.advanceTimersByTime(60_000)
+      return new Response()
+    })
+    expect([response.headers.getSetCookie().length, lost]).toEqual([1, []])
+    await edge(request()).logIn(ada)
+    vi.advanceTimersByTime(60_000)
+    expect(lost).toHaveLength(1)
+  })
+
+  it('is told of a response of node:http whose head went past us, and of none that is still to come', async () => {
+    const { lost, sessions } = telling()
+    const edge = httpEdge(sessions, { isSecure: () => true })
+    for (const isPast of [false, true]) {
+      const request = Object.assign(new IncomingMessage(new Socket()), { method: 'POST', httpVersion: '1.1' })
+      const response = new ServerResponse(request)
+      await edge(request, response).logIn(ada)
+      if (isPast) ServerResponse.prototype.writeHead.call(response, 200)
+      vi.advanceTimersByTime(60_000)
+      expect(lost).toHaveLength(isPast ? 1 : 0)
+    }
   })
 
   it('is told of one of two log-ins in one visit, since one cookie was to come', async () => {
@@ -124,6 +160,82 @@ describe('the warning of the process', () => {
       warn.mockRestore()
       vi.resetModules()
     }
+  })
+})
+
+describe('the warning of an edge', () => {
+  const request = () => new Request('https://app.example.com/', { method: 'POST' })
+
+  /** What the process is warned of meanwhile. Fresh: whether a warning was given is kept by the process. */
+  const warned = async (during: () => Promise<unknown>) => {
+    vi.resetModules()
+    const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
+    try {
+      await during()
+      return warn.mock.calls.map(([message]) => message)
+    } finally {
+      warn.mockRestore()
+      vi.resetModules()
+    }
+  }
+
+  /** A handler of fetchEdge logs in, and then ends so. */
+  const warningsOf = (end: () => Response) =>
+    warned(async () => {
+      const { fetchEdge } = await import('coatcheck/fetch')
+      const handled = fetchEdge(telling().sessions).handle(request(), async visit => {
+        await visit.logIn(ada)
+        return end()
+      })
+      await handled.catch(() => {})
+    })
+
+  it.each([
+    [
+      'fetchEdge',
+      /answer within `edge\.handle\(request, visit => response\)` .* a new Request, .* or send `visit\.respond\(response\)`$/,
+      async () => {
+        const { fetchEdge } = await import('coatcheck/fetch')
+        await fetchEdge(telling().sessions)(request()).logIn(ada)
+      },
+    ],
+    [
+      'httpEdge',
+      /the head was written past writeHead of the response that httpEdge was given$/,
+      async () => {
+        const { httpEdge } = await import('coatcheck/http')
+        const asked = Object.assign(new IncomingMessage(new Socket()), { method: 'POST', httpVersion: '1.1' })
+        const response = new ServerResponse(asked)
+        await httpEdge(telling().sessions, { isSecure: () => true })(asked, response).logIn(ada)
+        ServerResponse.prototype.writeHead.call(response, 200)
+      },
+    ],
+  ])('says how a cookie that was lost at %s gets into a response', async (_, message, logIn) => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      const late = async () => {
+        await logIn()
+        vi.advanceTimersByTime(60_000)
+      }
+      expect(await warned(late)).toEqual([expect.stringMatching(message)])
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
+  it.each([
+    [new RangeError('no such page'), 'its handler threw RangeError "no such page" instead of answering'],
+    ['no such page', 'its handler threw "no such page" instead of answering or throwing a Response'],
+  ])('says what was thrown: %s', async (thrown, message) => {
+    const end = () => {
+      throw thrown
+    }
+    expect(await warningsOf(end)).toEqual([expect.stringContaining(message)])
+  })
+
+  it('says which response carried no cookie', async () => {
+    const message = 'a response of status 0 carries no cookies'
+    expect(await warningsOf(() => Response.error())).toEqual([expect.stringContaining(message)])
   })
 })
 

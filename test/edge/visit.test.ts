@@ -526,6 +526,11 @@ describe('where no cookie can be sent', () => {
     expect(await made.sessions.get(session.secret)).toBeNull()
   })
 
+  it('a visitor without a session hears that there is none to get a new ID', async () => {
+    const visit = visitOf(makeSessions().sessions, null, { method: 'POST', canSend: () => false })
+    expect([await visit.regenerate(), await visit.rotate({ grace: '1m' })]).toEqual([null, null])
+  })
+
   it('a session that began while the head went out ends again', async () => {
     for (const begin of ['create', 'update', 'logIn', 'remember'] as const) {
       const store = new MemoryStore()
@@ -753,7 +758,7 @@ describe('options of an edge', () => {
   const { sessions } = makeSessions()
   const wrong: [unknown, RegExp][] = [
     [{ clearSiteData: ['*'] }, /clearSiteData: .* got "\*"/],
-    [{ clearSiteData: 'cookies' }, /clearSiteData: .* got "cookies"/],
+    [{ clearSiteData: 'cookies' }, /clearSiteData: expected an array of names, got "cookies"/],
     [{ rememberCookie: { name: 'session_id' } }, /rememberCookie\.name: "session_id"/],
     [{ rememberCookie: { name: 'a b' } }, /rememberCookie\.name: .* got "a b"/],
     [{ rememberCookie: { name: undefined } }, /rememberCookie\.name: .* got undefined/],
@@ -810,6 +815,27 @@ describe('options of an edge', () => {
     const other = visitOf(remembering, null, { method: 'POST' }, { cookie: { name: 'x__Host-sid' } })
     await other.logIn({ ...ada, remember: true })
     expect(setCookies(other).map(cookie => cookie.split('=')[0])).toEqual(['x__Host-sid', 'remember_token'])
+  })
+
+  it('may name all that Clear-Site-Data can clear', async () => {
+    const clearSiteData = ['cache', 'cookies', 'storage', 'executionContexts'] as const
+    const visit = visitOf(sessions, null, { method: 'POST' }, { clearSiteData })
+    await visit.logOut()
+    expect(visit.headers.get('clear-site-data')).toBe('"cache", "cookies", "storage", "executionContexts"')
+  })
+
+  it('are looked at once as long as they are the same object', () => {
+    let looks = 0
+    const options: Options = {
+      get origins() {
+        looks += 1
+        return ['https://front.example.net']
+      },
+    }
+    visitOf(sessions, null, {}, options)
+    const atFirst = looks
+    for (let visits = 0; visits < 3; visits += 1) visitOf(sessions, null, {}, options)
+    expect([atFirst > 0, looks]).toEqual([true, atFirst])
   })
 
   it('may be given with no names to clear, and then no header says so', async () => {
