@@ -80,7 +80,8 @@ it.each<[string, Cells]>([
 
 it('reads any text as a user ID where user IDs are text', () => {
   expect(fromRow(rowOf(one, { user_id: 'ada' }), NOW, 'text')).toMatchObject({ userId: 'ada' })
-  expect(fromRow(rowOf(one, { user_id: 42 }), NOW, 'text')).toEqual({ corrupt: 'user ID is empty' })
+  for (const tenant of ['', 'shop'])
+    expect(fromRow(rowOf(one, { tenant, user_id: 42 }), NOW, 'text')).toEqual({ corrupt: 'user ID is empty' })
 })
 
 describe('a forward', () => {
