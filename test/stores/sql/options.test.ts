@@ -1,4 +1,5 @@
 // The options that all SQL stores share, and the names that follow from them.
+import { SqliteStore } from 'coatcheck/stores/sql'
 import { expect, it } from 'vitest'
 import { aBoolean, checkOptions } from '../../../src/text/check-options.ts'
 import { namesOf, optionsOf, type SqlOptions } from '../../../stores/sql/options.ts'
@@ -16,6 +17,17 @@ it('names the tables after the option, with the schema before both', () => {
     userIds: 'text',
   })
   expect(names.quote('x')).toBe('"x"')
+})
+
+it('creates both tables, and their indexes, under these names', () => {
+  const created = SqliteStore.schema({ table: 'visits' }).match(/CREATE \w+ IF NOT EXISTS "\w+"( ON "\w+")?/g)
+  expect(created).toEqual([
+    'CREATE TABLE IF NOT EXISTS "visits"',
+    'CREATE INDEX IF NOT EXISTS "visits_user" ON "visits"',
+    'CREATE INDEX IF NOT EXISTS "visits_expires" ON "visits"',
+    'CREATE TABLE IF NOT EXISTS "visits_users"',
+    'CREATE INDEX IF NOT EXISTS "visits_users_expires" ON "visits_users"',
+  ])
 })
 
 it('has names of its own where none are given', () => {

@@ -1,0 +1,257 @@
+// What the SQL stores decide by themselves, by what the statements answered.
+import { SessionStoreError, type Store } from 'coatcheck'
+import { type SqliteDatabase, SqliteStore } from 'coatcheck/stores/sql'
+import { describe, expect, it } from 'vitest'
+import { AT, ROW_COLUMNS } from '../../../stores/sql/rows.ts'
+import {
+  changedMeanwhile,
+  isLimited,
+  ofItsOwn,
+  type PendingWrite,
+  reasonIn,
+  rowsOf,
+  withinLimit,
+} from '../../../stores/sql/store.ts'
+import { describeEngine } from '../../services/engines.ts'
+import { openSqlite } from '../../services/sqlite.ts'
+import { anonymous, NOW, newKey, newWriteId, record } from '../../support/sql/records.ts'
+
+const CALL = { now: NOW }
+const change = (changes = {}) => ({ data: '1', seenAt: NOW, expiresAt: NOW + 9e6, writeId: newWriteId(), ...changes })
+const rowWith = (key: string, data = '') => {
+  const row: unknown[] = ROW_COLUMNS.map(() => null)
+  row[AT.id] = key
+  row[AT.data] = data
+  return row
+}
+
+describe('rows that came in any order', () => {
+  const [one, two, three] = [newKey(), newKey(), newKey()]
+
+  it('are given to those who asked, and nothing to those without a row', () => {
+    expect(rowsOf([one, two, three], [rowWith(three), rowWith(one)])).toEqual([rowWith(one), null, rowWith(three)])
+    expect(rowsOf([one], [])).toEqual([null])
+  })
+
+  it('are refused where one is of a key that nobody asked for, or of one key twice', () => {
+    const refusal = expect.objectContaining({
+      message: 'the driver answered for another key',
+      failure: { outcome: 'not-applied', retry: false },
+    })
+    expect(() => rowsOf([one, two], [rowWith(one), rowWith(three)])).toThrow(refusal)
+    expect(() => rowsOf([one], [rowWith(one), rowWith(one, 'again')])).toThrow(refusal)
+  })
+})
+
+it('gives each reader of one statement an error of its own', () => {
+  const error = new SessionStoreError('read', 'not-applied', 'the session store failed in read', { cause: 'why' })
+  const copy = (() => {
+    try {
+      return ofItsOwn(error)
+    } catch (thrown) {
+      return thrown as SessionStoreError
+    }
+  })()
+  expect(copy).not.toBe(error)
+  expect(copy).toMatchObject({ operation: 'read', outcome: 'not-applied', message: error.message, cause: 'why' })
+})
+
+it('tries once more where what stood in the way is gone', () => {
+  expect(changedMeanwhile()).toMatchObject({
+    message: 'changed meanwhile',
+    failure: { outcome: 'not-applied', retry: true },
+  })
+})
+
+describe('the limit of sessions', () => {
+  const others = ['oldest', 'older', 'old']
+
+  it.each([
+    [undefined, []],
+    [{ max: 9, onLimit: 'end-oldest' }, []],
+    [{ max: 4, onLimit: 'end-oldest' }, []],
+    [{ max: 3, onLimit: 'end-oldest' }, ['oldest']],
+    [{ max: 1, onLimit: 'end-oldest' }, others],
+    [{ max: 9, onLimit: 'refuse' }, []],
+    [{ max: 4, onLimit: 'refuse' }, []],
+    [{ max: 3, onLimit: 'refuse' }, null],
+  ] as const)('%j ends the oldest of three beside a new one, or refuses it', (limit, expected) => {
+    expect(withinLimit(limit, others)).toEqual(expected)
+  })
+
+  it('counts the sessions of users only, and where there is one', () => {
+    const pending = (one: object, limit?: object) => ({ record: one, options: { limit } }) as PendingWrite
+    const limit = { max: 1, onLimit: 'refuse' }
+    expect(isLimited(pending(record(), limit))).toBe(true)
+    expect(isLimited(pending(record()))).toBe(false)
+    expect(isLimited(pending(anonymous(), limit))).toBe(false)
+    expect(isLimited(pending(record({ kind: 'remember' }), limit))).toBe(false)
+  })
+})
+
+describe('why a session was not written', () => {
+  const one = record({ parent: newKey() })
+  const pending = (version?: number) =>
+    ({ record: one, options: {}, old: version === undefined ? undefined : { key: newKey(), version } }) as PendingWrite
+  const because = (cells: unknown[], version?: number) => reasonIn(pending(version), { rows: [cells], changed: 0 })
+
+  it.each([
+    ['PostgreSQL', 't', 'f'],
+    ['text', '1', '0'],
+    ['numbers', 1, 0],
+    ['big integers', 1n, 0n],
+  ])('is read from the answer of %s', (_, yes, no) => {
+    expect(because([no, null, null, null, no, yes])).toBe(null)
+    expect(because([no, null, null, null, no, no])).toBe('orphan')
+    expect(because([no, null, null, null, yes, yes])).toBe('stale-login')
+    expect(because([yes, null, null, null, no, yes])).toBe('collision')
+    expect(because([yes, one.writeId, null, null, yes, no])).toBe('created')
+    expect(because([no, null, null, null, no, yes], 3)).toBe('gone')
+    expect(because([no, null, '2', one.parent, no, no], 3)).toBe('conflict')
+    expect(because([no, null, '3', one.parent, no, no], 3)).toBe(null)
+  })
+})
+
+describe('a database that must not be asked', () => {
+  const never = () => expect.unreachable('the database was asked')
+  const store: Store = new SqliteStore({ prepare: never, exec: never })
+
+  it('is not asked for what is no key', async () => {
+    for (const key of ['', 'x', `${newKey()} `]) {
+      expect(await store.read(key, CALL)).toBe(null)
+      expect(await store.touch(key, NOW, NOW, CALL)).toBe('gone')
+      expect(await store.update(key, 1, change(), CALL)).toBe('gone')
+      expect(await store.delete(key, CALL)).toBe(false)
+    }
+  })
+
+  it('is not asked to keep what it cannot keep', async () => {
+    const key = newKey()
+    const calls: [string, () => Promise<unknown>, string][] = [
+      ['update', () => store.update(key, 1, change({ data: '\0' }), CALL), 'the data is not well-formed'],
+      ['create', () => store.create(record({ username: '\0' }), {}, CALL), 'the name is longer'],
+      ['replace', () => store.replace(key, 1, record({ userId: 'ada' }), {}, CALL), 'the user ID is not an integer'],
+      ['listUser', () => store.listUser('ada', 'session', CALL), 'the user ID is not an integer'],
+      ['deleteUser', () => store.deleteUser('ada', { floorUntil: NOW }, CALL), 'the user ID is not an integer'],
+      ['scan', () => store.scan!('x', 1, CALL), 'the cursor is not one that scan answered'],
+      ['scan', () => store.scan!(null, 0, CALL), 'the limit is not a whole number of rows'],
+    ]
+    for (const [operation, call, fault] of calls)
+      await expect(call()).rejects.toMatchObject({
+        operation,
+        outcome: 'not-applied',
+        cause: { name: 'TypeError', message: expect.stringContaining(fault) },
+      })
+  })
+})
+
+/** A store in memory whose statements go through `answer`, which may change what the driver gives. */
+async function through(answer: (text: string, method: 'run' | 'get' | 'all', given: () => unknown) => unknown) {
+  const database = openSqlite('libsql', ':memory:')
+  const plain = new SqliteStore(database)
+  await plain.migrate()
+  const wrapped: SqliteDatabase = {
+    exec: sql => answer(sql, 'run', () => database.exec(sql)),
+    prepare(text) {
+      const statement = database.prepare(text) as any
+      const through =
+        (method: 'run' | 'get' | 'all') =>
+        (...values: unknown[]) =>
+          answer(text, method, () => statement[method](...values)) as never
+      return {
+        raw: (on: boolean) => statement.raw(on),
+        run: through('run'),
+        get: through('get'),
+        all: through('all'),
+      } as never
+    },
+  }
+  return { database, plain, store: new SqliteStore(wrapped) }
+}
+
+describeEngine('libsql', 'a driver of SQLite that makes a mistake', () => {
+  it('hands no session to the reader of another', async () => {
+    const other = record()
+    const rows: unknown[] = []
+    const { plain, store } = await through((_, method, given) => {
+      if (method !== 'get') return given()
+      if (rows.length === 0) rows.push(given())
+      return rows[0]
+    })
+    await plain.create(other, {}, CALL)
+    expect(await store.read(other.key, CALL)).toEqual(other)
+    const key = newKey()
+    const refusal = { outcome: 'not-applied', cause: { message: 'the driver answered for another key' } }
+    const reading = Promise.resolve().then(() => store.read(key, CALL))
+    await expect(reading).rejects.toMatchObject({ operation: 'read', ...refusal })
+    await expect(store.delete(key, CALL)).rejects.toMatchObject({ operation: 'delete', ...refusal })
+    await expect(store.touch(key, NOW, NOW, CALL)).rejects.toMatchObject({ operation: 'touch', ...refusal })
+    await expect(store.update(key, 1, change(), CALL)).rejects.toMatchObject({ operation: 'update', ...refusal })
+    expect(await plain.read(other.key, CALL)).toEqual(other)
+  })
+
+  it('takes a touch that changed nothing for one where the session lives', async () => {
+    const { plain, store } = await through((text, method, given) => {
+      const answer = given()
+      return method === 'run' && text.startsWith('UPDATE') ? { changes: 0 } : answer
+    })
+    const one = record()
+    await plain.create(one, {}, CALL)
+    expect(await store.touch(one.key, NOW + 1, NOW + 9, CALL)).toBe('touched')
+    expect(await store.touch(newKey(), NOW + 1, NOW + 9, CALL)).toBe('gone')
+    const renewed = record()
+    await plain.replace(one.key, 1, renewed, { forward: { salt: '', until: NOW + 9 } }, CALL)
+    expect(await store.touch(one.key, NOW + 1, NOW + 9, CALL)).toBe('gone')
+  })
+})
+
+describeEngine('libsql', 'a log-out everywhere in pieces', () => {
+  const MANY = 600
+  const everybody = { passwordVersion: 1, floorUntil: NOW + 1e9 }
+
+  async function crowded(fail: (commits: number) => unknown) {
+    let commits = 0
+    let watched = false
+    const made = await through((text, _, given) => {
+      if (watched && text === 'COMMIT') {
+        const error = fail(commits++)
+        if (error !== undefined) throw error
+      }
+      return given()
+    })
+    const one = record({ userId: '7' })
+    await made.plain.create(one, {}, CALL)
+    const columns = ROW_COLUMNS.filter(name => name !== 'id').join(', ')
+    made.database.exec(`INSERT INTO coatcheck_sessions (id, ${columns})
+      WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${MANY - 1})
+      SELECT printf('%046d', i), ${columns} FROM coatcheck_sessions, n WHERE id = '${one.key}'`)
+    watched = true
+    const left = async () => (await made.plain.listUser('7', 'session', CALL)).length
+    return { ...made, left, commits: () => commits }
+  }
+
+  it('ends 250 sessions in each, and counts all', async () => {
+    const { store, left, commits } = await crowded(() => undefined)
+    expect(await store.deleteUser('7', everybody, CALL)).toBe(MANY)
+    expect([commits(), await left()]).toEqual([3, 0])
+  })
+
+  it('has done nothing where the first one fails, and something where a later one does', async () => {
+    const full = Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' })
+    for (const [failing, outcome, rest] of [
+      [0, 'not-applied', MANY],
+      [1, 'unknown', MANY - 250],
+    ] as const) {
+      const { store, left } = await crowded(commits => (commits === failing ? full : undefined))
+      const error = await store.deleteUser('7', everybody, CALL).catch((thrown: unknown) => thrown)
+      expect(error).toBeInstanceOf(SessionStoreError)
+      expect(error).toMatchObject({
+        operation: 'deleteUser',
+        outcome,
+        message: 'the session store failed in deleteUser',
+        cause: { message: full.message },
+      })
+      expect(await left()).toBe(rest)
+    }
+  })
+})
