@@ -5,15 +5,7 @@ import { namesOf } from '../../../stores/sql/options.ts'
 import { postgresSchema } from '../../../stores/sql/postgres/schema.ts'
 import { sqliteSchema } from '../../../stores/sql/sqlite/schema.ts'
 import { followNow, type Statement, type Values } from '../../../stores/sql/statement.ts'
-import {
-  type Column,
-  isMigrated,
-  migrate,
-  printed,
-  type Schema,
-  SESSION_COLUMNS,
-  type Table,
-} from '../../../stores/sql/tables.ts'
+import { type Column, isMigrated, migrate, printed, type Schema, SESSION_COLUMNS } from '../../../stores/sql/tables.ts'
 
 const names = namesOf({}, '"')
 const [SESSIONS, USERS] = ['"coatcheck_sessions"', '"coatcheck_sessions_users"']
@@ -33,15 +25,28 @@ function catalogue(columns: Readonly<Record<string, readonly Column[]>>, schema 
   }
 }
 
-const [sessions, users] = postgresSchema(names).tables as readonly [Table, Table]
-/** The columns as they should be, but for one. */
-const but = (name: string, changes: Partial<Column>) =>
-  sessions.columns.map(column => (column.name === name ? { ...column, ...changes } : column))
-const withSessions = (columns: readonly Column[]) => catalogue({ [SESSIONS]: columns, [USERS]: users.columns })
+/** The columns of both tables as they should be. */
+const ours = () => postgresSchema(names).tables.map(({ columns }) => columns) as [readonly Column[], readonly Column[]]
+type Changed = (sessions: readonly Column[]) => readonly Column[]
+const but =
+  (name: string, changes: Partial<Column>): Changed =>
+  sessions =>
+    sessions.map(column => (column.name === name ? { ...column, ...changes } : column))
+const without =
+  (left: string): Changed =>
+  sessions =>
+    sessions.filter(({ name }) => name !== left)
+const and =
+  (column: Partial<Column>): Changed =>
+  sessions => [...sessions, { name: 'shop', type: 'text', notNull: false, ...column }]
+function withSessions(changed: Changed) {
+  const [sessions, users] = ours()
+  return catalogue({ [SESSIONS]: changed(sessions), [USERS]: users })
+}
 
 describe('a table that is there', () => {
   it('is taken for ours where it has our columns', () => {
-    const { asked, isMigrated } = withSessions(sessions.columns)
+    const { asked, isMigrated } = withSessions(sessions => sessions)
     expect(isMigrated()).toBe(true)
     expect(asked).toEqual([
       { name: SESSIONS, plain: 'coatcheck_sessions', schema: null },
@@ -50,46 +55,40 @@ describe('a table that is there', () => {
   })
 
   it('is not enough where the other one is missing', () => {
-    expect(catalogue({ [SESSIONS]: sessions.columns }).isMigrated()).toBe(false)
-    expect(catalogue({ [USERS]: users.columns }).isMigrated()).toBe(false)
+    const [sessions, users] = ours()
+    expect(catalogue({ [SESSIONS]: sessions }).isMigrated()).toBe(false)
+    expect(catalogue({ [USERS]: users }).isMigrated()).toBe(false)
   })
 
-  it.each<[string, readonly Column[], string]>([
-    ['lacks a column', sessions.columns.filter(({ name }) => name !== 'data'), 'column data is missing'],
+  it.each<[string, Changed, string]>([
+    ['lacks a column', without('data'), 'column data is missing'],
     ['has a column of another type', but('data', { type: 'bytea' }), 'column data is bytea, not text'],
     ['compares keys otherwise', but('id', { collation: 'default' }), 'column id is collated default, not C'],
     ['requires what we leave out', but('parent', { notNull: true }), 'column parent is NOT NULL'],
-    [
-      'requires what we do not know',
-      [...sessions.columns, { name: 'shop', type: 'text', notNull: true }],
-      'column shop is unknown, NOT NULL, and has no default',
-    ],
+    ['requires what we do not know', and({ notNull: true }), 'column shop is unknown, NOT NULL, and has no default'],
     [
       'differs in several ways',
-      but('data', { type: 'bytea' }).filter(({ name }) => name !== 'kind'),
+      sessions => without('kind')(but('data', { type: 'bytea' })(sessions)),
       'column kind is missing; column data is bytea, not text',
     ],
-  ])('is refused where it %s', (_, columns, fault) => {
+  ])('is refused where it %s', (_, changed, fault) => {
     const expected = `table ${SESSIONS} has another schema than this version of coatcheck needs: ${fault}`
-    expect(() => withSessions(columns).isMigrated()).toThrow(new Error(expected))
+    expect(() => withSessions(changed).isMigrated()).toThrow(new Error(expected))
   })
 
-  it.each<[string, readonly Column[]]>([
+  it.each<[string, Changed]>([
     ['allows NULL where we never write it', but('data', { notNull: false })],
     ['has a collation where ours does not matter', but('data', { collation: 'de_DE' })],
-    ['has a column more that may be NULL', [...sessions.columns, { name: 'shop', type: 'text', notNull: false }]],
-    [
-      'has a column more with a default',
-      [...sessions.columns, { name: 'shop', type: 'text', notNull: true, optional: true }],
-    ],
-  ])('is taken for ours where it %s', (_, columns) => {
-    expect(withSessions(columns).isMigrated()).toBe(true)
+    ['has a column more that may be NULL', and({})],
+    ['has a column more with a default', and({ notNull: true, optional: true })],
+  ])('is taken for ours where it %s', (_, changed) => {
+    expect(withSessions(changed).isMigrated()).toBe(true)
   })
 })
 
 describe('a migration', () => {
   it('waits until it is alone, and creates only what is missing', () => {
-    const { asked, migrate } = catalogue({ [SESSIONS]: sessions.columns })
+    const { asked, migrate } = catalogue({ [SESSIONS]: ours()[0] })
     migrate()
     expect(asked.map(({ text, name }) => text?.slice(0, 26) ?? name)).toEqual([
       'SELECT pg_advisory_xact_lo',
@@ -104,7 +103,8 @@ describe('a migration', () => {
 
   it('waits for none where the database needs no such lock', () => {
     const schema = sqliteSchema(names)
-    const { asked, migrate } = catalogue({ [SESSIONS]: sessions.columns, [USERS]: users.columns }, schema)
+    const [sessions, users] = ours()
+    const { asked, migrate } = catalogue({ [SESSIONS]: sessions, [USERS]: users }, schema)
     migrate()
     expect(asked.length).toBe(2)
   })

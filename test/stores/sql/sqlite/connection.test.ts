@@ -57,7 +57,7 @@ function driver(statement: object = {}, database: object = {}): Driver {
   const notes: unknown[] = []
   const faults = new Map<string, unknown>()
   const note = (name: string, given: readonly unknown[]) => {
-    notes.push([name, ...given].join(' '))
+    notes.push([name, ...given.map(String)].join(' '))
     const key = name === 'exec' ? String(given[0]) : name.split(' ')[0]!
     if (!faults.has(key)) return
     const fault = faults.get(key)
@@ -144,8 +144,10 @@ describe('a connection', () => {
     const connection = new SqliteConnection(driver(statement))
     connection.run(WRITE, VALUES)
     expect(told).toEqual([])
-    connection.run(LIST, VALUES)
-    expect(told).toEqual(expected.map(name => `${name} true`))
+    for (const read of [READ, LIST]) {
+      connection.run(read, VALUES)
+      expect(told.splice(0)).toEqual(expected.map(name => `${name} true`))
+    }
   })
 
   it('prepares anew what has failed', () => {
@@ -286,8 +288,19 @@ describe('what is no connection', () => {
     ['half of one', { exec() {} }, 'got an object without prepare()'],
     ['members that are no functions', { prepare: 1, exec: 2 }, 'got an object without prepare() and exec()'],
     ['a number', 7, 'got 7'],
+    ['a promise', Promise.resolve(connection), 'got a promise: await it'],
+    [
+      'a driver that calls back',
+      { ...connection, parallelize() {} },
+      'got a driver whose answers come later (it has parallelize())',
+    ],
+    [
+      'the client of @libsql/client for a file',
+      { executeMultiple() {}, protocol: 'file' },
+      "got the client of @libsql/client: open the same file with the package libsql, new Database('sessions.db')",
+    ],
   ])('is refused with advice: %s', (_, given, advice) => {
-    expect(() => checkSqlite(given as never)).toThrow(new RegExp(`; ${advice.replace(/[()]/g, '\\$&')}$`))
+    expect(() => checkSqlite(given as never)).toThrow(new RegExp(`; ${advice.replace(/[().]/g, '\\$&')}$`))
   })
 
   it.each<[string, object]>([
