@@ -190,6 +190,22 @@ describeEngine('libsql', 'a driver of SQLite that makes a mistake', () => {
     expect(await plain.read(other.key, CALL)).toEqual(other)
   })
 
+  it('lets a read that met a lock wait for it', async () => {
+    const busy = Object.assign(new Error('database is locked'), { code: 'SQLITE_BUSY' })
+    const faults: Error[] = []
+    const { plain, store } = await through((_, method, given) => {
+      if (method === 'get' && faults.length > 0) throw faults.pop()
+      return given()
+    })
+    const one = record()
+    await plain.create(one, {}, CALL)
+    faults.push(busy)
+    const reading = store.read(one.key, CALL)
+    expect(reading).toBeInstanceOf(Promise)
+    expect(await reading).toEqual(one)
+    expect(await store.read(one.key, CALL)).toEqual(one)
+  })
+
   it('takes a touch that changed nothing for one where the session lives', async () => {
     const { plain, store } = await through((text, method, given) => {
       const answer = given()
