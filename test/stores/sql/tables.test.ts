@@ -118,6 +118,49 @@ it('binds each column under its name in camel case', () => {
   })
 })
 
+describe('a column in the catalogue', () => {
+  const found = { name: 'c', notNull: false, optional: false }
+
+  it('is read as PostgreSQL says it', () => {
+    const { columnFound } = postgresSchema(names)
+    expect(columnFound(['c', 'text', 'f', null, 'f'])).toEqual({ ...found, type: 'text', collation: 'default' })
+    expect(columnFound(['c', 'bigint', 't', 'C', 'f'])).toEqual({
+      ...found,
+      type: 'bigint',
+      notNull: true,
+      collation: 'C',
+    })
+    expect(columnFound(['c', 'text', 'f', null, 't'])).toMatchObject({ notNull: false, optional: true })
+  })
+
+  it.each([
+    ['bigint(20)', 'bigint'],
+    ['bigint(20) unsigned', 'bigint unsigned'],
+    ['int(10) unsigned', 'int unsigned'],
+    ['int unsigned', 'int unsigned'],
+    ['char(46)', 'char(46)'],
+    ['varbinary(800)', 'varbinary(800)'],
+    ['tinyint(1)', 'tinyint(1)'],
+  ])('is read as MySQL and MariaDB say it: %s', (given, type) => {
+    const { columnFound } = mysqlSchema(names)
+    expect(columnFound(['c', given, 0, null, '0'])).toEqual({ ...found, type, collation: 'binary' })
+    expect(columnFound(['c', given, '1', 'ascii_bin', 0])).toEqual({
+      ...found,
+      type,
+      notNull: true,
+      collation: 'ascii_bin',
+    })
+    expect(columnFound(['c', given, '0', null, 1n])).toMatchObject({ notNull: false, optional: true })
+  })
+
+  it('is read as SQLite says it, which keeps the type as it was written', () => {
+    const { columnFound } = sqliteSchema(names)
+    expect(columnFound(['c', 'Text', 0n, 0n])).toEqual({ ...found, type: 'TEXT' })
+    expect(columnFound(['c', 'INTEGER', 1, 0])).toEqual({ ...found, type: 'INTEGER', notNull: true })
+    expect(columnFound(['c', 'INTEGER', 0, 1])).toEqual({ ...found, type: 'INTEGER', optional: true })
+  })
+})
+
 describe('the printed schema', () => {
   it('is that of PostgreSQL', () => {
     expect(printed(postgresSchema(namesOf({ schema: 'auth', table: 's' }, '"')))).toMatchInlineSnapshot(`
