@@ -1,7 +1,7 @@
 // What the SQL stores decide by themselves, by what the statements answered.
 import { SessionStoreError, type Store } from 'coatcheck'
 import { type SqliteDatabase, SqliteStore } from 'coatcheck/stores/sql'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { AT, ROW_COLUMNS } from '../../../stores/sql/rows.ts'
 import {
   changedMeanwhile,
@@ -269,5 +269,64 @@ describeEngine('libsql', 'a log-out everywhere in pieces', () => {
       })
       expect(await left()).toBe(rest)
     }
+  })
+})
+
+describeEngine('libsql', 'a sweep in batches', () => {
+  const dead = (key: string) => record({ key, expiresAt: NOW - 1e6 })
+
+  async function filled(rows: number) {
+    const batches: number[] = []
+    const made = await through((text, method, given) => {
+      const answer = given()
+      if (method === 'run' && text.startsWith('DELETE')) batches.push((answer as { changes: number }).changes)
+      return answer
+    })
+    const one = dead('0'.repeat(46))
+    await made.plain.create(one, {}, { now: one.expiresAt - 1 })
+    const columns = ROW_COLUMNS.filter(name => name !== 'id').join(', ')
+    made.database.exec(`INSERT INTO coatcheck_sessions (id, ${columns})
+      WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${rows - 1})
+      SELECT printf('%046d', i), ${columns} FROM coatcheck_sessions, n WHERE id = '${one.key}'`)
+    return { ...made, batches }
+  }
+
+  it('removes 250 rows in each, until nothing is left of sessions and floors', async () => {
+    const { store, plain, batches } = await filled(600)
+    await plain.deleteUser('7', { passwordVersion: 1, floorUntil: NOW - 1e6 }, { now: NOW - 2e6 })
+    expect(await store.sweep!(1e6, CALL)).toBe(601)
+    expect(batches).toEqual([250, 250, 100, 0, 1, 0])
+  })
+
+  it('asks for no more than it may remove', async () => {
+    const { store, batches } = await filled(600)
+    expect(await store.sweep!(300, CALL)).toBe(300)
+    expect(await store.sweep!(0, CALL)).toBe(0)
+    expect(batches).toEqual([250, 50])
+  })
+
+  it('stops at what it has removed where less than 100 ms are left', async () => {
+    for (const [ms, removed] of [
+      [109, 250],
+      [110, 600],
+    ] as const) {
+      const { store } = await filled(600)
+      vi.useFakeTimers({ toFake: ['performance'] })
+      const swept = store.sweep!(600, { now: NOW, deadline: performance.now() + ms })
+      expect(await swept.finally(() => vi.useRealTimers())).toBe(removed)
+    }
+  })
+
+  it('lets the event loop run between two', async () => {
+    const { store } = await filled(600)
+    let turns = 0
+    const turn = () => {
+      turns += 1
+      next = setImmediate(turn)
+    }
+    let next = setImmediate(turn)
+    await store.sweep!(600, CALL)
+    clearImmediate(next)
+    expect(turns).toBeGreaterThanOrEqual(3)
   })
 })
