@@ -330,3 +330,93 @@ describeEngine('libsql', 'a sweep in batches', () => {
     expect(turns).toBeGreaterThanOrEqual(3)
   })
 })
+
+describeEngine('libsql', 'a migration of SQLite', () => {
+  it('rejects with what the driver said, since no verb of a request has failed', async () => {
+    const database = openSqlite('libsql', ':memory:')
+    const refusing = (word: string) => {
+      const refuse = (sql: string) => {
+        if (sql.startsWith(word)) throw Object.assign(new Error(`no ${word}`), { code: 'SQLITE_READONLY' })
+        return sql
+      }
+      const connection: SqliteDatabase = {
+        exec: sql => database.exec(refuse(sql)),
+        prepare: sql => database.prepare(refuse(sql)),
+      }
+      return new SqliteStore(connection)
+    }
+    for (const word of ['SELECT', 'CREATE']) {
+      const error = await refusing(word)
+        .migrate()
+        .catch((thrown: unknown) => thrown)
+      expect(error).toMatchObject({ message: `no ${word}`, code: 'SQLITE_READONLY' })
+      expect(error).not.toBeInstanceOf(SessionStoreError)
+    }
+    await expect(refusing('SELECT').isMigrated()).rejects.toMatchObject({ code: 'SQLITE_READONLY' })
+    expect(await new SqliteStore(database).isMigrated()).toBe(false)
+  })
+
+  it('looks at both tables once more when it has created one of them', async () => {
+    const database = openSqlite('libsql', ':memory:')
+    const store = new SqliteStore(database)
+    database.exec(
+      'CREATE TABLE coatcheck_sessions_users (tenant TEXT, user_id TEXT, floor_until INTEGER, expires_at INTEGER)',
+    )
+    await expect(store.migrate()).rejects.toThrow(
+      /"coatcheck_sessions_users" has another schema .*: column floor is missing$/,
+    )
+    database.exec('ALTER TABLE coatcheck_sessions_users ADD COLUMN floor INTEGER')
+    await store.migrate()
+    expect(await store.isMigrated()).toBe(true)
+  })
+})
+
+describeEngine('libsql', 'a walk in pages', () => {
+  const keyed = (letter: string, changes = {}) => anonymous({ key: letter.padEnd(46, letter), ...changes })
+
+  it('tells the records and forwards of each page, and from where the next one begins', async () => {
+    const { store } = await through((_, __, given) => given())
+    const [a, b, c, d, e] = ['a', 'b', 'c', 'd', 'e'].map(letter => keyed(letter))
+    for (const one of [a, b, d]) await store.create(one!, {}, CALL)
+    await store.replace(b!.key, 1, e!, { forward: { salt: '', until: NOW + 9 } }, CALL)
+    const over = keyed('c', { expiresAt: NOW })
+    await store.create(over, {}, { now: NOW - 1 })
+    expect(c!.key).toBe(over.key)
+    expect(await store.scan(null, 2, CALL)).toEqual({ records: [a], forwards: [b!.key], next: b!.key })
+    expect(await store.scan(b!.key, 2, CALL)).toEqual({ records: [d], forwards: [], next: d!.key })
+    expect(await store.scan(d!.key, 2, CALL)).toEqual({ records: [e], forwards: [], next: null })
+    expect(await store.scan(e!.key, 2, CALL)).toEqual({ records: [], forwards: [], next: null })
+    expect(await store.scan(null, 5, CALL)).toEqual({ records: [a, d, e], forwards: [b!.key], next: e!.key })
+    expect(await store.scan(null, 6, CALL)).toEqual({ records: [a, d, e], forwards: [b!.key], next: null })
+  })
+
+  it('leaves out what is damaged, and what has no key, and goes on behind both', async () => {
+    const asked: string[] = []
+    const { store, database } = await through((text, method, given) => {
+      if (method === 'all' && text.includes('ORDER BY id')) asked.push(text.match(/\d+$/)![0])
+      return given()
+    })
+    const [a, z] = [keyed('a'), keyed('z')]
+    for (const one of [a, keyed('b'), z]) await store.create(one, {}, CALL)
+    database.exec("UPDATE coatcheck_sessions SET version = -1 WHERE id LIKE 'b%'")
+    const columns = ROW_COLUMNS.filter(name => name !== 'id').join(', ')
+    for (const hand of ['c 1', 'c 2', 'c 3'])
+      database.exec(`INSERT INTO coatcheck_sessions (id, ${columns})
+        SELECT '${hand}', ${columns} FROM coatcheck_sessions WHERE id = '${a.key}'`)
+    expect(await store.scan(a.key, 1, CALL)).toEqual({ records: [], forwards: [], next: keyed('b').key })
+    // Rows without a key are no place to go on from: the page grows until there is one.
+    expect(await store.scan(keyed('b').key, 1, CALL)).toEqual({ records: [z], forwards: [], next: z.key })
+    expect(asked).toEqual(['1', '1', '2', '4'])
+    expect(await store.scan(keyed('b').key, 9, CALL)).toEqual({ records: [z], forwards: [], next: null })
+  })
+
+  it('asks for no more rows than a call of SQLite may take', async () => {
+    const asked: string[] = []
+    const { store } = await through((text, _, given) => {
+      asked.push(text)
+      return given()
+    })
+    await store.scan(null, 1e9, CALL)
+    expect(asked.at(-1)).toMatch(/ORDER BY id LIMIT 250$/)
+  })
+})
