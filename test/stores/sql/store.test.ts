@@ -190,6 +190,24 @@ describeEngine('libsql', 'a driver of SQLite that makes a mistake', () => {
     expect(await plain.read(other.key, CALL)).toEqual(other)
   })
 
+  it('tells of a damaged row that it could not remove as of a read that failed', async () => {
+    const full = Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' })
+    const { plain, store, database } = await through((text, method, given) => {
+      if (method === 'run' && text.startsWith('DELETE')) throw full
+      return given()
+    })
+    const one = record()
+    await plain.create(one, {}, CALL)
+    database.exec('UPDATE coatcheck_sessions SET version = -1')
+    await expect(store.read(one.key, CALL)).rejects.toMatchObject({
+      operation: 'read',
+      outcome: 'not-applied',
+      cause: { message: full.message },
+    })
+    expect(await plain.read(one.key, CALL)).toEqual({ corrupt: 'version is not a positive number' })
+    expect(await plain.read(one.key, CALL)).toBe(null)
+  })
+
   it('lets a read that met a lock wait for it', async () => {
     const busy = Object.assign(new Error('database is locked'), { code: 'SQLITE_BUSY' })
     const faults: Error[] = []
