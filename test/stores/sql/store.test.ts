@@ -169,8 +169,8 @@ async function through(answer: (text: string, method: 'run' | 'get' | 'all', giv
   return { database, plain, store: new SqliteStore(wrapped) }
 }
 
-describeEngine('libsql', 'a driver of SQLite that makes a mistake', () => {
-  it('hands no session to the reader of another', async () => {
+describeEngine('libsql', 'a store through a driver of SQLite', () => {
+  it('hands no session to the reader of another, whatever the driver answers', async () => {
     const other = record()
     const rows: unknown[] = []
     const { plain, store } = await through((_, method, given) => {
@@ -224,7 +224,20 @@ describeEngine('libsql', 'a driver of SQLite that makes a mistake', () => {
     expect(await store.read(one.key, CALL)).toEqual(one)
   })
 
-  it('takes a touch that changed nothing for one where the session lives', async () => {
+  it('takes a write for its own by the write ID and the next version, and by nothing less', async () => {
+    const { store } = await through((_, __, given) => given())
+    const one = record()
+    await store.create(one, {}, CALL)
+    const mine = change()
+    expect(await store.update(one.key, 1, mine, CALL)).toBe('updated')
+    expect(await store.update(one.key, 1, mine, CALL)).toBe('updated')
+    expect(await store.update(one.key, 1, change(), CALL)).toBe('conflict')
+    for (const version of [3, 7]) expect(await store.update(one.key, version, mine, CALL)).toBe('conflict')
+    expect(await store.read(one.key, CALL)).toEqual({ ...one, ...mine, version: 2 })
+    expect(await store.update(newKey(), 1, mine, CALL)).toBe('gone')
+  })
+
+  it('takes a touch that changed no row for one where the session lives', async () => {
     const { plain, store } = await through((text, method, given) => {
       const answer = given()
       return method === 'run' && text.startsWith('UPDATE') ? { changes: 0 } : answer
