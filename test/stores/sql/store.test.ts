@@ -1,6 +1,6 @@
 // What the SQL stores decide by themselves, by what the statements answered.
 import { SessionStoreError, type Store } from 'coatcheck'
-import { type SqliteDatabase, SqliteStore } from 'coatcheck/stores/sql'
+import { MysqlStore, PostgresStore, type SqliteDatabase, SqliteStore } from 'coatcheck/stores/sql'
 import { describe, expect, it, vi } from 'vitest'
 import { AT, ROW_COLUMNS } from '../../../stores/sql/rows.ts'
 import {
@@ -112,16 +112,22 @@ describe('why a session was not written', () => {
   })
 })
 
-describe('a database that must not be asked', () => {
-  const never = () => expect.unreachable('the database was asked')
-  const store: Store = new SqliteStore({ prepare: never, exec: never })
+const never = () => expect.unreachable('the database was asked')
+const UNASKED: [string, Store][] = [
+  ['SQLite', new SqliteStore({ prepare: never, exec: never })],
+  ['PostgreSQL', new PostgresStore({ connect: never } as never)],
+  ['MySQL', new MysqlStore({ getConnection: never } as never)],
+]
 
+describe.each(UNASKED)('%s', (_, store) => {
   it('is not asked for what is no key', async () => {
+    // Not even where the time is over: there is nothing to wait for.
+    const over = { ...CALL, deadline: 0 }
     for (const key of ['', 'x', `${newKey()} `]) {
-      expect(await store.read(key, CALL)).toBe(null)
-      expect(await store.touch(key, NOW, NOW, CALL)).toBe('gone')
-      expect(await store.update(key, 1, change(), CALL)).toBe('gone')
-      expect(await store.delete(key, CALL)).toBe(false)
+      expect(await store.read(key, over)).toBe(null)
+      expect(await store.touch(key, NOW, NOW, over)).toBe('gone')
+      expect(await store.update(key, 1, change(), over)).toBe('gone')
+      expect(await store.delete(key, over)).toBe(false)
     }
   })
 
@@ -190,7 +196,7 @@ describeEngine('libsql', 'a store through a driver of SQLite', () => {
     expect(await plain.read(other.key, CALL)).toEqual(other)
   })
 
-  it('tells of a damaged row that it could not remove as of a read that failed', async () => {
+  it('names the call that failed, also where it was a read that had to remove a damaged row', async () => {
     const full = Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' })
     const { plain, store, database } = await through((text, method, given) => {
       if (method === 'run' && text.startsWith('DELETE')) throw full
@@ -199,11 +205,10 @@ describeEngine('libsql', 'a store through a driver of SQLite', () => {
     const one = record()
     await plain.create(one, {}, CALL)
     database.exec('UPDATE coatcheck_sessions SET version = -1')
-    await expect(store.read(one.key, CALL)).rejects.toMatchObject({
-      operation: 'read',
-      outcome: 'not-applied',
-      cause: { message: full.message },
-    })
+    const failure = { outcome: 'not-applied', cause: { message: full.message } }
+    await expect(store.read(one.key, CALL)).rejects.toMatchObject({ operation: 'read', ...failure })
+    await expect(store.delete(one.key, CALL)).rejects.toMatchObject({ operation: 'delete', ...failure })
+    await expect(store.sweep!(1, CALL)).rejects.toMatchObject({ operation: 'sweep', ...failure })
     expect(await plain.read(one.key, CALL)).toEqual({ corrupt: 'version is not a positive number' })
     expect(await plain.read(one.key, CALL)).toBe(null)
   })
