@@ -229,6 +229,39 @@ describeEngine('libsql', 'a store through a driver of SQLite', () => {
     expect(await store.read(one.key, CALL)).toEqual(one)
   })
 
+  it('ends nothing by a forward to a session that has ended, and forgets the forward', async () => {
+    const { store, database } = await through((_, __, given) => given())
+    const [one, next] = [record(), record()]
+    await store.create(one, {}, CALL)
+    await store.replace(one.key, 1, next, { forward: { salt: '', until: NOW + 9 } }, CALL)
+    expect(await store.delete(next.key, CALL)).toBe(true)
+    expect(await store.delete(one.key, CALL)).toBe(false)
+    expect(database.prepare('SELECT id FROM coatcheck_sessions').all()).toEqual([])
+  })
+
+  it('deletes in another turn what another call made between two of its statements', async () => {
+    const missed: string[] = []
+    const { plain, store } = await through((text, method, given) => {
+      if (method !== 'run' || !text.startsWith('DELETE') || missed.length > 0) return given()
+      missed.push(text)
+      return { changes: 0 }
+    })
+    const one = record()
+    await plain.create(one, {}, CALL)
+    expect(await store.delete(one.key, CALL)).toBe(true)
+    expect(await plain.read(one.key, CALL)).toBe(null)
+    expect(missed.length).toBe(1)
+  })
+
+  it('lets no log-out without a password version make an older floor last longer', async () => {
+    const { store } = await through((_, __, given) => given())
+    const older = (changes = {}) => record({ userId: '7', passwordVersion: 1, ...changes })
+    await store.deleteUser('7', { passwordVersion: 5, floorUntil: NOW + 10 }, CALL)
+    await store.deleteUser('7', { floorUntil: NOW + 1000 }, CALL)
+    expect((await store.create(older(), {}, { now: NOW + 9 })).outcome).toBe('stale-login')
+    expect((await store.create(older(), {}, { now: NOW + 10 })).outcome).toBe('created')
+  })
+
   it('takes a write for its own by the write ID and the next version, and by nothing less', async () => {
     const { store } = await through((_, __, given) => given())
     const one = record()
