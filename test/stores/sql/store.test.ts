@@ -489,3 +489,30 @@ describeEngine('libsql', 'a walk in pages', () => {
     expect(asked.at(-1)).toMatch(/ORDER BY id LIMIT 250$/)
   })
 })
+
+describeEngine('libsql', 'a file without tables', () => {
+  it('is told by each call by its own name', async () => {
+    const store: Store = new SqliteStore(openSqlite('libsql', ':memory:'))
+    const key = newKey()
+    const calls: [string, () => unknown][] = [
+      ['create', () => store.create(record(), {}, CALL)],
+      ['read', () => store.read(key, CALL)],
+      ['update', () => store.update(key, 1, change(), CALL)],
+      ['touch', () => store.touch(key, NOW, NOW, CALL)],
+      ['replace', () => store.replace(key, 1, record(), {}, CALL)],
+      ['delete', () => store.delete(key, CALL)],
+      ['deleteUser', () => store.deleteUser('42', { passwordVersion: 1, floorUntil: NOW }, CALL)],
+      ['listUser', () => store.listUser('42', 'session', CALL)],
+      ['sweep', () => store.sweep!(10, CALL)],
+      ['scan', () => store.scan!(null, 10, CALL)],
+      ['count', () => store.count!(CALL)],
+    ]
+    for (const [operation, call] of calls)
+      await expect(Promise.resolve().then(call)).rejects.toMatchObject({
+        operation,
+        outcome: 'not-applied',
+        message: `the session store failed in ${operation}`,
+        cause: { message: expect.stringContaining('no such table') },
+      })
+  })
+})
