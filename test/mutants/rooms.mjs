@@ -111,6 +111,7 @@ export const ROOMS = {
       'test/stores/sql/bad-input.test.ts',
       'test/stores/sql/statements.test.ts',
       'test/stores/sql/exact.test.ts',
+      'test/stores/sql/limits.test.ts',
       'test/stores/sql/migrate.test.ts',
       'test/stores/sql/sweep.test.ts',
       'test/stores/sql/walking.test.ts',
