@@ -41,7 +41,7 @@ export const postgresSchema = (names: Names): Schema => ({
   ddl,
   found: compile(
     '$',
-    `SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, c.collname, a.atthasdef
+    `SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, c.collname, a.atthasdef OR a.attidentity <> ''
      FROM pg_attribute a LEFT JOIN pg_collation c ON c.oid = a.attcollation
      WHERE a.attrelid = to_regclass(:name) AND a.attnum > 0 AND NOT a.attisdropped`,
   ),

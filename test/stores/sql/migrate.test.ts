@@ -89,6 +89,19 @@ function migrations(
     )
   })
 
+  it('accepts columns of the application that a log-in can leave out, and no others', async () => {
+    const { open, run } = database()
+    const store = open({ table: 'wider' })
+    await store.migrate()
+    await run('ALTER TABLE wider ADD COLUMN shop VARCHAR(9)')
+    await run('ALTER TABLE wider ADD COLUMN visits INTEGER NOT NULL DEFAULT 0')
+    await store.migrate()
+    expect((await store.create(record(), {}, { now: NOW })).outcome).toBe('created')
+    await run('CREATE TABLE narrow (id INTEGER, shop INTEGER NOT NULL, visits INTEGER NOT NULL DEFAULT 0)')
+    const refused = open({ table: 'narrow' }).isMigrated()
+    await expect(refused).rejects.toThrow(/column shop is unknown, NOT NULL, and has no default$/)
+  })
+
   it('names the user IDs when the option does not fit the table', async () => {
     const { open, contestant } = database()
     if (contestant.database === 'sqlite') return // text in both cases
@@ -167,6 +180,13 @@ describeEngine('postgresql', 'migrate() on PostgreSQL', () => {
     await pool.query(ddl)
     const failure = new PostgresStore(pool, { table: 'collated' }).migrate()
     await expect(failure).rejects.toThrow('column id is collated default, not C')
+  })
+  it('accepts a column of the application that the server numbers by itself', async () => {
+    const store = new PostgresStore(pool, { table: 'numbered' })
+    await store.migrate()
+    await pool.query('ALTER TABLE numbered ADD COLUMN number bigint GENERATED ALWAYS AS IDENTITY')
+    expect(await store.isMigrated()).toBe(true)
+    expect((await store.create(record(), {}, { now: NOW })).outcome).toBe('created')
   })
   it('uses a schema of its own', async () => {
     await pool.query('CREATE SCHEMA auth')

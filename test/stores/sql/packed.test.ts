@@ -22,7 +22,9 @@ function sent(row: Cells, userIds: 'u64' | 'text'): (string | null)[] {
       .map(cell => {
         const name = /^CASE (\w+) WHEN '' THEN '\?' ELSE \1 END$/.exec(cell)?.[1]
         if (name !== undefined) return row[name] === '' ? '?' : (row[name] ?? '')
-        return cell === "''" ? '' : (row[cell] ?? '')
+        if (cell === "''") return ''
+        if (!(cell in row)) throw new Error(`no such column: ${cell}`)
+        return row[cell] ?? ''
       })
       .join('|'),
     ...alone.map(name => row[name] ?? null),
@@ -69,10 +71,18 @@ describe('a packed row', () => {
     expect([...ROW_COLUMNS].sort()).toEqual(SESSION_COLUMNS.map(({ name }) => name).sort())
   })
 
+  it('sends a user ID that is text by itself, and one that is a number among the others', () => {
+    const [row] = fc.sample(sound, 1)
+    const named = { ...row!, tenant: 'shop', username: 'ada', data: '{}', user_id: '42' }
+    expect(sent(named, 'u64').slice(1)).toEqual(['shop', 'ada', '{}'])
+    expect(sent(named, 'text').slice(1)).toEqual(['shop', 'ada', '{}', '42'])
+  })
+
   it.each(['u64', 'text'] as const)('says what its columns say, with user IDs as %s', userIds => {
     const guest = sound.map(row => ({ ...row, user_id: null, username: null }) as Cells)
+    const text = fc.tuple(sound, anyText).map(([row, user]) => ({ ...row, user_id: `${user}|` }) as Cells)
     fc.assert(
-      fc.property(fc.oneof(sound, guest), row => {
+      fc.property(fc.oneof(sound, guest, ...(userIds === 'text' ? [text] : [])), row => {
         const columns = ROW_COLUMNS.map(name => row[name] ?? null)
         expect(unpacked(sent(row, userIds))).toEqual(columns)
       }),

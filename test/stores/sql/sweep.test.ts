@@ -20,6 +20,8 @@ interface Database {
   /** Rows that expired an hour ago, made by the server itself. */
   fill(rows: number): Promise<unknown>
   count(): Promise<number>
+  /** How many rows a user's first log-in makes beside the session. */
+  readonly beside: number
 }
 
 const living = (changes = {}) => {
@@ -137,6 +139,20 @@ function sweeping(get: () => Database) {
     expect(await store.sweep!(1000, { now })).toBe(1)
     expect((await store.create(living({ userId: '502' }), {}, { now })).outcome).toBe('stale-login')
   })
+
+  it('keeps what a log-in makes beside a session for 30 days after it', async () => {
+    const { open, beside } = get()
+    const store = open()
+    const DAY = 24 * HOUR
+    const swept = async (userId: string, ago: number) => {
+      const end = Date.now() - ago
+      const one = living({ userId, createdAt: end - DAY, seenAt: end - DAY, expiresAt: end, absoluteExpiresAt: end })
+      await store.create(one, {}, { now: end - 1 })
+      return store.sweep!(1000, { now: Date.now() })
+    }
+    expect(await swept('601', 30 * DAY - HOUR)).toBe(1)
+    expect(await swept('602', 30 * DAY + HOUR)).toBe(1 + beside)
+  })
 }
 
 const VALUES = (i: string, text: string) =>
@@ -161,6 +177,7 @@ describeEngine('postgresql', 'a sweep of PostgreSQL', () => {
       await pool.query('ANALYZE s')
     },
     count: async () => Number((await pool.query('SELECT count(*) FROM s')).rows[0].count),
+    beside: 1,
   }))
 })
 
@@ -182,6 +199,7 @@ describeEngine('mariadb', 'a sweep of MariaDB', () => {
       )
     },
     count: async () => Number(((await pool.query('SELECT count(*) AS n FROM s')) as any)[0][0].n),
+    beside: 1,
   }))
 })
 
@@ -200,6 +218,7 @@ for (const driver of SQLITE_DRIVERS)
            INSERT INTO s SELECT ${VALUES(`${Date.now() - HOUR} - i`, "printf('%046d', i)")} FROM n`,
         ),
       count: async () => Number((database.prepare('SELECT count(*) AS n FROM s').get() as any).n),
+      beside: 0,
     }))
   })
 
@@ -218,5 +237,6 @@ describeEngine('sqld', 'a sweep of SQLite on a network', () => {
          INSERT INTO s SELECT ${VALUES(`${Date.now() - HOUR} - i`, "printf('%046d', i)")} FROM n`,
       ),
     count: () => server.number('SELECT count(*) FROM s'),
+    beside: 0,
   }))
 })

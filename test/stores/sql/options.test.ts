@@ -1,0 +1,69 @@
+// The options that all SQL stores share, and the names that follow from them.
+import { SqliteStore } from 'coatcheck/stores/sql'
+import { expect, it } from 'vitest'
+import { aBoolean, checkOptions } from '../../../src/text/check-options.ts'
+import { namesOf, optionsOf, type SqlOptions } from '../../../stores/sql/options.ts'
+
+const OPTIONS = optionsOf('SqlStore', {})
+const check = (options: object) => checkOptions(OPTIONS, options as SqlOptions)
+
+it('names the tables after the option, with the schema before both', () => {
+  const names = namesOf({ table: 'visits', schema: 'auth', userIds: 'text' }, '"')
+  expect(names).toMatchObject({
+    sessions: '"auth"."visits"',
+    users: '"auth"."visits_users"',
+    schema: 'auth',
+    plain: { sessions: 'visits', users: 'visits_users' },
+    userIds: 'text',
+  })
+  expect(names.quote('x')).toBe('"x"')
+})
+
+it('creates both tables, and their indexes, under these names', () => {
+  const created = SqliteStore.schema({ table: 'visits' }).match(/CREATE \w+ IF NOT EXISTS "\w+"( ON "\w+")?/g)
+  expect(created).toEqual([
+    'CREATE TABLE IF NOT EXISTS "visits"',
+    'CREATE INDEX IF NOT EXISTS "visits_user" ON "visits"',
+    'CREATE INDEX IF NOT EXISTS "visits_expires" ON "visits"',
+    'CREATE TABLE IF NOT EXISTS "visits_users"',
+    'CREATE INDEX IF NOT EXISTS "visits_users_expires" ON "visits_users"',
+  ])
+})
+
+it('has names of its own where none are given', () => {
+  const names = namesOf({}, '`')
+  expect(names).toMatchObject({
+    sessions: '`coatcheck_sessions`',
+    users: '`coatcheck_sessions_users`',
+    schema: null,
+    userIds: 'u64',
+  })
+  expect(namesOf({ userIds: 'number' }, '`').userIds).toBe('u64')
+  expect(namesOf({ userIds: 'u64' }, '`').userIds).toBe('u64')
+})
+
+it.each(['a', '_', 'A_9', 'x'.repeat(48)])('takes %s for the name of a table or schema', name => {
+  expect(() => check({ table: name, schema: name })).not.toThrow()
+})
+
+it.each(['', '9a', 'a-b', 'a b', 'a"b', 'a`b', 'a\n', ' a', 'ä', 'x'.repeat(49), 7, null, ['a']])(
+  'refuses the name %j, and says what it expects',
+  name => {
+    const expected = /: expected 1 to 48 letters, digits and underscores, not beginning with a digit, got /
+    expect(() => check({ table: name })).toThrow(expected)
+    expect(() => check({ schema: name })).toThrow(expected)
+  },
+)
+
+it('refuses another kind of user IDs, and tells who asks for them by another name', () => {
+  for (const userIds of ['u64', 'number', 'text']) expect(() => check({ userIds })).not.toThrow()
+  expect(() => check({ userIds: 'uuid' })).toThrow("userIds: expected 'u64', 'number' or 'text', got")
+  expect(() => check({ userId: 'text' })).toThrow('it is called userIds, as in the SessionManager')
+})
+
+it('takes the options that only one store has beside those of all', () => {
+  const more = optionsOf<SqlOptions & { prepare?: boolean }>('OneStore', { prepare: aBoolean })
+  expect(Object.keys(more.rules).sort()).toEqual(['prepare', 'schema', 'table', 'userIds'])
+  expect(() => checkOptions(more, { prepare: true, userIds: 'text' })).not.toThrow()
+  expect(() => check({ prepare: true })).toThrow(/SqlStore/)
+})
