@@ -2,7 +2,6 @@
 import { SessionStoreError } from 'coatcheck'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import {
-  afterTurn,
   cameLate,
   endOf,
   type Failure,
@@ -11,10 +10,8 @@ import {
   Refusal,
   retry,
   storeError,
-  timeLeft,
   tooLate,
   unusable,
-  within,
 } from '../../../stores/sql/retry.ts'
 
 const BUSY: Failure = { outcome: 'not-applied', retry: true }
@@ -31,7 +28,6 @@ afterEach(() => {
 
 const never = () => expect.unreachable()
 const now = () => performance.now()
-const turn = () => new Promise(resolve => setImmediate(resolve))
 /** The error that a promise is rejected with, though timers have to ring first. */
 const errorOf = async (promise: Promise<unknown>): Promise<SessionStoreError> => {
   const thrown = promise.then(never, error => error)
@@ -43,53 +39,6 @@ it('gives up 10 ms before the deadline, and 10 s from now where there is none', 
   expect(endOf(2000)).toBe(1990)
   expect(endOf(0)).toBe(-10)
   expect(endOf(undefined)).toBe(now() + 10_000)
-})
-
-it('waits no longer than a timer can count, and never no time at all', () => {
-  expect(timeLeft(now() + 20.2)).toBe(21)
-  expect(timeLeft(now() + 1)).toBe(1)
-  expect(timeLeft(now() - 5)).toBe(1)
-  expect(timeLeft(Number.POSITIVE_INFINITY)).toBe(2_147_483_647)
-})
-
-it('hears an answer that came while the event loop was blocked before it gives up', async () => {
-  const calls: string[] = []
-  afterTurn(20, () => calls.push('late'))
-  vi.advanceTimersByTime(19)
-  await turn()
-  expect(vi.getTimerCount()).toBe(1)
-  vi.advanceTimersByTime(1)
-  // The timer has rung: what came in by now is heard before the next turn.
-  expect(calls).toEqual([])
-  await turn()
-  expect(calls).toEqual(['late'])
-})
-
-it.each([
-  ['before its time', 19],
-  ['in the turn in which its time is over', 20],
-])('does not give up what was answered %s', async (_, after) => {
-  const calls: string[] = []
-  const stop = afterTurn(20, () => calls.push('late'))
-  vi.advanceTimersByTime(after)
-  stop()
-  vi.advanceTimersByTime(100)
-  await turn()
-  expect(calls).toEqual([])
-})
-
-it('answers as the work does where that is in time, and leaves no timer', async () => {
-  const late = () => new Error('late')
-  expect(await within(now() + 50, Promise.resolve('done'), late)).toBe('done')
-  await expect(within(now() + 50, Promise.reject(new Error('refused')), late)).rejects.toThrow('refused')
-  expect(vi.getTimerCount()).toBe(0)
-})
-
-it('rejects with what the caller is told where the work is late', async () => {
-  const begun = now()
-  const error = await errorOf(within(begun + 50, new Promise(() => {}), () => new Error('late')))
-  expect(error.message).toBe('late')
-  expect(now() - begun).toBe(50)
 })
 
 it('tries again what may succeed, until it does', async () => {
