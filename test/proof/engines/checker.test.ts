@@ -311,6 +311,8 @@ const OUT_OF_REACH: Readonly<Record<string, readonly string[]>> = {
     "takes another user's session for a repetition by its write ID",
     'takes a session of another instant for a repetition by its write ID and user',
   ],
+  'a write ID that two calls share': ['takes an update of another version for a repetition by its write ID'],
+  'a limit for what has none': ['ends sessions for the limit of a series'],
   'a caller that changes what it was given': ['hands out its own objects', "keeps the caller's objects"],
   'text or names that are hard to keep': [
     'trims text',
