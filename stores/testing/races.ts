@@ -308,7 +308,9 @@ const everywhere: readonly Case[] = [
     name: 'ends 1,200 sessions of one user, and what replaces them meanwhile',
     async run(kit) {
       const userId = kit.user()
-      const records = await all(1200, () => kit.put({ userId }))
+      const records: SessionRecord[] = []
+      // Not all at once: a store that is given no time of its own has seconds for what waits in a queue.
+      while (records.length < 1200) records.push(...(await all(100, () => kit.put({ userId }))))
       const [, ...lineages] = await Promise.all([
         kit.deleteUser(userId),
         ...records.filter((_, place) => place % 100 === 99).map(record => lineage(kit, record, 8)),
