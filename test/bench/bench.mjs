@@ -1,5 +1,5 @@
 // @ts-check
-// npm run bench -- [memory] [redis] [sql] [details] [growth] [nodes] [sweep] [all] [--quick] [--long]
+// npm run bench -- [memory] [redis] [sql] [alone] [details] [growth] [nodes] [sweep] [all] [--quick] [--long]
 // Installs what it compares with (once, in this folder), then prints tables of this run.
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util'
 const here = (/** @type {string} */ path) => fileURLToPath(new URL(path, import.meta.url))
 /** @type {Record<string, readonly string[]>} */
 const STORES = { memory: ['memory'], redis: ['node-redis', 'ioredis'], sql: ['postgresql', 'mariadb', 'sqlite'] }
-const OTHERS = ['details', 'growth', 'nodes', 'sweep']
+const OTHERS = ['alone', 'details', 'growth', 'nodes', 'sweep']
 const names = [...Object.keys(STORES), ...OTHERS, 'all']
 const usage = `Usage: npm run bench -- ${names.map(name => `[${name}]`).join(' ')} [--quick] [--long]`
 
@@ -78,6 +78,7 @@ if (Object.keys(STORES).some(isWanted)) {
     values.quick ? 'quick' : values.long ? 'long' : 'usual',
   )
 }
+if (isWanted('alone')) await (await import('./alone.mjs')).benchAlone()
 if (isWanted('details')) await (await import('./details.mjs')).benchDetails()
 if (isWanted('growth')) await (await import('./growth.mjs')).benchGrowth(values.quick === true)
 if (isWanted('nodes')) await (await import('./nodes.mjs')).benchNodes(values.quick === true)

@@ -95,7 +95,9 @@ function inShort(stores) {
 
 const files = process.argv.slice(2)
 if (files.length === 0) {
-  console.error('Usage: node test/bench/page.mjs TABLES [DETAILS] [GROWTH] [NODES]: files with what the runs printed')
+  console.error(
+    'Usage: node test/bench/page.mjs TABLES [ALONE] [DETAILS] [GROWTH] [NODES]: files with what the runs printed',
+  )
   process.exit(2)
 }
 const [tables, ...others] = files.map(read)
@@ -157,6 +159,7 @@ In a clone of the repository:
 npm run bench                # the table of each store; installs what it compares with
 npm run bench -- --quick     # two minutes on a quiet machine: fewer requests, rows and rounds
 npm run bench -- redis       # the tables of one kind of store: memory, redis, sql
+npm run bench -- alone       # coatcheck beside by hand, more rounds
 npm run bench -- details     # verbs of the manager, bytes per session
 npm run bench -- growth      # up to five million sessions; takes 8 GB
 npm run bench -- nodes       # 1, 2 and 4 processes on one database
@@ -170,6 +173,7 @@ writeFileSync(page, text)
 /** @param {string} command */
 function titleOf(command) {
   const titles = {
+    alone: 'coatcheck and by hand alone',
     details: 'Verbs and sizes',
     growth: 'Growth',
     nodes: 'Many processes',

@@ -1,0 +1,30 @@
+// @ts-check
+// coatcheck beside by hand, and nobody else: more requests before and more rounds than the table of all has time for, so
+// that neither code which V8 has not compiled yet nor a busy machine decides.
+import { contest } from './contest.mjs'
+import { TABLES } from './stores.mjs'
+
+const OWN = ['by hand', 'coatcheck']
+
+export async function benchAlone() {
+  for (const shown of Object.values(TABLES)) {
+    const missing = shown.missing()
+    if (missing !== null) {
+      console.log(`\n### ${shown.title}, alone\n\nLeft out: ${missing}.`)
+      continue
+    }
+    const rows = shown.rows.filter(({ label }) => OWN.includes(label))
+    await contest(
+      { ...shown, title: `${shown.title}, alone`, rows, absent: [] },
+      {
+        operations: ['profile', 'one', 'anonymous'],
+        isQuick: false,
+        seconds: () => 8,
+        rounds: 60,
+        leastRounds: 5,
+        warmUp: { requests: 30_720, seconds: 6 },
+        sessions: 0,
+      },
+    )
+  }
+}
