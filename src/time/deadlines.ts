@@ -13,8 +13,8 @@ export interface Pending {
 }
 
 /**
- * One timer for all that is under way: a timer for each call would cost as much as the rest of a `get` in memory. Instants are on
- * the scale of `performance.now()`.
+ * One timer for all that is under way: a timer for each call would cost as much as the rest of a `get` in memory.
+ * Instants are on the scale of `performance.now()`.
  *
  * An array, in which the last one takes the place of the one that closes. A Set costs a `get` 5 to 8 % more: V8 replaces
  * its table at every few changes, and each old table refers to the next, so that one which has grown old in the heap keeps
