@@ -23,6 +23,8 @@ const update = (kit: Kit, record: SessionRecord) =>
 const touch = (kit: Kit, record: SessionRecord) =>
   kit.store.touch(record.key, kit.now, kit.now + HOUR, { now: kit.now })
 
+type Created = Awaited<ReturnType<Kit['create']>>
+
 /** Replaces a session again and again, as renewals do, until it is gone; answers every key that it ever had. */
 async function lineage(kit: Kit, first: SessionRecord, length: number): Promise<SessionRecord[]> {
   const records = [first]
@@ -335,6 +337,31 @@ const everywhere: readonly Case[] = [
         for (const record of [series, ...started]) await kit.isGone(record)
       }),
   },
+  ...(['moved', 'ended'] as const).map(
+    (way): Case => ({
+      name: `lets no session begin unseen with a series that is being ${way}`,
+      run: kit =>
+        kit.race(async together => {
+          const userId = kit.user()
+          const series = await kit.put({ userId, kind: 'remember' })
+          const started = Array.from({ length: 8 }, () => kit.record({ userId, parent: series.key }))
+          const end = async (): Promise<string[]> => {
+            if (way === 'ended') assert.equal(await kit.store.delete(series.key, { now: kit.now }), true)
+            else assert.equal((await replace(kit, series, kit.successor(series))).outcome, 'created')
+            // The caller of an end ends what is in this list, and nothing later.
+            return kit.keys(userId)
+          }
+          const [first, seen, ...rest] = await together<[Created, string[], ...Created[]]>(
+            () => kit.create(started[0]!),
+            end,
+            ...started.slice(1).map(record => () => kit.create(record)),
+          )
+          for (const [place, { outcome }] of [first, ...rest].entries())
+            assert.equal(outcome, seen.includes(started[place]!.key) ? 'created' : 'orphan')
+          assert.deepEqual(await kit.keys(userId), seen)
+        }),
+    }),
+  ),
   {
     name: 'ends each session once when a user is logged out everywhere five times at once',
     run: kit =>

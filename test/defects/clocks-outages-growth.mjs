@@ -52,6 +52,15 @@ export const CLOCKS_OUTAGES_GROWTH = [
     only: 'MariaDB never holds more connections than the pool',
   },
   {
+    name: 'C2: PostgreSQL lets a session begin with a series that has ended while the session waited for a lock',
+    file: 'stores/sql/postgres/statements.ts',
+    from: 'mayWrite(hasUser)} FOR SHARE)',
+    to: 'mayWrite(hasUser)} FOR KEY SHARE)',
+    test: 'test/stores/sql/series-moves.test.ts',
+    only: 'through pg',
+    engines: ['postgresql'],
+  },
+  {
     name: 'C3: a write of PostgreSQL that was given up runs when a stalled network heals',
     file: 'stores/sql/postgres/statements.ts',
     from: "`set_config('${setting}', ${left}, true)`",

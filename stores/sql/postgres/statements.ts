@@ -49,9 +49,10 @@ export function postgresStatements(names: Names, batch: number) {
     RETURNING floor)`
   const mayWrite = (hasUser: boolean) =>
     hasUser ? 'NOT EXISTS (SELECT 1 FROM f WHERE f.floor > :provenVersion)' : inTime
-  // FOR KEY SHARE: the parent is looked at as it is now, and cannot be ended until the new session is committed.
+  // FOR SHARE: the parent is looked at as it is now, and can neither be ended nor moved until the new session is committed.
+  // FOR KEY SHARE would not do: it passes by an UPDATE that leaves the primary key alone, and sees the row before it.
   const parent = (hasUser: boolean) => `p AS (
-    SELECT 1 FROM ${sessions} WHERE id = :parent AND ${live()} AND ${mayWrite(hasUser)} FOR KEY SHARE)`
+    SELECT 1 FROM ${sessions} WHERE id = :parent AND ${live()} AND ${mayWrite(hasUser)} FOR SHARE)`
   const locks = ({ hasUser, checksParent }: Form, more: readonly string[] = []) => {
     const all = [...(hasUser ? [floor] : []), ...(checksParent ? [parent(hasUser)] : []), ...more]
     return all.length === 0 ? '' : `WITH ${all.join(', ')}`

@@ -2,7 +2,8 @@
  * The same beside the locks of PostgreSQL at READ COMMITTED (stores/sql/postgres/statements.ts): a statement sees what was
  * committed when it began, waits for the locks of others, and looks at a row that it has locked as that row is then.
  * What makes a user's session live locks the user's row, and reads the floor there. `deleteUser` locks that row in one
- * statement, and deletes in the next. A log-out deletes by key, without the user's row.
+ * statement, and deletes in the next. A log-out deletes by key, without the user's row. A series that ends is deleted, or
+ * moved: an UPDATE of its row, with the lock of the user's.
  *
  * Left out: pieces and the excepted session (user.pml), deadlines, other isolation levels.
  */
@@ -19,9 +20,11 @@ bit passwordVersion[KEYS];
 bool doomed[KEYS];
 /* A row that a transaction has deleted and not yet committed: those that want it wait. */
 bool deleting[KEYS];
-/* Who holds the user's row, and how many hold a parent (FOR KEY SHARE). */
+/* What an UPDATE has moved. FOR KEY SHARE would neither wait for that nor see it, since the key of the row stays. */
+bool moved[KEYS];
+/* Who holds the user's row, and how many hold a parent (FOR SHARE). */
 byte user;
-byte keyShare[KEYS];
+byte share[KEYS];
 bit floor; /* committed */
 bit appVersion;
 
@@ -64,6 +67,8 @@ inline lockUser() {
 #endif
 #ifdef PARENT_NOT_LOCKED
 #define parentLives(above) snapshotOfParent
+#elif defined(PARENT_BY_KEY_SHARE)
+#define parentLives(above) (snapshotOfParent && (live[above] || moved[above]))
 #else
 #define parentLives(above) (snapshotOfParent && live[above])
 #endif
@@ -104,7 +109,7 @@ inline createWithParent(k, above) {
   :: atomic { floorNow <= version && !deleting[above] ->
        mayWrite = parentLives(above);
 #ifndef PARENT_NOT_LOCKED
-       keyShare[above] = keyShare[above] + mayWrite
+       share[above] = share[above] + mayWrite
 #endif
      }
      if
@@ -114,7 +119,7 @@ inline createWithParent(k, above) {
           passwordVersion[k] = version;
           doomed[k] = doomed[above];
 #ifndef PARENT_NOT_LOCKED
-          keyShare[above]--;
+          share[above]--;
 #endif
           invariants() }
      :: atomic { !mayWrite -> orphaned = true }
@@ -126,7 +131,18 @@ inline createWithParent(k, above) {
 
 /* `delete`: one statement, that waits for those who hold the row. */
 inline delete(k) {
-  atomic { keyShare[k] == 0 && !deleting[k] -> live[k] = false; invariants() }
+  atomic { share[k] == 0 && !deleting[k] -> live[k] = false; invariants() }
+}
+
+/* A `replace` that leaves a forward: one statement, that locks the user's row and waits for those who hold its own. */
+inline move(k) {
+  lockUser();
+  if
+  :: atomic { share[k] == 0 && !deleting[k] -> moved[k] = live[k]; live[k] = false; invariants(); user = 0 }
+#ifdef PARENT_BY_KEY_SHARE
+  :: atomic { share[k] > 0 && !deleting[k] -> moved[k] = live[k]; live[k] = false; invariants(); user = 0 }
+#endif
+  fi
 }
 
 /* A new ID: the user's row, then the old row as it is now. */
@@ -171,7 +187,10 @@ proctype Recall() {
 /* The end of a series: its row, then those that a SELECT finds. */
 proctype EndSeries() {
   bool child;
-  delete(SERIES);
+  if
+  :: delete(SERIES)
+  :: move(SERIES)
+  fi;
   child = live[RECALLED];
   if
   :: child -> delete(RECALLED)
@@ -203,7 +222,7 @@ proctype DeleteUser() {
   do
   :: k < KEYS && target[k] ->
     /* A row that another holds is waited for; one that is gone by then is left. */
-    atomic { keyShare[k] == 0 -> deleting[k] = live[k]; missed = missed || !live[k]; k++ }
+    atomic { share[k] == 0 -> deleting[k] = live[k]; missed = missed || !live[k]; k++ }
   :: k < KEYS && !target[k] -> k++
   :: k == KEYS -> break
   od;

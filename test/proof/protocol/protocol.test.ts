@@ -77,6 +77,7 @@ const MODELS: readonly Model[] = [
       ['USER_NOT_LOCKED', 'G3_log_out_everywhere_is_complete'],
       ['FLOOR_FROM_SNAPSHOT', 'G3_no_stale_log_in'],
       ['PARENT_NOT_LOCKED', 'G3_what_a_series_began_ends_with_it'],
+      ['PARENT_BY_KEY_SHARE', 'G3_what_a_series_began_ends_with_it'],
     ],
   },
 ]

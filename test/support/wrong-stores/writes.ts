@@ -105,6 +105,17 @@ class CreatesOrphans extends ReferenceStore {
   }
 }
 
+class LooksForTheParentFirst extends ReferenceStore {
+  override async create(record: SessionRecord, options: CreateOptions, call: StoreCall) {
+    const { parent } = record
+    if (parent !== null && this.live(parent, call.now) === undefined) return super.create(record, options, call)
+    for (let turn = 0; turn < 3; turn++) await pause()
+    const result = await super.create({ ...record, parent: null }, options, call)
+    if (result.outcome === 'created') this.records.set(record.key, record)
+    return result
+  }
+}
+
 class CountsBeforeTheLock extends ReferenceStore {
   override async create(record: SessionRecord, options: CreateOptions, call: StoreCall) {
     const { limit } = options
@@ -265,6 +276,14 @@ export const writes: readonly WrongStore[] = [
     mistake: 'does not look for the parent',
     open: () => new CreatesOrphans(),
     caughtBy: ['answers orphan where the parent was never stored, and writes nothing'],
+  },
+  {
+    mistake: 'looks for the parent before it writes',
+    open: () => new LooksForTheParentFirst(),
+    caughtBy: [
+      'lets no session begin unseen with a series that is being moved',
+      'lets no session begin unseen with a series that is being ended',
+    ],
   },
   {
     mistake: 'counts for the limit before it takes the lock',
