@@ -88,12 +88,15 @@ describeEngine('redis', 'a walk over a cluster', () => {
   }
   /** The clock of the store, in ms: it goes on in pauses alone. */
   let clock: number
+  let pauses: number[]
   beforeEach(async () => {
     await Promise.all(clients.map(client => client.flushall()))
     clock = 0
+    pauses = []
     vi.spyOn(performance, 'now').mockImplementation(() => clock)
     vi.stubGlobal('setTimeout', (done: () => void, ms: number) => {
       clock += ms
+      pauses.push(ms)
       setImmediate(done)
     })
     nodes = [nodeOf(0, '0-8191'), nodeOf(1, '8192-16383')]
@@ -336,6 +339,13 @@ describeEngine('redis', 'a walk over a cluster', () => {
       expect(nodes[1].sent).toEqual([])
     })
 
+    it('asks soon again at first, and five times a second at most', async () => {
+      nodes[1].status = 'end'
+      // It has come further after the first of the masters, and does not wait then.
+      await failure(1500)
+      expect(pauses).toEqual([10, 20, 40, 80, 160, 200, 200, 200, 200, 200])
+    })
+
     it('ends with an error where it comes no further', async () => {
       for (const node of nodes) node.status = 'end'
       expect(await failure(200)).toBe('the slots 0-16383 are moving between masters, or their master is away')
@@ -414,6 +424,64 @@ describeEngine('redis', 'a walk over a cluster', () => {
   it('takes nothing else than a list for an answer', async () => {
     nodes[0].answer = nodes[1].answer = command => (runs(SCAN, command) ? 'OK' : undefined)
     expect(await failure(200)).toBe('the answer of a script was not understood')
+  })
+
+  describe('of one server', () => {
+    const only = () => new RedisStore(inner(nodes[0]) as unknown as RedisClient, { allowEviction: true })
+    beforeEach(() => {
+      store = only()
+    })
+    const sent = () => nodes[0].sent.filter(command => runs(SCAN, command))
+
+    it('goes on in another process from a cursor that names the process of the server', async () => {
+      const records = await make(0, 5, 50)
+      const pages = await walk(10, null, only)
+      expect(pages.length).toBeGreaterThan(4)
+      expect(met(pages)).toEqual(keysOf(records))
+      for (const { next } of pages.slice(0, -1)) expect(next).toMatch(/^s [0-9a-f]{40} [1-9][0-9]*$/)
+      // Each page asks about what that before it has answered.
+      const [, server, cursor] = pages[0]!.next!.split(' ')
+      nodes[0].sent = []
+      await store.scan(pages[0]!.next, 10, call())
+      expect(sent()[0]!.slice(5, 7)).toEqual([server, cursor])
+    })
+
+    it('fills a page with several commands', async () => {
+      const records = await make(0, 5, 20)
+      // Marks of sessions that have ended fill no page.
+      await clients[0]!.mset(Array.from({ length: 300 }, () => [nameOf(keyIn(shardIn(5))), 'x attempt']).flat())
+      const page = await store.scan(null, 50, call())
+      expect(page).toMatchObject({ forwards: [], next: null })
+      expect(keysOf(page.records)).toEqual(keysOf(records))
+      expect(sent().length).toBeGreaterThan(2)
+      expect(sent()[0]!.slice(5, 7)).toEqual(['', '0'])
+    })
+
+    it('begins again where the server is another process by now', async () => {
+      const records = await make(0, 5, 30)
+      const { next } = await store.scan(null, 10, call())
+      const other = next!.replace(/[0-9a-f]{40}/, 'f'.repeat(40))
+      expect(met(await walk(1000, other))).toEqual(keysOf(records))
+      // There was no time for more than finding that out.
+      nodes[0].answer = command => {
+        if (runs(SCAN, command)) clock += 200
+      }
+      const page = await store.scan(other, 10, call(300))
+      expect(page).toEqual({ records: [], forwards: [], next: 's - 0' })
+      nodes[0].answer = () => undefined
+      expect(met(await walk(1000, 's - 0'))).toEqual(keysOf(records))
+    })
+
+    it('does not pass over a key that cannot be read', async () => {
+      const [record] = await make(0, 5, 1)
+      nodes[0].answer = async (command, send) => {
+        if (!runs(SCAN, command)) return undefined
+        const answer = (await send()) as unknown[]
+        return [...answer.slice(0, 4), [], [record!.key], 'NOPERM no right to it']
+      }
+      await store.scan(null, 10, call()).catch(() => {})
+      expect(await failure(300)).toBe('NOPERM no right to it')
+    })
   })
 
   describe('goes on from no cursor', () => {
