@@ -73,7 +73,7 @@ describeEngine('redis', 'a walk over a cluster', () => {
       node.sent.push([command, ...args])
       const answer = await node.answer([command, ...args], () => node.client.call(command, args))
       if (answer !== undefined) return answer
-      return command === 'CLUSTER' ? nodesText(node) : node.client.call(command, args)
+      return command === 'CLUSTER' && args[0] === 'NODES' ? nodesText(node) : node.client.call(command, args)
     },
   })
   const openStore = (prefix = 'coatcheck:') => {
@@ -299,10 +299,10 @@ describeEngine('redis', 'a walk over a cluster', () => {
         },
       ],
       [
-        'one is on its way',
-        'c 5',
+        'some are on their way',
+        'c 5,4711',
         node => {
-          node.slots += ' [5->-b1]'
+          node.slots += ' [5->-b1] [4711->-b1]'
         },
       ],
       [
@@ -530,6 +530,22 @@ describeEngine('redis', 'a walk over a cluster', () => {
       expect(keysOf(page.records)).toEqual(keysOf(records))
       expect(sent().length).toBeGreaterThan(2)
       expect(sent()[0]!.slice(5, 7)).toEqual(['', '0'])
+    })
+
+    it('asks for as many as the page has room for', async () => {
+      const records = await make(0, 5, 15)
+      const values = await clients[0]!.mget(records.map(({ key }) => nameOf(key)))
+      const forwards = records.map(() => keyIn('abc'))
+      const found = [
+        ...records.flatMap(({ key }, i) => [key, values[i]]),
+        ...forwards.flatMap(key => [key, `f ${key} ${T0} ${T0 + HOUR} `]),
+      ]
+      nodes[0].answer = command => {
+        if (!runs(SCAN, command)) return undefined
+        return sent().length === 1 ? ['page', '0', 'a1', '7', found, [], ''] : ['page', '0', 'a1', '0', [], [], '']
+      }
+      expect(await store.scan(null, 100, call())).toEqual({ records, forwards, next: null })
+      expect(sent().map(command => command.at(-1))).toEqual(['100', '70'])
     })
 
     it('ends a page as soon as it is full', async () => {
