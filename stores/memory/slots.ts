@@ -274,7 +274,7 @@ export class Slots {
 
   // The block with the fewest slots in use, where the others have room for them and for as many again as are free then.
   #choose(): void {
-    if (this.#size === 0 || this.#size > (this.blocks - 1) * FEW) return
+    if (this.#size > (this.blocks - 1) * FEW) return
     let least = NONE
     for (const block of this.#open)
       if (this.#used[block]! > 0 && (least === NONE || this.#used[block]! < this.#used[least]!)) least = block

@@ -85,7 +85,7 @@ export function linkTo(client: RedisClient): Link {
   }
   if (typeof inner.sendCommand !== 'function' || typeof inner.isOpen !== 'boolean') throw unusable(inner)
   if (!inner.isOpen) throw new TypeError('the node-redis client is not connected: await its connect() first')
-  if (inner.masters !== undefined && inner.nodeClient) return nodeRedisCluster(inner)
+  if (typeof inner.nodeClient === 'function') return nodeRedisCluster(inner)
   if (typeof inner.getMasterNode === 'function') return nodeRedisSentinel(inner)
   if (typeof inner.totalClients === 'number') return nodeRedisPool(inner)
   if (typeof inner.isReady !== 'boolean') throw unusable(inner)
@@ -112,7 +112,7 @@ function incomplete(method: string, missing: readonly string[]): TypeError {
 
 function refuseReplicas(client: Inner) {
   const { useReplicas } = client._options ?? {}
-  const { scaleReads, readOnly, readonly, role, keyPrefix, redisOptions } = client.options ?? {}
+  const { scaleReads, readOnly, readonly, role, redisOptions } = client.options ?? {}
   const perNode = redisOptions as { readOnly?: boolean } | undefined
   const setting =
     useReplicas === true
@@ -130,7 +130,7 @@ function refuseReplicas(client: Inner) {
     throw new TypeError(
       `the client reads from replicas (${setting}), where an ended session lives on: give the store one without it`,
     )
-  if (typeof keyPrefix === 'string' && /[{}]/.test(keyPrefix))
+  if (/[{}]/.test(prefixOf(client)))
     throw new TypeError(`the client's keyPrefix contains a brace, which moves the hash tag of Redis Cluster`)
 }
 

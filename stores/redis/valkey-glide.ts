@@ -103,7 +103,7 @@ function overCluster(client: GlideInner): Link {
   }
 }
 
-const ownAddress = (nodes: string) => /^\S+ ([^\s@,]+)\S* \S*myself/m.exec(nodes)?.[1] ?? ''
+const ownAddress = (nodes: string) => / ([^\s@,]+)\S* \S*myself/.exec(nodes)?.[1] ?? ''
 
 async function command(client: GlideInner, args: string[], route?: Route): Promise<unknown> {
   try {
@@ -139,8 +139,8 @@ function asRedisSaysIt(error: unknown): unknown {
   if (!(error instanceof Error)) return error
   // Not sent, because `inflightRequestsLimit` are under way (1,000 unless set): in a moment there is room again.
   if (error.message.startsWith('Reached maximum inflight requests')) return new Error(`TRYAGAIN ${error.message}`)
-  const [, word, rest] = /^An error was signalled by the server: - (\w+): (.*)$/s.exec(error.message) ?? []
-  const [, code, detail] = /^([A-Z]+): (.*)$/s.exec(error.message) ?? []
+  const [, word, rest] = /^An error was signalled by the server: - (\w+): (.*)/s.exec(error.message) ?? []
+  const [, code, detail] = /^([A-Z]+): (.*)/s.exec(error.message) ?? []
   const message =
     word !== undefined ? `${CODES[word] ?? word} ${rest}` : code !== undefined ? `${code} ${detail}` : null
   return message === null ? error : Object.assign(new Error(message), { name: error.name })

@@ -96,6 +96,7 @@ export const ROOMS = {
       'test/stores/redis/commands.test.ts',
       'test/stores/redis/replicas.test.ts',
       'test/stores/redis/links.test.ts',
+      'test/stores/redis/glide-link.test.ts',
       'test/stores/redis/verbs.test.ts',
       'test/stores/redis/begin-and-replace.test.ts',
       'test/stores/redis/of-one-user.test.ts',

@@ -58,6 +58,15 @@ describe('the slots of the memory store', () => {
     expect(kept).toHaveLength(2047)
   })
 
+  it('take 96 bytes each, and their texts none until they are set', () => {
+    const slots = new Slots()
+    const made = vi.spyOn(globalThis, 'ArrayBuffer')
+    const all = Array.from({ length: 2048 }, () => slots.take())
+    expect(made.mock.calls).toEqual([[2048 * 96]])
+    made.mockRestore()
+    for (const slot of all) expect(slots.text(slot, DATA)).toBeNull()
+  })
+
   it('stay in the order of their ring, whoever leaves', () => {
     const slots = new Slots()
     const [a, b, c] = [slots.take(), slots.take(), slots.take()]
@@ -111,7 +120,7 @@ describe('the slots of the memory store', () => {
     expect(slots.blocks).toBe(1)
   })
 
-  it('let go of the data when they are released, and leave their neighbours theirs', () => {
+  it('let go of their texts when they are released, and leave their neighbours theirs', () => {
     const slots = new Slots()
     const all = [slots.take(), slots.take(), slots.take()]
     for (const slot of all) {
@@ -121,6 +130,7 @@ describe('the slots of the memory store', () => {
     const [before, gone, after] = all as [number, number, number]
     slots.release(gone)
     expect(slots.text(gone, DATA)).toBeNull()
+    expect(() => slots.text(gone, KEY)).toThrow(TypeError)
     for (const slot of [before, after])
       expect([slots.text(slot, KEY), slots.text(slot, DATA)]).toEqual([`key ${slot}`, `data ${slot}`])
   })
@@ -225,10 +235,20 @@ describe('the slots of the memory store', () => {
       }
     })
 
-    it('are none: nothing has to move, and one block is kept at most', () => {
+    it('are none: nothing has to move, and one block is kept at most, from which the next one comes', () => {
       const { slots } = thinned(0, 0, 0)
       expect(slots.straggler()).toBeUndefined()
-      expect(slots.blocks).toBeLessThanOrEqual(1)
+      expect(slots.blocks).toBe(1)
+      slots.take()
+      expect(slots.blocks).toBe(1)
+    })
+
+    it('are looked for at 64 places at a time', () => {
+      const slots = new Slots()
+      const [first, second] = [0, 1].map(() => Array.from({ length: 2048 }, () => slots.take())) as [number[], number[]]
+      for (const slot of [...first.slice(10), ...second.slice(0, -1)]) slots.release(slot)
+      const looks = Array.from({ length: 2048 / 64 }, () => slots.straggler())
+      expect(looks).toEqual([...Array.from({ length: 2048 / 64 - 1 }, () => NONE), second.at(-1)])
     })
 
     it('may leave by themselves while their block is emptied, and come meanwhile', () => {

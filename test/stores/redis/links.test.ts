@@ -40,10 +40,10 @@ describe('a link over a client of ioredis', () => {
     expect(one.cannotWait).toBe(undefined)
     expect(one.notReadyReason('abc')).toBe(null)
     expect(await one.send('abc', GET)).toEqual(GET)
-    expect(one.master('abc')).toBe(one.master('xyz'))
     const [master, ...others] = await one.masters()
     expect(others).toEqual([])
     expect(master).toMatchObject({ name: '', isReady: true })
+    expect([one.master('abc'), one.master('xyz')]).toEqual(['', ''])
     expect(await master!.send(GET)).toEqual(GET)
     client.status = 'reconnecting'
     expect(one.notReadyReason('abc')).toBe(`${AWAY} (status 'reconnecting')`)
@@ -85,6 +85,14 @@ describe('a link over a client of ioredis', () => {
     own.close()
     expect(opened.status).toBe('end')
     expect(own.usable()).toBe(false)
+  })
+
+  it('opens one without what it can do without', async () => {
+    const opened = { status: 'ready', call: echo }
+    const own = await link({ status: 'ready', call: echo, duplicate: () => opened }).dedicate('abc')
+    expect(await own.send(GET)).toEqual(GET)
+    expect(own.usable()).toBe(true)
+    expect(() => own.close()).not.toThrow()
   })
 
   describe('of a cluster', () => {
@@ -134,6 +142,17 @@ describe('a link over a client of ioredis', () => {
       ])
       expect(await sent([nodeOf(2)], { slots: [] })).toEqual(MGET)
       expect(await sent([nodeOf(2)], { slots: undefined })).toEqual(MGET)
+      const client = clusterOf([nodeOf(2)])
+      await link(client).sendTogether!('xyz', MGET)
+      expect(client.nodes.mock.calls).toEqual([['master']])
+    })
+
+    it('takes no node that does not tell its address for the master of a shard', async () => {
+      const nodes = [nodeOf(1, { options: undefined }), nodeOf(2)]
+      const many = link(clusterOf(nodes))
+      expect(await many.sendTogether!('xyz', GET)).toEqual([2, ...GET])
+      expect((await many.masters()).map(({ name }) => name)).toContain('h:2')
+      expect(link(clusterOf(nodes, { slots: [] })).master('xyz')).toBe('')
     })
 
     it('opens a connection of its own to the master of a shard', async () => {
@@ -184,10 +203,10 @@ describe('a link over a client of node-redis', () => {
     expect(one.breaks).toBe(undefined)
     expect(one.notReadyReason('abc')).toBe(null)
     expect(await one.send('abc', GET)).toEqual(GET)
-    expect(one.master('abc')).toBe(one.master('xyz'))
     const [master, ...others] = await one.masters()
     expect(others).toEqual([])
     expect(master).toMatchObject({ name: '', isReady: true })
+    expect([one.master('abc'), one.master('xyz')]).toEqual(['', ''])
     expect(await master!.send(GET)).toEqual(GET)
     client.isReady = false
     expect(one.notReadyReason('abc')).toBe(AWAY)
@@ -218,6 +237,19 @@ describe('a link over a client of node-redis', () => {
     expect(plain.duplicate).toHaveBeenCalledWith(OWN())
   })
 
+  it('opens one without what it can do without', async () => {
+    const opened = { isOpen: true, isReady: true, sendCommand: send, connect: async () => {} }
+    const own = await link(clientOf({ duplicate: () => opened })).dedicate('abc')
+    expect(await own.send(GET)).toEqual(GET)
+    expect(() => own.close()).not.toThrow()
+  })
+
+  it('is one also where a wrapper tells a status of its own', async () => {
+    const one = link(clientOf({ status: 'up' }))
+    expect(one.notReadyReason('abc')).toBe(null)
+    expect(await one.send('abc', GET)).toEqual(GET)
+  })
+
   describe('of a pool', () => {
     const poolOf = (...clients: Record<string, any>[]) => {
       let turn = 0
@@ -241,7 +273,7 @@ describe('a link over a client of node-redis', () => {
       expect(master).toMatchObject({ name: '', isReady: true })
       expect(await master!.send(GET)).toEqual(GET)
       expect(one.notReadyReason('abc')).toBe(null)
-      expect(one.master('abc')).toBe(one.master('xyz'))
+      expect([one.master('abc'), one.master('xyz')]).toEqual(['', ''])
       const silent = poolOf(away(), away())
       await expect(link(silent).send('abc', GET)).rejects.toEqual(new NotReady(AWAY))
       expect(silent.execute).toHaveBeenCalledTimes(2)

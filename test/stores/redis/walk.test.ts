@@ -11,7 +11,7 @@ import { HOUR, keyIn, recordOf, T0 } from '../../support/redis/records.ts'
 import { runs } from '../../support/redis/tapped.ts'
 
 const nameOf = (key: string) => `coatcheck:{${key.slice(0, 3)}}:${key.slice(3)}`
-const call = (ms = 15_000) => ({ now: T0, deadline: performance.now() + ms })
+const call = (ms = 1000) => ({ now: T0, deadline: performance.now() + ms })
 const keysOf = (records: readonly { key: string }[]) => records.map(({ key }) => key).sort()
 
 /** One of the masters: the server behind it, and what it says of itself. */
@@ -32,8 +32,11 @@ describeEngine('redis', 'a walk over a cluster', () => {
   let servers: RedisServer[]
   let clients: Redis[]
   let nodes: [Node, Node]
-  /** What was sent by the shard. */
+  /** What was sent by the shard, and how that is refused. */
   let looks: string[]
+  let refusal: string | null
+  /** The status of the client of the whole cluster. */
+  let status: string
   let store: RedisStore
   beforeAll(async () => {
     servers = await Promise.all([startRedis(), startRedis()])
@@ -70,17 +73,20 @@ describeEngine('redis', 'a walk over a cluster', () => {
       node.sent.push([command, ...args])
       const answer = await node.answer([command, ...args], () => node.client.call(command, args))
       if (answer !== undefined) return answer
-      return command === 'CLUSTER' ? nodesText(node) : node.client.call(command, args)
+      return command === 'CLUSTER' && args[0] === 'NODES' ? nodesText(node) : node.client.call(command, args)
     },
   })
   const openStore = (prefix = 'coatcheck:') => {
     const client = {
-      status: 'ready',
+      get status() {
+        return status
+      },
       isCluster: true,
       slots: [],
       nodes: () => nodes.map(inner),
       async call(command: string, args: string[]) {
         looks.push([command, ...args].join(' '))
+        if (refusal !== null) throw new Error(refusal)
         return null
       },
     }
@@ -88,16 +94,21 @@ describeEngine('redis', 'a walk over a cluster', () => {
   }
   /** The clock of the store, in ms: it goes on in pauses alone. */
   let clock: number
+  let pauses: number[]
   beforeEach(async () => {
     await Promise.all(clients.map(client => client.flushall()))
     clock = 0
+    pauses = []
     vi.spyOn(performance, 'now').mockImplementation(() => clock)
     vi.stubGlobal('setTimeout', (done: () => void, ms: number) => {
       clock += ms
+      pauses.push(ms)
       setImmediate(done)
     })
     nodes = [nodeOf(0, '0-8191'), nodeOf(1, '8192-16383')]
     looks = []
+    refusal = null
+    status = 'ready'
     store = openStore()
   })
   afterEach(() => {
@@ -117,6 +128,7 @@ describeEngine('redis', 'a walk over a cluster', () => {
     do {
       const page = await other().scan(cursor, limit, call())
       pages.push(page)
+      if (pages.length > 100) throw new Error('it never ends')
       cursor = page.next
     } while (cursor !== null)
     return pages
@@ -237,6 +249,24 @@ describeEngine('redis', 'a walk over a cluster', () => {
       expect(new Set(looks)).toEqual(new Set([`GET ${nameOf(shardIn(slot))}`]))
     })
 
+    it('looks for no master while the client has no connection, and goes on where looking is refused', async () => {
+      nodes[0].slots = '1-8191'
+      const LEFT = 'the slots 0 are moving between masters, or their master is away'
+      refusal = 'NOPERM no right to get'
+      expect(await failure(200, 'c 0')).toBe(LEFT)
+      expect(looks.length).toBeGreaterThan(0)
+      looks = []
+      status = 'reconnecting'
+      expect(await failure(200, 'c 0')).toBe(LEFT)
+      expect(looks).toEqual([])
+    })
+
+    it('believes a master whose epoch is 0', async () => {
+      const [record] = await make(1, 9000, 1)
+      nodes[1].epoch = 0
+      expect(met(await walk())).toEqual([record!.key])
+    })
+
     it('believes the one with the higher epoch where two claim a slot', async () => {
       for (const [first, second] of [
         [1, 2],
@@ -251,15 +281,17 @@ describeEngine('redis', 'a walk over a cluster', () => {
       }
     })
 
-    it.each<[string, (node: Node, other: Node) => void]>([
+    it.each<[string, string | null, (node: Node, other: Node) => void]>([
       [
         'its epoch rose: a slot had left and come back',
+        null,
         node => {
           node.epoch++
         },
       ],
       [
         'they have gone',
+        null,
         (node, other) => {
           const { slots } = node
           node.slots = other.slots
@@ -267,12 +299,20 @@ describeEngine('redis', 'a walk over a cluster', () => {
         },
       ],
       [
-        'they are on their way',
+        'some are on their way',
+        'c 5,4711',
         node => {
-          node.slots += ' [5->-b1]'
+          node.slots += ' [5->-b1] [4711->-b1]'
         },
       ],
-    ])('walks again over a master where %s', async (what, move) => {
+      [
+        'one has gone to a master that nobody knows',
+        'c 5',
+        node => {
+          node.slots = '0-4 6-8191'
+        },
+      ],
+    ])('walks again over the slots of a master where %s', async (_, next, move) => {
       const [record] = await make(0, 5, 1)
       let isFirst = true
       nodes[0].answer = async (command, sent) => {
@@ -284,12 +324,33 @@ describeEngine('redis', 'a walk over a cluster', () => {
         return answer
       }
       const page = (await failure(1500)) as ScanPage
-      if (what.startsWith('they are on')) expect(page.next).toBe('c 5')
-      else {
-        expect(page.next).toBe(null)
+      expect(page.next).toBe(next)
+      if (next === null) {
         expect(page.records).toContainEqual(record)
         expect(nodes.map(scans)[0]).toBeGreaterThan(1)
       }
+    })
+
+    it('asks nothing of a master without slots', async () => {
+      const [record] = await make(0, 5, 1)
+      nodes[0].slots = '0-16383'
+      nodes[1].slots = ''
+      expect(met(await walk())).toEqual([record!.key])
+      expect(nodes.map(scans)).toEqual([1, 0])
+    })
+
+    it('begins the part again of which no slot is left', async () => {
+      const [record, away] = (await make(0, 5, 2)) as [SessionRecord, SessionRecord]
+      nodes[0].slots = '5'
+      nodes[1].slots = ''
+      const value = await clients[0]!.get(nameOf(record.key))
+      const found = [record.key, value]
+      nodes[0].answer = command =>
+        runs(SCAN, command) ? ['page', '0', 'a1', '7', found, [away.key], 'non local key'] : undefined
+      const page = await store.scan('c 5', 1, call())
+      expect(page).toEqual({ records: [record], forwards: [], next: 'c 5' })
+      nodes[0].answer = () => undefined
+      expect(met(await walk(1000, page.next))).toEqual(keysOf([record, away]))
     })
 
     it('leaves the slot of a key that could not be read there for later', async () => {
@@ -334,6 +395,30 @@ describeEngine('redis', 'a walk over a cluster', () => {
       expect(keysOf(page.records)).toEqual(keysOf(records))
       expect(page.next).toBe('c 8192-16383')
       expect(nodes[1].sent).toEqual([])
+    })
+
+    it('asks soon again at first, and five times a second at most', async () => {
+      nodes[1].status = 'end'
+      // It has come further after the first of the masters, and does not wait then.
+      // Of 1,410 ms it keeps 100 for its caller, and a pause that would end with the others is not worth it.
+      await failure(1410)
+      expect(pauses).toEqual([10, 20, 40, 80, 160, 200, 200, 200, 200])
+    })
+
+    it('says what kept it from its first step where there is no time for a second one', async () => {
+      await make(0, 5, 40)
+      nodes[0].slots = '0-16383'
+      nodes[1].slots = ''
+      const { next } = await store.scan(null, 10, call())
+      nodes[0].client = clients[1]!
+      expect(await failure(12, next)).toBe('another process has taken the place of a master')
+      nodes[0].status = 'reconnecting'
+      expect(await failure(12, next)).toBe('a master whose keys were being walked is away')
+      nodes[0].status = 'ready'
+      nodes[0].answer = command => {
+        if (runs(SCAN, command)) nodes[0].epoch++
+      }
+      expect(await failure(12)).toBe('the slots of a master moved while its keys were walked')
     })
 
     it('ends with an error where it comes no further', async () => {
@@ -414,6 +499,89 @@ describeEngine('redis', 'a walk over a cluster', () => {
   it('takes nothing else than a list for an answer', async () => {
     nodes[0].answer = nodes[1].answer = command => (runs(SCAN, command) ? 'OK' : undefined)
     expect(await failure(200)).toBe('the answer of a script was not understood')
+  })
+
+  describe('of one server', () => {
+    const only = () => new RedisStore(inner(nodes[0]) as unknown as RedisClient, { allowEviction: true })
+    beforeEach(() => {
+      store = only()
+    })
+    const sent = () => nodes[0].sent.filter(command => runs(SCAN, command))
+
+    it('goes on in another process from a cursor that names the process of the server', async () => {
+      const records = await make(0, 5, 50)
+      const pages = await walk(10, null, only)
+      expect(pages.length).toBeGreaterThan(4)
+      expect(met(pages)).toEqual(keysOf(records))
+      for (const { next } of pages.slice(0, -1)) expect(next).toMatch(/^s [0-9a-f]{40} [1-9][0-9]*$/)
+      // Each page asks about what that before it has answered.
+      const [, server, cursor] = pages[0]!.next!.split(' ')
+      nodes[0].sent = []
+      await store.scan(pages[0]!.next, 10, call())
+      expect(sent()[0]!.slice(5, 7)).toEqual([server, cursor])
+    })
+
+    it('fills a page with several commands', async () => {
+      const records = await make(0, 5, 20)
+      // Marks of sessions that have ended fill no page.
+      await clients[0]!.mset(Array.from({ length: 300 }, () => [nameOf(keyIn(shardIn(5))), 'x attempt']).flat())
+      const page = await store.scan(null, 50, call())
+      expect(page).toMatchObject({ forwards: [], next: null })
+      expect(keysOf(page.records)).toEqual(keysOf(records))
+      expect(sent().length).toBeGreaterThan(2)
+      expect(sent()[0]!.slice(5, 7)).toEqual(['', '0'])
+    })
+
+    it('asks for as many as the page has room for', async () => {
+      const records = await make(0, 5, 15)
+      const values = await clients[0]!.mget(records.map(({ key }) => nameOf(key)))
+      const forwards = records.map(() => keyIn('abc'))
+      const found = [
+        ...records.flatMap(({ key }, i) => [key, values[i]]),
+        ...forwards.flatMap(key => [key, `f ${key} ${T0} ${T0 + HOUR} `]),
+      ]
+      nodes[0].answer = command => {
+        if (!runs(SCAN, command)) return undefined
+        return sent().length === 1 ? ['page', '0', 'a1', '7', found, [], ''] : ['page', '0', 'a1', '0', [], [], '']
+      }
+      expect(await store.scan(null, 100, call())).toEqual({ records, forwards, next: null })
+      expect(sent().map(command => command.at(-1))).toEqual(['100', '70'])
+    })
+
+    it('ends a page as soon as it is full', async () => {
+      const records = await make(0, 5, 2)
+      const values = await clients[0]!.mget(records.map(({ key }) => nameOf(key)))
+      const found = records.flatMap(({ key }, i) => [key, values[i]])
+      nodes[0].answer = command => (runs(SCAN, command) ? ['page', '0', 'a1', '7', found, [], ''] : undefined)
+      expect(await store.scan(null, 2, call())).toEqual({ records, forwards: [], next: 's a1 7' })
+      expect(sent()).toHaveLength(1)
+    })
+
+    it('begins again where the server is another process by now', async () => {
+      const records = await make(0, 5, 30)
+      const { next } = await store.scan(null, 10, call())
+      const other = next!.replace(/[0-9a-f]{40}/, 'f'.repeat(40))
+      expect(met(await walk(1000, other))).toEqual(keysOf(records))
+      // There was no time for more than finding that out.
+      nodes[0].answer = command => {
+        if (runs(SCAN, command)) clock += 200
+      }
+      const page = await store.scan(other, 10, call(300))
+      expect(page).toEqual({ records: [], forwards: [], next: 's - 0' })
+      nodes[0].answer = () => undefined
+      expect(met(await walk(1000, 's - 0'))).toEqual(keysOf(records))
+    })
+
+    it('does not pass over a key that cannot be read', async () => {
+      const [record] = await make(0, 5, 1)
+      nodes[0].answer = async (command, send) => {
+        if (!runs(SCAN, command)) return undefined
+        const answer = (await send()) as unknown[]
+        return [...answer.slice(0, 4), [], [record!.key], 'NOPERM no right to it']
+      }
+      await store.scan(null, 10, call()).catch(() => {})
+      expect(await failure(300)).toBe('NOPERM no right to it')
+    })
   })
 
   describe('goes on from no cursor', () => {
