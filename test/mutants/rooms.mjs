@@ -117,6 +117,7 @@ export const ROOMS = {
     tests: [
       'test/stores/sql/causes.test.ts',
       'test/stores/sql/clocks.test.ts',
+      'test/stores/sql/connections.test.ts',
       'test/stores/sql/lending.test.ts',
       'test/stores/sql/options.test.ts',
       'test/stores/sql/retry.test.ts',
