@@ -128,6 +128,7 @@ export const ROOMS = {
       'test/stores/sql/user.test.ts',
       'test/stores/sql/verdict.test.ts',
       'test/stores/sql/packed.test.ts',
+      'test/stores/sql/mysql',
       'test/stores/sql/postgres',
       'test/stores/sql/bad-input.test.ts',
       'test/stores/sql/statements.test.ts',
