@@ -123,6 +123,7 @@ export const ROOMS = {
       'test/stores/sql/retry.test.ts',
       'test/stores/sql/rows.test.ts',
       'test/stores/sql/statement.test.ts',
+      'test/stores/sql/server-store.test.ts',
       'test/stores/sql/store.test.ts',
       'test/stores/sql/tables.test.ts',
       'test/stores/sql/user.test.ts',

@@ -1,0 +1,143 @@
+// Which statements the stores of database servers send. The connections here only note what they are asked, and answer as
+// they are told; what a server makes of it is in shared-reads.test.ts and statements.test.ts.
+import { MysqlStore, PostgresStore } from 'coatcheck/stores/sql'
+import { expect, it } from 'vitest'
+import { anonymous, NOW, newKey, record } from '../../support/sql/records.ts'
+
+const CALL = { now: NOW }
+type Sent = [text: string, values: readonly unknown[]]
+
+/** What a statement that begins so is answered with: its rows, or how many it met. */
+type Answers = (text: string, place: number) => unknown[][] | number | undefined
+
+function postgres(answers: Answers = () => undefined) {
+  const sent: Sent[] = []
+  const client = {
+    async query({ text, values }: { text: string; values: unknown[] }) {
+      if (text.includes('clock_timestamp()) * 1000)::bigint') && text.startsWith('SELECT floor'))
+        return { rows: [[`${Date.now()}`]], rowCount: 1 }
+      sent.push([text, values])
+      const given = answers(text, sent.length) ?? 0
+      return typeof given === 'number' ? { rows: [], rowCount: given } : { rows: given, rowCount: given.length }
+    },
+    on() {},
+    removeListener() {},
+    release() {},
+  }
+  const pool = { connect: (answer: (error: unknown, given: object) => void) => answer(null, client) }
+  return { store: new PostgresStore(pool as never), sent }
+}
+
+function mysql(answers: Answers = () => undefined) {
+  const sent: Sent[] = []
+  const ask = async (asked: string | { sql: string; values: unknown[] }, values: unknown[] = []) => {
+    const text = typeof asked === 'string' ? asked : asked.sql
+    if (text.includes('CONNECTION_ID')) return [[[`${Date.now()}`, 7, 'root', 'here']]]
+    sent.push([text, typeof asked === 'string' ? values : asked.values])
+    const given = answers(text, sent.length) ?? 0
+    return [typeof given === 'number' ? { affectedRows: given, serverStatus: 2 } : given]
+  }
+  const connection = { threadId: 7, config: {}, execute: ask, query: ask, release() {}, destroy() {} }
+  return { store: new MysqlStore({ getConnection: async () => connection } as never), sent }
+}
+
+const keys = (count: number) => Array.from({ length: count }, newKey)
+const none = (text: string) => (text.startsWith('SELECT') ? [] : undefined)
+
+it('asks PostgreSQL for one session by its key, for several by a list, and for 256 at the most', async () => {
+  const { store, sent } = postgres(none)
+  const [one, two, three] = keys(3) as [string, string, string]
+  expect(await store.read(one, CALL)).toBe(null)
+  expect(await Promise.all([two, three, two].map(key => store.read(key, CALL)))).toEqual([null, null, null])
+  expect(sent).toEqual([
+    [expect.stringMatching(/ WHERE id = \$1$/), [one]],
+    [expect.stringMatching(/ WHERE id = ANY \(\$1::text\[\]\)$/), [`{${two},${three}}`]],
+  ])
+  sent.length = 0
+  await Promise.all(keys(300).map(key => store.read(key, CALL)))
+  expect(sent.map(([, [list]]) => String(list).split(',').length)).toEqual([256, 44])
+})
+
+it('asks MySQL for one session by its key, and for several by as few statements as there are sizes', async () => {
+  const { store, sent } = mysql(none)
+  for (const [count, places] of [
+    [1, 1],
+    [2, 4],
+    [4, 4],
+    [5, 16],
+    [16, 16],
+    [17, 64],
+    [64, 64],
+    [65, 256],
+    [256, 256],
+  ] as const) {
+    const asked = keys(count)
+    expect(await Promise.all(asked.map(key => store.read(key, CALL)))).toEqual(asked.map(() => null))
+    const [[text, values]] = sent.splice(0) as [Sent]
+    const list = Array(places).fill('?').join(', ')
+    expect(text.split(' WHERE ')[1]).toBe(count === 1 ? 'id = ?' : `id IN (${list})`)
+    // The places that are left have the last key once more.
+    expect(values).toEqual([...asked, ...Array(places - count).fill(asked.at(-1))])
+  }
+})
+
+const stores = { PostgreSQL: postgres, MySQL: mysql }
+/** The row of a verdict: nothing stands in the way. */
+const free = [[0, null, null, null, 0, 1]]
+
+it.each(Object.entries(stores))('makes a session live by one statement at %s', async (_, open) => {
+  const { store, sent } = open(() => 1)
+  expect(await store.create(anonymous(), {}, CALL)).toEqual({ outcome: 'created', ended: [] })
+  expect(await store.create(record(), {}, CALL)).toEqual({ outcome: 'created', ended: [] })
+  expect(await store.replace(newKey(), 1, record(), {}, CALL)).toEqual({ outcome: 'created', ended: [] })
+  expect(sent.length).toBe(3)
+})
+
+it.each(Object.entries(stores))('tells from a second statement at %s why the first wrote nothing', async (_, open) => {
+  const stale = [[0, null, null, null, 1, 1]]
+  const { store, sent } = open(text => (text.startsWith('SELECT') ? stale : 0))
+  expect(await store.create(record(), {}, CALL)).toMatchObject({ outcome: 'stale-login' })
+  expect(sent.at(-1)![0]).toMatch(/^SELECT/)
+})
+
+it.each(Object.entries(stores))('asks %s once more where nothing stood in the way', async (_, open) => {
+  let writes = 0
+  const { store, sent } = open(text => (text.startsWith('SELECT') ? free : writes++ === 0 ? 0 : 1))
+  expect(await store.create(anonymous(), {}, CALL)).toMatchObject({ outcome: 'created' })
+  expect(sent.length).toBe(3)
+})
+
+it('looks in a transaction of MySQL for a parent that the old session does not have', async () => {
+  const old = [[0, null, 1, null, 0, 1]]
+  let inTransaction = false
+  const { store, sent } = mysql(text => {
+    if (text === 'START TRANSACTION') inTransaction = true
+    if (text.includes('wait_timeout')) return text.startsWith('SELECT') ? [['28800']] : 0
+    return text.startsWith('SELECT') ? (text.includes('FOR UPDATE') ? [['parent']] : old) : inTransaction ? 1 : 0
+  })
+  const next = anonymous({ parent: newKey() })
+  expect(await store.replace(newKey(), 1, next, {}, CALL)).toMatchObject({ outcome: 'created' })
+  const texts = sent.map(([text]) => text)
+  const begun = texts.indexOf('START TRANSACTION')
+  expect(begun).toBeGreaterThan(0)
+  expect(texts.indexOf('COMMIT')).toBeGreaterThan(begun)
+  // What decides is locked first.
+  expect(texts[begun + 1]).toMatch(/WHERE p\.id = \? FOR UPDATE$/)
+})
+
+it('gives a first user of MySQL a row to lock, and asks again', async () => {
+  let rows = 0
+  const { store, sent } = mysql(text => {
+    if (text.startsWith('INSERT IGNORE')) {
+      rows += 1
+      return 1
+    }
+    return text.startsWith('SELECT') ? free : rows
+  })
+  expect(await store.create(record(), {}, CALL)).toMatchObject({ outcome: 'created' })
+  expect(sent.map(([text]) => text.split(' ').slice(0, 2).join(' '))).toEqual([
+    'INSERT INTO',
+    'INSERT IGNORE',
+    'INSERT INTO',
+  ])
+})
