@@ -188,6 +188,33 @@ describe('an answer of D1', () => {
   })
 })
 
+it('sends D1 each statement with its values', async () => {
+  const sent: [string, unknown[]][][] = []
+  const prepare = (sql: string) => ({ bind: (...values: unknown[]) => [sql, values] })
+  const batch = async (statements: [string, unknown[]][]) => {
+    sent.push(statements)
+    return statements.map(() => ({ results: [{ clock: CLOCK, late: null }], meta: { changes: 1 } }))
+  }
+  const store = new D1Store({ prepare, batch } as never)
+  expect(await store.touch(KEY, NOW, NOW + 1, { now: NOW })).toBe('touched')
+  expect(sent.map(statements => statements.map(([sql, values]) => [sql.split(' ')[0], values]))).toEqual([
+    [['SELECT', []]],
+    [
+      ['SELECT', [expect.any(Number)]],
+      ['UPDATE', [NOW, NOW + 1, KEY, NOW]],
+      ['SELECT', [KEY]],
+    ],
+  ])
+})
+
+it.each([
+  ['D1Store', D1Store.schema],
+  ['LibsqlStore', LibsqlStore.schema],
+] as const)('%s prints its tables by the names that it is given', (_, schema) => {
+  expect(schema()).toMatch(/^CREATE TABLE IF NOT EXISTS "coatcheck_sessions" \(/)
+  expect(schema({ table: 'visits' })).toMatch(/CREATE TABLE IF NOT EXISTS "visits_users" \(/)
+})
+
 describe('an error of @libsql/client', () => {
   const failing = (...errors: unknown[]) => {
     let asked = 0
