@@ -120,7 +120,8 @@ export function httpEdge<D extends object, I extends UserIds, In extends object>
     return visit
   }
   const handled = async (request: IncomingMessage, response: ServerResponse): Promise<boolean> => {
-    checkNode('handled', request, response)
+    // In plain JavaScript it may be missing, and would be missed at the two paths only.
+    checkNode('handled', request, response ?? null)
     const answer = await answerDevice(sessions, setup, {
       method: request.method,
       path: () => pathOf(request),

@@ -25,6 +25,8 @@ export class Deadlines {
   #timer: NodeJS.Timeout | null = null
   /** When the timer rings. */
   #due = 0
+  /** What set it: tests exchange the clock, and a timer of the clock before may never ring. */
+  #clock: typeof setTimeout | null = null
 
   open(deadline: number, late: () => void): Pending {
     const pending = { deadline, place: -1, late }
@@ -55,6 +57,7 @@ export class Deadlines {
   add(pending: Pending): void {
     const { deadline } = pending
     if (this.#timer === null || deadline < this.#due) this.#arm(deadline)
+    else if (this.#clock !== setTimeout) this.#arm(this.#due)
     // A referenced timer keeps the process alive: one that only waits for a hanging store must still hear that it hangs.
     else if (this.#open.length === 0) this.#timer.ref?.()
     pending.place = this.#open.push(pending) - 1
@@ -78,11 +81,14 @@ export class Deadlines {
   #arm(due: number): void {
     if (this.#timer !== null) clearTimeout(this.#timer)
     this.#due = due
+    this.#clock = setTimeout
     const left = Math.min(Math.max(1, due - performance.now()), LONGEST)
-    this.#timer = setTimeout(() => this.#ring(), left)
+    const timer = setTimeout(() => this.#ring(timer), left)
+    this.#timer = timer
   }
 
-  #ring(): void {
+  #ring(timer: NodeJS.Timeout): void {
+    if (timer !== this.#timer) return
     this.#timer = null
     // Timers count whole milliseconds and may ring a fraction early.
     const now = performance.now() + 1

@@ -91,6 +91,18 @@ describe('httpEdge', () => {
     expect([answer.status, await answer.text()]).toEqual([200, 'handled: true'])
   })
 
+  it('refuses a request without its response, at any path', async () => {
+    const edge = httpEdge(sessions(), options())
+    const origin = await served(async (request, response) => {
+      // @ts-expect-error plain JavaScript
+      response.end(String(await edge.handled(request).catch((error: Error) => error)))
+    })
+    for (const path of [REFRESH, '/page'])
+      expect(await (await send(origin + path, 'POST', {})).text()).toMatch(
+        /^TypeError: handled: expected a response of node:http, got null; pass what node:http gave/,
+      )
+  })
+
   it('answers nothing where it binds no session', async () => {
     const edge = httpEdge(new SessionManager({ store: new MemoryStore() }))
     const origin = await served(async (request, response) => {

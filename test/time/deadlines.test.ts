@@ -129,6 +129,62 @@ describe('an answer within its time', () => {
   })
 })
 
+// A test of an application sets fake timers, and takes them away again, around one manager. The timer of the other clock
+// never rings, or rings at another time.
+describe('where the clock is exchanged while its timer is set', () => {
+  const otherClock = (at: number) => {
+    vi.useRealTimers()
+    vi.useFakeTimers({ now: at, toFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'performance'] })
+    vi.advanceTimersByTime(at)
+  }
+
+  it.each([
+    ['behind', 0],
+    ['at the same instant', 60_000],
+    ['ahead', 3_600_000],
+  ])('gives up what is opened by a clock that is %s', (_, at) => {
+    otherClock(60_000)
+    const { deadlines, late, open } = setUp()
+    deadlines.close(open('of the clock before', 2000))
+    otherClock(at)
+    const opened = deadlines.open(performance.now() + 2000, () => late.push('of this clock'))
+    vi.advanceTimersByTime(3000)
+    expect(late).toEqual(['of this clock'])
+    expect(opened.place).toBe(-1)
+  })
+
+  it('sets one timer for what is opened at once', () => {
+    const { deadlines, open } = setUp()
+    deadlines.close(open('of the clock before', 2000))
+    otherClock(3_600_000)
+    const set = vi.spyOn(globalThis, 'setTimeout')
+    const start = performance.now()
+    for (let each = 0; each < 5; each++) deadlines.open(start + 2000, () => {})
+    expect(set).toHaveBeenCalledTimes(1)
+  })
+
+  it('does not take a timer of the clock before for its own', () => {
+    vi.useRealTimers()
+    const rings: (() => void)[] = []
+    const set = vi.spyOn(globalThis, 'setTimeout').mockImplementation(((ring: () => void) => {
+      rings.push(ring)
+      return {} as NodeJS.Timeout
+    }) as typeof setTimeout)
+    try {
+      const { deadlines } = setUp()
+      const start = performance.now()
+      deadlines.open(start + 60_000, () => {})
+      deadlines.open(start + 2000, () => {})
+      // The first one rings though it was cleared: `clearTimeout` was that of the other clock.
+      rings[0]!()
+      deadlines.open(start + 2000, () => {})
+      expect(set).toHaveBeenCalledTimes(2)
+    } finally {
+      set.mockRestore()
+    }
+  })
+})
+
 it('keeps the process alive while a call is under way, and no longer', () => {
   vi.useRealTimers()
   const { deadlines, open } = setUp()

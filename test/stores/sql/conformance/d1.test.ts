@@ -6,8 +6,8 @@ import { startD1 } from '../../../services/d1.ts'
 import { describeEngine } from '../../../services/engines.ts'
 import { patient } from '../../../support/sql/patient.ts'
 
-// Each call is a request, some milliseconds of the machine.
-const runs = process.env.COATCHECK_LONG === '1' ? 50 : 10
+// Each call is a request, some milliseconds of the machine, and the calls of a race come one after the other.
+const [runs, rounds] = process.env.COATCHECK_LONG === '1' ? [50, 12] : [10, 4]
 const slow = (name: string, run: () => Promise<void>) => it(name, run, 120_000)
 
 describeEngine('d1', 'the store for D1', () => {
@@ -29,7 +29,7 @@ describeEngine('d1', 'the store for D1', () => {
       await d1?.run(`ALTER TABLE ${table} RENAME TO elsewhere`)
       return () => d1!.run(`ALTER TABLE elsewhere RENAME TO ${table}`)
     }
-    testStore(slow, open, undefined, { textUserIds: userIds === 'text', corrupt, outage, runs })
+    testStore(slow, open, undefined, { textUserIds: userIds === 'text', corrupt, outage, runs, rounds })
     slow('behaves like the reference model', () => modelTest(fc, open, undefined, { runs }))
   })
 })

@@ -6,8 +6,8 @@ import { describeEngine } from '../../../services/engines.ts'
 import { type SqldServer, startSqld } from '../../../services/sqld.ts'
 import { patient } from '../../../support/sql/patient.ts'
 
-// Each call is a request, some milliseconds of the machine.
-const runs = process.env.COATCHECK_LONG === '1' ? 50 : 10
+// Each call is a request, some milliseconds of the machine, and the calls of a race come one after the other.
+const [runs, rounds] = process.env.COATCHECK_LONG === '1' ? [50, 12] : [10, 4]
 const slow = (name: string, run: () => Promise<void>) => it(name, run, 120_000)
 
 describeEngine('sqld', 'the store for libSQL on a network', () => {
@@ -34,7 +34,7 @@ describeEngine('sqld', 'the store for libSQL on a network', () => {
       await server.run(`ALTER TABLE ${table} RENAME TO elsewhere`)
       return () => server.run(`ALTER TABLE elsewhere RENAME TO ${table}`)
     }
-    testStore(slow, open, undefined, { textUserIds: userIds === 'text', corrupt, outage, runs })
+    testStore(slow, open, undefined, { textUserIds: userIds === 'text', corrupt, outage, runs, rounds })
     slow('behaves like the reference model', () => modelTest(fc, open, undefined, { runs }))
   })
 })
