@@ -141,3 +141,17 @@ it('gives a first user of MySQL a row to lock, and asks again', async () => {
     'INSERT INTO',
   ])
 })
+
+it('has MySQL bound the COMMIT of what makes a session live, and of nothing else', async () => {
+  const { store, sent } = mysql(text => {
+    if (text.startsWith('SELECT @@')) return [['28800']]
+    if (text.startsWith('SELECT id')) return []
+    return text.startsWith('SELECT') ? free : 1
+  })
+  const bounds = () => sent.splice(0).filter(([text]) => text.startsWith('SET SESSION wait_timeout')).length
+  const limit = { max: 1, onLimit: 'end-oldest' } as const
+  expect(await store.create(record(), { limit }, CALL)).toEqual({ outcome: 'created', ended: [] })
+  expect(bounds()).toBe(2)
+  expect(await store.deleteUser('42', { floorUntil: NOW }, CALL)).toBe(1)
+  expect(bounds()).toBe(0)
+})
