@@ -101,10 +101,62 @@ it.each(Object.entries(stores))('tells from a second statement at %s why the fir
 })
 
 it.each(Object.entries(stores))('asks %s once more where nothing stood in the way', async (_, open) => {
+  const old = [[0, null, 1, null, 0, 1]]
   let writes = 0
-  const { store, sent } = open(text => (text.startsWith('SELECT') ? free : writes++ === 0 ? 0 : 1))
-  expect(await store.create(anonymous(), {}, CALL)).toMatchObject({ outcome: 'created' })
-  expect(sent.length).toBe(3)
+  const { store, sent } = open(text => (text.startsWith('SELECT') ? old : writes++ === 0 ? 0 : 1))
+  const calls = [
+    () => store.create(anonymous(), {}, CALL),
+    () => store.create(anonymous({ parent: newKey() }), {}, CALL),
+    () => store.replace(newKey(), 1, anonymous(), {}, CALL),
+  ]
+  for (const call of calls) {
+    writes = 0
+    expect(await call()).toEqual({ outcome: 'created', ended: [] })
+    // The write, why it wrote nothing, and the write.
+    expect(sent.splice(0).map(([text]) => text.startsWith('SELECT'))).toEqual([false, true, false])
+  }
+})
+
+it.each<[string, object]>([
+  ['PostgreSQL', { code: '23505', severity: 'ERROR' }],
+  ['MySQL', { errno: 1062, sqlState: '23000' }],
+])('takes a key that is taken at %s for a reason to write nothing, and no other error', async (name, taken) => {
+  const collision = [[1, null, 1, null, 0, 1]]
+  const error: object[] = [taken]
+  const { store } = stores[name as keyof typeof stores](text => {
+    if (text.startsWith('SELECT')) return collision
+    throw Object.assign(new Error('not written'), error[0])
+  })
+  expect(await store.replace(newKey(), 1, anonymous(), {}, CALL)).toMatchObject({ outcome: 'collision' })
+  error[0] = { ...taken, code: '23514', errno: 4025 }
+  await expect(store.replace(newKey(), 1, anonymous(), {}, CALL)).rejects.toMatchObject({
+    operation: 'replace',
+    outcome: 'not-applied',
+    cause: { message: 'not written' },
+  })
+})
+
+it.each([
+  ['PostgreSQL', 12],
+  // Its `replace` has the parent as a value.
+  ['MySQL', 8],
+] as const)('has %s prepare %i statements for all that make a session live', async (name, most) => {
+  const { store, sent } = stores[name](() => 1)
+  const has = (words: RegExp) => words.test(sent.at(-1)![0])
+  for (let round = 0; round < 2; round++)
+    for (const parent of [null, newKey()])
+      for (const next of [() => anonymous({ parent }), () => record({ parent })]) {
+        await store.create(next(), {}, CALL)
+        expect(has(/_users. (AS )?u\b/)).toBe(next().userId !== null)
+        expect(has(/p\.id = |p AS \(/)).toBe(parent !== null)
+        for (const options of [{}, { forward: { salt: 'c2FsdA', until: NOW } }]) {
+          await store.replace(newKey(), 1, next(), options, CALL)
+          expect(has(/_users. (AS )?u\b/)).toBe(next().userId !== null)
+          expect(has(/INSERT INTO .coatcheck_sessions. \(/)).toBe('forward' in options)
+        }
+      }
+  expect(sent.length).toBe(24)
+  expect(new Set(sent.map(([text]) => text)).size).toBe(most)
 })
 
 it('looks in a transaction of MySQL for a parent that the old session does not have', async () => {
@@ -148,7 +200,13 @@ it('has MySQL bound the COMMIT of what makes a session live, and of nothing else
     if (text.startsWith('SELECT id')) return []
     return text.startsWith('SELECT') ? free : 1
   })
-  const bounds = () => sent.splice(0).filter(([text]) => text.startsWith('SET SESSION wait_timeout')).length
+  /** How often the time was bounded; the first statement of a transaction locks the user's row. */
+  const bounds = () => {
+    const texts = sent.splice(0)
+    const first = texts[texts.findIndex(([text]) => text === 'START TRANSACTION') + 1]![0]
+    expect(first).toMatch(/^INSERT INTO `coatcheck_sessions_users` .* ON DUPLICATE KEY UPDATE floor = /)
+    return texts.filter(([text]) => text.startsWith('SET SESSION wait_timeout')).length
+  }
   const limit = { max: 1, onLimit: 'end-oldest' } as const
   expect(await store.create(record(), { limit }, CALL)).toEqual({ outcome: 'created', ended: [] })
   expect(bounds()).toBe(2)
