@@ -189,6 +189,13 @@ describe('a pool', () => {
     })
   })
 
+  it('may answer by a callback in a later turn', async () => {
+    const connect = (answer: (error: unknown, client: unknown) => void) => {
+      Promise.resolve().then(() => answer(undefined, client()))
+    }
+    expect(await read({ connect })).toEqual([])
+  })
+
   it('is asked as its own method', async () => {
     const pool = {
       connect(answer: (error: unknown, client: unknown) => void) {
