@@ -108,6 +108,14 @@ const GOOD: Record<string, readonly Line[]> = {
     [2, 9, end(A), true],
     [10, 11, read(B), null],
   ],
+  'a log-in that its client repeats, and that runs again after a log-out of unknown outcome': [
+    [0, 3, create(A)],
+    [4, 5, list(), [A]],
+    [16, 82, create(A), CREATED],
+    [31, 47, update(A, 1, 'write_x'), 'updated'],
+    [53, 60, end(A)],
+    [81, 85, update(A, 2, 'write_y'), 'conflict'],
+  ],
 }
 
 const BAD: Record<string, readonly Line[]> = {

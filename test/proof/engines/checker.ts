@@ -150,6 +150,9 @@ interface Configuration {
 
 type ListCall = Extract<Call, { verb: 'listUser' }>
 const isList = (op: Op) => op.entry.call.verb === 'listUser'
+/** Answers of calls that may have written: what changes nothing here would have changed something elsewhere. */
+const wrote = ({ answer }: Op) =>
+  answer === 'updated' || answer === 'touched' || (answer as { outcome?: unknown } | null)?.outcome === 'created'
 const printsOf = (state: State, { userId, kind, now }: ListCall) =>
   new Map(livingOf(state, userId, kind, now).map(record => [record.key, fingerprint(record)]))
 
@@ -241,7 +244,10 @@ function explain(ops: readonly Op[], { rules = {}, most = 300_000 }: CheckOption
     return new Map([...at.lists].map(([i, listing]) => [i, seen(listing, state, ops[i]!.entry.call as ListCall)]))
   }
 
-  /** Gives a place to all that only looks and was told what stands here: no other order would gain by waiting. */
+  /**
+   * Gives a place to all that only looks and was told what stands here: no other order would gain by waiting. A repeated
+   * write looks only where its first call is still to be seen, and writes in another order.
+   */
   const settle = (from: Configuration): Configuration | null => {
     let at = from
     for (;;) {
@@ -268,7 +274,7 @@ function explain(ops: readonly Op[], { rules = {}, most = 300_000 }: CheckOption
           break
         }
         if (op.until < at.latest) return null
-        if (at.stages.has(i)) continue
+        if (at.stages.has(i) || wrote(op)) continue
         const found = ways(at.state, op.entry.call, rules)
         const only = found.length === 1 ? found[0]! : null
         if (only === null || !('answer' in only) || only.state !== at.state || !agrees(op.answer, only.answer)) continue
