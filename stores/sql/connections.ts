@@ -2,7 +2,7 @@ import type { StoreOperation } from '../../src/contract/errors.ts'
 import { Deadlines } from '../../src/time/deadlines.ts'
 import { Clocks } from './clocks.ts'
 import { Lender } from './lending.ts'
-import { cameLate, type Failure, notBegun, Refusal, retry } from './retry.ts'
+import { cameLate, type Failure, Refusal, retry } from './retry.ts'
 import { bind, follow, type Outcome, plain, type Statement, type Steps, type Value, type Values } from './statement.ts'
 import type { TransactionDatabase } from './transaction-store.ts'
 
@@ -161,9 +161,9 @@ export abstract class Connections<C extends object> implements TransactionDataba
       return value
     } catch (error) {
       this.#release(connection, error, () => this.send(connection, plain('ROLLBACK'), []))
-      if (committing && this.#breaks(error)) throw this.#explained(error)
+      const { outcome, retry } = error instanceof Refusal ? error.failure : this.#failureOf(error)
+      if (committing && outcome === 'unknown') throw error
       // Before COMMIT was sent, a lost connection means a rollback.
-      const { retry } = error instanceof Refusal ? error.failure : this.#failureOf(error)
       throw new Refusal((error as Error).message, { outcome: 'not-applied', retry }, this.#explained(error))
     }
   }
@@ -208,12 +208,13 @@ export abstract class Connections<C extends object> implements TransactionDataba
     else if (this.#breaks(error)) this.giveBack(connection, false)
     else if (rollBack === undefined) this.giveBack(connection, true)
     else {
-      const late = () => notBegun('the database did not roll back in time')
       const end = performance.now() + CLEANING_UP
-      this.deadlines.within(end, rollBack(), late).then(
-        () => this.giveBack(connection, true),
-        () => this.giveBack(connection, false),
-      )
+      this.deadlines
+        .within(end, rollBack(), () => null)
+        .then(
+          () => this.giveBack(connection, true),
+          () => this.giveBack(connection, false),
+        )
     }
   }
 

@@ -23,7 +23,7 @@ export interface D1Client {
 }
 
 // D1 has no codes: https://developers.cloudflare.com/d1/observability/debug-d1/ lists its messages.
-const REFUSED = /SQLITE_(?!IOERR|FULL)[A-Z]+|D1_(?:TYPE|COLUMN|EXEC)_ERROR|D1_ERROR: No SQL/
+const REFUSED = /SQLITE_(?!IOERR|FULL)[A-Z]|D1_(?:TYPE|COLUMN|EXEC)_ERROR|D1_ERROR: No SQL/
 const BUSY = /SQLITE_(?:BUSY|LOCKED)/
 /** Its queue was full, so that it did not run; more of the same would keep the queue full. */
 const OVERLOADED = /D1 DB is overloaded\. (?:Too many|Requests)/

@@ -1,5 +1,5 @@
 // What the SQL stores decide by themselves, by what the statements answered.
-import { SessionStoreError, type Store } from 'coatcheck'
+import { type SessionRecord, SessionStoreError, type Store } from 'coatcheck'
 import { MysqlStore, PostgresStore, type SqliteDatabase, SqliteStore } from 'coatcheck/stores/sql'
 import { describe, expect, it, vi } from 'vitest'
 import { AT, ROW_COLUMNS } from '../../../stores/sql/rows.ts'
@@ -260,6 +260,40 @@ describeEngine('libsql', 'a store through a driver of SQLite', () => {
     await store.deleteUser('7', { floorUntil: NOW + 1000 }, CALL)
     expect((await store.create(older(), {}, { now: NOW + 9 })).outcome).toBe('stale-login')
     expect((await store.create(older(), {}, { now: NOW + 10 })).outcome).toBe('created')
+  })
+
+  it('spares, in a log-out everywhere, what the forwards from the excepted key lead to, and ends in a circle of them', async () => {
+    const { store, database } = await through((_, __, given) => given())
+    const [one, second, third, other] = ['7', '7', '7', '7'].map(userId => record({ userId })) as SessionRecord[]
+    const forward = { forward: { salt: '', until: NOW + 9 } }
+    await store.create(one!, {}, CALL)
+    await store.replace(one!.key, 1, second!, forward, CALL)
+    await store.replace(second!.key, 1, third!, forward, CALL)
+    await store.create(other!, {}, CALL)
+    const everywhere = (exceptKey: string) => store.deleteUser('7', { floorUntil: NOW, exceptKey }, CALL)
+    expect(await everywhere(one!.key)).toBe(1)
+    expect(await store.read(third!.key, CALL)).toEqual(third)
+    expect(await store.read(other!.key, CALL)).toBe(null)
+    const way = [
+      [one!.key, second!.key],
+      [second!.key, one!.key],
+    ]
+    for (const [from, to] of way) database.exec(`UPDATE coatcheck_sessions SET moved_to = '${to}' WHERE id = '${from}'`)
+    expect(await everywhere(one!.key)).toBe(1)
+    expect(await everywhere('no key')).toBe(0)
+    expect(await everywhere(newKey())).toBe(0)
+  })
+
+  it('ends the oldest sessions of a user at the limit, or refuses; others are not counted', async () => {
+    const { store } = await through((_, __, given) => given())
+    const [one, second, third] = [1, 2, 3].map(i => record({ userId: '8', createdAt: NOW - 10 + i })) as SessionRecord[]
+    const limit = (onLimit: 'end-oldest' | 'refuse') => ({ limit: { max: 1, onLimit } })
+    expect(await store.create(one!, limit('refuse'), CALL)).toEqual({ outcome: 'created', ended: [] })
+    expect(await store.create(second!, limit('refuse'), CALL)).toMatchObject({ outcome: 'limit' })
+    expect(await store.create(third!, limit('end-oldest'), CALL)).toEqual({ outcome: 'created', ended: [one!.key] })
+    for (const apart of [anonymous(), record({ userId: '8', kind: 'remember' })])
+      expect(await store.create(apart, limit('refuse'), CALL)).toEqual({ outcome: 'created', ended: [] })
+    expect((await store.listUser('8', 'session', CALL)).map(({ key }) => key)).toEqual([third!.key])
   })
 
   it('takes a write for its own by the write ID and the next version, and by nothing less', async () => {
