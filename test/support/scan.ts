@@ -50,7 +50,7 @@ const [name, data] = PRIVATE
 export async function failuresOf(
   store: Store,
   sabotage: () => unknown,
-  storeTimeout: Duration = '400ms',
+  storeTimeout: Duration = '200ms',
 ): Promise<{ errors: Record<string, unknown>; events: unknown[] }> {
   const events: SessionEvent<'u64'>[] = []
   const managerWith = (timeout: Duration) =>
