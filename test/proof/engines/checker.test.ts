@@ -116,6 +116,14 @@ const GOOD: Record<string, readonly Line[]> = {
     [53, 60, end(A)],
     [81, 85, update(A, 2, 'write_y'), 'conflict'],
   ],
+  'a log-out that found no session, and took away the forward that was left': [
+    [0, 30, end(A), false],
+    [1, 2, create(A), CREATED],
+    [3, 4, replace(A, B), CREATED],
+    [5, 6, end(B), true],
+    [7, 8, read(A), forwardTo(B)],
+    [20, 21, read(A), null],
+  ],
 }
 
 const BAD: Record<string, readonly Line[]> = {

@@ -150,9 +150,12 @@ interface Configuration {
 
 type ListCall = Extract<Call, { verb: 'listUser' }>
 const isList = (op: Op) => op.entry.call.verb === 'listUser'
-/** Answers of calls that may have written: what changes nothing here would have changed something elsewhere. */
-const wrote = ({ answer }: Op) =>
-  answer === 'updated' || answer === 'touched' || (answer as { outcome?: unknown } | null)?.outcome === 'created'
+/** What writes nothing in any state: a read, and a write that was refused. */
+function onlyLooks({ entry, answer }: Op): boolean {
+  if (entry.call.verb === 'read' || answer === 'gone' || answer === 'conflict') return true
+  const { outcome } = (answer ?? {}) as { outcome?: unknown }
+  return outcome !== undefined && outcome !== 'created'
+}
 const printsOf = (state: State, { userId, kind, now }: ListCall) =>
   new Map(livingOf(state, userId, kind, now).map(record => [record.key, fingerprint(record)]))
 
@@ -245,8 +248,8 @@ function explain(ops: readonly Op[], { rules = {}, most = 300_000 }: CheckOption
   }
 
   /**
-   * Gives a place to all that only looks and was told what stands here: no other order would gain by waiting. A repeated
-   * write looks only where its first call is still to be seen, and writes in another order.
+   * Gives a place to all that only looks and was told what stands here: no other order would gain by waiting. Another call
+   * that changes nothing here may change something elsewhere: a repeated write, a log-out that finds no session.
    */
   const settle = (from: Configuration): Configuration | null => {
     let at = from
@@ -274,7 +277,7 @@ function explain(ops: readonly Op[], { rules = {}, most = 300_000 }: CheckOption
           break
         }
         if (op.until < at.latest) return null
-        if (at.stages.has(i) || wrote(op)) continue
+        if (at.stages.has(i) || !onlyLooks(op)) continue
         const found = ways(at.state, op.entry.call, rules)
         const only = found.length === 1 ? found[0]! : null
         if (only === null || !('answer' in only) || only.state !== at.state || !agrees(op.answer, only.answer)) continue
