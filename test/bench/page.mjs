@@ -1,7 +1,7 @@
 // @ts-check
 // Writes docs/performance.md out of what runs printed: each printed word, none of its own figures.
-//   npm run --silent bench >tables.txt; npm run --silent bench -- details >details.txt; … growth …; … nodes …
-//   node test/bench/page.mjs tables.txt details.txt growth.txt nodes.txt
+//   npm run --silent bench >tables.txt; npm run --silent bench -- alone >alone.txt; … details …; … growth …; … nodes …
+//   node test/bench/page.mjs tables.txt alone.txt details.txt growth.txt nodes.txt
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 

@@ -12,7 +12,7 @@ import { root, vitest } from './vitest.mjs'
 const MAJORS = ['20', '22', '24', '26']
 // The packed package as each Node.js and its package managers install and load it.
 const INSTALLED = 'test/package/installed.test.ts'
-// Folders whose tests start servers, browsers, compilers or npm, or search for long: their subject is not the Node version.
+// Folders and files whose tests start servers, browsers, compilers or npm, or search for long: their subject is not the Node version.
 const NOT_CORE =
   /^(?:(?:bench|browser|examples|package|proof|scripts|services|stores\/redis|types)\/|edge\/parallel\.|device-bound\/proof-search\.)/
 

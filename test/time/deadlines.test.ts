@@ -1,14 +1,10 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { Deadlines } from '../../src/time/deadlines.ts'
+import { useFakeClock } from '../support/fake-clock.ts'
 
-beforeEach(() => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'performance'] })
-})
-afterEach(() => {
-  vi.useRealTimers()
-})
+useFakeClock()
 
 function setUp() {
   const deadlines = new Deadlines()

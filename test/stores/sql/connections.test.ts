@@ -1,10 +1,11 @@
 // What is asked of the connections of a pool, and in which state they go back. The connections here only note what they
 // are asked, and answer as they are told; what a server makes of it is in given-up.test.ts.
 import { SessionStoreError } from 'coatcheck'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { CLEANING_UP, Connections, type Fault, Late } from '../../../stores/sql/connections.ts'
 import { Refusal } from '../../../stores/sql/retry.ts'
 import { compile, type Outcome, plain, type Statement, type Steps } from '../../../stores/sql/statement.ts'
+import { useFakeClock } from '../../support/fake-clock.ts'
 
 const DATABASE = 1_700_000_000_000
 const GREETING = compile('?', 'SELECT clock')
@@ -13,13 +14,7 @@ const WRITE = compile('?', 'UPDATE one WHERE id = :id AND :deadline')
 const DONE: Outcome = { rows: [], changed: 1 }
 const WITHOUT_ANSWER = new Promise<never>(() => {})
 
-beforeEach(() => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'performance'] })
-  vi.advanceTimersByTime(1000)
-})
-afterEach(() => {
-  vi.useRealTimers()
-})
+useFakeClock()
 
 const now = () => performance.now()
 const faulty = (fault: Fault) => Object.assign(new Error(`it is ${fault}`), { fault })

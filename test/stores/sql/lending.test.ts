@@ -1,14 +1,10 @@
 // Who gets the connections of a pool: a pool here is what it is asked for, what it has answered, and what came back.
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { Deadlines } from '../../../src/time/deadlines.ts'
 import { Lender } from '../../../stores/sql/lending.ts'
+import { useFakeClock } from '../../support/fake-clock.ts'
 
-beforeEach(() => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'performance'] })
-})
-afterEach(() => {
-  vi.useRealTimers()
-})
+useFakeClock()
 
 type Answer = (error: unknown, connection?: string | null) => void
 const refusal = (message: string, cause?: unknown) =>

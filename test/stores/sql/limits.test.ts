@@ -9,26 +9,18 @@ import { describeEngine } from '../../services/engines.ts'
 import { type MariadbServer, startMariadb } from '../../services/mariadb.ts'
 import { type PostgresServer, startPostgres } from '../../services/postgres.ts'
 import { until } from '../../services/process.ts'
+import { type Locks, locksOfMariadb, locksOfPostgres } from '../../support/sql/locks.ts'
 import { NOW, record } from '../../support/sql/records.ts'
 
 const CALL = { now: NOW }
 
-/** A deletion of one row that has been sent and not committed: what else wants the row waits. */
-interface Deletion {
-  commit(): Promise<unknown>
-}
-
-/** `waiting`: how many statements wait for a lock. */
-async function meets(
-  store: Store,
-  userId: string,
-  begin: (key: string) => Promise<Deletion>,
-  waiting: () => Promise<number>,
-) {
+/** The log-in waits for a row that another transaction has deleted and not committed. */
+async function meets(store: Store, userId: string, { begin, waiting }: Locks) {
   const [oldest, older, next] = [1000, 2000, 3000].map(ms => record({ userId, createdAt: NOW - 10_000 + ms }))
   await store.create(oldest!, {}, CALL)
   await store.create(older!, {}, CALL)
-  const deletion = await begin(oldest!.key)
+  const deletion = await begin()
+  await deletion.run(`DELETE FROM coatcheck_sessions WHERE id = '${oldest!.key}'`)
   const made = store.create(next!, { limit: { max: 1, onLimit: 'end-oldest' } }, CALL)
   await until('the log-in waiting', async () => expect(await waiting()).toBeGreaterThan(0))
   await deletion.commit()
@@ -48,19 +40,10 @@ describeEngine('postgresql', 'a log-in at the limit on PostgreSQL', () => {
   })
   afterAll(() => server?.stop())
 
-  const begin = async (key: string) => {
-    const connection = await pool.connect()
-    await connection.query('BEGIN')
-    await connection.query('DELETE FROM coatcheck_sessions WHERE id = $1', [key])
-    return { commit: () => connection.query('COMMIT').finally(() => connection.release()) }
-  }
-  const waiting = async () =>
-    (await pool.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'")).rowCount!
-
-  it(`through pg ${SAID}`, () => meets(new PostgresStore(pool), '77', begin, waiting))
+  it(`through pg ${SAID}`, () => meets(new PostgresStore(pool), '77', locksOfPostgres(pool)))
   it(`through Postgres.js ${SAID}`, async () => {
     const sql = postgres(server.url(), { onnotice: () => {} })
-    await meets(new PostgresStore(sql), '78', begin, waiting)
+    await meets(new PostgresStore(sql), '78', locksOfPostgres(pool))
     await sql.end()
   })
 })
@@ -75,17 +58,5 @@ describeEngine('mariadb', 'a log-in at the limit on MariaDB', () => {
   })
   afterAll(() => server?.stop())
 
-  it(SAID, async () => {
-    const begin = async (key: string) => {
-      const connection = await pool.getConnection()
-      await connection.query('START TRANSACTION')
-      await connection.query('DELETE FROM coatcheck_sessions WHERE id = ?', [key])
-      return { commit: () => connection.query('COMMIT').finally(() => connection.release()) }
-    }
-    const waiting = async () => {
-      const [rows] = await pool.query("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")
-      return Number((rows as { Value: string }[])[0]!.Value)
-    }
-    await meets(new MysqlStore(pool), '77', begin, waiting)
-  })
+  it(SAID, () => meets(new MysqlStore(pool), '77', locksOfMariadb(pool)))
 })

@@ -10,6 +10,7 @@ import { describeEngine } from '../../services/engines.ts'
 import { type MariadbServer, startMariadb } from '../../services/mariadb.ts'
 import { type PostgresServer, startPostgres } from '../../services/postgres.ts'
 import { until } from '../../services/process.ts'
+import { type Locks, locksOfMariadb, locksOfPostgres } from '../../support/sql/locks.ts'
 import { NOW, newKey, record } from '../../support/sql/records.ts'
 
 const CALL = { now: NOW }
@@ -18,13 +19,7 @@ const LOCK = 'SELECT user_id FROM coatcheck_sessions_users FOR UPDATE'
 const move = (key: string) =>
   `UPDATE coatcheck_sessions SET moved_to = '${newKey()}', parent = NULL WHERE id = '${key}'`
 
-/** A transaction of another node: `run` runs a statement of it. */
-interface Transaction {
-  run(sql: string): Promise<unknown>
-  end(): void
-}
-
-async function meets(store: Store, begin: () => Promise<Transaction>, waiting: () => Promise<number>) {
+async function meets(store: Store, { begin, waiting }: Locks) {
   const series = record({ kind: 'remember' })
   await store.create(series, {}, CALL)
   const started = record({ parent: series.key })
@@ -33,8 +28,7 @@ async function meets(store: Store, begin: () => Promise<Transaction>, waiting: (
   const made = store.create(started, {}, CALL)
   await until('the session waiting for the row of its user', async () => expect(await waiting()).toBe(1))
   await other.run(move(series.key))
-  await other.run('COMMIT')
-  other.end()
+  await other.commit()
   expect(await made).toEqual({ outcome: 'orphan', ended: [] })
   expect(await store.read(started.key, CALL)).toBe(null)
 }
@@ -51,23 +45,15 @@ describeEngine('postgresql', 'the end of a series on PostgreSQL', () => {
   })
   afterAll(() => server?.stop())
 
-  const begin = async () => {
-    const connection = await pool.connect()
-    await connection.query('BEGIN')
-    return { run: (sql: string) => connection.query(sql), end: () => connection.release() }
-  }
-  const waiting = async () =>
-    (await pool.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'")).rowCount!
-
-  it(`through pg ${SAID}`, () => meets(new PostgresStore(pool), begin, waiting))
+  it(`through pg ${SAID}`, () => meets(new PostgresStore(pool), locksOfPostgres(pool)))
   it(`through Postgres.js ${SAID}`, async () => {
     const sql = postgres(server.url(), { onnotice: () => {} })
-    await meets(new PostgresStore(sql), begin, waiting)
+    await meets(new PostgresStore(sql), locksOfPostgres(pool))
     await sql.end()
   })
   it.each(['repeatable read', 'serializable'])(`${SAID}, where the default isolation is %s`, async isolation => {
     const strict = server.pool({ options: `-c default_transaction_isolation=${isolation.replace(' ', '\\ ')}` })
-    await meets(new PostgresStore(strict), begin, waiting)
+    await meets(new PostgresStore(strict), locksOfPostgres(pool))
   })
 })
 
@@ -81,16 +67,5 @@ describeEngine('mariadb', 'the end of a series on MariaDB', () => {
   })
   afterAll(() => server?.stop())
 
-  it(SAID, async () => {
-    const begin = async () => {
-      const connection = await pool.getConnection()
-      await connection.query('START TRANSACTION')
-      return { run: (sql: string) => connection.query(sql), end: () => connection.release() }
-    }
-    const waiting = async () => {
-      const [rows] = await pool.query("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")
-      return Number((rows as { Value: string }[])[0]!.Value)
-    }
-    await meets(new MysqlStore(pool), begin, waiting)
-  })
+  it(SAID, () => meets(new MysqlStore(pool), locksOfMariadb(pool)))
 })

@@ -1,8 +1,9 @@
 // What mysql2 is asked, and what its answers and errors mean. The connections here only note what they are asked, and
 // answer as they are told; what a server makes of it is in given-up.test.ts.
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { checkMysqlPool, MysqlConnections, type MysqlPool } from '../../../../stores/sql/mysql/client.ts'
 import { compile, type Statement, type Steps } from '../../../../stores/sql/statement.ts'
+import { useFakeClock } from '../../../support/fake-clock.ts'
 
 const READ: Statement = { ...compile('?', 'SELECT p WHERE id = :id'), namesColumns: true }
 const LIST = compile('?', 'SELECT a, a WHERE id = :id')
@@ -11,13 +12,7 @@ const NOTHING = { affectedRows: 0, serverStatus: 2 }
 const DATABASE = 1_700_000_000_000
 const HERE = 'host|3306|1|/data|11.4'
 
-beforeEach(() => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'performance'] })
-  vi.advanceTimersByTime(1000)
-})
-afterEach(() => {
-  vi.useRealTimers()
-})
+useFakeClock()
 
 const now = () => performance.now()
 const never = new Promise<never>(() => {})

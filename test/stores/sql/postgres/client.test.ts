@@ -1,21 +1,16 @@
 // What pg is asked, and what its answers and errors mean. The connections here only note what they are asked, and answer as
 // they are told; what a server makes of it is in given-up.test.ts.
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { checkPgPool, PgConnections } from '../../../../stores/sql/postgres/client.ts'
 import type { PgQuery } from '../../../../stores/sql/postgres/driver.ts'
 import { compile, type Statement, type Steps } from '../../../../stores/sql/statement.ts'
+import { useFakeClock } from '../../../support/fake-clock.ts'
 
 const READ = compile('$', 'SELECT p WHERE id = :id')
 const WRITE = compile('$', 'UPDATE sessions WHERE id = :id')
 const DONE = { rows: [], rowCount: 1 }
 
-beforeEach(() => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'performance'] })
-  vi.advanceTimersByTime(1000)
-})
-afterEach(() => {
-  vi.useRealTimers()
-})
+useFakeClock()
 
 const now = () => performance.now()
 const ofServer = (code: string) => Object.assign(new Error(`error ${code}`), { code, severity: 'ERROR' })
