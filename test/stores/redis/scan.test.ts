@@ -17,6 +17,7 @@ import {
   startRedisCluster,
   startRedisSentinels,
 } from '../../services/redis.ts'
+import { within } from '../../support/deadlines.ts'
 import { CLUSTER, type OpenClient, SENTINEL, STANDALONE } from '../../support/redis/clients.ts'
 import { HOUR, keyIn, recordOf, soon, T0 } from '../../support/redis/records.ts'
 import { everyShape } from '../../support/redis/shapes.ts'
@@ -338,24 +339,24 @@ describeEngine('redis', 'a walk while masters change', () => {
       await from.cli('MIGRATE', '127.0.0.1', `${to.port}`, nameOf(records[1]!.key, prefix), '0', '5000')
       const found = new Set<string>()
       let cursor: string | null = null
-      const failing = async () => {
+      const walk = async (deadline: () => number) => {
         for (;;) {
           const page: Awaited<ReturnType<RedisStore['scan']>> = await store.scan(cursor, 10, {
             now: T0,
-            deadline: performance.now() + 300,
+            deadline: deadline(),
           })
           for (const { key } of page.records) found.add(key)
           cursor = page.next
           if (cursor === null) return
         }
       }
-      await expect(failing()).rejects.toMatchObject({
+      await expect(walk(() => within(300))).rejects.toMatchObject({
         outcome: 'not-applied',
         cause: { message: expect.stringMatching(new RegExp(`^the slots ${slot} are moving between masters`)) },
       })
       expect(cursor).toBe(`c ${slot}`)
       await cluster.migrate(slot, from, to)
-      await failing()
+      await walk(soon)
       expect([...found].sort()).toEqual(keysOf(records))
       await close()
     })

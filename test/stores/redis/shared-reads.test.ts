@@ -432,7 +432,7 @@ describeEngine('redis', 'reads of one turn in a cluster', () => {
       const user = `m-${name}`
       const sessions = new SessionManager({ store, userIds: 'text', storeTimeout: '20s' })
       // A client that repeats a command until its slot has moved takes longer than this.
-      const hasty = new SessionManager({ store, userIds: 'text', storeTimeout: '1s' })
+      const hasty = new SessionManager({ store, userIds: 'text', storeTimeout: '5s' })
       const made = await Promise.all(
         Array.from({ length: 6 }, () => sessions.create({ user: { id: user, name: 'ada' } })),
       )

@@ -6,12 +6,12 @@ import { describeEngine } from '../../services/engines.ts'
 import { until } from '../../services/process.ts'
 import { churn, type RedisCluster, startRedis, startRedisCluster } from '../../services/redis.ts'
 import { CLUSTER, type OpenClient, STANDALONE } from '../../support/redis/clients.ts'
-import { HOUR, recordOf, T0, writeId } from '../../support/redis/records.ts'
+import { HOUR, recordOf, soon, T0, writeId } from '../../support/redis/records.ts'
 
 const LONG = process.env.COATCHECK_LONG === '1'
 const CLIENTS = Object.keys(CLUSTER).filter(name => LONG || /6|glide/.test(name))
 /** A slot is away for a moment; what waits for it has to be given the time on a busy machine. */
-const patient = ({ now }: StoreCall): StoreCall => ({ now, deadline: performance.now() + 15_000 })
+const patient = ({ now }: StoreCall): StoreCall => ({ now, deadline: soon() })
 
 describeEngine('redis', 'a Redis Cluster', () => {
   let cluster: RedisCluster

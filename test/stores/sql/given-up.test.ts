@@ -14,13 +14,13 @@ import { type MariadbServer, startMariadb } from '../../services/mariadb.ts'
 import { type PostgresServer, startPostgres } from '../../services/postgres.ts'
 import { until } from '../../services/process.ts'
 import { type FaultProxy, startProxy } from '../../services/proxy.ts'
+import { soon, within } from '../../support/deadlines.ts'
 import { leaked } from '../../support/scan.ts'
 import { anonymous, NOW, newKey, newWriteId, record } from '../../support/sql/records.ts'
 
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void
 const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
-const within = (ms: number) => performance.now() + ms
 
 /** The error of a call that has to fail. */
 const failure = (call: Promise<unknown>): Promise<SessionStoreError> =>
@@ -128,8 +128,8 @@ function givenUp(get: () => Server) {
     // Only the difference between the two clocks counts, so that it does not matter which of them was set.
     const set = vi.spyOn(performance, 'now').mockImplementation(() => real() + difference)
     try {
-      expect(await store.update(one.key, 1, change(), { now: NOW, deadline: within(2000) })).toBe('updated')
-      expect(await store.delete(one.key, { now: NOW, deadline: within(2000) })).toBe(true)
+      expect(await store.update(one.key, 1, change(), { now: NOW, deadline: within(20_000) })).toBe('updated')
+      expect(await store.delete(one.key, { now: NOW, deadline: within(20_000) })).toBe(true)
     } finally {
       set.mockRestore()
     }
@@ -143,10 +143,10 @@ function givenUp(get: () => Server) {
     await store.touch(one.key, NOW + 1, NOW + 8e6, { now: NOW })
     const real = performance.now.bind(performance)
     const later = vi.spyOn(performance, 'now').mockImplementation(() => real() + 90_000)
-    proxy.slow(400)
+    proxy.slow(1000)
     try {
       for (const at of [2, 3, 4]) {
-        expect(await store.touch(one.key, NOW + at, NOW + 8e6 + at, { now: NOW, deadline: within(700) })).toBe(
+        expect(await store.touch(one.key, NOW + at, NOW + 8e6 + at, { now: NOW, deadline: within(1900) })).toBe(
           'touched',
         )
         await pause(600)
@@ -293,16 +293,16 @@ describeEngine('postgresql', 'what was given up at PostgreSQL', () => {
   })
 
   it('lets who comes later wait as long as others for a connection, whenever the pool refuses those that gave up', async () => {
-    const pool = server.pool({ max: 1, connectionTimeoutMillis: 600 })
+    const pool = server.pool({ max: 1, connectionTimeoutMillis: 1500 })
     const store = new PostgresStore(pool)
     const one = record({ userId: '7901' })
     await store.create(one, {}, { now: NOW })
     const taken = await pool.connect()
-    const gaveUp = failure(store.read(one.key, { now: NOW, deadline: within(300) }))
-    await pause(450)
-    const later = store.read(one.key, { now: NOW, deadline: within(600) })
+    const gaveUp = failure(store.read(one.key, { now: NOW, deadline: within(700) }))
+    await pause(1000)
+    const later = store.read(one.key, { now: NOW, deadline: soon() })
     await gaveUp
-    await pause(300)
+    await pause(800)
     taken.release()
     expect(await later).toMatchObject({ key: one.key })
   })
@@ -365,11 +365,11 @@ describeEngine('postgresql', 'what was given up at PostgreSQL', () => {
       const store = new PostgresStore(openPool(1))
       for (let i = 0; i < 3; i++) {
         proxy.endAfter(ready, ended)
-        expect(await failure(store.read(newKey(), { now: NOW, deadline: within(2000) }))).toMatchObject({
+        expect(await failure(store.read(newKey(), { now: NOW, deadline: soon() }))).toMatchObject({
           outcome: 'not-applied',
         })
       }
-      expect(await store.read(newKey(), { now: NOW, deadline: within(2000) })).toBe(null)
+      expect(await store.read(newKey(), { now: NOW, deadline: soon() })).toBe(null)
     }))
 
   it('survives the end of idle connections, though the application does not listen to its pool', () =>
@@ -386,7 +386,7 @@ describeEngine('postgresql', 'what was given up at PostgreSQL', () => {
       )
       expect(ended.rowCount).toBe(2)
       await until('the pool to hear of it', async () => expect(pool.totalCount).toBe(0))
-      expect(await store.read(newKey(), { now: NOW, deadline: within(2000) })).toBe(null)
+      expect(await store.read(newKey(), { now: NOW, deadline: soon() })).toBe(null)
     }))
 
   it('tells clients neither host nor table, and logs no value of a statement', async () => {
@@ -466,9 +466,9 @@ describeEngine('mariadb', 'what was given up at MariaDB', () => {
       const store = new MysqlStore(openPool(1))
       for (let i = 0; i < 3; i++) {
         proxy.endAfter(ready, ended)
-        await failure(store.read(newKey(), { now: NOW, deadline: within(2000) }))
+        await failure(store.read(newKey(), { now: NOW, deadline: soon() }))
       }
-      expect(await store.read(newKey(), { now: NOW, deadline: within(2000) })).toBe(null)
+      expect(await store.read(newKey(), { now: NOW, deadline: soon() })).toBe(null)
     }))
 
   it('survives a connection that its server ends while it is idle, and whose network fails in the same moment', () =>
@@ -496,7 +496,7 @@ describeEngine('mariadb', 'what was given up at MariaDB', () => {
       await store.read(newKey(), { now: NOW }).catch(() => {})
       await until('the first error', async () => expect(errors).toBe(1))
       await pause(50)
-      expect(await store.read(newKey(), { now: NOW, deadline: within(2000) })).toBe(null)
+      expect(await store.read(newKey(), { now: NOW, deadline: soon() })).toBe(null)
     }))
 
   it('tells clients neither host nor table, and logs no value of a statement', async () => {

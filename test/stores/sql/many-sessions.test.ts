@@ -3,13 +3,13 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { describeEngine } from '../../services/engines.ts'
 import { type MariadbServer, startMariadb } from '../../services/mariadb.ts'
 import { type PostgresServer, startPostgres } from '../../services/postgres.ts'
+import { soon, within } from '../../support/deadlines.ts'
 import { isLive, NOW, record } from '../../support/sql/records.ts'
 
 const LONG = process.env.COATCHECK_LONG === '1'
 const MANY = LONG ? 200_000 : 3_500
 const USER = '42'
 const everybody = { passwordVersion: 2, floorUntil: NOW + 1e9 }
-const deadline = (timeout = 2000) => performance.now() + timeout
 /** Keys of the same length that sort by number. */
 const keyOf = (number: number) => `many${String(number).padStart(42, '0')}`
 
@@ -30,7 +30,7 @@ function manySessions(get: () => Tables) {
     // As long as this machine needs for the first pieces: the last one waits for the lock, until the time is over.
     for (let time = 600; ; time *= 2) {
       const refused = await store
-        .deleteUser(USER, everybody, { now: NOW, deadline: deadline(time) })
+        .deleteUser(USER, everybody, { now: NOW, deadline: within(time) })
         .then(String, error => error)
       expect(refused).toMatchObject({ code: 'ERR_SESSION_STORE' })
       if ((await count()) >= MANY - 1000 && time < 30_000) continue
@@ -41,14 +41,14 @@ function manySessions(get: () => Tables) {
     expect(await count()).toBeLessThan(MANY - 1000)
     // The floor came first: no login with the old password gets in meanwhile.
     const stale = record({ userId: USER, passwordVersion: 1 })
-    expect((await store.create(stale, {}, { now: NOW, deadline: deadline() })).outcome).toBe('stale-login')
+    expect((await store.create(stale, {}, { now: NOW, deadline: soon() })).outcome).toBe('stale-login')
     await release()
     const fresh = record({ userId: USER, passwordVersion: 2 })
-    expect((await store.create(fresh, {}, { now: NOW, deadline: deadline() })).outcome).toBe('created')
+    expect((await store.create(fresh, {}, { now: NOW, deadline: soon() })).outcome).toBe('created')
     let tries = 0
     for (let ended = false; !ended; tries++)
       ended = await store
-        .deleteUser(USER, { ...everybody, exceptKey: fresh.key }, { now: NOW, deadline: deadline() })
+        .deleteUser(USER, { ...everybody, exceptKey: fresh.key }, { now: NOW, deadline: within(2000) })
         .then(
           () => true,
           () => false,
@@ -56,7 +56,7 @@ function manySessions(get: () => Tables) {
     if (LONG) console.log(`${MANY} sessions: ${tries} calls of 2 s`)
     expect(await count()).toBe(1)
     expect(await isLive(store, fresh.key)).toBe(true)
-    await store.deleteUser(USER, everybody, { now: NOW, deadline: deadline() })
+    await store.deleteUser(USER, everybody, { now: NOW, deadline: soon() })
   }, 120_000)
 
   it('counts the live sessions of all pieces, and spares the excepted one and its successor in each', async () => {
@@ -64,18 +64,18 @@ function manySessions(get: () => Tables) {
     await fill()
     const old = record({ userId: USER, passwordVersion: 2 })
     const next = record({ userId: USER, passwordVersion: 2 })
-    await store.create(old, {}, { now: NOW, deadline: deadline() })
+    await store.create(old, {}, { now: NOW, deadline: soon() })
     const forward = { salt: 'c2FsdA', until: NOW }
-    await store.replace(old.key, 1, next, { forward }, { now: NOW, deadline: deadline() })
+    await store.replace(old.key, 1, next, { forward }, { now: NOW, deadline: soon() })
     const ended = await store.deleteUser(
       USER,
       { ...everybody, exceptKey: old.key },
-      { now: NOW, deadline: deadline(100_000) },
+      { now: NOW, deadline: within(100_000) },
     )
     expect(ended).toBe(MANY - Math.floor(MANY / 10))
     expect(await count()).toBe(1)
     expect(await isLive(store, next.key)).toBe(true)
-    await store.deleteUser(USER, everybody, { now: NOW, deadline: deadline() })
+    await store.deleteUser(USER, everybody, { now: NOW, deadline: soon() })
   }, 120_000)
 }
 

@@ -10,10 +10,12 @@ import { type PostgresServer, startPostgres } from '../../services/postgres.ts'
 import { until } from '../../services/process.ts'
 import { type FaultProxy, startProxy } from '../../services/proxy.ts'
 import { openSqlite, SQLITE_DRIVERS, sqliteFile } from '../../services/sqlite.ts'
+import { soon, within } from '../../support/deadlines.ts'
 import { isLive, NOW, newKey, newWriteId, record } from '../../support/sql/records.ts'
 
+/** How long a call waits that is to be given up, in ms. */
 const TIMEOUT = 400
-const deadline = () => performance.now() + TIMEOUT
+const deadline = () => within(TIMEOUT)
 const change = () => ({ data: '"new"', seenAt: NOW, expiresAt: NOW + 9e6, writeId: newWriteId() })
 const everybody = { passwordVersion: 1, floorUntil: NOW + 1e9 }
 
@@ -76,7 +78,7 @@ function outages(get: () => Server) {
     await store.create(one, {}, { now: NOW })
     const edit = change()
     const lost = proxy.loseAnswerTo(one.key)
-    expect(await failure(store.update(one.key, 1, edit, { now: NOW, deadline: deadline() }))).toMatchObject({
+    expect(await failure(store.update(one.key, 1, edit, { now: NOW, deadline: soon() }))).toMatchObject({
       outcome: 'unknown',
     })
     await lost
@@ -92,7 +94,7 @@ function outages(get: () => Server) {
     const one = record()
     await store.read(one.key, { now: NOW })
     const lost = proxy.loseAnswerTo(one.key)
-    expect(await failure(store.create(one, {}, { now: NOW, deadline: deadline() }))).toMatchObject({
+    expect(await failure(store.create(one, {}, { now: NOW, deadline: soon() }))).toMatchObject({
       outcome: 'unknown',
     })
     await lost
@@ -110,7 +112,7 @@ function outages(get: () => Server) {
     const one = record({ userId: '77' })
     await store.create(one, {}, { now: NOW })
     const lost = proxy.loseAnswerTo(commit)
-    expect(await failure(store.deleteUser('77', everybody, { now: NOW, deadline: deadline() }))).toMatchObject({
+    expect(await failure(store.deleteUser('77', everybody, { now: NOW, deadline: soon() }))).toMatchObject({
       outcome: 'unknown',
     })
     await lost
@@ -151,7 +153,7 @@ function outages(get: () => Server) {
     await new Promise(resolve => setTimeout(resolve, 300))
     expect(await store.read(one.key, { now: NOW })).toEqual(one)
     await until('no open transaction', async () => expect(await inTransaction()).toBe(0))
-    expect(await store.deleteUser('79', everybody, { now: NOW, deadline: deadline() })).toBe(1)
+    expect(await store.deleteUser('79', everybody, { now: NOW, deadline: soon() })).toBe(1)
   })
 }
 
@@ -225,15 +227,15 @@ describeEngine('postgresql', 'an outage of PostgreSQL', () => {
     })
     await client.query('ROLLBACK')
     client.release()
-    expect(await store.read(newKey(), { now: NOW, deadline: deadline() })).toBe(null)
+    expect(await store.read(newKey(), { now: NOW, deadline: soon() })).toBe(null)
   })
 
   it('tells a read-only database from a log-out', async () => {
     const store = new PostgresStore(server.pool({ options: '-c default_transaction_read_only=on' }))
-    const error = await failure(store.create(record(), {}, { now: NOW, deadline: deadline() }))
+    const error = await failure(store.create(record(), {}, { now: NOW, deadline: soon() }))
     expect(error).toMatchObject({ outcome: 'not-applied', status: 503 })
     expect(String(error.cause)).toContain('read-only')
-    expect(await store.read(newKey(), { now: NOW, deadline: deadline() })).toBe(null)
+    expect(await store.read(newKey(), { now: NOW, deadline: soon() })).toBe(null)
   })
 
   it('goes on without prepared statements behind a pooler that does not know them', async () => {
@@ -242,11 +244,9 @@ describeEngine('postgresql', 'an outage of PostgreSQL', () => {
     const store = new PostgresStore(pool)
     await store.read(newKey(), { now: NOW })
     await pool.query('DEALLOCATE ALL')
-    expect(await store.read(newKey(), { now: NOW, deadline: deadline() })).toBe(null)
+    expect(await store.read(newKey(), { now: NOW, deadline: soon() })).toBe(null)
     await pool.query('DEALLOCATE ALL')
-    expect((await store.create(record({ userId: '80' }), {}, { now: NOW, deadline: deadline() })).outcome).toBe(
-      'created',
-    )
+    expect((await store.create(record({ userId: '80' }), {}, { now: NOW, deadline: soon() })).outcome).toBe('created')
   })
 })
 
@@ -294,7 +294,7 @@ describeEngine('mariadb', 'an outage of MariaDB', () => {
     const pool = server.pool({ connectionLimit: 1 })
     pool.on('connection', connection => connection.query('SET autocommit = 0'))
     const one = record()
-    const error = await failure(new MysqlStore(pool).create(one, {}, { now: NOW, deadline: deadline() }))
+    const error = await failure(new MysqlStore(pool).create(one, {}, { now: NOW, deadline: soon() }))
     expect(String(error.cause)).toContain('autocommit is off')
     expect(await isLive(new MysqlStore(admin), one.key)).toBe(false)
   })
@@ -326,10 +326,10 @@ for (const driver of SQLITE_DRIVERS)
         expect(error).toMatchObject({ outcome: 'not-applied' })
         least = Math.min(least, delay.max / 1e6)
       }
-      expect(await store.read(one.key, { now: NOW, deadline: deadline() })).toEqual(one)
+      expect(await store.read(one.key, { now: NOW, deadline: soon() })).toEqual(one)
       // Each wait is 5 ms; 200 leaves room for a busy machine, and is far from SQLite's own seconds.
       expect(least).toBeLessThan(200)
-      const waiting = store.update(one.key, 1, change(), { now: NOW, deadline: deadline() })
+      const waiting = store.update(one.key, 1, change(), { now: NOW, deadline: soon() })
       other.exec('COMMIT')
       expect(await waiting).toBe('updated')
       other.close()
@@ -339,7 +339,7 @@ for (const driver of SQLITE_DRIVERS)
       const { store, database } = await open()
       const one = record({ userId: '9' })
       database.exec('BEGIN')
-      const waiting = store.create(one, {}, { now: NOW, deadline: deadline() })
+      const waiting = store.create(one, {}, { now: NOW, deadline: soon() })
       await new Promise(resolve => setTimeout(resolve, 20))
       database.exec('ROLLBACK')
       expect((await waiting).outcome).toBe('created')
@@ -350,7 +350,7 @@ for (const driver of SQLITE_DRIVERS)
       const { store, database } = await open()
       database.exec('PRAGMA max_page_count = 1')
       const big = () =>
-        store.create(record({ userId: '10', data: 'x'.repeat(1_000_000) }), {}, { now: NOW, deadline: deadline() })
+        store.create(record({ userId: '10', data: 'x'.repeat(1_000_000) }), {}, { now: NOW, deadline: soon() })
       expect(await failure(big())).toMatchObject({ outcome: 'not-applied' })
       database.exec('PRAGMA max_page_count = 1000000')
       expect((await big()).outcome).toBe('created')

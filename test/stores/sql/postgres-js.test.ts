@@ -7,9 +7,9 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { describeEngine } from '../../services/engines.ts'
 import { type PostgresServer, startPostgres } from '../../services/postgres.ts'
 import { until } from '../../services/process.ts'
+import { within } from '../../support/deadlines.ts'
 import { isLive, NOW, newKey, newWriteId, record } from '../../support/sql/records.ts'
 
-const within = (ms: number) => performance.now() + ms
 const LIMIT = { limit: { max: 1, onLimit: 'end-oldest' } } as const
 const failure = (call: unknown): Promise<SessionStoreError> =>
   Promise.resolve(call).then(

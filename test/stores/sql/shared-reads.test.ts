@@ -9,9 +9,9 @@ import { describeEngine } from '../../services/engines.ts'
 import { type MariadbServer, startMariadb } from '../../services/mariadb.ts'
 import { type PostgresServer, startPostgres } from '../../services/postgres.ts'
 import { until } from '../../services/process.ts'
+import { within } from '../../support/deadlines.ts'
 import { anonymous, NOW, newKey, newWriteId, record } from '../../support/sql/records.ts'
 
-const within = (ms: number) => performance.now() + ms
 const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
 
 interface Rows {

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { describeEngine } from '../../services/engines.ts'
 import { type MariadbServer, startMariadb } from '../../services/mariadb.ts'
 import { type PostgresServer, startPostgres } from '../../services/postgres.ts'
+import { soon, within } from '../../support/deadlines.ts'
 import { anonymous, NOW, newKey, newWriteId, record } from '../../support/sql/records.ts'
 
 /** How many statements the server runs for each verb, as the server itself counts. */
@@ -95,18 +96,8 @@ describeEngine('postgresql', 'PostgreSQL', () => {
     const client = await pool.connect()
     await client.query('BEGIN')
     await client.query('SELECT * FROM coatcheck_sessions_users WHERE user_id = 1 FOR UPDATE')
-    expect(
-      await store.deleteUser(
-        '2',
-        { floorUntil: NOW, passwordVersion: 1 },
-        { now: NOW, deadline: performance.now() + 1000 },
-      ),
-    ).toBe(0)
-    const blocked = store.deleteUser(
-      '1',
-      { floorUntil: NOW, passwordVersion: 1 },
-      { now: NOW, deadline: performance.now() + 300 },
-    )
+    expect(await store.deleteUser('2', { floorUntil: NOW, passwordVersion: 1 }, { now: NOW, deadline: soon() })).toBe(0)
+    const blocked = store.deleteUser('1', { floorUntil: NOW, passwordVersion: 1 }, { now: NOW, deadline: within(300) })
     await expect(blocked).rejects.toMatchObject({ code: 'ERR_SESSION_STORE', outcome: 'not-applied' })
     await client.query('ROLLBACK')
     client.release()

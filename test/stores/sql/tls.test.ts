@@ -12,9 +12,8 @@ import { type MariadbServer, startMariadb } from '../../services/mariadb.ts'
 import { account, type PostgresServer, startPostgres } from '../../services/postgres.ts'
 import { until } from '../../services/process.ts'
 import { type Certificate, makeCertificate } from '../../services/tls.ts'
+import { within } from '../../support/deadlines.ts'
 import { NOW, newKey } from '../../support/sql/records.ts'
-
-const within = (ms: number) => performance.now() + ms
 
 /** A session that began through `good` is an outage through `bad`, not absent, and lives on. */
 async function expectAnOutage(good: PostgresStore | MysqlStore, bad: PostgresStore | MysqlStore): Promise<void> {

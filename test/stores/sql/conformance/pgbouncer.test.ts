@@ -9,10 +9,10 @@ import { describeEngine } from '../../../services/engines.ts'
 import { type PgbouncerServer, startPgbouncer } from '../../../services/pgbouncer.ts'
 import { type PostgresServer, startPostgres } from '../../../services/postgres.ts'
 import { until } from '../../../services/process.ts'
+import { within } from '../../../support/deadlines.ts'
 import { NOW, newKey, record } from '../../../support/sql/records.ts'
 
 const SERVERS = 5
-const within = (ms: number) => performance.now() + ms
 
 describeEngine('pgbouncer', 'the PostgreSQL store through pgbouncer in transaction mode', () => {
   let server: PostgresServer

@@ -12,27 +12,28 @@ import {
   type SqliteDriver,
   sqliteFile,
 } from '../../../services/sqlite.ts'
+import { soon, within } from '../../../support/deadlines.ts'
 import { isLive, NOW, newKey, newWriteId, record } from '../../../support/sql/records.ts'
 
+/** How long a call waits that is to be given up, in ms. */
 const TIMEOUT = 300
-const deadline = () => performance.now() + TIMEOUT
 const change = () => ({ data: '"new"', seenAt: NOW, expiresAt: NOW + 9e6, writeId: newWriteId() })
 const everybody = { passwordVersion: 1, floorUntil: NOW + 1e9 }
 const turn = () => new Promise<void>(resolve => setImmediate(resolve))
 
-const WRITES: Record<string, (store: Store, one: SessionRecord) => Promise<unknown>> = {
-  create: store => store.create(record(), {}, { now: NOW, deadline: deadline() }),
-  update: (store, one) => store.update(one.key, 1, change(), { now: NOW, deadline: deadline() }),
-  touch: (store, one) => store.touch(one.key, NOW + 5, NOW + 9e6, { now: NOW, deadline: deadline() }),
-  replace: (store, one) =>
-    store.replace(one.key, 1, { ...record(), userId: one.userId }, {}, { now: NOW, deadline: deadline() }),
-  delete: (store, one) => store.delete(one.key, { now: NOW, deadline: deadline() }),
-  deleteUser: (store, one) => store.deleteUser(one.userId!, everybody, { now: NOW, deadline: deadline() }),
-  sweep: store => store.sweep!(10, { now: NOW, deadline: deadline() }),
+const WRITES: Record<string, (store: Store, one: SessionRecord, deadline: number) => Promise<unknown>> = {
+  create: (store, _, deadline) => store.create(record(), {}, { now: NOW, deadline }),
+  update: (store, one, deadline) => store.update(one.key, 1, change(), { now: NOW, deadline }),
+  touch: (store, one, deadline) => store.touch(one.key, NOW + 5, NOW + 9e6, { now: NOW, deadline }),
+  replace: (store, one, deadline) =>
+    store.replace(one.key, 1, { ...record(), userId: one.userId }, {}, { now: NOW, deadline }),
+  delete: (store, one, deadline) => store.delete(one.key, { now: NOW, deadline }),
+  deleteUser: (store, one, deadline) => store.deleteUser(one.userId!, everybody, { now: NOW, deadline }),
+  sweep: (store, _, deadline) => store.sweep!(10, { now: NOW, deadline }),
 }
 const READS: typeof WRITES = {
-  read: async (store, one) => store.read(one.key, { now: NOW, deadline: deadline() }),
-  listUser: (store, one) => store.listUser(one.userId!, 'session', { now: NOW, deadline: deadline() }),
+  read: async (store, one, deadline) => store.read(one.key, { now: NOW, deadline }),
+  listUser: (store, one, deadline) => store.listUser(one.userId!, 'session', { now: NOW, deadline }),
 }
 
 let users = 1000
@@ -100,14 +101,14 @@ function locks(driver: SqliteDriver) {
           const one = record({ userId: newUser() })
           await store.create(one, {}, { now: NOW })
           other.exec('BEGIN IMMEDIATE')
-          await expect(WRITES[verb]!(store, one)).rejects.toMatchObject({ outcome: 'not-applied' })
+          await expect(WRITES[verb]!(store, one, within(TIMEOUT))).rejects.toMatchObject({ outcome: 'not-applied' })
           other.exec('COMMIT')
           const { inTransaction, isTransaction } = connection as { inTransaction?: boolean; isTransaction?: boolean }
           expect(inTransaction ?? isTransaction).toBe(false)
           expect(await store.read(one.key, { now: NOW })).toEqual(one)
           for (const next of ['create', 'update', 'delete', 'create', 'deleteUser'])
             expect(['updated', true, 0, { outcome: 'created', ended: [] }]).toContainEqual(
-              await WRITES[next]!(store, one),
+              await WRITES[next]!(store, one, soon()),
             )
           other.exec('BEGIN IMMEDIATE; COMMIT')
         },
@@ -119,13 +120,15 @@ function locks(driver: SqliteDriver) {
         await store.create(one, {}, { now: NOW })
         other.exec('BEGIN EXCLUSIVE')
         // In WAL mode a reader need not wait.
-        await READS[verb]!(store, one).catch(error => expect(error).toMatchObject({ outcome: 'not-applied' }))
+        await READS[verb]!(store, one, within(TIMEOUT)).catch(error =>
+          expect(error).toMatchObject({ outcome: 'not-applied' }),
+        )
         other.exec('COMMIT')
         for (const next of ['update', 'touch'] as const)
-          expect(await WRITES[next]!(store, one)).toBe(`${next}${next === 'touch' ? 'ed' : 'd'}`)
+          expect(await WRITES[next]!(store, one, soon())).toBe(`${next}${next === 'touch' ? 'ed' : 'd'}`)
         other.exec(`UPDATE coatcheck_sessions SET data = '"theirs"' WHERE id = '${one.key}'`)
         expect(await store.read(one.key, { now: NOW })).toMatchObject({ data: '"theirs"' })
-        expect(await WRITES.deleteUser!(store, one)).toBe(1)
+        expect(await WRITES.deleteUser!(store, one, soon())).toBe(1)
       })
 
       it('gives no caller the session of another whose read gave up', async () => {
@@ -133,7 +136,9 @@ function locks(driver: SqliteDriver) {
         const [one, two] = [record({ userId: newUser() }), record({ userId: newUser() })]
         for (const each of [one, two]) await store.create(each, {}, { now: NOW })
         other.exec('BEGIN EXCLUSIVE')
-        await READS.read!(store, one).catch(error => expect(error).toMatchObject({ outcome: 'not-applied' }))
+        await READS.read!(store, one, within(TIMEOUT)).catch(error =>
+          expect(error).toMatchObject({ outcome: 'not-applied' }),
+        )
         other.exec('COMMIT')
         expect(await store.read(two.key, { now: NOW })).toEqual(two)
         expect(await store.read(newKey(), { now: NOW })).toBe(null)
@@ -145,7 +150,7 @@ function locks(driver: SqliteDriver) {
         const one = record({ userId: newUser() })
         other.exec('BEGIN')
         other.prepare('SELECT count(*) FROM coatcheck_sessions').get()
-        const waiting = store.create(one, {}, { now: NOW, deadline: performance.now() + 5000 })
+        const waiting = store.create(one, {}, { now: NOW, deadline: soon() })
         for (let turns = 0; turns < 20; turns++) await turn()
         other.exec('COMMIT')
         expect((await waiting).outcome).toBe('created')
@@ -160,7 +165,7 @@ function locks(driver: SqliteDriver) {
     const records = Array.from({ length: 200 }, () => record({ userId: newUser() }))
     for (const one of records) await free.create(one, {}, { now: NOW })
     other.exec('BEGIN IMMEDIATE')
-    const end = deadline()
+    const end = within(TIMEOUT)
     const answers = await Promise.allSettled(
       records.map(one => store.update(one.key, 1, change(), { now: NOW, deadline: end })),
     )
@@ -190,7 +195,7 @@ function locks(driver: SqliteDriver) {
     other.exec('BEGIN IMMEDIATE')
     const done: number[] = []
     const waiting = records.map(async (one, place) => {
-      expect(await store.update(one.key, 1, change(), { now: NOW, deadline: performance.now() + 5000 })).toBe('updated')
+      expect(await store.update(one.key, 1, change(), { now: NOW, deadline: soon() })).toBe('updated')
       done.push(place)
     })
     // Who asks for less gives up by its own deadline, in the midst of the queue.
@@ -209,9 +214,9 @@ function locks(driver: SqliteDriver) {
     const one = record({ userId: newUser() })
     await store.create(one, {}, { now: NOW })
     other.exec('BEGIN IMMEDIATE')
-    const waiting = store.update(one.key, 1, change(), { now: NOW, deadline: deadline() })
+    const waiting = store.update(one.key, 1, change(), { now: NOW, deadline: soon() })
     expect(await isLive(store, one.key)).toBe(true)
-    expect(await store.delete(newKey(), { now: NOW, deadline: deadline() })).toBe(false)
+    expect(await store.delete(newKey(), { now: NOW, deadline: soon() })).toBe(false)
     other.exec('COMMIT')
     expect(await waiting).toBe('updated')
   })
@@ -225,7 +230,7 @@ function locks(driver: SqliteDriver) {
       return process.memoryUsage().heapUsed
     }
     other.exec('BEGIN EXCLUSIVE')
-    await READS.read!(store, record()).catch(() => {})
+    await READS.read!(store, record(), within(TIMEOUT)).catch(() => {})
     const before = heap()
     const end = performance.now() + 2000
     let givenUp = 0
@@ -284,7 +289,7 @@ function locks(driver: SqliteDriver) {
         if (turns > 0) setImmediate(spin)
       }
       spin()
-      expect(await store.deleteUser(userId, everybody, { now: NOW, deadline: performance.now() + 30_000 })).toBe(1100)
+      expect(await store.deleteUser(userId, everybody, { now: NOW, deadline: soon() })).toBe(1100)
       expect(counts.committed).toBeGreaterThan(4)
       expect(turns).toBeGreaterThanOrEqual(counts.committed - 1)
       turns = Number.NEGATIVE_INFINITY
