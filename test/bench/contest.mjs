@@ -19,7 +19,8 @@ const CONNECTIONS = 64
  * @property {(operation: string) => number} seconds how long an operation may take, but for its least rounds
  * @property {number} rounds at most
  * @property {number} leastRounds
- * @property {{ requests: number, seconds: number }} warmUp as many requests, unless the time is over before
+ * @property {Readonly<Record<string, { requests: number, seconds: number }>>} warmUp by operation: as many requests before
+ *   its rounds, unless the time is over first
  * @property {number} sessions that the size of one is taken from; 0: not measured
  */
 
@@ -65,15 +66,24 @@ export async function check(row, load) {
 const WARM_UP_STEP = 1024
 
 /**
- * What V8 has not compiled yet is slower by a multiple, for longer where there is more of it: a service that runs for days
- * has all of it compiled.
+ * What V8 has not compiled yet is slower by a multiple, and its other threads compile meanwhile, for longer where there is
+ * more of it: a service that runs for days has all of it compiled. A read alone and reads that share a command take
+ * different ways, so that each operation needs its own.
  * @param {Contender} contender
- * @param {Plan['warmUp']} most
+ * @param {string} name
+ * @param {Plan['warmUp']} plan
  */
-async function warmUp({ many, cookies }, { requests, seconds }) {
+async function warmUp({ many, one, cookies }, name, plan) {
+  const { requests, seconds } = plan[name] ?? { requests: 0, seconds: 0 }
+  const operation = /** @type {import('./operations.mjs').Operation} */ (OPERATIONS[name])
+  const isAlone = operation.connections === 1
+  const load = isAlone ? one : many
   const end = performance.now() + seconds * 1000
-  for (let sent = 0; sent < requests && performance.now() < end; sent += WARM_UP_STEP)
-    await many.bursts(await profiles(many, cookies, WARM_UP_STEP, sent))
+  for (let sent = 0; sent < requests && performance.now() < end; sent += WARM_UP_STEP) {
+    const step = await operation.requests(load, cookies, WARM_UP_STEP, sent)
+    if (isAlone) await load.stream(step)
+    else await load.bursts(step)
+  }
 }
 
 /** What a session takes at the store. @param {Contender} contender @param {import('./engines.mjs').Engine | null} engine @param {number} at @param {number} count */
@@ -172,11 +182,9 @@ export async function contest({ title, floor, engine: start, rows, absent }, pla
     contenders.sort((a, b) => wanted.indexOf(a.row) - wanted.indexOf(b.row))
     if (contenders[0]?.row !== wanted[0]) throw new Error(`the floor did not start: ${left.join('; ')}`)
 
-    for (const contender of contenders) {
-      await warmUp(contender, plan.warmUp)
-      if (plan.sessions > 0)
+    if (plan.sessions > 0)
+      for (const contender of contenders)
         contender.bytes = await sizeOf(contender, engine, wanted.indexOf(contender.row), plan.sessions)
-    }
     let fewest = Number.POSITIVE_INFINITY
     let most = 0
     for (const name of plan.operations) {
@@ -184,7 +192,10 @@ export async function contest({ title, floor, engine: start, rows, absent }, pla
       for (const { figures } of taking)
         figures.set(name, { micros: [], streamed: [], took: [], commands: null, theirs: [] })
       // Code that runs for the first time is not what is compared.
-      for (const contender of taking) await measure(contender, engine, name, 0)
+      for (const contender of taking) {
+        await warmUp(contender, name, plan.warmUp)
+        await measure(contender, engine, name, 0)
+      }
       for (const { figures } of taking)
         Object.assign(/** @type {Figures} */ (figures.get(name)), { micros: [], streamed: [], took: [], theirs: [] })
       const end = performance.now() + plan.seconds(name) * 1000

@@ -25,7 +25,10 @@ function planOf(length, share) {
     },
     rounds: 40,
     leastRounds: length === 'quick' ? 1 : 3,
-    warmUp: length === 'quick' ? { requests: 6144, seconds: 1 } : { requests: 20_480, seconds: 2.5 },
+    warmUp:
+      length === 'quick'
+        ? { profile: { requests: 6144, seconds: 1 } }
+        : { profile: { requests: 20_480, seconds: 6 }, one: { requests: 8192, seconds: 4 } },
     sessions: length === 'quick' ? 0 : 2000,
   }
 }
