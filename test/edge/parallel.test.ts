@@ -251,7 +251,9 @@ describe('a log-in that fails', () => {
           await sessions.create({ user: max })
           const isDown = why.includes('down')
           for (const verb of ['create', 'replace'] as const) store.every(verb, isDown ? faults.rejects : null)
-          await expect(steps['a log-in']!(scene.visit(), scene)).rejects.toMatchObject({ name: /Error/ })
+          await expect(steps['a log-in']!(scene.visit(), scene)).rejects.toMatchObject({
+            code: isDown ? 'ERR_SESSION_STORE' : 'ERR_SESSION_LIMIT',
+          })
           for (const verb of ['create', 'replace'] as const) store.every(verb, null)
           expect(await store.inner.listUser(`${ada.id}`, 'remember', { now: clock() })).toHaveLength(1)
           expect((await scene.visit().get())?.user?.id).toBe(ada.id)
