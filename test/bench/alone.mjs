@@ -22,7 +22,11 @@ export async function benchAlone() {
         seconds: () => 8,
         rounds: 60,
         leastRounds: 5,
-        warmUp: { profile: { requests: 30_720, seconds: 8 }, one: { requests: 12_288, seconds: 6 } },
+        warmUp: {
+          profile: { requests: 30_720, seconds: 8 },
+          one: { requests: 12_288, seconds: 6 },
+          anonymous: { requests: 12_288, seconds: 3 },
+        },
         sessions: 0,
       },
     )

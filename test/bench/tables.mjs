@@ -28,7 +28,11 @@ function planOf(length, share) {
     warmUp:
       length === 'quick'
         ? { profile: { requests: 6144, seconds: 1 } }
-        : { profile: { requests: 20_480, seconds: 6 }, one: { requests: 8192, seconds: 4 } },
+        : {
+            profile: { requests: 20_480, seconds: 6 },
+            one: { requests: 8192, seconds: 4 },
+            anonymous: { requests: 8192, seconds: 2 },
+          },
     sessions: length === 'quick' ? 0 : 2000,
   }
 }
