@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { describeEngine } from '../../services/engines.ts'
 import { type RedisCluster, startRedisCluster } from '../../services/redis.ts'
+import { within } from '../../support/deadlines.ts'
 import { CLUSTER, type OpenClient } from '../../support/redis/clients.ts'
 import { HOUR, recordOf, soon, T0, writeId } from '../../support/redis/records.ts'
 
@@ -203,7 +204,7 @@ describeEngine('redis', 'a process that dies during a log-in from a session on a
           await check(scene)
         })
         const store = new RedisStore(client, { allowEviction: true })
-        const call = store.replace(old.key, 1, next, options, { now: T0, deadline: soon() })
+        const call = store.replace(old.key, 1, next, options, { now: T0, deadline: within(15_000) })
         const told = await Promise.race([call, died])
         const outcome = told === 'dead' ? told : told.outcome
         outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
@@ -221,7 +222,7 @@ describeEngine('redis', 'a process that dies during a log-in from a session on a
           await meanwhile[each](scene)
           await check(scene)
         }
-        // What was prepared goes by itself.
+        // What was prepared goes by itself soon after the deadline.
         const value = await cluster
           .masterOf(await slotOf(next.key))
           .then(async server => [await server.cli('GET', nameOf(next.key)), await server.cli('PTTL', nameOf(next.key))])
