@@ -1,6 +1,7 @@
 // Which statements the stores of database servers send. The connections here only note what they are asked, and answer as
 // they are told; what a server makes of it is in shared-reads.test.ts and statements.test.ts.
-import { MysqlStore, PostgresStore } from 'coatcheck/stores/sql'
+import type { SessionRecord } from 'coatcheck'
+import { MysqlStore, PostgresStore, type SqlOptions } from 'coatcheck/stores/sql'
 import { expect, it } from 'vitest'
 import { anonymous, NOW, newKey, record } from '../../support/sql/records.ts'
 
@@ -28,7 +29,7 @@ function postgres(answers: Answers = () => undefined) {
   return { store: new PostgresStore(pool as never), sent }
 }
 
-function mysql(answers: Answers = () => undefined) {
+function mysql(answers: Answers = () => undefined, options: SqlOptions = {}) {
   const sent: Sent[] = []
   const ask = async (asked: string | { sql: string; values: unknown[] }, values: unknown[] = []) => {
     const text = typeof asked === 'string' ? asked : asked.sql
@@ -38,7 +39,7 @@ function mysql(answers: Answers = () => undefined) {
     return [typeof given === 'number' ? { affectedRows: given, serverStatus: 2 } : given]
   }
   const connection = { threadId: 7, config: {}, execute: ask, query: ask, release() {}, destroy() {} }
-  return { store: new MysqlStore({ getConnection: async () => connection } as never), sent }
+  return { store: new MysqlStore({ getConnection: async () => connection } as never, options), sent }
 }
 
 const keys = (count: number) => Array.from({ length: count }, newKey)
@@ -143,10 +144,13 @@ it.each([
 ] as const)('has %s prepare %i statements for all that make a session live', async (name, most) => {
   const { store, sent } = stores[name](() => 1)
   const has = (words: RegExp) => words.test(sent.at(-1)![0])
+  /** Whether it may only be written beside rows that must not change meanwhile. */
+  const isBound = ({ userId, parent }: SessionRecord) => userId !== null || parent !== null
   for (let round = 0; round < 2; round++)
     for (const parent of [null, newKey()])
       for (const next of [() => anonymous({ parent }), () => record({ parent })]) {
         await store.create(next(), {}, CALL)
+        if (name === 'MySQL') expect(has(/ FOR UPDATE$/)).toBe(isBound(next()))
         expect(has(/_users. (AS )?u\b/)).toBe(next().userId !== null)
         expect(has(/p\.id = |p AS \(/)).toBe(parent !== null)
         for (const options of [{}, { forward: { salt: 'c2FsdA', until: NOW } }]) {
@@ -212,4 +216,19 @@ it('has MySQL bound the COMMIT of what makes a session live, and of nothing else
   expect(bounds()).toBe(2)
   expect(await store.deleteUser('42', { floorUntil: NOW }, CALL)).toBe(1)
   expect(bounds()).toBe(0)
+})
+
+it.each([
+  ['u64', 'CAST(? AS UNSIGNED)', 'CAST(user_id AS CHAR)'],
+  ['text', '?', 'user_id'],
+] as const)('has MySQL compare user IDs of the kind %s without a detour by floats', async (userIds, place, cell) => {
+  const found = (text: string) =>
+    /^SELECT \S*user_id/.test(text) ? [['42', 'acme']] : text.startsWith('SELECT') ? [] : 1
+  const { store, sent } = mysql(found, { userIds })
+  await store.listUser('42', 'session', CALL)
+  expect(sent[0]![0]).toContain(` WHERE user_id = ${place} AND tenant = ? AND kind = ? `)
+  await store.sweep!(10, CALL)
+  const [find, remove] = sent.slice(-2) as [Sent, Sent]
+  expect(find[0]).toContain(`SELECT ${cell}, tenant FROM `)
+  expect(remove[0]).toContain(` WHERE (user_id, tenant) IN ((${place}, ?), (${place}, ?), `)
 })
