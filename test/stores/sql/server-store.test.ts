@@ -1,7 +1,7 @@
 // Which statements the stores of database servers send. The connections here only note what they are asked, and answer as
 // they are told; what a server makes of it is in shared-reads.test.ts and statements.test.ts.
 import type { SessionRecord } from 'coatcheck'
-import { MysqlStore, PostgresStore, type SqlOptions } from 'coatcheck/stores/sql'
+import { MysqlStore, type PostgresOptions, PostgresStore, type SqlOptions } from 'coatcheck/stores/sql'
 import { expect, it } from 'vitest'
 import { anonymous, NOW, newKey, record } from '../../support/sql/records.ts'
 
@@ -11,10 +11,13 @@ type Sent = [text: string, values: readonly unknown[]]
 /** What a statement that begins so is answered with: its rows, or how many it met. */
 type Answers = (text: string, place: number) => unknown[][] | number | undefined
 
-function postgres(answers: Answers = () => undefined) {
+function postgres(answers: Answers = () => undefined, options: PostgresOptions = {}) {
   const sent: Sent[] = []
+  /** The names under which statements were prepared. */
+  const names: (string | undefined)[] = []
   const client = {
-    async query({ text, values }: { text: string; values: unknown[] }) {
+    async query({ name, text, values }: { name?: string; text: string; values: unknown[] }) {
+      names.push(name)
       if (text.includes('clock_timestamp()) * 1000)::bigint') && text.startsWith('SELECT floor'))
         return { rows: [[`${Date.now()}`]], rowCount: 1 }
       sent.push([text, values])
@@ -26,7 +29,7 @@ function postgres(answers: Answers = () => undefined) {
     release() {},
   }
   const pool = { connect: (answer: (error: unknown, given: object) => void) => answer(null, client) }
-  return { store: new PostgresStore(pool as never), sent }
+  return { store: new PostgresStore(pool as never, options), sent, names }
 }
 
 function mysql(answers: Answers = () => undefined, options: SqlOptions = {}) {
@@ -226,9 +229,57 @@ it.each([
     /^SELECT \S*user_id/.test(text) ? [['42', 'acme']] : text.startsWith('SELECT') ? [] : 1
   const { store, sent } = mysql(found, { userIds })
   await store.listUser('42', 'session', CALL)
+  expect(sent[0]![1].slice(0, 3)).toEqual([userIds === 'text' ? Buffer.from('42') : '42', Buffer.from(''), 'session'])
   expect(sent[0]![0]).toContain(` WHERE user_id = ${place} AND tenant = ? AND kind = ? `)
   await store.sweep!(10, CALL)
   const [find, remove] = sent.slice(-2) as [Sent, Sent]
   expect(find[0]).toContain(`SELECT ${cell}, tenant FROM `)
   expect(remove[0]).toContain(` WHERE (user_id, tenant) IN ((${place}, ?), (${place}, ?), `)
+})
+
+it('ends the sessions of a user a thousand at a time, and counts no forwards', async () => {
+  const left = [1000, 5, 0]
+  const rest = [1000, 3]
+  const { store, sent } = mysql(text => {
+    if (!text.startsWith('DELETE')) return 1
+    return (text.includes("kind = 'session'") ? left : rest).shift()!
+  })
+  expect(await store.deleteUser('42', { floorUntil: NOW }, CALL)).toBe(1005)
+  expect(sent.filter(([text]) => text === 'COMMIT').length).toBe(3)
+  const found = [
+    ['1000', '1000'],
+    ['5', '1000'],
+    ['0', '3'],
+  ]
+  const other = postgres(text => (text.startsWith('WITH RECURSIVE') ? [found.shift()!] : 1))
+  expect(await other.store.deleteUser('42', { floorUntil: NOW }, CALL)).toBe(1005)
+  expect(other.sent.filter(([text]) => text === 'COMMIT').length).toBe(3)
+})
+
+it.each<[PostgresOptions, boolean]>([
+  [{}, true],
+  [{ prepare: true }, true],
+  [{ prepare: false }, false],
+])('prepares statements of PostgreSQL with %j: %s', async (options, prepares) => {
+  const { store, names } = postgres(none, options)
+  await store.read(newKey(), CALL)
+  expect(names.map(name => name !== undefined)).toEqual([prepares])
+  const asked: boolean[] = []
+  const unsafe = (_text: string, _values: unknown[], { prepare }: { prepare: boolean }) => {
+    asked.push(prepare)
+    return { raw: async () => Object.assign([], { count: 0 }) }
+  }
+  await new PostgresStore(Object.assign(() => {}, { unsafe, begin() {} }) as never, options).read(newKey(), CALL)
+  expect(asked).toEqual([prepares])
+})
+
+it('counts the live sessions of PostgreSQL', async () => {
+  const { store, sent } = postgres(() => [['12']])
+  expect(await store.count(CALL)).toBe(12)
+  expect(sent).toEqual([[expect.stringMatching(/^SELECT count\(\*\) FROM .* AND expires_at > \$1$/), [NOW]]])
+})
+
+it('prints the statements that create the tables', () => {
+  expect(MysqlStore.schema({ table: 'visits' })).toContain('CREATE TABLE IF NOT EXISTS `visits_users`')
+  expect(PostgresStore.schema({ table: 'visits' })).toContain('CREATE TABLE IF NOT EXISTS "visits_users"')
 })
