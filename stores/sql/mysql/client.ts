@@ -66,8 +66,7 @@ const LISTENED = new WeakSet<object>()
 const BOUNDED = new WeakMap<object, number>()
 
 /** mysql2 wraps a connection anew each time it hands it out. */
-const coreOf = (connection: MysqlConnection): object =>
-  (connection as { connection?: object } | null)?.connection ?? connection
+const coreOf = (connection: MysqlConnection): object => (connection as { connection?: object }).connection ?? connection
 
 /** Whether rows come with the cells that the server sent, unless a statement asks for something else. */
 function isUsual({ config }: MysqlConnection): boolean {

@@ -125,7 +125,6 @@ class Place {
   leave(): void {
     setImmediate(() => {
       if (!this.#isOver) this.#transaction?.rollBack()
-      this.#over.catch(ignore)
     })
   }
 }

@@ -1,6 +1,7 @@
 // Which statements the stores of database servers send. The connections here only note what they are asked, and answer as
 // they are told; what a server makes of it is in shared-reads.test.ts and statements.test.ts.
-import { MysqlStore, PostgresStore } from 'coatcheck/stores/sql'
+import type { SessionRecord } from 'coatcheck'
+import { MysqlStore, type PostgresOptions, PostgresStore, type SqlOptions } from 'coatcheck/stores/sql'
 import { expect, it } from 'vitest'
 import { anonymous, NOW, newKey, record } from '../../support/sql/records.ts'
 
@@ -10,10 +11,13 @@ type Sent = [text: string, values: readonly unknown[]]
 /** What a statement that begins so is answered with: its rows, or how many it met. */
 type Answers = (text: string, place: number) => unknown[][] | number | undefined
 
-function postgres(answers: Answers = () => undefined) {
+function postgres(answers: Answers = () => undefined, options: PostgresOptions = {}) {
   const sent: Sent[] = []
+  /** The names under which statements were prepared. */
+  const names: (string | undefined)[] = []
   const client = {
-    async query({ text, values }: { text: string; values: unknown[] }) {
+    async query({ name, text, values }: { name?: string; text: string; values: unknown[] }) {
+      names.push(name)
       if (text.includes('clock_timestamp()) * 1000)::bigint') && text.startsWith('SELECT floor'))
         return { rows: [[`${Date.now()}`]], rowCount: 1 }
       sent.push([text, values])
@@ -25,10 +29,10 @@ function postgres(answers: Answers = () => undefined) {
     release() {},
   }
   const pool = { connect: (answer: (error: unknown, given: object) => void) => answer(null, client) }
-  return { store: new PostgresStore(pool as never), sent }
+  return { store: new PostgresStore(pool as never, options), sent, names }
 }
 
-function mysql(answers: Answers = () => undefined) {
+function mysql(answers: Answers = () => undefined, options: SqlOptions = {}) {
   const sent: Sent[] = []
   const ask = async (asked: string | { sql: string; values: unknown[] }, values: unknown[] = []) => {
     const text = typeof asked === 'string' ? asked : asked.sql
@@ -38,7 +42,7 @@ function mysql(answers: Answers = () => undefined) {
     return [typeof given === 'number' ? { affectedRows: given, serverStatus: 2 } : given]
   }
   const connection = { threadId: 7, config: {}, execute: ask, query: ask, release() {}, destroy() {} }
-  return { store: new MysqlStore({ getConnection: async () => connection } as never), sent }
+  return { store: new MysqlStore({ getConnection: async () => connection } as never, options), sent }
 }
 
 const keys = (count: number) => Array.from({ length: count }, newKey)
@@ -143,10 +147,13 @@ it.each([
 ] as const)('has %s prepare %i statements for all that make a session live', async (name, most) => {
   const { store, sent } = stores[name](() => 1)
   const has = (words: RegExp) => words.test(sent.at(-1)![0])
+  /** Whether it may only be written beside rows that must not change meanwhile. */
+  const isBound = ({ userId, parent }: SessionRecord) => userId !== null || parent !== null
   for (let round = 0; round < 2; round++)
     for (const parent of [null, newKey()])
       for (const next of [() => anonymous({ parent }), () => record({ parent })]) {
         await store.create(next(), {}, CALL)
+        if (name === 'MySQL') expect(has(/ FOR UPDATE$/)).toBe(isBound(next()))
         expect(has(/_users. (AS )?u\b/)).toBe(next().userId !== null)
         expect(has(/p\.id = |p AS \(/)).toBe(parent !== null)
         for (const options of [{}, { forward: { salt: 'c2FsdA', until: NOW } }]) {
@@ -212,4 +219,67 @@ it('has MySQL bound the COMMIT of what makes a session live, and of nothing else
   expect(bounds()).toBe(2)
   expect(await store.deleteUser('42', { floorUntil: NOW }, CALL)).toBe(1)
   expect(bounds()).toBe(0)
+})
+
+it.each([
+  ['u64', 'CAST(? AS UNSIGNED)', 'CAST(user_id AS CHAR)'],
+  ['text', '?', 'user_id'],
+] as const)('has MySQL compare user IDs of the kind %s without a detour by floats', async (userIds, place, cell) => {
+  const found = (text: string) =>
+    /^SELECT \S*user_id/.test(text) ? [['42', 'acme']] : text.startsWith('SELECT') ? [] : 1
+  const { store, sent } = mysql(found, { userIds })
+  await store.listUser('42', 'session', CALL)
+  expect(sent[0]![1].slice(0, 3)).toEqual([userIds === 'text' ? Buffer.from('42') : '42', Buffer.from(''), 'session'])
+  expect(sent[0]![0]).toContain(` WHERE user_id = ${place} AND tenant = ? AND kind = ? `)
+  await store.sweep!(10, CALL)
+  const [find, remove] = sent.slice(-2) as [Sent, Sent]
+  expect(find[0]).toContain(`SELECT ${cell}, tenant FROM `)
+  expect(remove[0]).toContain(` WHERE (user_id, tenant) IN ((${place}, ?), (${place}, ?), `)
+})
+
+it('ends the sessions of a user a thousand at a time, and counts no forwards', async () => {
+  const left = [1000, 5, 0]
+  const rest = [1000, 3]
+  const { store, sent } = mysql(text => {
+    if (!text.startsWith('DELETE')) return 1
+    return (text.includes("kind = 'session'") ? left : rest).shift()!
+  })
+  expect(await store.deleteUser('42', { floorUntil: NOW }, CALL)).toBe(1005)
+  expect(sent.filter(([text]) => text === 'COMMIT').length).toBe(3)
+  const found = [
+    ['1000', '1000'],
+    ['5', '1000'],
+    ['0', '3'],
+  ]
+  const other = postgres(text => (text.startsWith('WITH RECURSIVE') ? [found.shift()!] : 1))
+  expect(await other.store.deleteUser('42', { floorUntil: NOW }, CALL)).toBe(1005)
+  expect(other.sent.filter(([text]) => text === 'COMMIT').length).toBe(3)
+})
+
+it.each<[PostgresOptions, boolean]>([
+  [{}, true],
+  [{ prepare: true }, true],
+  [{ prepare: false }, false],
+])('prepares statements of PostgreSQL with %j: %s', async (options, prepares) => {
+  const { store, names } = postgres(none, options)
+  await store.read(newKey(), CALL)
+  expect(names.map(name => name !== undefined)).toEqual([prepares])
+  const asked: boolean[] = []
+  const unsafe = (_text: string, _values: unknown[], { prepare }: { prepare: boolean }) => {
+    asked.push(prepare)
+    return { raw: async () => Object.assign([], { count: 0 }) }
+  }
+  await new PostgresStore(Object.assign(() => {}, { unsafe, begin() {} }) as never, options).read(newKey(), CALL)
+  expect(asked).toEqual([prepares])
+})
+
+it('counts the live sessions of PostgreSQL', async () => {
+  const { store, sent } = postgres(() => [['12']])
+  expect(await store.count(CALL)).toBe(12)
+  expect(sent).toEqual([[expect.stringMatching(/^SELECT count\(\*\) FROM .* AND expires_at > \$1$/), [NOW]]])
+})
+
+it('prints the statements that create the tables', () => {
+  expect(MysqlStore.schema({ table: 'visits' })).toContain('CREATE TABLE IF NOT EXISTS `visits_users`')
+  expect(PostgresStore.schema({ table: 'visits' })).toContain('CREATE TABLE IF NOT EXISTS "visits_users"')
 })

@@ -2,7 +2,7 @@
 // answer as they are told; what a server makes of it is in given-up.test.ts.
 import { describe, expect, it, vi } from 'vitest'
 import { checkMysqlPool, MysqlConnections, type MysqlPool } from '../../../../stores/sql/mysql/client.ts'
-import { compile, type Statement, type Steps } from '../../../../stores/sql/statement.ts'
+import { compile, type Statement, type Steps, type Values } from '../../../../stores/sql/statement.ts'
 import { useFakeClock } from '../../../support/fake-clock.ts'
 
 const READ: Statement = { ...compile('?', 'SELECT p WHERE id = :id'), namesColumns: true }
@@ -74,8 +74,8 @@ class Open extends MysqlConnections {
 }
 
 const values = { tenant: 'acme', id: 'x', n: 5 }
-function* step(statement: Statement): Steps<unknown> {
-  return yield [statement, values]
+function* step(statement: Statement, changes: Values = {}): Steps<unknown> {
+  return yield [statement, { ...values, ...changes }]
 }
 const failure = (call: Promise<unknown>) =>
   call.then(
@@ -133,6 +133,12 @@ describe('a statement', () => {
     ])
   })
 
+  it('compares what is not there with nothing', async () => {
+    const { connections, asked, end } = poolOf({})
+    await connections.write('touch', end, () => step(WRITE, { tenant: null }))
+    expect((await asked())[0]).toEqual([0, 'execute', WRITE.text, [null, 'x', 5]])
+  })
+
   it('that a server holds back, because autocommit is off, is refused, and the connection closed', async () => {
     const { connections, words, end } = poolOf({ answers: [['UPDATE', { affectedRows: 1, serverStatus: 3 }]] })
     expect(await failure(connections.write('touch', end, () => step(WRITE)))).toMatchObject({
@@ -155,7 +161,7 @@ describe('a statement', () => {
 })
 
 describe('an error', () => {
-  const { connections } = poolOf({})
+  const faultOf = (error: unknown) => poolOf({}).connections.fault(error)
   it.each<[string, number[]]>([
     ['lost', [1053, 1152, 1158, 1159, 1160, 1161, 1927, 4031]],
     ['busy', [1213, 1205, 1020]],
@@ -164,7 +170,7 @@ describe('an error', () => {
     ['foreign', [1146, 1054, 1049, 1364, 1048, 1366, 1406, 1265]],
     ['refused', [1064, 1044, 1]],
   ])('of the server is %s: %j', (fault, numbers) => {
-    for (const errno of numbers) expect(connections.fault(ofServer(errno))).toBe(fault)
+    for (const errno of numbers) expect(faultOf(ofServer(errno))).toBe(fault)
   })
 
   it.each<[string, unknown]>([
@@ -176,7 +182,7 @@ describe('an error', () => {
     ['that is nothing', null],
     ['that is not there', undefined],
   ])('%s ends the connection', (_, error) => {
-    expect(connections.fault(error)).toBe('lost')
+    expect(faultOf(error)).toBe('lost')
   })
 })
 
@@ -273,6 +279,13 @@ describe('a transaction that makes a session live', () => {
     expect(await words()).toEqual([...BEGUN, WRITE.text, 'COMMIT', 'release'].map(text => [0, text]))
   })
 
+  it('prepares its statements, and none of those around them', async () => {
+    const { connections, asked, end } = poolOf({ answers })
+    await connections.transaction('create', end, () => step(WRITE), true)
+    const prepared = (await asked()).map(([, method, given]) => [method, (given as { sql?: string })?.sql ?? given])
+    expect(prepared.filter(([method]) => method === 'execute').map(([, text]) => text)).toEqual([WRITE.text, IDLE])
+  })
+
   it('gives the server a second at the least', async () => {
     const { connections, words } = poolOf({ answers })
     await connections.transaction('create', now() + 300, () => step(WRITE), true)
@@ -332,7 +345,10 @@ describe('a statement that was given up', () => {
   })
 
   it.each<[string, Said]>([
-    ['another server answers there now', { greeting: [8, 'root', 'host|3306|2|/data|11.4'] }],
+    [
+      'another server answers there now',
+      { greeting: [8, 'root', 'host|3306|2|/data|11.4'], answers: seen('100', ours) },
+    ],
     ['the server has been started since', { answers: seen('3', ours) }],
     [
       'the server does not say since when it runs',
@@ -364,6 +380,35 @@ describe('a statement that was given up', () => {
     const pool = poolOf({ ...stuck, greeting: [70, 'root', HERE] }, { threadId: 8 })
     expect(await giveUp(pool)).toEqual(BEFORE)
     expect(pool.given()).toBe(1)
+  })
+
+  it('is not looked for where the server did not even say who it is', async () => {
+    const pool = poolOf({ answers: [['SELECT UNIX_TIMESTAMP', never]] }, { threadId: 8, answers: seen('100', ours) })
+    const given = failure(pool.connections.write('touch', pool.end, () => step(WRITE)))
+    await vi.advanceTimersByTimeAsync(5100)
+    expect(await given).toMatchObject({ cause: { message: 'the database did not answer in time' } })
+    expect(await pool.words()).toEqual([[0, 'destroy']])
+    expect(pool.given()).toBe(1)
+  })
+
+  it('is ended before others that wait for a connection get one', async () => {
+    const pool = poolOf(stuck, { threadId: 8, answers: seen('100', ours) })
+    const open = pool.connections as unknown as { connect(answer: (error: unknown) => void): void }
+    const connect = open.connect.bind(pool.connections)
+    const waiting: (() => void)[] = []
+    open.connect = answer => (pool.given() === 0 ? connect(answer) : waiting.push(() => connect(answer)))
+    const given = failure(pool.connections.write('touch', pool.end, () => step(WRITE)))
+    await vi.advanceTimersByTimeAsync(4000)
+    const other = pool.connections.write('touch', pool.end + 30_000, () => step(LIST))
+    await vi.advanceTimersByTimeAsync(1100)
+    await given
+    waiting.shift()!()
+    const first = (await pool.words()).flat()
+    expect(first).toContain('KILL 7')
+    expect(first).not.toContain(LIST.text)
+    for (const connection of waiting.splice(0)) connection()
+    await other
+    expect(await pool.words()).toContainEqual([1, LIST.text])
   })
 
   it.each<[string, unknown, string]>([
@@ -402,15 +447,19 @@ describe('a statement that was given up', () => {
   })
 
   it('is forgotten where no other connection can be had, and the next one is looked for again', async () => {
+    const processes = [ours, process('6', 'root', 'UPDATE sessions')]
+    const pool = poolOf(stuck, { ...stuck, threadId: 6 }, { threadId: 8, answers: seen('100', ...processes) })
     let refuse = true
-    const pool = poolOf(stuck, { threadId: 8, answers: seen('100', ours) })
     const open = pool.connections as unknown as { connect(answer: (error: unknown) => void): void }
     const connect = open.connect.bind(pool.connections)
     open.connect = answer =>
       pool.given() === 1 && refuse ? answer(new Error('too many connections')) : connect(answer)
     expect(await giveUp(pool)).toEqual(BEFORE)
     refuse = false
-    expect(await pool.connections.write('touch', now() + 5000, () => step(LIST))).toMatchObject({ changed: 0 })
-    expect((await pool.words()).flat()).not.toContain('KILL 7')
+    const next = failure(pool.connections.write('touch', now() + 5000, () => step(WRITE)))
+    await vi.advanceTimersByTimeAsync(5100)
+    expect(await next).toMatchObject({ outcome: 'unknown' })
+    const killed = (await pool.words()).filter(([, text]) => String(text).startsWith('KILL'))
+    expect(killed).toEqual([[2, 'KILL 6']])
   })
 })

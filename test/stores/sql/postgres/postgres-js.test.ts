@@ -2,7 +2,8 @@
 // answers as it is told; what a server makes of it is in postgres-js.test.ts of the folder above.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { checkPostgresJs, isPostgresJs, PostgresJsConnections } from '../../../../stores/sql/postgres/postgres-js.ts'
-import { compile, type Statement, type Steps } from '../../../../stores/sql/statement.ts'
+import { GREETING } from '../../../../stores/sql/postgres/server.ts'
+import { compile, plain, type Statement, type Steps } from '../../../../stores/sql/statement.ts'
 
 const READ = compile('$', 'SELECT p WHERE id = :id')
 const WRITE = compile('$', 'UPDATE sessions WHERE id = :id AND ids = :ids')
@@ -60,6 +61,7 @@ function setUp({
   const open: Query[] = []
   let transactions = 0
   let onCancel: () => unknown = () => {}
+  let endTransaction: Query['end'] = () => {}
   const unsafe =
     (place: number) =>
     (text: string, values: unknown[], { prepare }: { prepare: boolean }) => ({
@@ -87,13 +89,21 @@ function setUp({
     const failed = begins?.()
     if (failed !== undefined) throw await failed
     let rolledBack: unknown
-    await work({ unsafe: unsafe(place) }).catch(error => {
-      rolledBack = error
+    const worked = work({ unsafe: unsafe(place) })
+      .catch(error => {
+        rolledBack = error
+      })
+      .then(async () => {
+        const given = ending?.(rolledBack === undefined ? 'commit' : 'rollback')
+        notes.push([place, rolledBack === undefined ? 'commit' : 'rollback'])
+        if (given !== undefined) throw await given
+        if (rolledBack !== undefined) throw rolledBack
+      })
+    // As postgres does it: what ends a transaction from outside leaves its work to go on.
+    const fromOutside = new Promise((resolve, reject) => {
+      endTransaction = what => (what instanceof Error ? reject(what) : resolve(what))
     })
-    const given = ending?.(rolledBack === undefined ? 'commit' : 'rollback')
-    notes.push([place, rolledBack === undefined ? 'commit' : 'rollback'])
-    if (given !== undefined) throw await given
-    if (rolledBack !== undefined) throw rolledBack
+    await Promise.race([worked, fromOutside])
   }
   const sql = Object.assign(() => {}, { unsafe: unsafe(0), begin, options })
   const connections = new PostgresJsConnections(sql as never, prepare)
@@ -108,7 +118,9 @@ function setUp({
   const canceled = (said: () => unknown) => {
     onCancel = said
   }
-  return { connections, asked, words, open, canceled, end: now() + 5000 }
+  /** Ends the transaction under way so, while its statements go on. */
+  const over = (what?: unknown) => endTransaction(what)
+  return { connections, asked, words, open, canceled, over, end: now() + 5000 }
 }
 
 function* step(statement: Statement): Steps<unknown> {
@@ -164,6 +176,27 @@ describe('a statement', () => {
     expect(await words()).toEqual([[0, WRITE.text]])
   })
 
+  it('is not sent again where no time is left to try it without preparing', async () => {
+    const { connections, words, open, end } = setUp({ reply: () => undefined })
+    const random = vi.spyOn(Math, 'random').mockReturnValue(0.9)
+    const given = failure(connections.write('touch', end, () => step(WRITE)))
+    await turn()
+    await vi.advanceTimersByTimeAsync(4999)
+    open[0]!.end(ofServer('26000'))
+    expect(await given).toMatchObject({
+      outcome: 'not-applied',
+      cause: { message: 'prepared statements do not work here', cause: { code: '26000' } },
+    })
+    expect((await words()).length).toBe(1)
+    random.mockRestore()
+  })
+
+  it('without parameters, such as one that creates a table, is not prepared', async () => {
+    const { connections, asked, end } = setUp()
+    await connections.transaction('migrate' as never, end, () => step(plain('CREATE TABLE sessions ()')), false)
+    expect((await asked())[1]).toEqual([1, 'CREATE TABLE sessions ()', [], false])
+  })
+
   it('that a cancel request ended for another is sent again', async () => {
     let fails = 1
     const { connections, words, end } = setUp({ reply: () => (fails-- > 0 ? ofServer('57014') : answer(1)) })
@@ -181,6 +214,11 @@ describe('a statement', () => {
       cause: { message: 'no connection to the database', cause: { code: 'CONNECTION_CLOSED' } },
     })
     expect((await words()).length).toBe(1)
+    const full = setUp({ reply: () => ofServer('53300'), isSent: false })
+    expect(await failure(full.connections.write('touch', end, () => step(WRITE)))).toMatchObject({
+      cause: { cause: { code: '53300' } },
+    })
+    expect((await full.words()).length).toBe(1)
     let fails = 1
     const ended = setUp({ reply: () => (fails-- > 0 ? ofServer('57P01') : answer(1)), isSent: false })
     const touched = ended.connections.write('touch', end, () => step(WRITE))
@@ -279,6 +317,74 @@ describe('a transaction', () => {
     expect((await ended.words()).at(-1)).toEqual([2, 'commit'])
   })
 
+  function* twice(): Steps<unknown> {
+    yield [WRITE, { id: 'x', ids: [] }]
+    return yield [TIMED, { id: 'x' }]
+  }
+  const waiting = (text: string) => (text === WRITE.text ? undefined : answer(1, [`${DATABASE}`]))
+
+  it.each<[string, unknown, object]>([
+    ['is lost', lost(), { code: 'CONNECTION_CLOSED' }],
+    ['is over', undefined, { message: 'the transaction is over' }],
+  ])('that %s before its next statement sends no more', async (_, what, cause) => {
+    const { connections, words, open, over, end } = setUp({ reply: waiting })
+    const given = failure(connections.transaction('deleteUser', end, twice, false))
+    await turn()
+    over(what)
+    await turn()
+    open[0]!.end(answer(1))
+    expect(await given).toMatchObject({ outcome: 'not-applied', cause: { cause } })
+    expect(await words()).toEqual([
+      [1, 'begin'],
+      [1, WRITE.text],
+    ])
+  })
+
+  it.each<[string, unknown, string]>([
+    ['COMMIT', answer(1), 'unknown'],
+    ['ROLLBACK', ofServer('23514'), 'not-applied'],
+  ])('that is lost before its %s does not send it', async (_, what, outcome) => {
+    const { connections, words, open, over, end } = setUp({ reply: waiting })
+    const given = failure(connections.transaction('deleteUser', end, () => step(WRITE), false))
+    await turn()
+    over(lost())
+    await turn()
+    open[0]!.end(what)
+    expect(await given).toMatchObject({ outcome })
+    expect(await words()).toEqual([
+      [1, 'begin'],
+      [1, WRITE.text],
+    ])
+  })
+
+  it.each<[string, boolean]>([
+    ['that fails in the driver alone is rolled back', false],
+    ['whose connection is lost is not', true],
+  ])('%s', async (_, isLost) => {
+    const { connections, words, open, over, end } = setUp({ reply: waiting })
+    const given = failure(connections.transaction('deleteUser', end, () => step(WRITE), false))
+    await turn()
+    // The statement is told first.
+    if (isLost) setImmediate(() => over(lost()))
+    open[0]!.end(lost())
+    await given
+    expect((await words()).slice(2)).toEqual(isLost ? [] : [[1, 'rollback']])
+  })
+
+  it('is over when the clock is asked for again after it', async () => {
+    const { connections, words } = setUp({ reply: () => answer(1, [`${DATABASE}`]) })
+    await connections.write('touch', now() + 5000, () => step(TIMED))
+    await vi.advanceTimersByTimeAsync(61_000)
+    await words()
+    await connections.transaction('deleteUser', now() + 5000, () => step(WRITE), false)
+    expect(await words()).toEqual([
+      [1, 'begin'],
+      [1, WRITE.text],
+      [1, 'commit'],
+      [0, GREETING.text],
+    ])
+  })
+
   it.each<[string, () => unknown, string]>([
     ['is lost', lost, 'unknown'],
     ['is refused', () => ofServer('40001'), 'not-applied'],
@@ -325,7 +431,11 @@ describe('what was given up', () => {
   })
 
   it('frees its place where the request to cancel has no answer in time, or fails', async () => {
-    for (const said of [() => new Promise(() => {}), () => Promise.reject(new Error('no')), () => undefined]) {
+    for (const [isAnswered, said] of [
+      [false, () => new Promise(() => {})],
+      [true, () => Promise.reject(new Error('no'))],
+      [true, () => undefined],
+    ] as const) {
       const { connections, words, open, canceled, end } = setUp({
         reply: text => (text === READ.text ? undefined : answer(1)),
         options: { max: 1 },
@@ -335,8 +445,10 @@ describe('what was given up', () => {
       const next = connections.write('touch', now() + 9000, () => step(WRITE))
       await words()
       open[0]!.end(ofServer('57014'))
-      await words()
-      await vi.advanceTimersByTimeAsync(2100)
+      expect((await words()).length).toBe(isAnswered ? 1 : 0)
+      await vi.advanceTimersByTimeAsync(1900)
+      expect(await words()).toEqual([])
+      await vi.advanceTimersByTimeAsync(200)
       expect(await next).toMatchObject({ changed: 1 })
     }
   })
@@ -360,23 +472,24 @@ describe('what was given up', () => {
     expect(await words()).toEqual([[0, READ.text]])
   })
 
-  it('at its COMMIT may have been done', async () => {
-    let end_ = (_?: unknown) => {}
-    const waiting = new Promise(resolve => {
-      end_ = resolve
+  it('in a transaction whose connection is lost is not rolled back', async () => {
+    const { connections, words, open, over, end } = setUp({
+      reply: text => (text === WRITE.text ? undefined : answer(1)),
     })
-    const begin = async (_: string, work: (sql: object) => Promise<unknown>) => {
-      await work({
-        unsafe: () => ({ raw: () => Object.assign(Promise.resolve(answer(1)), { state: {}, cancel() {} }) }),
-      })
-      await waiting
-    }
-    const sql = Object.assign(() => {}, { begin, options: { max: 1 } })
-    const connections = new PostgresJsConnections(sql as never, true)
-    expect(await giveUp(connections.transaction('deleteUser', now() + 5000, () => step(WRITE), false))).toMatchObject({
+    await giveUp(connections.transaction('deleteUser', end, () => step(WRITE), false))
+    setImmediate(() => over(lost()))
+    open[0]!.end(lost())
+    expect((await words()).flat()).not.toContain('rollback')
+  })
+
+  it.each<[string, () => Steps<unknown>]>([
+    ['after a statement', () => step(WRITE)],
+    ['after none', function* () {}],
+  ])('at its COMMIT %s may have been done', async (_, steps) => {
+    const { connections, end } = setUp({ ending: () => new Promise(() => {}) })
+    expect(await giveUp(connections.transaction('deleteUser', end, steps, false))).toMatchObject({
       outcome: 'unknown',
     })
-    end_()
   })
 
   it('before its BEGIN had a connection was not begun', async () => {
@@ -384,6 +497,41 @@ describe('what was given up', () => {
     const error = await giveUp(connections.transaction('deleteUser', end, () => step(WRITE), false))
     expect(error).toMatchObject({ outcome: 'not-applied' })
     expect(await words()).toEqual([[1, 'begin']])
+  })
+})
+
+describe('the clock of the server', () => {
+  type All = ReturnType<typeof setUp>
+  const write = ({ connections }: All) => connections.write('touch', now() + 5000, () => step(WRITE))
+  const together = ({ connections }: All) =>
+    connections.transaction('deleteUser', now() + 5000, () => step(WRITE), false)
+  const refused = ofServer('23514')
+  const cancelled = ofServer('57014')
+  const failing: Options = { ending: how => (how === 'rollback' ? lost() : undefined) }
+
+  it.each<[string, boolean, (all: All) => Promise<unknown>, unknown, Options?]>([
+    ['a statement is given up, and done after all', false, write, answer(1)],
+    ['a statement is given up and cancelled', false, write, cancelled],
+    ['a statement is given up, and its connection lost', true, write, lost()],
+    ['a statement is given up that never had a connection', false, write, lost(), { isSent: false }],
+    ['a transaction is given up and rolled back', false, together, cancelled],
+    ['a transaction is given up, and its connection lost', true, together, lost()],
+    ['a transaction is given up, and its connection lost as it is rolled back', true, together, cancelled, failing],
+    ['a transaction is refused and rolled back', false, together, refused],
+    ['a transaction is refused, and its connection lost as it is rolled back', true, together, refused, failing],
+  ])('where %s, is asked for again: %s', async (_, asks, call, what, options = {}) => {
+    const reply = (text: string) => (text === WRITE.text ? undefined : answer(1, [`${DATABASE}`]))
+    const all = setUp({ ...options, reply })
+    const touch = () => all.connections.write('touch', now() + 5000, () => step(TIMED))
+    await touch()
+    const given = failure(call(all))
+    await turn()
+    if (what !== refused) await vi.advanceTimersByTimeAsync(5001)
+    all.open[0]!.end(what)
+    await given
+    await all.words()
+    await touch()
+    expect((await all.words()).some(([, text]) => text === GREETING.text)).toBe(asks)
   })
 })
 
