@@ -96,6 +96,15 @@ describeEngine('libsql', 'the SQLite store', () => {
     })
   })
 
+  it('counts what is live wherever it stands in the file', async () => {
+    const store = await migrated()
+    const records = [record(), record(), record()]
+    for (const each of records) await store.create(each, {}, call())
+    other.exec(`UPDATE coatcheck_sessions SET rowid = -5 WHERE id = '${records[1]!.key}'`)
+    other.exec(`UPDATE coatcheck_sessions SET rowid = 1e18 WHERE id = '${records[2]!.key}'`)
+    expect(await store.count(call())).toBe(3)
+  })
+
   it('lives in tables whose names are words of SQL', async () => {
     const store = new SqliteStore(database, { table: 'group' })
     await store.migrate()
