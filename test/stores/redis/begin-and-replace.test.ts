@@ -107,6 +107,25 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
       expect(await minutesOf(nameOf(key))).toBe(minutes(12 * HOUR + SWEEP_MARGIN))
     })
 
+    it('by no node whose clock is behind for longer than it may live', async () => {
+      const [seconds] = await client.time()
+      const { key } = await make()
+      await store.touch(key, T0, T0 + HOUR, call(T0 - 24 * HOUR))
+      const kept = await client.pttl(nameOf(key))
+      const reach = 12 * HOUR + SWEEP_MARGIN
+      expect(Math.ceil(kept / MINUTE)).toBeLessThanOrEqual(minutes(reach) + 1)
+      const [now, micros] = await client.time()
+      expect(Number(now) * 1000 + Math.ceil(Number(micros) / 1000) + kept).toBeGreaterThanOrEqual(
+        Number(seconds) * 1000 + reach,
+      )
+    })
+
+    it('in the index of its user as long as any of them', async () => {
+      await make()
+      await make({ absoluteExpiresAt: T0 + HOUR })
+      expect(await minutesOf(indexOf(user))).toBe(minutes(12 * HOUR + SWEEP_MARGIN + CLOCK_TOLERANCE))
+    })
+
     it('as a forward seven minutes longer than the grace, and five of margin', async () => {
       const short = { expiresAt: T0 + 1000, absoluteExpiresAt: T0 + 1000 }
       for (const [until, expected] of [
@@ -119,6 +138,12 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
         expect(await minutesOf(nameOf(old.key))).toBe(minutes(expected))
       }
     })
+  })
+
+  it('takes from the index what is named there and gone', async () => {
+    await bury(3)
+    const record = await make()
+    expect(await members()).toEqual([memberOf(record)])
   })
 
   it('counts at the limit of its user only where it is a session', async () => {
@@ -329,6 +354,7 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
       expect(await replace(old, record, { forward })).toEqual(answers('created'))
       expect(scripts).toHaveLength(1)
       expect(await read(old)).toMatchObject({ movedTo: record.key })
+      expect(await members()).toEqual([memberOf(record)])
     })
 
     it.each(['prepared', 'ended'] as const)(
@@ -416,6 +442,20 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
       expect(await replace(old, recordOf(store, user))).toEqual(answers('stale-login'))
       expect(await read(old)).toEqual(old)
       expect(await members()).toEqual([])
+    })
+
+    it('leaves nothing behind where its series ends before the last step', async () => {
+      const series = await make({ kind: 'remember' })
+      const old = await anonymous()
+      const record = recordOf(store, user, { parent: series.key })
+      tap = async (command, send) => {
+        if (runs(END, command)) await client.del(nameOf(series.key))
+        return send()
+      }
+      expect(await replace(old, record)).toEqual(answers('orphan'))
+      expect(await Promise.all([old, record].map(isStored))).toEqual([true, false])
+      expect(await members()).not.toContain(memberOf(record))
+      expect(await read(old)).toBe(null)
     })
 
     it('keeps the series that both come from', async () => {
