@@ -444,6 +444,18 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
       expect(await members()).toEqual([])
     })
 
+    it('is ended by a log-out everywhere that comes before the last step', async () => {
+      const old = await anonymous()
+      const record = recordOf(store, user)
+      tap = async (command, send) => {
+        if (runs(END, command)) await store.deleteUser(user, { floorUntil: T0 + HOUR }, call())
+        return send()
+      }
+      expect(await replace(old, record)).toEqual(answers('gone'))
+      expect(await Promise.all([old, record].map(read))).toEqual([null, null])
+      expect(await members()).toEqual([])
+    })
+
     it('leaves nothing behind where its series ends before the last step', async () => {
       const series = await make({ kind: 'remember' })
       const old = await anonymous()
