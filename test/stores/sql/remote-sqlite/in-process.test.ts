@@ -2,12 +2,15 @@
 // them to a file here, one after the other, and everything but the network is the same. LibsqlStore refuses such a client
 // for what it leaves open at a lock; nobody else has this file.
 import { createClient } from '@libsql/client'
-import { type LibsqlClient, type LibsqlQuery, LibsqlStore } from 'coatcheck/stores/sql'
+import { D1Store, type LibsqlClient, type LibsqlQuery, LibsqlStore } from 'coatcheck/stores/sql'
 import { modelTest, testStore } from 'coatcheck/testing'
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { describeEngine } from '../../../services/engines.ts'
 import { sqliteFile } from '../../../services/sqlite.ts'
+import { NOW, newKey, record } from '../../../support/sql/records.ts'
+
+const call = () => ({ now: NOW, deadline: performance.now() + 30_000 })
 
 describeEngine('libsql', 'a SQLite database on a network, in this process', () => {
   const { file, remove } = sqliteFile()
@@ -40,5 +43,54 @@ describeEngine('libsql', 'a SQLite database on a network, in this process', () =
     const { runs, rounds } = userIds === 'u64' ? { runs: 2, rounds: 1 } : { runs: 10, rounds: 3 }
     testStore(it, open, undefined, { textUserIds: userIds === 'text', corrupt, outage, runs, rounds })
     it('behaves like the reference model', () => modelTest(fc, open, undefined, { runs }))
+  })
+
+  describe('as D1 gives its answers', () => {
+    let asked = 0
+    const d1 = {
+      prepare: (sql: string) => ({ bind: (...args: unknown[]) => ({ sql, args }) }),
+      async batch(queries: LibsqlQuery[]) {
+        asked += 1
+        const answers = await client.batch(queries, 'write')
+        return answers.map(({ rows, columns, rowsAffected }) => ({
+          results: rows.map(row => Object.fromEntries(columns.map((name, place) => [name, row[place]]))),
+          meta: { changes: rowsAffected },
+        }))
+      },
+    }
+    const open = async (table: string) => {
+      const store = new D1Store(d1 as never, { table })
+      await store.migrate()
+      return store
+    }
+
+    it('reads what is stored under a key, and asks nothing about what can be no key', async () => {
+      const store = await open('d1_sessions')
+      const one = record()
+      expect(await store.create(one, {}, call())).toMatchObject({ outcome: 'created' })
+      expect(await store.read(one.key, call())).toEqual(one)
+      expect(await store.read(newKey(), call())).toBe(null)
+      asked = 0
+      expect([await store.read('x', call()), await store.delete('x', call())]).toEqual([null, false])
+      expect(asked).toBe(0)
+      await client.execute(`UPDATE d1_sessions SET version = -1 WHERE id = '${one.key}'`)
+      expect(await store.read(one.key, call())).toEqual({ corrupt: expect.any(String) })
+      expect(await store.read(one.key, call())).toBe(null)
+    })
+
+    it('names what failed', async () => {
+      const store = new D1Store(d1 as never, { table: 'not_there' })
+      for (const [operation, ask] of [
+        ['read', () => store.read(newKey(), call())],
+        ['delete', () => store.delete(newKey(), call())],
+        ['count', () => store.count(call())],
+        ['deleteUser', () => store.deleteUser('42', { floorUntil: NOW }, call())],
+        ['sweep', () => store.sweep(1, call())],
+      ] as const)
+        await expect(ask()).rejects.toMatchObject({
+          operation,
+          cause: { message: expect.stringMatching('no such table') },
+        })
+    })
   })
 })
