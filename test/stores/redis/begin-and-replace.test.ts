@@ -144,6 +144,10 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
     await bury(3)
     const record = await make()
     expect(await members()).toEqual([memberOf(record)])
+    await store.delete(record.key, call())
+    await bury(30)
+    const limited = await make({}, { limit: { max: 1, onLimit: 'refuse' } })
+    expect(await members()).toEqual([memberOf(limited)])
   })
 
   it('counts at the limit of its user only where it is a session', async () => {
@@ -173,12 +177,33 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
     const elsewhere = recordOf(store, `${user}x`, { kind: 'remember' })
     await store.create(elsewhere, {}, call())
     expect(await store.create(recordOf(store, user, { parent: elsewhere.key }), {}, call())).toEqual(answers('orphan'))
+    const ending = await make({ kind: 'remember' })
+    const late = recordOf(store, user, { parent: ending.key })
+    expect(await store.create(late, {}, call(ending.expiresAt))).toEqual(answers('orphan'))
+  })
+
+  it('goes on under a new ID although the series that both come from was lost', async () => {
+    const series = await make({ kind: 'remember' })
+    const old = await make({ parent: series.key })
+    await client.del(nameOf(series.key))
+    const record = recordOf(store, user, { parent: series.key })
+    expect(await store.replace(old.key, 1, record, {}, call())).toEqual(answers('created'))
+    expect(await read(record)).toEqual(record)
+  })
+
+  it('is made once where the call is repeated, and takes the place of no other', async () => {
+    const record = await make()
+    expect(await store.create(record, {}, call())).toEqual(answers('created'))
+    for (const other of [{ writeId: 'another1' }, { createdAt: T0 - 1 }, { userId: null, username: null }])
+      expect(await store.create({ ...record, ...other }, {}, call())).toEqual(answers('collision'))
+    expect(await read(record)).toEqual(record)
   })
 
   it('replaces an anonymous one', async () => {
     const old = await anonymous()
     const record = recordOf(store, null)
     expect(await store.replace(old.key, 2, record, {}, call())).toEqual(answers('conflict'))
+    expect(await store.replace(old.key, 1, record, {}, call(old.expiresAt))).toEqual(answers('gone'))
     expect(await store.replace(old.key, 1, record, {}, call())).toEqual(answers('created'))
     expect(await isStored(old)).toBe(false)
     expect(await read(record)).toEqual(record)
@@ -454,6 +479,20 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
       expect(await replace(old, record)).toEqual(answers('gone'))
       expect(await Promise.all([old, record].map(read))).toEqual([null, null])
       expect(await members()).toEqual([])
+    })
+
+    it('counts at a limit that refuses from the first step on', async () => {
+      const limit = { max: 1, onLimit: 'refuse' } as const
+      const old = await anonymous()
+      const record = recordOf(store, user)
+      const meanwhile: unknown[] = []
+      tap = async (command, send) => {
+        if (runs(END, command)) meanwhile.push(await store.create(recordOf(store, user), { limit }, call()))
+        return send()
+      }
+      expect(await replace(old, record, { limit })).toEqual(answers('created'))
+      expect(meanwhile).toEqual([answers('limit')])
+      expect(await members()).toEqual([memberOf(record)])
     })
 
     it('leaves nothing behind where its series ends before the last step', async () => {
