@@ -141,7 +141,7 @@ export const ROOMS = {
       'test/stores/sql/walking.test.ts',
       'test/stores/sql/shared-reads.test.ts',
       'test/stores/sql/outage.test.ts',
-      'test/stores/sql/remote-sqlite/drivers.test.ts',
+      'test/stores/sql/remote-sqlite',
       'test/stores/sql/sqlite',
       'test/stores/sql/conformance/sqlite.test.ts',
       'test/stores/sql/conformance/postgres.test.ts',

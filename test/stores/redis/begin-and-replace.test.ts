@@ -107,6 +107,25 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
       expect(await minutesOf(nameOf(key))).toBe(minutes(12 * HOUR + SWEEP_MARGIN))
     })
 
+    it('by no node whose clock is behind for longer than it may live', async () => {
+      const [seconds] = await client.time()
+      const { key } = await make()
+      await store.touch(key, T0, T0 + HOUR, call(T0 - 24 * HOUR))
+      const kept = await client.pttl(nameOf(key))
+      const reach = 12 * HOUR + SWEEP_MARGIN
+      expect(Math.ceil(kept / MINUTE)).toBeLessThanOrEqual(minutes(reach) + 1)
+      const [now, micros] = await client.time()
+      expect(Number(now) * 1000 + Math.ceil(Number(micros) / 1000) + kept).toBeGreaterThanOrEqual(
+        Number(seconds) * 1000 + reach,
+      )
+    })
+
+    it('in the index of its user as long as any of them', async () => {
+      await make()
+      await make({ absoluteExpiresAt: T0 + HOUR })
+      expect(await minutesOf(indexOf(user))).toBe(minutes(12 * HOUR + SWEEP_MARGIN + CLOCK_TOLERANCE))
+    })
+
     it('as a forward seven minutes longer than the grace, and five of margin', async () => {
       const short = { expiresAt: T0 + 1000, absoluteExpiresAt: T0 + 1000 }
       for (const [until, expected] of [
@@ -119,6 +138,16 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
         expect(await minutesOf(nameOf(old.key))).toBe(minutes(expected))
       }
     })
+  })
+
+  it('takes from the index what is named there and gone', async () => {
+    await bury(3)
+    const record = await make()
+    expect(await members()).toEqual([memberOf(record)])
+    await store.delete(record.key, call())
+    await bury(30)
+    const limited = await make({}, { limit: { max: 1, onLimit: 'refuse' } })
+    expect(await members()).toEqual([memberOf(limited)])
   })
 
   it('counts at the limit of its user only where it is a session', async () => {
@@ -148,12 +177,33 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
     const elsewhere = recordOf(store, `${user}x`, { kind: 'remember' })
     await store.create(elsewhere, {}, call())
     expect(await store.create(recordOf(store, user, { parent: elsewhere.key }), {}, call())).toEqual(answers('orphan'))
+    const ending = await make({ kind: 'remember' })
+    const late = recordOf(store, user, { parent: ending.key })
+    expect(await store.create(late, {}, call(ending.expiresAt))).toEqual(answers('orphan'))
+  })
+
+  it('goes on under a new ID although the series that both come from was lost', async () => {
+    const series = await make({ kind: 'remember' })
+    const old = await make({ parent: series.key })
+    await client.del(nameOf(series.key))
+    const record = recordOf(store, user, { parent: series.key })
+    expect(await store.replace(old.key, 1, record, {}, call())).toEqual(answers('created'))
+    expect(await read(record)).toEqual(record)
+  })
+
+  it('is made once where the call is repeated, and takes the place of no other', async () => {
+    const record = await make()
+    expect(await store.create(record, {}, call())).toEqual(answers('created'))
+    for (const other of [{ writeId: 'another1' }, { createdAt: T0 - 1 }, { userId: null, username: null }])
+      expect(await store.create({ ...record, ...other }, {}, call())).toEqual(answers('collision'))
+    expect(await read(record)).toEqual(record)
   })
 
   it('replaces an anonymous one', async () => {
     const old = await anonymous()
     const record = recordOf(store, null)
     expect(await store.replace(old.key, 2, record, {}, call())).toEqual(answers('conflict'))
+    expect(await store.replace(old.key, 1, record, {}, call(old.expiresAt))).toEqual(answers('gone'))
     expect(await store.replace(old.key, 1, record, {}, call())).toEqual(answers('created'))
     expect(await isStored(old)).toBe(false)
     expect(await read(record)).toEqual(record)
@@ -329,6 +379,7 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
       expect(await replace(old, record, { forward })).toEqual(answers('created'))
       expect(scripts).toHaveLength(1)
       expect(await read(old)).toMatchObject({ movedTo: record.key })
+      expect(await members()).toEqual([memberOf(record)])
     })
 
     it.each(['prepared', 'ended'] as const)(
@@ -416,6 +467,46 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
       expect(await replace(old, recordOf(store, user))).toEqual(answers('stale-login'))
       expect(await read(old)).toEqual(old)
       expect(await members()).toEqual([])
+    })
+
+    it('is ended by a log-out everywhere that comes before the last step', async () => {
+      const old = await anonymous()
+      const record = recordOf(store, user)
+      tap = async (command, send) => {
+        if (runs(END, command)) await store.deleteUser(user, { floorUntil: T0 + HOUR }, call())
+        return send()
+      }
+      expect(await replace(old, record)).toEqual(answers('gone'))
+      expect(await Promise.all([old, record].map(read))).toEqual([null, null])
+      expect(await members()).toEqual([])
+    })
+
+    it('counts at a limit that refuses from the first step on', async () => {
+      const limit = { max: 1, onLimit: 'refuse' } as const
+      const old = await anonymous()
+      const record = recordOf(store, user)
+      const meanwhile: unknown[] = []
+      tap = async (command, send) => {
+        if (runs(END, command)) meanwhile.push(await store.create(recordOf(store, user), { limit }, call()))
+        return send()
+      }
+      expect(await replace(old, record, { limit })).toEqual(answers('created'))
+      expect(meanwhile).toEqual([answers('limit')])
+      expect(await members()).toEqual([memberOf(record)])
+    })
+
+    it('leaves nothing behind where its series ends before the last step', async () => {
+      const series = await make({ kind: 'remember' })
+      const old = await anonymous()
+      const record = recordOf(store, user, { parent: series.key })
+      tap = async (command, send) => {
+        if (runs(END, command)) await client.del(nameOf(series.key))
+        return send()
+      }
+      expect(await replace(old, record)).toEqual(answers('orphan'))
+      expect(await Promise.all([old, record].map(isStored))).toEqual([true, false])
+      expect(await members()).not.toContain(memberOf(record))
+      expect(await read(old)).toBe(null)
     })
 
     it('keeps the series that both come from', async () => {

@@ -161,7 +161,7 @@ describeEngine('redis', 'the sessions of one user', () => {
   })
 
   describe('end', () => {
-    const end = (options: { exceptKey?: string; passwordVersion?: number } = {}) =>
+    const end = (options: { exceptKey?: string; passwordVersion?: number; floorUntil?: number } = {}) =>
       store.deleteUser(user, { floorUntil: T0 + HOUR, ...options }, call())
     const pieces = () =>
       seen.filter(command => runs(DELETE_USER, command)).map(command => keysGiven(command).length - 2)
@@ -199,10 +199,22 @@ describeEngine('redis', 'the sessions of one user', () => {
       expect(await list()).toEqual([])
     })
 
-    it('with those that nobody counts: a series, and what has expired', async () => {
-      const records = [await make(), await make({ kind: 'remember' }), await make({ expiresAt: T0 })]
+    it('with those that nobody counts: a series, what has expired, and what is damaged', async () => {
+      const records = [await make(), await make({ kind: 'remember' }), await make({ expiresAt: T0 }), await make()]
+      await client.set(nameOf(records[3]!.key), 'gibberish')
       expect(await end()).toBe(1)
-      expect(await Promise.all(records.map(isStored))).toEqual([false, false, false])
+      expect(await Promise.all(records.map(isStored))).toEqual([false, false, false, false])
+    })
+
+    it('but not what is left of those before, nor what is of another user, where the index names them', async () => {
+      const [moved, marked, theirs] = [await make(), await make(), await make()]
+      const prepared = (await client.get(nameOf(theirs!.key)))!.replace(` ${user} `, ' 7 ')
+      await client.set(nameOf(theirs!.key), `p attempt ${prepared}`)
+      await client.set(nameOf(marked!.key), 'x attempt')
+      const next = await renew(moved!)
+      await client.zadd(indexOf(), SCORE, memberOf(moved!))
+      expect(await end()).toBe(1)
+      expect(await Promise.all([next, moved!, marked!, theirs!].map(isStored))).toEqual([false, true, true, true])
     })
 
     it('and a log-in with an older password is refused, as long as the floor holds', async () => {
@@ -213,6 +225,9 @@ describeEngine('redis', 'the sessions of one user', () => {
       await end({ passwordVersion: 2 })
       expect(await login(1)).toMatchObject({ outcome: 'stale-login' })
       expect(await login(2)).toMatchObject({ outcome: 'created' })
+      // Nobody lowers it, or lets it end earlier.
+      await end({ passwordVersion: 1, floorUntil: T0 + HOUR / 2 })
+      expect(await login(1, T0 + HOUR - 1)).toMatchObject({ outcome: 'stale-login' })
       expect(await login(1, T0 + HOUR)).toMatchObject({ outcome: 'created' })
       const minutes = (await client.pttl(`coatcheck:{${store.shard(user)}}:f:${user}`)) / 60_000
       expect(Math.ceil(minutes)).toBe((HOUR + SWEEP_MARGIN) / 60_000)

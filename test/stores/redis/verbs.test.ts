@@ -333,6 +333,21 @@ describeEngine('redis', 'the Redis store', () => {
       expect(await store.touch(record.key, T0, T0, call(T0 + HOUR))).toBe('gone')
     })
 
+    it('and takes nothing back: not when it was seen, not when it ends, and not how long Redis keeps it', async () => {
+      const record = await make()
+      const later = { seenAt: T0 + 10, expiresAt: T0 + 2 * HOUR }
+      expect(await store.touch(record.key, later.seenAt, later.expiresAt, call())).toBe('touched')
+      // A node whose clock is ahead asks for less.
+      const ahead = call(T0 + HOUR)
+      const earlier = { seenAt: T0 + 5, expiresAt: T0 + HOUR }
+      expect(await store.touch(record.key, earlier.seenAt, earlier.expiresAt, ahead)).toBe('touched')
+      expect(await store.update(record.key, 1, change(earlier), ahead)).toBe('updated')
+      expect(await store.read(record.key, call())).toMatchObject(later)
+      expect(Math.ceil((await client.pttl(nameOf(record.key))) / MINUTE)).toBe((2 * HOUR + SWEEP_MARGIN) / MINUTE)
+      expect(await store.update(record.key, 2, change({ expiresAt: T0 + 24 * HOUR }), call())).toBe('updated')
+      expect(await store.read(record.key, call())).toMatchObject({ expiresAt: record.absoluteExpiresAt })
+    })
+
     it('says whether anything was written where it fails', async () => {
       const { key } = await make()
       const failing = async (message: string) => {

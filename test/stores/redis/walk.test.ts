@@ -3,6 +3,7 @@ import type { ScanPage, SessionRecord } from 'coatcheck'
 import { type RedisClient, RedisStore } from 'coatcheck/stores/redis'
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { quote } from '../../../src/text/quote.ts'
 import { shardIn } from '../../../stores/redis/keys.ts'
 import { SCAN } from '../../../stores/redis/scripts.ts'
 import { describeEngine } from '../../services/engines.ts'
@@ -604,9 +605,8 @@ describeEngine('redis', 'a walk over a cluster', () => {
       ' c 1',
       's a 1',
     ])('that it did not answer: %j', async cursor => {
-      await expect((async () => store.scan(cursor, 10, call()))()).rejects.toThrow(
-        `cursor: expected null, or what the page before of a Redis Cluster answered as next, got ${JSON.stringify(cursor)}`,
-      )
+      const message = `cursor: expected null, or what the page before of a Redis Cluster answered as next, got ${quote(cursor)}`
+      await expect((async () => store.scan(cursor, 10, call()))()).rejects.toEqual(new TypeError(message))
     })
 
     it.each(['c 0', 'c 16383', 'c 0-16383', 'c 1,3-5', 'c 7-7'])('but from %j', async cursor => {
@@ -629,8 +629,7 @@ describe('a cursor of a walk over one server', () => {
     `s a ${'9'.repeat(21)}`,
   ])('is none that it did not answer: %j', async cursor => {
     const store = new RedisStore(client)
-    await expect((async () => store.scan(cursor, 10, call()))()).rejects.toThrow(
-      /^cursor: expected null, or what the page before of a Redis that is no cluster answered as next, got /,
-    )
+    const message = `cursor: expected null, or what the page before of a Redis that is no cluster answered as next, got ${quote(cursor)}`
+    await expect((async () => store.scan(cursor, 10, call()))()).rejects.toEqual(new TypeError(message))
   })
 })

@@ -3,7 +3,7 @@
 import { SessionStoreError } from 'coatcheck'
 import { D1Store, LibsqlStore } from 'coatcheck/stores/sql'
 import { describe, expect, it } from 'vitest'
-import { NOW, newKey } from '../../../support/sql/records.ts'
+import { NOW, newKey, record } from '../../../support/sql/records.ts'
 
 const nothing = () => {}
 const KEY = newKey()
@@ -321,6 +321,22 @@ describe('an answer of @libsql/client', () => {
     expect(mode).toBe('write')
     expect(inTime).toEqual([expect.any(BigInt)])
     expect(touched).toEqual([BigInt(NOW), BigInt(NOW + 1), KEY, BigInt(NOW)])
+  })
+
+  it.each([
+    ['made a session although something stood in its way', 1, 1],
+    ['made none although nothing stood in its way', 0, 0],
+  ])('that contradicts itself fails, and may have written: it %s', async (_, stale, made) => {
+    const facts = said(0, row(0, null, null, null, stale, 1))
+    const store = answering(clock, [clock, facts, said(made), said(made)])
+    const error = await failure(() => store.create(record(), {}, log()))
+    expect(error).toMatchObject({
+      operation: 'create',
+      outcome: 'unknown',
+      cause: { message: 'the driver contradicts itself within one batch' },
+    })
+    const sound = answering(clock, [clock, facts, said(1 - made), said(1 - made)])
+    expect(await sound.create(record(), {}, log())).toMatchObject({ outcome: stale ? 'stale-login' : 'created' })
   })
 
   it('is not waited for where the client is closed', async () => {
