@@ -189,6 +189,14 @@ describe('a log-out everywhere', () => {
     expect(await comes(world, 'old', BEGIN + 30 * MINUTE)).toBeNull()
   })
 
+  it('that is repeated when the earlier one has expired, and was not swept yet, ends what there is', async () => {
+    const world = stubborn({})
+    await world.one.adopting.invalidateUser(42n)
+    world.clock.now = BEGIN + 401 * DAY
+    await world.two.adopting.invalidateUser(42n)
+    expect(await comes(world, 'old', BEGIN + 401 * DAY - HOUR)).toBeNull()
+  })
+
   it('ends what there is also where the mark of an earlier one is swept away at that moment', async () => {
     const world = stubborn({})
     await world.one.adopting.invalidateUser(42n)
