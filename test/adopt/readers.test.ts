@@ -372,6 +372,18 @@ describe('a reader of one’s own', () => {
     },
   )
 
+  it('is asked for no cookie that is empty', async () => {
+    const asked: string[] = []
+    const ticketOf = (value: string) => {
+      asked.push(value)
+      return { id: 'an-id' }
+    }
+    const { ask } = nodeOver({ cookie: 'token', ticketOf, read })
+    expect((await ask('token=')).name).toBeNull()
+    expect(asked).toEqual([])
+    expect((await ask('token=a')).name).toBe('ada')
+  })
+
   it('is asked for a cookie of 4096 characters, and for none that is longer', async () => {
     for (const [length, name] of [
       [4096, 'ada'],
@@ -449,9 +461,10 @@ describe('a reader of one’s own', () => {
       manager: { storeTimeout: '500ms' },
       adopt: { from: { cookie: 'token', read, end: () => new Promise(() => {}) }, keepOld: true },
     })
-    await expect((await slow.ask('token=a')).visit.logOut()).rejects.toThrow(
-      'delete: the store of the old sessions did not answer within storeTimeout',
-    )
+    await expect((await slow.ask('token=a')).visit.logOut()).rejects.toMatchObject({
+      code: 'ERR_SESSION_STORE',
+      message: expect.stringContaining('delete: the store of the old sessions did not answer within storeTimeout'),
+    })
   })
 
   it('that removes nothing lends and logs out all the same', async () => {
