@@ -191,6 +191,12 @@ describe('a cookie of koa-session', () => {
       { ...data, ...own, _maxAge: -HOUR },
     ])
       expect((await ask(content)).session?.createdAt).toBe(BEGIN)
+    for (const _maxAge of ['session', 0, -HOUR])
+      expect(await fromKoaSession({ keys: 'k' }).read(held({ ...data, ...own, _maxAge }))).toEqual({
+        data,
+        seenAt: null,
+        expiresAt: own._expire,
+      })
   })
 
   it('that holds no object is no session, and one that holds no JSON is told', async () => {
@@ -299,6 +305,12 @@ describe('a store of the old service', () => {
     for (const originalMaxAge of [null, '7200000', 0, -HOUR]) {
       const cookie = { expires, originalMaxAge }
       expect((await ask(callback => callback(null, { ...data, cookie }))).session?.createdAt).toBe(BEGIN)
+      const store = storeOf(callback => callback(null, { ...data, cookie }))
+      expect(await fromExpressSession({ secret: SECRET, store }).read('an-id')).toEqual({
+        data,
+        seenAt: null,
+        expiresAt: expires,
+      })
     }
   })
 
