@@ -96,8 +96,8 @@ describe('a cookie of express-session', () => {
       expect((await nodeOver(from()).ask(`connect.sid=${text}`)).name, text).toBe('ada')
   })
 
-  it('is refused in half a pair of quotes, and where the percent signs are broken', async () => {
-    for (const text of [`"${value}`, `${value}"`, '"', '""', `${value}%`, value.slice(2)])
+  it('is refused in half a pair of quotes, where the percent signs are broken, and without its mark', async () => {
+    for (const text of [`"${value}`, `${value}"`, '"', '""', `${value}%`, value.slice(2), `j:${value.slice(2)}`])
       expect((await nodeOver(from()).ask(`connect.sid=${text}`)).name, text).toBeNull()
   })
 })
@@ -136,6 +136,21 @@ describe('a cookie of @fastify/session', () => {
   it('is without a prefix, by SHA-256 and called sessionId where nothing else is said', async () => {
     const from = fromFastifySession<OldRecord>({ secret: SECRET, store: storeOf(callback => callback(null, data)) })
     expect((await nodeOver(from).ask(`sessionId=an-id.${hmac('an-id', SECRET)}`)).name).toBe('ada')
+  })
+
+  it('has its record removed when the session is taken over', async () => {
+    const ended: string[] = []
+    const store: CallbackStore = {
+      get: (_, callback) => callback(null, data),
+      destroy: (id, callback) => {
+        ended.push(id)
+        callback()
+      },
+    }
+    await nodeOver(fromFastifySession<OldRecord>({ secret: SECRET, store })).ask(
+      `sessionId=an-id.${hmac('an-id', SECRET)}`,
+    )
+    expect(ended).toEqual(['an-id'])
   })
 
   it('options of which one is misspelt or no text are refused by name', () => {
