@@ -55,7 +55,6 @@ export interface OldSessions<T = Record<string, unknown>> {
 
 /** An instant as libraries write it: a Date, its text, or epoch ms. `null` for anything else. */
 export function instant(value: unknown): number | null {
-  if (value === null || value === undefined || typeof value === 'boolean') return null
   const ms = value instanceof Date ? value.getTime() : typeof value === 'number' ? value : Date.parse(String(value))
   return Number.isFinite(ms) ? Math.floor(ms) : null
 }

@@ -1,6 +1,7 @@
 // What says that a session of the other library is over: it outlives each way in which the old record can come back.
 import type { SessionRecord } from 'coatcheck/store'
 import { describe, expect, it } from 'vitest'
+import { faults } from '../support/barrier-store.ts'
 import {
   BEGIN,
   connectSid,
@@ -24,6 +25,9 @@ function stubborn(cookie: unknown, options: Options = {}) {
   world.old.fault = verb => (verb === 'destroy' ? new Error('READONLY') : null)
   return { ...world, put, one: world.node(options), two: world.node(options) }
 }
+/** The marks that were written first, in their order. */
+const marksIn = ({ store }: ReturnType<typeof stubborn>) =>
+  store.calls.filter(({ verb, args }) => verb === 'create' && args[0].kind === 'remember').map(({ args }) => args[0])
 const lengthy = { absoluteTimeout: '90d', idleTimeout: '90d' } as const
 
 describe('an old session that has ended, and whose record comes back,', () => {
@@ -108,7 +112,8 @@ describe('an old session that has ended, and whose record comes back,', () => {
   it('costs no write of the marks at each request', async () => {
     const { two, store, clock } = await loggedOut(cookieAt(BEGIN))
     store.calls.length = 0
-    for (let at = 1; at < 10; at += 1) {
+    // What says so lives 36 hours: as long as a session of ours, and a day.
+    for (const at of [1, 2, 3, 4, 5, 6, 7, 8, 9, 18]) {
       clock.now = BEGIN + at * HOUR
       await two.ask(OLD)
     }
@@ -117,13 +122,43 @@ describe('an old session that has ended, and whose record comes back,', () => {
 
   it('leaves nothing in our store for longer than a browser keeps a cookie, nor for less than a day', async () => {
     for (const cookie of [{}, cookieAt(BEGIN, 4000 * DAY), cookieAt(BEGIN)]) {
-      const { store } = await loggedOut(cookie)
-      const marks = store.calls.filter(({ verb, args }) => verb === 'create' && args[0].kind === 'remember')
+      const marks = marksIn(await loggedOut(cookie))
       expect(marks).toHaveLength(1)
-      const { expiresAt, absoluteExpiresAt } = marks[0]!.args[0]
+      const { expiresAt, absoluteExpiresAt } = marks[0]
       expect(expiresAt).toBeGreaterThan(BEGIN + DAY)
       expect(expiresAt).toBeLessThanOrEqual(BEGIN + 400 * DAY)
       expect(absoluteExpiresAt, 'stores that sort by it keep it as long').toBeGreaterThan(BEGIN + 800 * DAY)
+    }
+  })
+})
+
+describe('what says that an old session is over', () => {
+  it.each([
+    ['an hour, which is less than a session of ours may live', { seenAt: BEGIN, expiresAt: BEGIN + HOUR }, 1.5],
+    ['from its last use', { createdAt: BEGIN - HOUR, seenAt: BEGIN, expiresAt: BEGIN + 20 * DAY }, 41],
+    ['from its begin, where no use is known', { createdAt: BEGIN - 6 * HOUR, expiresAt: BEGIN + 20 * DAY }, 41.5],
+    ['for ten years', { seenAt: BEGIN, expiresAt: BEGIN + 3650 * DAY }, 400],
+    ['without an end', { seenAt: BEGIN }, 400],
+    ['from nobody knows when', { expiresAt: BEGIN + 20 * DAY }, 400],
+  ])(
+    'is kept twice as long as its record could live, at least as long as a session of ours, and a day: %s',
+    async (_, times, days) => {
+      const world = stubborn({})
+      await world.node({ adopt: { from: { cookie: 'token', read: () => ({ data: ada, ...times }) } } }).ask('token=t')
+      const [{ expiresAt }] = marksIn(world)
+      expect((expiresAt - BEGIN) / DAY).toBe(days)
+    },
+  )
+
+  it('is kept as long again where its cookie comes late, each time', async () => {
+    const world = stubborn(cookieAt(BEGIN))
+    await world.one.ask(OLD)
+    for (const hours of [20, 40, 60]) {
+      world.clock.now = BEGIN + hours * HOUR
+      world.store.calls.length = 0
+      await world.two.ask(OLD)
+      const written = world.store.calls.filter(({ verb }) => verb === 'update').map(({ args }) => args[2].expiresAt)
+      expect(written.map(expiresAt => (expiresAt - BEGIN) / HOUR)).toEqual([hours + 36])
     }
   })
 })
@@ -151,6 +186,27 @@ describe('a log-out everywhere', () => {
     await Promise.all([world.one, world.two, world.one].map(each => each.adopting.invalidateUser(42n)))
     world.clock.now = BEGIN + HOUR
     await Promise.all([world.one, world.two, world.one].map(each => each.adopting.invalidateUser(42n)))
+    expect(await comes(world, 'old', BEGIN + 30 * MINUTE)).toBeNull()
+  })
+
+  it('that is repeated when the earlier one has expired, and was not swept yet, ends what there is', async () => {
+    const world = stubborn({})
+    await world.one.adopting.invalidateUser(42n)
+    world.clock.now = BEGIN + 401 * DAY
+    await world.two.adopting.invalidateUser(42n)
+    expect(await comes(world, 'old', BEGIN + 401 * DAY - HOUR)).toBeNull()
+  })
+
+  it('ends what there is also where the mark of an earlier one is swept away at that moment', async () => {
+    const world = stubborn({})
+    await world.one.adopting.invalidateUser(42n)
+    world.clock.now = BEGIN + HOUR
+    world.store.next('create', async (proceed, [{ key }]) => {
+      const answer = await proceed()
+      await world.store.inner.delete(key, { now: world.clock.now, deadline: 0 } as never)
+      return answer
+    })
+    await world.two.adopting.invalidateUser(42n)
     expect(await comes(world, 'old', BEGIN + 30 * MINUTE)).toBeNull()
   })
 
@@ -221,6 +277,18 @@ describe('a mark that cannot be read', () => {
     expect(await world.two.ask(OLD)).toMatchObject({ isAdopted: false, name: null })
     expect(isMet).toBe(true)
     expect(world.old.asked).toHaveLength(asked)
+  })
+})
+
+describe('a mark that the store calls damaged', () => {
+  it('is told as an event, with its key and the reason', async () => {
+    const world = stubborn(cookieAt(BEGIN))
+    await world.one.ask(OLD)
+    const [{ key }] = marksIn(world)
+    world.store.next('read', faults.answers({ corrupt: 'data is no text' }))
+    await world.two.ask(OLD)
+    const told = world.events.filter(({ type }) => type === 'corrupt-record')
+    expect(told).toEqual([{ type: 'corrupt-record', key, cause: 'data is no text' }])
   })
 })
 

@@ -96,8 +96,8 @@ describe('a cookie of express-session', () => {
       expect((await nodeOver(from()).ask(`connect.sid=${text}`)).name, text).toBe('ada')
   })
 
-  it('is refused in half a pair of quotes, and where the percent signs are broken', async () => {
-    for (const text of [`"${value}`, `${value}"`, '"', '""', `${value}%`, value.slice(2)])
+  it('is refused in half a pair of quotes, where the percent signs are broken, and without its mark', async () => {
+    for (const text of [`"${value}`, `${value}"`, '"', '""', `${value}%`, value.slice(2), `j:${value.slice(2)}`])
       expect((await nodeOver(from()).ask(`connect.sid=${text}`)).name, text).toBeNull()
   })
 })
@@ -136,6 +136,21 @@ describe('a cookie of @fastify/session', () => {
   it('is without a prefix, by SHA-256 and called sessionId where nothing else is said', async () => {
     const from = fromFastifySession<OldRecord>({ secret: SECRET, store: storeOf(callback => callback(null, data)) })
     expect((await nodeOver(from).ask(`sessionId=an-id.${hmac('an-id', SECRET)}`)).name).toBe('ada')
+  })
+
+  it('has its record removed when the session is taken over', async () => {
+    const ended: string[] = []
+    const store: CallbackStore = {
+      get: (_, callback) => callback(null, data),
+      destroy: (id, callback) => {
+        ended.push(id)
+        callback()
+      },
+    }
+    await nodeOver(fromFastifySession<OldRecord>({ secret: SECRET, store })).ask(
+      `sessionId=an-id.${hmac('an-id', SECRET)}`,
+    )
+    expect(ended).toEqual(['an-id'])
   })
 
   it('options of which one is misspelt or no text are refused by name', () => {
@@ -191,6 +206,12 @@ describe('a cookie of koa-session', () => {
       { ...data, ...own, _maxAge: -HOUR },
     ])
       expect((await ask(content)).session?.createdAt).toBe(BEGIN)
+    for (const _maxAge of ['session', 0, -HOUR])
+      expect(await fromKoaSession({ keys: 'k' }).read(held({ ...data, ...own, _maxAge }))).toEqual({
+        data,
+        seenAt: null,
+        expiresAt: own._expire,
+      })
   })
 
   it('that holds no object is no session, and one that holds no JSON is told', async () => {
@@ -299,6 +320,12 @@ describe('a store of the old service', () => {
     for (const originalMaxAge of [null, '7200000', 0, -HOUR]) {
       const cookie = { expires, originalMaxAge }
       expect((await ask(callback => callback(null, { ...data, cookie }))).session?.createdAt).toBe(BEGIN)
+      const store = storeOf(callback => callback(null, { ...data, cookie }))
+      expect(await fromExpressSession({ secret: SECRET, store }).read('an-id')).toEqual({
+        data,
+        seenAt: null,
+        expiresAt: expires,
+      })
     }
   })
 
@@ -371,6 +398,18 @@ describe('a reader of one’s own', () => {
       expect(world.store.calls).toEqual([])
     },
   )
+
+  it('is asked for no cookie that is empty', async () => {
+    const asked: string[] = []
+    const ticketOf = (value: string) => {
+      asked.push(value)
+      return { id: 'an-id' }
+    }
+    const { ask } = nodeOver({ cookie: 'token', ticketOf, read })
+    expect((await ask('token=')).name).toBeNull()
+    expect(asked).toEqual([])
+    expect((await ask('token=a')).name).toBe('ada')
+  })
 
   it('is asked for a cookie of 4096 characters, and for none that is longer', async () => {
     for (const [length, name] of [
@@ -449,9 +488,10 @@ describe('a reader of one’s own', () => {
       manager: { storeTimeout: '500ms' },
       adopt: { from: { cookie: 'token', read, end: () => new Promise(() => {}) }, keepOld: true },
     })
-    await expect((await slow.ask('token=a')).visit.logOut()).rejects.toThrow(
-      'delete: the store of the old sessions did not answer within storeTimeout',
-    )
+    await expect((await slow.ask('token=a')).visit.logOut()).rejects.toMatchObject({
+      code: 'ERR_SESSION_STORE',
+      message: expect.stringContaining('delete: the store of the old sessions did not answer within storeTimeout'),
+    })
   })
 
   it('that removes nothing lends and logs out all the same', async () => {

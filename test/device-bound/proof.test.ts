@@ -331,6 +331,8 @@ describe('the key of a registration', () => {
     ['with an exponent of 3', { ...big.jwk, e: 'Aw' }],
     ['with 65537 and a zero in front', { ...big.jwk, e: 'AAEAAQ' }],
     ['without an exponent', { ...big.jwk, e: undefined }],
+    ['of another kind', { ...big.jwk, kty: 'EC' }],
+    ['without a kind', { ...big.jwk, kty: undefined }],
     [
       'with a zero in front of the modulus',
       { ...big.jwk, n: Buffer.concat([Buffer.alloc(1), n]).toString('base64url') },
@@ -344,6 +346,15 @@ describe('the key of a registration', () => {
     ['for PS256', { ...big.jwk, alg: 'PS256' }],
   ])('of RSA is refused if it is %s', (_, jwk) => {
     expect(withKey(jwk, big)).toBe('key')
+  })
+
+  it.each(['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'])('is refused if it has %s, which is secret', name => {
+    for (const pair of [device, big]) expect(withKey({ ...pair.jwk, [name]: 'AAAA' }, pair)).toBe('key')
+  })
+
+  it('of RSA may have 4096 bits: then its signature is what counts', () => {
+    const longest = Buffer.alloc(512, 0xff).toString('base64url')
+    expect(withKey({ ...big.jwk, n: longest }, big)).toBe('signature')
   })
 })
 

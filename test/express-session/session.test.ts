@@ -352,6 +352,51 @@ describe('save', () => {
     expect(errors.length).toBe(1)
   })
 
+  it('tells its callback of a value that cannot be stored; the answer goes out', async () => {
+    const { browser, errors, calls } = await serve({
+      '/': (request, response) => {
+        request.session.n = 1n
+        request.session.save((error: { code: string }) => response.end(error.code))
+      },
+    })
+    const reply = await browser().go('/')
+    expect([reply.status, reply.body]).toEqual([200, 'ERR_SESSION_DATA'])
+    expect([errors, calls]).toEqual([[], []])
+  })
+
+  it('that failed, and was told, is made good at the end where something else changes after it', async () => {
+    const { store, control } = controlled()
+    const { browser } = await serve(
+      {
+        ...usual,
+        '/again': async (request, response) => {
+          control.failing.add('create')
+          request.session.a = 1
+          await expect(called(back => request.session.save(back))).rejects.toMatchObject({ code: 'ERR_SESSION_STORE' })
+          control.failing.clear()
+          request.session.b = 2
+          response.end()
+        },
+      },
+      { manager: { store } },
+    )
+    const visitor = browser()
+    expect((await visitor.go('/again')).status).toBe(200)
+    expect((await visitor.go('/')).body).toBe('{"a":1,"b":2}')
+  })
+
+  it('of a value that is another one each time it is looked at is done ten times, and holds no response for good', async () => {
+    let looks = 0
+    const { browser, calls } = await serve({
+      '/': (request, response) => {
+        request.session.tick = { toJSON: () => (looks += 1) }
+        response.end('done')
+      },
+    })
+    expect((await browser().go('/')).body).toBe('done')
+    expect(calls).toEqual(['create', ...Array.from({ length: 9 }, () => 'update')])
+  })
+
   it('refuses what is no callback', async () => {
     const { browser, errors } = await serve({ '/': request => request.session.save('done') })
     await browser().go('/')

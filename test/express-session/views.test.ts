@@ -1,5 +1,7 @@
 // What older code finds beside the data: the members of req.session, its cookie, and req.sessionStore.
+import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it, vi } from 'vitest'
+import { BarrierStore } from '../support/barrier-store.ts'
 import { called, controlled, type OldHandler, type OldRequest, serve } from './service.ts'
 
 const usual: Record<string, OldHandler> = {
@@ -205,6 +207,30 @@ describe('req.sessionStore', () => {
     })
     expect(reply.status).toBe(500)
     expect(String(errors[0])).toContain('regenerate: this request has no session')
+  })
+
+  it('finds no remember-me series by its key, and ends none', async () => {
+    const store = BarrierStore.over(new MemoryStore())
+    const { browser, sessions, errors } = await serve(
+      {
+        '/log-in': (request, response) => {
+          request.session.passport = { user: 42 }
+          response.end()
+        },
+        '/run': async (request, response) => {
+          const { key } = store.calls.find(({ args }) => args[0]?.kind === 'remember')!.args[0]
+          expect(await asked(back => request.sessionStore.get(key, back))).toBeNull()
+          await called(back => request.sessionStore.destroy(key, back))
+          response.end()
+        },
+      },
+      { manager: { store, remember: '30d' }, bridge: { logIn: () => ({ remember: true }) } },
+    )
+    const ada = browser()
+    await ada.go('/log-in')
+    await ada.go('/run')
+    expect(errors).toEqual([])
+    expect(await sessions.recall(ada.cookies.get('remember_token')!)).not.toBeNull()
   })
 
   it('ends a visitor’s session as the operator does', async () => {

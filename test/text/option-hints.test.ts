@@ -29,7 +29,9 @@ it.each(Object.entries(INSTEAD))('%s: at each place it says what to use instead'
 
 it('an option of another place is told where it belongs, and one of the place itself is not', () => {
   const own = {
-    manager: 'store remember onTheft limit userIds now',
+    manager:
+      'store idleTimeout absoluteTimeout touchInterval storeTimeout maxPendingCalls userIds schema initial maxDataBytes ' +
+      'codec passwordVersion limit remember onTheft sweepInterval onEvent now',
     cookie: 'name hostPrefix clearDomains lifetime sameSite domain path secure partitioned',
     edge: 'cookie rememberCookie origins clearSiteData deviceBound trustedProxies isSecure',
   }
