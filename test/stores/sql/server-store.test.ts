@@ -3,7 +3,7 @@
 import type { SessionRecord } from 'coatcheck'
 import { MysqlStore, type PostgresOptions, PostgresStore, type SqlOptions } from 'coatcheck/stores/sql'
 import { expect, it } from 'vitest'
-import { anonymous, NOW, newKey, record } from '../../support/sql/records.ts'
+import { anonymous, NOW, newKey, newWriteId, record } from '../../support/sql/records.ts'
 
 const CALL = { now: NOW }
 type Sent = [text: string, values: readonly unknown[]]
@@ -282,4 +282,20 @@ it('counts the live sessions of PostgreSQL', async () => {
 it('prints the statements that create the tables', () => {
   expect(MysqlStore.schema({ table: 'visits' })).toContain('CREATE TABLE IF NOT EXISTS `visits_users`')
   expect(PostgresStore.schema({ table: 'visits' })).toContain('CREATE TABLE IF NOT EXISTS "visits_users"')
+})
+
+it.each([
+  ['PostgreSQL', "set_config('lock_timeout', "],
+  ['MySQL', ' + (UNIX_TIMESTAMP(SYSDATE(6)) * 1000 > ?) > 0'],
+] as const)('has %s refuse each write that comes after its deadline', async (name, words) => {
+  const { store, sent } = stores[name](() => 1)
+  const key = newKey()
+  const change = { data: '1', seenAt: NOW, expiresAt: NOW + 9e6, writeId: newWriteId() }
+  expect(await store.touch(key, NOW, NOW + 9e6, CALL)).not.toBe('gone')
+  expect(await store.update(key, 1, change, CALL)).not.toBe('gone')
+  expect(await store.delete(key, CALL)).toBe(true)
+  await store.create(anonymous(), {}, CALL)
+  await store.create(record(), {}, CALL)
+  await store.replace(key, 1, record(), {}, CALL)
+  expect(sent.map(([text]) => text.includes(words))).toEqual(Array(6).fill(true))
 })
