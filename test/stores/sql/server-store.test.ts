@@ -256,6 +256,22 @@ it('ends the sessions of a user a thousand at a time, and counts no forwards', a
   expect(other.sent.filter(([text]) => text === 'COMMIT').length).toBe(3)
 })
 
+it('has PostgreSQL end sessions only where there are more than the limit allows', async () => {
+  const key = newKey()
+  const oldest: string[][] = []
+  const { store, sent } = postgres(text =>
+    text.startsWith('SELECT id') ? oldest : text.startsWith('SELECT') ? free : text.startsWith('DELETE') ? [[key]] : 1,
+  )
+  const limit = { max: 1, onLimit: 'end-oldest' } as const
+  const ends = () => sent.splice(0).filter(([text]) => text.startsWith('DELETE')).length
+  expect(await store.create(record(), { limit }, CALL)).toEqual({ outcome: 'created', ended: [] })
+  expect(ends()).toBe(0)
+  // Another call ends one of the two before this one does.
+  oldest.push([key], [newKey()])
+  expect(await store.create(record(), { limit }, CALL)).toEqual({ outcome: 'created', ended: [key] })
+  expect(ends()).toBe(1)
+})
+
 it.each<[PostgresOptions, boolean]>([
   [{}, true],
   [{ prepare: true }, true],
@@ -277,6 +293,10 @@ it('counts the live sessions of PostgreSQL', async () => {
   const { store, sent } = postgres(() => [['12']])
   expect(await store.count(CALL)).toBe(12)
   expect(sent).toEqual([[expect.stringMatching(/^SELECT count\(\*\) FROM .* AND expires_at > \$1$/), [NOW]]])
+  const failing = postgres(() => {
+    throw Object.assign(new Error('no such table'), { code: '42P01', severity: 'ERROR' })
+  })
+  await expect(failing.store.count(CALL)).rejects.toMatchObject({ operation: 'count', outcome: 'not-applied' })
 })
 
 it('prints the statements that create the tables', () => {
