@@ -34,15 +34,18 @@ function postgres(answers: Answers = () => undefined, options: PostgresOptions =
 
 function mysql(answers: Answers = () => undefined, options: SqlOptions = {}) {
   const sent: Sent[] = []
+  /** The statements that came with options. */
+  const laden: string[] = []
   const ask = async (asked: string | { sql: string; values: unknown[] }, values: unknown[] = []) => {
     const text = typeof asked === 'string' ? asked : asked.sql
     if (text.includes('CONNECTION_ID')) return [[[`${Date.now()}`, 7, 'root', 'here']]]
     sent.push([text, typeof asked === 'string' ? values : asked.values])
+    if (typeof asked !== 'string') laden.push(text)
     const given = answers(text, sent.length) ?? 0
     return [typeof given === 'number' ? { affectedRows: given, serverStatus: 2 } : given]
   }
   const connection = { threadId: 7, config: {}, execute: ask, query: ask, release() {}, destroy() {} }
-  return { store: new MysqlStore({ getConnection: async () => connection } as never, options), sent }
+  return { store: new MysqlStore({ getConnection: async () => connection } as never, options), sent, laden }
 }
 
 const keys = (count: number) => Array.from({ length: count }, newKey)
@@ -83,6 +86,14 @@ it('asks MySQL for one session by its key, and for several by as few statements 
     // The places that are left have the last key once more.
     expect(values).toEqual([...asked, ...Array(places - count).fill(asked.at(-1))])
   }
+})
+
+it('asks MySQL for sessions without options, which mysql2 would copy', async () => {
+  const { store, sent, laden } = mysql(none)
+  await store.read(newKey(), CALL)
+  await Promise.all(keys(3).map(key => store.read(key, CALL)))
+  expect(sent.length).toBe(2)
+  expect(laden).toEqual([])
 })
 
 const stores = { PostgreSQL: postgres, MySQL: mysql }
