@@ -3,7 +3,7 @@
 import type { SessionRecord } from 'coatcheck'
 import { MysqlStore, type PostgresOptions, PostgresStore, type SqlOptions } from 'coatcheck/stores/sql'
 import { expect, it } from 'vitest'
-import { anonymous, NOW, newKey, record } from '../../support/sql/records.ts'
+import { anonymous, NOW, newKey, newWriteId, record } from '../../support/sql/records.ts'
 
 const CALL = { now: NOW }
 type Sent = [text: string, values: readonly unknown[]]
@@ -34,15 +34,18 @@ function postgres(answers: Answers = () => undefined, options: PostgresOptions =
 
 function mysql(answers: Answers = () => undefined, options: SqlOptions = {}) {
   const sent: Sent[] = []
+  /** The statements that came with options. */
+  const laden: string[] = []
   const ask = async (asked: string | { sql: string; values: unknown[] }, values: unknown[] = []) => {
     const text = typeof asked === 'string' ? asked : asked.sql
     if (text.includes('CONNECTION_ID')) return [[[`${Date.now()}`, 7, 'root', 'here']]]
     sent.push([text, typeof asked === 'string' ? values : asked.values])
+    if (typeof asked !== 'string') laden.push(text)
     const given = answers(text, sent.length) ?? 0
     return [typeof given === 'number' ? { affectedRows: given, serverStatus: 2 } : given]
   }
   const connection = { threadId: 7, config: {}, execute: ask, query: ask, release() {}, destroy() {} }
-  return { store: new MysqlStore({ getConnection: async () => connection } as never, options), sent }
+  return { store: new MysqlStore({ getConnection: async () => connection } as never, options), sent, laden }
 }
 
 const keys = (count: number) => Array.from({ length: count }, newKey)
@@ -83,6 +86,14 @@ it('asks MySQL for one session by its key, and for several by as few statements 
     // The places that are left have the last key once more.
     expect(values).toEqual([...asked, ...Array(places - count).fill(asked.at(-1))])
   }
+})
+
+it('asks MySQL for sessions without options, which mysql2 would copy', async () => {
+  const { store, sent, laden } = mysql(none)
+  await store.read(newKey(), CALL)
+  await Promise.all(keys(3).map(key => store.read(key, CALL)))
+  expect(sent.length).toBe(2)
+  expect(laden).toEqual([])
 })
 
 const stores = { PostgreSQL: postgres, MySQL: mysql }
@@ -256,6 +267,22 @@ it('ends the sessions of a user a thousand at a time, and counts no forwards', a
   expect(other.sent.filter(([text]) => text === 'COMMIT').length).toBe(3)
 })
 
+it('has PostgreSQL end sessions only where there are more than the limit allows', async () => {
+  const key = newKey()
+  const oldest: string[][] = []
+  const { store, sent } = postgres(text =>
+    text.startsWith('SELECT id') ? oldest : text.startsWith('SELECT') ? free : text.startsWith('DELETE') ? [[key]] : 1,
+  )
+  const limit = { max: 1, onLimit: 'end-oldest' } as const
+  const ends = () => sent.splice(0).filter(([text]) => text.startsWith('DELETE')).length
+  expect(await store.create(record(), { limit }, CALL)).toEqual({ outcome: 'created', ended: [] })
+  expect(ends()).toBe(0)
+  // Another call ends one of the two before this one does.
+  oldest.push([key], [newKey()])
+  expect(await store.create(record(), { limit }, CALL)).toEqual({ outcome: 'created', ended: [key] })
+  expect(ends()).toBe(1)
+})
+
 it.each<[PostgresOptions, boolean]>([
   [{}, true],
   [{ prepare: true }, true],
@@ -277,9 +304,29 @@ it('counts the live sessions of PostgreSQL', async () => {
   const { store, sent } = postgres(() => [['12']])
   expect(await store.count(CALL)).toBe(12)
   expect(sent).toEqual([[expect.stringMatching(/^SELECT count\(\*\) FROM .* AND expires_at > \$1$/), [NOW]]])
+  const failing = postgres(() => {
+    throw Object.assign(new Error('no such table'), { code: '42P01', severity: 'ERROR' })
+  })
+  await expect(failing.store.count(CALL)).rejects.toMatchObject({ operation: 'count', outcome: 'not-applied' })
 })
 
 it('prints the statements that create the tables', () => {
   expect(MysqlStore.schema({ table: 'visits' })).toContain('CREATE TABLE IF NOT EXISTS `visits_users`')
   expect(PostgresStore.schema({ table: 'visits' })).toContain('CREATE TABLE IF NOT EXISTS "visits_users"')
+})
+
+it.each([
+  ['PostgreSQL', "set_config('lock_timeout', "],
+  ['MySQL', ' + (UNIX_TIMESTAMP(SYSDATE(6)) * 1000 > ?) > 0'],
+] as const)('has %s refuse each write that comes after its deadline', async (name, words) => {
+  const { store, sent } = stores[name](() => 1)
+  const key = newKey()
+  const change = { data: '1', seenAt: NOW, expiresAt: NOW + 9e6, writeId: newWriteId() }
+  expect(await store.touch(key, NOW, NOW + 9e6, CALL)).not.toBe('gone')
+  expect(await store.update(key, 1, change, CALL)).not.toBe('gone')
+  expect(await store.delete(key, CALL)).toBe(true)
+  await store.create(anonymous(), {}, CALL)
+  await store.create(record(), {}, CALL)
+  await store.replace(key, 1, record(), {}, CALL)
+  expect(sent.map(([text]) => text.includes(words))).toEqual(Array(6).fill(true))
 })
