@@ -398,6 +398,15 @@ describeEngine('redis', 'a walk over a cluster', () => {
       expect(nodes[1].sent).toEqual([])
     })
 
+    it('waits for one that is loading its data', async () => {
+      const [record] = await make(0, 5, 1)
+      let refusals = 1
+      nodes[0].answer = command => {
+        if (runs(SCAN, command) && refusals-- > 0) throw new Error('LOADING Redis is loading the dataset in memory')
+      }
+      expect(met([(await failure(1000)) as ScanPage])).toEqual([record!.key])
+    })
+
     it('asks soon again at first, and five times a second at most', async () => {
       nodes[1].status = 'end'
       // It has come further after the first of the masters, and does not wait then.

@@ -215,6 +215,18 @@ it.each([
   expect(schema({ table: 'visits' })).toMatch(/CREATE TABLE IF NOT EXISTS "visits_users" \(/)
 })
 
+it.each([
+  ['D1Store', (options: object) => new D1Store(D1 as never, options)],
+  ['LibsqlStore', (options: object) => new LibsqlStore(LIBSQL as never, options)],
+] as const)('%s says what to do instead of options that only others have', (name, open) => {
+  const said = (options: object) => messageOf(() => open(options))
+  expect(said({ schema: 'app' })).toMatch(
+    new RegExp(`^${name}: "schema" is not an option; .*the database has one schema`),
+  )
+  expect(said({ userId: 'text' })).toMatch(new RegExp(`^${name}: "userId" is not an option; .*it is called userIds`))
+  expect(said({ table: 'visits', userIds: 'text' })).toBe(null)
+})
+
 describe('an error of @libsql/client', () => {
   const failing = (...errors: unknown[]) => {
     let asked = 0

@@ -45,6 +45,23 @@ describeEngine('libsql', 'a SQLite database on a network, in this process', () =
     it('behaves like the reference model', () => modelTest(fc, open, undefined, { runs }))
   })
 
+  it.each(['version', 'seen_at', 'expires_at', 'password_version'])(
+    'takes a %s beyond all exact numbers for a damaged record, and for no outage',
+    async column => {
+      const store = new LibsqlStore(remote, { table: 'exact' })
+      await store.migrate()
+      const [one, other] = [record(), record()]
+      for (const each of [one, other]) await store.create(each, {}, call())
+      await client.execute(`UPDATE exact SET ${column} = 9007199254740993 WHERE id = '${one.key}'`)
+      expect(await store.listUser('42', 'session', call())).toEqual([other])
+      expect(await Promise.all([one, other].map(({ key }) => store.read(key, call())))).toEqual([
+        { corrupt: expect.any(String) },
+        other,
+      ])
+      await store.deleteUser('42', { floorUntil: NOW }, call())
+    },
+  )
+
   describe('as D1 gives its answers', () => {
     let asked = 0
     const d1 = {

@@ -3,7 +3,7 @@ import type { Store } from 'coatcheck'
 import { type SqliteDatabase, SqliteStore } from 'coatcheck/stores/sql'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { namesOf } from '../../../../stores/sql/options.ts'
-import { remoteStatements } from '../../../../stores/sql/remote-sqlite/statements.ts'
+import { IN_TIME, remoteStatements } from '../../../../stores/sql/remote-sqlite/statements.ts'
 import { sqliteStatements } from '../../../../stores/sql/sqlite/statements.ts'
 import type { Statement } from '../../../../stores/sql/statement.ts'
 import { describeEngine } from '../../../services/engines.ts'
@@ -117,7 +117,7 @@ describeEngine('libsql', 'the SQLite store', () => {
 
 it('gives values by their places, as every driver of SQLite takes them', () => {
   const names = namesOf({}, '"')
-  for (const { scan, sweep, ...others } of [sqliteStatements(names), remoteStatements(names)])
+  for (const { scan, sweep, ...others } of [sqliteStatements(names), { ...remoteStatements(names), IN_TIME }])
     for (const { text, order } of [scan(5), ...Object.values(sweep), ...(Object.values(others) as Statement[])]) {
       expect(text).not.toMatch(/[$:]/)
       expect(text.split('?').length - 1).toBe(order.length)
