@@ -203,6 +203,7 @@ describe('req.sessionStore', () => {
   it('regenerates no session of a request that has none, and says so', async () => {
     const { reply, errors } = await withStore(async (store, _, request) => {
       await called(back => request.session.destroy(back))
+      expect(() => store.regenerate({ session: null }, () => {})).toThrow('this request has no session')
       store.regenerate(request, () => {})
     })
     expect(reply.status).toBe(500)
