@@ -678,7 +678,16 @@ describe('bad input', () => {
     expect(() => fromExpressSession({ store, secret: 'a', name: 'sid' } as never)).toThrow('it is called cookie')
     expect(() => fromKoaSession({} as never)).toThrow('keys')
     expect(() => fromFastifySession({ secret: 's', store, cookie: 5 as never })).toThrow('cookie: expected the name')
-    await expect(one.adopting({} as never)).rejects.toThrow('adopt: expected a visit')
+    for (const wrong of [{}, null, undefined])
+      await expect(one.adopting(wrong as never)).rejects.toThrow('adopt: expected a visit')
+    for (const from of [{ cookie: 'token' }, { read: () => null }, null])
+      expect(() => adopt(sessions, { from, toLogin: () => null } as never)).toThrow(
+        'from: expected a reader such as fromExpressSession',
+      )
+    const reader = { cookie: 'token', read: () => null }
+    expect(() => adopt(sessions, { from: reader, toLogin: () => null, keep: true } as never)).toThrow(
+      'adopt: "keep" is not an option',
+    )
     const other = withAda().one.visit(OLD)
     await expect(one.adopting(other)).rejects.toThrow('another SessionManager')
     await expect(

@@ -156,7 +156,9 @@ describe('a cookie of @fastify/session', () => {
   it('options of which one is misspelt or no text are refused by name', () => {
     const store = storeOf(() => null)
     const make = (options: object) => () => fromFastifySession({ secret: 'a', store, ...options } as never)
-    expect(make({ cookieName: 'sid' })).toThrow('it is called cookie')
+    expect(make({ cookieName: 'sid' })).toThrow(
+      'fromFastifySession: "cookieName" is not an option; it is called cookie',
+    )
     expect(make({ cookiePrefix: 5 })).toThrow('cookiePrefix: expected text, got 5')
     expect(make({ algorithm: null })).toThrow('algorithm: expected text, got null')
     expect(make({ store: { get() {} } })).toThrow(
@@ -179,11 +181,12 @@ describe('a cookie of koa-session', () => {
   it('may hold the whole session, and goes with its signature', async () => {
     // Several, so that + and / of base64 occur in a signature.
     for (let at = 0; at < 8; at += 1) {
-      const { ask } = nodeOver(fromKoaSession({ keys: ['new', 'old'] }))
+      const { ask, told } = nodeOver(fromKoaSession({ keys: ['new', 'old'] }))
       const { name, session, visit } = await ask(signed(held({ ...data, at, ...own }), at % 2 ? 'new' : 'old'))
       expect(name).toBe('ada')
       expect(session?.createdAt, 'by the last visit').toBe(BEGIN - HOUR)
       expect(visit.cookies.map(cookie => cookie.name)).toEqual(['session_id', 'koa.sess', 'koa.sess.sig'])
+      expect(told, 'there is no record to be removed').toEqual([])
     }
   })
 
@@ -206,7 +209,7 @@ describe('a cookie of koa-session', () => {
       { ...data, ...own, _maxAge: -HOUR },
     ])
       expect((await ask(content)).session?.createdAt).toBe(BEGIN)
-    for (const _maxAge of ['session', 0, -HOUR])
+    for (const _maxAge of ['session', '7200000', 0, -HOUR])
       expect(await fromKoaSession({ keys: 'k' }).read(held({ ...data, ...own, _maxAge }))).toEqual({
         data,
         seenAt: null,
@@ -233,6 +236,7 @@ describe('a cookie of koa-session', () => {
       `${genuine}; koa.sess.sig=planted`,
       signed(value, 'guessed'),
       genuine.replace('koa.sess=', 'koa.sess=x'),
+      genuine.replace('koa.sess=', 'koa.sess=x').replace(';', '";'),
       genuine.replace('koa.sess.sig=', 'koa.sess.sig=x'),
       signed('', 'k'),
       `koa.sess=""; koa.sess.sig=${base64url(hmac('koa.sess=', 'k', 'sha1'))}`,
@@ -255,13 +259,16 @@ describe('a cookie of koa-session', () => {
     const { name, visit } = await ask(signed('an-id', 'k', 'sess'))
     expect(name).toBe('ada')
     const get = ['get', 'an-id', 0, { rolling: false, ctx: undefined }]
-    expect(asked).toEqual([get, get, ['destroy', 'an-id', { ctx: undefined }]])
+    expect(asked).toStrictEqual([get, get, ['destroy', 'an-id', { ctx: undefined }]])
     for (const line of visit.headers.getSetCookie().slice(1))
       expect(line).toMatch(/^sess(\.sig)?=; .*Domain=example.com/)
   })
 
   it('options of which one is misspelt are refused by name', () => {
-    expect(() => fromKoaSession({ keys: 'k', key: 'sess' } as never)).toThrow('it is called cookie')
+    expect(() => fromKoaSession({ keys: 'k', key: 'sess' } as never)).toThrow(
+      'fromKoaSession: "key" is not an option; it is called cookie',
+    )
+    expect(() => fromKoaSession({} as never)).toThrow('fromKoaSession: keys: expected the secret')
     expect(() => fromKoaSession({ secret: 'k' } as never)).toThrow('they are called keys')
     expect(() => fromKoaSession({ keys: 'k', store: {} as never })).toThrow('fromKoaSession: store: expected the store')
     expect(() => fromKoaSession({ keys: 'k', cookie: 5 as never })).toThrow('cookie: expected the name of a cookie')
@@ -332,7 +339,10 @@ describe('a store of the old service', () => {
   it('options of express-session that are misspelt are refused by name', () => {
     const store = storeOf(() => null)
     const make = (options: object) => () => fromExpressSession({ secret: 'a', store, ...options } as never)
-    expect(make({ key: 'sid' })).toThrow('it is called cookie')
+    for (const name of ['key', 'name'])
+      expect(make({ [name]: 'sid' })).toThrow(`fromExpressSession: "${name}" is not an option; it is called cookie`)
+    expect(() => fromExpressSession({ store } as never)).toThrow('fromExpressSession: secret: expected the secret')
+    expect(() => fromExpressSession({ secret: 'a' } as never)).toThrow('fromExpressSession: store: expected the store')
     expect(make({ cookie: 5 })).toThrow(
       "cookie: expected the name of a cookie, or { name, path, domain }, such as 'connect.sid'",
     )

@@ -157,9 +157,9 @@ describe('the grace of an old cookie', () => {
     world.clock.now = BEGIN + 1.5 * MINUTE
     const again = await world.one.ask(OLD)
     expect((await world.one.ask(again.next())).name).toBe('ada')
-    world.clock.now = BEGIN + 8 * MINUTE
+    world.clock.now = BEGIN + 8.5 * MINUTE - 1
     expect((await world.two.ask(OLD)).name).toBe('ada')
-    world.clock.now = BEGIN + 9 * MINUTE
+    world.clock.now = BEGIN + 8.5 * MINUTE
     expect((await world.two.ask(OLD)).name).toBeNull()
   })
 })

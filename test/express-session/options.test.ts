@@ -205,7 +205,9 @@ describe('the options', () => {
     expect(make({ cookie: { maxAge: 5 } })).toThrow(/cookie: "maxAge" is not an option; idleTimeout/)
     expect(make('keyboard cat')).toThrow(/expressSession: expected an object of options/)
     expect(() => expressSession({ secret: 's' } as never)).toThrow(/expected a SessionManager/)
-    expect(() => expressSession(new MemoryStore() as never)).toThrow(/expected a SessionManager, got a store/)
+    expect(() => expressSession(new MemoryStore() as never)).toThrow(
+      /^expressSession: expected a SessionManager, got a store/,
+    )
   })
 
   it('take a manager with whatever data and IDs', () => {

@@ -304,7 +304,7 @@ describe('what a callback throws', () => {
 })
 
 describe('a request without a response', () => {
-  it('such as the upgrade of ws, called with {}, reads its session, and may save what is there', async () => {
+  it('such as the upgrade of ws, called with {} or with none, reads its session, and may save what is there', async () => {
     const { sessions, browser } = await serve(usual)
     const visitor = browser()
     await visitor.go('/set')
@@ -312,6 +312,9 @@ describe('a request without a response', () => {
     const headers = { cookie: visitor.cookie, host: '127.0.0.1', upgrade: 'websocket' }
     const socket = { remoteAddress: '127.0.0.1' }
     const request = { httpVersion: '1.1', method: 'GET', url: '/', headers, socket } as unknown as OldRequest
+    const bare = { ...request } as OldRequest
+    await called(back => session(bare, undefined as never, back))
+    expect(bare.session.a).toBe(1)
     await called(back => session(request, {} as never, back))
     expect(request.session.a).toBe(1)
     request.session.b = 2

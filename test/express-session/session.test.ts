@@ -1,6 +1,7 @@
 // req.session as express-session offers it: what middleware that was written for that one counts on.
 import { createRequire } from 'node:module'
 import { inspect } from 'node:util'
+import type { SessionError } from 'coatcheck'
 import { expressSession } from 'coatcheck/express-session'
 import { describe, expect, it } from 'vitest'
 import { called, controlled, makeManager, type OldHandler, type OldRequest, serve } from './service.ts'
@@ -46,6 +47,19 @@ describe('a visitor', () => {
     })
     expect((await browser().go('/')).cookies).toEqual([])
     expect(calls).toEqual([])
+  })
+
+  it('gets one for null, which is a value', async () => {
+    const { browser } = await serve({
+      ...usual,
+      '/null': (request, response) => {
+        request.session.choice = null
+        response.end()
+      },
+    })
+    const visitor = browser()
+    expect((await visitor.go('/null')).cookies).toHaveLength(1)
+    expect((await visitor.go('/')).body).toBe('{"choice":null}')
   })
 
   it('with an ID that it made up gets another one', async () => {
@@ -356,11 +370,11 @@ describe('save', () => {
     const { browser, errors, calls } = await serve({
       '/': (request, response) => {
         request.session.n = 1n
-        request.session.save((error: { code: string }) => response.end(error.code))
+        request.session.save((error: SessionError) => response.end(`${error.code}: ${(error.cause as Error).name}`))
       },
     })
     const reply = await browser().go('/')
-    expect([reply.status, reply.body]).toEqual([200, 'ERR_SESSION_DATA'])
+    expect([reply.status, reply.body]).toEqual([200, 'ERR_SESSION_DATA: TypeError'])
     expect([errors, calls]).toEqual([[], []])
   })
 

@@ -203,13 +203,14 @@ describe('req.sessionStore', () => {
   it('regenerates no session of a request that has none, and says so', async () => {
     const { reply, errors } = await withStore(async (store, _, request) => {
       await called(back => request.session.destroy(back))
+      expect(() => store.regenerate({ session: null }, () => {})).toThrow('this request has no session')
       store.regenerate(request, () => {})
     })
     expect(reply.status).toBe(500)
     expect(String(errors[0])).toContain('regenerate: this request has no session')
   })
 
-  it('finds no remember-me series by its key, and ends none', async () => {
+  it('finds no remember-me series by its key, and ends one with its session alone', async () => {
     const store = BarrierStore.over(new MemoryStore())
     const { browser, sessions, errors } = await serve(
       {
@@ -221,6 +222,11 @@ describe('req.sessionStore', () => {
           const { key } = store.calls.find(({ args }) => args[0]?.kind === 'remember')!.args[0]
           expect(await asked(back => request.sessionStore.get(key, back))).toBeNull()
           await called(back => request.sessionStore.destroy(key, back))
+          expect(await sessions.recall(request.headers.cookie!.match(/remember_token=([^;]*)/)![1]!)).not.toBeNull()
+          response.end()
+        },
+        '/end': async (request, response) => {
+          await called(back => request.sessionStore.destroy(request.sessionID, back))
           response.end()
         },
       },
@@ -230,7 +236,9 @@ describe('req.sessionStore', () => {
     await ada.go('/log-in')
     await ada.go('/run')
     expect(errors).toEqual([])
-    expect(await sessions.recall(ada.cookies.get('remember_token')!)).not.toBeNull()
+    const token = ada.cookies.get('remember_token')!
+    await ada.go('/end')
+    expect(await sessions.recall(token), 'it ends with its session').toBeNull()
   })
 
   it('ends a visitor’s session as the operator does', async () => {
