@@ -47,13 +47,13 @@ export class Marks {
   }
 
   async read(id: string, deadline: number): Promise<Mark | null> {
-    const record = await this.#read(this.#keyOf('session', id), deadline)
+    const record = await this.#read(this.#keyOf('session', id), textOf(WORTHLESS), deadline)
     return record === null ? null : { ...markFrom(record), record }
   }
 
   /** Whether the user's sessions of the other library were ended: all but those that are known to have begun later. */
   async hasUserEnded(user: string, begun: number | null, deadline: number): Promise<boolean> {
-    const record = await this.#read(this.#keyOf('user', user), deadline)
+    const record = await this.#read(this.#keyOf('user', user), String(this.#context.now()), deadline)
     return record !== null && !((begun ?? 0) > Number(record.data) + CLOCK_TOLERANCE)
   }
 
@@ -62,7 +62,7 @@ export class Marks {
     const data = String(this.#context.now())
     for (;;) {
       if (await this.#create(key, data, LONGEST, deadline)) return
-      const found = await this.#read(key, deadline)
+      const found = await this.#read(key, data, deadline)
       if (found !== null && (await this.#keep(found, data, LONGEST, deadline))) return
     }
   }
@@ -101,12 +101,15 @@ export class Marks {
 
   /**
    * A mark decides as long as it is stored, also where it has expired and was not swept yet: until then the store's create
-   * finds its key taken, so that what it says could not be written anew.
+   * finds its key taken, so that what it says could not be written anew. A damaged one has been removed by the store, which
+   * tells so once: it is written anew as an `end`, or an old session that is over would begin again.
    */
-  async #read(key: string, deadline: number): Promise<SessionRecord | null> {
+  async #read(key: string, end: string, deadline: number): Promise<SessionRecord | null> {
     const { record, corrupt } = await this.#context.calls.read(key, { now: 0, deadline })
-    if (corrupt !== null) this.#context.emit({ type: 'corrupt-record', key: key as SessionKey, cause: corrupt })
-    return record
+    if (corrupt === null) return record
+    this.#context.emit({ type: 'corrupt-record', key: key as SessionKey, cause: corrupt })
+    await this.#create(key, end, LONGEST, deadline)
+    return (await this.#context.calls.read(key, { now: 0, deadline })).record
   }
 
   async #create(key: string, data: string, life: number, deadline: number): Promise<boolean> {
