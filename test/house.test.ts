@@ -292,6 +292,15 @@ describe('the repository', () => {
     expect(found).toEqual([])
   })
 
+  it('takes no rejection without an error for the error that a test expects', async () => {
+    for (const reason of [undefined, null])
+      for (const expected of [undefined, 'text', /text/]) {
+        const passed = expect(Promise.reject(reason)).rejects.toThrow(expected)
+        expect(await passed.then(String, error => error.message)).toContain(`was rejected with ${reason}`)
+      }
+    await expect(Promise.reject(new TypeError('text'))).rejects.toThrow('text')
+  })
+
   it('names its files in kebab-case', () => {
     for (const path of [...SRC, ...STORES, ...COMMAND]) expect(path).toMatch(/^[a-z0-9/-]+(?:\.d)?\.ts$/)
   })

@@ -1,6 +1,7 @@
 // The statements and batches of the stores for SQLite on a network, asked of SQLite in this process: @libsql/client sends
 // them to a file here, one after the other, and everything but the network is the same. LibsqlStore refuses such a client
 // for what it leaves open at a lock; nobody else has this file.
+
 import { createClient } from '@libsql/client'
 import { D1Store, type LibsqlClient, type LibsqlQuery, LibsqlStore } from 'coatcheck/stores/sql'
 import { modelTest, testStore } from 'coatcheck/testing'
@@ -8,9 +9,10 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { describeEngine } from '../../../services/engines.ts'
 import { sqliteFile } from '../../../services/sqlite.ts'
+import { soon } from '../../../support/deadlines.ts'
 import { NOW, newKey, record } from '../../../support/sql/records.ts'
 
-const call = () => ({ now: NOW, deadline: performance.now() + 30_000 })
+const call = () => ({ now: NOW, deadline: soon() })
 
 describeEngine('libsql', 'a SQLite database on a network, in this process', () => {
   const { file, remove } = sqliteFile()

@@ -1,4 +1,5 @@
 // What SqliteStore asks of its connection: by which statements, with which locks, and what its failures are called.
+
 import type { Store } from 'coatcheck'
 import { type SqliteDatabase, SqliteStore } from 'coatcheck/stores/sql'
 import { afterEach, beforeEach, expect, it } from 'vitest'
@@ -8,9 +9,10 @@ import { sqliteStatements } from '../../../../stores/sql/sqlite/statements.ts'
 import type { Statement } from '../../../../stores/sql/statement.ts'
 import { describeEngine } from '../../../services/engines.ts'
 import { type OpenDatabase, openSqlite, sqliteFile } from '../../../services/sqlite.ts'
+import { soon } from '../../../support/deadlines.ts'
 import { NOW, newKey, record } from '../../../support/sql/records.ts'
 
-const call = () => ({ now: NOW, deadline: performance.now() + 30_000 })
+const call = () => ({ now: NOW, deadline: soon() })
 
 describeEngine('libsql', 'the SQLite store', () => {
   let database: OpenDatabase
