@@ -1,7 +1,6 @@
 // The statements and batches of the stores for SQLite on a network, asked of SQLite in this process: @libsql/client sends
 // them to a file here, one after the other, and everything but the network is the same. LibsqlStore refuses such a client
 // for what it leaves open at a lock; nobody else has this file.
-
 import { createClient } from '@libsql/client'
 import { D1Store, type LibsqlClient, type LibsqlQuery, LibsqlStore } from 'coatcheck/stores/sql'
 import { modelTest, testStore } from 'coatcheck/testing'

@@ -1,5 +1,4 @@
 // What SqliteStore asks of its connection: by which statements, with which locks, and what its failures are called.
-
 import type { Store } from 'coatcheck'
 import { type SqliteDatabase, SqliteStore } from 'coatcheck/stores/sql'
 import { afterEach, beforeEach, expect, it } from 'vitest'
