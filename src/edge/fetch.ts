@@ -7,7 +7,8 @@ import { FetchHead, writeRules } from './head-rules.ts'
 import type { Advice } from './refusals.ts'
 import { RequestVisit } from './request-visit.ts'
 import { isForwardedLocally, isLocalHost } from './secure.ts'
-import { type EdgeOptions, setUpEdge } from './setup.ts'
+import { type EdgeOptions, type EdgeSetup, setUpEdge } from './setup.ts'
+import { SideTable } from './side-table.ts'
 import type { Visit, VisitRequest } from './visit.ts'
 
 /** A `Request` has no peer address: behind a proxy that ends TLS, `isSecure` says what is HTTPS. */
@@ -60,22 +61,62 @@ const ADVICE: Advice = {
 /** What a server that listens everywhere calls itself (next start -H 0.0.0.0). */
 const ANY_ADDRESS = /^(?:0\.0\.0\.0|\[::\])(?::\d+)?$/
 
-/** How far a request's response is. */
-interface Progress {
-  isSent: boolean
+/** A request of the Fetch API as a visit sees it. */
+class FetchRequest implements VisitRequest {
+  readonly method: string
+  readonly cookie: string | null
+  readonly upgrade: boolean
+  readonly #request: Request
+  readonly #isTls: (request: Request) => boolean
+
+  constructor(request: Request, isTls: (request: Request) => boolean) {
+    this.method = request.method
+    this.cookie = request.headers.get('cookie')
+    this.upgrade = request.headers.has('upgrade')
+    this.#request = request
+    this.#isTls = isTls
+  }
+
+  get secure(): boolean {
+    return this.#isTls(this.#request)
+  }
+
+  header(name: 'origin' | 'sec-fetch-site' | 'sec-fetch-mode' | 'host'): string | null {
+    const { url, headers } = this.#request
+    return headers.get(name) ?? (name === 'host' ? new URL(url).host : null)
+  }
+}
+
+/** One that gets its response from `respond` or `handle`. Its methods are no closures, as in `guardHead`. */
+class AnsweredRequest extends FetchRequest {
+  isSent = false
   /** How many calls of `handle` are running, one within the other: the outermost sends the response. */
-  handlers: number
+  handlers = 0
+  readonly #isHandshake: boolean
+
+  constructor(request: Request, isTls: (request: Request) => boolean) {
+    super(request, isTls)
+    this.#isHandshake = this.upgrade && isHandshake(request)
+  }
+
+  canSend(): boolean {
+    return !this.isSent && !this.#isHandshake
+  }
+
+  isPending(): boolean {
+    return this.handlers > 0
+  }
 }
 
 class ResponseVisit<D extends object, I extends UserIds, In extends object>
   extends RequestVisit<D, I, In>
   implements FetchVisit<D, I, In>
 {
-  readonly #progress: Progress
+  readonly #request: AnsweredRequest
 
-  constructor(progress: Progress, ...visit: ConstructorParameters<typeof RequestVisit<D, I, In>>) {
-    super(...visit)
-    this.#progress = progress
+  constructor(sessions: SessionManager<D, I, In>, request: AnsweredRequest, setup: EdgeSetup) {
+    super(sessions, request, setup)
+    this.#request = request
   }
 
   respond(response: Response): Response {
@@ -85,8 +126,8 @@ class ResponseVisit<D extends object, I extends UserIds, In extends object>
         'respond: the body of this Response was read already: read a clone() of it, and send this one',
       )
     const rules = this.headRules()
-    const { isSent, handlers } = this.#progress
-    if (handlers === 0) this.#progress.isSent = true
+    const { isSent, handlers } = this.#request
+    if (handlers === 0) this.#request.isSent = true
     if (isBare(response)) {
       if (!isSent && handlers === 0) void this.abandon(noCookiesIn(response))
       return response
@@ -98,21 +139,21 @@ class ResponseVisit<D extends object, I extends UserIds, In extends object>
   }
 
   async run(handler: () => unknown, isHandshake: boolean): Promise<Response | undefined> {
-    const progress = this.#progress
-    progress.handlers += 1
+    const request = this.#request
+    request.handlers += 1
     try {
       const { answer, isThrown } = await outcomeOf(handler).finally(() => {
-        progress.handlers -= 1
+        request.handlers -= 1
       })
       if (answer === undefined && isHandshake) return undefined
       if (!isResponse(answer)) throw new TypeError(`handle: expected a Response from the handler, got ${quote(answer)}`)
-      if (isBare(answer) && progress.handlers === 0) await this.abandon(noCookiesIn(answer))
+      if (isBare(answer) && request.handlers === 0) await this.abandon(noCookiesIn(answer))
       const response = this.respond(answer)
       if (isThrown) throw response
       return response
     } catch (error) {
-      if (progress.handlers === 0 && !isResponse(error)) {
-        progress.isSent = true
+      if (request.handlers === 0 && !isResponse(error)) {
+        request.isSent = true
         const thrown = error instanceof Error ? `${error.name} ${quote(error.message)}` : quote(error)
         await this.abandon(`its handler threw ${thrown} instead of answering or throwing a Response`)
       }
@@ -174,25 +215,12 @@ export function fetchEdge<D extends object, I extends UserIds, In extends object
       isForwardedLocally(name => headers.get(name))
     )
   }
-  const visitRequest = (request: Request): VisitRequest => ({
-    method: request.method,
-    cookie: request.headers.get('cookie'),
-    get secure() {
-      return isTls(request)
-    },
-    upgrade: request.headers.has('upgrade'),
-    header: name => request.headers.get(name) ?? (name === 'host' ? new URL(request.url).host : null),
-  })
-  const visits = new WeakMap<Request, ResponseVisit<D, I, In>>()
+  const visits = new SideTable<Request, ResponseVisit<D, I, In>>()
   const visitOf = (request: Request): ResponseVisit<D, I, In> => {
+    checkFetch('fetchEdge', request)
     const known = visits.get(request)
     if (known !== undefined) return known
-    checkFetch('fetchEdge', request)
-    const progress: Progress = { isSent: false, handlers: 0 }
-    const canSend = () => !progress.isSent && !isHandshake(request)
-    const isPending = () => progress.handlers > 0
-    const asked = Object.assign(visitRequest(request), { canSend, isPending })
-    const visit = new ResponseVisit(progress, sessions, asked, setup)
+    const visit = new ResponseVisit(sessions, new AnsweredRequest(request, isTls), setup)
     visits.set(request, visit)
     return visit
   }
@@ -209,7 +237,7 @@ export function fetchEdge<D extends object, I extends UserIds, In extends object
         method: request.method,
         path: () => new URL(request.url).pathname,
         header: name => request.headers.get(name),
-        asVisit: () => visitRequest(request),
+        asVisit: () => new FetchRequest(request, isTls),
       })
       return answer && new Response(answer.body, { status: answer.status, headers: answer.headers })
     },

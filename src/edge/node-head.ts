@@ -90,26 +90,46 @@ function shielded<T>(response: ServerResponse, rules: HeadRules, write: () => T)
   }
 }
 
-/** Asks for the rules when the head is about to be written, by whichever call, and writes them last. */
+/**
+ * Asks for the rules when the head is about to be written, by whichever call, and writes them last.
+ *
+ * A bound function and no closure: what a closure in a property refers to, here the whole request, V8 keeps from a full
+ * collection of garbage to the next minor one, which then takes 30 times as long.
+ */
 export function guardHead(response: ServerResponse, rulesNow: () => HeadRules): void {
-  const previous = response.writeHead as (...args: Arguments) => ServerResponse
+  response.writeHead = writeHead.bind(new GuardedHead(response, rulesNow)) as ServerResponse['writeHead']
+}
+
+/** A response as it was before its head was guarded. */
+class GuardedHead {
+  readonly response: ServerResponse
+  readonly previous: (...args: Arguments) => ServerResponse
+  readonly rulesNow: () => HeadRules
+
+  constructor(response: ServerResponse, rulesNow: () => HeadRules) {
+    this.response = response
+    this.previous = response.writeHead as (...args: Arguments) => ServerResponse
+    this.rulesNow = rulesNow
+  }
+}
+
+function writeHead(this: GuardedHead, ...args: Arguments): ServerResponse {
+  const { response, previous } = this
   const isPatched = previous !== ServerResponse.prototype.writeHead
-  response.writeHead = function writeHead(this: ServerResponse, ...args: Arguments) {
-    const reason = args[1]
-    const headers = typeof reason === 'string' ? args[2] : (args[2] ?? reason)
-    // Too late, or malformed: Node's own error is the right one.
-    if (response.headersSent || isOddArray(headers)) return previous.apply(response, args)
-    const rules = rulesNow()
-    if (!isPatched && typeof reason !== 'string') {
-      const merged = mergedHead(response, headers, rules)
-      if (merged !== null) return previous.call(response, args[0], merged)
-    }
-    setGiven(response, headers)
-    writeRules(rules, new NodeHead(response))
-    const rest: Arguments = typeof reason === 'string' ? [args[0], reason] : [args[0]]
-    if (!isPatched) return previous.apply(response, rest)
-    return shielded(response, rules, () => previous.apply(response, rest))
-  } as ServerResponse['writeHead']
+  const reason = args[1]
+  const headers = typeof reason === 'string' ? args[2] : (args[2] ?? reason)
+  // Too late, or malformed: Node's own error is the right one.
+  if (response.headersSent || isOddArray(headers)) return previous.apply(response, args)
+  const rules = this.rulesNow()
+  if (!isPatched && typeof reason !== 'string') {
+    const merged = mergedHead(response, headers, rules)
+    if (merged !== null) return previous.call(response, args[0], merged)
+  }
+  setGiven(response, headers)
+  writeRules(rules, new NodeHead(response))
+  const rest: Arguments = typeof reason === 'string' ? [args[0], reason] : [args[0]]
+  if (!isPatched) return previous.apply(response, rest)
+  return shielded(response, rules, () => previous.apply(response, rest))
 }
 
 /**

@@ -37,8 +37,41 @@ const MAX_ROUNDS = 10
 
 const REPLACED = 'this session object was replaced (by regenerate, destroy or an assignment): use req.session'
 
+const BRIDGE = Symbol('coatcheck bridge')
+
+/** A request that has a `req.session`. */
+interface Bridged {
+  // biome-ignore lint/suspicious/noExplicitAny: of whichever middleware
+  readonly [BRIDGE]: Bridge<any, any, any>
+}
+
 /** `req.session` of one request over its visit: what is assigned is compared with what was there, and written key by key. */
 export class Bridge<D extends object, I extends UserIds, In extends object> implements Owner, Settling {
+  // The same functions for all requests: with functions of its own each request would get a hidden class of its own, which
+  // V8 keeps, and the request with it, until the next full collection of garbage.
+  static readonly #MEMBERS: PropertyDescriptorMap & ThisType<Bridged> = {
+    session: {
+      get() {
+        return this[BRIDGE].#shown ?? undefined
+      },
+      set(value) {
+        this[BRIDGE].#assign(value)
+      },
+      enumerable: true,
+      configurable: true,
+    },
+    sessionID: {
+      get() {
+        return this[BRIDGE].key
+      },
+      set(value) {
+        throw new TypeError(`req.sessionID: cannot become ${quote(value)}; an ID is never taken from outside`)
+      },
+      enumerable: true,
+      configurable: true,
+    },
+  }
+
   readonly request: IncomingMessage
   readonly #response: ServerResponse | null
   readonly #setup: BridgeSetup<D, I, In>
@@ -345,24 +378,8 @@ export class Bridge<D extends object, I extends UserIds, In extends object> impl
   // Where middleware looks.
 
   #offer(): void {
-    const member = (get: () => unknown, set: (value: unknown) => void) => ({
-      get,
-      set,
-      enumerable: true,
-      configurable: true,
-    })
-    Object.defineProperties(this.request, {
-      session: member(
-        () => this.#shown ?? undefined,
-        value => this.#assign(value),
-      ),
-      sessionID: member(
-        () => this.key,
-        value => {
-          throw new TypeError(`req.sessionID: cannot become ${quote(value)}; an ID is never taken from outside`)
-        },
-      ),
-    })
+    const bridge = { value: this, configurable: true }
+    Object.defineProperties(this.request, { ...Bridge.#MEMBERS, [BRIDGE]: bridge })
   }
 
   /** `delete req.session` takes our accessor away, and what is assigned then is a value. */

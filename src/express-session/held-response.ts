@@ -112,7 +112,7 @@ export function holdResponse(response: ServerResponse, settling: Settling): void
     const original = target[name]
     if (typeof original !== 'function') continue
     originals[name] = original
-    target[name] = function sending(this: unknown, ...values: unknown[]) {
+    const sending = (...values: unknown[]) => {
       const isEnd = name === 'end'
       if (state === 'asks' && (isEnd || !response.headersSent) && settling.isDue()) hold()
       if (state === 'holds') {
@@ -132,5 +132,6 @@ export function holdResponse(response: ServerResponse, settling: Settling): void
       settling.over()
       return answer
     }
+    target[name] = sending.bind(null)
   }
 }

@@ -1,5 +1,6 @@
 // The object that req.session is: its own keys are the data, and its members speak to the bridge of its request.
 import type { IncomingMessage } from 'node:http'
+import { SideTable } from '../edge/side-table.ts'
 import type { SessionKey } from '../session/id.ts'
 import { quote } from '../text/quote.ts'
 import { MEMBERS } from './values.ts'
@@ -59,10 +60,10 @@ export interface Owner {
   reload(session: object, callback: SessionCallback | undefined): void
 }
 
-const owners = new WeakMap<object, Owner>()
+const owners = new SideTable<object, Owner>()
 
 /** Whether a value is a req.session, of whichever request. */
-export const isRequestSession = (value: object): boolean => owners.has(value)
+export const isRequestSession = (value: object): boolean => owners.get(value) !== undefined
 
 function ownerOf(session: object): Owner {
   const owner = owners.get(session)
@@ -145,7 +146,7 @@ const HANDLER: ProxyHandler<object> = {
   setPrototypeOf: () => false,
 }
 
-const sessions = new WeakMap<object, object>()
+const sessions = new SideTable<object, object>()
 function mayChange(target: object): void {
   const session = sessions.get(target)
   if (session !== undefined) owners.get(session)?.mayChange(session)
