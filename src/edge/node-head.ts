@@ -94,7 +94,7 @@ function shielded<T>(response: ServerResponse, rules: HeadRules, write: () => T)
  * Asks for the rules when the head is about to be written, by whichever call, and writes them last.
  *
  * A bound function and no closure: what a closure in a property refers to, here the whole request, V8 keeps from a full
- * collection of garbage to the next minor one, which then takes 30 times as long.
+ * collection of garbage to the next minor one, which then copies 30 times as much.
  */
 export function guardHead(response: ServerResponse, rulesNow: () => HeadRules): void {
   response.writeHead = writeHead.bind(new GuardedHead(response, rulesNow)) as ServerResponse['writeHead']
