@@ -452,6 +452,24 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
       }
     })
 
+    it('is not taken back by an earlier attempt of the same call, which a log-out has ended', async () => {
+      const old = await anonymous()
+      const record = recordOf(store, user)
+      tap = async (command, send) => {
+        if (!runs(END, command)) return send()
+        await store.delete(record.key, call())
+        // The call is repeated, and breaks off when the old one has ended.
+        fail(PUT, 'ECONNRESET', 2)
+        await expect(replace(old, record)).rejects.toMatchObject({ outcome: 'unknown' })
+        tap = through
+        return send()
+      }
+      expect(await replace(old, record)).toEqual(answers('gone'))
+      expect(await replace(old, record)).toEqual(answers('created'))
+      expect(await read(record)).toEqual(record)
+      expect(await members()).toEqual([memberOf(record)])
+    })
+
     it('is refused as it would be on the same shard, and that one lives on', async () => {
       const first = await make()
       const old = await anonymous()
