@@ -250,6 +250,12 @@ describeEngine('redis', 'a walk over a cluster', () => {
       expect(new Set(looks)).toEqual(new Set([`GET ${nameOf(shardIn(slot))}`]))
     })
 
+    it('looks for the master of what is left alone, although nobody knows that of what is done', async () => {
+      nodes[0].slots = '0-4 6-99 101-8191'
+      expect(await failure(200, 'c 100')).toBe('the slots 100 are moving between masters, or their master is away')
+      expect(new Set(looks)).toEqual(new Set([`GET ${nameOf(shardIn(100))}`]))
+    })
+
     it('looks for no master while the client has no connection, and goes on where looking is refused', async () => {
       nodes[0].slots = '1-8191'
       const LEFT = 'the slots 0 are moving between masters, or their master is away'
