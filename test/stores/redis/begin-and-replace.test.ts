@@ -310,6 +310,38 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
       expect(ended).toEqual(keys.slice(0, 2))
     })
 
+    it('leaves alone what a log-in from another shard of a cluster has prepared', async () => {
+      const old = await anonymous()
+      const record = recordOf(store, user)
+      const meanwhile: unknown[] = []
+      tap = async (command, send) => {
+        if (runs(END, command)) {
+          await bury(1001)
+          meanwhile.push(await store.create(recordOf(store, user), end(2), call()))
+        }
+        return send()
+      }
+      expect(await cluster.replace(old.key, 1, record, {}, call())).toEqual(answers('created'))
+      expect(meanwhile).toEqual([answers('created')])
+      expect(await read(record)).toEqual(record)
+    })
+
+    it('leaves nothing of what is gone to the last script, also where a client answers undefined for it', async () => {
+      const living = await make()
+      await bury(1001)
+      const scripts = watch(PUT)
+      const watching = tap
+      tap = async (command, send) => {
+        const answer = await watching(command, send)
+        return command[0] === 'MGET' ? (answer as unknown[]).map(value => value ?? undefined) : answer
+      }
+      const record = recordOf(store, user)
+      expect(await store.create(record, end(2), call())).toEqual(answers('created'))
+      expect((await members()).sort()).toEqual([living, record].map(memberOf).sort())
+      // The last one is given the one that lives.
+      expect(scripts).toEqual([5, 6])
+    })
+
     it('tells that something may have been written where some have ended and the rest is refused', async () => {
       for (let i = 0; i < 2; i++) await make()
       await bury(1001)
