@@ -1,4 +1,5 @@
 // What older code finds beside the data: the members of req.session, its cookie, and req.sessionStore.
+import type { SessionEvent } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it, vi } from 'vitest'
 import { BarrierStore } from '../support/barrier-store.ts'
@@ -139,6 +140,7 @@ describe('req.sessionStore', () => {
   /** Runs code with the store of a request, and the key of its session. */
   async function withStore(run: (store: any, key: string, request: OldRequest) => unknown) {
     const { store, control } = controlled()
+    const told: SessionEvent[] = []
     const made = await serve(
       {
         ...usual,
@@ -147,12 +149,12 @@ describe('req.sessionStore', () => {
           response.end()
         },
       },
-      { manager: { store } },
+      { manager: { store, onEvent: event => told.push(event) } },
     )
     const visitor = made.browser()
     await visitor.go('/set')
     const reply = await visitor.go('/run')
-    return { ...made, visitor, reply, control }
+    return { ...made, visitor, reply, control, told }
   }
 
   it('reads by get and by load alike, and cannot be changed', async () => {
@@ -242,10 +244,11 @@ describe('req.sessionStore', () => {
   })
 
   it('ends a visitor’s session as the operator does', async () => {
-    const { visitor, sessions } = await withStore(async (store, key) => {
+    const { visitor, sessions, told } = await withStore(async (store, key) => {
       await called(back => store.destroy(key, back))
       expect(await asked(back => store.get(key, back))).toBeNull()
     })
+    expect(told.at(-1)).toMatchObject({ type: 'destroyed', userId: null, reason: 'revoked' })
     expect((await visitor.go('/')).body).toBe('{}')
     expect(await sessions.count()).toBe(0)
   })

@@ -335,6 +335,22 @@ describe('an answer of @libsql/client', () => {
     expect(touched).toEqual([BigInt(NOW), BigInt(NOW + 1), KEY, BigInt(NOW)])
   })
 
+  it('brings several readers of one turn what stands under their keys, by one statement with a list of these', async () => {
+    const asked: unknown[][] = []
+    const execute = async ({ args }: { args: unknown[] }) => {
+      asked.push(args)
+      return said(0)
+    }
+    const store = new LibsqlStore({ ...LIBSQL, execute } as never)
+    const keys = [newKey(), newKey()]
+    expect(await Promise.all(keys.map(key => store.read(key, log())))).toEqual([null, null])
+    expect(asked.splice(0)).toEqual([[JSON.stringify(keys)]])
+    expect(await store.read(KEY, log())).toBe(null)
+    expect(asked.splice(0)).toEqual([[KEY]])
+    expect(await store.read('x', log())).toBe(null)
+    expect(asked, 'what can be no key').toEqual([])
+  })
+
   it.each([
     ['made a session although something stood in its way', 1, 1],
     ['made none although nothing stood in its way', 0, 0],
