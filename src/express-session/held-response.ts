@@ -71,17 +71,16 @@ export function holdResponse(response: ServerResponse, settling: Settling): void
     const calls = kept
     kept = []
     state = 'passes'
-    let answer: unknown
-    let isWritten = false
+    let isDrained = false
     for (const [method, values] of calls) {
-      answer = method.apply(response, values)
-      isWritten ||= method === originals.write
+      const answer = method.apply(response, values)
+      if (method === originals.write) isDrained = answer === true
     }
     if (isEndKept) settling.over()
     else {
       // The next call asks again: what a streaming handler changes later is saved at the end.
       state = 'asks'
-      if (isWritten && answer === true) response.emit('drain')
+      if (isDrained) response.emit('drain')
     }
   }
 

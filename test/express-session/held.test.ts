@@ -78,6 +78,20 @@ describe('what is called on a response that is held', () => {
     expect((await visitor.go('/written')).body).toBe('hello')
   })
 
+  it('drains also where the head was asked for after what was written', async () => {
+    const { browser } = await serve({
+      '/': async (request, response) => {
+        change(request)
+        const isDrained = once(response, 'drain')
+        expect(response.write('he')).toBe(false)
+        response.flushHeaders()
+        await isDrained
+        response.end('llo')
+      },
+    })
+    expect((await browser().go('/')).body).toBe('hello')
+  })
+
   it('goes through methods that middleware put on the response, which are there again afterwards', async () => {
     const { sessions } = makeManager()
     const session = expressSession(sessions)
