@@ -120,15 +120,10 @@ export function holdResponse(response: ServerResponse, settling: Settling): void
         isEndKept ||= isEnd
         return name === 'write' ? false : name === 'flushHeaders' ? undefined : response
       }
-      if (!isEnd || state === 'passes') {
-        const answer = original.apply(response, values)
-        if (isEnd) settling.over()
-        return answer
-      }
       // Its own calls of write and writeHead ask no more.
-      state = 'passes'
+      if (isEnd) state = 'passes'
       const answer = original.apply(response, values)
-      settling.over()
+      if (isEnd) settling.over()
       return answer
     }
     target[name] = sending.bind(null)
