@@ -196,6 +196,22 @@ describe('req.session kept beyond its request', () => {
     expect((await visitor.go('/')).body).toBe('{"a":1,"b":{"c":2},"count":1}')
   })
 
+  it('can be replaced and saved once it was read anew', async () => {
+    const { request, visitor } = await keep()
+    await called(back => request.session.reload(back))
+    request.session = { d: 1 }
+    await called(back => request.session.save(back))
+    expect((await visitor.go('/')).body).toBe('{"d":1}')
+  })
+
+  it('can be regenerated, which ends it; no response could bring the ID of another one', async () => {
+    const { request, visitor } = await keep()
+    await called(back => request.session.regenerate(back))
+    request.session.count = 1
+    await expect(called(back => request.session.save(back))).rejects.toMatchObject({ code: 'ERR_SESSION_HEADERS_SENT' })
+    expect((await visitor.go('/')).body).toBe('{}')
+  })
+
   it('does not come back to life by that after a log-out', async () => {
     const { request, sessions, visitor } = await keep()
     await called(back => request.session.reload(back))

@@ -3,10 +3,11 @@ import { EventEmitter, once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { setImmediate } from 'node:timers/promises'
+import type { Store } from 'coatcheck'
 import { expressSession } from 'coatcheck/express-session'
 import { cors } from 'coatcheck/http'
 import express from 'express'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { called, controlled, listen, makeManager, type OldHandler, type OldRequest, serve } from './service.ts'
 
 const usual: Record<string, OldHandler> = {
@@ -250,23 +251,46 @@ describe('a write that fails at the end', () => {
     expect([reply.status, reply.body]).toEqual([503, 'ERR_SESSION_STORE'])
   })
 
-  it('because the client went away is no error: nothing begins, and nothing is told', async () => {
+  /** A service whose clients go away before it answers, which changes req.session then. */
+  async function abandoned(store?: Store) {
     let socket: Socket
     const handled = new EventEmitter()
-    const { port, calls, errors } = await serve({
-      '/': async (request, response) => {
-        socket.destroy()
-        await once(response, 'close')
-        CHANGE(request)
-        response.end('hello')
-        handled.emit('done')
+    const made = await serve(
+      {
+        ...usual,
+        '/': async (request, response) => {
+          socket.destroy()
+          await once(response, 'close')
+          CHANGE(request)
+          response.end('hello')
+          handled.emit('done')
+        },
       },
-    })
-    socket = connect(port, '127.0.0.1')
-    socket.write('GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n')
-    await once(handled, 'done')
-    await setImmediate()
+      { manager: { ...(store && { store }) } },
+    )
+    const leave = async (cookie = '') => {
+      socket = connect(made.port, '127.0.0.1')
+      socket.write(`GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: ${cookie}\r\n\r\n`)
+      await once(handled, 'done')
+      await setImmediate()
+    }
+    return { ...made, leave }
+  }
+
+  it('because the client went away is no error: nothing begins, and nothing is told', async () => {
+    const { leave, calls, errors } = await abandoned()
+    await leave()
     expect([calls, errors]).toEqual([[], []])
+  })
+
+  it('for another reason after the client went away is told', async () => {
+    const { store, control } = controlled()
+    const { leave, browser, errors } = await abandoned(store)
+    const visitor = browser()
+    await visitor.go('/set')
+    control.failing.add('update')
+    await leave(visitor.cookie)
+    await vi.waitFor(() => expect(errors).toEqual([expect.objectContaining({ code: 'ERR_SESSION_STORE' })]))
   })
 })
 
