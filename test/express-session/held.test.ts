@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { expressSession } from 'coatcheck/express-session'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { controlled, listen, makeManager, type OldRequest, serve } from './service.ts'
 
 const change = (request: OldRequest) => {
@@ -90,6 +90,30 @@ describe('what is called on a response that is held', () => {
       },
     })
     expect((await browser().go('/')).body).toBe('hello')
+  })
+
+  it('drains once a long text has gone, and never where only the head was asked for', async () => {
+    const needed: boolean[] = []
+    const { browser } = await serve({
+      '/long': async (request, response) => {
+        change(request)
+        response.on('drain', () => needed.push(response.writableNeedDrain))
+        response.write('x'.repeat(1_000_000))
+        await once(response, 'drain')
+        response.end()
+      },
+      '/head': async (request, response) => {
+        change(request)
+        response.on('drain', () => needed.push(response.writableNeedDrain))
+        response.flushHeaders()
+        await vi.waitFor(() => expect(response.headersSent).toBe(true))
+        response.end('hello')
+      },
+    })
+    expect((await browser().go('/long')).body.length).toBe(1_000_000)
+    expect(needed.splice(0)).toEqual([false])
+    expect((await browser().go('/head')).body).toBe('hello')
+    expect(needed).toEqual([])
   })
 
   it('goes through methods that middleware put on the response, which are there again afterwards', async () => {
