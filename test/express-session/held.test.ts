@@ -130,6 +130,7 @@ describe('what is called on a response that is held', () => {
         change(request as OldRequest)
         response.end('hello')
         response.setHeader('X-Late', '1')
+        response.appendHeader = own as never
         response.on('finish', () => {
           seen.push(response.setHeader === (own as never), Object.hasOwn(response, 'appendHeader'))
         })
