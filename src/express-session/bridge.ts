@@ -278,6 +278,7 @@ export class Bridge<D extends object, I extends UserIds, In extends object> impl
   #take(shown: object, session: Session<D, I> | null): void {
     this.#session = session
     this.#isStored = session !== null
+    this.#told = null
     fill(shown, copyPlain(session === null ? this.#setup.context.shape.start() : session.data))
     this.#before = textsOf(shown)
   }
@@ -288,6 +289,7 @@ export class Bridge<D extends object, I extends UserIds, In extends object> impl
     this.#session = null
     this.#isStored = false
     this.#before = new Map()
+    this.#told = null
   }
 
   /** What would be written; `null` where nothing is worth it. */
@@ -309,12 +311,15 @@ export class Bridge<D extends object, I extends UserIds, In extends object> impl
 
   async #write(texts: Texts): Promise<void> {
     const change = this.#changeOf(texts)
-    if (change === null) return
-    const kept = new Map(texts)
-    const session = await this.#store(kept, change)
-    this.#before = kept
-    this.#session = session
-    this.#isStored ||= session !== null
+    if (change !== null) {
+      const kept = new Map(texts)
+      const session = await this.#store(kept, change)
+      this.#before = kept
+      this.#session = session
+      this.#isStored ||= session !== null
+    }
+    // What was told before has passed: the same data, made anew, is worth a write.
+    this.#told = null
   }
 
   async #store(texts: Map<string, string>, change: Record<string, unknown>): Promise<Session<D, I> | null> {

@@ -399,6 +399,41 @@ describe('save', () => {
     expect((await visitor.go('/')).body).toBe('{"a":1,"b":2}')
   })
 
+  it.each<[string, (request: OldRequest) => Promise<void>]>([
+    [
+      'another value was saved',
+      request => {
+        request.session.a = '2'
+        return called(back => request.session.save(back))
+      },
+    ],
+    ['the session was read anew', request => called(back => request.session.reload(back))],
+    ['it was regenerated', request => called(back => request.session.regenerate(back))],
+    ['it was destroyed', request => called(back => request.session.destroy(back))],
+  ])('that failed, and was told, keeps no later change to the same data from being written: %s', async (_, change) => {
+    const { store, control } = controlled()
+    const { browser } = await serve(
+      {
+        ...usual,
+        '/again': async (request, response) => {
+          control.failing.add('update')
+          request.session.a = '1'
+          await expect(called(back => request.session.save(back))).rejects.toMatchObject({ code: 'ERR_SESSION_STORE' })
+          control.failing.clear()
+          await change(request)
+          request.session ??= {}
+          request.session.a = '1'
+          response.end()
+        },
+      },
+      { manager: { store } },
+    )
+    const visitor = browser()
+    await visitor.go('/set?a=0')
+    expect((await visitor.go('/again')).status).toBe(200)
+    expect((await visitor.go('/')).body).toBe('{"a":"1"}')
+  })
+
   it('of a value that is another one each time it is looked at is done ten times, and holds no response for good', async () => {
     let looks = 0
     const { browser, calls } = await serve({
