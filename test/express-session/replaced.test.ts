@@ -196,6 +196,14 @@ describe('req.session kept beyond its request', () => {
     expect((await visitor.go('/')).body).toBe('{"a":1,"b":{"c":2},"count":1}')
   })
 
+  it('is not kept alive by being read anew', async () => {
+    const { request, calls, clock } = await keep()
+    clock.now += 1_200_000
+    calls.length = 0
+    await called(back => request.session.reload(back))
+    expect(calls).toEqual(['read'])
+  })
+
   it('can be replaced and saved once it was read anew', async () => {
     const { request, visitor } = await keep()
     await called(back => request.session.reload(back))

@@ -539,6 +539,27 @@ describe('destroy', () => {
     expect([reply.status, reply.body, reply.cookies]).toEqual([503, 'ERR_SESSION_STORE', []])
   })
 
+  it('that had failed without a callback before the answer makes that a 503, too', async () => {
+    const { store, control } = controlled()
+    const { browser } = await serve(
+      {
+        ...usual,
+        '/destroy': async (request, response) => {
+          const { session } = request
+          session.destroy()
+          await expect(called(back => session.destroy(back))).rejects.toMatchObject({ code: 'ERR_SESSION_STORE' })
+          response.end('bye')
+        },
+      },
+      { manager: { store } },
+    )
+    const visitor = browser()
+    await visitor.go('/set?a=1')
+    control.failing.add('delete')
+    const reply = await visitor.go('/destroy')
+    expect([reply.status, reply.body, reply.cookies]).toEqual([503, 'ERR_SESSION_STORE', []])
+  })
+
   it('can be followed by a new session of the same request', async () => {
     const { browser } = await serve({
       ...usual,
