@@ -178,8 +178,7 @@ export class Bridge<D extends object, I extends UserIds, In extends object> impl
   reload(session: object, callback: SessionCallback | undefined): void {
     this.#run(async () => {
       this.#mustBeShown('reload', session)
-      const current = await this.#visit.get()
-      const fresh = current === null ? null : await this.#setup.sessions.get(current, { touch: false })
+      const fresh = await this.#setup.sessions.get(await this.#visit.get(), { touch: false })
       if (fresh === null)
         throw new SessionError('ERR_SESSION_CONFLICT', 'reload: there is no session, or it has ended meanwhile')
       this.#isLate = this.#isOver
