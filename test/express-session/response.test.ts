@@ -158,9 +158,16 @@ describe('a response whose session has to be saved', () => {
         response.end('hello')
         seen.push(response.headersSent, response.writableEnded)
       },
+      '/destroyed': async (request, response) => {
+        await called(back => request.session.destroy(back))
+        await setImmediate()
+        response.end('bye')
+        seen.push(response.headersSent, response.writableEnded)
+      },
     })
     expect((await browser().go('/')).body).toBe('hello')
-    expect(seen).toEqual([true, true])
+    expect((await browser().go('/destroyed')).body).toBe('bye')
+    expect(seen).toEqual([true, true, true, true])
   })
 
   it('saves at its end what a streaming handler changed after the head was sent', async () => {
