@@ -1,5 +1,6 @@
 // req.session as express-session offers it: what middleware that was written for that one counts on.
 import { createRequire } from 'node:module'
+import { setImmediate } from 'node:timers/promises'
 import { inspect } from 'node:util'
 import type { SessionError } from 'coatcheck'
 import { expressSession } from 'coatcheck/express-session'
@@ -494,6 +495,39 @@ describe('destroy', () => {
     await visitor.go('/destroy')
     expect(visitor.cookies.size).toBe(0)
     expect(await sessions.list(42n)).toEqual([])
+  })
+
+  it('is waited for also where the save before it has called back already', async () => {
+    const { store, control } = controlled()
+    const seen: boolean[] = []
+    let release = () => {}
+    const released = new Promise<void>(resolve => {
+      release = resolve
+    })
+    const { browser } = await serve(
+      {
+        ...usual,
+        '/destroy': async (request, response) => {
+          const { session } = request
+          session.a = 2
+          const saved = called(back => session.save(back))
+          session.destroy()
+          await saved
+          await setImmediate()
+          response.end('bye')
+          seen.push(response.headersSent)
+          release()
+        },
+      },
+      { manager: { store } },
+    )
+    const visitor = browser()
+    await visitor.go('/set?a=1')
+    control.before = async verb => {
+      if (verb === 'delete') await released
+    }
+    expect((await visitor.go('/destroy')).body).toBe('bye')
+    expect([seen, visitor.cookies.size]).toEqual([[false], 0])
   })
 
   it('that failed is told, and may be repeated', async () => {
