@@ -45,8 +45,19 @@ describe('a visitor', () => {
         request.session.messages = [[], {}]
         response.end()
       },
+      '/saved': async (request, response) => {
+        request.session.flash = {}
+        await called(back => request.session.save(back))
+        response.end()
+      },
+      '/after': async (request, response) => {
+        await called(back => request.session.destroy(back))
+        request.session = { flash: {} }
+        response.end()
+      },
     })
-    expect((await browser().go('/')).cookies).toEqual([])
+    for (const path of ['/', '/saved']) expect((await browser().go(path)).cookies).toEqual([])
+    expect((await browser().go('/after')).status).toBe(200)
     expect(calls).toEqual([])
   })
 
@@ -183,6 +194,24 @@ describe('req.session', () => {
     await visitor.go('/set?a=1&b=2&c=3')
     await visitor.go('/delete')
     expect((await visitor.go('/')).body).toBe('{"c":"3"}')
+  })
+
+  it('loses a key that the same request had saved first', async () => {
+    const { browser } = await serve({
+      ...usual,
+      '/': async (request, response) => {
+        const { n } = request.session
+        if (n === undefined) {
+          request.session.n = 1
+          await called(back => request.session.save(back))
+          delete request.session.n
+        }
+        response.end(String(n))
+      },
+    })
+    const visitor = browser()
+    for (const _ of [1, 2]) expect((await visitor.go('/')).body).toBe('undefined')
+    expect(visitor.cookies.size).toBe(1)
   })
 
   it('stores what JSON makes of a value: a Date as text, an object by its toJSON, and no functions', async () => {
