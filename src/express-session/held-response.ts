@@ -126,6 +126,7 @@ export function holdResponse(response: ServerResponse, settling: Settling): void
       if (isEnd) settling.over()
       return answer
     }
+    // Bound for the reason that guardHead gives.
     target[name] = sending.bind(null)
   }
 }
