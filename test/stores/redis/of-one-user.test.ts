@@ -6,6 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { DELETE_USER } from '../../../stores/redis/scripts.ts'
 import { describeEngine } from '../../services/engines.ts'
 import { type RedisServer, startRedis } from '../../services/redis.ts'
+import { within } from '../../support/deadlines.ts'
 import { HOUR, recordOf, soon, T0 } from '../../support/redis/records.ts'
 import { keysGiven, runs, type Tap, tapped } from '../../support/redis/tapped.ts'
 
@@ -238,6 +239,18 @@ describeEngine('redis', 'the sessions of one user', () => {
       expect(await login(1, T0 + HOUR)).toMatchObject({ outcome: 'created' })
       const minutes = (await client.pttl(`coatcheck:{${store.shard(user)}}:f:${user}`)) / 60_000
       expect(Math.ceil(minutes)).toBe((HOUR + SWEEP_MARGIN) / 60_000)
+    })
+
+    it('and nobody is told so before a replica has it, where the store is to wait for one: there is none here', async () => {
+      const careful = new RedisStore(
+        tapped(client, (_, send) => send()),
+        { waitReplicas: 1 },
+      )
+      // It knows the server's clock from here on.
+      expect(await careful.touch(recordOf(store, user).key, T0, T0, call())).toBe('gone')
+      const ending = careful.deleteUser(user, { floorUntil: T0 }, { now: T0, deadline: within(1000) })
+      await expect(ending).rejects.toMatchObject({ operation: 'deleteUser', outcome: 'unknown' })
+      await careful.close()
     })
 
     it('of a user whose ID has blanks', async () => {
