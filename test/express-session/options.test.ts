@@ -170,6 +170,49 @@ describe('a user of one’s own', () => {
     }
   })
 
+  it('goes beside what the application does by the visit in the same request', async () => {
+    const { browser, sessions, session, calls } = await serve(
+      {
+        ...handlers,
+        '/create': async (request, response) => {
+          await session.visitOf(request, response).create({ data: { note: 'new' } })
+          request.session.cart = ['hat']
+          response.end()
+        },
+        '/same': async (request, response) => {
+          await session.visitOf(request, response).logIn({ user: { id: 7n, name: 'someone' } })
+          request.session.userId = '7'
+          response.end()
+        },
+        '/other': async (request, response) => {
+          await session.visitOf(request, response).logIn({ user: { id: 8n, name: 'other' } })
+          delete request.session.userId
+          response.end()
+        },
+        '/out': async (request, response) => {
+          await session.visitOf(request, response).logOut()
+          delete request.session.userId
+          request.session.notice = 'bye'
+          response.end()
+        },
+      },
+      { bridge: { userOf } },
+    )
+    const go = async (...paths: string[]) => {
+      const visitor = browser()
+      for (const path of paths) await visitor.go(path)
+      return JSON.parse((await visitor.go('/')).body)
+    }
+    expect(await go('/create')).toEqual({ note: 'new', cart: ['hat'] })
+    calls.length = 0
+    expect(await go('/same')).toEqual({ userId: '7' })
+    expect(calls, 'one log-in').toEqual(['create', 'update', 'read'])
+    await sessions.endAll()
+    expect(await go('/user?id=7', '/cart', '/out')).toEqual({ cart: ['coat'], notice: 'bye' })
+    expect(await go('/user?id=7', '/other')).toEqual({})
+    expect([(await sessions.list(7n)).length, (await sessions.list(8n)).length]).toEqual([0, 1])
+  })
+
   it('has terms of its log-in, which are checked as those of a log-in are', async () => {
     const { browser, errors } = await serve(handlers, { bridge: { userOf, logIn: () => ({ idle: 5 }) as never } })
     await browser().go('/user?id=7')
