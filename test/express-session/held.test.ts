@@ -71,11 +71,13 @@ describe('what is called on a response that is held', () => {
         request.session.n = 2
         response.end('llo')
       },
+      '/n': (request, response) => response.end(String(request.session.n)),
     })
     expect((await browser().go('/')).body).toBe('hello')
     expect(heard.sort()).toEqual(['ended', 'finish'])
     const visitor = browser()
     expect((await visitor.go('/written')).body).toBe('hello')
+    expect((await visitor.go('/n')).body, 'what was changed after the first save').toBe('2')
   })
 
   it('drains also where the head was asked for after what was written', async () => {

@@ -156,6 +156,25 @@ describe('parallel requests of one browser', () => {
     expect(await other.sessions.list(42n)).toEqual([])
   })
 
+  it('are answered, and begin no session, where one comes after the log-out with the cookie from before', async () => {
+    const { browser, sessions, errors } = await serve({
+      '/message': (request, response) => {
+        request.session.message = 'hello'
+        response.end('fine')
+      },
+      '/log-out': (request, response) => {
+        request.session.destroy()
+        response.end()
+      },
+    })
+    const [ada, late] = [browser(), browser()]
+    await ada.go('/message')
+    late.cookies.set('session_id', ada.cookies.get('session_id')!)
+    await ada.go('/log-out')
+    expect([(await late.go('/message')).body, errors]).toEqual(['fine', []])
+    expect(await sessions.count()).toBe(0)
+  })
+
   it('that read one flash message each get it, as with express-session: it is one value, read at the begin', async () => {
     for (const [, make] of MIDDLEWARE) {
       const { browser, meetAt } = await serveEither(make)

@@ -176,7 +176,7 @@ describe('a response whose session has to be saved', () => {
       '/stream': (request, response) => {
         response.write('a')
         CHANGE(request)
-        response.write('b')
+        expect(response.write('b'), 'it is not held').toBe(true)
         response.end('c')
       },
     })
