@@ -87,7 +87,6 @@ export function holdResponse(response: ServerResponse, settling: Settling): void
   const refuse = (error: unknown) => {
     if (!response.headersSent) {
       kept = []
-      isEndKept = false
       state = 'passes'
       for (const name of response.getHeaderNames?.() ?? []) {
         if (OF_THE_BODY.test(name)) response.removeHeader(name)
