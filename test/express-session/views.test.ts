@@ -89,6 +89,19 @@ describe('req.session.cookie', () => {
     expect(after[3]).toMatchObject({ partitioned: false, secure: true, path: '/' })
   })
 
+  it('lists what it says of the cookie, and no methods', async () => {
+    const { browser } = await serve({
+      '/': (request, response) => {
+        const { cookie } = request.session
+        response.end(JSON.stringify([Object.keys(cookie), Object.keys(cookie.data), Object.keys(cookie.toJSON())]))
+      },
+    })
+    const lists: string[][] = JSON.parse((await browser().go('/')).body)
+    const names = ['domain', 'expires', 'httpOnly', 'maxAge', 'originalMaxAge', 'partitioned', 'path', 'priority']
+    const all = [...names, 'sameSite', 'secure', 'signed']
+    expect(lists.map(each => each.sort())).toEqual([all, all, all])
+  })
+
   it('counts from the log-in where it does not', async () => {
     const { before, after } = await shown('absolute')
     expect(before.slice(0, 3)).toEqual([TWELVE, TWELVE, TWELVE])
