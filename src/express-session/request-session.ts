@@ -161,9 +161,9 @@ export function makeRequestSession(owner: Owner): RequestSession {
   return session as RequestSession
 }
 
-/** Makes these the data of a req.session, whose other keys go. */
+/** Makes these the data of a req.session, in place of what it had. */
 export function fill(session: object, data: object): void {
-  for (const key of Object.keys(session)) if (!Object.hasOwn(data, key)) Reflect.deleteProperty(session, key)
+  for (const key of Object.keys(session)) Reflect.deleteProperty(session, key)
   for (const [key, value] of Object.entries(data))
     if (!MEMBERS.has(key))
       Object.defineProperty(session, key, { value, enumerable: true, configurable: true, writable: true })
