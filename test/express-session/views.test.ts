@@ -89,6 +89,18 @@ describe('req.session.cookie', () => {
     expect(after[3]).toMatchObject({ partitioned: false, secure: true, path: '/' })
   })
 
+  it('may be assigned to the session that has it, as code does that copies a session, and no other', async () => {
+    const { browser } = await serve({
+      '/': (request, response) => {
+        Object.assign(request.session, { cookie: request.session.cookie })
+        response.end('kept')
+      },
+      '/other': request => Object.assign(request.session, { cookie: { ...request.session.cookie } }),
+    })
+    expect((await browser().go('/')).body).toBe('kept')
+    expect((await browser().go('/other')).body).toContain('req.session.cookie: cannot be replaced')
+  })
+
   it('lists what it says of the cookie, and no methods', async () => {
     const { browser } = await serve({
       '/': (request, response) => {
