@@ -33,6 +33,24 @@ describe('req.session replaced by an object', () => {
     expect(visitor.cookie).toBe(cookie)
   })
 
+  it('may be the one that a regenerate took away: its data goes into a session with a new ID', async () => {
+    const { browser } = await serve({
+      ...usual,
+      '/back': async (request, response) => {
+        const before = request.session
+        await called(back => request.session.regenerate(back))
+        request.session = before
+        response.end()
+      },
+    })
+    const visitor = browser()
+    await visitor.go('/set')
+    const { cookie } = visitor
+    expect((await visitor.go('/back')).status).toBe(200)
+    expect(visitor.cookie).not.toBe(cookie)
+    expect((await visitor.go('/')).body).toBe('{"a":1,"b":{"c":2}}')
+  })
+
   it('without the user is a log-out: the rest goes into a session with a new ID', async () => {
     const { browser, sessions } = await serve({
       ...usual,
