@@ -40,9 +40,11 @@ export async function endStoredSeries(
   const { userId } = found
   const ending = parseSeries(found.data)?.ending
   const series = { key: ending?.key ?? found.key, userId }
-  const why = ending?.reason ?? reason
   const began = noticeEnd(context, series, reason, exceptKey)
-  const wasDeleted = ending === undefined && (await move(context, found, reason, deadline))
+  const moved = ending === undefined ? await move(context, found, reason, deadline) : 'before'
+  // Whoever deletes it last tells a theft, also one for which another call moved it meanwhile.
+  const other = moved === 'gone' ? await endingAt(context, endingKey(series.key), deadline) : null
+  const why = other?.ending?.reason === 'theft' ? 'theft' : (ending?.reason ?? reason)
   if (why === 'theft' && options.onTheft === 'end-user')
     await endUser(context, userId!, { exceptKey: endingKey(series.key) }, deadline)
   else await endChildren(context, series, isThis(exceptKey), why, deadline)
@@ -50,15 +52,24 @@ export async function endStoredSeries(
   // The forward goes with what it leads to.
   const isLast = await calls.delete(series.key, { now: context.now(), deadline })
   // Parallel requests with one stolen token are one theft.
-  if (why === 'theft' && (isLast || wasDeleted))
+  if (why === 'theft' && (isLast || moved === 'deleted'))
     context.emit({ type: 'remember-theft', key: series.key as SessionKey, userId: context.userIdOf(series) })
 }
 
 /** Goes on with the end of a series that failed on the way, and left it under this key. */
 export async function finishEnd(context: AnyContext, movedTo: string, deadline: number): Promise<void> {
-  const { record } = await context.calls.read(movedTo, { now: context.now(), deadline })
-  const ending = record === null ? undefined : parseSeries(record.data)?.ending
+  const { record, ending } = await endingAt(context, movedTo, deadline)
   if (ending !== undefined) await endStoredSeries(context, record!, ending.reason, deadline)
+}
+
+/** What stands under a key that a series was moved to, and why the series ends; nothing where its end is over. */
+async function endingAt(
+  context: AnyContext,
+  key: string,
+  deadline: number,
+): Promise<{ readonly record: SessionRecord | null; readonly ending?: Series['ending'] }> {
+  const { record } = await context.calls.read(key, { now: context.now(), deadline })
+  return { record, ending: record === null ? undefined : parseSeries(record.data)?.ending }
 }
 
 /** Ends the sessions of earlier rotations: each rotation's is later than those before it, under whatever ID. */
@@ -118,23 +129,29 @@ export async function endOthers(
   for (const each of began) await endSession(context, each, null, reason, deadline)
 }
 
-/** Moves a live series, and leaves a forward for as long as it would have lived. True where it was deleted instead. */
-async function move(context: AnyContext, found: SessionRecord, reason: SeriesEnd, deadline: number): Promise<boolean> {
+/** Moves a live series, and leaves a forward for as long as it would have lived. `'gone'`: it was not live any more. */
+async function move(
+  context: AnyContext,
+  found: SessionRecord,
+  reason: SeriesEnd,
+  deadline: number,
+): Promise<'moved' | 'deleted' | 'gone'> {
   const { calls } = context
   const { key } = found
   for (let record: SessionRecord | null = found; record !== null; ) {
     const series = parseSeries(record.data)
     const call = { now: context.now(), deadline }
     // What cannot be read begins nothing, and goes when its sessions have ended.
-    if (series === null) return false
+    if (series === null) return 'moved'
     const data = JSON.stringify({ ...series, ending: { key, reason } })
     const ending = { ...record, key: endingKey(key), data, version: 1, writeId: newWriteId() }
     const options = { forward: { salt: '', until: record.expiresAt } }
     const { outcome } = await calls.replace(key, record.version, ending, options, call)
-    if (outcome === 'created' || outcome === 'gone') return false
+    if (outcome === 'created') return 'moved'
+    if (outcome === 'gone') return 'gone'
     // A floor above it refuses: then all of the user is being ended.
-    if (outcome !== 'conflict') return calls.delete(key, call)
+    if (outcome !== 'conflict') return (await calls.delete(key, call)) ? 'deleted' : 'gone'
     record = (await calls.read(key, call)).record
   }
-  return false
+  return 'gone'
 }

@@ -128,6 +128,30 @@ describe('a request of that browser that comes later, with the token alone', () 
   })
 })
 
+it('a theft is told once, whatever else ends the series between its mark and its end', async () => {
+  const others = Object.entries(WAYS).filter(([name]) => /^(?:forget|a log-in|revoking the)/.test(name))
+  expect(others).toHaveLength(4)
+  for (const [name, { end }] of others) {
+    const at = await setUp()
+    await visit(at)
+    const barrier = BarrierStore.over(at.store)
+    const marked = barrier.pause('listUser', 'before')
+    const other = BarrierStore.over(at.store)
+    let recalled: Promise<unknown> | null = null
+    // It has looked at the series, and the thief moves it first.
+    other.next('replace', async proceed => {
+      recalled = at.node(barrier).recall(at.first.token!)
+      await marked.reached
+      return proceed()
+    })
+    await end(at.node(other), at)
+    marked.resume()
+    expect(await recalled, name).toBeNull()
+    expect(thefts(at.events), name).toHaveLength(1)
+    expect(await at.left(), name).toEqual([])
+  }
+})
+
 it('a series that is written to while it ends has ended afterwards', async () => {
   const at = await setUp()
   const sessions = at.failing(1, async proceed => {
