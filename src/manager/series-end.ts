@@ -42,7 +42,7 @@ export async function endStoredSeries(
   const series = { key: ending?.key ?? found.key, userId }
   const began = noticeEnd(context, series, reason, exceptKey)
   const moved = ending === undefined ? await move(context, found, reason, deadline) : 'before'
-  // Whoever deletes it last tells a theft, also one for which another call moved it meanwhile.
+  // The call that deletes it last tells a theft, also one for which another call moved it meanwhile.
   const other = moved === 'gone' ? await endingAt(context, endingKey(series.key), deadline) : null
   const why = other?.ending?.reason === 'theft' ? 'theft' : (ending?.reason ?? reason)
   if (why === 'theft' && options.onTheft === 'end-user')
