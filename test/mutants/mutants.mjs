@@ -1,8 +1,9 @@
 // @ts-check
 // `npm run mutants -- src/session stores/memory src/edge/cookie.ts`: seeds small mistakes into rooms or files, one at a
-// time, runs the tests that reach each, and prints those that no test noticed. Without arguments: all rooms that need no
-// engine. Exits with 1 where a room is below its aim.
-import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+// time, runs the tests that reach each, and prints those that no test noticed. Of a large room some files by lot, so that
+// it takes minutes. Without arguments: all rooms that need no engine. Exits with 1 where a room is below its aim.
+import { randomInt } from 'node:crypto'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -10,12 +11,18 @@ import { Stryker } from '@stryker-mutator/core'
 import { table } from '../scripts/table.mjs'
 import { root } from '../scripts/vitest.mjs'
 import { listOf } from './equivalents.mjs'
+import { draw } from './lot.mjs'
 import { outcomeOf, sourceOf, UNNOTICED } from './reporter.mjs'
 import { ROOMS } from './rooms.mjs'
 
-const USAGE = `usage: npm run mutants -- [--concurrency N] [--anew] [--tests PATH ...] [ROOM or FILE[:FROM-TO] ...]
+/** Mistakes in so many lines are tried in minutes. */
+const ENOUGH_LINES = 150
+
+const USAGE = `usage: npm run mutants -- [--all] [--seed N] [--concurrency N] [--anew] [--tests PATH ...] [ROOM or FILE[:FROM-TO] ...]
   rooms: ${Object.keys(ROOMS).join(', ')}
   FROM-TO          these lines of the file alone, such as 10-25; a file may be named several times
+  --all            all files of a room, which may take hours; else some by lot, of ${ENOUGH_LINES} lines or more together
+  --seed N         draws the files that an earlier run with this seed drew
   --concurrency N  processes that run tests at once; all processors but one by default
   --anew           tries again what an earlier run has tried on the same sources and tests
   --tests PATH     asks only this folder or file of test/, for a room or file whose own tests are the quickest`
@@ -36,8 +43,22 @@ const filesOf = folder =>
     .map(file => `${folder}/${file.replaceAll('\\', '/')}`)
     .sort()
 
+/** @param {string} folder */
+function someOf(folder) {
+  const files = filesOf(folder)
+  const linesOf = (/** @type {string} */ file) => readFileSync(join(root, file), 'utf8').split('\n').length - 1
+  const drawn = values.all ? files : draw(files, linesOf, ENOUGH_LINES, seedOfLot)
+  if (drawn.length < files.length)
+    console.log(
+      `${folder}: ${drawn.length} of ${files.length} files, by lot with --seed ${seedOfLot}; all of them with --all`,
+    )
+  return drawn
+}
+
 function readArguments() {
   const options = /** @type {const} */ ({
+    all: { type: 'boolean', default: false },
+    seed: { type: 'string' },
     concurrency: { type: 'string' },
     anew: { type: 'boolean', default: false },
     tests: { type: 'string', multiple: true },
@@ -53,6 +74,8 @@ const { values, positionals } = readArguments()
 const concurrency = Number(values.concurrency ?? Math.max(1, availableParallelism() - 1))
 if (!Number.isInteger(concurrency) || concurrency < 1)
   refuse(`--concurrency: expected a whole number from 1, got "${values.concurrency}"`)
+const seedOfLot = Number(values.seed ?? randomInt(1_000_000))
+if (!Number.isInteger(seedOfLot)) refuse(`--seed: expected a whole number, got "${values.seed}"`)
 for (const path of values.tests ?? [])
   if (!path.startsWith('test/') || !existsSync(join(root, path))) refuse(`--tests: there is no ${path} in test/`)
 
@@ -67,7 +90,7 @@ for (const given of named.length > 0 ? named : Object.keys(ROOMS).filter(room =>
   const room = roomOf(path)
   if (!ROOMS[room]) refuse(`${path} is in no room`)
   if (!existsSync(join(root, path))) refuse(`there is no ${path}`)
-  const files = path.endsWith('.ts') ? [path] : filesOf(path)
+  const files = path.endsWith('.ts') ? [path] : someOf(path)
   wanted.set(room, [...new Set([...(wanted.get(room) ?? []), ...files])])
 }
 

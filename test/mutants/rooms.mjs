@@ -20,6 +20,7 @@ export const LEFT_OUT = [
   'test/device-bound/engines.test.ts',
   'test/edge/cookie-time.test.ts',
   'test/edge/frameworks.test.ts',
+  'test/edge/garbage.test.ts',
   'test/edge/lost-cookies.test.ts',
   'test/edge/nginx.test.ts',
   'test/edge/parallel.test.ts',
