@@ -92,15 +92,15 @@ class AnsweredRequest extends FetchRequest {
   isSent = false
   /** How many calls of `handle` are running, one within the other: the outermost sends the response. */
   handlers = 0
-  readonly #isHandshake: boolean
+  readonly isHandshake: boolean
 
   constructor(request: Request, isTls: (request: Request) => boolean) {
     super(request, isTls)
-    this.#isHandshake = this.upgrade && isHandshake(request)
+    this.isHandshake = this.upgrade && isHandshake(request)
   }
 
   canSend(): boolean {
-    return !this.isSent && !this.#isHandshake
+    return !this.isSent && !this.isHandshake
   }
 
   isPending(): boolean {
@@ -138,14 +138,14 @@ class ResponseVisit<D extends object, I extends UserIds, In extends object>
     return new Response(response.body, { status: response.status, statusText: response.statusText, headers })
   }
 
-  async run(handler: () => unknown, isHandshake: boolean): Promise<Response | undefined> {
+  async run(handler: () => unknown): Promise<Response | undefined> {
     const request = this.#request
     request.handlers += 1
     try {
       const { answer, isThrown } = await outcomeOf(handler).finally(() => {
         request.handlers -= 1
       })
-      if (answer === undefined && isHandshake) return undefined
+      if (answer === undefined && request.isHandshake) return undefined
       if (!isResponse(answer)) throw new TypeError(`handle: expected a Response from the handler, got ${quote(answer)}`)
       if (isBare(answer) && request.handlers === 0) await this.abandon(noCookiesIn(answer))
       const response = this.respond(answer)
@@ -229,7 +229,7 @@ export function fetchEdge<D extends object, I extends UserIds, In extends object
       const visit = visitOf(request)
       if (typeof handler !== 'function')
         throw new TypeError(`handle: expected a function, visit => response, got ${quote(handler)}`)
-      return visit.run(() => handler(visit), isHandshake(request))
+      return visit.run(() => handler(visit))
     },
     handled: async (request: Request) => {
       checkFetch('handled', request)

@@ -37,6 +37,7 @@ const MAX_ROUNDS = 10
 
 const REPLACED = 'this session object was replaced (by regenerate, destroy or an assignment): use req.session'
 
+// A property, and no SideTable: what inherits from a request, or is a proxy of one, has its req.session too.
 const BRIDGE = Symbol('coatcheck bridge')
 
 /** A request that has a `req.session`. */

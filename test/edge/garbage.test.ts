@@ -4,17 +4,14 @@ import { once } from 'node:events'
 import { createServer, IncomingMessage, type RequestListener, ServerResponse } from 'node:http'
 import { type AddressInfo, connect, Socket } from 'node:net'
 import { setImmediate as endOfTurn } from 'node:timers/promises'
-import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
+import { getHeapSpaceStatistics } from 'node:v8'
 import { SessionManager } from 'coatcheck'
+import { expressSession } from 'coatcheck/express-session'
 import { fetchEdge } from 'coatcheck/fetch'
 import { httpEdge } from 'coatcheck/http'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { expressSession } from '../../src/express-session.ts'
-
-setFlagsFromString('--expose-gc')
-const collect = runInNewContext('gc') as (options?: { type: 'minor' }) => void
+import { collectGarbage } from '../support/collect-garbage.ts'
 
 /** What each request carries beside its own objects: 8 KiB. */
 const ballast = () => ({ ballast: new Array(1024).fill(0) })
@@ -24,7 +21,7 @@ const LITTLE = 2048
 /** Bytes of the young heap that a minor collection leaves, per request. */
 async function left(requests: number): Promise<number> {
   await endOfTurn()
-  collect({ type: 'minor' })
+  collectGarbage({ type: 'minor' })
   return getHeapSpaceStatistics().find(space => space.space_name === 'new_space')!.space_used_size / requests
 }
 
@@ -108,7 +105,7 @@ describe.each([
     const burst = () => Promise.all(Array.from({ length: 64 }, requests[edge]))
     for (let round = 0; round < 20; round += 1) await burst()
     await endOfTurn()
-    collect()
+    collectGarbage()
     for (let round = 0; round < 8; round += 1) await burst()
     expect(await left(512)).toBeLessThan(LITTLE)
   })
@@ -117,11 +114,11 @@ describe.each([
     const { requests } = await setUp(new Store())
     for (let round = 0; round < 50; round += 1) {
       const burst = Promise.all(Array.from({ length: 256 }, requests[edge]))
-      collect({ type: 'minor' })
+      collectGarbage({ type: 'minor' })
       await burst
     }
     await endOfTurn()
-    collect({ type: 'minor' })
+    collectGarbage({ type: 'minor' })
     for (let round = 0; round < 8; round += 1) await Promise.all(Array.from({ length: 64 }, requests[edge]))
     expect(await left(512)).toBeLessThan(LITTLE)
   })
@@ -130,7 +127,7 @@ describe.each([
     const { listener, cookie } = await setUp(new Store())
     const burst = await openConnections(listener, cookie)
     for (let round = 0; round < 20; round += 1) await burst()
-    collect()
+    collectGarbage()
     for (let round = 0; round < 8; round += 1) await burst()
     expect(await left(512)).toBeLessThan(LITTLE)
   })

@@ -583,39 +583,26 @@ describe('destroy', () => {
     expect(visitor.cookies.size).toBe(0)
   })
 
-  it('that failed without a callback makes the response a 503, and the cookie stays', async () => {
-    const { store, control } = controlled()
-    const { browser } = await serve(
-      {
-        ...usual,
-        '/destroy': (request, response) => {
-          request.session.destroy()
-          response.end('bye')
-        },
+  it.each<[string, OldHandler]>([
+    [
+      'while the answer is given',
+      (request, response) => {
+        request.session.destroy()
+        response.end('bye')
       },
-      { manager: { store } },
-    )
-    const visitor = browser()
-    await visitor.go('/set?a=1')
-    control.failing.add('delete')
-    const reply = await visitor.go('/destroy')
-    expect([reply.status, reply.body, reply.cookies]).toEqual([503, 'ERR_SESSION_STORE', []])
-  })
-
-  it('that had failed without a callback before the answer makes that a 503, too', async () => {
-    const { store, control } = controlled()
-    const { browser } = await serve(
-      {
-        ...usual,
-        '/destroy': async (request, response) => {
-          const { session } = request
-          session.destroy()
-          await expect(called(back => session.destroy(back))).rejects.toMatchObject({ code: 'ERR_SESSION_STORE' })
-          response.end('bye')
-        },
+    ],
+    [
+      'before the answer',
+      async (request, response) => {
+        const { session } = request
+        session.destroy()
+        await expect(called(back => session.destroy(back))).rejects.toMatchObject({ code: 'ERR_SESSION_STORE' })
+        response.end('bye')
       },
-      { manager: { store } },
-    )
+    ],
+  ])('that failed without a callback makes the response a 503, and the cookie stays: %s', async (_, destroy) => {
+    const { store, control } = controlled()
+    const { browser } = await serve({ ...usual, '/destroy': destroy }, { manager: { store } })
     const visitor = browser()
     await visitor.go('/set?a=1')
     control.failing.add('delete')

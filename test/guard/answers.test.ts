@@ -1,9 +1,8 @@
 // What each verb of a store may answer: anything else is an outage, and never an absent session.
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { SessionStoreError, type Store } from 'coatcheck'
 import { describe, expect, it, vi } from 'vitest'
 import { StoreCalls } from '../../src/guard/store-calls.ts'
+import { collectGarbage } from '../support/collect-garbage.ts'
 import { soundRecord } from '../support/sound-record.ts'
 
 const RECORD = soundRecord('k'.repeat(43))
@@ -195,8 +194,6 @@ describe('a call whose time is up', () => {
 })
 
 it('a call that was given up holds on to nothing, though the store holds on to it', async () => {
-  setFlagsFromString('--expose-gc')
-  const gc: () => void = runInNewContext('gc')
   const kept: unknown[] = []
   const store = { delete: () => new Promise(resolve => kept.push(resolve)) } as unknown as Store
   const calls = new StoreCalls(store, { storeTimeout: 2000, maxPendingCalls: 10 }, () => {})
@@ -207,7 +204,7 @@ it('a call that was given up holds on to nothing, though the store holds on to i
   expect(await waited.end).toBe('delete: the store did not answer within storeTimeout')
   // A WeakRef keeps what it was made of until the turn of the event loop is over.
   await new Promise(resolve => setImmediate(resolve))
-  gc()
+  collectGarbage()
   expect([kept.length, calls.underWay.count, waited.answer.deref()]).toEqual([1, 1, undefined])
 })
 

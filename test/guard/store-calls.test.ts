@@ -1,12 +1,11 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { Worker } from 'node:worker_threads'
 import { type SessionId, SessionManager, SessionStoreError, type Store } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { BarrierStore, faults, type Handler, type Verb } from '../support/barrier-store.ts'
+import { collectGarbage } from '../support/collect-garbage.ts'
 import { soundRecord } from '../support/sound-record.ts'
 
 // The timers and the clock that the guard looks at are the test's: nothing here waits.
@@ -452,10 +451,8 @@ describe('calls under way', () => {
 
   it('30,000 given up while a store hangs keep less than 20 MB', async () => {
     vi.useRealTimers()
-    setFlagsFromString('--expose-gc')
-    const gc: () => void = runInNewContext('gc')
     const used = () => {
-      gc()
+      collectGarbage()
       const { heapUsed, external } = process.memoryUsage()
       return heapUsed + external
     }

@@ -1,7 +1,6 @@
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { describe, expect, it, vi } from 'vitest'
 import { Deadlines } from '../../src/time/deadlines.ts'
+import { collectGarbage } from '../support/collect-garbage.ts'
 import { useFakeClock } from '../support/fake-clock.ts'
 
 useFakeClock()
@@ -218,8 +217,6 @@ it('works where timers are numbers, as in Cloudflare Workers', () => {
 
 it('holds on to nothing of a call that is over, nor a call that is over to its neighbours', async () => {
   vi.useRealTimers()
-  setFlagsFromString('--expose-gc')
-  const gc: () => void = runInNewContext('gc')
   const { deadlines, open } = setUp()
   let held: unknown
   const neighbours = (() => {
@@ -230,7 +227,7 @@ it('holds on to nothing of a call that is over, nor a call that is over to its n
   })()
   // A WeakRef keeps what it was made of until the turn of the event loop is over.
   await new Promise(resolve => setImmediate(resolve))
-  gc()
+  collectGarbage()
   expect(neighbours.map(call => call.deref())).toEqual([undefined, undefined])
   expect(held).toMatchObject({ place: -1 })
 })

@@ -149,7 +149,7 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: 'B7: a handshake begins a session whose cookie its response cannot carry',
-    patch: change('edge/fetch.ts', '!this.isSent && !this.#isHandshake', '!this.isSent'),
+    patch: change('edge/fetch.ts', '!this.isSent && !this.isHandshake', '!this.isSent'),
     scene: handshakesOf('a remember token alone', []),
   },
   {

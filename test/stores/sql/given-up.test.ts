@@ -2,8 +2,6 @@
 // not kept in memory.
 import type { EventEmitter } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { type SessionRecord, SessionStoreError, type Store } from 'coatcheck'
 import { MysqlStore, PostgresStore } from 'coatcheck/stores/sql'
 import type mysql from 'mysql2/promise'
@@ -14,12 +12,11 @@ import { type MariadbServer, startMariadb } from '../../services/mariadb.ts'
 import { type PostgresServer, startPostgres } from '../../services/postgres.ts'
 import { until } from '../../services/process.ts'
 import { type FaultProxy, startProxy } from '../../services/proxy.ts'
+import { collectGarbage } from '../../support/collect-garbage.ts'
 import { soon, within } from '../../support/deadlines.ts'
 import { leaked } from '../../support/scan.ts'
 import { anonymous, NOW, newKey, newWriteId, record } from '../../support/sql/records.ts'
 
-setFlagsFromString('--expose-gc')
-const collectGarbage = runInNewContext('gc') as () => void
 const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
 
 /** The error of a call that has to fail. */

@@ -1,6 +1,4 @@
 // A SQLite file that another connection has locked: which calls wait, which give up, and what they leave.
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import type { SessionRecord, Store } from 'coatcheck'
 import { type SqliteDatabase, SqliteStore } from 'coatcheck/stores/sql'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -12,6 +10,7 @@ import {
   type SqliteDriver,
   sqliteFile,
 } from '../../../services/sqlite.ts'
+import { collectGarbage } from '../../../support/collect-garbage.ts'
 import { soon, within } from '../../../support/deadlines.ts'
 import { isLive, NOW, newKey, newWriteId, record } from '../../../support/sql/records.ts'
 
@@ -223,10 +222,8 @@ function locks(driver: SqliteDriver) {
 
   it('keeps nothing of 30,000 calls that were given up while the file is still locked', async () => {
     const { store, other } = await open('DELETE')
-    setFlagsFromString('--expose-gc')
-    const collect: () => void = runInNewContext('gc')
     const heap = () => {
-      collect()
+      collectGarbage()
       return process.memoryUsage().heapUsed
     }
     other.exec('BEGIN EXCLUSIVE')
