@@ -14,7 +14,7 @@ export default defineConfig({
   },
   test: {
     include: ['test/**/*.test.ts'],
-    setupFiles: [here('./test/support/strict-expect.ts')],
+    setupFiles: ['strict-expect', 'stuck-files'].map(name => here(`./test/support/${name}.ts`)),
     // The recipes are installed first, by `npm run test:recipes`.
     exclude: ['test/bench/**', '**/node_modules/**', ...(process.env.COATCHECK_RECIPES ? [] : ['test/recipes/**'])],
     // What takes 8 s alone took 30 on a machine with a load of 14. A test that hangs costs a minute, and says so.

@@ -1,13 +1,48 @@
 // Prints, at the end of a run, which engines this machine has for the tests and which it has not; and what was thrown
-// outside of any test, which fails a run without failing a test.
+// outside of any test, which fails a run without failing a test. Meanwhile it names what has been running for long: a run
+// that is killed because something hangs says nothing else of it.
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Reporter, SerializedError, TestModule } from 'vitest/node'
+import type { Reporter, SerializedError, TestCase, TestModule } from 'vitest/node'
 import { ENGINES } from '../services/engine-list.mjs'
 import { table } from './table.mjs'
 
 export default class EnginesReporter implements Reporter {
+  readonly #long: number
+  /** What is under way, and since when. */
+  readonly #running = new Map<string, { readonly what: string; readonly since: number }>()
+  #timer: NodeJS.Timeout | undefined
+
+  /** `long`: after how many ms something is named. The limit of most tests is less. */
+  constructor({ long = 150_000 }: { long?: number } = {}) {
+    this.#long = long
+  }
+
+  onTestRunStart(): void {
+    const tell = () => {
+      for (const { what, since } of this.#running.values()) {
+        const ms = Date.now() - since
+        if (ms >= this.#long) console.log(`running for ${Math.round(ms / 1000)} s: ${what}`)
+      }
+    }
+    this.#timer = setInterval(tell, this.#long / 2).unref()
+  }
+
+  // A file hangs in its hooks, or while it is loaded, as well.
+  onTestModuleQueued(module: TestModule): void {
+    this.#running.set(module.id, { what: module.relativeModuleId, since: Date.now() })
+  }
+
+  onTestCaseReady({ module, fullName }: TestCase): void {
+    this.#running.set(module.id, { what: `${module.relativeModuleId}: ${fullName}`, since: Date.now() })
+  }
+
+  onTestModuleEnd({ id }: TestModule): void {
+    this.#running.delete(id)
+  }
+
   onTestRunEnd(modules: readonly TestModule[], unhandled: readonly SerializedError[]): void {
+    clearInterval(this.#timer)
     const folder = process.env.COATCHECK_RESULTS
     // The summary of a CI run names them: they are thousands of lines above it.
     if (folder) for (const error of unhandled) appendFileSync(join(folder, 'unhandled.txt'), describe(error))

@@ -156,7 +156,7 @@ describeEngine('sqld', 'a log-out everywhere on libSQL over a network', () => {
   let store: LibsqlStore
   beforeAll(async () => {
     server = await startSqld()
-    store = patient(new LibsqlStore(server.client({ concurrency: 1 }), { table }))
+    store = patient(new LibsqlStore(server.client(), { table }))
     await store.migrate()
   })
   afterAll(() => server?.stop())

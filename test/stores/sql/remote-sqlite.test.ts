@@ -381,7 +381,8 @@ describeEngine('sqld', 'libSQL beside transactions of the application', () => {
   let store: LibsqlStore
   beforeAll(async () => {
     server = await startSqld()
-    store = new LibsqlStore(server.client())
+    // What was given up holds its place at the client until sqld answers it.
+    store = new LibsqlStore(server.client({ concurrency: 20 }))
     await store.migrate()
   })
   afterAll(() => server?.stop())

@@ -17,8 +17,7 @@ describeEngine('sqld', 'the store for libSQL on a network', () => {
   let client: LibsqlClient
   beforeAll(async () => {
     server = await startSqld()
-    // sqld 0.24 now and then stops answering where dozens of writes wait: docs/stores/remote-sqlite.md.
-    client = server.client({ concurrency: 1 })
+    client = server.client()
   })
   afterAll(() => server?.stop())
 
