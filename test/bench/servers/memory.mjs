@@ -1,4 +1,5 @@
 // @ts-check
+import { hash } from 'node:crypto'
 import { betterAuthServer, memoryTables } from './better-auth.mjs'
 import {
   expressByHand,
@@ -14,31 +15,34 @@ import {
 import { byHand, coatcheckEdge, coatcheckHandler, newId } from './handlers.mjs'
 import { coatcheck, idOf, send, serve } from './serve.mjs'
 
-/** Two Maps: sessions, and who has which. */
-function mapsByHand() {
+/**
+ * Two Maps: sessions, and who has which.
+ * @param {(id: string) => string} [keyOf] under which a session is kept
+ */
+function mapsByHand(keyOf = id => id) {
   /** @type {Map<string, { user: { id: number, name: string }, value?: number }>} */
   const sessions = new Map()
   /** @type {Map<number, Set<string>>} */
   const idsOf = new Map()
   /** @satisfies {import('./handlers.mjs').ByHand} */
   const service = {
-    get: (/** @type {string} */ id) => sessions.get(id)?.user,
+    get: (/** @type {string} */ id) => sessions.get(keyOf(id))?.user,
     create(/** @type {string} */ id, /** @type {{ id: number, name: string }} */ user) {
-      sessions.set(id, { user })
-      idsOf.set(user.id, (idsOf.get(user.id) ?? new Set()).add(id))
+      sessions.set(keyOf(id), { user })
+      idsOf.set(user.id, (idsOf.get(user.id) ?? new Set()).add(keyOf(id)))
     },
     write(/** @type {string} */ id, /** @type {number} */ value) {
-      const session = sessions.get(id)
+      const session = sessions.get(keyOf(id))
       if (session) session.value = value
     },
     end(/** @type {string} */ id) {
-      const session = sessions.get(id)
+      const session = sessions.get(keyOf(id))
       if (!session) return
-      sessions.delete(id)
-      idsOf.get(session.user.id)?.delete(id)
+      sessions.delete(keyOf(id))
+      idsOf.get(session.user.id)?.delete(keyOf(id))
     },
     endAll(/** @type {string} */ id) {
-      const session = sessions.get(id)
+      const session = sessions.get(keyOf(id))
       if (!session) return
       for (const each of idsOf.get(session.user.id) ?? []) sessions.delete(each)
       idsOf.delete(session.user.id)
@@ -47,9 +51,13 @@ function mapsByHand() {
   return service
 }
 
-/** @param {Record<string, string>} headers @returns {import('./serve.mjs').Handler} */
-function floor(headers) {
-  const service = mapsByHand()
+/**
+ * @param {Record<string, string>} headers
+ * @param {(id: string) => string} [keyOf]
+ * @returns {import('./serve.mjs').Handler}
+ */
+function floor(headers, keyOf) {
+  const service = mapsByHand(keyOf)
   const others = byHand(service)
   const names = Object.entries(headers)
   return (request, response) => {
@@ -61,6 +69,9 @@ function floor(headers) {
   }
 }
 
+const SAME_HEADERS = { Vary: 'Cookie', 'Cache-Control': 'no-store' }
+const sha256 = (/** @type {string} */ id) => hash('sha256', id, 'base64url')
+
 async function memoryStore() {
   const { MemoryStore } = await coatcheck('stores/memory.js')
   return new MemoryStore()
@@ -68,9 +79,13 @@ async function memoryStore() {
 
 await serve({
   floor: () => floor({}),
-  'floor, same headers': () => floor({ Vary: 'Cookie', 'Cache-Control': 'no-store' }),
+  'floor, same headers': () => floor(SAME_HEADERS),
+  'floor, hashed': () => floor(SAME_HEADERS, sha256),
   async coatcheck() {
     return coatcheckHandler(await memoryStore())
+  },
+  async 'coatcheck, no edge'() {
+    return coatcheckHandler(await memoryStore(), Object.entries(SAME_HEADERS))
   },
   'express alone': () => expressByHand(mapsByHand(), newId),
   async 'express, coatcheck'() {
