@@ -1,8 +1,7 @@
 import type { Context } from '../manager/context.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import type { Recalled } from '../manager/remember.ts'
-import { visited } from '../manager/touch.ts'
-import { isId, type SessionId, type SessionKey } from '../session/id.ts'
+import type { SessionId, SessionKey } from '../session/id.ts'
 import type { AnySession, Session } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import type { Arrival } from './arrival.ts'
@@ -10,6 +9,9 @@ import type { VisitDevice } from './devices.ts'
 import type { EndedHere } from './ended-here.ts'
 import type { OutgoingCookies } from './outgoing-cookies.ts'
 import type { EdgeSetup } from './setup.ts'
+
+const TOUCH = { touch: true } as const
+const NO_TOUCH = { touch: false } as const
 
 /** What a visit has beside it; asked for where it is needed. */
 interface Surroundings<S extends AnySession, D extends object, I extends UserIds> {
@@ -115,37 +117,24 @@ export class KnownSession<D extends object, I extends UserIds, In extends object
     return touch !== false && (this.#setup.cookie.lifetime !== 'idle' || this.#visit.canSend())
   }
 
-  // No async function: each costs a read from memory as much as its look-up.
-  #read(touch: boolean | undefined): Promise<Session<D, I> | null> {
+  async #read(touch: boolean | undefined): Promise<Session<D, I> | null> {
     const { id } = this
-    const found = id === null ? null : this.#find(id, this.mayTouch(touch))
-    return found instanceof Promise ? found.then(each => this.#take(each)) : Promise.resolve(this.#take(found))
-  }
-
-  /** What the store has said. Where that is no session, a remember token may start one. */
-  #take(found: Session<D, I> | null): Session<D, I> | null | Promise<Session<D, I> | null> {
-    if (found === null && this.#context.options.remember !== null) return this.#takeRecalled()
+    const session = id === null ? null : await this.#find(id, this.mayTouch(touch))
+    const recalled = session === null && this.#context.options.remember !== null ? await this.#recall() : null
     // A verb that finished meanwhile knows better.
-    return this.#session === undefined ? this.adopt(found) : this.#session
-  }
-
-  async #takeRecalled(): Promise<Session<D, I> | null> {
-    const recalled = await this.#recall()
     if (this.#session !== undefined) return this.#session
-    if (recalled === null) return this.adopt(null)
+    if (recalled === null) return this.adopt(session)
     this.know(recalled.session)
     this.#visit.cookies.send(recalled.session)
     this.#visit.cookies.sendToken(recalled.token, this.#secondsUntil(recalled.expiresAt))
     return recalled.session
   }
 
-  #find(id: SessionId, mayTouch: boolean): Session<D, I> | null | Promise<Session<D, I> | null> {
-    if (!isId(id)) return null
+  #find(id: SessionId, mayTouch: boolean): Promise<Session<D, I> | null> {
     const { device } = this.#visit
+    if (device === null) return this.#sessions.get(id, mayTouch ? TOUCH : NO_TOUCH)
     // A request that proves nothing must not keep the session alive.
-    const found = visited(this.#context, id, device === null && mayTouch)
-    if (device === null) return found
-    return Promise.resolve(found).then(each => (each === null ? null : device.admit(each, mayTouch)))
+    return this.#sessions.get(id, NO_TOUCH).then(found => (found === null ? null : device.admit(found, mayTouch)))
   }
 
   async #recall(): Promise<Recalled<D, I> | null> {

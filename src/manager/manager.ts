@@ -1,6 +1,6 @@
 import type { Change } from '../data/change.ts'
 import { unseal } from '../data/meta.ts'
-import { lifetimeOf } from '../session/expiry.ts'
+import { isTouchDue, isUnvisited, lifetimeOf } from '../session/expiry.ts'
 import { isKey, type SessionKey } from '../session/id.ts'
 import {
   type Current,
@@ -23,7 +23,7 @@ import { takeKey, writeData } from './edit.ts'
 import { endSession, endUser } from './end.ts'
 import { type EndAllOptions, endAllSessions } from './end-all.ts'
 import { anExcept, keyOfExcept } from './except.ts'
-import { heldRecord, idOf, storedRecord } from './lookup.ts'
+import { find, heldRecord, idOf, storedRecord } from './lookup.ts'
 import { allSessions, countSessions } from './operations.ts'
 import { GET_OPTIONS, type SessionOptions } from './options.ts'
 import { recordsOfUser } from './password-version.ts'
@@ -31,7 +31,7 @@ import { firstData } from './records.ts'
 import { forgetToken, issueToken, type Recalled, redeemToken } from './remember.ts'
 import { reissue } from './rotate.ts'
 import { endDevice, endSeries } from './series-end.ts'
-import { visited } from './touch.ts'
+import { touch } from './touch.ts'
 import { updateUser } from './update-user.ts'
 
 const NAMESPACE_NAME = /^[A-Za-z0-9_.-]{1,32}$/
@@ -110,7 +110,18 @@ export class SessionManager<
     if (options !== undefined && typeof options?.touch !== 'boolean') checkOptions(GET_OPTIONS, options)
     const id = idOf(context, current)
     if (id === null) return null
-    return visited(context, id, options?.touch !== false, typeof current === 'object' ? current : null)
+    const deadline = context.deadline()
+    const now = context.now()
+    const looking = find(context, id, now, deadline)
+    const found = looking instanceof Promise ? await looking : looking
+    if (found === null) {
+      if (typeof current === 'object' && current !== null) noticeExpiry(context, current, now)
+      return null
+    }
+    const { record } = found
+    const isDue = isTouchDue(record.seenAt, now, context.options) || isUnvisited(record)
+    if (options?.touch === false || !isDue) return context.session(found, found.isFollowed)
+    return touch(context, found, now, deadline)
   }
 
   /**
@@ -337,6 +348,14 @@ export class SessionManager<
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
   }
+}
+
+function noticeExpiry<D extends object, I extends UserIds>(
+  context: Context<D, I>,
+  session: Session<D, I>,
+  now: number,
+): void {
+  if (session.expiresAt <= now) context.emit({ type: 'expired', key: session.key, userId: session.user?.id ?? null })
 }
 
 /** The type of the sessions of a manager: `SessionOf<typeof sessions>`. */

@@ -1,36 +1,11 @@
 import { SessionStoreError } from '../contract/errors.ts'
-import { isTouchDue, isUnvisited } from '../session/expiry.ts'
+import { isUnvisited } from '../session/expiry.ts'
 import type { Session } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import type { Context, Found } from './context.ts'
 import { find } from './lookup.ts'
 import { seen } from './records.ts'
 import { noteVisit } from './remember.ts'
-
-/**
- * The live session behind an ID, its visit written down where that is due; `null` where it is gone, which is told if
- * `held`, what the caller has of it, has expired. At once where the store answers at once, as `find`.
- */
-export function visited<D extends object, I extends UserIds>(
-  context: Context<D, I>,
-  id: string,
-  mayTouch: boolean,
-  held?: Session<D, I> | null,
-): Session<D, I> | null | Promise<Session<D, I> | null> {
-  const deadline = context.deadline()
-  const now = context.now()
-  const show = (found: Found<I> | null) => {
-    if (found === null) {
-      if (held && held.expiresAt <= now) context.emit({ type: 'expired', key: held.key, userId: held.user?.id ?? null })
-      return null
-    }
-    const { record, isFollowed } = found
-    const isDue = isTouchDue(record.seenAt, now, context.options) || isUnvisited(record)
-    return mayTouch && isDue ? touch(context, found, now, deadline) : context.session(found, isFollowed)
-  }
-  const looking = find(context, id, now, deadline)
-  return looking instanceof Promise ? looking.then(show) : show(looking)
-}
 
 /** Writes the visit down, once per interval in this process, however many requests run in parallel. */
 export async function touch<D extends object, I extends UserIds>(

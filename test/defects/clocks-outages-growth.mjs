@@ -5,7 +5,7 @@
 export const CLOCKS_OUTAGES_GROWTH = [
   {
     name: 'C1: the first visit of a session that a token began is not noted, so that a theft is missed',
-    file: 'src/manager/touch.ts',
+    file: 'src/manager/manager.ts',
     from: 'isTouchDue(record.seenAt, now, context.options) || isUnvisited(record)',
     to: 'isTouchDue(record.seenAt, now, context.options)',
     test: 'test/manager/remember-clocks.test.ts',
