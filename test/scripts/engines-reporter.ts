@@ -34,7 +34,9 @@ export default class EnginesReporter implements Reporter {
   }
 
   onTestCaseReady({ module, fullName }: TestCase): void {
-    this.#running.set(module.id, { what: `${module.relativeModuleId}: ${fullName}`, since: Date.now() })
+    // It may be told after the end of a short file.
+    if (this.#running.has(module.id))
+      this.#running.set(module.id, { what: `${module.relativeModuleId}: ${fullName}`, since: Date.now() })
   }
 
   onTestModuleEnd({ id }: TestModule): void {
