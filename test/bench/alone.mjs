@@ -1,6 +1,6 @@
 // @ts-check
 // coatcheck beside by hand, and nobody else: more requests before and more rounds than the table of all has time for, so
-// that neither code which V8 has not compiled yet nor a busy machine decides.
+// that neither code which V8 has not compiled yet nor a busy machine decides. Then what lies between the two, on memory.
 import { contest } from './contest.mjs'
 import { PARTS, TABLES } from './stores.mjs'
 

@@ -160,7 +160,7 @@ In a clone of the repository:
 npm run bench                # the table of each store; installs what it compares with
 npm run bench -- --quick     # two minutes on a quiet machine: fewer requests, rows and rounds
 npm run bench -- redis       # the tables of one kind of store: memory, redis, sql
-npm run bench -- alone       # coatcheck beside by hand, more rounds
+npm run bench -- alone       # coatcheck beside by hand, more rounds; what a request is made of
 npm run bench -- details     # verbs of the manager, bytes per session
 npm run bench -- growth      # up to five million sessions; takes 8 GB
 npm run bench -- nodes       # 1, 2 and 4 processes on one database
