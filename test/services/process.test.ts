@@ -1,6 +1,9 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import { freePort, start, until } from './process.ts'
+import { freePort, start, threadStates, until } from './process.ts'
 
 const open: { close(): unknown }[] = []
 afterEach(() => {
@@ -43,6 +46,29 @@ describe('a port for a private server', () => {
     const running = start(process.execPath, ['-e', other])
     await until('an answer', () => expect(running.output()).not.toBe(''))
     expect(running.output().trim()).toBe('0')
+  })
+})
+
+describe('a private server that is paused', () => {
+  it.runIf(process.platform === 'linux')('stands still at once, with all its threads, and goes on', async () => {
+    const spin = `const { Worker, isMainThread } = require('node:worker_threads')
+      if (isMainThread) { for (let i = 0; i < 6; i++) new Worker(__filename); console.log('spinning') }
+      for (;;) Math.random()`
+    const folder = mkdtempSync(join(tmpdir(), 'coatcheck-paused-'))
+    writeFileSync(join(folder, 'spin.cjs'), spin)
+    const server = start(process.execPath, [join(folder, 'spin.cjs')])
+    try {
+      await until('the threads running', () => expect(server.output()).toContain('spinning'), { server })
+      for (let times = 0; times < 20; times++) {
+        server.pause()
+        expect(new Set(threadStates(server.child.pid!))).toEqual(new Set(['T']))
+        server.resume()
+        await until('the threads running', () => expect(threadStates(server.child.pid!)).toContain('R'), { server })
+      }
+    } finally {
+      await server.stop('SIGKILL')
+      rmSync(folder, { recursive: true })
+    }
   })
 })
 

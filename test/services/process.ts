@@ -1,5 +1,6 @@
 // Private servers for tests: found on PATH, started on free loopback ports in a temporary folder, stopped afterwards.
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
 
 export { findBinary } from './engine-list.mjs'
 export { freePort } from './port.mjs'
@@ -39,6 +40,36 @@ export interface Running {
   ended(): boolean
   /** Sends a signal (SIGTERM unless told) and resolves when the process has ended. */
   stop(signal?: NodeJS.Signals): Promise<void>
+  /** Lets it stand still; returns when it does. */
+  pause(): void
+  resume(): void
+}
+
+const SLEEPER = new Int32Array(new SharedArrayBuffer(4))
+
+/** The states of a process's threads as Linux tells them, `T` for one that is stopped; none where the system is another. */
+export function threadStates(pid: number): string[] {
+  const folder = `/proc/${pid}/task`
+  try {
+    return readdirSync(folder).map(thread =>
+      readFileSync(`${folder}/${thread}/stat`, 'utf8').replace(/^.*\) (\S) .*$/s, '$1'),
+    )
+  } catch {
+    return []
+  }
+}
+
+/**
+ * Stops a process. On a busy machine its threads run on after the signal was sent, until the system comes to them: an
+ * answer of theirs would pass for one of a server that stands still.
+ */
+function standStill(child: ChildProcess): void {
+  child.kill('SIGSTOP')
+  const end = performance.now() + 30_000
+  while (threadStates(child.pid!).some(state => !/[TtZX]/.test(state))) {
+    if (performance.now() > end) throw new Error(`process ${child.pid} does not stop`)
+    Atomics.wait(SLEEPER, 0, 0, 1)
+  }
 }
 
 /** Starts a process that dies with this one at the latest. */
@@ -73,5 +104,7 @@ export function start(binary: string, args: readonly string[], options: SpawnOpt
       if (!over) child.kill(signal)
       await ended
     },
+    pause: () => standStill(child),
+    resume: () => void child.kill('SIGCONT'),
   }
 }

@@ -55,8 +55,8 @@ export async function startRedis(options: readonly string[] = []): Promise<Redis
     },
     kill: (signal = 'SIGKILL') => running.stop(signal),
     restart: launch,
-    pause: () => void running.child.kill('SIGSTOP'),
-    resume: () => void running.child.kill('SIGCONT'),
+    pause: () => running.pause(),
+    resume: () => running.resume(),
     async stop() {
       running.child.kill('SIGCONT')
       await running.stop('SIGKILL')

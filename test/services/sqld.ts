@@ -52,8 +52,8 @@ export async function startSqld(options: readonly string[] = []): Promise<SqldSe
     run: sql => clients[0]?.execute(sql) ?? client().execute(sql),
     kill: () => running.stop('SIGKILL'),
     restart: launch,
-    pause: () => void running.child.kill('SIGSTOP'),
-    resume: () => void running.child.kill('SIGCONT'),
+    pause: () => running.pause(),
+    resume: () => running.resume(),
     async stop() {
       for (const each of clients) each.close()
       running.child.kill('SIGCONT')
