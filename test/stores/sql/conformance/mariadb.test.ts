@@ -15,19 +15,28 @@ describeEngine('mariadb', 'the MySQL store on MariaDB', () => {
   })
   afterAll(() => server?.stop())
 
-  describe.each(['u64', 'text'] as const)('with %s user IDs', userIds => {
+  describe.each([
+    ['u64', 'a pool of mysql2/promise', (pool: mysql.Pool) => pool],
+    ['text', 'a pool of mysql2', (pool: mysql.Pool) => pool.pool],
+    [
+      'u64',
+      'what an application made of a pool',
+      (pool: mysql.Pool) => ({ getConnection: () => pool.getConnection() }),
+    ],
+  ] as const)('with %s user IDs and %s', (userIds, given, of) => {
+    const table = `sessions_of_${given.length}`
     const open = async () => {
-      const store = new MysqlStore(pool, { userIds, table: `${userIds}_sessions` })
+      const store = new MysqlStore(of(pool), { userIds, table })
       await store.migrate()
       return store
     }
     const corrupt = async (_: unknown, key: string) => {
-      await pool.query(`UPDATE ${userIds}_sessions SET version = -1 WHERE id = ?`, [key])
+      await pool.query(`UPDATE ${table} SET version = -1 WHERE id = ?`, [key])
     }
     const rename = (from: string, to: string) => pool.query(`RENAME TABLE ${from} TO ${to}`)
     const outage = async () => {
-      await rename(`${userIds}_sessions`, 'elsewhere')
-      return () => rename('elsewhere', `${userIds}_sessions`)
+      await rename(table, 'elsewhere')
+      return () => rename('elsewhere', table)
     }
     testStore(it, open, undefined, { textUserIds: userIds === 'text', corrupt, outage, runs: 25 })
     it('behaves like the reference model', () => modelTest(fc, open, undefined, { runs: 50 }))

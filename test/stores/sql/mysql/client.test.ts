@@ -257,6 +257,111 @@ describe('a pool', () => {
   })
 })
 
+describe('the pool with callbacks that is behind one with promises', () => {
+  let said: unknown[][] = []
+  const answerTo = (asked: string | { sql: string }) => {
+    if (typeof asked !== 'string') return [[DATABASE, 7, 'root', HERE]] // the greeting
+    said.push(['asked', asked])
+    return [{ p: 'packed' }]
+  }
+  const ended = {
+    threadId: 7,
+    config: {},
+    release: () => said.push(['release']),
+    destroy: () => said.push(['destroy']),
+  }
+  const promised = () => {
+    said.push(['promise'])
+    const ask = async (asked: string | { sql: string }) => [answerTo(asked)]
+    return { ...ended, execute: ask, query: ask, connection: {} }
+  }
+  /** As mysql2 makes them: the pool with callbacks makes the one with promises, which has it as `pool`. */
+  class Promises {
+    readonly pool: unknown
+    constructor(pool: unknown) {
+      this.pool = pool
+    }
+    async getConnection(): Promise<unknown> {
+      return promised()
+    }
+  }
+  const core = (failures: { connecting?: Error; asking?: Error } = {}) => ({
+    getConnection(give: (error: unknown, connection?: unknown) => void) {
+      said.push(['callback'])
+      const ask = (asked: string | { sql: string }, ...rest: unknown[]) => {
+        const rows = answerTo(asked)
+        const failed = typeof asked === 'string' ? failures.asking : undefined
+        ;(rest.at(-1) as typeof give)(failed ?? null, failed === undefined ? rows : undefined)
+      }
+      if (failures.connecting === undefined) give(null, { ...ended, execute: ask, query: ask })
+      else give(failures.connecting)
+    },
+    promise(): unknown {
+      return new Promises(this)
+    },
+  })
+  const read = (pool: unknown) => {
+    said = []
+    return new Open(pool as MysqlPool, [], 'sessions').select(READ, ['x'], now() + 5000, ({ rows }) => rows)
+  }
+  const by = (way: 'promise' | 'callback') => [[way], ['asked', READ.text], ['release']]
+
+  it('is asked in its place, whichever of them the store was given', async () => {
+    for (const pool of [core(), core().promise()]) {
+      expect(await read(pool)).toEqual([['packed']])
+      expect(said).toEqual(by('callback'))
+    }
+  })
+
+  it('tells why it has no connection, and what became of a statement', async () => {
+    const down = core({ connecting: Object.assign(new Error('connect'), { code: 'ECONNREFUSED' }) })
+    expect(await failure(read(down))).toMatchObject({ cause: { cause: { code: 'ECONNREFUSED' } } })
+    expect(await failure(read(core({ asking: ofServer(1064) })))).toMatchObject({ cause: { message: 'error 1064' } })
+    expect(said.at(-1)).toEqual(['release'])
+    expect(await failure(read(core({ asking: ofServer(1053) })))).toMatchObject({ cause: { message: 'error 1053' } })
+    expect(said.at(-1)).toEqual(['destroy'])
+  })
+
+  it('is not asked where an application stands between the two', async () => {
+    const promises = () => core().promise() as Promises
+    class Tenants extends Promises {
+      override getConnection() {
+        return super.getConnection()
+      }
+    }
+    const mine = { pool: core(), getConnection: async () => promised() }
+    const pools: unknown[] = [
+      new Tenants(core()),
+      mine,
+      { ...core(), promise: () => mine },
+      Object.assign(promises(), { getConnection: mine.getConnection }),
+      new Proxy(promises(), {
+        get: (pool, name) => (name === 'getConnection' ? mine.getConnection : Reflect.get(pool, name)),
+      }),
+    ]
+    for (const pool of pools) {
+      expect(await read(pool)).toEqual([['packed']])
+      expect(said).toEqual(by('promise'))
+    }
+  })
+
+  it('is not taken for one where it is something else of that name', async () => {
+    const { getConnection, promise } = core()
+    for (const pool of [
+      undefined,
+      null,
+      'tenants',
+      {},
+      { getConnection },
+      { promise },
+      { getConnection, promise: 1 },
+    ]) {
+      expect(await read(new Promises(pool))).toEqual([['packed']])
+      expect(said).toEqual(by('promise'))
+    }
+  })
+})
+
 describe('a transaction that makes a session live', () => {
   const BEGUN = ['SET TRANSACTION ISOLATION LEVEL READ COMMITTED', 'START TRANSACTION']
   const IDLE = 'SELECT @@SESSION.wait_timeout'
