@@ -1,6 +1,6 @@
 // @ts-check
 // coatcheck beside by hand, and nobody else: more requests before and more rounds than the table of all has time for, so
-// that neither code which V8 has not compiled yet nor a busy machine decides. Then what lies between the two, on memory.
+// that neither code which V8 has not compiled yet nor a busy machine decides. Then what lies between the two.
 import { contest } from './contest.mjs'
 import { PARTS, TABLES } from './stores.mjs'
 
@@ -19,17 +19,22 @@ const PLAN = {
   sessions: 0,
 }
 
+/** @param {import('./stores.mjs').Table} shown @param {Partial<typeof PLAN> & { operations: string[], rounds: number }} plan */
+async function unlessMissing(shown, plan) {
+  const missing = shown.missing()
+  if (missing !== null) console.log(`\n### ${shown.title}\n\nLeft out: ${missing}.`)
+  else await contest({ ...shown, absent: [] }, { ...PLAN, ...plan })
+}
+
 export async function benchAlone() {
   for (const shown of Object.values(TABLES)) {
-    const missing = shown.missing()
-    if (missing !== null) {
-      console.log(`\n### ${shown.title}, alone\n\nLeft out: ${missing}.`)
-      continue
-    }
     const rows = shown.rows.filter(({ label }) => OWN.includes(label))
-    const plan = { ...PLAN, operations: ['profile', 'one', 'anonymous'], rounds: 60 }
-    await contest({ ...shown, title: `${shown.title}, alone`, rows, absent: [] }, plan)
+    const plan = { operations: ['profile', 'one', 'anonymous'], rounds: 60 }
+    await unlessMissing({ ...shown, title: `${shown.title}, alone`, rows }, plan)
   }
-  const parts = { .../** @type {import('./stores.mjs').Table} */ (TABLES.memory), rows: PARTS, absent: [] }
-  await contest({ ...parts, title: 'What a request is made of' }, { ...PLAN, operations: ['profile'], rounds: 200 })
+  for (const [name, rows] of Object.entries(PARTS)) {
+    const shown = /** @type {import('./stores.mjs').Table} */ (TABLES[name])
+    const title = `What a request is made of: ${shown.title}`
+    await unlessMissing({ ...shown, title, rows }, { operations: ['profile', 'one'], rounds: 200 })
+  }
 }

@@ -49,14 +49,31 @@ const inCookie = { keepsNothing: true }
 const NO_STORE = 'koa-session, hono-sessions and @remix-run/session: their documentation names no store for it'
 const IN_MEMORY_TABLE = 'iron-session and @hono/session ask no store: the table of memory has them'
 
-/** What a request of coatcheck on memory is made of: each row does what the one before it does, and one thing more. */
-export const PARTS = [
-  memory('by hand', 'floor'),
-  memory('and the headers Vary and Cache-Control', 'floor, same headers'),
-  memory('and the SHA-256 of the ID', 'floor, hashed'),
-  memory('and all that sessions.get knows', 'coatcheck, no edge'),
-  memory('coatcheck: and what a visit knows', 'coatcheck'),
+/** @param {(label: string, name: string) => Row} server */
+const sqlParts = server => [
+  server('by hand', 'prepared SELECT'),
+  server('and the headers Vary and Cache-Control', 'same headers'),
+  server('and the SHA-256 of the ID', 'hashed'),
+  server('and one SELECT for the reads of a turn', 'together'),
+  server('and all that sessions.get knows', 'coatcheck, no edge'),
+  server('coatcheck: and what a visit knows', 'coatcheck'),
 ]
+
+/**
+ * What a request of coatcheck is made of, by table: each row does what the one before it does, and one thing more.
+ * @type {Record<string, readonly Row[]>}
+ */
+export const PARTS = {
+  memory: [
+    memory('by hand', 'floor'),
+    memory('and the headers Vary and Cache-Control', 'floor, same headers'),
+    memory('and the SHA-256 of the ID', 'floor, hashed'),
+    memory('and all that sessions.get knows', 'coatcheck, no edge'),
+    memory('coatcheck: and what a visit knows', 'coatcheck'),
+  ],
+  postgresql: sqlParts(postgres),
+  mariadb: sqlParts(mariadb),
+}
 
 /** @type {Record<string, Table>} */
 export const TABLES = {

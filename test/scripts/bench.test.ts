@@ -16,19 +16,22 @@ interface Row {
 }
 
 describe('a server of the benchmarks', () => {
-  it.for([...TABLES.memory.rows, ...PARTS] as Row[])('$label logs in, writes, and logs out', async (row, { skip }) => {
-    skip(row.name.includes('coatcheck') && !isBuilt, 'dist is not built')
-    const server = new Running(row)
-    try {
-      const port = await server.ask().catch((error: Error) => {
-        skip(/^Cannot find package/.test(error.message), error.message)
-        throw error
-      })
-      const load = new Load(port, 2)
-      await expect(check(row, load)).resolves.toBeUndefined()
-      load.close()
-    } finally {
-      server.stop()
-    }
-  })
+  it.for([...TABLES.memory.rows, ...PARTS.memory] as Row[])(
+    '$label logs in, writes, and logs out',
+    async (row, { skip }) => {
+      skip(row.name.includes('coatcheck') && !isBuilt, 'dist is not built')
+      const server = new Running(row)
+      try {
+        const port = await server.ask().catch((error: Error) => {
+          skip(/^Cannot find package/.test(error.message), error.message)
+          throw error
+        })
+        const load = new Load(port, 2)
+        await expect(check(row, load)).resolves.toBeUndefined()
+        load.close()
+      } finally {
+        server.stop()
+      }
+    },
+  )
 })

@@ -1,5 +1,4 @@
 // @ts-check
-import { hash } from 'node:crypto'
 import { betterAuthServer, memoryTables } from './better-auth.mjs'
 import {
   expressByHand,
@@ -12,37 +11,34 @@ import {
   koaSessionServer,
   remixSessionServer,
 } from './frameworks.mjs'
-import { byHand, coatcheckEdge, coatcheckHandler, newId } from './handlers.mjs'
+import { byHand, coatcheckEdge, coatcheckHandler, hashed, newId, withHeaders } from './handlers.mjs'
 import { coatcheck, idOf, send, serve } from './serve.mjs'
 
-/**
- * Two Maps: sessions, and who has which.
- * @param {(id: string) => string} [keyOf] under which a session is kept
- */
-function mapsByHand(keyOf = id => id) {
+/** Two Maps: sessions, and who has which. */
+function mapsByHand() {
   /** @type {Map<string, { user: { id: number, name: string }, value?: number }>} */
   const sessions = new Map()
   /** @type {Map<number, Set<string>>} */
   const idsOf = new Map()
   /** @satisfies {import('./handlers.mjs').ByHand} */
   const service = {
-    get: (/** @type {string} */ id) => sessions.get(keyOf(id))?.user,
+    get: (/** @type {string} */ id) => sessions.get(id)?.user,
     create(/** @type {string} */ id, /** @type {{ id: number, name: string }} */ user) {
-      sessions.set(keyOf(id), { user })
-      idsOf.set(user.id, (idsOf.get(user.id) ?? new Set()).add(keyOf(id)))
+      sessions.set(id, { user })
+      idsOf.set(user.id, (idsOf.get(user.id) ?? new Set()).add(id))
     },
     write(/** @type {string} */ id, /** @type {number} */ value) {
-      const session = sessions.get(keyOf(id))
+      const session = sessions.get(id)
       if (session) session.value = value
     },
     end(/** @type {string} */ id) {
-      const session = sessions.get(keyOf(id))
+      const session = sessions.get(id)
       if (!session) return
-      sessions.delete(keyOf(id))
-      idsOf.get(session.user.id)?.delete(keyOf(id))
+      sessions.delete(id)
+      idsOf.get(session.user.id)?.delete(id)
     },
     endAll(/** @type {string} */ id) {
-      const session = sessions.get(keyOf(id))
+      const session = sessions.get(id)
       if (!session) return
       for (const each of idsOf.get(session.user.id) ?? []) sessions.delete(each)
       idsOf.delete(session.user.id)
@@ -51,17 +47,10 @@ function mapsByHand(keyOf = id => id) {
   return service
 }
 
-/**
- * @param {Record<string, string>} headers
- * @param {(id: string) => string} [keyOf]
- * @returns {import('./serve.mjs').Handler}
- */
-function floor(headers, keyOf) {
-  const service = mapsByHand(keyOf)
+/** @param {import('./handlers.mjs').ByHand} [service] @returns {import('./serve.mjs').Handler} */
+function floor(service = mapsByHand()) {
   const others = byHand(service)
-  const names = Object.entries(headers)
   return (request, response) => {
-    for (const [name, value] of names) response.setHeader(name, value)
     // A Map needs no promise.
     if (request.method !== 'GET') return others(request, response)
     const id = idOf(request)
@@ -69,23 +58,20 @@ function floor(headers, keyOf) {
   }
 }
 
-const SAME_HEADERS = { Vary: 'Cookie', 'Cache-Control': 'no-store' }
-const sha256 = (/** @type {string} */ id) => hash('sha256', id, 'base64url')
-
 async function memoryStore() {
   const { MemoryStore } = await coatcheck('stores/memory.js')
   return new MemoryStore()
 }
 
 await serve({
-  floor: () => floor({}),
-  'floor, same headers': () => floor(SAME_HEADERS),
-  'floor, hashed': () => floor(SAME_HEADERS, sha256),
+  floor: () => floor(),
+  'floor, same headers': () => withHeaders(floor()),
+  'floor, hashed': () => withHeaders(floor(hashed(mapsByHand()))),
   async coatcheck() {
     return coatcheckHandler(await memoryStore())
   },
   async 'coatcheck, no edge'() {
-    return coatcheckHandler(await memoryStore(), Object.entries(SAME_HEADERS))
+    return coatcheckHandler(await memoryStore(), { withoutEdge: true })
   },
   'express alone': () => expressByHand(mapsByHand(), newId),
   async 'express, coatcheck'() {

@@ -1,7 +1,7 @@
 // @ts-check
 import { betterAuthServer } from './better-auth.mjs'
 import { expressSessionServer, fastifySessionServer } from './frameworks.mjs'
-import { byHand, coatcheckHandler } from './handlers.mjs'
+import { byHand, coatcheckHandler, hashed, withHeaders } from './handlers.mjs'
 import { coatcheck, serve } from './serve.mjs'
 
 const url = process.env.SQL_URL ?? ''
@@ -23,6 +23,16 @@ async function sqlite() {
   return openSqlite(process.env.SQLITE_DRIVER ?? '', process.env.SQLITE_FILE ?? ':memory:')
 }
 const stores = () => coatcheck('stores/sql.js')
+async function postgres() {
+  const store = new (await stores()).PostgresStore(await pgPool())
+  await store.migrate()
+  return store
+}
+async function mariadb() {
+  const store = new (await stores()).MysqlStore(await mysqlPool())
+  await store.migrate()
+  return store
+}
 
 /** What connect-pg-simple, express-mysql-session and better-sqlite3-session-store make of a pool or a file. */
 async function pgStore() {
@@ -68,15 +78,15 @@ const userIn = row => (row ? { id: Number(row.user_id), name: row.name } : null)
 /**
  * One prepared statement by hand for each request.
  * @param {(name: keyof typeof STATEMENTS, values: unknown[]) => unknown} run answers the first row
+ * @returns {import('./handlers.mjs').ByHand}
  */
-const floor = run =>
-  byHand({
-    get: async id => userIn(await run('select', [id, Date.now()])),
-    create: (id, user) => run('insert', [id, user.id, user.name, inHalfAnHour()]),
-    write: (id, value) => run('update', [value, id, Date.now()]),
-    end: id => run('delete', [id]),
-    endAll: id => run('deleteAll', [id]),
-  })
+const statements = run => ({
+  get: async id => userIn(await run('select', [id, Date.now()])),
+  create: (id, user) => run('insert', [id, user.id, user.name, inHalfAnHour()]),
+  write: (id, value) => run('update', [value, id, Date.now()]),
+  end: id => run('delete', [id]),
+  endAll: id => run('deleteAll', [id]),
+})
 const STATEMENTS = {
   select: 'SELECT user_id, name FROM floor WHERE id = ? AND expires > ?',
   insert: 'INSERT INTO floor (id, user_id, name, expires) VALUES (?, ?, ?, ?)',
@@ -85,46 +95,89 @@ const STATEMENTS = {
   // The derived table lets MySQL read the table that it deletes from.
   deleteAll: 'DELETE FROM floor WHERE user_id = (SELECT user_id FROM (SELECT user_id FROM floor WHERE id = ?) AS own)',
 }
+
+/**
+ * The same, with one SELECT for all that is read in a turn of the event loop.
+ * @param {import('./handlers.mjs').ByHand} service
+ * @param {(ids: string[]) => Promise<any[]>} select rows with id, user_id and name
+ * @returns {import('./handlers.mjs').ByHand}
+ */
+function together(service, select) {
+  /** @type {{ id: string, resolve: (user: unknown) => void, reject: (error: unknown) => void }[]} */
+  let readers = []
+  const send = async () => {
+    const own = readers
+    readers = []
+    try {
+      const rows = new Map((await select(own.map(({ id }) => id))).map(row => [row.id, row]))
+      for (const { id, resolve } of own) resolve(userIn(rows.get(id)))
+    } catch (error) {
+      for (const { reject } of own) reject(error)
+    }
+  }
+  const get = (/** @type {string} */ id) =>
+    new Promise((resolve, reject) => {
+      if (readers.push({ id, resolve, reject }) === 1) setImmediate(send)
+    })
+  return { ...service, get }
+}
+
 const numbered = (/** @type {string} */ text) => {
   let count = 0
   return text.replace(/\?/g, () => `$${++count}`)
 }
 
+async function pgByHand() {
+  const pool = await pgPool()
+  await pool.query(TABLE)
+  await pool.query(INDEX)
+  const texts = Object.fromEntries(Object.entries(STATEMENTS).map(([name, text]) => [name, numbered(text)]))
+  const service = statements(
+    async (name, values) =>
+      (await pool.query({ name, text: /** @type {string} */ (texts[name]), values: /** @type {any[]} */ (values) }))
+        .rows[0],
+  )
+  const text = 'SELECT id, user_id, name FROM floor WHERE id = ANY($1) AND expires > $2'
+  const select = async (/** @type {string[]} */ ids) =>
+    (await pool.query({ name: 'each', text, values: [ids, Date.now()] })).rows
+  return { service, together: () => together(service, select) }
+}
+
+async function mysqlByHand() {
+  const pool = await mysqlPool()
+  await pool.query(TABLE)
+  await pool.query(INDEX)
+  const run = async (/** @type {string} */ text, /** @type {any[]} */ values) =>
+    /** @type {any} */ ((await pool.execute(text, values))[0])
+  const service = statements(async (name, values) => (await run(STATEMENTS[name], values))[0])
+  // Of fixed sizes, since each is prepared. The last ID fills the places that are left.
+  const sizes = [1, 4, 16, 64]
+  const select = async (/** @type {string[]} */ ids) => {
+    const size = sizes.find(size => size >= ids.length) ?? ids.length
+    const places = Array.from({ length: size }, (_, at) => ids[Math.min(at, ids.length - 1)])
+    const marks = places.map(() => '?').join(', ')
+    return run(`SELECT id, user_id, name FROM floor WHERE id IN (${marks}) AND expires > ?`, [...places, Date.now()])
+  }
+  return { service, together: () => together(service, select) }
+}
+
 await serve({
-  async 'PostgreSQL: prepared SELECT'() {
-    const pool = await pgPool()
-    await pool.query(TABLE)
-    await pool.query(INDEX)
-    const texts = Object.fromEntries(Object.entries(STATEMENTS).map(([name, text]) => [name, numbered(text)]))
-    return floor(
-      async (name, values) =>
-        (await pool.query({ name, text: /** @type {string} */ (texts[name]), values: /** @type {any[]} */ (values) }))
-          .rows[0],
-    )
-  },
-  async 'PostgreSQL: coatcheck'() {
-    const store = new (await stores()).PostgresStore(await pgPool())
-    await store.migrate()
-    return coatcheckHandler(store)
-  },
+  'PostgreSQL: prepared SELECT': async () => byHand((await pgByHand()).service),
+  'PostgreSQL: same headers': async () => withHeaders(byHand((await pgByHand()).service)),
+  'PostgreSQL: hashed': async () => withHeaders(byHand(hashed((await pgByHand()).service))),
+  'PostgreSQL: together': async () => withHeaders(byHand(hashed((await pgByHand()).together()))),
+  'PostgreSQL: coatcheck': async () => coatcheckHandler(await postgres()),
+  'PostgreSQL: coatcheck, no edge': async () => coatcheckHandler(await postgres(), { withoutEdge: true }),
   'PostgreSQL: express-session, connect-pg-simple': async () => expressSessionServer(await pgStore()),
   'PostgreSQL: @fastify/session, connect-pg-simple': async () => fastifySessionServer(await pgStore()),
   'PostgreSQL: better-auth': async () => betterAuthServer({ database: await pgPool() }, { migrate: true }),
 
-  async 'MariaDB: prepared SELECT'() {
-    const pool = await mysqlPool()
-    await pool.query(TABLE)
-    await pool.query(INDEX)
-    return floor(async (name, values) => {
-      const [rows] = await pool.execute(STATEMENTS[name], /** @type {any[]} */ (values))
-      return /** @type {any} */ (rows)[0]
-    })
-  },
-  async 'MariaDB: coatcheck'() {
-    const store = new (await stores()).MysqlStore(await mysqlPool())
-    await store.migrate()
-    return coatcheckHandler(store)
-  },
+  'MariaDB: prepared SELECT': async () => byHand((await mysqlByHand()).service),
+  'MariaDB: same headers': async () => withHeaders(byHand((await mysqlByHand()).service)),
+  'MariaDB: hashed': async () => withHeaders(byHand(hashed((await mysqlByHand()).service))),
+  'MariaDB: together': async () => withHeaders(byHand(hashed((await mysqlByHand()).together()))),
+  'MariaDB: coatcheck': async () => coatcheckHandler(await mariadb()),
+  'MariaDB: coatcheck, no edge': async () => coatcheckHandler(await mariadb(), { withoutEdge: true }),
   'MariaDB: express-session, express-mysql-session': async () => expressSessionServer(await mysqlStore()),
   'MariaDB: @fastify/session, express-mysql-session': async () => fastifySessionServer(await mysqlStore()),
   'MariaDB: better-auth': async () => betterAuthServer({ database: await mysqlPool() }, { migrate: true }),
@@ -135,7 +188,9 @@ await serve({
     const prepared = Object.fromEntries(
       Object.entries(STATEMENTS).map(([name, text]) => [name, database.prepare(text)]),
     )
-    return floor((name, values) => (name === 'select' ? prepared[name].get(...values) : prepared[name].run(...values)))
+    return byHand(
+      statements((name, values) => (name === 'select' ? prepared[name].get(...values) : prepared[name].run(...values))),
+    )
   },
   async 'SQLite: coatcheck'() {
     const store = new (await stores()).SqliteStore(await sqlite())
