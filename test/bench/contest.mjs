@@ -3,6 +3,7 @@
 
 import { Load } from './load.mjs'
 import { KEPT, OPERATIONS, profiles } from './operations.mjs'
+import { onOneProcessor } from './processors.mjs'
 import { quantile, Running } from './rounds.mjs'
 import { fixed, table, whole } from './table.mjs'
 
@@ -96,14 +97,16 @@ async function sizeOf({ row, server, many, cookies }, engine, at, count) {
   return whole(((await used()) - before) / users.length)
 }
 
-/** @param {Contender} contender @param {import('./engines.mjs').Engine | null} engine @param {string} name @param {number} round */
-async function measure({ row, server, many, one, cookies, figures }, engine, name, round) {
+/** @param {Contender} contender @param {import('./engines.mjs').Engine | null} engine @param {string} name @param {number} round @param {boolean} isQuick */
+async function measure({ row, server, many, one, cookies, figures }, engine, name, round, isQuick) {
   const operation = /** @type {import('./operations.mjs').Operation} */ (OPERATIONS[name])
   const isAlone = operation.connections === 1
   const load = isAlone ? one : many
   const own = /** @type {Figures} */ (figures.get(name))
   const asks = engine !== null && row.file !== 'tokens.mjs'
-  const [BURST, STREAM] = [isAlone ? 0 : 8 * CONNECTIONS, isAlone ? 250 : 4 * CONNECTIONS]
+  const BURST = isAlone ? 0 : 8 * CONNECTIONS
+  // With one connection long ones: a server that comes back from the others' turn is slower at first.
+  const STREAM = !isAlone ? 4 * CONNECTIONS : isQuick ? 250 : 1000
   const cpu = async () => {
     const { user, system } = await server.ask('cpu')
     return user + system
@@ -191,19 +194,26 @@ export async function contest({ title, floor, engine: start, rows, absent }, pla
       const taking = contenders.filter(({ row }) => !OPERATIONS[name]?.skips?.(row))
       for (const { figures } of taking)
         figures.set(name, { micros: [], streamed: [], took: [], commands: null, theirs: [] })
-      // Code that runs for the first time is not what is compared.
-      for (const contender of taking) {
-        await warmUp(contender, name, plan.warmUp)
-        await measure(contender, engine, name, 0)
+      const work = async () => {
+        // Code that runs for the first time is not what is compared.
+        for (const contender of taking) {
+          await warmUp(contender, name, plan.warmUp)
+          await measure(contender, engine, name, 0, plan.isQuick)
+        }
+        for (const { figures } of taking)
+          Object.assign(/** @type {Figures} */ (figures.get(name)), { micros: [], streamed: [], took: [], theirs: [] })
+        const end = performance.now() + plan.seconds(name) * 1000
+        let round = 0
+        for (; round < plan.rounds && (round < plan.leastRounds || performance.now() < end); round += 1)
+          for (const contender of taking) await measure(contender, engine, name, round + 1, plan.isQuick)
+        fewest = Math.min(fewest, round)
+        most = Math.max(most, round)
       }
-      for (const { figures } of taking)
-        Object.assign(/** @type {Figures} */ (figures.get(name)), { micros: [], streamed: [], took: [], theirs: [] })
-      const end = performance.now() + plan.seconds(name) * 1000
-      let round = 0
-      for (; round < plan.rounds && (round < plan.leastRounds || performance.now() < end); round += 1)
-        for (const contender of taking) await measure(contender, engine, name, round + 1)
-      fewest = Math.min(fewest, round)
-      most = Math.max(most, round)
+      if (OPERATIONS[name]?.connections !== 1) await work()
+      else if (!(await onOneProcessor(work)))
+        left.push(
+          '1 connection on one processor: taskset, which Linux has, is missing; the system put them where it liked',
+        )
     }
     return print(`${title}${engine ? `: ${engine.version}` : ''}`, floor, contenders, plan, left, [fewest, most])
   } finally {
