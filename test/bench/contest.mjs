@@ -194,12 +194,10 @@ export async function contest({ title, floor, engine: start, rows, absent }, pla
       const taking = contenders.filter(({ row }) => !OPERATIONS[name]?.skips?.(row))
       for (const { figures } of taking)
         figures.set(name, { micros: [], streamed: [], took: [], commands: null, theirs: [] })
+      for (const contender of taking) await warmUp(contender, name, plan.warmUp)
       const work = async () => {
         // Code that runs for the first time is not what is compared.
-        for (const contender of taking) {
-          await warmUp(contender, name, plan.warmUp)
-          await measure(contender, engine, name, 0, plan.isQuick)
-        }
+        for (const contender of taking) await measure(contender, engine, name, 0, plan.isQuick)
         for (const { figures } of taking)
           Object.assign(/** @type {Figures} */ (figures.get(name)), { micros: [], streamed: [], took: [], theirs: [] })
         const end = performance.now() + plan.seconds(name) * 1000

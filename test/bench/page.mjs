@@ -125,7 +125,7 @@ ${inShort(stores)}
 - ${tables.command} ${tables.machine}
 - ${tables.versions}
 - All servers of a table have their turn in each round, and a ratio is of one round. Where the machine was busy with other things, the middle half is wide: a difference inside it means nothing.
-- Before its rounds each server answers up to 20,480 requests at 64 connections and 8,192 each at 1 connection and without a session, until V8 has compiled most of what they need. What it compiles later is in the figures, and so is what it does for a process that idles while the others have their turn: it collects garbage, drops compiled code and compiles it again. More code costs more of both.
+- Before its rounds each server answers up to 20,480 requests at 64 connections, 16,384 at 1 connection and 8,192 without a session, until V8 has compiled most of what they need. What it compiles later is in the figures, and so is what it does for a process that idles while the others have their turn: it collects garbage, drops compiled code and compiles it again. More code costs more of both.
 - At 1 connection only one of client, server and database runs at a time, and all of them share one processor. Where the system is left to choose, it puts them on one or on several, one library's this way and the next one's that way, and waking another processor takes a server as long as the whole request by hand: of two runs of the same code one looked twice as dear.
 
 ## Store commands

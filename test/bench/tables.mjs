@@ -15,13 +15,13 @@ const OVERHEAD = 0.45
 /** @param {'quick' | 'usual' | 'long'} length @param {() => number} share seconds for the next table of a quick run */
 function planOf(length, share) {
   const operations = length === 'quick' ? ['profile', 'one', 'anonymous'] : Object.keys(OPERATIONS)
-  const seconds = { usual: [18, 6], long: [60, 20] }
+  const seconds = { usual: [18, 12, 6], long: [60, 40, 20] }
   return {
     operations,
     isQuick: length === 'quick',
     seconds: (/** @type {string} */ name) => {
       if (length === 'quick') return (share() * (1 - OVERHEAD)) / operations.length
-      return /** @type {number} */ (seconds[length][name === 'profile' ? 0 : 1])
+      return /** @type {number} */ (seconds[length][name === 'profile' ? 0 : name === 'one' ? 1 : 2])
     },
     rounds: 40,
     leastRounds: length === 'quick' ? 1 : 3,
@@ -30,7 +30,7 @@ function planOf(length, share) {
         ? { profile: { requests: 6144, seconds: 1 } }
         : {
             profile: { requests: 20_480, seconds: 6 },
-            one: { requests: 8192, seconds: 4 },
+            one: { requests: 16_384, seconds: 6 },
             anonymous: { requests: 8192, seconds: 2 },
           },
     sessions: length === 'quick' ? 0 : 2000,
