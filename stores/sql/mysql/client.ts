@@ -110,6 +110,9 @@ export class MysqlConnections extends Connections<MysqlConnection> {
   protected override readonly identity = coreOf
   readonly #pool: MysqlPromisePool
   readonly #core: MysqlCore | null
+  /** An application may put its own in the place of this later, too. */
+  readonly #getConnection: unknown
+  readonly #withCallbacks = new WeakSet<MysqlConnection>()
   readonly #met = new WeakMap<object, Met>()
   readonly #outliving = new Set<Met>()
   readonly #table: string
@@ -123,10 +126,11 @@ export class MysqlConnections extends Connections<MysqlConnection> {
     this.#table = table
     this.#pool = 'promise' in pool && typeof pool.promise === 'function' ? pool.promise() : (pool as MysqlPromisePool)
     this.#core = coreOfPool(this.#pool)
+    this.#getConnection = this.#pool.getConnection
   }
 
   protected connect(answer: (error: unknown, connection?: MysqlConnection) => void): void {
-    const taken = (connection: MysqlConnection | undefined) => {
+    const taken = (connection: MysqlConnection | undefined, withCallbacks: boolean) => {
       if (typeof connection?.execute !== 'function' || typeof connection.release !== 'function')
         return answer(
           new TypeError('MysqlStore expects a pool of mysql2, whose getConnection() gives a connection with execute()'),
@@ -137,16 +141,20 @@ export class MysqlConnections extends Connections<MysqlConnection> {
         LISTENED.add(core)
         core.on('error', ignore)
       }
+      if (withCallbacks) this.#withCallbacks.add(connection)
       answer(null, connection)
     }
-    if (this.#core !== null) {
-      this.#core.getConnection((error, connection) => (error ? answer(error) : taken(connection)))
+    if (this.#core !== null && this.#pool.getConnection === this.#getConnection) {
+      this.#core.getConnection((error, connection) => {
+        if (error) answer(error)
+        else taken(connection, true)
+      })
       return
     }
     const given = this.#pool.getConnection()
     // The older `mysql` package has callbacks only.
     if (typeof given?.then !== 'function') throw new TypeError('getConnection() gives no promise: use mysql2')
-    given.then(taken, answer)
+    given.then(connection => taken(connection, false), answer)
   }
 
   protected giveBack(connection: MysqlConnection, sound: boolean): void {
@@ -173,7 +181,7 @@ export class MysqlConnections extends Connections<MysqlConnection> {
   // biome-ignore lint/suspicious/noExplicitAny: rows, or what became of a write
   #ask(connection: MysqlConnection, verb: 'query' | 'execute', ...given: unknown[]): Promise<any> {
     const method = connection[verb] as (...given: unknown[]) => Promise<[unknown]>
-    if (this.#core === null) return method.apply(connection, given).then(([result]) => result)
+    if (!this.#withCallbacks.has(connection)) return method.apply(connection, given).then(([result]) => result)
     return new Promise((resolve, reject) => {
       method.call(connection, ...given, (error: unknown, result: unknown) => (error ? reject(error) : resolve(result)))
     })

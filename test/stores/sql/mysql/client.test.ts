@@ -345,6 +345,23 @@ describe('the pool with callbacks that is behind one with promises', () => {
     }
   })
 
+  it('is not asked any more once an application has put itself between them', async () => {
+    const pool = core().promise() as Promises
+    const connections = new Open(pool as never, [], 'sessions')
+    const ask = () => connections.select(READ, ['x'], now() + 5000, ({ rows }) => rows)
+    const before = pool.getConnection
+    for (const [way, getConnection] of [
+      ['callback', before],
+      ['promise', async () => promised()],
+      ['callback', before],
+    ] as const) {
+      said = []
+      pool.getConnection = getConnection
+      expect(await ask()).toEqual([['packed']])
+      expect(said).toEqual(by(way))
+    }
+  })
+
   it('is not taken for one where it is something else of that name', async () => {
     const { getConnection, promise } = core()
     for (const pool of [
