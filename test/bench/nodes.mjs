@@ -14,12 +14,27 @@ const OWN = 64
 /** For a store, but for the least rounds. */
 const SECONDS = 40
 
+// By hand as well: more processes than processors cost each of them something, whatever they do.
 const PLACES = /** @type {const} */ ([
-  ['Redis, node-redis', 'redis', redisEngine, { name: 'coatcheck', file: 'redis.mjs' }],
-  ['PostgreSQL', 'postgresql', postgresEngine, { name: 'PostgreSQL: coatcheck', file: 'sql.mjs' }],
-  ['MariaDB', 'mariadb', mariadbEngine, { name: 'MariaDB: coatcheck', file: 'sql.mjs' }],
+  ['Redis, node-redis', 'redis', redisEngine, 'redis.mjs', { coatcheck: 'coatcheck', 'by hand': 'raw GET' }],
+  [
+    'PostgreSQL',
+    'postgresql',
+    postgresEngine,
+    'sql.mjs',
+    { coatcheck: 'PostgreSQL: coatcheck', 'by hand': 'PostgreSQL: prepared SELECT' },
+  ],
+  [
+    'MariaDB',
+    'mariadb',
+    mariadbEngine,
+    'sql.mjs',
+    { coatcheck: 'MariaDB: coatcheck', 'by hand': 'MariaDB: prepared SELECT' },
+  ],
 ])
 const WHAT = /** @type {const} */ (['profile', 'write'])
+/** For each process: those that are left out of most rounds would be compiled later than the others. */
+const WARM_UP = { profile: 20_480, write: 10_240 }
 
 /** @typedef {{ server: Running, load: Load }} Node */
 
@@ -49,8 +64,8 @@ async function run(nodes, what, cookies, first) {
   return nodes.length * REQUESTS
 }
 
-/** @param {typeof PLACES[number]} one @param {number} rounds */
-async function compareNodes([, , start, contestant], rounds) {
+/** @param {() => Promise<import('./engines.mjs').Engine>} start @param {import('./rounds.mjs').Contestant} contestant @param {number} rounds */
+async function compareNodes(start, contestant, rounds) {
   const engine = await start()
   /** @type {Node[]} */
   const nodes = []
@@ -61,7 +76,8 @@ async function compareNodes([, , start, contestant], rounds) {
     }
     const users = Array.from({ length: OWN * nodes.length }, (_, at) => at + 1)
     const cookies = await /** @type {Node} */ (nodes[0]).load.cookiesOf(users)
-    for (const what of WHAT) for (let times = 0; times < 4; times += 1) await run(nodes, what, cookies, 0)
+    for (const what of WHAT)
+      for (let sent = 0; sent < WARM_UP[what]; sent += REQUESTS) await run(nodes, what, cookies, 0)
 
     const series = WHAT.flatMap(what =>
       COUNTS.map(count => ({ what, count, ours: [0].slice(1), theirs: [0].slice(1), commands: 0 })),
@@ -105,6 +121,7 @@ async function compareNodes([, , start, contestant], rounds) {
 }
 
 const HEAD = [
+  'who',
   'request',
   'processes',
   'commands',
@@ -120,10 +137,18 @@ const HEAD = [
 export async function benchNodes(isQuick) {
   console.log('\n### Several processes on one database\n')
   console.log('Sessions that one process began are asked for at all of them, 64 connections to each.')
-  for (const one of PLACES) {
-    const absent = missing(one[1])
-    console.log(`\n#### ${one[0]}\n`)
-    if (absent === null) console.log(table(HEAD, await compareNodes(one, isQuick ? 3 : 15)))
-    else console.log(`Left out: ${absent}.`)
+  for (const [title, name, start, file, servers] of PLACES) {
+    const absent = missing(name)
+    console.log(`\n#### ${title}\n`)
+    if (absent !== null) {
+      console.log(`Left out: ${absent}.`)
+      continue
+    }
+    const rows = []
+    for (const [who, server] of Object.entries(servers)) {
+      const own = await compareNodes(start, { name: server, file }, isQuick ? 3 : 15)
+      rows.push(...own.map((cells, at) => [at === 0 ? who : '', ...cells]))
+    }
+    console.log(table(HEAD, rows, 2))
   }
 }
