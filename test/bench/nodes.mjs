@@ -136,8 +136,8 @@ const HEAD = [
 /** @param {boolean} isQuick */
 export async function benchNodes(isQuick) {
   console.log('\n### Several processes on one database\n')
-  console.log('Sessions that one process began are asked for at all of them, 64 connections to each. Where there are more')
-  console.log('processes than processors, each request costs more, by hand as well.')
+  console.log('Sessions that one process began are asked for at all of them, 64 connections to each.')
+  console.log('Where there are more processes than processors, each request costs more, by hand as well.')
   for (const [title, name, start, file, servers] of PLACES) {
     const absent = missing(name)
     console.log(`\n#### ${title}\n`)
