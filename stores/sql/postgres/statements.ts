@@ -76,15 +76,18 @@ export function postgresStatements(names: Names, batch: number) {
         : `${locks(form)} UPDATE ${sessions} SET ${assignments(parts.values)} ${where}`,
     )
   }
-  const sweep = (table: string, key: string, same: string) =>
+  // An array, for which the primary key is searched: a join with x may be done by reading the whole table.
+  const anyOf = (column: string) => `${column} = ANY (ARRAY(SELECT ${column} FROM x))`
+  const sweep = (table: string, key: string, found: string) =>
     compile(
       '$',
-      // The earlier of the two clocks decides: a node whose clock is ahead ends no live session.
+      // The earlier of the two clocks decides: a node whose clock is ahead ends no live session. Not clock_timestamp(), which
+      // may differ from row to row: the index would not be searched with it, but read to its end.
       `WITH x AS MATERIALIZED (
          SELECT ${key} FROM ${table}
-         WHERE expires_at < LEAST(:now::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) - ${SWEEP_MARGIN}
+         WHERE expires_at < LEAST(:now::bigint, (extract(epoch FROM statement_timestamp()) * 1000)::bigint) - ${SWEEP_MARGIN}
          ORDER BY expires_at LIMIT :limit FOR UPDATE SKIP LOCKED)
-       DELETE FROM ${table} t USING x WHERE ${same}`,
+       DELETE FROM ${table} WHERE ${found}`,
     )
 
   return {
@@ -116,14 +119,18 @@ export function postgresStatements(names: Names, batch: number) {
          UNION SELECT s.moved_to FROM ${sessions} s JOIN e ON s.id = e.id WHERE s.moved_to IS NOT NULL),
        x AS MATERIALIZED (
          SELECT id FROM ${sessions} WHERE ${ofUser()} AND id NOT IN (SELECT id FROM e) LIMIT ${batch}),
-       d AS (DELETE FROM ${sessions} t USING x WHERE t.id = x.id RETURNING t.kind, t.expires_at, t.moved_to)
+       d AS (DELETE FROM ${sessions} WHERE ${anyOf('id')} RETURNING kind, expires_at, moved_to)
        SELECT (SELECT count(*) FROM d WHERE kind = 'session' AND ${live()}), (SELECT count(*) FROM x)`,
     ),
     count: compile('$', `SELECT count(*) FROM ${sessions} WHERE kind = 'session' AND ${live()}`),
     removeAll: compile('$', `DELETE FROM ${sessions} WHERE id = ANY (:ids::text[]) RETURNING id`),
     sweep: {
-      sessions: sweep(sessions, 'id', 't.id = x.id'),
-      users: sweep(users, 'user_id, tenant', 't.user_id = x.user_id AND t.tenant = x.tenant'),
+      sessions: sweep(sessions, 'id', anyOf('id')),
+      users: sweep(
+        users,
+        'user_id, tenant',
+        `${anyOf('user_id')} AND (user_id, tenant) IN (SELECT user_id, tenant FROM x)`,
+      ),
     },
   }
 }
