@@ -12,15 +12,16 @@ import { quantile } from './rounds.mjs'
 import { coatcheck } from './servers/serve.mjs'
 import { openSqlite, sqliteDrivers } from './sqlite.mjs'
 import { fixed, table, whole } from './table.mjs'
-import { costsAfterCycles, costsByLive, times } from './user-costs.mjs'
+import { cycleUser, settled, times, userCost, userTable } from './user-costs.mjs'
 
 const ROUNDS = 15
 const FEW = 1000
+/** Few others beside a user with 10,000 sessions: of a table that is nearly his, a database reads all. */
+const FEW_BESIDE = 100_000
 const AT_ONCE = 64
 
-/** @typedef {{ byLive: { live: number, list: number, invalidate: number }[], cycles: { before: Call, after: Call } }} UserCosts */
-/** @typedef {{ list: number, invalidate: number }} Call */
-/** @typedef {{ sessions: any, ids: string[], cpu: () => number, fill: (count: number) => Promise<void>, stop: () => Promise<void> }} Place */
+/** @typedef {import('./user-costs.mjs').Asked} Asked */
+/** @typedef {{ sessions: any, ids: string[], cpu: () => number, fill: (count: number) => Promise<void>, stop: () => Promise<void> } & Asked} Place */
 
 /** @param {readonly number[]} values @param {readonly number[]} smallest */
 const ratio = (values, smallest) => {
@@ -53,7 +54,14 @@ async function holder(who, count) {
   }
 }
 
-/** @param {readonly number[]} sizes @param {number} beside one of them @param {number} cycles @returns {Promise<UserCosts[]>} few, many */
+/** @param {Awaited<ReturnType<typeof holder>>} holder @returns {Asked} */
+const askedOf = ({ ask }) => ({
+  cost: (shape, firstUser, isOneUser) => ask({ cost: { shape, firstUser, isOneUser } }),
+  cycle: (user, cycles) => ask({ cycle: { user, cycles } }),
+  settle: async () => {},
+})
+
+/** @param {readonly number[]} sizes @param {number} beside one of them @param {number} cycles @returns {Promise<string>} the table of users */
 async function memoryGrowth(sizes, beside, cycles) {
   /** @type {{ who: string, count: number, visitors: number, micros: number[] }[]} */
   const series = []
@@ -80,10 +88,14 @@ async function memoryGrowth(sizes, beside, cycles) {
   )
   console.log('compared with the fewest sessions of the same number of visitors.\n')
   console.log(table(['', 'sessions', 'visitors', 'CPU of a get, µs', 'fewest = 1', 'middle half'], rows))
-  const costs = []
-  for (const count of [FEW, beside]) costs.push(await holders.get(`coatcheck ${count}`)?.ask({ cycles }))
+  const asked = [FEW, beside].map(count =>
+    askedOf(/** @type {Awaited<ReturnType<typeof holder>>} */ (holders.get(`coatcheck ${count}`))),
+  )
+  const [few, many] = /** @type {[Asked, Asked]} */ (asked)
+  // Calls in memory are short, and each process compiles them by itself.
+  const users = await userTable(few, many, 100_000_000, cycles, 8)
   for (const { stop } of holders.values()) stop()
-  return costs
+  return users
 }
 
 const ownCpu = () => {
@@ -91,8 +103,14 @@ const ownCpu = () => {
   return user + system
 }
 
-/** @param {any} store @param {() => number} cpu @param {(count: number) => Promise<void>} fill @param {() => Promise<void>} stop @returns {Promise<Place>} */
-async function place(store, cpu, fill, stop) {
+/**
+ * @param {any} store
+ * @param {() => number} databaseCpu
+ * @param {(count: number) => Promise<void>} fill
+ * @param {() => Promise<void>} stop
+ * @returns {Promise<Place>}
+ */
+async function place(store, databaseCpu, fill, stop) {
   const { SessionManager } = await coatcheck('index.js')
   const sessions = new SessionManager({ store, sweepInterval: false, storeTimeout: '60s' })
   /** @type {string[]} */
@@ -100,7 +118,17 @@ async function place(store, cpu, fill, stop) {
   await times(FEW, async at => {
     ids.push((await sessions.create({ user: { id: at + 1, name: `user ${at + 1}` } })).secret)
   })
-  return { sessions, ids, cpu, fill, stop }
+  const cpu = () => ownCpu() + databaseCpu()
+  return {
+    sessions,
+    ids,
+    cpu,
+    fill,
+    stop,
+    cost: (shape, firstUser, isOneUser) => userCost({ sessions, cpu }, shape, firstUser, isOneUser),
+    cycle: (user, cycles) => cycleUser(sessions, user, cycles),
+    settle: () => settled(databaseCpu),
+  }
 }
 
 /** Redis copies a record and the index of its user. */
@@ -121,7 +149,7 @@ async function redisPlace() {
   const { RedisStore } = await coatcheck('stores/redis.js')
   return place(
     new RedisStore(client),
-    () => ownCpu() + Number(engine.cpu()),
+    () => Number(engine.cpu()),
     async count => {
       const keys = await client.keys('*')
       const record = keys.find(key => !/:[uf]:/.test(key)) ?? ''
@@ -161,7 +189,7 @@ async function serverPlace(kind) {
   await store.migrate()
   return place(
     store,
-    () => ownCpu() + Number(engine.cpu()),
+    () => Number(engine.cpu()),
     async count => {
       const names = "SELECT column_name AS c FROM information_schema.columns WHERE table_name = 'coatcheck_sessions'"
       const columns = (await engine.query(names)).map(({ c }) => c)
@@ -184,7 +212,7 @@ async function sqlitePlace() {
   await store.migrate()
   return place(
     store,
-    ownCpu,
+    () => 0,
     async count => {
       const columns = database
         .prepare("SELECT name FROM pragma_table_info('coatcheck_sessions')")
@@ -213,12 +241,13 @@ async function perGet({ sessions, ids, cpu }) {
   return (cpu() - before) / gets
 }
 
-/** @param {() => Promise<Place>} open @param {number} size @param {number} cycles */
-async function storeGrowth(open, size, cycles) {
+/** @param {() => Promise<Place>} open @param {number} beside few others for the table of users @param {number} size @param {number} cycles */
+async function storeGrowth(open, beside, size, cycles) {
   const few = await open()
   const many = await open()
   try {
     await many.fill(size - FEW)
+    await many.settle()
     /** @type {number[][]} */
     const micros = [[], []]
     for (let round = -3; round < ROUNDS; round += 1)
@@ -227,49 +256,30 @@ async function storeGrowth(open, size, cycles) {
         if (round >= 0) micros[at]?.push(spent)
       }
     const [small = [], big = []] = micros
-    const byLive = await costsByLive([few, many], 100_000_000)
-    const after = await costsAfterCycles(many.sessions, many.cpu, 200_000_000, cycles)
-    const costs = byLive.map(each => ({ byLive: each, cycles: after }))
-    return { row: [fixed(quantile(small)), fixed(quantile(big)), ...ratio(big, small)], costs }
+    const row = [fixed(quantile(small)), fixed(quantile(big)), ...ratio(big, small)]
+    await few.fill(beside - FEW)
+    return { row, users: await userTable(few, many, 100_000_000, cycles) }
   } finally {
     await few.stop()
     await many.stop()
   }
 }
 
-/** @param {UserCosts[]} costs @param {number} cycles */
-function userRows(costs, cycles) {
-  const [few, many] = /** @type {[UserCosts, UserCosts]} */ (costs)
-  const rows = few.byLive.map(({ live, list, invalidate }, at) => {
-    const beside = /** @type {UserCosts['byLive'][0]} */ (many.byLive[at])
-    return [
-      `${whole(live)} live`,
-      ...[whole(list), whole(beside.list), fixed(beside.list / list)],
-      ...[whole(invalidate), whole(beside.invalidate), fixed(beside.invalidate / invalidate)],
-    ]
-  })
-  const { before, after } = many.cycles
-  rows.push([
-    `1 live, before and after ${whole(cycles)} cycles`,
-    ...[whole(before.list), whole(after.list), fixed(after.list / before.list)],
-    ...[whole(before.invalidate), whole(after.invalidate), fixed(after.invalidate / before.invalidate)],
-  ])
-  return rows
-}
-
 /** @param {boolean} isQuick */
 export async function benchGrowth(isQuick) {
   const sizes = isQuick ? [1000, 100_000] : [1000, 100_000, 1_000_000, 5_000_000]
   const size = isQuick ? 100_000 : 1_000_000
+  const beside = isQuick ? 10 * FEW : FEW_BESIDE
   const cycles = isQuick ? 5000 : 100_000
-  /** @param {string} name @param {UserCosts[]} costs @param {number} others */
-  const printUsers = (name, costs, others) => {
-    console.log(`\n### list and invalidateUser: ${name}, beside ${whole(FEW)} and beside ${whole(others)} others\n`)
-    console.log('Processor time of one call, µs, the database included; medians.\n')
-    const head = ['list: few', 'many', 'ratio', 'invalidateUser: few', 'many', 'ratio']
-    console.log(table(['sessions of the user', ...head], userRows(costs, cycles)))
+  const printUsers = (/** @type {string} */ name, /** @type {number} */ few, /** @type {string} */ users) => {
+    console.log(`\n### list and invalidateUser: ${name}, beside ${whole(few)} and beside ${whole(size)} others\n`)
+    console.log(
+      'Processor time of one call, µs, the database included; a ratio is of one round. The cycles of the last row,',
+    )
+    console.log('log-ins and log-outs, are those of the second; the user of the first has none behind him.\n')
+    console.log(users)
   }
-  printUsers('memory', await memoryGrowth(sizes, size, cycles), size)
+  printUsers('memory', FEW, await memoryGrowth(sizes, size, cycles))
   for (const [name, engine, open] of /** @type {const} */ ([
     ['Redis, node-redis', 'redis', redisPlace],
     ['PostgreSQL', 'postgresql', () => serverPlace('PostgreSQL')],
@@ -282,9 +292,9 @@ export async function benchGrowth(isQuick) {
       console.log(`Left out: ${absent}.`)
       continue
     }
-    const { row, costs } = await storeGrowth(open, size, cycles)
+    const { row, users } = await storeGrowth(open, beside, size, cycles)
     console.log('Processor time of this process and of the database together, 64 gets at once.\n')
     console.log(table([`${whole(FEW)}, µs`, `${whole(size)}, µs`, `${whole(FEW)} = 1`, 'middle half'], [row]))
-    printUsers(name, costs, size)
+    printUsers(name, beside, users)
   }
 }

@@ -1,13 +1,25 @@
 // @ts-check
 // What list and invalidateUser cost for a user with few or many live sessions.
-import { quantile } from './rounds.mjs'
 
-/** How many users with so many live sessions. */
-const USERS = [
-  { live: 1, users: 30 },
-  { live: 100, users: 5 },
-  { live: 10_000, users: 1 },
+import { quantile } from './rounds.mjs'
+import { fixed, table, whole } from './table.mjs'
+
+/**
+ * @typedef {{ live: number, users: number, lists: number }} Shape so many users of a round with so many sessions each, and how often each is listed
+ * @typedef {{ list: number, invalidate: number }} Cost µs of a call
+ * @typedef {object} Asked a place with sessions, here or in another process
+ * @property {(shape: Shape, firstUser: number, isOneUser: boolean) => Promise<Cost>} cost
+ * @property {(user: number, cycles: number) => Promise<void>} cycle log-ins and log-outs of one user
+ * @property {() => Promise<void>} settle
+ */
+
+const ROUNDS = 10
+const SHAPES = [
+  { live: 1, users: 30, lists: 5 },
+  { live: 100, users: 4, lists: 5 },
+  { live: 10_000, users: 1, lists: 3 },
 ]
+const AFTER_CYCLES = { live: 1, users: 30, lists: 5 }
 const AT_ONCE = 50
 
 /** @param {number} count @param {(at: number) => Promise<unknown>} make */
@@ -17,70 +29,103 @@ export async function times(count, make) {
 }
 
 /**
- * Processor time of one call, µs.
- * @param {() => number} cpu so far, µs
- * @param {() => Promise<unknown>} call
+ * Waits until a database has done what it left for later: rows to remove, pages to write. At most a minute.
+ * @param {() => number} cpu its own so far, µs
  */
-async function spent(cpu, call) {
-  const before = cpu()
-  await call()
-  return cpu() - before
+export async function settled(cpu) {
+  for (let quiet = 0, waited = 0; quiet < 4 && waited < 120; waited += 1) {
+    const before = cpu()
+    await new Promise(resolve => setTimeout(resolve, 500))
+    quiet = cpu() - before < 5000 ? quiet + 1 : 0
+  }
 }
 
 /**
- * Of several places in turn, so that what else the machine does falls on all of them.
- * @param {readonly { sessions: any, cpu: () => number }[]} places
+ * Users log in, are listed and invalidated.
+ * @param {{ sessions: any, cpu: () => number }} place
+ * @param {Shape} shape
  * @param {number} firstUser IDs from here on are free
- * @returns {Promise<{ live: number, list: number, invalidate: number }[][]>} medians of each place, µs
+ * @param {boolean} isOneUser the same one again and again
+ * @returns {Promise<Cost>} means
  */
-export async function costsByLive(places, firstUser) {
-  const costs = places.map(() => /** @type {{ live: number, list: number, invalidate: number }[]} */ ([]))
-  let id = firstUser
-  for (const { live, users } of USERS) {
-    const taken = places.map(() => ({ list: [0].slice(1), invalidate: [0].slice(1) }))
-    for (let user = -1; user < users; user += 1, id += 1)
-      for (const [at, { sessions, cpu }] of places.entries()) {
-        const who = { id, name: `user ${id}` }
-        await times(live, () => sessions.create({ user: who }))
-        const found = await sessions.list(id)
-        if (found.length !== live) throw new Error(`${found.length} sessions of ${live} are listed`)
-        const list = []
-        for (let again = 0; again < 3; again += 1) list.push(await spent(cpu, () => sessions.list(id)))
-        const invalidate = await spent(cpu, () => sessions.invalidateUser(id))
-        // The first user is not counted: code that runs for the first time is slow.
-        if (user === -1) continue
-        taken[at]?.list.push(...list)
-        taken[at]?.invalidate.push(invalidate)
-      }
-    for (const [at, { list, invalidate }] of taken.entries())
-      costs[at]?.push({ live, list: quantile(list), invalidate: quantile(invalidate) })
+export async function userCost({ sessions, cpu }, { live, users, lists }, firstUser, isOneUser) {
+  const total = { list: 0, invalidate: 0 }
+  for (let at = 0; at < users; at += 1) {
+    const id = firstUser + (isOneUser ? 0 : at)
+    await times(live, () => sessions.create({ user: { id, name: `user ${id}` } }))
+    const found = await sessions.list(id)
+    if (found.length !== live) throw new Error(`${found.length} sessions of ${live} are listed`)
+    const before = cpu()
+    for (let again = 0; again < lists; again += 1) await sessions.list(id)
+    const listed = cpu()
+    await sessions.invalidateUser(id)
+    total.list += listed - before
+    total.invalidate += cpu() - listed
   }
-  return costs
+  return { list: total.list / users / lists, invalidate: total.invalidate / users }
+}
+
+/** @param {any} sessions @param {number} id @param {number} cycles */
+export async function cycleUser(sessions, id, cycles) {
+  const who = { id, name: `user ${id}` }
+  await times(cycles, async () => sessions.destroy(await sessions.create({ user: who })))
+}
+
+/** @param {readonly number[]} few @param {readonly number[]} many */
+function columns(few, many) {
+  const ratios = many.map((value, round) => value / /** @type {number} */ (few[round]))
+  const half = `${fixed(quantile(ratios, 0.25))} to ${fixed(quantile(ratios, 0.75))}`
+  return [whole(quantile(few)), whole(quantile(many)), fixed(quantile(ratios)), half]
 }
 
 /**
- * The same for one user with one live session, before and after many cycles of log-in and log-out.
- * @param {any} sessions
- * @param {() => number} cpu
- * @param {number} id
+ * Two places in turn, so that what else the machine does falls on both. The user of the last row has so many log-ins and
+ * log-outs behind him in the second.
+ * @param {Asked} few
+ * @param {Asked} many
+ * @param {number} firstUser IDs from here on are free
  * @param {number} cycles
+ * @param {number} [warmUp] so many times the usual rounds that are not counted
  */
-export async function costsAfterCycles(sessions, cpu, id, cycles) {
-  const who = { id, name: `user ${id}` }
-  const measure = async () => {
-    /** @type {number[]} */
-    const list = []
-    /** @type {number[]} */
-    const invalidate = []
-    for (let again = 0; again < 20; again += 1) {
-      await sessions.create({ user: who })
-      for (let more = 0; more < 3; more += 1) list.push(await spent(cpu, () => sessions.list(id)))
-      invalidate.push(await spent(cpu, () => sessions.invalidateUser(id)))
+export async function userTable(few, many, firstUser, cycles, warmUp = 1) {
+  const places = [few, many]
+  let user = firstUser
+  const row = async (/** @type {string} */ name, /** @type {Shape} */ shape, /** @type {boolean} */ isOneUser) => {
+    for (const place of places) await place.settle()
+    const costs = places.map(() => /** @type {Cost[]} */ ([]))
+    // Rounds that are not counted: code that runs for the first time is slow.
+    const first = (shape.live > 1000 ? -2 : -5) * warmUp
+    for (let round = first; round < ROUNDS; round += 1) {
+      for (const [at, place] of places.entries()) {
+        const cost = await place.cost(shape, user, isOneUser)
+        if (round >= 0) costs[at]?.push(cost)
+      }
+      if (!isOneUser) user += shape.users
     }
-    return { list: quantile(list), invalidate: quantile(invalidate) }
+    const [small = [], big = []] = costs
+    const of = (/** @type {keyof Cost} */ call) =>
+      columns(
+        small.map(cost => cost[call]),
+        big.map(cost => cost[call]),
+      )
+    return [name, ...of('list'), ...of('invalidate')]
   }
-  await measure()
-  const before = await measure()
-  await times(cycles, async () => sessions.destroy(await sessions.create({ user: who })))
-  return { before, after: await measure() }
+  const rows = []
+  for (const shape of SHAPES) rows.push(await row(`${whole(shape.live)} live`, shape, false))
+  await many.cycle(user, cycles)
+  rows.push(await row(`1 live, after ${whole(cycles)} cycles`, AFTER_CYCLES, true))
+  return table(
+    [
+      'sessions of the user',
+      'list: few',
+      'many',
+      'ratio',
+      'middle half',
+      'invalidateUser: few',
+      'many',
+      'ratio',
+      'middle half',
+    ],
+    rows,
+  )
 }

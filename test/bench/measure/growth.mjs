@@ -2,7 +2,7 @@
 // Many sessions in the memory of one process, which answers what a get costs there, whenever it is asked.
 import { hash, randomBytes } from 'node:crypto'
 import { coatcheck } from '../servers/serve.mjs'
-import { costsAfterCycles, costsByLive } from '../user-costs.mjs'
+import { cycleUser, userCost } from '../user-costs.mjs'
 
 const GETS = 20_000
 const [who = '', count = ''] = process.argv.slice(2)
@@ -55,13 +55,13 @@ const cpu = () => {
   const { user, system } = process.cpuUsage()
   return user + system
 }
-process.on('message', async (/** @type {any} */ { visitors, cycles }) => {
+process.on('message', async (/** @type {any} */ { visitors, cost, cycle }) => {
   if (visitors) process.send?.(await perGet(visitors))
-  else
-    process.send?.({
-      byLive: (await costsByLive([{ sessions, cpu }], 100_000_000))[0],
-      cycles: await costsAfterCycles(sessions, cpu, 200_000_000, cycles),
-    })
+  else if (cost) process.send?.(await userCost({ sessions, cpu }, cost.shape, cost.firstUser, cost.isOneUser))
+  else {
+    await cycleUser(sessions, cycle.user, cycle.cycles)
+    process.send?.('done')
+  }
 })
 process.on('disconnect', () => process.exit())
 process.send?.('ready')
