@@ -1,6 +1,6 @@
 // @ts-check
 // Whether a session costs more where there are more of them.
-import { fork } from 'node:child_process'
+import { execFileSync, fork } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -54,15 +54,8 @@ async function holder(who, count) {
   }
 }
 
-/** @param {Awaited<ReturnType<typeof holder>>} holder @returns {Asked} */
-const askedOf = ({ ask }) => ({
-  cost: (shape, firstUser, isOneUser) => ask({ cost: { shape, firstUser, isOneUser } }),
-  cycle: (user, cycles) => ask({ cycle: { user, cycles } }),
-  settle: async () => {},
-})
-
-/** @param {readonly number[]} sizes @param {number} beside one of them @param {number} cycles @returns {Promise<string>} the table of users */
-async function memoryGrowth(sizes, beside, cycles) {
+/** @param {readonly number[]} sizes */
+async function memoryGrowth(sizes) {
   /** @type {{ who: string, count: number, visitors: number, micros: number[] }[]} */
   const series = []
   /** @type {Map<string, Awaited<ReturnType<typeof holder>>>} */
@@ -88,15 +81,20 @@ async function memoryGrowth(sizes, beside, cycles) {
   )
   console.log('compared with the fewest sessions of the same number of visitors.\n')
   console.log(table(['', 'sessions', 'visitors', 'CPU of a get, µs', 'fewest = 1', 'middle half'], rows))
-  const asked = [FEW, beside].map(count =>
-    askedOf(/** @type {Awaited<ReturnType<typeof holder>>} */ (holders.get(`coatcheck ${count}`))),
-  )
-  const [few, many] = /** @type {[Asked, Asked]} */ (asked)
-  // Calls in memory are short, and each process compiles them by itself.
-  const users = await userTable(few, many, 100_000_000, cycles, 8)
   for (const { stop } of holders.values()) stop()
-  return users
 }
+
+/** In a process of its own, so that nothing of the others is in the way. @param {number[]} numbers few, many, cycles */
+const memoryUsers = (...numbers) =>
+  execFileSync(
+    process.execPath,
+    [
+      '--max-old-space-size=12288',
+      fileURLToPath(new URL('measure/users.mjs', import.meta.url)),
+      ...numbers.map(String),
+    ],
+    { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] },
+  )
 
 const ownCpu = () => {
   const { user, system } = process.cpuUsage()
@@ -108,9 +106,10 @@ const ownCpu = () => {
  * @param {() => number} databaseCpu
  * @param {(count: number) => Promise<void>} fill
  * @param {() => Promise<void>} stop
+ * @param {() => Promise<unknown>} [vacuum]
  * @returns {Promise<Place>}
  */
-async function place(store, databaseCpu, fill, stop) {
+async function place(store, databaseCpu, fill, stop, vacuum) {
   const { SessionManager } = await coatcheck('index.js')
   const sessions = new SessionManager({ store, sweepInterval: false, storeTimeout: '60s' })
   /** @type {string[]} */
@@ -128,6 +127,7 @@ async function place(store, databaseCpu, fill, stop) {
     cost: (shape, firstUser, isOneUser) => userCost({ sessions, cpu }, shape, firstUser, isOneUser),
     cycle: (user, cycles) => cycleUser(sessions, user, cycles),
     settle: () => settled(databaseCpu),
+    vacuum,
   }
 }
 
@@ -200,6 +200,7 @@ async function serverPlace(kind) {
       await end()
       await engine.stop()
     },
+    kind === 'PostgreSQL' ? () => engine.query('VACUUM') : undefined,
   )
 }
 
@@ -279,7 +280,8 @@ export async function benchGrowth(isQuick) {
     console.log('log-ins and log-outs, are those of the second; the user of the first has none behind him.\n')
     console.log(users)
   }
-  printUsers('memory', FEW, await memoryGrowth(sizes, size, cycles))
+  await memoryGrowth(sizes)
+  printUsers('memory', FEW, memoryUsers(FEW, size, cycles))
   for (const [name, engine, open] of /** @type {const} */ ([
     ['Redis, node-redis', 'redis', redisPlace],
     ['PostgreSQL', 'postgresql', () => serverPlace('PostgreSQL')],

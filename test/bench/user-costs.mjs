@@ -7,10 +7,11 @@ import { fixed, table, whole } from './table.mjs'
 /**
  * @typedef {{ live: number, users: number, lists: number }} Shape so many users of a round with so many sessions each, and how often each is listed
  * @typedef {{ list: number, invalidate: number }} Cost µs of a call
- * @typedef {object} Asked a place with sessions, here or in another process
+ * @typedef {object} Asked a place with sessions
  * @property {(shape: Shape, firstUser: number, isOneUser: boolean) => Promise<Cost>} cost
  * @property {(user: number, cycles: number) => Promise<void>} cycle log-ins and log-outs of one user
- * @property {() => Promise<void>} settle
+ * @property {() => Promise<void>} [settle] waits until a database has done what it left for later
+ * @property {(() => Promise<unknown>) | undefined} [vacuum] removes what was deleted, where the database leaves it in its tables
  */
 
 const ROUNDS = 10
@@ -91,7 +92,7 @@ export async function userTable(few, many, firstUser, cycles, warmUp = 1) {
   const places = [few, many]
   let user = firstUser
   const row = async (/** @type {string} */ name, /** @type {Shape} */ shape, /** @type {boolean} */ isOneUser) => {
-    for (const place of places) await place.settle()
+    for (const place of places) await place.settle?.()
     const costs = places.map(() => /** @type {Cost[]} */ ([]))
     // Rounds that are not counted: code that runs for the first time is slow.
     const first = (shape.live > 1000 ? -2 : -5) * warmUp
@@ -114,6 +115,10 @@ export async function userTable(few, many, firstUser, cycles, warmUp = 1) {
   for (const shape of SHAPES) rows.push(await row(`${whole(shape.live)} live`, shape, false))
   await many.cycle(user, cycles)
   rows.push(await row(`1 live, after ${whole(cycles)} cycles`, AFTER_CYCLES, true))
+  if (many.vacuum) {
+    await many.vacuum()
+    rows.push(await row('the same, after VACUUM', AFTER_CYCLES, true))
+  }
   return table(
     [
       'sessions of the user',

@@ -2,7 +2,6 @@
 // Many sessions in the memory of one process, which answers what a get costs there, whenever it is asked.
 import { hash, randomBytes } from 'node:crypto'
 import { coatcheck } from '../servers/serve.mjs'
-import { cycleUser, userCost } from '../user-costs.mjs'
 
 const GETS = 20_000
 const [who = '', count = ''] = process.argv.slice(2)
@@ -51,17 +50,6 @@ async function perGet(visitors) {
   const { user, system } = process.cpuUsage(before)
   return (user + system) / GETS
 }
-const cpu = () => {
-  const { user, system } = process.cpuUsage()
-  return user + system
-}
-process.on('message', async (/** @type {any} */ { visitors, cost, cycle }) => {
-  if (visitors) process.send?.(await perGet(visitors))
-  else if (cost) process.send?.(await userCost({ sessions, cpu }, cost.shape, cost.firstUser, cost.isOneUser))
-  else {
-    await cycleUser(sessions, cycle.user, cycle.cycles)
-    process.send?.('done')
-  }
-})
+process.on('message', async (/** @type {any} */ { visitors }) => process.send?.(await perGet(visitors)))
 process.on('disconnect', () => process.exit())
 process.send?.('ready')
