@@ -1,8 +1,9 @@
 import type { Store } from 'coatcheck'
-import { MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
+import { type D1Client, D1Store, MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
 import type mysql from 'mysql2/promise'
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { startD1 } from '../../services/d1.ts'
 import { describeEngine } from '../../services/engines.ts'
 import { type MariadbServer, startMariadb } from '../../services/mariadb.ts'
 import { type PostgresServer, startPostgres } from '../../services/postgres.ts'
@@ -185,5 +186,39 @@ describeEngine('better-sqlite3', 'rows that SQLite reads', () => {
     }
   })
   afterAll(() => file?.close())
+  readsWhatIsTheUsers(() => database)
+})
+
+describeEngine('d1', 'rows that D1 reads, and bills', () => {
+  let server: Awaited<ReturnType<typeof startD1>>
+  let database: Database
+  beforeAll(async () => {
+    server = await startD1()
+    let sum = 0
+    const counted: D1Client = {
+      prepare: sql => server.database.prepare(sql),
+      async batch(statements) {
+        const answers = await server.database.batch(statements)
+        for (const { meta } of answers) sum += (meta as { rows_read: number }).rows_read
+        return answers
+      },
+    }
+    const store = new D1Store(counted)
+    await store.migrate()
+    database = {
+      store,
+      run: sql => server.run(sql),
+      numbers: count =>
+        `(WITH RECURSIVE m(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM m WHERE n < ${count}) SELECT n FROM m)`,
+      joined: (...texts) => texts.map(text => `(${text})`).join(' || '),
+      analyze: 'ANALYZE',
+      async read(work) {
+        sum = 0
+        await work()
+        return sum
+      },
+    }
+  }, 60_000)
+  afterAll(() => server?.stop())
   readsWhatIsTheUsers(() => database)
 })
