@@ -27,8 +27,6 @@ export interface Parts {
   /** Conditions: the row of this table (`''` or `'alias.'`) is a live record, or one of the user. */
   live(table?: string): string
   ofUser(table?: string): string
-  /** Condition: the row is a live record of the user. Found by the index of users, never by that of `expires_at`. */
-  readonly liveOfUser: string
 }
 
 /** What a `replace` with a forward makes of the row under the old key. */
@@ -56,25 +54,19 @@ export function partsOf(dialect: Dialect): Parts {
     column.name === 'moved_to' ? 'NULL' : dialect.parameter(column),
   ])
   const values: Parts['values'] = Object.fromEntries(entries)
-  const ofUser = (table = '') => `${table}user_id = ${values.user_id} AND ${table}tenant = :tenant`
   return {
     columns: SESSION_COLUMNS.map(({ name }) => name).join(', '),
     values,
     user: values.user_id,
-    live: (table = '') => `${table}moved_to IS NULL AND ${table}expires_at > :now`,
-    ofUser,
-    // A sum, for which no index serves: what is live now was stored after the statistics were taken, so a planner takes it
-    // for nearly nothing, and would read the live sessions of everybody to find those of a user with many rows.
-    liveOfUser: `${ofUser()} AND moved_to IS NULL AND expires_at + 0 > :now`,
+    // A sum, for which no index serves. What is live now was often stored after the planner's statistics were taken: it takes
+    // all of it for a row or none, and would read everybody's live sessions to find one by its key, or those of one user.
+    live: (table = '') => `${table}moved_to IS NULL AND ${table}expires_at + 0 > :now`,
+    ofUser: (table = '') => `${table}user_id = ${values.user_id} AND ${table}tenant = :tenant`,
   }
 }
 
 /** The statements that all databases have in common. */
-export function commonStatements(
-  { sessions, users }: Names,
-  dialect: Dialect,
-  { user, live, liveOfUser, ofUser }: Parts,
-) {
+export function commonStatements({ sessions, users }: Names, dialect: Dialect, { user, live, ofUser }: Parts) {
   const { greatest, least, readable = {}, same, style } = dialect
   const inTime = dialect.inTime === '' ? '' : `AND ${dialect.inTime}`
   const selected = ROW_COLUMNS.map(name => readable[name] ?? name).join(', ')
@@ -107,10 +99,10 @@ export function commonStatements(
     /** The user's other live sessions, oldest first. */
     oldest: compile(
       style,
-      `SELECT id FROM ${sessions} WHERE ${liveOfUser} AND kind = 'session'
+      `SELECT id FROM ${sessions} WHERE ${ofUser()} AND kind = 'session' AND ${live()}
          AND id <> :old AND id <> :id ORDER BY created_at, id`,
     ),
-    listUser: compile(style, `SELECT ${selected} FROM ${sessions} WHERE ${liveOfUser} AND kind = :kind`),
+    listUser: compile(style, `SELECT ${selected} FROM ${sessions} WHERE ${ofUser()} AND kind = :kind AND ${live()}`),
     /**
      * A page of a walk: so many rows, expired ones too, that each page costs the same. The number is in the text, because
      * mysql2 sends numbers as floats, which LIMIT does not take.

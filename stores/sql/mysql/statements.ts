@@ -41,7 +41,7 @@ export function mysqlStatements(names: Names, batch: number) {
     inTime,
   }
   const parts = partsOf(dialect)
-  const { columns, values, live, liveOfUser, ofUser, user } = parts
+  const { columns, values, live, ofUser, user } = parts
   const passes = '(u.floor <= :provenVersion OR u.floor_until <= :now)'
   const parentLives = `p.id = :parent AND ${live('p.')}`
 
@@ -140,7 +140,7 @@ export function mysqlStatements(names: Names, batch: number) {
     /** Some of the user's live sessions; of those that are left, some of the rest. */
     endUser: compile(
       '?',
-      `DELETE FROM ${sessions} WHERE ${liveOfUser} AND id <> :except AND kind = 'session' AND ${inTime}
+      `DELETE FROM ${sessions} WHERE ${ofUser()} AND id <> :except AND kind = 'session' AND ${live()} AND ${inTime}
        LIMIT ${batch}`,
     ),
     endRest: compile('?', `DELETE FROM ${sessions} WHERE ${ofUser()} AND id <> :except AND ${inTime} LIMIT ${batch}`),

@@ -40,12 +40,12 @@ const DIALECT: Dialect = {
  */
 export function remoteStatements(names: Names) {
   const { sessions, users } = names
-  const { columns, values, live, liveOfUser, ofUser } = partsOf(DIALECT)
+  const { columns, values, live, ofUser } = partsOf(DIALECT)
   // A circle of forwards, which only a person can make, ends: UNION takes no row twice.
   const way = (from: string) => `WITH RECURSIVE way(id) AS (
       SELECT ${from} UNION SELECT s.moved_to FROM way JOIN ${sessions} s ON s.id = way.id WHERE s.moved_to IS NOT NULL
     ) SELECT id FROM way`
-  const others = `FROM ${sessions} WHERE ${liveOfUser} AND kind = 'session' AND id <> :old AND id <> :id`
+  const others = `FROM ${sessions} WHERE ${ofUser()} AND kind = 'session' AND ${live()} AND id <> :old AND id <> :id`
   const has = (condition: string) => `EXISTS (SELECT 1 FROM ${sessions} WHERE ${condition})`
   // No write ID has a `!`. A repeated call finds the record without one, and does nothing.
   const isNew = has(`id = :id AND write_id = '!' || :writeId`)
