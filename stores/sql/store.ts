@@ -62,6 +62,16 @@ export interface Ended {
   readonly all: boolean
 }
 
+/** What one statement of a sweep did. */
+export interface Swept {
+  readonly removed: number
+  /**
+   * `expires_at` of the last row that it found: the next one looks from there on. While a backup or another long transaction
+   * is under way, the server keeps what is deleted, and would pass by all of it again in each statement.
+   */
+  readonly last: number
+}
+
 /** The verbs of the contract, as steps that all databases share; each store adds what only its database has. */
 export abstract class SqlStore implements Store {
   protected abstract readonly names: Names
@@ -79,7 +89,7 @@ export abstract class SqlStore implements Store {
   /** Creates what is missing of the tables. */
   protected abstract createTables(end: number): Promise<void>
   /** Removes one batch of what is past its time; answers how many rows. */
-  protected abstract sweepBatch(table: 'sessions' | 'users', values: Values): Steps<number>
+  protected abstract sweepBatch(table: 'sessions' | 'users', values: Values): Steps<Swept>
 
   /**
    * Creates the tables where they are missing; any number of processes may call it at once. A finished schema is only
@@ -273,10 +283,12 @@ export abstract class SqlStore implements Store {
     const end = endOf(deadline)
     let removed = 0
     for (const table of ['sessions', 'users'] as const)
-      for (let last = 1; last > 0 && removed < limit; ) {
-        const values = { now, clock: Date.now(), limit: Math.min(SWEEP_BATCH, limit - removed) }
-        last = await this.database.write('sweep', end, () => this.sweepBatch(table, values))
-        removed += last
+      for (let from = Number.MIN_SAFE_INTEGER, isOver = false; !isOver && removed < limit; ) {
+        const values = { now, clock: Date.now(), from, limit: Math.min(SWEEP_BATCH, limit - removed) }
+        const swept = await this.database.write('sweep', end, () => this.sweepBatch(table, values))
+        removed += swept.removed
+        from = swept.last
+        isOver = swept.removed === 0
         if (performance.now() > end - SWEEP_REST) return removed
         await nextTurn()
       }

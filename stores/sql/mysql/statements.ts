@@ -94,7 +94,8 @@ export function mysqlStatements(names: Names, batch: number) {
     return {
       find: compile(
         '?',
-        `SELECT ${found.join(', ')} FROM ${table} WHERE ${past} ORDER BY expires_at LIMIT ${SWEEP_BATCH}`,
+        `SELECT ${found.join(', ')}, expires_at FROM ${table} WHERE expires_at >= :from AND ${past}
+         ORDER BY expires_at LIMIT ${SWEEP_BATCH}`,
       ),
       /** By the primary key, in its order, so that of two sweepers one waits and finds nothing left. */
       remove: compile('?', `DELETE FROM ${table} WHERE (${key.join(', ')}) IN (${places.join(', ')}) AND ${past}`),

@@ -2,7 +2,7 @@ import { checkOptions } from '../../../src/text/check-options.ts'
 import { namesOf, optionsOf, type SqlOptions } from '../options.ts'
 import { ServerStore } from '../server-store.ts'
 import type { Statement, Steps, Value, Values } from '../statement.ts'
-import { type Ended, type PendingWrite, SWEEP_BATCH } from '../store.ts'
+import { type Ended, type PendingWrite, SWEEP_BATCH, type Swept } from '../store.ts'
 import { printed } from '../tables.ts'
 import { checkMysqlPool, MysqlConnections, type MysqlPool } from './client.ts'
 import { mysqlSchema } from './schema.ts'
@@ -68,14 +68,16 @@ export class MysqlStore extends ServerStore {
     return { ended: changed, all: (yield [this.statements.endRest, rest]).changed < this.batch }
   }
 
-  protected *sweepBatch(table: 'sessions' | 'users', { now, limit }: Values): Steps<number> {
+  protected *sweepBatch(table: 'sessions' | 'users', { now, from, limit }: Values): Steps<Swept> {
     const { find, remove } = this.statements.sweep[table]
-    const found = (yield [find, { now: now! }]).rows.slice(0, Number(limit))
-    if (found.length === 0) return 0
+    const found = (yield [find, { now: now!, from: from! }]).rows.slice(0, Number(limit))
+    if (found.length === 0) return { removed: 0, last: Number(from) }
+    const last = Number(found.at(-1)!.at(-1))
     const values: Record<string, string | number> = { now: Number(now) }
     // Always as many keys as the statement has places, so that it is prepared once.
     for (let i = 0; i < SWEEP_BATCH; i++)
-      for (const [column, cell] of found[Math.min(i, found.length - 1)]!.entries()) values[`k${column}n${i}`] = cell
-    return (yield [remove, values]).changed
+      for (const [column, cell] of found[Math.min(i, found.length - 1)]!.slice(0, -1).entries())
+        values[`k${column}n${i}`] = cell
+    return { removed: (yield [remove, values]).changed, last }
   }
 }

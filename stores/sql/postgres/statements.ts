@@ -84,10 +84,12 @@ export function postgresStatements(names: Names, batch: number) {
       // The earlier of the two clocks decides: a node whose clock is ahead ends no live session. Not clock_timestamp(), which
       // may differ from row to row: the index would not be searched with it, but read to its end.
       `WITH x AS MATERIALIZED (
-         SELECT ${key} FROM ${table}
-         WHERE expires_at < LEAST(:now::bigint, (extract(epoch FROM statement_timestamp()) * 1000)::bigint) - ${SWEEP_MARGIN}
-         ORDER BY expires_at LIMIT :limit FOR UPDATE SKIP LOCKED)
-       DELETE FROM ${table} WHERE ${found}`,
+         SELECT ${key}, expires_at FROM ${table}
+         WHERE expires_at >= :from::bigint
+           AND expires_at < LEAST(:now::bigint, (extract(epoch FROM statement_timestamp()) * 1000)::bigint) - ${SWEEP_MARGIN}
+         ORDER BY expires_at LIMIT :limit FOR UPDATE SKIP LOCKED),
+       d AS (DELETE FROM ${table} WHERE ${found} RETURNING 1)
+       SELECT (SELECT count(*) FROM d), (SELECT COALESCE(max(expires_at), :from::bigint) FROM x)`,
     )
 
   return {

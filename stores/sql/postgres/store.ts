@@ -4,7 +4,7 @@ import { namesOf, optionsOf, type SqlOptions } from '../options.ts'
 import { endOf } from '../retry.ts'
 import { ServerStore } from '../server-store.ts'
 import type { Statement, Steps, Value, Values } from '../statement.ts'
-import type { Ended } from '../store.ts'
+import type { Ended, Swept } from '../store.ts'
 import { printed } from '../tables.ts'
 import { checkPgPool, PgConnections } from './client.ts'
 import type { PgPool } from './driver.ts'
@@ -80,7 +80,8 @@ export class PostgresStore extends ServerStore {
     return ids.filter(id => ended.has(id))
   }
 
-  protected *sweepBatch(table: 'sessions' | 'users', values: Values): Steps<number> {
-    return (yield [this.statements.sweep[table], values]).changed
+  protected *sweepBatch(table: 'sessions' | 'users', values: Values): Steps<Swept> {
+    const [removed, last] = (yield [this.statements.sweep[table], values]).rows[0]!
+    return { removed: Number(removed), last: Number(last) }
   }
 }

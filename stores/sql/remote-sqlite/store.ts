@@ -6,7 +6,7 @@ import { endOf } from '../retry.ts'
 import { isKey } from '../rows.ts'
 import { sqliteSchema } from '../sqlite/schema.ts'
 import { followNow, plain, type Statement, type Steps, type Values } from '../statement.ts'
-import { type Ended, isLimited, type PendingWrite, reasonIn, SqlStore, withinLimit } from '../store.ts'
+import { type Ended, isLimited, type PendingWrite, reasonIn, SqlStore, type Swept, withinLimit } from '../store.ts'
 import { printed, type Schema } from '../tables.ts'
 import { answer } from '../verdict.ts'
 import { Batches, type RemoteSqlite, type Step, unfit } from './batches.ts'
@@ -116,8 +116,8 @@ export abstract class RemoteSqliteStore extends SqlStore {
     })
   }
 
-  protected *sweepBatch(table: 'sessions' | 'users', values: Values): Steps<number> {
-    return (yield [this.statements.sweep[table], values]).changed
+  protected *sweepBatch(table: 'sessions' | 'users', values: Values): Steps<Swept> {
+    return { removed: (yield [this.statements.sweep[table], values]).changed, last: Number(values.from) }
   }
 }
 

@@ -4,7 +4,7 @@ import { namesOf, optionsOf, type SqlOptions } from '../options.ts'
 import { endOf } from '../retry.ts'
 import { isKey } from '../rows.ts'
 import type { Steps, Values } from '../statement.ts'
-import { type Ended, nextTurn, type PendingWrite } from '../store.ts'
+import { type Ended, nextTurn, type PendingWrite, type Swept } from '../store.ts'
 import { printed } from '../tables.ts'
 import { TransactionStore } from '../transaction-store.ts'
 import { checkSqlite, type SqliteDatabase } from './client.ts'
@@ -120,7 +120,7 @@ export class SqliteStore extends TransactionStore {
     return { ended: Number(live), all: Number(found) < this.batch }
   }
 
-  protected *sweepBatch(table: 'sessions' | 'users', values: Values): Steps<number> {
-    return (yield [this.statements.sweep[table], values]).changed
+  protected *sweepBatch(table: 'sessions' | 'users', values: Values): Steps<Swept> {
+    return { removed: (yield [this.statements.sweep[table], values]).changed, last: Number(values.from) }
   }
 }

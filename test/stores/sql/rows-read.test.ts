@@ -27,6 +27,8 @@ interface Database {
   numbers(count: number): string
   joined(...texts: string[]): string
   analyze: string
+  /** Begins a transaction that sees what is there now, for as long as it is not released. */
+  hold(): Promise<() => Promise<unknown>>
   /** What `work` read: rows and entries of indexes. */
   read(work: () => Promise<unknown>): Promise<number>
 }
@@ -108,6 +110,20 @@ function readsWhatIsTheUsers(get: () => Database) {
     expect(await read(async () => expect(await sweep()).toBe(20))).toBeLessThan(1000)
     expect(await read(async () => expect(await sweep()).toBe(0))).toBeLessThan(1000)
   })
+
+  it('passes by what it has removed once, while a long transaction keeps it', { timeout: 120_000 }, async () => {
+    const database = get()
+    const { store, run, read } = database
+    const expired = 20 * 250
+    await run(insert('past', expired, '1000000 + n', `${NOW} + n`, database))
+    await run(database.analyze)
+    const release = await database.hold()
+    const sweep = () => store.sweep!(expired, { now: Date.now(), deadline: soon() })
+    // A row is found, and removed by its key. Each of twenty statements would pass by those of the ones before.
+    const passed = await read(async () => expect(await sweep()).toBe(expired))
+    await release()
+    expect(passed).toBeLessThan(5 * expired)
+  })
 }
 
 describeEngine('postgresql', 'rows that PostgreSQL reads', () => {
@@ -118,6 +134,7 @@ describeEngine('postgresql', 'rows that PostgreSQL reads', () => {
     server = await startPostgres({ autovacuum: 'off' })
     // One connection, so that what it counts is at hand when it is asked.
     pool = server.pool({ max: 1 })
+    const others = server.pool({ max: 1 })
     const store = new PostgresStore(pool)
     await store.migrate()
     const counted = async () => {
@@ -132,6 +149,14 @@ describeEngine('postgresql', 'rows that PostgreSQL reads', () => {
       numbers: count => `generate_series(1, ${count}) AS n`,
       joined: (...texts) => `concat(${texts.join(', ')})`,
       analyze: 'VACUUM ANALYZE',
+      async hold() {
+        const client = await others.connect()
+        await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM coatcheck_sessions LIMIT 1')
+        return async () => {
+          await client.query('COMMIT')
+          client.release()
+        }
+      },
       async read(work) {
         const before = await counted()
         await work()
@@ -161,6 +186,14 @@ describeEngine('mariadb', 'rows that MariaDB reads', () => {
       numbers: count => `(SELECT seq AS n FROM seq_1_to_${count}) AS numbers`,
       joined: (...texts) => `concat(${texts.join(', ')})`,
       analyze: 'ANALYZE TABLE coatcheck_sessions, coatcheck_sessions_users',
+      async hold() {
+        const connection = await pool.getConnection()
+        await connection.query('START TRANSACTION WITH CONSISTENT SNAPSHOT')
+        return async () => {
+          await connection.query('COMMIT')
+          connection.release()
+        }
+      },
       async read(work) {
         const before = await counted()
         await work()
@@ -201,6 +234,7 @@ describeEngine('better-sqlite3', 'rows that SQLite reads', () => {
         `(WITH RECURSIVE m(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM m WHERE n < ${count}) SELECT n FROM m)`,
       joined: (...texts) => texts.map(text => `(${text})`).join(' || '),
       analyze: 'ANALYZE',
+      hold: async () => async () => {},
       async read(work) {
         plans.length = 0
         await work()
@@ -235,6 +269,7 @@ describeEngine('d1', 'rows that D1 reads, and bills', () => {
         `(WITH RECURSIVE m(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM m WHERE n < ${count}) SELECT n FROM m)`,
       joined: (...texts) => texts.map(text => `(${text})`).join(' || '),
       analyze: 'ANALYZE',
+      hold: async () => async () => {},
       async read(work) {
         sum = 0
         await work()

@@ -237,14 +237,14 @@ it.each([
   ['text', '?', 'user_id'],
 ] as const)('has MySQL compare user IDs of the kind %s without a detour by floats', async (userIds, place, cell) => {
   const found = (text: string) =>
-    /^SELECT \S*user_id/.test(text) ? [['42', 'acme']] : text.startsWith('SELECT') ? [] : 1
+    /^SELECT \S*user_id/.test(text) ? [['42', 'acme', '7']] : text.startsWith('SELECT') ? [] : 1
   const { store, sent } = mysql(found, { userIds })
   await store.listUser('42', 'session', CALL)
   expect(sent[0]![1].slice(0, 3)).toEqual([userIds === 'text' ? Buffer.from('42') : '42', Buffer.from(''), 'session'])
   expect(sent[0]![0]).toContain(` WHERE user_id = ${place} AND tenant = ? AND kind = ? `)
   await store.sweep!(10, CALL)
   const [find, remove] = sent.slice(-2) as [Sent, Sent]
-  expect(find[0]).toContain(`SELECT ${cell}, tenant FROM `)
+  expect(find[0]).toContain(`SELECT ${cell}, tenant, expires_at FROM `)
   expect(remove[0]).toContain(` WHERE (user_id, tenant) IN ((${place}, ?), (${place}, ?), `)
 })
 
