@@ -4,7 +4,7 @@ import type { UserIds } from '../session/user-id.ts'
 import { checkNode, checkSessions } from './check-arguments.ts'
 import { answerDevice } from './device-call.ts'
 import type { HeadRules } from './head-rules.ts'
-import { guardHead } from './node-head.ts'
+import { guardHead, isHeadOut } from './node-head.ts'
 import type { Advice } from './refusals.ts'
 import { RequestVisit } from './request-visit.ts'
 import { hostOf, type Transport, transportTest } from './secure.ts'
@@ -17,6 +17,10 @@ const ADVICE: Advice = {
   insecure: 'behind a proxy that ends TLS set `trustedProxies` or `isSecure` of httpEdge',
   send: 'the head was written past writeHead of the response that httpEdge was given',
 }
+
+/** Whether the client went away. A response of HTTP/2 does not tell: its stream does. */
+const isGone = (response: ServerResponse): boolean =>
+  response.destroyed || (response as { stream?: { destroyed?: boolean } }).stream?.destroyed === true
 
 /** A request of node:http as a visit sees it. Nothing is read from it before a visit asks. */
 class HttpRequest implements VisitRequest {
@@ -56,16 +60,16 @@ class HttpRequest implements VisitRequest {
 
   canSend(): boolean {
     const response = this.#response
-    return response !== undefined && !response.headersSent && !response.destroyed
+    return response !== undefined && !isHeadOut(response) && !isGone(response)
   }
 
   /** A response that is never sent, since the client went away, has lost no cookie either. */
   isPending(): boolean {
-    return !this.#response?.headersSent
+    return this.#response === undefined || !isHeadOut(this.#response)
   }
 
   onHeadRules(rules: () => HeadRules): void {
-    if (this.#response !== undefined && !this.#response.headersSent) guardHead(this.#response, rules)
+    if (this.#response !== undefined && !isHeadOut(this.#response)) guardHead(this.#response, rules)
   }
 }
 
@@ -140,7 +144,7 @@ export function httpEdge<D extends object, I extends UserIds, In extends object>
       asVisit: () => new HttpRequest(request, response, transport),
     })
     if (answer === null) return false
-    if (!response.headersSent && !response.destroyed) response.writeHead(answer.status, answer.headers).end(answer.body)
+    if (!response.headersSent && !isGone(response)) response.writeHead(answer.status, answer.headers).end(answer.body)
     return true
   }
   return Object.assign(visitOf, { handled })

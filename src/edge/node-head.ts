@@ -62,6 +62,12 @@ function setGiven(response: ServerResponse, headers: unknown): void {
     for (const name of Object.keys(headers)) response.setHeader(name, (headers as Record<string, string>)[name]!)
 }
 
+/** At a response whose head was given but waits for its session: cookies can still go out with it. */
+export const HELD = Symbol.for('coatcheck.held')
+
+/** Whether the head is out. While it is held, `headersSent` is true for the application alone. */
+export const isHeadOut = (response: ServerResponse): boolean => response.headersSent && !(HELD in response)
+
 const SHIELDED = ['setHeader', 'appendHeader', 'removeHeader'] as const
 
 /**
@@ -71,19 +77,24 @@ const SHIELDED = ['setHeader', 'appendHeader', 'removeHeader'] as const
 function shielded<T>(response: ServerResponse, rules: HeadRules, write: () => T): T {
   const target = response as unknown as Record<string, ((...values: unknown[]) => unknown) | undefined>
   const head = new NodeHead(response)
+  let isOver = false
   const before = SHIELDED.map(name => [name, target[name], Object.hasOwn(response, name)] as const)
-  for (const [name, method] of before) {
-    if (!method) continue
+  const shields = before.map(([name, method]) => {
+    if (!method) return undefined
     target[name] = (...values: unknown[]) => {
       const result = method.apply(response, values)
-      writeRules(rules, head)
+      if (!isOver) writeRules(rules, head)
       return result
     }
-  }
+    return target[name]
+  })
   try {
     return write()
   } finally {
-    for (const [name, method, isOwn] of before) {
+    isOver = true
+    for (const [at, [name, method, isOwn]] of before.entries()) {
+      // Whoever put something around the shield meanwhile takes it away again, and finds what it found.
+      if (target[name] !== shields[at]) continue
       if (isOwn) target[name] = method
       else delete target[name]
     }

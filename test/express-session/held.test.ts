@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { expressSession } from 'coatcheck/express-session'
+import { httpEdge } from 'coatcheck/http'
 import { describe, expect, it, vi } from 'vitest'
 import { controlled, listen, makeManager, type OldRequest, serve } from './service.ts'
 
@@ -143,6 +144,127 @@ describe('what is called on a response that is held', () => {
     expect([body, headers['x-late']]).toEqual(['hello', undefined])
     expect(seen.slice(-2)).toEqual([true, false])
     expect(seen).not.toContain('X-Late')
+  })
+})
+
+/** What a handler gives that Node refuses when it is sent. */
+const REFUSED: Record<string, (response: ServerResponse) => unknown> = {
+  'a header value': response => response.writeHead(302, { Location: '\u0100' }).end(),
+  'a status': response => {
+    response.statusCode = 1000
+    response.end('x')
+  },
+  'a chunk to write': response => response.write({} as never),
+  'a chunk at the end': response => response.end(42 as never),
+}
+
+describe('an answer that Node refuses when it is sent', () => {
+  it.each(Object.keys(REFUSED))('because of %s goes to the error handler, and not out of a promise', async name => {
+    const { browser, errors } = await serve({
+      '/': (request, response) => {
+        change(request)
+        REFUSED[name]!(response)
+      },
+      '/n': (request, response) => response.end(String(request.session.n)),
+    })
+    const visitor = browser()
+    expect((await visitor.go('/')).status).toBe(500)
+    expect(errors).toMatchObject([{ code: expect.stringMatching(/^ERR_(?:INVALID|HTTP)_/) }])
+    expect((await visitor.go('/n')).body, 'the session was saved before').toBe('1')
+  })
+
+  it('after its head is cut off, as without a session: the other half never comes', async () => {
+    const { browser, errors } = await serve({
+      '/': (request, response) => {
+        change(request)
+        response.writeHead(200)
+        response.writeHead(500)
+        response.end('sorry')
+      },
+    })
+    await expect(browser().go('/')).rejects.toThrow(/hang up|ECONNRESET|aborted/)
+    expect(errors).toMatchObject([{ code: 'ERR_HTTP_HEADERS_SENT' }])
+  })
+})
+
+describe('a head that is held', () => {
+  it('is out for the application: an error handler gives no second answer', async () => {
+    const seen: boolean[] = []
+    const { browser } = await serve({
+      '/': (request, response) => {
+        change(request)
+        seen.push(response.headersSent)
+        response.writeHead(200, { 'Content-Type': 'text/csv' })
+        seen.push(response.headersSent)
+        setImmediate(() => response.destroy())
+        throw new Error('the query failed')
+      },
+      '/end': (request, response) => {
+        change(request)
+        response.end('hello')
+        seen.push(response.headersSent, Object.hasOwn(response, 'headersSent'))
+        response.on('finish', () => seen.push(response.headersSent, Object.hasOwn(response, 'headersSent')))
+      },
+    })
+    await expect(browser().go('/')).rejects.toThrow(/hang up|ECONNRESET|aborted/)
+    const visitor = browser()
+    expect((await visitor.go('/end')).cookies, 'the session begins all the same').toHaveLength(1)
+    expect(seen).toEqual([false, true, true, true, true, false])
+  })
+
+  it.each(['before', 'after'])('is not changed by a second answer beside a guard set %s it', async when => {
+    const { sessions } = makeManager()
+    const bridge = expressSession(sessions)
+    const other = httpEdge(makeManager().sessions, { cookie: { name: 'other' } })
+    const { browser } = await listen((request, response) => {
+      const guard = () => other(request, response).get()
+      if (when === 'before') guard()
+      bridge(request, response, () => {
+        if (when === 'after') guard()
+        change(request as OldRequest)
+        response.writeHead(201, { 'Content-Type': 'text/plain', 'Content-Length': 5 })
+        response.setHeader('Content-Type', 'text/html')
+        response.removeHeader('Content-Length')
+        response.end('hello')
+      })
+    })
+    const { status, headers, body } = await browser().go('/')
+    expect([status, headers['content-type'], headers['content-length'], body]).toEqual([
+      201,
+      'text/plain',
+      '5',
+      'hello',
+    ])
+  })
+})
+
+describe('a stream whose session could not be saved', () => {
+  it.each([
+    ['is answered by the error handler, however late', 503],
+    ['is cut off where it ends before the error handler answers', null],
+  ])('%s: its rest never passes for the whole', async (_, expected) => {
+    const { store, control } = controlled()
+    const { sessions } = makeManager({ store })
+    const bridge = expressSession(sessions)
+    const { browser } = await listen((request, response) => {
+      bridge(request, response, async error => {
+        if (error) {
+          response.write('more')
+          if (expected === null) response.end('the end')
+          await new Promise(resolve => setImmediate(resolve))
+          if (response.destroyed) return
+          response.statusCode = 503
+          response.end('unavailable')
+          return
+        }
+        change(request as OldRequest)
+        control.failing.add('create')
+        response.write('first')
+      })
+    })
+    const reply = browser().go('/')
+    if (expected === null) await expect(reply).rejects.toThrow(/hang up|ECONNRESET|aborted/)
+    else expect(await reply).toMatchObject({ status: expected, body: 'unavailable' })
   })
 })
 

@@ -544,7 +544,7 @@ describe('destroy', () => {
           await saved
           await setImmediate()
           response.end('bye')
-          seen.push(response.headersSent)
+          seen.push(response.writableEnded)
           release()
         },
       },
