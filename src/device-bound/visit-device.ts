@@ -3,9 +3,7 @@ import type { HeadRules } from '../edge/head-rules.ts'
 import { tellRefusedRequest } from '../edge/refusals.ts'
 import type { VisitRequest } from '../edge/visit.ts'
 import type { AnyContext, Context } from '../manager/context.ts'
-import { held } from '../manager/lookup.ts'
-import { touch } from '../manager/touch.ts'
-import { isTouchDue, isUnvisited } from '../session/expiry.ts'
+import { visitedHeld } from '../manager/touch.ts'
 import type { AnySession, Session } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 
@@ -31,17 +29,6 @@ export interface Looking {
   hasCookie(cookie: VisitRequest['cookie']): boolean
   /** Ends a session that came with a wrong value, and what else its cookies lead to. */
   end(context: AnyContext, session: AnySession): Promise<void>
-}
-
-/** Writes a visit down, of a session that was found without that. */
-async function touchHeld<D extends object, I extends UserIds>(
-  context: Context<D, I>,
-  session: Session<D, I>,
-): Promise<Session<D, I> | null> {
-  const found = held(context, session)
-  const now = context.now()
-  const isDue = isTouchDue(found.record.seenAt, now, context.options) || isUnvisited(found.record)
-  return isDue ? touch(context, found, now, context.deadline()) : session
 }
 
 /** What one visit knows of the device that its session is bound to. */
@@ -73,7 +60,7 @@ export class DeviceOfVisit<D extends object, I extends UserIds> implements Visit
     const look = this.#devices.look(session, this.#request.cookie, this.#context.now())
     this.#look = look
     if (look.state === 'unbound' || look.state === 'bound')
-      return mayTouch ? touchHeld(this.#context, session) : session
+      return mayTouch ? visitedHeld(this.#context, session) : session
     tellRefusedRequest(this, this.#context, 'device', this.#request, session)
     if (look.state === 'stolen') await this.#devices.end(this.#context, session)
     return null

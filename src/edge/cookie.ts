@@ -89,6 +89,10 @@ function checkTogether(name: string, options: CookieOptions): void {
         `cookie.clearDomains: nothing to clear beside the prefix ${prefix}: no other host can plant it`,
       )
   }
+  const bare = (domain: string) => domain.replace(/^\./, '').toLowerCase()
+  const { domain } = options
+  if (domain !== undefined && options.clearDomains?.some(each => bare(each) === bare(domain)))
+    clash('clearDomains', `beside the domain ${quote(domain)}: it would remove the session cookie itself`)
   if (options.sameSite === 'none' && insecure) clash('sameSite', 'with secure: false, browsers refuse it')
   if (options.partitioned && insecure) clash('partitioned', 'with secure: false, browsers refuse it')
   if (options.partitioned && options.sameSite !== 'none')

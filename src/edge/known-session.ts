@@ -1,6 +1,7 @@
 import type { Context } from '../manager/context.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import type { Recalled } from '../manager/remember.ts'
+import { visitedHeld } from '../manager/touch.ts'
 import type { SessionId, SessionKey } from '../session/id.ts'
 import type { AnySession, Session } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
@@ -35,6 +36,8 @@ export class KnownSession<D extends object, I extends UserIds, In extends object
   #lentKey: string | null = null
   /** Under way or failed; a read that is over is `null`. */
   #reading: Promise<Session<D, I> | null> | null = null
+  /** The look so far was no visit, as of a poll: a later one that is a visit keeps the session alive. */
+  #isUnvisited = false
 
   constructor(
     sessions: SessionManager<D, I, In>,
@@ -69,8 +72,24 @@ export class KnownSession<D extends object, I extends UserIds, In extends object
   }
 
   get(touch?: boolean): Promise<Session<D, I> | null> {
-    this.#reading ??= this.#session === undefined ? this.#read(touch) : Promise.resolve(this.#session)
+    if (this.#reading === null && this.#session === undefined) {
+      this.#isUnvisited = touch === false
+      this.#reading = this.#read(touch)
+    }
+    this.#reading ??= Promise.resolve(this.now)
+    if (this.#isUnvisited && touch !== false) {
+      this.#isUnvisited = false
+      this.#reading = this.#reading.then(() => this.#visitHeld())
+    }
     return this.#reading
+  }
+
+  async #visitHeld(): Promise<Session<D, I> | null> {
+    const session = this.now
+    if (session === null || !this.mayTouch()) return session
+    const after = await visitedHeld(this.#context, session)
+    // A verb that finished meanwhile knows better.
+    return this.now === session ? this.adopt(after) : this.now
   }
 
   /**

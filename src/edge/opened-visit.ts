@@ -85,18 +85,26 @@ export class OpenedVisit<D extends object, I extends UserIds, In extends object>
   }
 
   /**
-   * The browser gets this session. If its cookie can no longer be sent, since the head went out meanwhile, it ends.
-   * `isOnlyHere`: no other response can bring it to the browser.
+   * The browser gets this session, of which no other response need know, and perhaps the token that can start it again. If
+   * their cookies can no longer be sent, since the head went out meanwhile, both end.
    */
-  async send<S extends Session<D, I>>(session: S, isOnlyHere = true): Promise<S> {
+  async send<S extends Session<D, I>>(session: S, token?: string | null): Promise<S> {
     if (!this.canSend()) {
       this.known.know(null)
-      if (!this.logIns.giveUp(session)) await this.#sessions.destroy(session)
+      await this.#endUnsent(session, token ?? null)
       throw headersSent()
     }
     this.known.know(session)
     this.cookies.send(session)
-    if (isOnlyHere) this.cookies.noteBegun(session)
+    this.cookies.noteBegun(session, token)
+    return session
+  }
+
+  /** The browser gets this session, or keeps the ID that leads to it where the head went out meanwhile. */
+  sendFollowed<S extends Session<D, I>>(session: S): S {
+    this.known.know(session)
+    if (!this.canSend()) throw headersSent()
+    this.cookies.send(session)
     return session
   }
 
@@ -190,10 +198,15 @@ export class OpenedVisit<D extends object, I extends UserIds, In extends object>
     const { session, token } = begun
     this.known.know(null)
     this.cookies.keep()
-    if (this.logIns.giveUp(session)) return
+    if (await this.#endUnsent(session, token)) tellLost(this.#context, session.key, reason, this.#setup.advice)
+  }
+
+  /** Ends what no browser can have; `false` where the response of a parallel request brings it. */
+  async #endUnsent(session: AnySession, token: string | null): Promise<boolean> {
+    if (this.logIns.giveUp(session)) return false
     // The token first: it must not start the session again. A failure was told as an event, and what is left expires.
     if (token !== null) await this.#sessions.forget(token).catch(() => {})
     await this.#sessions.destroy(session).catch(() => {})
-    tellLost(this.#context, session.key, reason, this.#setup.advice)
+    return true
   }
 }

@@ -150,8 +150,7 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
         await opened.orEnd(begun, endOthers, made)
         return { session: begun, token: made }
       })
-      await opened.send(session)
-      cookies.noteBegun(session, token)
+      await opened.send(session, token)
       if (token !== null && life !== null) cookies.sendToken(token, Math.ceil(life / 1000))
       else if (opened.hasToken) cookies.clearToken()
       return session
@@ -261,7 +260,7 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
       await opened.leave()
     }
     const session = await reissue(current)
-    if (session !== null) return opened.send(session, isOnlyHere)
+    if (session !== null) return isOnlyHere ? opened.send(session) : opened.sendFollowed(session)
     // One that was found live has ended since; an ID that was not looked up may have been dead before.
     if (typeof current !== 'string') opened.ended.noteEnd()
     opened.known.know(null)

@@ -78,7 +78,16 @@ function isDirectLoopback(request: IncomingMessage): boolean {
   )
 }
 
-export type Transport = 'tls' | 'loopback' | 'plain'
+/** Whether the connection was lost before anyone asked for its peer. A unix socket has no peer at any time. */
+function isGone(request: IncomingMessage): boolean {
+  const { socket } = request
+  // A request of HTTP/2 whose stream is closed has none.
+  if (!socket) return (request as { stream?: { destroyed?: boolean } }).stream?.destroyed === true
+  return socket.destroyed && socket.remoteAddress === undefined
+}
+
+/** `gone`: the connection is lost, so that it cannot be told. */
+export type Transport = 'tls' | 'loopback' | 'plain' | 'gone'
 
 /** How a request of node:http (or its HTTP/2 form) reached this process. */
 export function transportTest(options: SecureOptions<IncomingMessage>): (request: IncomingMessage) => Transport {
@@ -88,6 +97,8 @@ export function transportTest(options: SecureOptions<IncomingMessage>): (request
   return request => {
     if (isSecure) return isSecure(request) === true ? 'tls' : 'plain'
     if ((request.socket as TLSSocket | undefined)?.encrypted) return 'tls'
+    // Nobody can say any more how it came, and no answer reaches it.
+    if (isGone(request)) return 'gone'
     if (isDirectLoopback(request)) return 'loopback'
     const proto = request.headers['x-forwarded-proto']
     if (typeof proto !== 'string' || !isTrusted(request.socket?.remoteAddress)) return 'plain'

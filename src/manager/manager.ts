@@ -1,6 +1,6 @@
 import type { Change } from '../data/change.ts'
 import { unseal } from '../data/meta.ts'
-import { isTouchDue, isUnvisited, lifetimeOf } from '../session/expiry.ts'
+import { lifetimeOf } from '../session/expiry.ts'
 import { isKey, type SessionKey } from '../session/id.ts'
 import {
   type Current,
@@ -31,7 +31,7 @@ import { firstData } from './records.ts'
 import { forgetToken, issueToken, type Recalled, redeemToken } from './remember.ts'
 import { reissue } from './rotate.ts'
 import { endDevice, endSeries } from './series-end.ts'
-import { touch } from './touch.ts'
+import { visited } from './touch.ts'
 import { updateUser } from './update-user.ts'
 
 const NAMESPACE_NAME = /^[A-Za-z0-9_.-]{1,32}$/
@@ -118,10 +118,7 @@ export class SessionManager<
       if (typeof current === 'object' && current !== null) noticeExpiry(context, current, now)
       return null
     }
-    const { record } = found
-    const isDue = isTouchDue(record.seenAt, now, context.options) || isUnvisited(record)
-    if (options?.touch === false || !isDue) return context.session(found, found.isFollowed)
-    return touch(context, found, now, deadline)
+    return options?.touch === false ? context.session(found, found.isFollowed) : visited(context, found, now, deadline)
   }
 
   /**

@@ -1,14 +1,36 @@
 import { SessionStoreError } from '../contract/errors.ts'
-import { isUnvisited } from '../session/expiry.ts'
+import { isSeenAhead, isTouchDue, isUnvisited } from '../session/expiry.ts'
 import type { Session } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import type { Context, Found } from './context.ts'
-import { find } from './lookup.ts'
+import { find, held } from './lookup.ts'
 import { seen } from './records.ts'
 import { noteVisit } from './remember.ts'
 
+/** The session as a visit finds it, which is written down where that is due. */
+export function visited<D extends object, I extends UserIds>(
+  context: Context<D, I>,
+  found: Found<I>,
+  now: number,
+  deadline: number,
+): Session<D, I> | Promise<Session<D, I> | null> {
+  const { seenAt } = found.record
+  if (isTouchDue(seenAt, now, context.options) || isUnvisited(found.record)) return touch(context, found, now, deadline)
+  return context.session(found, found.isFollowed || isSeenAhead(seenAt, now, context.options))
+}
+
+/** The same for a session that was found without a visit. */
+export async function visitedHeld<D extends object, I extends UserIds>(
+  context: Context<D, I>,
+  session: Session<D, I>,
+): Promise<Session<D, I> | null> {
+  const after = await visited(context, held(context, session), context.now(), context.deadline())
+  if (after === null || after.key !== session.key || after.seenAt !== session.seenAt) return after
+  return after.cookieDue && !session.cookieDue ? after : session
+}
+
 /** Writes the visit down, once per interval in this process, however many requests run in parallel. */
-export async function touch<D extends object, I extends UserIds>(
+async function touch<D extends object, I extends UserIds>(
   context: Context<D, I>,
   found: Found<I>,
   now: number,

@@ -41,6 +41,13 @@ export const isTouchDue = (seenAt: number, now: number, { touchInterval }: Lifet
   now - seenAt >= touchInterval
 
 /**
+ * Whether a node whose clock is ahead has seen the session: until ours is there no touch is due, and the cookie, which was
+ * sent for so long as the session may be idle, has to be sent again meanwhile.
+ */
+export const isSeenAhead = (seenAt: number, now: number, { touchInterval }: Lifetimes): boolean =>
+  seenAt - now >= touchInterval
+
+/**
  * Whether a session that a remember token started was not used yet: it is stored as seen before it was created. Only a
  * visit changes that, not a write in the request that started it, since the response to that request may be lost.
  */

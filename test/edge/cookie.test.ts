@@ -112,6 +112,10 @@ describe('options that browsers would refuse are TypeErrors that quote them', ()
     ],
     [{ hostPrefix: true, secure: false }, /cookie\.secure: false is impossible beside the prefix __Host-$/],
     [{ hostPrefix: true, clearDomains: ['example.com'] }, /cookie\.clearDomains/],
+    [
+      { domain: 'example.com', clearDomains: ['a.example.com', '.Example.com'] },
+      /clearDomains: .* beside the domain "example/,
+    ],
     [{ name: '__Host-sid', domain: 'example.com' }, /cookie\.domain/],
     [{ name: '__host-sid', domain: 'example.com' }, /cookie\.domain/],
     [{ name: '__Secure-sid', secure: false }, /cookie\.secure: false/],

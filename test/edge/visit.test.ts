@@ -391,6 +391,67 @@ describe('the cookie slides with the session', () => {
     expect(made.calls).toEqual(['read', 'read'])
   })
 
+  it('slides with a later look that is a visit: a poll or a log that looked first does not keep it from that', async () => {
+    for (const verb of ['get', 'requireUser', 'csrfToken'] as const) {
+      const made = makeSessions()
+      const { cookie } = await loggedIn(made)
+      made.clock.now += 20 * MINUTE
+      const visit = visitOf(made.sessions, cookie)
+      const looked = await visit.get({ touch: false })
+      const both = [visit.get({ touch: false }), visit[verb](), visit[verb]()]
+      await Promise.all(both)
+      expect(made.calls).toEqual(['read', 'touch'])
+      expect([looked?.seenAt, (await visit.get())?.seenAt]).toEqual([looked?.createdAt, made.clock.now])
+      expect(setCookies(visit)).toHaveLength(1)
+    }
+  })
+
+  it('is not asked for again by that look where nothing is due, nor where no cookie can be sent', async () => {
+    const made = makeSessions()
+    const { cookie } = await loggedIn(made)
+    const visit = visitOf(made.sessions, cookie)
+    const looked = await visit.get({ touch: false })
+    expect(await visit.get()).toBe(looked)
+    made.clock.now += 20 * MINUTE
+    const socket = visitOf(made.sessions, cookie, { canSend: () => false })
+    await socket.get({ touch: false })
+    await socket.get()
+    expect(made.calls).toEqual(['read', 'read'])
+  })
+
+  it('is as the store says where the session ended between a look that is no visit and one that is', async () => {
+    const made = makeSessions()
+    const { cookie, session } = await loggedIn(made)
+    made.clock.now += 20 * MINUTE
+    const visit = visitOf(made.sessions, cookie)
+    await visit.get({ touch: false })
+    await made.sessions.destroy(session)
+    expect([await visit.get(), setCookies(visit)]).toEqual([null, []])
+  })
+
+  it.each([
+    ['4.5 minutes behind, and the session may be idle for 7', 4.5, '7m', 30],
+    ['an hour behind', 60, '30m', 60],
+  ])('is sent often enough by a node whose clock is %s', async (_, minutes, idle, seconds) => {
+    const made = makeSessions({ idleTimeout: '30m' })
+    const login = visitOf(made.sessions, null)
+    await login.logIn({ ...ada, idle: idle as '7m' })
+    const started = made.clock.now
+    made.clock.now -= minutes * MINUTE
+    // A browser that drops the cookie once Max-Age has passed since it came, by its own time.
+    let expires = started + Number(/Max-Age=(\d+)/.exec(setCookies(login)[0]!)![1]) * 1000
+    const cookie = jar(setCookies(login))
+    for (let time = started; time < started + 60 * MINUTE; time += seconds * 1000) {
+      expect(time, `after ${(time - started) / MINUTE} minutes`).toBeLessThan(expires)
+      made.clock.now = time - minutes * MINUTE
+      const visit = visitOf(made.sessions, cookie)
+      expect(await visit.get()).not.toBeNull()
+      const age = /Max-Age=(\d+)/.exec(setCookies(visit)[0] ?? '')?.[1]
+      if (age !== undefined) expires = time + Number(age) * 1000
+    }
+    expect(made.calls.filter(call => call === 'touch').length).toBeLessThan(30)
+  })
+
   it('stays as it is, in the store too, where a response that is under way writes data', async () => {
     const made = makeSessions()
     const { cookie, session } = await loggedIn(made)
@@ -529,6 +590,39 @@ describe('where no cookie can be sent', () => {
   it('a visitor without a session hears that there is none to get a new ID', async () => {
     const visit = visitOf(makeSessions().sessions, null, { method: 'POST', canSend: () => false })
     expect([await visit.regenerate(), await visit.rotate({ grace: '1m' })]).toEqual([null, null])
+  })
+
+  it('a session that got a new ID while the head went out goes on under the old one, as long as its grace lasts', async () => {
+    const store = new MemoryStore()
+    let canSend = true
+    const replace = store.replace.bind(store)
+    store.replace = async (...args) => {
+      canSend = false
+      return replace(...args)
+    }
+    const made = makeSessions({ store })
+    const { cookie } = await loggedIn(made)
+    const visit = visitOf(made.sessions, cookie, { method: 'POST', canSend: () => canSend })
+    await expect(visit.rotate({ grace: '30s' })).rejects.toMatchObject({ code: 'ERR_SESSION_HEADERS_SENT' })
+    expect((await visit.get())?.user?.name).toBe('ada')
+    const next = visitOf(made.sessions, cookie)
+    expect((await next.get())?.user?.name).toBe('ada')
+    expect(setCookies(next), 'the browser gets the new ID now').toHaveLength(1)
+    expect(made.events).not.toContain('destroyed')
+  })
+
+  it('a remember token that was made while the head went out ends with its session', async () => {
+    const store = new MemoryStore()
+    let canSend = true
+    const create = store.create.bind(store)
+    store.create = async (record, ...args) => {
+      if (record.kind === 'remember') canSend = false
+      return create(record, ...args)
+    }
+    const made = makeSessions({ store, remember: '30d' })
+    const visit = visitOf(made.sessions, null, { method: 'POST', canSend: () => canSend })
+    await expect(visit.logIn({ ...ada, remember: true })).rejects.toMatchObject({ code: 'ERR_SESSION_HEADERS_SENT' })
+    expect(await store.scan(null, 10, { now: made.clock.now })).toMatchObject({ records: [] })
   })
 
   it('a session that began while the head went out ends again', async () => {
