@@ -93,7 +93,7 @@ function shielded<T>(response: ServerResponse, rules: HeadRules, write: () => T)
   } finally {
     isOver = true
     for (const [at, [name, method, isOwn]] of before.entries()) {
-      // Whoever put something around the shield meanwhile takes it away again, and finds what it found.
+      // What was put around the shield meanwhile is taken away by its owner, which puts the shield back.
       if (target[name] !== shields[at]) continue
       if (isOwn) target[name] = method
       else delete target[name]

@@ -97,7 +97,7 @@ export function transportTest(options: SecureOptions<IncomingMessage>): (request
   return request => {
     if (isSecure) return isSecure(request) === true ? 'tls' : 'plain'
     if ((request.socket as TLSSocket | undefined)?.encrypted) return 'tls'
-    // Nobody can say any more how it came, and no answer reaches it.
+    // How it came cannot be told any more, and no answer reaches it.
     if (isGone(request)) return 'gone'
     if (isDirectLoopback(request)) return 'loopback'
     const proto = request.headers['x-forwarded-proto']

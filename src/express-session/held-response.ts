@@ -90,7 +90,7 @@ export function holdResponse(response: ServerResponse, settling: Settling): void
         if (method === originals.write) isDrained = answer === true
       }
     } catch (error) {
-      // Node refuses a header, a status or a chunk. Whoever gave it has returned: the error handler hears of it.
+      // Node refuses a header, a status or a chunk. The handler that gave it has returned: the error handler hears of it.
       refuse(error)
       return
     }

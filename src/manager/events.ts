@@ -69,10 +69,21 @@ export type WriteRefusal = Exclude<Refusal['reason'], RequestRefusal>
 
 const published = channel('coatcheck')
 
-function warn(event: SessionEvent, error: unknown): void {
-  const reason = error instanceof Error ? error.message : String(error)
-  process.emitWarning(`onEvent threw at '${event.type}': ${reason}`, { type: 'CoatcheckWarning' })
+/** What was thrown may be anything, also what cannot be made a text. */
+function reasonOf(error: unknown): string {
+  try {
+    return `${error instanceof Error ? error.message : error}`
+  } catch {
+    return 'a value that cannot be shown'
+  }
 }
+
+const warn = (event: SessionEvent, error: unknown): void =>
+  process.emitWarning(`onEvent threw at '${event.type}': ${reasonOf(error)}`, { type: 'CoatcheckWarning' })
+
+// Also of another realm, and of a library of promises.
+const isPromise = (value: unknown): value is PromiseLike<unknown> =>
+  typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
 
 /** Whether an event would reach anyone: what is made for an event alone need not be made otherwise. */
 export const isHeard = (listener: unknown): boolean => listener !== undefined || published.hasSubscribers
@@ -86,7 +97,7 @@ export function emitTo<I extends UserIds>(
     try {
       const result: unknown = listener(event)
       // An asynchronous listener must not end the process either.
-      if (result instanceof Promise) result.catch(error => warn(event, error))
+      if (isPromise(result)) Promise.resolve(result).catch(error => warn(event, error))
     } catch (error) {
       warn(event, error)
     }

@@ -61,9 +61,10 @@ const number: UserIdFormat<'number'> = {
 }
 
 const text: UserIdFormat<'text'> = {
+  // A copy: V8 would keep the whole text that a short one was cut out of, as long as a store or this process keeps the ID.
   toText: value =>
     isTextId(value)
-      ? value
+      ? Buffer.from(value).toString()
       : refuse('text of 1 to 128 characters without control characters (userIds is "text")', value),
   fromText: value => (isTextId(value) ? value : null),
 }

@@ -87,9 +87,9 @@ const answer = <O extends string>(outcome: O, ended: readonly string[] = NOTHING
  * Keeps sessions in the memory of this process: for one process, for tests and development.
  *
  * It is bounded: at `maxRecords`, a new record takes the place of an expired one, else of the oldest anonymous session.
- * Where users' live sessions take all of it, the call rejects with a `SessionStoreError` (`'not-applied'`) whose cause
- * names the option: no user is logged out for a new session. Password floors (one small object for each user who changed
- * the password within a day) are not counted. Each reader gets an object of its own. It sets no timer.
+ * Where nothing of the kind is left, the call rejects with a `SessionStoreError` (`'not-applied'`) whose cause names the
+ * option: no user is logged out for a new session, and no mark of a log-out is dropped. Password floors (one small object
+ * for each user who changed the password within a day) are not counted. Each reader gets an object of its own. It sets no timer.
  *
  * @throws TypeError for a `maxRecords` that is not a whole number above 0
  */
@@ -302,7 +302,9 @@ export class MemoryStore implements Store {
       }
       if (victim === NONE)
         throw new SessionStoreError(operation, 'not-applied', 'the session store is full', {
-          cause: new Error(`the memory store is full of users' live sessions: maxRecords is ${this.#max}`),
+          cause: new Error(
+            `the memory store is full of what must not go (users' sessions, remember tokens, the traces of old IDs): maxRecords is ${this.#max}`,
+          ),
         })
       this.#drop(victim)
     }
@@ -417,7 +419,7 @@ export class MemoryStore implements Store {
     else {
       this.#size--
       this.#entries.remove(slot)
-      if (kind !== FORWARD) this.#unlinkUser(slot)
+      if (this.#isInRing(slot)) this.#unlinkUser(slot)
     }
     slots.release(slot)
   }
@@ -440,7 +442,7 @@ export class MemoryStore implements Store {
     if (kind === FLOOR) this.#floors.set(slots.text(slot, USER_ID)!, copy)
     else if (!isStart) {
       this.#entries.standIn(slot, copy)
-      if (kind !== FORWARD) this.#moveOfUser(slot, copy)
+      if (this.#isInRing(slot)) this.#moveOfUser(slot, copy)
     }
     slots.release(slot)
   }
@@ -452,7 +454,14 @@ export class MemoryStore implements Store {
     if (oldest === slot) this.#setOldest(userId, copy)
   }
 
-  // The records of a user are a ring, oldest first; the anonymous ones are a ring too. Most users have just one.
+  // The records of a user are a ring, oldest first; the anonymous sessions are a ring too. Most users have just one. A record
+  // without a user that is no session, such as the mark of a session that was taken over from another library, is in none:
+  // it must not give way to a visitor, since without it what was logged out would come back.
+  #isInRing(slot: number): boolean {
+    const kind = this.#slots.link(slot, KIND)
+    return kind === SESSION || (kind !== FORWARD && this.#slots.text(slot, USER_ID) !== null)
+  }
+
   #oldestOf(userId: string, count: number, spared: number): number[] {
     const ring: number[] = []
     const oldest = this.#users.get(userId)
@@ -467,6 +476,7 @@ export class MemoryStore implements Store {
   }
 
   #linkUser(slot: number, userId: string | null): void {
+    if (!this.#isInRing(slot)) return
     const oldest = userId === null ? this.#oldestAnonymous : (this.#users.get(userId) ?? NONE)
     this.#slots.join(slot, oldest, OLDER, NEWER)
     if (oldest === NONE) this.#setOldest(userId, slot)

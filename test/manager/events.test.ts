@@ -1,4 +1,5 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { runInNewContext } from 'node:vm'
 import { SessionManager } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { expect, it } from 'vitest'
@@ -73,20 +74,48 @@ it.each([
     },
   ],
   ['rejects', () => Promise.reject(new Error('log is full'))],
-])('a listener that %s becomes a process warning, and the session goes on', async (_, onEvent) => {
-  const warnings: Error[] = []
-  const onWarning = (warning: Error) => warnings.push(warning)
-  process.on('warning', onWarning)
-  const sessions = new SessionManager({
-    store: new MemoryStore(),
-    sweepInterval: false,
-    onEvent: onEvent as () => void,
-  })
-  const session = await sessions.create()
-  expect(await sessions.get(session.secret)).not.toBeNull()
-  await new Promise(resolve => setImmediate(resolve))
-  process.off('warning', onWarning)
-  expect(warnings.map(({ name, message }) => [name, message])).toEqual([
-    ['CoatcheckWarning', "onEvent threw at 'created': log is full"],
-  ])
-})
+  ['rejects with a promise of another realm', () => runInNewContext("Promise.reject('log is full')")],
+  ...[
+    ['an object without a prototype', Object.create(null)],
+    [
+      'what throws where it is shown',
+      {
+        toString: () => {
+          throw new Error('no')
+        },
+      },
+    ],
+    ['an error whose message is a symbol', Object.assign(new Error('x'), { message: Symbol('x') })],
+  ].flatMap(
+    ([what, thrown]) =>
+      [
+        [
+          `throws ${what}`,
+          () => {
+            throw thrown
+          },
+          'a value that cannot be shown',
+        ],
+        [`rejects with ${what}`, () => Promise.reject(thrown), 'a value that cannot be shown'],
+      ] as [string, () => unknown, string][],
+  ),
+] as [string, () => unknown, string?][])(
+  'a listener that %s becomes a process warning, and the session goes on',
+  async (_, onEvent, reason = 'log is full') => {
+    const warnings: Error[] = []
+    const onWarning = (warning: Error) => warnings.push(warning)
+    process.on('warning', onWarning)
+    const sessions = new SessionManager({
+      store: new MemoryStore(),
+      sweepInterval: false,
+      onEvent: onEvent as () => void,
+    })
+    const session = await sessions.create()
+    expect(await sessions.get(session.secret)).not.toBeNull()
+    await new Promise(resolve => setImmediate(resolve))
+    process.off('warning', onWarning)
+    expect(warnings.map(({ name, message }) => [name, message])).toEqual([
+      ['CoatcheckWarning', `onEvent threw at 'created': ${reason}`],
+    ])
+  },
+)

@@ -29,6 +29,28 @@ describe('a process with a memory store', () => {
     expect(node(script)).toBe('Ada\n')
   })
 
+  it('keeps no text that a user ID was cut out of, for a session or for a password version', () => {
+    const script = `
+      import { SessionManager } from ${url('index.js')}
+      import { MemoryStore } from ${url('stores/memory.js')}
+      const sessions = new SessionManager({ store: new MemoryStore(), userIds: 'text', sweepInterval: false })
+      const used = () => {
+        for (let times = 0; times < 4; times++) gc()
+        return process.memoryUsage().heapUsed
+      }
+      const before = used()
+      for (let number = 0; number < 400; number++) {
+        const answer = 'x'.repeat(50_000) + '<id>the-user-number-' + number + '</id>' + Math.random()
+        const id = /<id>(.*)<.id>/.exec(answer)[1]
+        await sessions.create({ user: { id, name: 'Ada' } })
+        await sessions.invalidateUser(id + '', { passwordVersion: 1 })
+        await sessions.create({ user: { id, name: 'Ada', passwordVersion: 1 } })
+      }
+      console.log((used() - before) / 400 < 5_000 ? 'small' : (used() - before) / 400 + ' bytes each')
+    `
+    expect(node(script, '--expose-gc')).toBe('small\n')
+  })
+
   it('keeps a session of its own user with empty data in at most 354 bytes, index included', () => {
     const script = `
       import { createHash, randomBytes } from 'node:crypto'
