@@ -29,6 +29,19 @@ if (unknown.length > 0) {
   console.error(`unknown: ${unknown.join(', ')}. ${usage}`)
   process.exit(2)
 }
+/** Names that have no shorter or no longer form. */
+const WITHOUT = { quick: ['alone', 'details', 'sweep'], long: ['alone', 'details', 'growth', 'nodes', 'sweep'] }
+for (const form of /** @type {const} */ (['quick', 'long'])) {
+  const lacking = positionals.filter(name => WITHOUT[form].includes(name))
+  if (values[form] && lacking.length > 0) {
+    console.error(`--${form}: ${lacking.join(', ')} has no such form. ${usage}`)
+    process.exit(2)
+  }
+}
+if (values.quick && values.long) {
+  console.error(`--quick and --long: choose one. ${usage}`)
+  process.exit(2)
+}
 const isAll = positionals.includes('all')
 // Without a name: the table of each store.
 const isWanted = (/** @type {string} */ name) =>

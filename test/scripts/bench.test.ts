@@ -1,5 +1,5 @@
 // What the benchmarks measure goes on to work: each server on memory, started once, answers as the others do.
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 
@@ -74,4 +74,19 @@ describe('work on one processor', () => {
     const said = run(`console.log(await onOneProcessor(async () => console.log('done')))`, { PATH: '' })
     expect(said).toBe('done\nfalse')
   })
+})
+
+it.each([
+  [['--quick', 'alone'], /--quick: alone has no such form/],
+  [['growth', '--long'], /--long: growth has no such form/],
+  [['--quick', '--long'], /choose one/],
+  [['memmory'], /unknown: memmory/],
+  [['--fast'], /--fast/],
+])('npm run bench -- %j says what is wrong, and measures nothing', (args, message) => {
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['test/bench/bench.mjs', ...args], {
+    encoding: 'utf8',
+  })
+  expect([status, stdout]).toEqual([2, ''])
+  expect(stderr).toMatch(message)
+  expect(stderr).toContain('Usage: npm run bench')
 })
