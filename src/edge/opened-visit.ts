@@ -1,3 +1,4 @@
+import { afterWrite } from '../manager/after-write.ts'
 import type { Context } from '../manager/context.ts'
 import { endSession } from '../manager/end.ts'
 import type { SessionManager } from '../manager/manager.ts'
@@ -117,7 +118,7 @@ export class OpenedVisit<D extends object, I extends UserIds, In extends object>
   /** Takes the next step with a session, and perhaps its remember token, that no browser has yet; if it fails, both end. */
   async orEnd<T>(session: Session<D, I>, step: () => Promise<T>, token: string | null = null): Promise<T> {
     try {
-      return await step()
+      return await afterWrite(step)
     } catch (error) {
       await this.#sessions.destroy(session).catch(() => {})
       if (token !== null) await this.#sessions.forget(token).catch(() => {})
@@ -125,10 +126,14 @@ export class OpenedVisit<D extends object, I extends UserIds, In extends object>
     }
   }
 
-  /** Ends the series of the tokens that the request brought, and of the one that this response would bring. */
-  async endSeries(): Promise<void> {
-    for (const token of this.arrival.tokens) await this.#sessions.forget(token)
-    if (this.cookies.token !== null) await this.#sessions.forget(this.cookies.token)
+  /** Ends the series of the tokens that the request brought, and of the one that this response would bring: if any. */
+  async endSeries(): Promise<boolean> {
+    const { token } = this.cookies
+    const [first, ...others] = [...this.arrival.tokens, ...(token === null ? [] : [token])]
+    if (first === undefined) return false
+    await this.#sessions.forget(first)
+    for (const other of others) await afterWrite(() => this.#sessions.forget(other))
+    return true
   }
 
   get isInsecure(): boolean {

@@ -1,4 +1,5 @@
 import type { Change } from '../data/change.ts'
+import { afterWrite } from '../manager/after-write.ts'
 import { beginInstead } from '../manager/begin.ts'
 import { refuseCallbacks } from '../manager/callbacks.ts'
 import type { Context } from '../manager/context.ts'
@@ -163,10 +164,13 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
       const current = (await known.current()) ?? known.id
       // What could start this session again ends first: a session of another library, and the series of a token.
       await opened.leave()
-      await opened.endSeries()
-      await opened.endUnhonoured()
-      await this.#sessions.destroy(current)
-      await logIns.end(known.keys)
+      const hasWritten = await opened.endSeries()
+      const endSession = async () => {
+        await opened.endUnhonoured()
+        await this.#sessions.destroy(current)
+        await logIns.end(known.keys)
+      }
+      await (hasWritten ? afterWrite(endSession) : endSession())
       known.logOut()
       opened.ended.reset()
       cookies.clear(opened.hasToken)

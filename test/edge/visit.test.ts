@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { openVisit, SessionManager, type Store } from 'coatcheck'
+import { openVisit, SessionManager, SessionStoreError, type Store } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { ada, type Data, jar, type Manager, makeSessions } from '../support/edge-service.ts'
@@ -757,6 +757,44 @@ describe('remember me', () => {
       expect((await made.sessions.list(42n)).length).toBe(next === 'logOut' ? 0 : 1)
     }
   })
+
+  it.each(['logIn', 'logOut'] as const)('%s says unknown where a step fails that came after a write', async verb => {
+    const store = new MemoryStore()
+    const made = makeSessions({ store, remember: '30d' })
+    const first = visitOf(made.sessions, null, { method: 'POST' })
+    const { key } = await first.logIn({ ...ada, remember: true })
+    let hasWritten = false
+    const spied = (name: 'replace' | 'delete' | 'read', isRefused: (key: string) => boolean) => {
+      const inner = store[name].bind(store) as (...args: unknown[]) => unknown
+      store[name] = (async (...args: [string, ...unknown[]]) => {
+        if (hasWritten && isRefused(args[0])) throw new SessionStoreError(name as 'read', 'not-applied', 'refused')
+        hasWritten ||= name !== 'read'
+        return inner(...args)
+      }) as never
+    }
+    spied('replace', () => false)
+    spied('read', () => verb === 'logIn')
+    spied('delete', each => each === key)
+    const visit = visitOf(made.sessions, jar(setCookies(first)), { method: 'POST' })
+    const attempt = verb === 'logIn' ? visit.logIn(ada) : visit.logOut()
+    await expect(attempt).rejects.toMatchObject({ outcome: 'unknown', cause: { outcome: 'not-applied' } })
+  })
+
+  it.each(['logIn', 'logOut'] as const)(
+    '%s says that nothing was written where its first step was refused',
+    async verb => {
+      const store = new MemoryStore()
+      const made = makeSessions({ store, remember: '30d' })
+      const { cookie } = await loggedIn(made)
+      const refuse = (name: 'replace' | 'delete') => () =>
+        Promise.reject(new SessionStoreError(name, 'not-applied', 'refused'))
+      store.replace = refuse('replace')
+      store.delete = refuse('delete')
+      const visit = visitOf(made.sessions, cookie, { method: 'POST' })
+      const attempt = verb === 'logIn' ? visit.logIn(ada) : visit.logOut()
+      await expect(attempt).rejects.toMatchObject({ outcome: 'not-applied' })
+    },
+  )
 
   it('is not left behind where the log-in fails after it was made', async () => {
     const made = await rememberMe()
