@@ -5,9 +5,9 @@
 export const CLOCKS_OUTAGES_GROWTH = [
   {
     name: 'C1: the first visit of a session that a token began is not noted, so that a theft is missed',
-    file: 'src/manager/manager.ts',
-    from: 'isTouchDue(record.seenAt, now, context.options) || isUnvisited(record)',
-    to: 'isTouchDue(record.seenAt, now, context.options)',
+    file: 'src/manager/touch.ts',
+    from: 'isTouchDue(seenAt, now, context.options) || isUnvisited(found.record)',
+    to: 'isTouchDue(seenAt, now, context.options)',
     test: 'test/manager/remember-clocks.test.ts',
     only: 'on nodes whose clocks are up to five minutes apart',
   },
