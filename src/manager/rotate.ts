@@ -24,16 +24,21 @@ export async function reissue<D extends object, I extends UserIds>(
     const now = typeof current === 'string' ? start : await find(context, start.id, context.now(), deadline)
     return now === null ? null : context.session(now, true)
   }
-  return write(context, 'replace', start, deadline, async found => {
+  return write(context, 'replace', start, deadline, async (found, isSnapshot) => {
     const { id, record, userId } = found
     // A parallel request rotated it meanwhile.
     if (grace !== null && id !== start.id) return { value: context.session(found, true) }
+    // The visits since the snapshot was taken did not change its version: the new record would set them back.
+    if (isSnapshot && isUnvisited(record)) return 'snapshot'
     const now = context.now()
+    const { seenAt, expiresAt } = seen(context, record, now)
     const salt = grace === null ? '' : newSalt()
     const nextId = grace === null ? newId(shardOf(id)) : deriveId(shardOf(id), id, 'renew', salt)
     const next = {
       ...record,
-      ...(isUnvisited(record) ? null : seen(context, record, now)),
+      // A new ID is no visit of a session that was not visited yet. A parallel visit may be the first one.
+      seenAt: isUnvisited(record) ? record.seenAt : seenAt,
+      expiresAt,
       key: context.keyOf(nextId),
       data: withCsrfToken(record.data, id, nextId),
       version: 1,

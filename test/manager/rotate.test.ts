@@ -97,3 +97,45 @@ it('an ID that leads nowhere gets no new one, and nothing is written', async () 
   expect([await sessions.rotate(gone.secret, grace), await sessions.regenerate(gone.secret)]).toEqual([null, null])
   expect(store.counts()).toEqual({ read: 2 })
 })
+
+/** A remembered session, as the one who recalled it holds it: not visited yet. */
+async function unvisited() {
+  const at = setUp({ remember: '30d', idleTimeout: '30m' })
+  const token = await at.sessions.remember(await at.sessions.create({ user }))
+  const { session } = (await at.sessions.recall(token))!
+  return { ...at, session }
+}
+
+it.each(['rotate', 'regenerate'] as const)(
+  '%s from a snapshot of a remembered session that was not visited yet sets back no visit since',
+  async verb => {
+    for (const minutes of [5, 29, 50]) {
+      const { sessions, clock, session } = await unvisited()
+      for (let minute = 0; minute < minutes; minute += 1) {
+        clock.advance(MINUTE)
+        await sessions.get(session.secret)
+      }
+      const next = (await (verb === 'rotate' ? sessions.rotate(session, grace) : sessions.regenerate(session)))!
+      expect([next.seenAt, next.expiresAt]).toEqual([clock(), clock() + 30 * MINUTE])
+      expect(await sessions.get(next.secret, { touch: false })).toMatchObject({
+        seenAt: next.seenAt,
+        expiresAt: next.expiresAt,
+      })
+    }
+  },
+)
+
+it('a new ID beside the first visit of a remembered session ends it no earlier than the visit says', async () => {
+  for (const verb of ['rotate', 'regenerate'] as const) {
+    const { sessions, store, clock, session } = await unvisited()
+    clock.advance(29 * MINUTE)
+    const pause = store.pause('replace', 'before')
+    const renewing = verb === 'rotate' ? sessions.rotate(session, grace) : sessions.regenerate(session)
+    await pause.reached
+    const visited = (await sessions.get(session.secret))!
+    expect(visited.expiresAt).toBe(clock() + 30 * MINUTE)
+    pause.resume()
+    const next = (await renewing)!
+    expect((await sessions.get(next.secret, { touch: false }))?.expiresAt).toBe(visited.expiresAt)
+  }
+})
