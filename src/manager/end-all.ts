@@ -13,10 +13,10 @@ import { aSignal, eachOf, isOwn, PAGE, pagesOf, requireScan, Tenants } from './w
 
 /** A walk that took less met all that existed when it began: each forward that was left meanwhile still stood, in ms. */
 const SHORT_WALK = FORWARD_LIFETIME - CLOCK_TOLERANCE
-/** How many forwards in a row are followed. */
-const MAX_HOPS = 100
 /** How many of the users that were ended last are left alone where another session of theirs is met. */
 const KEPT_USERS = 50_000
+/** How many of the keys on the way of forwards are not read again. */
+const KEPT_KEYS = 50_000
 
 /** What `endAll` takes. */
 export interface EndAllOptions {
@@ -62,6 +62,8 @@ class EndAll {
   readonly #tenants: Tenants
   /** Users of whom nothing is left that existed when this began: what they have now is new. */
   readonly #done = new Recent<true>(Number.POSITIVE_INFINITY, KEPT_USERS)
+  /** Keys whose forwards were followed: what they lead to was dealt with, and each part of a chain is read once. */
+  readonly #followed = new Recent<true>(Number.POSITIVE_INFINITY, KEPT_KEYS)
   /** What was created later, by whatever node's clock, did not exist when this began. */
   readonly #latest: number
   #ended = 0
@@ -108,25 +110,34 @@ class EndAll {
     this.#met += records.length + forwards.length
     const stored = [...records]
     await eachOf(forwards, async key => {
-      const { record, keys } = await this.#chain(key)
+      const { record, isEnd } = await this.#follow(key)
       if (record !== null) stored.push(record)
-      // Nothing live is found there, or the chain is longer than any browser makes it: `delete` follows it to its end.
-      else if (this.#exceptKey === null || keys.length <= MAX_HOPS)
+      // Nothing live is found there. A node with a slower clock may find it, whosever it is: so not for a tenant.
+      else if (isEnd && this.#context.namespace === null)
         await this.#context.calls.delete(key, { now: this.#context.now(), deadline: this.#context.deadline() })
     })
     const old = stored.filter(({ createdAt, userId }) => createdAt <= this.#latest && isOwn(this.#context, userId))
     const users = new Set(old.flatMap(({ userId }) => (userId === null || this.#done.get(userId, 0) ? [] : userId)))
     await eachOf([...users], user => this.#endUser(user))
     // All of the page were stored before this is asked: one that the excepted session has become by then is in the chain.
-    const spared = this.#exceptKey === null ? [] : (await this.#chain(this.#exceptKey)).keys
+    const spared = this.#exceptKey === null ? [] : (await this.#chainFrom(this.#exceptKey)).keys
     const visitors = old.filter(record => isOfVisitor(record) && !spared.includes(record.key))
     await eachOf(visitors, record => this.#endVisitor(record))
     return users.size + visitors.length
   }
 
-  #chain(key: string) {
-    const { context, now } = { context: this.#context, now: this.#context.now() - CLOCK_TOLERANCE }
-    return chainFrom(context, key, { now, deadline: context.deadline(), hops: MAX_HOPS })
+  /** `isEnd: false` where another forward has led to the same end, which was dealt with or is about to be. */
+  #follow(start: string) {
+    const isKnown = (key: string) => {
+      const isFollowed = this.#followed.get(key, 0) === true
+      this.#followed.set(key, true, 0)
+      return isFollowed
+    }
+    return this.#chainFrom(start, isKnown)
+  }
+
+  #chainFrom(key: string, isKnown: (key: string) => boolean = () => false) {
+    return chainFrom(this.#context, key, { now: this.#context.now() - CLOCK_TOLERANCE, isKnown })
   }
 
   async #endUser(user: string): Promise<void> {

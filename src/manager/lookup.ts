@@ -114,20 +114,36 @@ export async function findCurrent<D extends object, I extends UserIds>(
   return find(context, id, context.now(), deadline)
 }
 
-/** Where the forwards from a key lead: the keys on the way, the last one too, and the live record that stands there. */
+/** Where the forwards from a key lead. */
+interface Chain {
+  /** All that were read, in order; the last one too. */
+  readonly keys: readonly string[]
+  /** What is live under the last key; `null` too where `isEnd` is false. */
+  readonly record: SessionRecord | null
+  /** Whether the last key leads no further. */
+  readonly isEnd: boolean
+}
+
+/**
+ * Follows the forwards from a key to their end, as a store's `delete` does, for those who end or change sessions: a client
+ * may have asked for any number of new IDs. It stops before a key that is known. `deadline` is that of all reads together;
+ * without it each has its own.
+ */
 export async function chainFrom(
   context: AnyContext,
   start: string,
-  { now, deadline, hops = MAX_HOPS }: { now: number; deadline: number; hops?: number },
-): Promise<{ readonly keys: readonly string[]; readonly record: SessionRecord | null }> {
-  const keys = [start]
-  for (let key = start; keys.length <= hops + 1; keys.push(key)) {
-    const { record, forward } = await context.calls.read(key, { now, deadline })
-    if (forward === null) return { keys, record }
+  { now, deadline, isKnown }: { now: number; deadline?: number; isKnown?: (key: string) => boolean },
+): Promise<Chain> {
+  const keys = new Set<string>()
+  // No store makes a circle. Where one has it all the same, the call ends.
+  for (let key = start; !keys.has(key) && !isKnown?.(key); ) {
+    keys.add(key)
+    const { record, forward } = await context.calls.read(key, { now, deadline: deadline ?? context.deadline() })
+    if (forward === null) return { keys: [...keys], record, isEnd: true }
     context.endings.moved(key, forward.movedTo)
     key = forward.movedTo
   }
-  return { keys, record: null }
+  return { keys: [...keys], record: null, isEnd: false }
 }
 
 /** What stands under a key now, or under the one that it leads to: for those who end sessions, not for visitors. */

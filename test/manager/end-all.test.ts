@@ -1,5 +1,5 @@
 // What `endAll` meets on the way: long walks, clocks that are set back, new IDs, and what is not its own.
-import { CLOCK_TOLERANCE, FORWARD_LIFETIME, SessionManager } from 'coatcheck'
+import { CLOCK_TOLERANCE, FORWARD_LIFETIME, type Session, SessionManager } from 'coatcheck'
 import { ReferenceStore } from 'coatcheck/testing'
 import { expect, it, vi } from 'vitest'
 import { BarrierStore } from '../support/barrier-store.ts'
@@ -131,6 +131,46 @@ it('follows a chain of new IDs to its end, however long a client made it, and sp
     await sessions.endAll(isSpared ? { except: last } : {})
     expect((await node().get(last.secret)) !== null).toBe(isSpared)
   }
+})
+
+it('of a tenant ends its own session behind any number of new IDs, and no visitor or session of another tenant', async () => {
+  for (const count of [9, 110]) {
+    const { sessions, store, node } = setUp()
+    const [own, other] = [sessions.namespace('a'), sessions.namespace('b')]
+    let mine: Session = await own.create({ user })
+    let theirs: Session = await other.create({ user })
+    let visitor = await sessions.create()
+    for (let made = 0; made < count; made += 1) {
+      mine = (await own.rotate(mine, { grace: '1m' }))!
+      theirs = (await other.rotate(theirs, { grace: '1m' }))!
+      visitor = (await sessions.regenerate(visitor))!
+    }
+    store.next('scan', async proceed => ({ ...((await proceed()) as object), records: [] }))
+    expect(await node().namespace('a').endAll()).toBe(1)
+    expect(await own.get(mine.secret)).toBeNull()
+    expect((await other.get(theirs.secret))?.key).toBe(theirs.key)
+    expect((await sessions.get(visitor.secret))?.key).toBe(visitor.key)
+  }
+})
+
+it('of a tenant deletes nothing that it did not see to be its own', async () => {
+  const { sessions, store } = setUp()
+  const visitor = await sessions.create()
+  await sessions.regenerate(visitor)
+  store.reset()
+  store.every('read', () => null)
+  expect(await sessions.namespace('a').endAll()).toBe(0)
+  expect(store.counts()).toEqual({ scan: 1, read: 1 })
+})
+
+it('reads each new ID of a session once, though each of them leads to its end', async () => {
+  const { sessions, store } = setUp()
+  let last = await sessions.create()
+  for (let made = 0; made < 60; made += 1) last = (await sessions.regenerate(last))!
+  store.reset()
+  store.next('scan', async proceed => ({ ...((await proceed()) as object), records: [] }))
+  expect(await sessions.endAll()).toBe(1)
+  expect(store.counts()).toEqual({ scan: 1, read: 61, delete: 1 })
 })
 
 it('knows a long walk by the wall clock too where the clock of the manager stands still or is set back', async () => {

@@ -1,5 +1,12 @@
 // What an ID leads to, and what the first visit of an interval writes.
-import { CLOCK_TOLERANCE, type SessionId, type SessionManager, SessionStoreError } from 'coatcheck'
+import {
+  CLOCK_TOLERANCE,
+  type Session,
+  type SessionId,
+  type SessionManager,
+  SessionStoreError,
+  type UserSession,
+} from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { barrierManagers } from '../support/barrier-managers.ts'
@@ -60,16 +67,32 @@ describe('an ID that was rotated', () => {
   })
 })
 
-it('revoke follows as many new IDs as a late request may have missed', async () => {
-  const { sessions, manager } = setUp()
-  let session = await sessions.create({ user })
-  const keys: string[] = [session.key]
-  for (let times = 0; times < 8; times += 1) {
-    session = (await manager().regenerate(session)) as typeof session
-    keys.push(session.key)
+describe.each([8, 30])('a session that got %i new IDs since', count => {
+  async function renewedOften(begin: (sessions: SessionManager) => Promise<Session>) {
+    const { sessions, manager } = setUp({ remember: '30d' })
+    const old = await begin(sessions)
+    let last = old
+    for (let times = 0; times < count; times += 1) last = (await manager().regenerate(last))!
+    return { sessions, manager, old, last }
   }
-  expect(await sessions.revoke(1, keys[0]!)).toBe(true)
-  expect(await manager().get(session.secret)).toBeNull()
+
+  it('is revoked by its first key', async () => {
+    const { sessions, manager, old, last } = await renewedOften(at => at.create({ user }))
+    expect(await sessions.revoke(1, old.key)).toBe(true)
+    expect(await manager().get(last.secret)).toBeNull()
+  })
+
+  it('ends by its first ID, and the remember token that it began with', async () => {
+    let token = ''
+    const { sessions, manager, old, last } = await renewedOften(async at => {
+      const recalled = await at.recall(await at.remember((await at.create({ user })) as UserSession))
+      token = recalled!.token
+      return recalled!.session
+    })
+    await sessions.destroy(old.secret)
+    expect(await manager().get(last.secret)).toBeNull()
+    expect(await manager().recall(token)).toBeNull()
+  })
 })
 
 it('a session that has expired is neither revoked nor changed, though its store still has it', async () => {

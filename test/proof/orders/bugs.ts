@@ -394,7 +394,7 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: 'endAll does not spare the session that it excepts under its new ID',
-    patch: change('manager/end-all.ts', '(await this.#chain(this.#exceptKey)).keys', '[this.#exceptKey]'),
+    patch: change('manager/end-all.ts', '(await this.#chainFrom(this.#exceptKey)).keys', '[this.#exceptKey]'),
     scene: sceneOf({ before: 'an anonymous session', calls: ['regenerate', 'endAll but this'] }),
   },
   {
