@@ -9,7 +9,7 @@ import type { UserIds } from '../session/user-id.ts'
 import { quote } from '../text/quote.ts'
 import type { Context, Found } from './context.ts'
 import { chainFrom, held } from './lookup.ts'
-import { encode, seen, thaw } from './records.ts'
+import { encode, hasChange, seen, thaw, withChange } from './records.ts'
 import { write } from './writing.ts'
 
 /**
@@ -58,33 +58,35 @@ function changed<D extends object, R>(change: Change<D, R>, draft: D, unchanged:
 }
 
 /**
- * Changes what a session has now, for one who has its record and not its ID; prolongs nothing. `take` is asked with the
- * keys that the session has got meanwhile: `false` leaves it to another. Answers whether it was written.
+ * Changes what a session has now, for one who has its record and not its ID; prolongs nothing. Data that has the change of
+ * this name already is left as it is. Answers whether it was written.
  */
 export async function writeRecord<D extends object, I extends UserIds, R>(
   context: Context<D, I>,
   record: SessionRecord,
   change: Change<D, R>,
-  take: (keys: readonly string[]) => boolean,
+  name: string,
 ): Promise<boolean> {
   const deadline = context.deadline()
   const start: Found<I> = { id: '', record, userId: context.userIdOf(record), isFollowed: false }
   const attempt = async ({ record }: Found<I>) => {
+    if (hasChange(record, name)) return { value: false }
     const { key, version, seenAt, expiresAt } = record
-    const data = encode(
-      context,
-      record,
-      changed(change, thaw(context, record), () => thaw(context, record)),
-    )
-    const written = { data, seenAt, expiresAt, writeId: newWriteId() }
+    const draft = changed(change, thaw(context, record), () => thaw(context, record))
+    const written = {
+      data: withChange(encode(context, record, draft), name),
+      seenAt,
+      expiresAt,
+      writeId: newWriteId(),
+    }
     const outcome = await context.calls.update(key, version, written, { now: context.now(), deadline })
     if (outcome !== 'updated') return outcome
     return { value: true, latest: { ...record, ...written, version: version + 1 } }
   }
   // By its key: the forward of any new ID is followed, not only of those in their grace.
   const findAgain = async ({ record: { key } }: Found<I>) => {
-    const { keys, record } = await chainFrom(context, key, { now: context.now(), deadline })
-    return record !== null && take(keys.slice(1)) ? { ...start, record } : null
+    const { record } = await chainFrom(context, key, { now: context.now(), deadline })
+    return record === null ? null : { ...start, record }
   }
   return (await write(context, 'update', start, deadline, attempt, findAgain)) ?? false
 }

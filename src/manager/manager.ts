@@ -215,7 +215,8 @@ export class SessionManager<
   /**
    * Writes to the data of all live sessions of a user, as `update` does to one: a role that was given or taken. Commit it
    * to your own table of users first; a session that begins while this runs may have the change or not. Each other one has
-   * it exactly once, under whatever ID; none is prolonged. Answers how many sessions were written to.
+   * it exactly once, under whatever ID, also where a log-in carries its data over with a function; none is prolonged.
+   * Answers how many sessions were written to.
    * @throws SessionError ERR_SESSION_DATA where one session cannot hold the change (the others have it),
    * ERR_SESSION_CONFLICT
    * @throws SessionStoreError some sessions may have the change: keys to set may be set again

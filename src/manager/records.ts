@@ -1,6 +1,6 @@
 // From what the application gives to what a store keeps, and back.
 import type { CreateOptions, SessionRecord } from '../contract/store.ts'
-import { type Meta, OFFER, seal, unseal } from '../data/meta.ts'
+import { MAX_CHANGES, type Meta, OFFER, seal, unseal } from '../data/meta.ts'
 import { expiryOf, type Lifetimes } from '../session/expiry.ts'
 import { newSalt, newWriteId } from '../session/id.ts'
 import type { UserIds } from '../session/user-id.ts'
@@ -36,7 +36,22 @@ export function firstData<D extends object, I extends UserIds, In extends object
     ...(idle !== undefined && { idle: milliseconds(idle, 'idle') }),
   }
   if (typeof data !== 'function') return seal(meta, shape.first(data))
-  return seal(meta, shape.first(data(before === null ? shape.start() : thaw(context, before))))
+  if (before === null) return seal(meta, shape.first(data(shape.start())))
+  // What is made of changed data has the change: `updateUser` must not make it again.
+  const { changes } = unseal(before.data).meta
+  return seal({ ...meta, ...(changes && { changes }) }, shape.first(data(thaw(context, before))))
+}
+
+/** A change of `updateUser` is known by a name of its own, which goes wherever the data goes. */
+export const newChange = (): string => newSalt().slice(0, 8)
+
+export const hasChange = (record: SessionRecord, name: string): boolean =>
+  unseal(record.data).meta.changes?.includes(name) === true
+
+/** Text of data that has a change, with its name. */
+export function withChange(data: string, name: string): string {
+  const { meta, text } = unseal(data)
+  return seal({ ...meta, changes: [...(meta.changes ?? []), name].slice(-MAX_CHANGES) }, text)
 }
 
 /** Nothing where the password was verified just now: without it the session's `createdAt` counts. */

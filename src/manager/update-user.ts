@@ -5,11 +5,11 @@ import type { Change } from '../data/change.ts'
 import type { UserIds } from '../session/user-id.ts'
 import type { Context } from './context.ts'
 import { checkChange, writeRecord } from './edit.ts'
-import { chainFrom } from './lookup.ts'
 import { recordsOfUser } from './password-version.ts'
+import { hasChange, newChange } from './records.ts'
 import { eachOf } from './walk.ts'
 
-/** How often at most the sessions are listed again, for those that got a new ID while they were listed. */
+/** How often at most the sessions are listed, for those that a log-in begins beside it. */
 const MAX_LISTS = 8
 
 /** Changes the data of all live sessions of a user, each once; answers how many. */
@@ -20,40 +20,29 @@ export async function updateUser<D extends object, I extends UserIds, R>(
 ): Promise<number> {
   checkChange('updateUser', change)
   const latest = context.now() + CLOCK_TOLERANCE
-  /** Keys of what was changed, or is being changed. */
-  const taken = new Set<string>()
+  // Stored with the data in one step, and carried over with it by a new ID and by a log-in: who has it has the change.
+  const name = newChange()
+  /** Keys of those whose data cannot hold it. */
+  const failed = new Set<string>()
   const failures: unknown[] = []
   let changed = 0
   const write = async (record: SessionRecord) => {
-    if (taken.has(record.key)) return
-    taken.add(record.key)
-    // A session that got a new ID may be listed under both: the change of the other one has it.
-    const take = (keys: readonly string[]) => {
-      const isOther = keys.some(key => taken.has(key))
-      for (const key of keys) taken.add(key)
-      return !isOther
-    }
     try {
-      if (await writeRecord(context, record, change, take)) changed += 1
+      if (await writeRecord(context, record, change, name)) changed += 1
     } catch (error) {
       // Data that one session cannot hold is no reason for the others to stay as they are.
       if (error instanceof SessionStoreError) throw error
       failures.push(error)
+      failed.add(record.key)
     }
   }
   let records = await recordsOfUser(context, user, context.deadline())
   for (let lists = 1; records.length > 0; lists += 1) {
     await eachOf(records, write)
     if (lists >= MAX_LISTS) break
+    // A log-in may have begun a session from data that did not have the change yet.
     const listed = await recordsOfUser(context, user, context.deadline())
-    records = listed.filter(({ key, createdAt }) => !taken.has(key) && createdAt <= latest)
-    // What got a new ID after its change stands under a key that leads there.
-    if (records.length > 0)
-      await eachOf([...taken], async key => {
-        const call = { now: context.now(), deadline: context.deadline() }
-        for (const next of (await chainFrom(context, key, call)).keys) taken.add(next)
-      })
-    records = records.filter(({ key }) => !taken.has(key))
+    records = listed.filter(record => !failed.has(record.key) && record.createdAt <= latest && !hasChange(record, name))
   }
   if (failures.length > 0) throw failures[0]
   return changed

@@ -1,7 +1,7 @@
 // One change for all sessions of a user: what it asks of the store, and what one session's trouble is to the others.
 import { CLOCK_TOLERANCE, type Session, type SessionRecord } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { barrierManagers } from '../support/barrier-managers.ts'
 import { faults } from '../support/barrier-store.ts'
 
@@ -39,6 +39,88 @@ it('leaves alone what got a new ID after its change, and lists no third time for
   expect(await updating).toBe(1)
   expect((await sessions.get(next.secret))?.data.n).toBe(1)
   expect(store.counts().listUser).toBe(2)
+})
+
+it.each([1, 8, 9, 10, 30])(
+  'changes a session once that gets %i new IDs before its change, or after it',
+  async count => {
+    for (const isBefore of [true, false]) {
+      const { sessions, store, manager, made } = await withSessions(1)
+      let last = made[0]!
+      const renew = async () => {
+        for (let times = 0; times < count; times += 1) last = (await manager().rotate(last, { grace: '1m' }))!
+      }
+      if (!isBefore) store.next('listUser', proceed => proceed())
+      store.next('listUser', async proceed => {
+        if (!isBefore) await renew()
+        const list = await proceed()
+        if (isBefore) await renew()
+        return list
+      })
+      expect(await sessions.updateUser(1, increment)).toBe(1)
+      expect((await sessions.get(last.secret))?.data.n).toBe(1)
+    }
+  },
+)
+
+describe('a session that a log-in begins with the data of another one meanwhile', () => {
+  const again = { user, data: (before: Record<string, unknown>) => before }
+
+  it.each([
+    ['before its change', 'update', { listUser: 3, update: 2 }],
+    ['after its change', 'listUser', { listUser: 2, update: 1 }],
+  ] as const)('gets the change once: %s', async (_, verb, counts) => {
+    const { sessions, store, manager, made } = await withSessions(1)
+    if (verb === 'listUser') store.next(verb, proceed => proceed())
+    const pause = store.pause(verb, 'before')
+    const updating = sessions.updateUser(1, increment)
+    await pause.reached
+    const next = await manager().regenerate(made[0]!, again)
+    pause.resume()
+    expect(await updating).toBe(1)
+    expect((await sessions.get(next.secret))?.data).toEqual({ index: 0, n: 1 })
+    expect(store.counts()).toMatchObject(counts)
+  })
+
+  it('gets each of two changes once, and keeps them under another ID', async () => {
+    const { sessions, store, manager, made } = await withSessions(1)
+    store.next('listUser', proceed => proceed())
+    const pause = store.pause('listUser', 'before')
+    const updating = sessions.updateUser(1, increment)
+    await pause.reached
+    expect(await manager().updateUser(1, increment)).toBe(1)
+    const next = await manager().regenerate(made[0]!.secret, again)
+    await manager().update(next, { more: true })
+    const last = (await manager().regenerate(next))!
+    pause.resume()
+    expect(await updating).toBe(1)
+    expect((await sessions.get(last.secret))?.data).toEqual({ index: 0, n: 2, more: true })
+  })
+
+  it('gets the change where it began with other data', async () => {
+    const { sessions, store, manager, made } = await withSessions(1)
+    store.next('listUser', proceed => proceed())
+    const pause = store.pause('listUser', 'before')
+    const updating = sessions.updateUser(1, increment)
+    await pause.reached
+    const next = await manager().regenerate(made[0]!, { user, data: { index: 1 } })
+    pause.resume()
+    expect(await updating).toBe(2)
+    expect((await sessions.get(next.secret))?.data).toEqual({ index: 1, n: 1 })
+  })
+})
+
+it('makes each change of a session, however many, and lets what is stored grow for the first sixteen only', async () => {
+  const { sessions, store, clock, made, counters } = await withSessions(1)
+  const sizes: number[] = []
+  for (let count = 1; count <= 40; count += 1) {
+    expect(await sessions.updateUser(1, data => increment(data))).toBe(1)
+    const { data } = (await store.inner.read(made[0]!.key, { now: clock() })) as SessionRecord
+    sizes.push(data.length - `${count}`.length)
+  }
+  expect(await counters()).toEqual([40])
+  expect(new Set(sizes.slice(15)).size).toBe(1)
+  expect(sizes[15]! - sizes[0]!).toBe(15 * 8)
 })
 
 it('reaches a session that is listed under its old ID and its new one once, however long the list is', async () => {

@@ -182,6 +182,8 @@ function metaReference(stored: string): { meta: Meta; text: string } | null {
   const verified = isUnverified ? undefined : field('v', DIGITS, 1, 16)
   const csrf = field('c', BASE64URL, 43, 43)
   const idle = field('i', DIGITS, 1, 13)
+  const changes = field('u', BASE64URL, 8, 128)
+  if (changes !== undefined && (changes.length % 8 > 0 || stored[at++] !== '.')) return null
   const device = field('d', `${BASE64URL}.`, 0, 2000)
   // ECMA-262, 21.4.1.1: the largest time value.
   if (stored[at] !== '@' || Number(verified ?? 0) > 864e13) return null
@@ -190,6 +192,7 @@ function metaReference(stored: string): { meta: Meta; text: string } | null {
       ...(isUnverified ? { verifiedAt: null } : verified === undefined ? {} : { verifiedAt: Number(verified) }),
       ...(csrf === undefined ? {} : { csrf }),
       ...(idle === undefined ? {} : { idle: Number(idle) }),
+      ...(changes === undefined ? {} : { changes: changes.match(/.{8}/g)! }),
       ...(device === undefined ? {} : { device }),
     },
     text: stored.slice(at + 1),
@@ -198,20 +201,42 @@ function metaReference(stored: string): { meta: Meta; text: string } | null {
 
 const meta: Target = {
   name: 'meta',
-  reads: 'what stands beside the data: when the password was verified, the CSRF secret, the idle time, the device',
+  reads:
+    'what stands beside the data: when the password was verified, the CSRF secret, the idle time, the changes, the device',
   corpus: [
     '{"theme":"dark"}',
     '@v1767225600000@{}',
     '@v-@{}',
     `@c${CSRF}@{}`,
     '@i1800000@{"a":"@"}',
+    '@uZk1vX0bq7TnE_-Ab.d1@{}',
     '@doZk1vX0bq7TnEZk1v@{}',
     `@v1767225600000c${CSRF}i1800000d1.Zk1vX0bq.7TnE@{"theme":"dark"}`,
     '@@@text of a codec',
     '@d@',
     '@v99999999999999999@{}',
   ],
-  tokens: ['@', 'v', 'v-', 'c', 'i', 'd', 'o', '.', '-', '0', '9', CSRF, '1767225600000', '{}', '"', '\n', 'x'],
+  tokens: [
+    '@',
+    'v',
+    'v-',
+    'c',
+    'i',
+    'u',
+    'd',
+    'o',
+    '.',
+    '-',
+    '0',
+    '9',
+    'Zk1vX0bq',
+    CSRF,
+    '1767225600000',
+    '{}',
+    '"',
+    '\n',
+    'x',
+  ],
   check(input) {
     const ours = unseal(input)
     const reference = input.startsWith('@') ? metaReference(input) : { meta: {}, text: input }

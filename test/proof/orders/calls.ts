@@ -257,10 +257,12 @@ async function judge(place: Place, { before, calls, isLimited = false, isAsked =
   for (const { content } of [...first, ...stored.filter(({ tag }) => calls.includes('log-in') && tag !== 'first')]) {
     const ofLogIn = content.tag !== 'first'
     if (ofLogIn && (content.tag === undefined || calls[Number(String(content.tag).slice(-1))] !== 'log-in')) continue
-    // A log-in that found no session any more began without its data; one beside updateUser may have the change or not.
-    if (ofLogIn && (content.n === undefined || did('updateUser'))) continue
+    // A log-in that found no session any more began without its data.
+    if (ofLogIn && content.n === undefined) continue
     const marks = writers.filter(actor => content[`by${actors.indexOf(actor)}`] === true).length
     assert.equal(content.n, marks, 'an update counts twice, or was overwritten')
+    // One beside updateUser may have the change or not.
+    if (ofLogIn && did('updateUser')) continue
     for (const writer of writers) {
       const mark = content[`by${actors.indexOf(writer)}`] === true
       // A log-in that began without a session to carry over has none of its data.
