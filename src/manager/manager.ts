@@ -242,12 +242,13 @@ export class SessionManager<
   }
 
   /**
-   * A remember token for the device of this session: to be sent once, as a cookie of its own.
+   * A remember token for the device of this session: to be sent once, as a cookie of its own. The session may have got a
+   * new ID by a rotation whose grace lasts.
    * @throws SessionError ERR_SESSION_UNAUTHENTICATED where the session ended meanwhile
    */
   async remember(session: UserSession<D, I>): Promise<string> {
     const context = contextOf<D, I, In>(this)
-    return issueToken(context, heldRecord(context, session), context.deadline())
+    return issueToken(context, session, context.deadline())
   }
 
   /**

@@ -3,15 +3,15 @@
 // with it) is derived from it with a stored salt, so that parallel requests with one token all get the same answer.
 import { CLOCK_TOLERANCE, type SessionRecord } from '../contract/store.ts'
 import { deriveId, hashOf, hmac, newId, newSalt, newWriteId, shardOf } from '../session/id.ts'
-import type { UserSession } from '../session/session.ts'
+import type { Session, UserSession } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { beginRemembered } from './begin.ts'
 import type { AnyContext, Context } from './context.ts'
-import { find, storedRecord } from './lookup.ts'
-import { tellRefused } from './refusals.ts'
+import { find, held, storedRecord } from './lookup.ts'
+import { refusal, tellRefused } from './refusals.ts'
 import { isVerifier, parseToken, readSeries, type Series, seriesKey, writeSeries } from './series.ts'
 import { endEarlier, endOthers, endStoredSeries, finishEnd } from './series-end.ts'
-import { insert } from './writing.ts'
+import { write } from './writing.ts'
 
 /**
  * How long a spent token gives the same answer again, counted from the first use of the session that it started: the
@@ -34,14 +34,22 @@ interface Presented {
   readonly verifier: string
 }
 
-/** Begins a series for the device of this session, and answers its first token. */
-export function issueToken(context: AnyContext, record: SessionRecord, deadline: number): Promise<string> {
+/**
+ * Begins a series for the device of this session, and answers its first token.
+ * @throws SessionError ERR_SESSION_UNAUTHENTICATED where the session is gone
+ */
+export async function issueToken<D extends object, I extends UserIds>(
+  context: Context<D, I>,
+  session: Session<D, I>,
+  deadline: number,
+): Promise<string> {
   const { options, calls, users, namespace } = context
-  const { userId, username, passwordVersion } = record
+  const start = held(context, session)
   if (options.remember === null) throw new TypeError("remember: is off: give the manager { remember: '30d' }")
-  if (userId === null) throw new TypeError('remember: expected the session of a user, got an anonymous one')
   const life = options.remember
-  return insert(context, async () => {
+  if (start.userId === null) throw new TypeError('remember: expected the session of a user, got an anonymous one')
+  const token = await write(context, 'create', start, deadline, async ({ record }) => {
+    const { userId, username, passwordVersion } = record
     const selector = newId(users.shardOf(userId))
     const verifier = newId()
     const now = context.now()
@@ -76,8 +84,12 @@ export function issueToken(context: AnyContext, record: SessionRecord, deadline:
       { now, deadline },
     )
     if (outcome === 'stale-login') tellRefused(context, outcome, record)
+    // A parallel request may have given it a new ID.
+    if (outcome === 'orphan') return 'gone'
     return outcome === 'created' ? { value: `${selector}.${verifier}` } : outcome
   })
+  if (token === null) throw refusal(context, 'orphan')
+  return token
 }
 
 /** The session of a remember token and the token that replaces it; `null` where the token is worth nothing. */

@@ -30,7 +30,7 @@ export async function insert<T>(context: AnyContext, attempt: () => Promise<Atte
  */
 export function write<D extends object, I extends UserIds, T>(
   context: Context<D, I>,
-  operation: 'update' | 'replace',
+  operation: 'create' | 'update' | 'replace',
   start: Found<I>,
   deadline: number,
   attempt: (found: Found<I>, isSnapshot: boolean) => Promise<Attempt<T> | 'conflict' | 'gone' | 'snapshot'>,

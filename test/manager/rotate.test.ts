@@ -1,6 +1,6 @@
 // A new ID for the same session, asked for by several requests that bring the old one.
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { barrierManagers } from '../support/barrier-managers.ts'
 import { MINUTE } from '../support/test-clock.ts'
 
@@ -138,4 +138,50 @@ it('a new ID beside the first visit of a remembered session ends it no earlier t
     const next = (await renewing)!
     expect((await sessions.get(next.secret, { touch: false }))?.expiresAt).toBe(visited.expiresAt)
   }
+})
+
+describe('remember with the session of before a new ID', () => {
+  const withRemember = () => setUp({ remember: '30d' })
+
+  it('gives a token within the grace of a rotation, which lives and ends with the session', async () => {
+    for (const isBeside of [false, true]) {
+      const { sessions, store, manager } = withRemember()
+      const old = await sessions.create({ user })
+      const rotate = async () => (await manager().rotate(old, grace))!
+      const rotated = isBeside ? null : await rotate()
+      store.reset()
+      const pause = store.pause('create', 'before')
+      const asking = sessions.remember(old)
+      await pause.reached
+      const next = rotated ?? (await rotate())
+      pause.resume()
+      const token = await asking
+      expect(store.counts()).toMatchObject({ create: 2, read: 2 })
+      expect((await sessions.recall(token))?.session.user.name).toBe('ada')
+      await sessions.revoke(1, next.key)
+      expect(await sessions.recall(token)).toBeNull()
+    }
+  })
+
+  it('goes on with a session that gets another new ID while it is looked for', async () => {
+    const { sessions, store, manager } = withRemember()
+    const old = await sessions.create({ user })
+    const next = (await manager().rotate(old, grace))!
+    store.next('create', proceed => proceed())
+    store.next('create', async proceed => {
+      await manager().rotate(next, grace)
+      return proceed()
+    })
+    expect(await sessions.recall(await sessions.remember(old))).not.toBeNull()
+  })
+
+  it('gives none where the session has ended, or got a new ID that the old one does not lead to', async () => {
+    for (const end of ['destroy', 'regenerate'] as const) {
+      const { sessions } = withRemember()
+      const old = await sessions.create({ user })
+      await sessions[end](old)
+      await expect(sessions.remember(old)).rejects.toMatchObject({ code: 'ERR_SESSION_UNAUTHENTICATED' })
+      expect(await sessions.list(1)).toHaveLength(end === 'destroy' ? 0 : 1)
+    }
+  })
 })
