@@ -58,8 +58,16 @@ function setGiven(response: ServerResponse, headers: unknown): void {
     // An array replaces what was set before, and may name a header twice.
     for (let at = 0; at < flat.length; at += 2) response.removeHeader(flat[at])
     for (let at = 0; at < flat.length; at += 2) response.appendHeader(flat[at], flat[at + 1])
-  } else if (typeof headers === 'object' && headers !== null)
-    for (const name of Object.keys(headers)) response.setHeader(name, (headers as Record<string, string>)[name]!)
+  } else if (typeof headers === 'object' && headers !== null) {
+    let hasCookies = false
+    for (const [name, value] of Object.entries(headers)) {
+      const isCookie = name.toLowerCase() === 'set-cookie'
+      // The name in two spellings is two headers for Node.
+      const before = isCookie && hasCookies ? listOf(response.getHeader(name)) : null
+      response.setHeader(name, before === null ? value : [...before, ...listOf(value)])
+      hasCookies ||= isCookie
+    }
+  }
 }
 
 /** At a response whose head was given but waits for its session: cookies can still go out with it. */

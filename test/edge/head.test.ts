@@ -209,6 +209,13 @@ describe('our headers are in the response, whatever the application does to it',
     expect(cookies).toEqual(['theme=new', expect.stringMatching(ours)])
   })
 
+  it('Set-Cookie in two spellings is two cookies, as Node has it', async () => {
+    const { cookies } = await afterLogin(response =>
+      response.writeHead(200, { 'Set-Cookie': 'a=1', 'X-Other': '1', 'set-cookie': ['b=2', 'c=3'] }).end('x'),
+    )
+    expect(cookies.map(cookie => cookie.split(/[=;]/)[0])).toEqual(['a', 'b', 'c', 'session_id'])
+  })
+
   it('our cookie is there once, where the application sets one of its name', async () => {
     const reply = await afterLogin(response =>
       response
