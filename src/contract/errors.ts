@@ -91,7 +91,7 @@ export const isReading = (operation: StoreOperation): boolean => READING.has(ope
 export class SessionStoreError extends SessionError {
   declare readonly code: 'ERR_SESSION_STORE'
   readonly operation: StoreOperation
-  /** `'not-applied'`: certainly nothing was written. `'unknown'`: it may have been. */
+  /** `'not-applied'`: certainly nothing was written. `'unknown'`: it may have been, or a part of it was. */
   readonly outcome: 'not-applied' | 'unknown'
 
   constructor(

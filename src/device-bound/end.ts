@@ -1,4 +1,5 @@
 import type { SessionRecord } from '../contract/store.ts'
+import { afterWrite } from '../manager/after-write.ts'
 import type { AnyContext } from '../manager/context.ts'
 import { endSession, endUser } from '../manager/end.ts'
 import { endDevice } from '../manager/series-end.ts'
@@ -11,10 +12,11 @@ import type { SessionKey } from '../session/id.ts'
  */
 export async function endStolen(context: AnyContext, record: SessionRecord, deadline: number): Promise<void> {
   const { key, userId } = record
-  if (context.options.onTheft === 'end-user' && userId !== null)
-    await endUser(context, userId, { exceptKey: key }, deadline)
-  else await endDevice(context, record, deadline)
+  const isUser = context.options.onTheft === 'end-user' && userId !== null
+  if (isUser) await endUser(context, userId, { exceptKey: key }, deadline)
+  const hasWritten = isUser || (await endDevice(context, record, deadline))
+  const end = () => endSession(context, key, userId, 'theft', deadline)
   // Parallel requests with one stolen cookie are one theft.
-  if (await endSession(context, key, userId, 'theft', deadline))
+  if (await (hasWritten ? afterWrite(end) : end()))
     context.emit({ type: 'device-theft', key: key as SessionKey, userId: context.userIdOf(record) })
 }

@@ -1,14 +1,49 @@
+// What the failure of a verb says that writes more than once: "not applied" is told of one call of the store, and the
+// caller asks about the verb.
 import { SessionStoreError } from '../contract/errors.ts'
 
+/** The same failure, of a verb that has written something before: told as an event already, so it is none again. */
+function asUnknown(error: unknown): unknown {
+  if (!(error instanceof SessionStoreError) || error.outcome === 'unknown') return error
+  return new SessionStoreError(error.operation, 'unknown', error.message, { cause: error })
+}
+
 /**
- * A later step of a verb that has written already. 'not-applied' says that certainly nothing was written, which is not so
- * for the verb, where it is so for the step.
+ * Runs a step of a verb whose earlier step was written.
+ * @throws SessionStoreError with outcome 'unknown', whatever the step itself may have written
  */
 export async function afterWrite<T>(step: () => Promise<T>): Promise<T> {
   try {
     return await step()
   } catch (error) {
-    if (!(error instanceof SessionStoreError) || error.outcome !== 'not-applied') throw error
-    throw new SessionStoreError(error.operation, 'unknown', error.message, { cause: error })
+    throw asUnknown(error)
+  }
+}
+
+/** The writes of a verb that makes any number of them, also at once. */
+export class Writes {
+  #areAny = false
+
+  /** Something is written. */
+  note(): void {
+    this.#areAny = true
+  }
+
+  /** @throws SessionStoreError with outcome 'unknown' where an earlier one was written, or may have been */
+  async run<T>(write: () => Promise<T>): Promise<T> {
+    try {
+      const value = await write()
+      this.note()
+      return value
+    } catch (error) {
+      const told = this.failure(error)
+      if (error instanceof SessionStoreError && error.outcome === 'unknown') this.note()
+      throw told
+    }
+  }
+
+  /** What to throw for a failure, by what was written until now. */
+  failure(error: unknown): unknown {
+    return this.#areAny ? asUnknown(error) : error
   }
 }

@@ -4,6 +4,7 @@ import { newId } from '../session/id.ts'
 import type { AnySession, Current, Session } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { ANONYMOUS, type Login, type Owner } from '../session/users.ts'
+import { afterWrite } from './after-write.ts'
 import type { AnyContext, Context, Found } from './context.ts'
 import { endSession, noticeAnswer } from './end.ts'
 import { find, findCurrent, held, idOf, storedRecord } from './lookup.ts'
@@ -58,7 +59,7 @@ export async function logIn<D extends object, I extends UserIds, In extends obje
     // This node finds no live session. Delete the key all the same: it may lead to a successor, or be live for a node
     // with a slower clock.
     await endSession(context, context.keyOf(id), null, 'logout', deadline)
-    return beginAfresh()
+    return afterWrite(beginAfresh)
   }
   const dataOf = (before: SessionRecord) => {
     const isOthers = before.userId !== null && before.userId !== owner.userId
@@ -68,7 +69,7 @@ export async function logIn<D extends object, I extends UserIds, In extends obje
   if (session !== null) return session
   // A parallel request ended or regenerated it: its successor ends too, then this login begins on its own.
   await endSession(context, start.record.key, start.record.userId, 'logout', deadline)
-  return beginAfresh()
+  return afterWrite(beginAfresh)
 }
 
 /**
@@ -85,7 +86,7 @@ export async function beginInstead<D extends object, I extends UserIds, In exten
   const start = held(context, current)
   const session = await takePlace(context, start, ANONYMOUS, dataOf, deadline)
   if (session !== null && !context.endings.isOver(session.key)) return session
-  if (session !== null) await endSession(context, session.key, null, 'logout', deadline)
+  if (session !== null) await afterWrite(() => endSession(context, session.key, null, 'logout', deadline))
   tellRefused(context, 'conflict', start.record)
   throw alreadyLeft()
 }
@@ -119,7 +120,7 @@ function takePlace<D extends object, I extends UserIds>(
     // A parallel request that met the old ID dead, before this answer came, began an anonymous session: its cookie is held
     // back. A failure was told as an event, and what is left expires.
     for (const each of began) await endSession(context, each, null, 'logout', deadline).catch(() => {})
-    if (before.parent !== null) await endSeriesOf(context, before, session, deadline)
+    if (before.parent !== null) await afterWrite(() => endSeriesOf(context, before, session, deadline))
     return { value: session }
   })
 }

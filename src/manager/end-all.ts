@@ -4,6 +4,7 @@ import { CLOCK_TOLERANCE, FORWARD_LIFETIME, type ScanPage, type SessionRecord } 
 import type { SessionKey } from '../session/id.ts'
 import type { Session } from '../session/session.ts'
 import { aFunction, checkOptions, type OptionPlace } from '../text/check-options.ts'
+import { Writes } from './after-write.ts'
 import type { AnyContext } from './context.ts'
 import { endSession, endUser } from './end.ts'
 import { anExcept, keyOfExcept } from './except.ts'
@@ -66,6 +67,7 @@ class EndAll {
   readonly #followed = new Recent<true>(Number.POSITIVE_INFINITY, KEPT_KEYS)
   /** What was created later, by whatever node's clock, did not exist when this began. */
   readonly #latest: number
+  readonly #writes = new Writes()
   #ended = 0
   #met = 0
 
@@ -88,8 +90,9 @@ class EndAll {
         if (took < SHORT_WALK || (found === 0 && !isFirst)) return this.#ended
       }
     } catch (error) {
-      if (!(error instanceof SessionStoreError)) throw error
-      const { operation, outcome, message } = error
+      const failure = this.#writes.failure(error)
+      if (!(failure instanceof SessionStoreError)) throw failure
+      const { operation, outcome, message } = failure
       const ended = `endAll: ${this.#ended} sessions were ended, then the store failed: repeat it (${message})`
       throw new SessionStoreError(operation, outcome, ended, { cause: error })
     }
@@ -114,7 +117,9 @@ class EndAll {
       if (record !== null) stored.push(record)
       // Nothing live is found there. A node with a slower clock may find it, whosever it is: so not for a tenant.
       else if (isEnd && this.#context.namespace === null)
-        await this.#context.calls.delete(key, { now: this.#context.now(), deadline: this.#context.deadline() })
+        await this.#writes.run(() =>
+          this.#context.calls.delete(key, { now: this.#context.now(), deadline: this.#context.deadline() }),
+        )
     })
     const old = stored.filter(({ createdAt, userId }) => createdAt <= this.#latest && isOwn(this.#context, userId))
     const users = new Set(old.flatMap(({ userId }) => (userId === null || this.#done.get(userId, 0) ? [] : userId)))
@@ -143,14 +148,14 @@ class EndAll {
   async #endUser(user: string): Promise<void> {
     const context = this.#tenants.of(user)
     const except = this.#exceptKey === null ? {} : { exceptKey: this.#exceptKey }
-    const ended = await endUser(context, user, except, context.deadline())
+    const ended = await this.#writes.run(() => endUser(context, user, except, context.deadline()))
     this.#ended += ended
     this.#done.set(user, true, 0)
   }
 
   async #endVisitor({ key, expiresAt }: SessionRecord): Promise<void> {
     const context = this.#context
-    const existed = await endSession(context, key, null, 'invalidated', context.deadline())
+    const existed = await this.#writes.run(() => endSession(context, key, null, 'invalidated', context.deadline()))
     if (existed && expiresAt > context.now()) this.#ended += 1
   }
 }

@@ -2,6 +2,7 @@
 import type { ReplaceResult } from '../contract/store.ts'
 import type { SessionKey } from '../session/id.ts'
 import type { Owner } from '../session/users.ts'
+import { afterWrite } from './after-write.ts'
 import type { AnyContext } from './context.ts'
 import type { SessionEvent } from './events.ts'
 import { tellRefused } from './refusals.ts'
@@ -23,8 +24,10 @@ export async function endSession(
   const began = context.endings.end(key, fateOf(reason))
   const existed = await context.calls.delete(key, { now: context.now(), deadline })
   if (existed) noticeEnd(context, key, userId, reason)
-  for (const each of began)
-    if (await context.calls.delete(each, { now: context.now(), deadline })) noticeEnd(context, each, null, reason)
+  for (const each of began) {
+    const end = () => context.calls.delete(each, { now: context.now(), deadline })
+    if (await afterWrite(end)) noticeEnd(context, each, null, reason)
+  }
   return existed
 }
 
@@ -68,7 +71,7 @@ export async function endUser(
     count = await run()
     endings.endUser(user, exceptKey)
     // The cookie of such a log-in is never sent. Where it began after the store had ended all, no browser would have it.
-    if (watch.hasLoggedIn) count += await run()
+    if (watch.hasLoggedIn) count += await afterWrite(run)
   } finally {
     watch.end()
   }

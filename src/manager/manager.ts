@@ -15,6 +15,7 @@ import { ANONYMOUS, checkLogin, type Login, passwordVersionOf } from '../session
 import { checkOptions, type OptionPlace } from '../text/check-options.ts'
 import { type Duration, durationUpTo, milliseconds } from '../text/duration.ts'
 import { quote } from '../text/quote.ts'
+import { afterWrite } from './after-write.ts'
 import { begin, logIn } from './begin.ts'
 import { refuseCallbacks } from './callbacks.ts'
 import { Context } from './context.ts'
@@ -177,8 +178,11 @@ export class SessionManager<
     context.endings.end(key, 'left')
     if (record === null && context.options.remember !== null) record = await storedRecord(context, key, deadline)
     // Delete the remember series first: while it lives, its token could start this session again.
-    if (record?.parent) await endSeries(context, { ...record, key: record.parent }, 'logout', deadline, record.key)
-    await endSession(context, key, record?.userId ?? null, 'logout', deadline)
+    const end = () => endSession(context, key, record?.userId ?? null, 'logout', deadline)
+    if (record?.parent) {
+      await endSeries(context, { ...record, key: record.parent }, 'logout', deadline, record.key)
+      await afterWrite(end)
+    } else await end()
   }
 
   /**
@@ -237,8 +241,8 @@ export class SessionManager<
     const deadline = context.deadline()
     const record = await storedRecord(context, key, deadline)
     if (record?.userId !== user || record.kind !== 'session') return false
-    await endDevice(context, record, deadline)
-    return endSession(context, record.key, user, 'revoked', deadline)
+    const end = () => endSession(context, record.key, user, 'revoked', deadline)
+    return (await endDevice(context, record, deadline)) ? afterWrite(end) : end()
   }
 
   /**

@@ -5,6 +5,7 @@ import { CLOCK_TOLERANCE, type SessionRecord } from '../contract/store.ts'
 import { deriveId, hashOf, hmac, newId, newSalt, newWriteId, shardOf } from '../session/id.ts'
 import type { Session, UserSession } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
+import { Writes } from './after-write.ts'
 import { beginRemembered } from './begin.ts'
 import type { AnyContext, Context } from './context.ts'
 import { find, held, storedRecord } from './lookup.ts'
@@ -98,6 +99,20 @@ export async function redeemToken<D extends object, I extends UserIds>(
   token: string,
   deadline: number,
 ): Promise<Recalled<D, I> | null> {
+  const writes = new Writes()
+  try {
+    return await redeem(context, token, writes, deadline)
+  } catch (error) {
+    throw writes.failure(error)
+  }
+}
+
+async function redeem<D extends object, I extends UserIds>(
+  context: Context<D, I>,
+  token: string,
+  writes: Writes,
+  deadline: number,
+): Promise<Recalled<D, I> | null> {
   const presented = parseToken(context.namespace, token)
   if (presented === null || context.options.remember === null) return null
   const { key, verifier } = presented
@@ -124,7 +139,10 @@ export async function redeemToken<D extends object, I extends UserIds>(
     // raise no alarm. Not before every node, however slow its clock, has stopped giving the old answer.
     const isLost = isSpent && age > GRACE + CLOCK_TOLERANCE
     // Also where an earlier call failed before it did.
-    if (series.endsEarlier) await endEarlier(context, record, series, deadline)
+    if (series.endsEarlier) {
+      await endEarlier(context, record, series, deadline)
+      writes.note()
+    }
     let next = series
     if (!isSpent || isLost) {
       next = { ...follow(context, series, presented, newSalt(), now), endsEarlier: isLost ? true : undefined }
@@ -134,6 +152,7 @@ export async function redeemToken<D extends object, I extends UserIds>(
       const outcome = await writeSeries(context, record, next, now, deadline)
       if (outcome === 'gone') return null
       if (outcome === 'conflict') continue
+      writes.note()
     }
     if (isLost) await endEarlier(context, record, next, deadline)
     const answer = await answerOf(context, record, presented, next, deadline)

@@ -2,6 +2,7 @@
 // begin with it, and what began before is in the list.
 import type { SessionRecord } from '../contract/store.ts'
 import { keyOf, newWriteId, type SessionKey } from '../session/id.ts'
+import { afterWrite, Writes } from './after-write.ts'
 import type { AnyContext } from './context.ts'
 import { endSession, endUser } from './end.ts'
 import { parseSeries, type Series, type SeriesEnd } from './series.ts'
@@ -21,8 +22,10 @@ export async function endSeries(
 ): Promise<void> {
   const began = noticeEnd(context, series, reason, exceptKey)
   await context.calls.delete(series.key, { now: context.now(), deadline })
-  await endChildren(context, series, isThis(exceptKey), reason, deadline)
-  await endOthers(context, began, reason, deadline)
+  await afterWrite(async () => {
+    await endChildren(context, series, isThis(exceptKey), reason, deadline)
+    await endOthers(context, began, reason, deadline)
+  })
 }
 
 /**
@@ -36,17 +39,37 @@ export async function endStoredSeries(
   deadline: number,
   exceptKey: string | null = null,
 ): Promise<void> {
-  const { calls, options } = context
   const { userId } = found
   const ending = parseSeries(found.data)?.ending
   const series = { key: ending?.key ?? found.key, userId }
   const began = noticeEnd(context, series, reason, exceptKey)
   const moved = ending === undefined ? await move(context, found, reason, deadline) : 'before'
+  await afterWrite(() => finishMoved(context, series, { ending, moved, began, reason, exceptKey }, deadline))
+}
+
+interface MovedSeries {
+  /** What the series says of its end; nothing where this call has moved it. */
+  readonly ending: Series['ending']
+  readonly moved: 'before' | Awaited<ReturnType<typeof move>>
+  /** What began in its place in this process. */
+  readonly began: readonly string[]
+  readonly reason: SeriesEnd
+  readonly exceptKey: string | null
+}
+
+/** Ends what began with the tokens of a series that was moved, and what is left of it. */
+async function finishMoved(
+  context: AnyContext,
+  series: Ended,
+  { ending, moved, began, reason, exceptKey }: MovedSeries,
+  deadline: number,
+): Promise<void> {
+  const { calls, options } = context
   // The call that deletes it last tells a theft, also one for which another call moved it meanwhile.
   const other = moved === 'gone' ? await endingAt(context, endingKey(series.key), deadline) : null
   const why = other?.ending?.reason === 'theft' ? 'theft' : (ending?.reason ?? reason)
   if (why === 'theft' && options.onTheft === 'end-user')
-    await endUser(context, userId!, { exceptKey: endingKey(series.key) }, deadline)
+    await endUser(context, series.userId!, { exceptKey: endingKey(series.key) }, deadline)
   else await endChildren(context, series, isThis(exceptKey), why, deadline)
   await endOthers(context, began, reason, deadline)
   // The forward goes with what it leads to.
@@ -92,24 +115,32 @@ async function endChildren(
 ): Promise<void> {
   if (userId === null) return
   const sessions = await context.calls.listUser(userId, 'session', { now: context.now(), deadline })
+  const writes = new Writes()
   for (const session of sessions)
     if (session.parent === key && !isSpared(session))
-      await endSession(context, session.key, session.userId, reason, deadline)
+      await writes.run(() => endSession(context, session.key, session.userId, reason, deadline))
 }
 
 const isThis = (key: string | null) => (session: SessionRecord) => session.key === key
 
-/** Ends the series of the device that a session belongs to, and the other sessions that began with their tokens. */
-export async function endDevice(context: AnyContext, session: SessionRecord, deadline: number): Promise<void> {
+/**
+ * Ends the series of the device that a session belongs to, and the other sessions that began with their tokens. Answers
+ * whether there was one.
+ */
+export async function endDevice(context: AnyContext, session: SessionRecord, deadline: number): Promise<boolean> {
   const { calls, options } = context
   const { userId } = session
-  if (options.remember === null || userId === null) return
+  if (options.remember === null || userId === null) return false
+  const writes = new Writes()
+  let isAny = false
   for (const record of await calls.listUser(userId, 'remember', { now: context.now(), deadline })) {
     const series = parseSeries(record.data)
     const key = series?.ending?.key ?? record.key
-    if (key === session.parent || series?.origin === session.createdAt)
-      await endStoredSeries(context, record, 'revoked', deadline, session.key)
+    if (key !== session.parent && series?.origin !== session.createdAt) continue
+    await writes.run(() => endStoredSeries(context, record, 'revoked', deadline, session.key))
+    isAny = true
   }
+  return isAny
 }
 
 /** Where a series stands while its sessions are ended: not live under the key that a token leads to. */
@@ -126,7 +157,8 @@ export async function endOthers(
   reason: SeriesEnd,
   deadline: number,
 ): Promise<void> {
-  for (const each of began) await endSession(context, each, null, reason, deadline)
+  const writes = new Writes()
+  for (const each of began) await writes.run(() => endSession(context, each, null, reason, deadline))
 }
 
 /** Moves a live series, and leaves a forward for as long as it would have lived. `'gone'`: it was not live any more. */

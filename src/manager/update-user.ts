@@ -3,6 +3,7 @@ import { SessionStoreError } from '../contract/errors.ts'
 import { CLOCK_TOLERANCE, type SessionRecord } from '../contract/store.ts'
 import type { Change } from '../data/change.ts'
 import type { UserIds } from '../session/user-id.ts'
+import { Writes } from './after-write.ts'
 import type { Context } from './context.ts'
 import { checkChange, writeRecord } from './edit.ts'
 import { recordsOfUser } from './password-version.ts'
@@ -25,10 +26,11 @@ export async function updateUser<D extends object, I extends UserIds, R>(
   /** Keys of those whose data cannot hold it. */
   const failed = new Set<string>()
   const failures: unknown[] = []
+  const writes = new Writes()
   let changed = 0
   const write = async (record: SessionRecord) => {
     try {
-      if (await writeRecord(context, record, change, name)) changed += 1
+      if (await writes.run(() => writeRecord(context, record, change, name))) changed += 1
     } catch (error) {
       // Data that one session cannot hold is no reason for the others to stay as they are.
       if (error instanceof SessionStoreError) throw error
@@ -36,13 +38,19 @@ export async function updateUser<D extends object, I extends UserIds, R>(
       failed.add(record.key)
     }
   }
-  let records = await recordsOfUser(context, user, context.deadline())
-  for (let lists = 1; records.length > 0; lists += 1) {
-    await eachOf(records, write)
-    if (lists >= MAX_LISTS) break
-    // A log-in may have begun a session from data that did not have the change yet.
-    const listed = await recordsOfUser(context, user, context.deadline())
-    records = listed.filter(record => !failed.has(record.key) && record.createdAt <= latest && !hasChange(record, name))
+  try {
+    let records = await recordsOfUser(context, user, context.deadline())
+    for (let lists = 1; records.length > 0; lists += 1) {
+      await eachOf(records, write)
+      if (lists >= MAX_LISTS) break
+      // A log-in may have begun a session from data that did not have the change yet.
+      const listed = await recordsOfUser(context, user, context.deadline())
+      records = listed.filter(
+        record => !failed.has(record.key) && record.createdAt <= latest && !hasChange(record, name),
+      )
+    }
+  } catch (error) {
+    throw writes.failure(error)
   }
   if (failures.length > 0) throw failures[0]
   return changed

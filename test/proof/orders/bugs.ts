@@ -259,7 +259,7 @@ export const BUGS: readonly Bug[] = [
     name: 'G4: a log-in that finds nothing under its ID leaves what that leads to',
     patch: change(
       'manager/begin.ts',
-      "await endSession(context, context.keyOf(id), null, 'logout', deadline)\n    return beginAfresh()",
+      "await endSession(context, context.keyOf(id), null, 'logout', deadline)\n    return afterWrite(beginAfresh)",
       'return beginAfresh()',
     ),
     scene: sceneOf({ before: 'a session', calls: ['regenerate', 'log-in'] }),
@@ -287,7 +287,7 @@ export const BUGS: readonly Bug[] = [
     name: 'What began in place of a series that ends lives on, and its cookie is held back',
     patch: change(
       'manager/series-end.ts',
-      'for (const each of began) await endSession(context, each, null, reason, deadline)',
+      'for (const each of began) await writes.run(() => endSession(context, each, null, reason, deadline))',
       'void began',
     ),
     scene: tabsOf({
