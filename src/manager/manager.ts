@@ -231,8 +231,9 @@ export class SessionManager<
   }
 
   /**
-   * Ends one session of this user by its key, and the remember-me series of that device. `false` where the user has no
-   * such session, even where another user has it.
+   * Ends one session of this user by its key, and the remember-me series of that device: which the session began with, or
+   * which it asked for. One that was asked for before a log-in by `regenerate` is not among them: `forget` ends it, as
+   * `visit.logIn` does. `false` where the user has no such session, even where another user has it.
    */
   async revoke(userId: UserIdInput<I>, key: string): Promise<boolean> {
     const context = contextOf<D, I, In>(this)
