@@ -95,6 +95,16 @@ describe.each([8, 30])('a session that got %i new IDs since', count => {
   })
 })
 
+it('forwards that lead in a circle lead nowhere', async () => {
+  const { sessions, store } = setUp()
+  const [one, two] = [await sessions.create({ user }), await sessions.create({ user })]
+  const forward = (movedTo: string) => ({ movedTo, salt: '', until: 0 })
+  store.every('read', (_, [key]) => forward(key === one.key ? two.key : one.key))
+  store.reset()
+  expect(await sessions.revoke(1, one.key)).toBe(false)
+  expect(store.counts()).toEqual({ read: 2 })
+})
+
 it('a session that has expired is neither revoked nor changed, though its store still has it', async () => {
   const { sessions, clock, store, events } = setUp()
   const session = await sessions.create({ user })
