@@ -89,7 +89,7 @@ describe('the packed package', () => {
     expect(usesHttp('dist/http.js')).toEqual(['dist/core/http.js'])
   })
 
-  it('stays small: a program with the core, the http edge and the memory store loads under 233 kB', () => {
+  it('stays small: a program with the core, the http edge and the memory store loads under 244 kB', () => {
     const sizes = new Map(files.map(({ path, size }) => [path, size]))
     const loaded = loadedBy('dist/index.js', 'dist/http.js', 'dist/stores/memory.js')
     // 225 kB until the edges could check a device: what they need for it is 4 kB, and the protocol is a subpath of its own.
@@ -97,7 +97,7 @@ describe('the packed package', () => {
     expect([...loaded].filter(path => /device-bound/.test(path))).toEqual([])
     // What the entry files import was found, and is counted.
     expect(loaded).toContain('dist/core/manager.js')
-    expect([...loaded].reduce((sum, path) => sum + (sizes.get(path) ?? Number.NaN), 0)).toBeLessThan(233_000)
+    expect([...loaded].reduce((sum, path) => sum + (sizes.get(path) ?? Number.NaN), 0)).toBeLessThan(244_000)
     for (const [path, size] of sizes) expect(size, path).toBeLessThan(150_000)
   })
 

@@ -148,8 +148,10 @@ async function checkAny(world: World, tabs: Tabs, requests: readonly string[], e
   let isIn = false
   for (const [index, name] of requests.entries()) {
     const { error, isLost } = world.actors[index]!
-    const { operation, outcome } = (error ?? {}) as { operation?: string; outcome?: string }
-    const isRefused = isLogIn(name) && outcome === 'not-applied' && /^(?:create|replace)$/.test(operation ?? '')
+    const failure = (error ?? {}) as { operation?: string; outcome?: string; cause?: { outcome?: string } }
+    // Of a later step of the log-in the cause says what became of the step itself.
+    const outcome = failure.cause?.outcome ?? failure.outcome
+    const isRefused = isLogIn(name) && outcome === 'not-applied' && /^(?:create|replace)$/.test(failure.operation ?? '')
     if (isRefused && requests.length === 1 && tabs.jar.cookies.has('remember_token')) {
       assert.notEqual(ending.series.length, 0, 'a log-in that failed took the remember token')
       // A second fault may leave what the log-in has made.
