@@ -16,11 +16,16 @@ local clock = time[1] * 1000 + math.floor(time[2] / 1000)
 if clock > tonumber(ARGV[1]) then return {'late', clock} end
 local now = tonumber(ARGV[2])
 
--- Reads a key of another type as absent: an error here would end the script half-way.
-local function get(key)
-  local value = redis.pcall('GET', key)
-  return type(value) == 'string' and value or nil
+-- Runs a command; answers nil where the key is of another type, which reads as absent. Any other error (a missing right)
+-- says nothing of the key, and ends the script: 'call' raises it in the form of this version of the server.
+local function try(...)
+  local reply = redis.pcall(...)
+  if type(reply) ~= 'table' or not reply.err then return reply end
+  if string.find(reply.err, '^WRONGTYPE') then return nil end
+  return redis.call(...)
 end
+
+local function get(key) return try('GET', key) or nil end
 
 -- The header line as a table, or nil for anything else: a forward, a mark, a value that another program wrote.
 local unit = {[''] = 1, s = 1000, m = 60000, h = 3600000}
@@ -135,7 +140,7 @@ local owned = added.userId ~= '-'
 local function refuse(outcome)
   if step == 'confirm' then
     redis.call('DEL', new)
-    if owned then redis.pcall('ZREM', index, member(new)) end
+    if owned then try('ZREM', index, member(new)) end
   end
   return {outcome, clock}
 end
@@ -155,12 +160,12 @@ end
 local dead, ended = {}, {}
 if owned and max > 0 and (step == '' or (step == 'prepare') == (onLimit == 'refuse')) then
   local own, replaced = member(new), before and member(old) or nil
-  local others = tonumber(redis.pcall('ZCARD', index)) or 0
+  local others = tonumber(try('ZCARD', index)) or 0
   for _, m in ipairs({own, replaced}) do
-    if tonumber(redis.pcall('ZSCORE', index, m) or nil) then others = others - 1 end
+    if try('ZSCORE', index, m) then others = others - 1 end
   end
   if others >= max then
-    local members = redis.pcall('ZRANGE', index, 0, math.max(#KEYS - 5, ${WINDOW}) + 1)
+    local members = redis.call('ZRANGE', index, 0, math.max(#KEYS - 5, ${WINDOW}) + 1)
     local declared, again, undeclared = {}, {'again', clock, others}, false
     for i = 6, #KEYS do declared[member(KEYS[i])] = KEYS[i] end
     for _, m in ipairs(members) do
@@ -197,7 +202,25 @@ if owned and max > 0 and (step == '' or (step == 'prepare') == (onLimit == 'refu
   end
 end
 
--- The record first: a full Redis refuses the first write of a script, and then nothing has happened.
+local sample = owned and try('ZRANDMEMBER', index, ${PRUNED}) or {}
+-- The index before the record: a member without a record ends by itself, a record without a member is never found. A full
+-- Redis refuses the first write of a script, and then nothing has happened.
+if owned then
+  local score = string.format('%.0f', clock + reach)
+  -- A key of another type stands where the index belongs: no session is found by it, so it gives way.
+  if not try('ZADD', index, score, member(new)) then
+    redis.call('DEL', index)
+    redis.call('ZADD', index, score, member(new))
+  end
+  -- No record is kept longer than its reach, whatever the clock of who touches it; the index is, also where the keys of
+  -- a slot move one by one.
+  local px = math.max(redis.call('PTTL', index), reach + ${CLOCK_TOLERANCE})
+  redis.call('PEXPIRE', index, string.format('%.0f', px))
+  -- Where a right to remove is missing, the script ends here: repeated after it had stored the record, it would answer
+  -- 'created' beside sessions that live on.
+  if before or #ended > 0 then redis.call('ZREM', index, '') end
+  if before and forward == '' or #ended > 0 then redis.call('DEL', new) end
+end
 local answer = {'created', clock}
 if step == 'prepare' then
   answer = {'prepared', clock, attempt}
@@ -211,31 +234,20 @@ end
 if before then
   if forward ~= '' then keep(old, forward, forwardLife) else redis.call('DEL', old) end
 end
+for _, e in ipairs(ended) do
+  redis.call('DEL', e.key)
+  dead[#dead + 1] = e.member
+  answer[#answer + 1] = e.member
+end
 if owned then
-  local score = string.format('%.0f', clock + reach)
-  local indexed = redis.pcall('ZADD', index, score, member(new))
-  -- A key of another type stands where the index belongs: no session is found by it, so it gives way.
-  if type(indexed) == 'table' then
-    redis.call('DEL', index)
-    redis.call('ZADD', index, score, member(new))
-  end
   if before then redis.call('ZREM', index, member(old)) end
-  for _, e in ipairs(ended) do
-    redis.call('DEL', e.key)
-    redis.call('ZREM', index, e.member)
-    answer[#answer + 1] = e.member
-  end
   -- A member leaves the index where its record is gone. These keys are not declared; while their slot moves, a question
   -- about one that is here and one that is not is refused, so that what has only moved is not taken for gone.
   local keys = string.sub(new, 1, -44)
-  for _, m in ipairs(redis.pcall('ZRANDMEMBER', index, ${PRUNED})) do
+  for _, m in ipairs(sample) do
     if m ~= member(new) and redis.pcall('EXISTS', new, keys .. m) == 1 then dead[#dead + 1] = m end
   end
   for _, m in ipairs(dead) do redis.call('ZREM', index, m) end
-  -- No record is kept longer than its reach, whatever the clock of who touches it; the index is, also where the keys of
-  -- a slot move one by one.
-  local px = math.max(redis.call('PTTL', index), reach + ${CLOCK_TOLERANCE})
-  redis.call('PEXPIRE', index, string.format('%.0f', px))
 end
 return answer
 `)
@@ -311,7 +323,7 @@ if extent == 'all' then
   local declared = {}
   for i = first, #KEYS do declared[member(KEYS[i])] = true end
   local again
-  for _, m in ipairs(redis.pcall('ZRANGE', index, 0, ${PAGE - 1})) do
+  for _, m in ipairs(try('ZRANGE', index, 0, ${PAGE - 1}) or {}) do
     if m ~= except and not declared[m] then
       again = again or {'again', clock}
       again[#again + 1] = m
@@ -322,6 +334,10 @@ if extent == 'all' then
     return again
   end
 end
+-- All that may be refused for a missing right is asked before the first deletion.
+local spares = except and try('ZSCORE', index, except)
+local version, holds = string.match(get(floor) or '', '^(%d+) (%d+)$')
+try('ZREM', index, '')
 local count = 0
 for i = first, #KEYS do
   local m = member(KEYS[i])
@@ -337,15 +353,13 @@ for i = first, #KEYS do
     elseif not r and not held and not (value and string.find(value, '^[fx] ')) then
       redis.call('DEL', KEYS[i])
     end
-    redis.pcall('ZREM', index, m)
+    try('ZREM', index, m)
   end
 end
 if extent == 'all' then
   -- Also where nothing is left: a full Redis lets a script write on after its first deletion, and so raises the floor.
-  if not except or not tonumber(redis.pcall('ZSCORE', index, except) or nil) then redis.call('DEL', index)
-  else redis.call('ZREM', index, '') end
+  if not spares then redis.call('DEL', index) end
   if passwordVersion ~= '' then
-    local version, holds = string.match(get(floor) or '', '^(%d+) (%d+)$')
     version = math.max(tonumber(version) or 0, tonumber(passwordVersion))
     holds = math.max(tonumber(holds) or 0, tonumber(ARGV[7]))
     keep(floor, string.format('%.0f %.0f', version, holds), holds - now + tonumber(ARGV[8]))
@@ -373,7 +387,7 @@ return {'ended', clock}
 export const UNDO = script(`
 if pending(get(KEYS[1])) == ARGV[3] then
   redis.call('DEL', KEYS[1])
-  if KEYS[2] then redis.pcall('ZREM', KEYS[2], member(KEYS[1])) end
+  if KEYS[2] then try('ZREM', KEYS[2], member(KEYS[1])) end
 end
 return {'undone', clock}
 `)
