@@ -1,6 +1,7 @@
 // The clients, typed by the few methods used: node-redis in its four shapes of `sendCommand`, ioredis by `call`, Valkey's
 // own by `customCommand` (valkey-glide.ts). None is imported at run time; what differs between them ends here.
 import { quote } from '../../src/text/quote.ts'
+import { follower } from './database.ts'
 import { SLOTS, slotOf } from './keys.ts'
 import { type Dedicated, type Link, NotReady } from './link.ts'
 import { type GlideInner, valkeyGlide } from './valkey-glide.ts'
@@ -46,6 +47,7 @@ interface Inner {
   readonly isReady?: boolean
   readonly isCluster?: boolean
   readonly status?: string
+  readonly condition?: { readonly select?: number } | null
   readonly totalClients?: number
   readonly masters?: readonly NodeRedisNode[]
   readonly slots?: readonly unknown[]
@@ -139,13 +141,21 @@ function refuseReplicas(client: Inner) {
 // As an array: thousands of keys as arguments of a function would not fit on the stack.
 const callOn = (client: Inner, [command, ...args]: string[]) => client.call!(command!, args)
 
-const asDedicatedIoredis = async (client: Inner): Promise<Dedicated> => {
-  client.on?.('error', ignore)
-  await client.connect?.()
+const dedicatedIoredis = async (client: Inner, overrides: object): Promise<Dedicated> => {
+  const own = client.duplicate!({ ...OWN_IOREDIS, ...overrides })
+  own.on?.('error', ignore)
+  await own.connect?.()
+  let at = own.condition?.select ?? 0
   return {
-    send: args => callOn(client, args),
-    usable: () => client.status === 'ready',
-    close: () => client.disconnect?.(),
+    async follow() {
+      const database = client.condition?.select ?? 0
+      if (database === at) return
+      await callOn(own, ['select', `${database}`])
+      at = database
+    },
+    send: args => callOn(own, args),
+    usable: () => own.status === 'ready',
+    close: () => own.disconnect?.(),
   }
 }
 // Nothing is queued, resent or reconnected: a connection that broke is replaced, not healed.
@@ -185,7 +195,7 @@ function ioredis(client: Inner): Link {
     breaks: breaksOf(client),
     masters: () => [{ name: '', isReady: client.status === 'ready', send: args => callOn(client, args) }],
     master: () => '',
-    dedicate: () => asDedicatedIoredis(client.duplicate!(OWN_IOREDIS)),
+    dedicate: () => dedicatedIoredis(client, {}),
   }
 }
 
@@ -218,7 +228,8 @@ function ioredisCluster(client: Inner): Link {
     async dedicate(shard) {
       const { key, node } = masterOf(shard)
       if (!node) throw new Error(`no connection to the master ${key} of this shard`)
-      return asDedicatedIoredis(node.duplicate!({ ...OWN_IOREDIS, readOnly: false }))
+      // The nodes do not have the key prefix of the client: it writes that itself.
+      return dedicatedIoredis(node, { readOnly: false, keyPrefix: client.options?.keyPrefix ?? '' })
     },
   }
 }
@@ -249,7 +260,14 @@ function nodeRedis(client: Inner): Link {
     send: (_shard, args) => client.sendCommand!(args),
     masters: () => [{ name: '', isReady: client.isReady === true, send: args => client.sendCommand!(args) }],
     master: () => '',
-    dedicate: () => asDedicatedNodeRedis(client),
+    async dedicate() {
+      const own = await asDedicatedNodeRedis(client)
+      const ask = async (args: string[]) => {
+        if (!client.isReady) throw new NotReady(NOT_READY)
+        return client.sendCommand!(args)
+      }
+      return { ...own, follow: follower(ask, own.send) }
+    },
   }
 }
 

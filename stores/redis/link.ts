@@ -1,6 +1,8 @@
 // What the store asks of a client, whatever its shape.
 /** A connection of the store's own: what is sent on it and the `WAIT` after it go to the same master. */
 export interface Dedicated {
+  /** Goes to the database that the client is at now; absent where there is only one. Before anything is sent. */
+  follow?(): Promise<void>
   send(args: string[]): Promise<unknown>
   usable(): boolean
   close(): void

@@ -94,6 +94,7 @@ class Lane {
         this.#connection = null
         this.#connection = await this.#connect()
       }
+      await this.#connection.follow?.()
     } catch (error) {
       for (const job of batch) job.reject(error)
       return

@@ -1,6 +1,7 @@
 // Valkey's own client, `@valkey/valkey-glide`. It does not tell whether it is connected: while it is not, a command waits
 // in it for `requestTimeout` (250 ms unless set) and fails then. So nothing waits for longer; that nothing is written late
 // is seen to on the server, where every script compares its deadline.
+import { follower } from './database.ts'
 import { type Dedicated, type Link, type Master, NotReady } from './link.ts'
 
 type Route =
@@ -204,6 +205,10 @@ async function dedicated(client: GlideInner): Promise<Dedicated> {
   const opened = await identity()
   let isSame = true
   return {
+    follow: follower(
+      args => command(client, args),
+      args => command(own, args),
+    ),
     async send(args) {
       try {
         const answer = await command(own, args)

@@ -158,7 +158,7 @@ describe('a link over a client of ioredis', () => {
     it('opens a connection of its own to the master of a shard', async () => {
       const duplicate = vi.fn(connection)
       const own = await link(clusterOf([nodeOf(1), nodeOf(2, { duplicate })])).dedicate('xyz')
-      expect(duplicate).toHaveBeenCalledWith({ ...OWN, readOnly: false })
+      expect(duplicate).toHaveBeenCalledWith({ ...OWN, readOnly: false, keyPrefix: '' })
       expect(own.usable()).toBe(true)
       await expect(link(clusterOf([nodeOf(1)])).dedicate('xyz')).rejects.toThrow(
         /^no connection to the master h:2 of this shard$/,

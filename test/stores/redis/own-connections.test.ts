@@ -1,9 +1,12 @@
 import { RedisStore } from 'coatcheck/stores/redis'
+import { Redis as Redis6 } from 'ioredis'
+import { Redis as Redis5 } from 'ioredis-5'
+import { createClient } from 'redis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { describeEngine } from '../../services/engines.ts'
 import { until } from '../../services/process.ts'
 import { type FaultProxy, startProxy } from '../../services/proxy.ts'
-import { type RedisServer, startRedis } from '../../services/redis.ts'
+import { type RedisCluster, type RedisServer, startRedis, startRedisCluster } from '../../services/redis.ts'
 import { type OpenClient, STANDALONE } from '../../support/redis/clients.ts'
 import { recordOf, soon, T0 } from '../../support/redis/records.ts'
 
@@ -87,5 +90,67 @@ describeEngine('redis', 'a connection that the store opens by itself, to wait fo
       }
       await until('all being closed', async () => expect(await count()).toBe(before))
     })
+  })
+
+  it.each(Object.keys(STANDALONE).filter(name => !name.includes('pool')))(
+    'follows the client to its database: %s',
+    async name => {
+      const open = await STANDALONE[name]!(master.url)
+      const store = new RedisStore(open.client, { waitReplicas: 1 })
+      const { select } = open.client as unknown as { select(database: number): Promise<unknown> }
+      for (const database of [2, 3, 0]) {
+        await select.call(open.client, database)
+        const records = [recordOf(store, name), recordOf(store, name)]
+        for (const record of records) await store.create(record, {}, { now: T0, deadline: soon() })
+        expect(await store.delete(records[0]!.key, { now: T0, deadline: soon() })).toBe(true)
+        expect(await store.read(records[0]!.key, { now: T0, deadline: soon() })).toBe(null)
+        expect(await store.deleteUser(name, { floorUntil: T0 }, { now: T0, deadline: soon() })).toBe(1)
+        expect(await store.listUser(name, 'session', { now: T0, deadline: soon() })).toEqual([])
+      }
+      await store.close()
+      await open.close()
+    },
+  )
+
+  it('refuses to guess the database of a client that may not be asked for it', async () => {
+    await master.cli('ACL', 'SETUSER', 'mute', 'on', '>secret', '~*', '+@all', '-client|info')
+    const client = createClient({ url: master.url.replace('//', '//mute:secret@') }).on('error', () => {})
+    await client.connect()
+    const store = new RedisStore(client, { waitReplicas: 1 })
+    const record = recordOf(store, '1')
+    await store.create(record, {}, { now: T0, deadline: soon() })
+    await expect(store.delete(record.key, { now: T0, deadline: soon() })).rejects.toMatchObject({
+      outcome: 'not-applied',
+      cause: { message: expect.stringMatching(/may not ask CLIENT INFO.*grant \+client\|info/) },
+    })
+    await store.close()
+    client.destroy()
+  })
+})
+
+describeEngine('redis', 'a connection that the store opens by itself to a master of a cluster', () => {
+  let cluster: RedisCluster
+  beforeAll(async () => {
+    cluster = await startRedisCluster()
+  })
+  afterAll(() => cluster.stop())
+
+  it.each([
+    ['its own', Redis6, { keyPrefix: 'mine:' }],
+    ['that of its nodes', Redis6, { redisOptions: { keyPrefix: 'nodes:' } }],
+    ['its own, and another one for its nodes', Redis6, { keyPrefix: 'a:', redisOptions: { keyPrefix: 'b:' } }],
+    ['none', Redis6, {}],
+    ['its own', Redis5 as unknown as typeof Redis6, { keyPrefix: 'mine5:' }],
+  ])('writes the key prefix of the client: %s', async (_, Redis, options) => {
+    const client = new Redis.Cluster([...cluster.addresses], options)
+    client.on('error', () => {})
+    const store = new RedisStore(client, { waitReplicas: 1 })
+    const records = [recordOf(store, '1'), recordOf(store, '1')]
+    for (const record of records) await store.create(record, {}, { now: T0, deadline: soon() })
+    expect(await store.delete(records[0]!.key, { now: T0, deadline: soon() })).toBe(true)
+    expect(await store.read(records[0]!.key, { now: T0, deadline: soon() })).toBe(null)
+    expect(await store.deleteUser('1', { floorUntil: T0 }, { now: T0, deadline: soon() })).toBe(1)
+    await store.close()
+    client.disconnect()
   })
 })
