@@ -11,7 +11,7 @@ import { isLasting, isPassing, isReply, refusalOf } from './refusals.ts'
 const MOST = 128
 
 /** Each key has to be asked for by itself, within the time of its own reader. */
-const ALONE = new Error('to be read alone')
+export const ALONE = new Error('to be read alone')
 /** As `ALONE`, because MGET is refused. If GET is not, all reads to come are better asked for by themselves. */
 const REFUSED = new Error('MGET is refused')
 

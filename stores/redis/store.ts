@@ -1,9 +1,9 @@
 import { isReading, type StoreOperation } from '../../src/contract/errors.ts'
 import {
-  type Corrupt,
   type CreateOptions,
   type CreateResult,
   type DeleteUserOptions,
+  type Forward,
   type ReadAnswer,
   type RecordChange,
   type ReplaceResult,
@@ -20,7 +20,7 @@ import { evictionHazard } from './eviction.ts'
 import { decode, forwardKeptUntil, text } from './format.ts'
 import { aKeyPrefix, type Keys, keysUnder, shardOf, shardOfKey } from './keys.ts'
 import type { Link } from './link.ts'
-import { ValueReads } from './reads.ts'
+import { ALONE, ValueReads } from './reads.ts'
 import { RecordWriter } from './record-writer.ts'
 import { refusalOf } from './refusals.ts'
 import { ReplicaWaiter } from './replicas.ts'
@@ -203,7 +203,7 @@ export class RedisStore implements Store {
 
   #find(key: string, now: number, deadline: number | undefined): Promise<ReadAnswer> {
     return this.#reads.read(key, deadline).then(
-      value => this.#found(key, now, value),
+      value => this.#found(key, now, deadline, value),
       error => this.#findAgain(error, key, now, deadline),
     )
   }
@@ -213,31 +213,50 @@ export class RedisStore implements Store {
     try {
       value = await this.#reads.again(error, key, deadline)
     } catch (again) {
-      if (refusalOf(again) === 'WRONGTYPE') return this.#discard(key, '', 'the key is not a string')
+      if (refusalOf(again) === 'WRONGTYPE') return this.#doubt(key, now, deadline, '', 'the key is not a string')
       throw storeError('read', again, false, false)
     }
-    return this.#found(key, now, value)
+    return this.#found(key, now, deadline, value)
   }
 
-  #found(key: string, now: number, value: unknown): ReadAnswer | Promise<Corrupt> {
+  #found(key: string, now: number, deadline: number | undefined, value: unknown): ReadAnswer | Promise<ReadAnswer> {
     // MGET answers so for a key of another type as well: a read alone, or a write, deals with that.
     if (value === null || value === undefined) return null
     const stored = text(value)
     const found = decode(key, stored)
     if (found === null) return null
-    if ('corrupt' in found) return this.#discard(key, stored, found.corrupt)
-    if (found.movedTo !== undefined) return forwardKeptUntil(stored) > now ? found : null
-    return found.expiresAt > now ? found : null
+    if ('corrupt' in found) {
+      // A proxy before several servers answers an MGET with an error in the place of each key that is away.
+      if (value instanceof Error) return this.#findAgain(ALONE, key, now, deadline)
+      return this.#doubt(key, now, deadline, stored, found.corrupt)
+    }
+    return live(found, stored, now)
   }
 
   #alone(key: string, now: number, args: readonly (string | number)[]): Run {
     return { shard: shardOfKey(key), keys: [this.#keys.session(key)], now, args }
   }
 
-  async #discard(key: string, value: string, corrupt: string): Promise<Corrupt> {
-    // Where it cannot be removed now (a full or read-only Redis), it still reads as absent, and is removed next time.
-    await this.#commands.run(DISCARD, this.#alone(key, 0, [value]), deadlineOf(undefined)).catch(() => {})
-    return { corrupt }
+  // What reads as damaged is so only where the server finds it under the key, and is removed. It may also be what a
+  // connection answers to any command (`QUEUED`), or have been replaced since: a session must not end by that.
+  async #doubt(
+    key: string,
+    now: number,
+    deadline: number | undefined,
+    value: string,
+    corrupt: string,
+  ): Promise<ReadAnswer> {
+    try {
+      const [outcome] = await this.#commands.run(DISCARD, this.#alone(key, 0, [value]), deadlineOf(deadline))
+      if (outcome === 'discarded') return { corrupt }
+      if (outcome === 'absent') return null
+      const again = await this.#reads.again(ALONE, key, deadline)
+      const stored = again === null || again === undefined ? null : decode(key, text(again))
+      if (stored !== null && 'corrupt' in stored) throw new Error('what was read is not what the server has')
+      return stored === null ? null : live(stored, text(again), now)
+    } catch (error) {
+      throw storeError('read', error, false, false)
+    }
   }
 
   async #verb<T>(
@@ -279,6 +298,12 @@ export class RedisStore implements Store {
       throw storeError(operation, error, false, false)
     }
   }
+}
+
+/** What is reported of a record or a forward. */
+function live(found: SessionRecord | Forward, value: string, now: number): ReadAnswer {
+  if ('movedTo' in found) return forwardKeptUntil(value) > now ? found : null
+  return found.expiresAt > now ? found : null
 }
 
 // Only where the manager did not ask `shard`: the index would be in another slot than the session.

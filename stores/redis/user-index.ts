@@ -75,8 +75,9 @@ export class UserIndex {
           if (refusalOf(error) === 'WRONGTYPE') return []
           throw error
         })
+      if (!Array.isArray(answer)) throw new Error('the answer of ZRANGE was not understood')
       // RESP3 answers pairs.
-      const flat = (answer as unknown[]).flat()
+      const flat = answer.flat() as unknown[]
       const keys: string[] = []
       for (let i = 0; i < flat.length; i += 2) {
         const member = text(flat[i])
@@ -97,11 +98,21 @@ export class UserIndex {
     }
   }
 
-  async #stored(call: Call, shard: string, keys: readonly string[]) {
-    const values = await Promise.all(
-      chunks(keys, COLLECT).map(part => call.read(shard, ['MGET', ...part.map(this.#keys.session)])),
+  async #values(call: Call, shard: string, keys: readonly string[]): Promise<readonly unknown[]> {
+    const names = keys.map(this.#keys.session)
+    const values = await call.read(shard, ['MGET', ...names])
+    // Fewer answers than keys cannot be told apart: a session would be missing in the list.
+    if (!Array.isArray(values) || values.length !== keys.length)
+      throw new Error('the answer of MGET was not understood')
+    // A proxy before several servers answers with an error in the place of each key that is away.
+    return Promise.all(
+      values.map((value, i) => (value instanceof Error ? call.read(shard, ['GET', names[i]!]) : value)),
     )
-    return (values.flat() as unknown[]).map((value, i) => {
+  }
+
+  async #stored(call: Call, shard: string, keys: readonly string[]) {
+    const values = await Promise.all(chunks(keys, COLLECT).map(part => this.#values(call, shard, part)))
+    return values.flat().map((value, i) => {
       const key = keys[i]!
       if (value === null || value === undefined) return { key, isStored: false, record: null, movedTo: null }
       const found = decode(key, text(value))

@@ -173,11 +173,52 @@ describeEngine('redis', 'the Redis store', () => {
     it('what is damaged as that, also where it cannot be removed now', async () => {
       const { key } = await make()
       await client.set(nameOf(key), 'gibberish')
+      await client.config('SET', 'min-replicas-to-write', '1')
+      expect(await store.read(key, call())).toEqual({ corrupt: 'the header line is missing or malformed' })
+      await client.config('SET', 'min-replicas-to-write', '0')
+      expect(await exists(key)).toBe(true)
+    })
+
+    it('nothing as damaged that Redis does not find there: an error, or what is there by now', async () => {
+      const record = await make()
+      tap = async ([name], send) => (name === 'GET' ? 'QUEUED' : send())
+      await expect(store.read(record.key, call())).rejects.toMatchObject({
+        cause: { message: 'what was read is not what the server has' },
+      })
+      tap = async ([name], send) => (name === 'GET' || name === 'EVALSHA' ? 'QUEUED' : send())
+      await expect(store.read(record.key, call())).rejects.toMatchObject({
+        cause: { message: 'the answer of a script was not understood' },
+      })
+      let times = 0
+      tap = async ([name], send) => (name === 'GET' && times++ === 0 ? 'QUEUED' : send())
+      expect(await store.read(record.key, call())).toEqual(record)
+      times = 0
+      expect(await store.read(record.key, call(record.expiresAt))).toBe(null)
+      await store.delete(record.key, call())
+      times = 0
+      expect(await store.read(record.key, call())).toBe(null)
+    })
+
+    it('an error where nobody says whether what was read is there', async () => {
+      const { key } = await make()
+      await client.set(nameOf(key), 'gibberish')
       tap = async (command, send) => {
-        if (runs(DISCARD, command)) throw new Error('READONLY a replica')
+        if (runs(DISCARD, command)) throw new Error('read ECONNRESET')
         return send()
       }
-      expect(await store.read(key, { now: T0 })).toEqual({ corrupt: 'the header line is missing or malformed' })
+      await expect(store.read(key, call())).rejects.toMatchObject({ cause: { message: 'read ECONNRESET' } })
+    })
+
+    it('what is damaged and no UTF-8 as damaged, however long it is', async () => {
+      const { key } = await make()
+      for (const garbage of [
+        Buffer.from([0x73, 0xff, 0xfe]),
+        Buffer.alloc(100_000, 'gib\xff\xe4\xa0berish', 'latin1'),
+      ]) {
+        await client.set(nameOf(key), garbage)
+        expect(await store.read(key, call())).toEqual({ corrupt: 'the header line is missing or malformed' })
+        expect(await exists(key)).toBe(false)
+      }
     })
 
     it('removes nothing that has taken the place of what was damaged', async () => {
@@ -188,8 +229,41 @@ describeEngine('redis', 'the Redis store', () => {
         if (runs(DISCARD, command)) await client.set(nameOf(record.key), sound)
         return send()
       }
-      await store.read(record.key, call())
       expect(await store.read(record.key, call())).toEqual(record)
+    })
+
+    it('an error where a proxy answers one for a key alone, and is asked for that key once more', async () => {
+      const [sound, away] = [await make(), await make()]
+      let isAway = true
+      tap = async ([name], send) => {
+        const answer = await send()
+        if (name === 'GET' && isAway) throw new Error('ERR upstream failure')
+        if (name !== 'MGET') return answer
+        return (answer as unknown[]).map((value, i) => (i === 1 ? new Error('upstream failure') : value))
+      }
+      const both = () => Promise.allSettled([sound, away].map(({ key }) => store.read(key, call())))
+      expect(await both()).toMatchObject([{ value: sound }, { reason: { code: 'ERR_SESSION_STORE' } }])
+      isAway = false
+      expect(await both()).toMatchObject([{ value: sound }, { value: away }])
+    })
+
+    it('no list that misses what a proxy could not ask for', async () => {
+      const all = [recordOf(store, 'listed'), recordOf(store, 'listed')]
+      for (const record of all) await store.create(record, {}, call())
+      const listed = () => store.listUser('listed', 'session', call())
+      let isAway = true
+      tap = async ([name], send) => {
+        const answer = await send()
+        if (name === 'GET' && isAway) throw new Error('ERR upstream failure')
+        return name === 'MGET' ? [new Error('upstream failure'), ...(answer as unknown[]).slice(1)] : answer
+      }
+      await expect(listed()).rejects.toMatchObject({ cause: { message: 'ERR upstream failure' } })
+      isAway = false
+      expect(new Set((await listed()).map(({ key }) => key))).toEqual(new Set(all.map(({ key }) => key)))
+      for (const odd of ['ZRANGE', 'MGET']) {
+        tap = async ([name], send) => (name === odd ? 'QUEUED' : send())
+        await expect(listed()).rejects.toMatchObject({ cause: { message: `the answer of ${odd} was not understood` } })
+      }
     })
   })
 
