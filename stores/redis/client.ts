@@ -4,6 +4,7 @@ import { quote } from '../../src/text/quote.ts'
 import { follower } from './database.ts'
 import { SLOTS, slotOf } from './keys.ts'
 import { type Dedicated, type Link, NotReady } from './link.ts'
+import { ReadyClients } from './pool.ts'
 import { type GlideInner, valkeyGlide } from './valkey-glide.ts'
 
 /** ioredis 5 and 6: `Redis` (also with sentinels) and `Cluster`. */
@@ -49,6 +50,7 @@ interface Inner {
   readonly status?: string
   readonly condition?: { readonly select?: number } | null
   readonly totalClients?: number
+  readonly idleClients?: number
   readonly masters?: readonly NodeRedisNode[]
   readonly slots?: readonly unknown[]
   readonly options?: Record<string, unknown>
@@ -272,16 +274,8 @@ function nodeRedis(client: Inner): Link {
 }
 
 function nodeRedisPool(pool: Inner): Link {
-  // The pool also hands out clients that are reconnecting, each in its turn: only the client itself knows.
-  const onReady = async <T>(task: (client: Inner) => Promise<T>): Promise<T> => {
-    const away = Symbol()
-    for (let tries = pool.totalClients!; tries > 0; tries--) {
-      const answer = await pool.execute!<T | symbol>(client => (client.isReady ? task(client) : (away as never)))
-      if (answer !== away) return answer as T
-    }
-    throw new NotReady(NOT_READY)
-  }
-  const send = (args: string[]) => onReady(client => client.sendCommand!(args))
+  const clients = new ReadyClients(pool, NOT_READY)
+  const send = (args: string[]) => clients.run(client => client.sendCommand!(args))
   return {
     cluster: false,
     keyPrefix: '',
@@ -289,7 +283,7 @@ function nodeRedisPool(pool: Inner): Link {
     send: (_shard, args) => send(args),
     masters: () => [{ name: '', isReady: pool.isOpen === true, send }],
     master: () => '',
-    dedicate: () => onReady(asDedicatedNodeRedis),
+    dedicate: () => clients.run(asDedicatedNodeRedis),
   }
 }
 
