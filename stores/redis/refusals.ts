@@ -10,8 +10,10 @@ const PASSING = new Set(['ASK', 'CLUSTERDOWN', 'LOADING', 'MASTERDOWN', 'MOVED',
 export const isPassing = (error: unknown) => PASSING.has(refusalOf(error) ?? '')
 
 /** Whether Redis, or a proxy before it, answered with an error: the connection is sound. */
-export const isReply = (error: unknown) =>
-  error instanceof Error && !(error instanceof NotReady) && (refusalOf(error) !== null || /^ERR\b/.test(error.message))
+export function isReply(error: unknown): boolean {
+  const refusal = refusalOf(error)
+  return refusal === null ? error instanceof Error && /^ERR\b/.test(error.message) : refusal !== 'NOTREADY'
+}
 
 /** Whether the same command will be refused next time as well: no right to it, or no such command. */
 export const isLasting = (error: unknown) =>
@@ -23,6 +25,10 @@ export function refusalOf(error: unknown): string | null {
   if (!(error instanceof Error)) return null
   // What node-redis makes of an ASK to a master that has no slot yet: the first of a cluster that grows.
   if (error.message.startsWith('Cannot find node ')) return 'ASK'
+  // What ioredis says of commands that it joined (`enableAutoPipelining`), and of which it sent none, while slots move.
+  if (error.message.startsWith('All keys in the pipeline should belong to the same slots')) return 'TRYAGAIN'
+  // What ioredis says where it has no connection and may not keep the command.
+  if (error.message.startsWith("Stream isn't writeable")) return 'NOTREADY'
   // It also wraps the last of too many redirections.
   return REFUSAL.exec(error.message)?.[1] ?? (error.cause === undefined ? null : refusalOf(error.cause))
 }

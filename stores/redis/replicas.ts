@@ -144,7 +144,11 @@ class Lane {
       const refusal = refusalOf(error)
       if (refusal === 'NOSCRIPT') return connection.send(['EVAL', script.source, ...tail])
       // No longer the master of this shard: the next attempt opens a connection to the new one.
-      if (refusal === 'READONLY' || refusal === 'MOVED') connection.close()
+      if (refusal === 'READONLY' || refusal === 'MOVED') {
+        connection.close()
+        // Some time passes before it says itself that it is of no use; what was sent meanwhile would fail as 'unknown'.
+        if (this.#connection === connection) this.#connection = null
+      }
       throw error
     }
   }

@@ -41,6 +41,23 @@ describe('an error of a client', () => {
     expect(refusalOf(new Error('It Cannot find node 127.0.0.1:7001'))).toBe(null)
   })
 
+  it('may say that ioredis sent none of the commands that it joined: slots are moving', () => {
+    const error = new Error('All keys in the pipeline should belong to the same slots allocation group')
+    expect([refusalOf(error), isPassing(error)]).toEqual(['TRYAGAIN', true])
+    expect(refusalOf(new Error(`No: ${error.message}`))).toBe(null)
+  })
+
+  it('may say that ioredis had no connection, and sent nothing', () => {
+    const error = new Error("Stream isn't writeable and enableOfflineQueue options is false")
+    expect([refusalOf(error), isReply(error), isPassing(error), isLasting(error)]).toEqual([
+      'NOTREADY',
+      false,
+      false,
+      false,
+    ])
+    expect(refusalOf(new Error(`No: ${error.message}`))).toBe(null)
+  })
+
   it('may be none: what is rejected with a text tells nothing', () => {
     for (const value of ['MOVED 1 a:1', undefined, null, { message: 'MOVED 1 a:1' }]) {
       expect(refusalOf(value)).toBe(null)

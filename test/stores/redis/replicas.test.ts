@@ -207,6 +207,10 @@ describe('the connection on which replicas are waited for', () => {
       const { run, opened } = waiting(() => fails(message))
       expect(await run('a')).toMatchObject({ message })
       expect(opened[0]!.connection.isClosed).toBe(true)
+      // Also where it says for a while that it can be used: what was sent on it would fail.
+      expect(opened[0]!.connection.usable()).toBe(true)
+      await run('b')
+      expect(opened).toHaveLength(2)
     },
   )
 
