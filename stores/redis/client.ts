@@ -44,6 +44,8 @@ interface Inner {
   on?(event: string, listener: (error: unknown) => void): unknown
   nodes?(role: string): Inner[]
   nodeClient?(node: unknown): Promise<Inner> | Inner
+  /** The `keyPrefix` of node-redis 6, which its `sendCommand` leaves out. */
+  readonly _keyPrefix?: unknown
   readonly isOpen?: boolean
   readonly isReady?: boolean
   readonly isCluster?: boolean
@@ -88,6 +90,12 @@ export function linkTo(client: RedisClient): Link {
     return inner.isCluster ? ioredisCluster(inner) : ioredis(inner)
   }
   if (typeof inner.sendCommand !== 'function' || typeof inner.isOpen !== 'boolean') throw unusable(inner)
+  const { _keyPrefix: keyPrefix = '' } = inner
+  // With the prefix left out, two applications that it should keep apart would have their sessions in common.
+  if (keyPrefix !== '')
+    throw new TypeError(
+      `the keyPrefix ${quote(keyPrefix)} of the node-redis client does not stand before what the store writes: give the store a client without it, and the option prefix`,
+    )
   if (!inner.isOpen) throw new TypeError('the node-redis client is not connected: await its connect() first')
   if (typeof inner.nodeClient === 'function') return nodeRedisCluster(inner)
   if (typeof inner.getMasterNode === 'function') return nodeRedisSentinel(inner)
@@ -288,12 +296,23 @@ function nodeRedisPool(pool: Inner): Link {
 }
 
 function nodeRedisSentinel(sentinel: Inner): Link {
+  // The client sends a command again where its connection broke: it calls the same function once more.
+  let sentAgain = 0
+  const send = (args: string[]) => {
+    if (!sentinel._execute) return sentinel.sendCommand!(false, args)
+    let times = 0
+    return sentinel._execute(false, async client => {
+      if (times++ > 0) sentAgain++
+      return client.sendCommand!(args)
+    })
+  }
   return {
     cluster: false,
     keyPrefix: '',
     notReadyReason: () => (sentinel.isReady ? null : NOT_READY),
-    send: (_shard, args) => sentinel.sendCommand!(false, args),
-    masters: () => [{ name: '', isReady: sentinel.isReady === true, send: args => sentinel.sendCommand!(false, args) }],
+    send: (_shard, args) => send(args),
+    breaks: () => sentAgain,
+    masters: () => [{ name: '', isReady: sentinel.isReady === true, send }],
     master: () => {
       const node = sentinel.getMasterNode!()
       return `${node?.host}:${node?.port}`

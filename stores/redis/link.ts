@@ -27,7 +27,8 @@ export interface Link {
   notReadyReason(shard: string): string | null
   send(shard: string, args: string[]): Promise<unknown>
   /**
-   * How many connections of the client have broken so far; absent where the client never sends a command again by itself.
+   * How often connections of the client have broken so far, or it has sent a command again; absent where it never does that
+   * by itself.
    */
   readonly breaks?: () => number
   /**

@@ -2,7 +2,7 @@ import { type SessionEvent, SessionManager, type SessionRecord } from 'coatcheck
 import { RedisStore } from 'coatcheck/stores/redis'
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
-import { createClient, createCluster } from 'redis'
+import { createClient, createClientPool, createCluster, createSentinel } from 'redis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { describeEngine } from '../../services/engines.ts'
 import { type RedisServer, startRedis } from '../../services/redis.ts'
@@ -13,6 +13,7 @@ const nameOf = (key: string) => `coatcheck:{${key.slice(0, 3)}}:${key.slice(3)}`
 
 describe('a Redis store that cannot work', () => {
   const idle = createClient()
+  const UNUSED = /keyPrefix "app:" of the node-redis client.*without it, and the option prefix/
   it.each<[string, unknown, RegExp]>([
     ['nothing', undefined, /client is undefined: expected a connected client of node-redis/],
     ['a URL', 'redis://:pw@localhost', /^client is a URL \(not shown.*expected a connected client/],
@@ -65,6 +66,14 @@ describe('a Redis store that cannot work', () => {
       'a connection to the replicas of a Sentinel',
       new Redis({ lazyConnect: true, sentinels: [{ port: 1 }], name: 'x', role: 'slave' }),
       /role: 'slave'/,
+    ],
+    ['a key prefix that node-redis leaves out', createClient({ keyPrefix: 'app:' }), UNUSED],
+    ['a key prefix that its pool leaves out', createClientPool({ keyPrefix: 'app:' }), UNUSED],
+    ['a key prefix that its cluster leaves out', createCluster({ rootNodes: [{}], keyPrefix: 'app:' }), UNUSED],
+    [
+      'a key prefix that its Sentinel leaves out',
+      createSentinel({ name: 'x', sentinelRootNodes: [{ host: 'h', port: 1 }], keyPrefix: 'app:' }),
+      UNUSED,
     ],
     ['a key prefix that moves the hash tag', new Redis({ lazyConnect: true, keyPrefix: '{a}' }), /keyPrefix.*brace/],
   ])('says so for %s', (_, client, message) => {

@@ -321,6 +321,21 @@ describe('a link over a client of node-redis', () => {
       expect(typeof link(sentinelOf({ getMasterNode: () => undefined })).master('abc')).toBe('string')
     })
 
+    it('counts how often the client sends a command again', async () => {
+      const execute = vi.fn(async (_: boolean, task: (client: object) => Promise<unknown>) => {
+        await task(clientOf({ sendCommand: async () => 'lost' }))
+        return task(clientOf())
+      })
+      const one = link(sentinelOf({ _execute: execute }))
+      expect(one.breaks!()).toBe(0)
+      expect(await one.send('abc', GET)).toEqual(GET)
+      expect(execute).toHaveBeenCalledWith(false, expect.any(Function))
+      expect(one.breaks!()).toBe(1)
+      execute.mockImplementationOnce(async (_, task) => task(clientOf()))
+      expect(await one.send('abc', GET)).toEqual(GET)
+      expect(one.breaks!()).toBe(1)
+    })
+
     it('opens a connection of its own to the master', async () => {
       const client = clientOf()
       const execute = vi.fn(async (_: boolean, task: (client: object) => unknown) => task(client))
