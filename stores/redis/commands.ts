@@ -40,6 +40,15 @@ export class TooLate extends Error {}
 /** The command was refused, and may have been run before: a connection broke, and the client sends again what it held. */
 class SentAgain extends Error {}
 
+/** Resolves with `silent` where nothing has come until then. */
+export function inTime<T>(work: Promise<T>, end: number): Promise<T | 'silent'> {
+  let timer: NodeJS.Timeout | undefined
+  const silence = new Promise<'silent'>(resolve => {
+    timer = setTimeout(resolve, Math.max(0, end - performance.now()), 'silent')
+  })
+  return Promise.race([work, silence]).finally(() => clearTimeout(timer))
+}
+
 export const pause = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms))
 
 export class Commands {

@@ -15,11 +15,11 @@ import {
 } from '../../src/contract/store.ts'
 import { aBoolean, checkOptions, type OptionPlace, wholeNumber } from '../../src/text/check-options.ts'
 import { linkTo, type RedisClient } from './client.ts'
-import { type Call, Commands, deadlineOf, type Run, storeError } from './commands.ts'
+import { type Call, Commands, deadlineOf, endOf, inTime, type Run, storeError } from './commands.ts'
 import { evictionHazard } from './eviction.ts'
 import { decode, forwardKeptUntil, text } from './format.ts'
 import { aKeyPrefix, type Keys, keysUnder, shardOf, shardOfKey } from './keys.ts'
-import type { Link } from './link.ts'
+import { type Link, NotReady } from './link.ts'
 import { ALONE, ValueReads } from './reads.ts'
 import { RecordWriter } from './record-writer.ts'
 import { refusalOf } from './refusals.ts'
@@ -71,7 +71,7 @@ export class RedisStore implements Store {
   readonly #replicas: ReplicaWaiter | null
   readonly #walk: Walk
   #safe: boolean
-  #checking: Promise<void> | null = null
+  #checking: Promise<unknown> | null = null
 
   constructor(client: RedisClient, options: RedisStoreOptions = {}) {
     checkOptions(OPTIONS, options)
@@ -283,20 +283,28 @@ export class RedisStore implements Store {
   // Once, before the first command; again as long as there is no good answer.
   async #check(operation: StoreOperation, deadline: number): Promise<void> {
     const shard = shardOf('')
-    this.#checking ??= this.#commands
-      .first(shard, deadline, () => evictionHazard(this.#link))
-      .then(hazard => {
-        if (hazard !== null) throw new Error(hazard)
-        this.#safe = true
-      })
-      .finally(() => {
-        this.#checking = null
-      })
+    const end = endOf(deadline)
     try {
-      await this.#checking
+      while ((await this.#commands.first(shard, deadline, () => this.#ask(end))) === 'silent')
+        if (performance.now() >= end) throw new NotReady('a master did not answer INFO in time')
     } catch (error) {
       throw storeError(operation, error, false, false)
     }
+  }
+
+  // All calls share one question, which ends with the time of the call that asked it: a master that is silent for a while
+  // must not lock the store. Whoever has more time asks again.
+  #ask(end: number): Promise<unknown> {
+    this.#checking ??= inTime(
+      evictionHazard(this.#link).then(hazard => {
+        if (hazard !== null) throw new Error(hazard)
+        this.#safe = true
+      }),
+      end,
+    ).finally(() => {
+      this.#checking = null
+    })
+    return inTime(this.#checking, end)
   }
 }
 

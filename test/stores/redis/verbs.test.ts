@@ -84,6 +84,33 @@ describeEngine('redis', 'the Redis store', () => {
       expect(commands().filter(command => command === 'INFO')).toHaveLength(2)
     })
 
+    it('does not wait for that beyond the time of each call, and asks again', async () => {
+      const fresh = open()
+      tap = ([command], send) => (command === 'INFO' ? new Promise(() => {}) : send())
+      const first = failure(fresh.read(anywhere(), { now: T0, deadline: performance.now() + 300 }))
+      const patient = fresh.read(anywhere(), call())
+      const hasty = failure(fresh.read(anywhere(), { now: T0, deadline: performance.now() + 100 }))
+      const silent = { outcome: 'not-applied', cause: { message: 'a master did not answer INFO in time' } }
+      expect(await hasty).toMatchObject(silent)
+      expect(commands()).toEqual(['INFO'])
+      tap = (_, send) => send()
+      expect(await first).toMatchObject(silent)
+      expect(await patient).toBe(null)
+      expect(commands().filter(command => command === 'INFO')).toHaveLength(2)
+      expect(await fresh.read(anywhere(), call())).toBe(null)
+      expect(commands().filter(command => command === 'INFO')).toHaveLength(2)
+    })
+
+    it('lets each call try for as long as it has time, whoever asked first', async () => {
+      const fresh = open()
+      fail('INFO', 'LOADING Redis is loading the dataset in memory')
+      const first = failure(fresh.read(anywhere(), { now: T0, deadline: performance.now() + 200 }))
+      const patient = fresh.read(anywhere(), call())
+      expect(await first).toMatchObject({ cause: { message: expect.stringMatching(/LOADING/) } })
+      tap = (_, send) => send()
+      expect(await patient).toBe(null)
+    })
+
     it('does not ask that where it may evict', async () => {
       await open({ allowEviction: true }).read(anywhere(), call())
       expect(commands()).toEqual(['GET'])
