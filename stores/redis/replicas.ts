@@ -34,7 +34,20 @@ export class ReplicaWaiter {
       lane = new Lane(this.#replicas, () => this.#link.dedicate(shard))
       this.#lanes.set(master, lane)
     }
-    return new Promise((resolve, reject) => lane.add({ script, tail, deadline, resolve, reject }))
+    const reply = new Promise((resolve, reject) => lane.add({ script, tail, deadline, resolve, reject }))
+    return reply.catch(error => {
+      this.#look(shard, tail, error)
+      throw error
+    })
+  }
+
+  // The client learns by a redirection of its own that a slot has gone to another master; it gets none for what is sent
+  // past it. The key is one of the script: a user with few rights may read no other.
+  #look(shard: string, [, key]: readonly string[], error: unknown) {
+    const refusal = refusalOf(error)
+    if (refusal !== 'MOVED' && refusal !== 'ASK') return
+    if (key !== undefined && this.#link.notReadyReason(shard) === null)
+      this.#link.send(shard, ['GET', key]).catch(() => {})
   }
 
   close() {

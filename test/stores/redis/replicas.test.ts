@@ -214,6 +214,31 @@ describe('the connection on which replicas are waited for', () => {
     },
   )
 
+  it('lets the client look where a slot has gone to another master, with a key that it may read', async () => {
+    const looked: unknown[] = []
+    const looking = (message: string, isReady = true) => {
+      const link = {
+        master: () => '',
+        dedicate: async () => new Connection(() => fails(message)),
+        notReadyReason: () => (isReady ? null : 'away'),
+        send: async (...sent: unknown[]) => {
+          looked.push(sent)
+          throw new Error('not there')
+        },
+      } as unknown as Link
+      const waiter = new ReplicaWaiter(link, 1)
+      const run = (tail: string[]) => waiter.run('abc', DELETE, tail, performance.now() + 1000)
+      return expect(run(['1', 'key', 'late'])).rejects.toThrow(message)
+    }
+    await looking('MOVED 1 127.0.0.1:1')
+    await looking('ASK 1 127.0.0.1:1')
+    const look = ['abc', ['GET', 'key']]
+    expect(looked).toEqual([look, look])
+    await looking('READONLY a replica')
+    await looking('MOVED 1 127.0.0.1:1', false)
+    expect(looked).toEqual([look, look])
+  })
+
   it('is opened anew where it broke, and the broken one is closed', async () => {
     const { run, opened } = waiting(sound)
     await run('a')
