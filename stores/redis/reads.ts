@@ -15,6 +15,9 @@ export const ALONE = new Error('to be read alone')
 /** As `ALONE`, because MGET is refused. If GET is not, all reads to come are better asked for by themselves. */
 const REFUSED = new Error('MGET is refused')
 
+/** For how long MGET is not tried again, ms. */
+const REFUSED_FOR = 60_000
+
 /** Reads the values of session keys, as the client answers them. */
 export class ValueReads {
   readonly #commands: Commands
@@ -22,6 +25,7 @@ export class ValueReads {
   readonly #isCluster: boolean
   readonly #shared: SharedReads<unknown>
   #isSharing = true
+  #refusedAt = 0
 
   constructor(commands: Commands, keys: Keys, isCluster: boolean) {
     this.#commands = commands
@@ -33,15 +37,24 @@ export class ValueReads {
 
   /** Where this rejects, `again` may help. */
   read(key: string, deadline: number | undefined): Promise<unknown> {
-    return this.#isSharing ? this.#shared.read(key, deadlineOf(deadline)) : this.#get(key)
+    return this.#isSharing || this.#triesAgain() ? this.#shared.read(key, deadlineOf(deadline)) : this.#get(key)
   }
 
   /** Asks for a key again, by itself, if that helps against the error; throws it if not. */
   async again(error: unknown, key: string, deadline: number | undefined): Promise<unknown> {
     if (error !== ALONE && error !== REFUSED && !isPassing(error)) throw error
     const value = await this.#commands.read(shardOfKey(key), ['GET', this.#keys.session(key)], deadlineOf(deadline))
-    if (error === REFUSED) this.#isSharing = false
+    if (error === REFUSED) {
+      this.#isSharing = false
+      this.#refusedAt = performance.now()
+    }
     return value
+  }
+
+  // A right may have been missing for a moment only.
+  #triesAgain(): boolean {
+    this.#isSharing = performance.now() - this.#refusedAt >= REFUSED_FOR
+    return this.#isSharing
   }
 
   async #get(key: string): Promise<unknown> {

@@ -3,7 +3,7 @@ import { type SessionId, SessionManager, type SessionRecord } from 'coatcheck'
 import { type RedisClient, RedisStore } from 'coatcheck/stores/redis'
 import { Redis } from 'ioredis'
 import { createClient, RESP_TYPES } from 'redis'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { describeEngine } from '../../services/engines.ts'
 import { until } from '../../services/process.ts'
 import { startProxy } from '../../services/proxy.ts'
@@ -245,6 +245,19 @@ describeEngine('redis', 'reads of one turn', () => {
       // A refused command is counted as rejected, not as called.
       expect(await reading()).toEqual({ get: 12, mget: 0 })
       expect(await server.cli('INFO', 'commandstats')).toMatch(/cmdstat_mget:.*rejected_calls=1,/)
+      // After a minute they are tried together once more: the right may be there by now.
+      const { now } = performance
+      const clock = vi.spyOn(performance, 'now').mockImplementation(() => now.call(performance) + 60_000)
+      expect(await together(other, keys)).toEqual(records)
+      expect(await together(other, keys)).toEqual(records)
+      expect(await server.cli('INFO', 'commandstats')).toMatch(/cmdstat_mget:.*rejected_calls=2,/)
+      clock.mockImplementation(() => now.call(performance) + 120_000)
+      await server.cli('ACL', 'SETUSER', 'nomget', '+mget')
+      await server.cli('CONFIG', 'RESETSTAT')
+      expect(await together(other, keys)).toEqual(records)
+      expect(await together(other, keys)).toEqual(records)
+      expect(await reading()).toEqual({ get: 0, mget: 2 })
+      clock.mockRestore()
       client.disconnect()
     })
 
