@@ -57,7 +57,7 @@ export class ReadyClients<C extends Pooled> {
         else giveUp()
         return hold
       }
-      // One that is in use may break: then nobody has to be waited for.
+      // One that is in use may break: then there is nothing to wait for.
       this.#waiting.add(giveUp)
       const ask = () => {
         this.#pool.execute!(attempt).catch(error => {

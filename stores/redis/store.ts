@@ -293,7 +293,7 @@ export class RedisStore implements Store {
   }
 
   // All calls share one question, which ends with the time of the call that asked it: a master that is silent for a while
-  // must not lock the store. Whoever has more time asks again.
+  // must not lock the store. A call that has more time asks again.
   #ask(end: number): Promise<unknown> {
     this.#checking ??= inTime(
       evictionHazard(this.#link).then(hazard => {

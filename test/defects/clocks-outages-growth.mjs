@@ -303,8 +303,8 @@ export const CLOCKS_OUTAGES_GROWTH = [
   {
     name: 'C16: Redis ends a connection of node-redis that the store opened, and with it the process',
     file: 'stores/redis/client.ts',
-    from: "own.on?.('error', ignore)",
-    to: '',
+    from: "own.on?.('error', ignore)\n  await own.connect!()",
+    to: 'await own.connect!()',
     test: 'test/stores/redis/own-connections.test.ts',
     only: 'with node-redis 6 may be ended by Redis at any moment: as it becomes ready',
   },

@@ -101,7 +101,7 @@ describeEngine('redis', 'the Redis store', () => {
       expect(commands().filter(command => command === 'INFO')).toHaveLength(2)
     })
 
-    it('lets each call try for as long as it has time, whoever asked first', async () => {
+    it('lets each call try for as long as it has time, whichever asked first', async () => {
       const fresh = open()
       fail('INFO', 'LOADING Redis is loading the dataset in memory')
       const first = failure(fresh.read(anywhere(), { now: T0, deadline: performance.now() + 200 }))
@@ -226,7 +226,7 @@ describeEngine('redis', 'the Redis store', () => {
       expect(await store.read(record.key, call())).toBe(null)
     })
 
-    it('an error where nobody says whether what was read is there', async () => {
+    it('an error where no answer says whether what was read is there', async () => {
       const { key } = await make()
       await client.set(nameOf(key), 'gibberish')
       tap = async (command, send) => {
