@@ -69,6 +69,29 @@ describeEngine('redis', 'what a request costs Redis', () => {
     expect(await wire()).toEqual({ get: 10, evalsha: 0, mget: 0, eval: 0, other: ['config|resetstat'] })
   })
 
+  it('takes two commands for a log-in at the limit, the end of an ID that was renewed, and a visit with one', async () => {
+    const [oldest, login, renewed] = [
+      recordOf(store, '3', { createdAt: T0 - 1 }),
+      recordOf(store, '3'),
+      recordOf(store, '3'),
+    ]
+    await store.create(oldest, {}, { now: T0 })
+    await server.cli('CONFIG', 'RESETSTAT')
+    const limit = { max: 1, onLimit: 'end-oldest' } as const
+    expect(await store.create(login, { limit }, { now: T0 })).toMatchObject({ ended: [oldest.key] })
+    expect((await wire()).evalsha).toBe(2)
+    await store.replace(login.key, 1, renewed, { forward: { salt: 's', until: T0 + 10 } }, { now: T0 })
+    await server.cli('CONFIG', 'RESETSTAT')
+    expect(await store.delete(login.key, { now: T0 })).toBe(true)
+    expect((await wire()).evalsha).toBe(2)
+    const sessions = new SessionManager({ store })
+    const session = await sessions.create({ user: { id: 3, name: 'ada' } })
+    await sessions.rotate(session, { grace: '1m' })
+    await server.cli('CONFIG', 'RESETSTAT')
+    expect(await sessions.get(session.secret, { touch: false })).not.toBe(null)
+    expect(await wire()).toMatchObject({ get: 2, evalsha: 0, mget: 0 })
+  })
+
   it('reads 64 sessions that are asked for in one turn with one MGET', async () => {
     const records = Array.from({ length: 64 }, (_, i) => recordOf(store, `m${i}`))
     await Promise.all(records.map(record => store.create(record, {}, { now: T0 })))
