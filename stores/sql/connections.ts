@@ -14,12 +14,16 @@ export const CLEANING_UP = 2000
  * - `'lost'`: the connection is gone, its statement may have been run;
  * - `'uncertain'`: the statement may have been run;
  * - `'busy'`: nothing was written, the same statement may succeed;
+ * - `'unusable'`: nothing was written, the same statement may succeed on another connection;
  * - `'late'`: the statement was refused because its deadline is over;
  * - `'foreign'`: the tables are not those that the statement expects;
  * - `'duplicate'`: the key is taken;
  * - `'refused'`: nothing was written, for another reason.
  */
-export type Fault = 'lost' | 'uncertain' | 'busy' | 'late' | 'foreign' | 'duplicate' | 'refused'
+export type Fault = 'lost' | 'uncertain' | 'busy' | 'unusable' | 'late' | 'foreign' | 'duplicate' | 'refused'
+
+/** The faults after which a connection is closed. */
+const CLOSING: ReadonlySet<Fault> = new Set(['lost', 'unusable'])
 
 /** The connection is of no use any more. */
 export class Broken extends Refusal {}
@@ -33,6 +37,18 @@ export class Late extends Broken {
     this.pending = pending
   }
 }
+
+/**
+ * A statement by itself has to find its connection idle: in a transaction that was left open, a write is undone with it
+ * later, and a read may see nothing of what was committed since. Closing the connection undoes the transaction.
+ */
+const notIdle = (open: 'begun' | 'autocommit off') =>
+  open === 'begun'
+    ? new Broken('a connection came back to the pool with a transaction open', { outcome: 'not-applied', retry: true })
+    : new Broken('autocommit is off on the connections of this pool: no write would be committed, no log-out seen', {
+        outcome: 'not-applied',
+        retry: false,
+      })
 
 /** Takes connections from a pool, each for one statement or one transaction, and gives them back sound. */
 export abstract class Connections<C extends object> implements TransactionDatabase {
@@ -70,6 +86,10 @@ export abstract class Connections<C extends object> implements TransactionDataba
     return false
   }
   protected greeted(_: C, _cells: readonly unknown[]): void {}
+  /** Whether a transaction may be open already: the driver does not know, or its server has one. */
+  protected mayBeOpen(_: C): boolean {
+    return false
+  }
   /** Makes the server roll back by itself where the COMMIT has not come by `end`. */
   protected async boundCommit(_: C, _end: number): Promise<void> {}
   protected async committed(_: C, _end: number): Promise<void> {}
@@ -107,24 +127,17 @@ export abstract class Connections<C extends object> implements TransactionDataba
 
   /** One statement by itself. */
   run(statement: Statement, values: Values, end: number): Promise<Outcome> {
-    return this.#alone(end, async connection => {
-      const outcome = await this.#ask(connection, statement, values, end)
-      if (outcome.uncommitted === true)
-        throw new Broken('autocommit is off on the connections of this pool: a write would never be committed', {
-          outcome: 'not-applied',
-          retry: false,
-        })
-      return outcome
-    })
+    return this.#alone(end, connection => this.#ask(connection, statement, values, end))
   }
 
-  /** `work` with a connection that it has for itself. */
-  async #alone<T>(end: number, work: (connection: C) => Promise<T>): Promise<T> {
+  /** One statement by itself, sent by `work` on a connection that it has for itself. */
+  async #alone(end: number, work: (connection: C) => Promise<Outcome>): Promise<Outcome> {
     const connection = await this.take(end)
     try {
-      const value = await work(connection)
+      const outcome = await work(connection)
+      if (outcome.open !== undefined) throw notIdle(outcome.open)
       this.#done(connection)
-      return value
+      return outcome
     } catch (error) {
       this.#release(connection, error)
       throw this.#explained(error)
@@ -151,6 +164,11 @@ export abstract class Connections<C extends object> implements TransactionDataba
     const simple = (text: string) => this.sendWithin(connection, plain(text), {}, end)
     let committing = false
     try {
+      // Where a BEGIN in a transaction is a warning only, our COMMIT would commit what the application gave up.
+      if (this.mayBeOpen(connection)) {
+        const { open } = await this.sendWithin(connection, this.greeting, {}, end)
+        if (open !== undefined) throw notIdle(open)
+      }
       for (const text of this.begin) await simple(text)
       const value = await follow(steps, (statement, values) => this.#ask(connection, statement, values, end))
       if (inTime) await this.boundCommit(connection, end)
@@ -221,12 +239,12 @@ export abstract class Connections<C extends object> implements TransactionDataba
   readonly #failureOf = (error: unknown): Failure => {
     const fault = this.faultOf(error)
     const outcome = fault === 'lost' || fault === 'uncertain' ? 'unknown' : 'not-applied'
-    return { outcome, retry: fault === 'busy' }
+    return { outcome, retry: fault === 'busy' || fault === 'unusable' }
   }
 
   /** Whether the connection is of no use after this error. */
   #breaks(error: unknown): boolean {
-    return error instanceof Refusal ? error instanceof Broken : this.faultOf(error) === 'lost'
+    return error instanceof Refusal ? error instanceof Broken : CLOSING.has(this.faultOf(error))
   }
 
   #explained(error: unknown): unknown {

@@ -8,8 +8,11 @@ export interface Outcome {
   // biome-ignore lint/suspicious/noExplicitAny: cells as the driver gives them
   readonly rows: any[][]
   readonly changed: number
-  /** Whether the server holds back what was written, because autocommit is off. */
-  readonly uncommitted?: boolean
+  /**
+   * Why the server has a transaction open after it, where the driver tells: somebody began one on this connection, or
+   * autocommit is off. Absent where none is open.
+   */
+  readonly open?: 'begun' | 'autocommit off' | undefined
 }
 
 /** A statement with the order in which its parameters are bound. */

@@ -44,12 +44,15 @@ const FAULTS = new Map<number, Fault>([
   [1213, 'busy'], // deadlock
   [1205, 'busy'], // lock wait timeout
   [1020, 'busy'], // changed since it was read: MariaDB with innodb_snapshot_isolation
+  [1568, 'unusable'], // a transaction begins where one is open
   [1690, 'late'], // out of range: what a statement makes of a deadline that is over
   [1062, 'duplicate'],
   // Unknown table, column, database; a column without default; NULL where none may be; wrong or too long values.
   ...[1146, 1054, 1049, 1364, 1048, 1366, 1406, 1265].map(errno => [errno, 'foreign'] as const),
 ])
-const IN_TRANSACTION = 1 // SERVER_STATUS_IN_TRANS of the protocol's OK packet
+// Of the status in the protocol's OK and EOF packets.
+const SERVER_STATUS_IN_TRANS = 1
+const SERVER_STATUS_AUTOCOMMIT = 2
 
 const asItIs = (_: unknown, next: () => unknown) => next()
 const ignore = () => {}
@@ -82,6 +85,33 @@ const metFrom = ([, id, user, server]: readonly unknown[]): Met => ({
 const LISTENED = new WeakSet<object>()
 /** Connections whose `wait_timeout` is ours, with the application's: they are closed, not given back. */
 const BOUNDED = new WeakMap<object, number>()
+
+/** What the server said of its status at the end of the last rows. */
+interface Told {
+  status: number
+}
+const TOLD = new WeakMap<object, Told>()
+/** A connection of mysql2 takes each packet by this method. Another driver of the same shape may lack it. */
+interface Packets {
+  handlePacket?(packet?: { isEOF(): boolean; eofStatusFlags(): number }): unknown
+}
+
+// mysql2 gives the status of a write to its caller, and keeps that of rows to itself.
+function listenForStatus(core: Packets): void {
+  const { handlePacket } = core
+  if (typeof handlePacket !== 'function') return
+  const told: Told = { status: SERVER_STATUS_AUTOCOMMIT }
+  TOLD.set(core, told)
+  core.handlePacket = packet => {
+    if (packet?.isEOF()) told.status = packet.eofStatusFlags()
+    return handlePacket.call(core, packet)
+  }
+}
+
+const openBy = (status: number): Outcome['open'] => {
+  if ((status & SERVER_STATUS_IN_TRANS) === 0) return undefined
+  return (status & SERVER_STATUS_AUTOCOMMIT) === 0 ? 'autocommit off' : 'begun'
+}
 
 /** mysql2 wraps a connection anew each time it hands it out with promises. */
 const coreOf = (connection: MysqlConnection): object => (connection as { connection?: object }).connection ?? connection
@@ -136,10 +166,11 @@ export class MysqlConnections extends Connections<MysqlConnection> {
           new TypeError('MysqlStore expects a pool of mysql2, whose getConnection() gives a connection with execute()'),
         )
       // mysql2 takes its own listener away with the first error; a second would end the process.
-      const core = coreOf(connection) as { on?: unknown }
+      const core = coreOf(connection) as Packets & { on?: unknown }
       if (typeof core.on === 'function' && !LISTENED.has(core)) {
         LISTENED.add(core)
         core.on('error', ignore)
+        listenForStatus(core)
       }
       if (withCallbacks) this.#withCallbacks.add(connection)
       answer(null, connection)
@@ -173,9 +204,9 @@ export class MysqlConnections extends Connections<MysqlConnection> {
     const result = asUsual
       ? await this.#ask(connection, verb, statement.text, bound)
       : await this.#ask(connection, verb, optionsFor(connection, statement, bound))
-    if (!Array.isArray(result))
-      return { rows: [], changed: result.affectedRows, uncommitted: (result.serverStatus & IN_TRANSACTION) !== 0 }
-    return { rows: asUsual ? result.map(Object.values) : result, changed: result.length }
+    if (!Array.isArray(result)) return { rows: [], changed: result.affectedRows, open: openBy(result.serverStatus) }
+    const open = openBy(TOLD.get(coreOf(connection))?.status ?? 0)
+    return { rows: asUsual ? result.map(Object.values) : result, changed: result.length, open }
   }
 
   // biome-ignore lint/suspicious/noExplicitAny: rows, or what became of a write

@@ -13,6 +13,27 @@ const ignore = () => {}
 /** Pools that have our listener: several stores may share one. */
 const LISTENED = new WeakSet<PgPool>()
 
+/** What is used of a connection of `pg` to learn whether a transaction is open on it. */
+interface Inside {
+  /** False while the server is at work for whoever had the connection before. */
+  readonly readyForQuery?: unknown
+  readonly connection?: { on?(event: 'readyForQuery', listener: (message: { status?: unknown }) => void): void }
+}
+/** What the server said last on connections of a pg before 8.23, which does not keep it; `null` before we heard it. */
+const STATUS = new WeakMap<PgClient, unknown>()
+
+function listenForStatus(client: PgClient): void {
+  const { connection } = client as Inside
+  if (typeof client.getTransactionStatus === 'function' || STATUS.has(client)) return
+  if (typeof connection?.on !== 'function') return
+  STATUS.set(client, null)
+  connection.on('readyForQuery', ({ status }) => STATUS.set(client, status))
+}
+
+/** The status of the connection's transaction by the last ReadyForQuery; `undefined` where nobody can tell. */
+const statusOf = (client: PgClient): unknown =>
+  typeof client.getTransactionStatus === 'function' ? client.getTransactionStatus() : STATUS.get(client)
+
 /** How long a connection whose statement was given up is kept for the server's word, in ms. */
 const CANCELLING = 2000
 /** After how long the server is asked again to cancel a statement, in ms. */
@@ -41,7 +62,10 @@ export class PgConnections extends Connections<PgClient> {
   // server may have ended it by then, and after a promise's turn the error would have met no listener.
   protected connect(answer: (error: unknown, client?: PgClient) => void): void {
     const taken = (error: unknown, client?: PgClient) => {
-      if (typeof client?.on === 'function') client.on('error', ignore)
+      if (typeof client?.on === 'function') {
+        client.on('error', ignore)
+        listenForStatus(client)
+      }
       if (error || (typeof client?.query === 'function' && typeof client.release === 'function')) answer(error, client)
       else
         answer(
@@ -66,13 +90,19 @@ export class PgConnections extends Connections<PgClient> {
     if (this.#prepare && name !== '') query.name = name
     try {
       const { rows, rowCount } = await client.query(query)
-      return { rows, changed: rowCount ?? 0 }
+      const status = statusOf(client)
+      return { rows, changed: rowCount ?? 0, open: status === 'T' || status === 'E' ? 'begun' : undefined }
     } catch (error) {
       // Behind pgbouncer in transaction mode another server connection may answer, which knows no such statement.
       if (query.name === undefined || !NOT_PREPARED.has(sqlState(error) ?? '')) throw error
       this.#prepare = false
       throw new Refusal('prepared statements do not work here', { outcome: 'not-applied', retry: true }, error)
     }
+  }
+
+  protected override mayBeOpen(client: PgClient): boolean {
+    const status = statusOf(client)
+    return status !== undefined && (status !== 'I' || (client as Inside).readyForQuery === false)
   }
 
   protected faultOf(error: unknown): Fault {

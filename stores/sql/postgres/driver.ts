@@ -17,6 +17,8 @@ export interface PgResult {
 /** What the store uses of a connection of `pg`. */
 export interface PgClient {
   query(query: PgQuery): Promise<PgResult>
+  /** Since pg 8.23: what the server said last, `'I'` where no transaction is open. */
+  getTransactionStatus?(): string | null
   release(destroy?: boolean): void
   on(event: 'error', listener: (error: Error) => void): unknown
   removeListener(event: 'error', listener: (error: Error) => void): unknown

@@ -15,6 +15,9 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   '40001': 'busy',
   '40P01': 'busy',
   CR000: 'busy',
+  // A transaction that somebody left open, or one that has failed.
+  '25001': 'unusable',
+  '25P02': 'unusable',
   // What set_config says to a time that is over: a negative one.
   '22023': 'late',
   '23505': 'duplicate',

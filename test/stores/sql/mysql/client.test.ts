@@ -125,7 +125,6 @@ describe('a statement', () => {
     expect(await connections.write('touch', end, () => step(WRITE))).toEqual({
       rows: [],
       changed: 3,
-      uncommitted: false,
     })
     expect(await asked()).toEqual([
       [0, 'execute', WRITE.text, [Buffer.from('acme'), 'x', 5]],
@@ -140,7 +139,7 @@ describe('a statement', () => {
   })
 
   it('that a server holds back, because autocommit is off, is refused, and the connection closed', async () => {
-    const { connections, words, end } = poolOf({ answers: [['UPDATE', { affectedRows: 1, serverStatus: 3 }]] })
+    const { connections, words, end } = poolOf({ answers: [['UPDATE', { affectedRows: 1, serverStatus: 1 }]] })
     expect(await failure(connections.write('touch', end, () => step(WRITE)))).toMatchObject({
       outcome: 'not-applied',
       cause: { message: expect.stringContaining('autocommit is off') },
@@ -165,6 +164,7 @@ describe('an error', () => {
   it.each<[string, number[]]>([
     ['lost', [1053, 1152, 1158, 1159, 1160, 1161, 1927, 4031]],
     ['busy', [1213, 1205, 1020]],
+    ['unusable', [1568]],
     ['late', [1690]],
     ['duplicate', [1062]],
     ['foreign', [1146, 1054, 1049, 1364, 1048, 1366, 1406, 1265]],

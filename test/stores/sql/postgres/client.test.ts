@@ -41,6 +41,7 @@ function setUp(answer: Answer = () => DONE, { prepare = true, cancel = (_: () =>
   const client = {
     processID: 7,
     secretKey: 8,
+    getTransactionStatus: (): string | null => 'I',
     connection: Object.create(Connection.prototype),
     async query(query: PgQuery) {
       notes.push(['query', query])

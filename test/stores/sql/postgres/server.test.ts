@@ -9,6 +9,8 @@ it.each([
   ['40001', 'busy', 'a serialization failure'],
   ['40P01', 'busy', 'a deadlock'],
   ['CR000', 'busy', 'a cluster that changes'],
+  ['25001', 'unusable', 'a BEGIN in a transaction'],
+  ['25P02', 'unusable', 'a statement in a transaction that has failed'],
   ['22023', 'late', 'a time that is over'],
   ['23505', 'duplicate', 'a key that is taken'],
   ['42P01', 'foreign', 'a table that is missing'],
