@@ -12,6 +12,8 @@ export interface Dialect {
   readonly same: string
   /** The parameter of a column, as the column's type. */
   parameter(column: OurColumn): string
+  /** What ends a SELECT that means all rows, where a setting of the server would cut those that do not say it. */
+  readonly all?: string
   /** How a column is read, where not by its name. */
   readonly readable?: Readonly<Partial<Record<ColumnName, string>>>
   /** What refuses a write after its deadline; '' where no write is late. */
@@ -67,12 +69,15 @@ export function partsOf(dialect: Dialect): Parts {
 
 /** The statements that all databases have in common. */
 export function commonStatements({ sessions, users }: Names, dialect: Dialect, { user, live, ofUser }: Parts) {
-  const { greatest, least, readable = {}, same, style } = dialect
+  const { greatest, least, readable = {}, same, style, all = '' } = dialect
   const inTime = dialect.inTime === '' ? '' : `AND ${dialect.inTime}`
   const selected = ROW_COLUMNS.map(name => readable[name] ?? name).join(', ')
   const slide = `seen_at = ${greatest}(seen_at, :seenAt),
     expires_at = ${least}(absolute_expires_at, ${greatest}(expires_at, :expiresAt))`
-  const read: Statement = { ...compile(style, `SELECT ${selected} FROM ${sessions} WHERE id = :id`), single: true }
+  const read: Statement = {
+    ...compile(style, `SELECT ${selected} FROM ${sessions} WHERE id = :id ${all}`),
+    single: true,
+  }
   return {
     read,
     update: compile(
@@ -94,15 +99,18 @@ export function commonStatements({ sessions, users }: Names, dialect: Dialect, {
          EXISTS (SELECT 1 FROM ${sessions} WHERE id = :parent AND ${live()})
        FROM (SELECT 1) one
        LEFT JOIN ${sessions} n ON n.id = :id
-       LEFT JOIN ${sessions} o ON o.id = :old AND ${live('o.')}`,
+       LEFT JOIN ${sessions} o ON o.id = :old AND ${live('o.')} ${all}`,
     ),
     /** The user's other live sessions, oldest first. */
     oldest: compile(
       style,
       `SELECT id FROM ${sessions} WHERE ${ofUser()} AND kind = 'session' AND ${live()}
-         AND id <> :old AND id <> :id ORDER BY created_at, id`,
+         AND id <> :old AND id <> :id ORDER BY created_at, id ${all}`,
     ),
-    listUser: compile(style, `SELECT ${selected} FROM ${sessions} WHERE ${ofUser()} AND kind = :kind AND ${live()}`),
+    listUser: compile(
+      style,
+      `SELECT ${selected} FROM ${sessions} WHERE ${ofUser()} AND kind = :kind AND ${live()} ${all}`,
+    ),
     /**
      * A page of a walk: so many rows, expired ones too, that each page costs the same. The number is in the text, because
      * mysql2 sends numbers as floats, which LIMIT does not take.

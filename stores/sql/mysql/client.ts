@@ -61,10 +61,10 @@ const ignore = () => {}
 const GREETING = compile(
   '?',
   `SELECT UNIX_TIMESTAMP(SYSDATE(6)) * 1000, CONNECTION_ID(), SUBSTRING_INDEX(USER(), '@', 1),
-     CONCAT_WS('|', @@hostname, @@port, @@server_id, @@datadir, @@version)`,
+     CONCAT_WS('|', @@hostname, @@port, @@server_id, @@datadir, @@version) LIMIT 1`,
 )
 /** How long the server lets this connection be idle, in seconds. */
-const IDLE = compile('?', 'SELECT @@SESSION.wait_timeout')
+const IDLE = compile('?', 'SELECT @@SESSION.wait_timeout LIMIT 1')
 
 /** What a connection reaches. */
 interface Met {

@@ -31,11 +31,14 @@ function ddl({ name, columns, primaryKey, indexes }: Table): readonly string[] {
   return [`CREATE TABLE IF NOT EXISTS ${name} (\n${body}\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin`]
 }
 
+/** What overrides a `sql_select_limit` of the server, which would cut the rows of a SELECT without a word. */
+export const ALL = 'LIMIT 18446744073709551615'
+
 const found = compile(
   '?',
   `SELECT column_name, column_type, is_nullable = 'NO', collation_name,
      column_default IS NOT NULL OR extra <> '' OR is_nullable = 'YES'
-   FROM information_schema.columns WHERE table_schema = COALESCE(:schema, DATABASE()) AND table_name = :plain`,
+   FROM information_schema.columns WHERE table_schema = COALESCE(:schema, DATABASE()) AND table_name = :plain ${ALL}`,
 )
 // biome-ignore lint/suspicious/noExplicitAny: cells as the driver gives them
 const columnFound = ([name, type, notNull, collation, optional]: readonly any[]): Column => ({

@@ -5,6 +5,7 @@ import { compile, type Statement } from '../statement.ts'
 import { commonStatements, type Dialect, FORWARD, type Form, partsOf } from '../statements.ts'
 import { SWEEP_BATCH } from '../store.ts'
 import type { ColumnName } from '../tables.ts'
+import { ALL } from './schema.ts'
 
 /** How many keys a shared read may ask for at once: each is a statement that a connection prepares once. */
 export const READ_SIZES = [4, 16, 64, 256] as const
@@ -38,6 +39,7 @@ export function mysqlStatements(names: Names, batch: number) {
     parameter: ({ parameter, holds }) =>
       holds === 'user' && isNumber ? `CAST(:${parameter} AS UNSIGNED)` : `:${parameter}`,
     readable,
+    all: ALL,
     inTime,
   }
   const parts = partsOf(dialect)
@@ -109,17 +111,17 @@ export function mysqlStatements(names: Names, batch: number) {
     // The names are short, because the server sends them with each row, and mysql2 compares them with those of before.
     (cells, separator) => `CONCAT_WS(${separator}, ${cells.map(cell => `IFNULL(${cell}, '')`).join(', ')}) AS p`,
   )
-  const select = (where: string): Statement => ({
-    ...compile('?', `SELECT ${row} FROM ${sessions} WHERE ${where}`),
+  const select = (where: string, most: number): Statement => ({
+    ...compile('?', `SELECT ${row} FROM ${sessions} WHERE ${where} LIMIT ${most}`),
     namesColumns: true,
   })
   const places = (size: number) => Array.from({ length: size }, () => ':id').join(', ')
 
   return {
     ...commonStatements(names, dialect, parts),
-    read: select('id = :id'),
+    read: select('id = :id', 1),
     /** One statement for each of `READ_SIZES`. */
-    readEach: READ_SIZES.map(size => select(`id IN (${places(size)})`)),
+    readEach: READ_SIZES.map(size => select(`id IN (${places(size)})`, size)),
     create,
     replace,
     /** The user's row where there is none yet; 1 row if it was made. What IGNORE could cut was checked before. */
@@ -137,7 +139,7 @@ export function mysqlStatements(names: Names, batch: number) {
          floor_until = GREATEST(floor_until, VALUES(floor_until)),
          expires_at = GREATEST(expires_at, VALUES(expires_at))`,
     ),
-    lockParent: compile('?', `SELECT p.id FROM ${sessions} p WHERE p.id = :parent FOR UPDATE`),
+    lockParent: compile('?', `SELECT p.id FROM ${sessions} p WHERE p.id = :parent LIMIT 1 FOR UPDATE`),
     /** Some of the user's live sessions; of those that are left, some of the rest. */
     endUser: compile(
       '?',

@@ -1,0 +1,47 @@
+// Settings of a server, and of the application's pool, that change what a statement means or how its rows come.
+import { MysqlStore } from 'coatcheck/stores/sql'
+import type mysql from 'mysql2/promise'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { describeEngine } from '../../../services/engines.ts'
+import { type MariadbServer, startMariadb } from '../../../services/mariadb.ts'
+import { soon } from '../../../support/deadlines.ts'
+import { NOW, record } from '../../../support/sql/records.ts'
+
+const call = () => ({ now: NOW, deadline: soon() })
+
+describeEngine('mariadb', 'settings of MariaDB and of mysql2', () => {
+  let server: MariadbServer
+  let usual: MysqlStore
+  beforeAll(async () => {
+    server = await startMariadb()
+    usual = new MysqlStore(server.pool())
+    await usual.migrate()
+  })
+  afterAll(() => server?.stop())
+
+  /** A store over connections that have run this first. */
+  const after = (sql: string, options: mysql.PoolOptions = {}) => {
+    const pool = server.pool({ connectionLimit: 2, ...options })
+    pool.on('connection', connection => connection.query(sql))
+    return new MysqlStore(pool)
+  }
+  const made = async (count: number, userId: string) => {
+    const all = Array.from({ length: count }, (_, i) => record({ userId, createdAt: NOW - count + i }))
+    await Promise.all(all.map(one => usual.create(one, {}, call())))
+    return all
+  }
+
+  it.each([0, 1, 100])('with sql_select_limit = %i no live session is absent', async most => {
+    const store = after(`SET sql_select_limit = ${most}`)
+    const userId = String(100 + most)
+    const all = await made(200, userId)
+    expect(await store.isMigrated()).toBe(true)
+    expect(await Promise.all(all.map(({ key }) => store.read(key, call())))).toEqual(all)
+    expect(await store.read(all[0]!.key, call())).toEqual(all[0])
+    expect((await store.listUser(userId, 'session', call())).length).toBe(200)
+    const one = record({ userId })
+    const limited = store.create(one, { limit: { max: 1, onLimit: 'end-oldest' } }, call())
+    expect(await limited).toEqual({ outcome: 'created', ended: all.map(({ key }) => key) })
+    expect(await store.deleteUser(userId, { floorUntil: 0 }, call())).toBe(1)
+  })
+})
