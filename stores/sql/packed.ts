@@ -1,3 +1,4 @@
+import { unusable } from './retry.ts'
 import { AT, type Cell, ROW_COLUMNS, type Row } from './rows.ts'
 import type { ColumnName } from './tables.ts'
 
@@ -26,9 +27,15 @@ export function packedList(
   return `${pack(packed, `'${SEPARATOR}'`)}, ${alone.map(cell).join(', ')}`
 }
 
-/** The row of such a SELECT. A separator in a hand-edited cell leaves cells that cannot be sound. */
+/**
+ * The row of such a SELECT. A separator in a hand-edited cell leaves cells that cannot be sound: that is more cells. Less, or
+ * no text, is a fault of the driver or of the server's settings, and no reason to remove a row that is sound elsewhere.
+ */
 export function unpacked(cells: readonly Cell[]): Row {
-  const row: Cell[] = (cells[0] as string).split(SEPARATOR)
+  const packed = cells[0]
+  const row: Cell[] = typeof packed === 'string' ? packed.split(SEPARATOR) : []
+  if (row.length < PACKED.length)
+    throw unusable('a row came otherwise than the statement says: an option of the driver or the server changes values')
   const isSound = row.length === PACKED.length
   for (let i = 0; i < row.length; i++) if (row[i] === '') row[i] = null
   if (cells.length > ALONE.length + 1) row[AT.user_id] = cells[ALONE.length + 1]

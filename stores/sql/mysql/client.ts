@@ -1,4 +1,4 @@
-import { CLEANING_UP, Connections, type Fault, Late } from '../connections.ts'
+import { Broken, CLEANING_UP, Connections, type Fault, Late } from '../connections.ts'
 import { compile, type Outcome, plain, type Statement } from '../statement.ts'
 
 /** What the store uses of a connection of `mysql2/promise`. */
@@ -61,7 +61,7 @@ const ignore = () => {}
 const GREETING = compile(
   '?',
   `SELECT UNIX_TIMESTAMP(SYSDATE(6)) * 1000, CONNECTION_ID(), SUBSTRING_INDEX(USER(), '@', 1),
-     CONCAT_WS('|', @@hostname, @@port, @@server_id, @@datadir, @@version) LIMIT 1`,
+     CONCAT_WS('|', @@hostname, @@port, @@server_id, @@datadir, @@version), '' IS NULL LIMIT 1`,
 )
 /** How long the server lets this connection be idle, in seconds. */
 const IDLE = compile('?', 'SELECT @@SESSION.wait_timeout LIMIT 1')
@@ -231,6 +231,12 @@ export class MysqlConnections extends Connections<MysqlConnection> {
   }
 
   protected override greeted(connection: MysqlConnection, cells: readonly unknown[]): void {
+    // The tenant '' would be NULL: no log-in would succeed, and each list of sessions be empty.
+    if (Number(cells[4] ?? 0) === 1)
+      throw new Broken("sql_mode has EMPTY_STRING_IS_NULL: the store needs '' to be what it is", {
+        outcome: 'not-applied',
+        retry: false,
+      })
     const core = coreOf(connection)
     if (!this.#met.has(core)) this.#met.set(core, metFrom(cells))
   }

@@ -104,12 +104,13 @@ export function mysqlStatements(names: Names, batch: number) {
     }
   }
 
-  // CONCAT_WS leaves out what is NULL, and its separator with it.
+  // CONCAT_WS leaves out what is NULL, and its separator with it. SPACE(0), because MariaDB's EMPTY_STRING_IS_NULL takes ''
+  // for NULL.
   const row = packedList(
     names.userIds,
     name => readable[name] ?? name,
     // The names are short, because the server sends them with each row, and mysql2 compares them with those of before.
-    (cells, separator) => `CONCAT_WS(${separator}, ${cells.map(cell => `IFNULL(${cell}, '')`).join(', ')}) AS p`,
+    (cells, separator) => `CONCAT_WS(${separator}, ${cells.map(cell => `IFNULL(${cell}, SPACE(0))`).join(', ')}) AS p`,
   )
   const select = (where: string, most: number): Statement => ({
     ...compile('?', `SELECT ${row} FROM ${sessions} WHERE ${where} LIMIT ${most}`),

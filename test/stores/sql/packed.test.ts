@@ -89,6 +89,13 @@ describe('a packed row', () => {
     )
   })
 
+  it('is refused, and not taken for corrupt, where cells are missing or it came as something else', () => {
+    const [row] = fc.sample(sound, 1)
+    const [pack, ...alone] = sent({ ...row!, parent: null }, 'u64')
+    for (const wrong of [pack!.replace('||', '|'), '', null, undefined, Buffer.from(pack!), 5])
+      expect(() => unpacked([wrong, ...alone])).toThrow('a row came otherwise than the statement says')
+  })
+
   it.each(['u64', 'text'] as const)('is taken for what its columns are taken for after careless edits: %s', userIds => {
     fc.assert(
       fc.property(edited, row => {

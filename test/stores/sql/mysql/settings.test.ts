@@ -44,4 +44,38 @@ describeEngine('mariadb', 'settings of MariaDB and of mysql2', () => {
     expect(await limited).toEqual({ outcome: 'created', ended: all.map(({ key }) => key) })
     expect(await store.deleteUser(userId, { floorUntil: 0 }, call())).toBe(1)
   })
+
+  const EMPTY_IS_NULL = "SET sql_mode = CONCAT(@@sql_mode, ',EMPTY_STRING_IS_NULL')"
+
+  it('with EMPTY_STRING_IS_NULL all is refused, and ended is nothing', async () => {
+    const store = after(EMPTY_IS_NULL)
+    const one = record({ userId: '299' })
+    await usual.create(one, {}, call())
+    for (const use of [
+      () => store.read(one.key, call()),
+      () => store.listUser('299', 'session', call()),
+      () => store.delete(one.key, call()),
+    ]) {
+      const error = await Promise.resolve(use()).then(
+        () => expect.unreachable(),
+        error => error,
+      )
+      expect(error).toMatchObject({ outcome: 'not-applied' })
+      expect(String(error.cause)).toContain('EMPTY_STRING_IS_NULL')
+    }
+    expect(await usual.read(one.key, call())).toEqual(one)
+  })
+
+  it('where EMPTY_STRING_IS_NULL is set later, a read ends no session, and finds it', async () => {
+    const pool = server.pool({ connectionLimit: 1 })
+    const store = new MysqlStore(pool)
+    await store.read(record().key, call())
+    await pool.query(EMPTY_IS_NULL)
+    const [one, guest] = [record({ userId: '300' }), record({ userId: null, username: null })]
+    for (const each of [one, guest]) {
+      await usual.create(each, {}, call())
+      expect(await store.read(each.key, call())).toEqual(each)
+      expect(await usual.read(each.key, call())).toEqual(each)
+    }
+  })
 })
