@@ -82,7 +82,7 @@ it('asks MySQL for one session by its key, and for several by as few statements 
     expect(await Promise.all(asked.map(key => store.read(key, CALL)))).toEqual(asked.map(() => null))
     const [[text, values]] = sent.splice(0) as [Sent]
     const list = Array(places).fill('?').join(', ')
-    expect(text.split(' WHERE ')[1]).toBe(count === 1 ? 'id = ?' : `id IN (${list})`)
+    expect(text.split(' WHERE ')[1]).toBe(count === 1 ? 'id = ? LIMIT 1' : `id IN (${list}) LIMIT ${places}`)
     // The places that are left have the last key once more.
     expect(values).toEqual([...asked, ...Array(places - count).fill(asked.at(-1))])
   }
@@ -192,7 +192,7 @@ it('looks in a transaction of MySQL for a parent that the old session does not h
   expect(begun).toBeGreaterThan(0)
   expect(texts.indexOf('COMMIT')).toBeGreaterThan(begun)
   // What decides is locked first.
-  expect(texts[begun + 1]).toMatch(/WHERE p\.id = \? FOR UPDATE$/)
+  expect(texts[begun + 1]).toMatch(/WHERE p\.id = \? LIMIT 1 FOR UPDATE$/)
 })
 
 it('gives a first user of MySQL a row to lock, and asks again', async () => {
