@@ -45,8 +45,9 @@ export class Sweeper {
   }
 
   /**
-   * Batches until one is not full, with the event loop between them; after one that took time a pause as long as it,
-   * so that requests have the database for at least half of the time. Answers how many records were removed.
+   * Batches until one removes nothing, with the event loop between them; after one that took time a pause as long as it,
+   * so that requests have the database for at least half of the time. A batch that is not full may have run out of time.
+   * Answers how many records were removed.
    */
   async sweep(): Promise<number> {
     if (this.#batch === null) return 0
@@ -55,7 +56,7 @@ export class Sweeper {
       const begun = performance.now()
       const removed = await this.#batch(BATCH)
       total += removed
-      if (removed < BATCH) return total
+      if (removed === 0) return total
       const took = performance.now() - begun
       await new Promise<void>(resolve => (took < NOTICEABLE ? nextTurn(resolve) : setTimeout(resolve, took)))
     }

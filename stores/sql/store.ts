@@ -18,6 +18,7 @@ import { endOf, inputError, notBegun, Refusal, storeError } from './retry.ts'
 import { AT, type Cell, fromRow, isKey, type Row, recordValues } from './rows.ts'
 import type { Outcome, Statement, Steps, Values } from './statement.ts'
 import type { SqlStatements } from './statements.ts'
+import { BEGINNING, SweepPace } from './sweep-pace.ts'
 import { isMigrated, type Schema } from './tables.ts'
 import { splitUser, userFault } from './user.ts'
 import { changeFault, type Facts, recordFault, verdict } from './verdict.ts'
@@ -27,6 +28,9 @@ export const SWEEP_BATCH = 250
 const MIGRATION_TIMEOUT = 60_000
 /** A sweep that has less than this left, in ms, stops at what it has removed. */
 const SWEEP_REST = 100
+/** How long before its end a call may be given up, in ms: where a retry would not come in time. */
+const LATE_BY = 50
+const moment = () => new Promise(resolve => setTimeout(resolve, LATE_BY))
 /** How long a user's row stays after the last session that it was written for, in ms: 30 days. It only saves a write. */
 const USER_ROW_LIFETIME = 2_592_000_000
 
@@ -81,6 +85,7 @@ export abstract class SqlStore implements Store {
   /** How many of a user's records one transaction ends: it is committed long before the caller's time is over. */
   protected readonly batch: number = 1000
   readonly #scans = new Map<number, Statement>()
+  readonly #pace = new SweepPace(SWEEP_BATCH)
 
   /** Makes a session live. */
   protected abstract make(operation: StoreOperation, pending: PendingWrite, end: number): Promise<ReplaceResult>
@@ -282,17 +287,63 @@ export abstract class SqlStore implements Store {
   async sweep(limit: number, { now, deadline }: StoreCall): Promise<number> {
     const end = endOf(deadline)
     let removed = 0
-    for (const table of ['sessions', 'users'] as const)
-      for (let from = Number.MIN_SAFE_INTEGER, isOver = false; !isOver && removed < limit; ) {
-        const values = { now, clock: Date.now(), from, limit: Math.min(SWEEP_BATCH, limit - removed) }
-        const swept = await this.database.write('sweep', end, () => this.sweepBatch(table, values))
+    for (const table of ['sessions', 'users'] as const) {
+      let from = this.#pace.placeOf(table)
+      for (let found = 0, wasLate = false; removed < limit; ) {
+        const rows = Math.min(this.#pace.rows, limit - removed)
+        if (removed > 0 && this.#pace.expected(rows) > end - performance.now()) return removed
+        const values = { now, clock: Date.now(), from, limit: rows }
+        const swept = await this.#sweepInTime(table, values, end, removed > 0)
+        if (swept === null) {
+          if (removed > 0) return removed
+          wasLate = true
+          await moment()
+          continue
+        }
+        // The rows of the one that was given up may be locked until the server has ended it, and are passed by meanwhile.
+        if (swept.removed === 0 && wasLate) {
+          wasLate = false
+          await moment()
+          continue
+        }
         removed += swept.removed
-        from = swept.last
-        isOver = swept.removed === 0
+        found += swept.removed
+        const isOver = swept.removed === 0
+        // A call that begins where another has ended may have nothing left there, and something before.
+        const wasBegun = isOver && found === 0 && from !== BEGINNING
+        from = isOver ? BEGINNING : swept.last
+        this.#pace.keep(table, from)
         if (performance.now() > end - SWEEP_REST) return removed
         await nextTurn()
+        if (isOver && !wasBegun) break
       }
+    }
     return removed
+  }
+
+  /**
+   * One statement of a sweep; `null` where there is more to do with fewer rows: it took too long, or, after progress, failed.
+   * The first one of a call has half of the time, so that the other half is for one that does less.
+   */
+  async #sweepInTime(
+    table: 'sessions' | 'users',
+    values: { readonly limit: number } & Values,
+    end: number,
+    progress: boolean,
+  ): Promise<Swept | null> {
+    const begun = performance.now()
+    const half = values.limit > 1 && end - begun > 2 * SWEEP_REST
+    const until = progress || !half ? end : begun + (end - begun) / 2
+    try {
+      const swept = await this.database.write('sweep', until, () => this.sweepBatch(table, values))
+      this.#pace.took(values.limit, performance.now() - begun)
+      return swept
+    } catch (error) {
+      const isLate = performance.now() >= until - LATE_BY
+      if (isLate) this.#pace.tooMany(values.limit)
+      if (progress || (isLate && until < end)) return null
+      throw error
+    }
   }
 
   /** The cells of a row of the `read` statement, in the order of the columns. */

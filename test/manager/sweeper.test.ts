@@ -119,7 +119,8 @@ it('a sweep works in batches, and answers how many went', async () => {
   now += 2
   store.reset()
   expect(await sessions.sweep()).toBe(2500)
-  expect(swept(store)).toBe(3)
+  // The last one finds nothing: one that is not full may have run out of time.
+  expect(swept(store)).toBe(4)
 })
 
 it('asyncDispose closes, and closing a tenant leaves the store open', async () => {
