@@ -1,3 +1,5 @@
+import { unusable } from './retry.ts'
+
 /** How old what is known of a connection's clock becomes before it is asked again, in ms: a clock may be set. */
 const FRESH = 60_000
 /** How long it is relied on where it was not asked again, in ms. */
@@ -36,6 +38,8 @@ export class Clocks {
    * too small: a write may be refused that would have been answered too late, none runs late.
    */
   learn(connection: object, clock: number): void {
+    if (!Number.isFinite(clock))
+      throw unusable("the database's clock came as no number: an option of the driver changes values (binary, for one)")
     const at = performance.now()
     this.#known.set(connection, { ahead: clock - at, at })
   }

@@ -15,15 +15,25 @@ export const CLEANING_UP = 2000
  * - `'uncertain'`: the statement may have been run;
  * - `'busy'`: nothing was written, the same statement may succeed;
  * - `'unusable'`: nothing was written, the same statement may succeed on another connection;
+ * - `'wrong-server'`: nothing was written, the server takes no writes: the address may lead to another one by now;
  * - `'late'`: the statement was refused because its deadline is over;
  * - `'foreign'`: the tables are not those that the statement expects;
  * - `'duplicate'`: the key is taken;
  * - `'refused'`: nothing was written, for another reason.
  */
-export type Fault = 'lost' | 'uncertain' | 'busy' | 'unusable' | 'late' | 'foreign' | 'duplicate' | 'refused'
+export type Fault =
+  | 'lost'
+  | 'uncertain'
+  | 'busy'
+  | 'unusable'
+  | 'wrong-server'
+  | 'late'
+  | 'foreign'
+  | 'duplicate'
+  | 'refused'
 
 /** The faults after which a connection is closed. */
-const CLOSING: ReadonlySet<Fault> = new Set(['lost', 'unusable'])
+const CLOSING: ReadonlySet<Fault> = new Set(['lost', 'unusable', 'wrong-server'])
 
 /** The connection is of no use any more. */
 export class Broken extends Refusal {}
@@ -62,6 +72,9 @@ export abstract class Connections<C extends object> implements TransactionDataba
 
   /** What opens a READ COMMITTED transaction: each statement sees what was committed before it began. */
   protected abstract readonly begin: readonly string[]
+  /** What ends one, and the connection is as it was before. */
+  protected readonly commit: string = 'COMMIT'
+  protected readonly rollBack: string = 'ROLLBACK'
   /** The first statement on a connection; its first cell is the server's clock, in epoch ms. */
   protected abstract readonly greeting: Statement
 
@@ -173,12 +186,12 @@ export abstract class Connections<C extends object> implements TransactionDataba
       const value = await follow(steps, (statement, values) => this.#ask(connection, statement, values, end))
       if (inTime) await this.boundCommit(connection, end)
       committing = true
-      await simple('COMMIT')
+      await simple(this.commit)
       await this.committed(connection, end)
       this.#done(connection)
       return value
     } catch (error) {
-      this.#release(connection, error, () => this.send(connection, plain('ROLLBACK'), []))
+      this.#release(connection, error, () => this.send(connection, plain(this.rollBack), []))
       const { outcome, retry } = error instanceof Refusal ? error.failure : this.#failureOf(error)
       if (committing && outcome === 'unknown') throw error
       // Before COMMIT was sent, a lost connection means a rollback.

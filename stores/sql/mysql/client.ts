@@ -4,9 +4,15 @@ import { compile, type Outcome, plain, type Statement } from '../statement.ts'
 /** What the store uses of a connection of `mysql2/promise`. */
 export interface MysqlConnection {
   // biome-ignore-start lint/suspicious/noExplicitAny: mysql2 types them more narrowly, and differently in each release
-  execute(options: { sql: string; values: any; rowsAsArray: boolean; typeCast: any }): Promise<[any, ...unknown[]]>
+  execute(options: {
+    sql: string
+    values: any
+    rowsAsArray: boolean
+    nestTables: any
+    typeCast: any
+  }): Promise<[any, ...unknown[]]>
   execute(sql: string, values: any): Promise<[any, ...unknown[]]>
-  query(options: { sql: string; rowsAsArray?: boolean; typeCast?: any }): Promise<[any, ...unknown[]]>
+  query(options: { sql: string; rowsAsArray?: boolean; nestTables?: any; typeCast?: any }): Promise<[any, ...unknown[]]>
   release(): void
   destroy(): void
   readonly threadId: number | null
@@ -44,6 +50,8 @@ const FAULTS = new Map<number, Fault>([
   [1213, 'busy'], // deadlock
   [1205, 'busy'], // lock wait timeout
   [1020, 'busy'], // changed since it was read: MariaDB with innodb_snapshot_isolation
+  // Read-only: a server that was the primary once.
+  ...[1290, 1792, 1836].map(errno => [errno, 'wrong-server'] as const),
   [1568, 'unusable'], // a transaction begins where one is open
   [1690, 'late'], // out of range: what a statement makes of a deadline that is over
   [1062, 'duplicate'],
@@ -125,17 +133,20 @@ function isUsual({ config }: MysqlConnection): boolean {
 /** What gives no rows may be asked for in any way; where columns share a name, an object has one of them. */
 const mayBeObjects = ({ text, namesColumns = false }: Statement) => namesColumns || !text.startsWith('SELECT')
 
-/** Rows as arrays of cells as the server sent them. An application's own casts are not for our columns. */
+/** Rows as arrays of cells as the server sent them. An application's own casts and names are not for our columns. */
 function optionsFor({ config }: MysqlConnection, { name, text }: Statement, values: unknown[]) {
   // A function is overruled only by a function.
   const typeCast = typeof config?.typeCast === 'function' ? asItIs : true
-  return { sql: text, rowsAsArray: true, typeCast, ...(name === '' ? null : { values }) }
+  return { sql: text, rowsAsArray: true, nestTables: false, typeCast, ...(name === '' ? null : { values }) }
 }
 
 /** Connections of a pool of mysql2. */
 export class MysqlConnections extends Connections<MysqlConnection> {
   // READ COMMITTED locks no gaps between other users' rows.
   protected readonly begin = ['SET TRANSACTION ISOLATION LEVEL READ COMMITTED', 'START TRANSACTION']
+  // Whatever completion_type says, which would begin another transaction or close the connection.
+  protected override readonly commit = 'COMMIT AND NO CHAIN NO RELEASE'
+  protected override readonly rollBack = 'ROLLBACK AND NO CHAIN NO RELEASE'
   protected readonly greeting = GREETING
   protected override readonly identity = coreOf
   readonly #pool: MysqlPromisePool

@@ -13,12 +13,15 @@ const ignore = () => {}
 /** Pools that have our listener: several stores may share one. */
 const LISTENED = new WeakSet<PgPool>()
 
-/** What is used of a connection of `pg` to learn whether a transaction is open on it. */
+/** What is used of a connection of `pg` that its types do not tell. */
 interface Inside {
   /** False while the server is at work for whoever had the connection before. */
   readonly readyForQuery?: unknown
+  readonly connectionParameters?: { readonly query_timeout?: unknown }
   readonly connection?: { on?(event: 'readyForQuery', listener: (message: { status?: unknown }) => void): void }
 }
+/** The longest time of a timer, in ms. */
+const NEVER = 2 ** 31 - 1
 /** What the server said last on connections of a pg before 8.23, which does not keep it; `null` before we heard it. */
 const STATUS = new WeakMap<PgClient, unknown>()
 
@@ -88,6 +91,8 @@ export class PgConnections extends Connections<PgClient> {
   protected async send(client: PgClient, { name, text }: Statement, values: unknown[]): Promise<Outcome> {
     const query: PgQuery = { text, values, rowMode: 'array', types: TYPES }
     if (this.#prepare && name !== '') query.name = name
+    // The application's own would leave the statement at the server; ours are ended there at the end of their call.
+    if ((client as Inside).connectionParameters?.query_timeout) query.query_timeout = NEVER
     try {
       const { rows, rowCount } = await client.query(query)
       const status = statusOf(client)

@@ -6,6 +6,7 @@ export interface PgQuery {
   text: string
   values: unknown[]
   rowMode: 'array'
+  query_timeout?: number
   types: { getTypeParser(): (text: string) => unknown }
 }
 /** The part of a result of `pg` that the store reads. */

@@ -18,6 +18,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   // A transaction that somebody left open, or one that has failed.
   '25001': 'unusable',
   '25P02': 'unusable',
+  '25006': 'wrong-server',
   // What set_config says to a time that is over: a negative one.
   '22023': 'late',
   '23505': 'duplicate',
@@ -40,5 +41,7 @@ export function faultOf(error: unknown): Fault {
   const state = sqlState(error)
   // Classes 08 and 57P end the connection; the statement may have been committed before the answer was lost.
   if (state === null || state.startsWith('08') || state.startsWith('57P')) return 'lost'
+  // A prepared statement of before an ALTER: in a language of the server's the message says it, the routine in all.
+  if (state === '0A000' && (error as { routine?: unknown }).routine === 'RevalidateCachedQuery') return 'unusable'
   return FAULTS[state] ?? 'refused'
 }

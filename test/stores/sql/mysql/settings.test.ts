@@ -45,6 +45,43 @@ describeEngine('mariadb', 'settings of MariaDB and of mysql2', () => {
     expect(await store.deleteUser(userId, { floorUntil: 0 }, call())).toBe(1)
   })
 
+  it.each([true, '_'] as const)('with nestTables: %j everything works', async nestTables => {
+    const store = new MysqlStore(server.pool({ nestTables }))
+    await store.migrate()
+    const one = record({ userId: '400' })
+    expect(await store.create(one, {}, call())).toMatchObject({ outcome: 'created' })
+    expect(await store.read(one.key, call())).toEqual(one)
+    expect(await store.listUser('400', 'session', call())).toEqual([one])
+    expect(await store.deleteUser('400', { floorUntil: 0 }, call())).toBe(1)
+  })
+
+  it.each(['CHAIN', 'RELEASE'])(
+    'with completion_type = %s a transaction leaves its connection as it was',
+    async type => {
+      const pool = server.pool({ connectionLimit: 1 })
+      await pool.query(`SET completion_type = '${type}'`)
+      const id = async () => ((await pool.query('SELECT CONNECTION_ID() AS id')) as any)[0][0].id
+      const before = await id()
+      const store = new MysqlStore(pool)
+      for (let time = 0; time < 2; time++) {
+        const one = record({ userId: '401' })
+        expect(await store.create(one, {}, call())).toMatchObject({ outcome: 'created' })
+        expect(await store.deleteUser('401', { floorUntil: 0 }, call())).toBe(1)
+        expect(await usual.read(one.key, call())).toBe(null)
+      }
+      expect(await id()).toBe(before)
+    },
+  )
+
+  it('where the server takes no writes any more, the connection is closed: the next may lead to another server', async () => {
+    const pool = server.pool({ connectionLimit: 1 })
+    const store = new MysqlStore(pool)
+    await pool.query('SET SESSION tx_read_only = 1')
+    const one = record({ userId: '402' })
+    await expect(store.create(one, {}, call())).rejects.toMatchObject({ outcome: 'not-applied' })
+    expect(await store.create(one, {}, call())).toMatchObject({ outcome: 'created' })
+  })
+
   const EMPTY_IS_NULL = "SET sql_mode = CONCAT(@@sql_mode, ',EMPTY_STRING_IS_NULL')"
 
   it('with EMPTY_STRING_IS_NULL all is refused, and ended is nothing', async () => {

@@ -11,6 +11,8 @@ it.each([
   ['CR000', 'busy', 'a cluster that changes'],
   ['25001', 'unusable', 'a BEGIN in a transaction'],
   ['25P02', 'unusable', 'a statement in a transaction that has failed'],
+  ['25006', 'wrong-server', 'a server that takes no writes'],
+  ['0A000', 'refused', 'something that the server does not do'],
   ['22023', 'late', 'a time that is over'],
   ['23505', 'duplicate', 'a key that is taken'],
   ['42P01', 'foreign', 'a table that is missing'],
@@ -29,6 +31,11 @@ it.each([
 ])('takes %s for %s: %s', (code, fault) => {
   expect(sqlState(of(code))).toBe(code)
   expect(faultOf(of(code))).toBe(fault)
+})
+
+it('takes a prepared statement of before an ALTER for one to prepare anew, in whatever language it is said', () => {
+  const said = Object.assign(of('0A000'), { routine: 'RevalidateCachedQuery' })
+  expect(faultOf(said)).toBe('unusable')
 })
 
 it.each<[string, unknown]>([

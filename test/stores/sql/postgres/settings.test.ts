@@ -1,0 +1,70 @@
+// Settings of a server, and of the application's pool, that change what a statement does or how its rows come.
+import { PostgresStore } from 'coatcheck/stores/sql'
+import type pg from 'pg'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { describeEngine } from '../../../services/engines.ts'
+import { type PostgresServer, startPostgres } from '../../../services/postgres.ts'
+import { until } from '../../../services/process.ts'
+import { soon, within } from '../../../support/deadlines.ts'
+import { NOW, record } from '../../../support/sql/records.ts'
+
+const call = () => ({ now: NOW, deadline: soon() })
+
+describeEngine('postgresql', 'settings of PostgreSQL and of pg', () => {
+  let server: PostgresServer
+  let admin: pg.Pool
+  beforeAll(async () => {
+    server = await startPostgres()
+    admin = server.pool()
+    await new PostgresStore(admin).migrate()
+  })
+  afterAll(() => server?.stop())
+
+  it('a connection that was made while the server took no writes is closed, and the next one writes', async () => {
+    const pool = server.pool({ max: 1 })
+    const store = new PostgresStore(pool)
+    await pool.query('SET default_transaction_read_only = on')
+    const one = record()
+    await expect(store.create(one, {}, call())).rejects.toMatchObject({ outcome: 'not-applied' })
+    expect(await store.create(one, {}, call())).toMatchObject({ outcome: 'created' })
+  })
+
+  it('a statement that was prepared before an ALTER is prepared anew', async () => {
+    const store = new PostgresStore(server.pool({ max: 2 }))
+    const one = record({ userId: '43' })
+    await store.create(one, {}, call())
+    const list = () => store.listUser('43', 'session', call())
+    for (const collation of ['C', 'default']) {
+      for (let time = 0; time < 3; time++) expect(await Promise.all([list(), list()])).toEqual([[one], [one]])
+      await admin.query(`ALTER TABLE coatcheck_sessions ALTER COLUMN username TYPE text COLLATE "${collation}"`)
+      expect(await Promise.all([list(), list()])).toEqual([[one], [one]])
+    }
+  })
+
+  it('binary: true of a pool is refused by its name', async () => {
+    const store = new PostgresStore(server.pool({ binary: true } as pg.PoolConfig))
+    const error = await store.create(record(), {}, call()).then(
+      () => expect.unreachable(),
+      error => error,
+    )
+    expect(String(error.cause)).toContain('binary')
+  })
+
+  it('with query_timeout of a pool nothing that was given up waits at the server', async () => {
+    const pool = server.pool({ max: 2, query_timeout: 50 })
+    const store = new PostgresStore(pool)
+    await store.read(record().key, call())
+    const holder = await admin.connect()
+    await holder.query('BEGIN; LOCK TABLE coatcheck_sessions')
+    const read = store.read(record().key, { now: NOW, deadline: within(400) })
+    await expect(read).rejects.toMatchObject({ cause: { message: 'the database did not answer in time' } })
+    await until('the end of what waited', async () => {
+      const { rows } = await admin.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+      expect(rows.length).toBe(0)
+    }).finally(async () => {
+      await holder.query('ROLLBACK')
+      holder.release()
+    })
+    expect(await store.read(record().key, call())).toBe(null)
+  })
+})
