@@ -9,7 +9,7 @@ export interface Outcome {
   readonly rows: any[][]
   readonly changed: number
   /**
-   * Why the server has a transaction open after it, where the driver tells: somebody began one on this connection, or
+   * Why the server has a transaction open after it, where the driver tells: the application began one on this connection, or
    * autocommit is off. Absent where none is open.
    */
   readonly open?: 'begun' | 'autocommit off' | undefined

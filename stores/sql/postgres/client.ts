@@ -15,7 +15,7 @@ const LISTENED = new WeakSet<PgPool>()
 
 /** What is used of a connection of `pg` that its types do not tell. */
 interface Inside {
-  /** False while the server is at work for whoever had the connection before. */
+  /** False while the server is at work for the connection's last user. */
   readonly readyForQuery?: unknown
   readonly connectionParameters?: { readonly query_timeout?: unknown }
   readonly connection?: { on?(event: 'readyForQuery', listener: (message: { status?: unknown }) => void): void }
@@ -33,7 +33,7 @@ function listenForStatus(client: PgClient): void {
   connection.on('readyForQuery', ({ status }) => STATUS.set(client, status))
 }
 
-/** The status of the connection's transaction by the last ReadyForQuery; `undefined` where nobody can tell. */
+/** The status of the connection's transaction by the last ReadyForQuery; `undefined` where the driver does not tell. */
 const statusOf = (client: PgClient): unknown =>
   typeof client.getTransactionStatus === 'function' ? client.getTransactionStatus() : STATUS.get(client)
 
@@ -65,10 +65,8 @@ export class PgConnections extends Connections<PgClient> {
   // server may have ended it by then, and after a promise's turn the error would have met no listener.
   protected connect(answer: (error: unknown, client?: PgClient) => void): void {
     const taken = (error: unknown, client?: PgClient) => {
-      if (typeof client?.on === 'function') {
-        client.on('error', ignore)
-        listenForStatus(client)
-      }
+      if (typeof client?.on === 'function') client.on('error', ignore)
+      if (client) listenForStatus(client)
       if (error || (typeof client?.query === 'function' && typeof client.release === 'function')) answer(error, client)
       else
         answer(

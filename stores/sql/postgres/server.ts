@@ -15,7 +15,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   '40001': 'busy',
   '40P01': 'busy',
   CR000: 'busy',
-  // A transaction that somebody left open, or one that has failed.
+  // A transaction that was left open, or one that has failed.
   '25001': 'unusable',
   '25P02': 'unusable',
   '25006': 'wrong-server',
