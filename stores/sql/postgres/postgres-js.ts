@@ -236,5 +236,9 @@ export function checkPostgresJs(sql: PostgresJs): PostgresJs {
     )
   if (typeof sql.options?.transform?.row?.from === 'function')
     throw new TypeError('PostgresStore cannot use a client with transform.row: give it one of its own')
+  // 25 is text: a key that is changed on its way finds nothing.
+  const serialize: unknown = sql.options?.serializers?.[25]
+  if (typeof serialize === 'function' && serialize('a ') !== 'a ')
+    throw new TypeError('PostgresStore cannot use a client whose types change text: give it one of its own')
   return sql
 }
