@@ -27,6 +27,8 @@ const NOTHING: Outcome = { rows: [], changed: 0 }
 const CANCELED = '57014'
 /** What ends a transaction that is rolled back. */
 const ROLLED_BACK = Symbol('rolled back')
+/** What postgres says of a pool that the application has closed. */
+const CLOSED: ReadonlySet<unknown> = new Set(['CONNECTION_ENDED', 'CONNECTION_DESTROYED'])
 const ignore = () => {}
 
 /** A transaction under way: postgres ends it as the promise ends that its work gave. */
@@ -205,16 +207,38 @@ export class PostgresJsConnections extends Connections<Place> {
   // connection is lost.
   protected async abandon(place: Place, { pending }: Late, rollBack?: () => Promise<unknown>): Promise<void> {
     const canceled = place.cancel()
-    const sound = await pending
+    const over = pending
       .then(
         () => true,
         error => error instanceof Refusal || this.faultOf(error) !== 'lost',
       )
       .then(sound => (sound && rollBack !== undefined ? rollBack().then(() => true) : sound))
       .catch(() => false)
+    const sound = await this.#settled(over)
     const end = performance.now() + CLEANING_UP
     await this.deadlines.within(end, canceled, () => notBegun('no answer to a cancel request')).catch(ignore)
     this.giveBack(place, sound)
+  }
+
+  /**
+   * Whether the connection is sound, once what was given up is over. Where connections end under traffic postgres never
+   * settles some statements: one that is not settled where a later one was answered counts as lost.
+   */
+  async #settled(over: Promise<boolean>): Promise<boolean> {
+    for (;;) {
+      const end = performance.now() + CLEANING_UP
+      const inTime = await this.deadlines.within(end, over, () => null).catch(() => null)
+      if (inTime !== null) return inTime
+      const later = this.#sql
+        .unsafe('SELECT 1', [], { prepare: false })
+        .raw()
+        .then(
+          () => false,
+          error => (CLOSED.has((error as { code?: unknown }).code) ? over : null),
+        )
+      const first = await Promise.race([over, later])
+      if (first !== null) return first
+    }
   }
 }
 

@@ -453,6 +453,40 @@ describe('what was given up', () => {
     }
   })
 
+  it('and is never settled frees its place once a later statement is answered', async () => {
+    let answers: () => unknown = () => undefined
+    const reply = (text: string) => (text === WRITE.text ? undefined : text === READ.text ? answer(1) : answers())
+    const { connections, words, end } = setUp({ reply, options: { max: 1 } })
+    answers = () => lost()
+    expect(await giveUp(connections.write('touch', end, () => step(WRITE)))).toMatchObject({ outcome: 'unknown' })
+    const read = connections.select(READ, ['x'], now() + 30_000, rowsOf)
+    await vi.advanceTimersByTimeAsync(2001)
+    await words()
+    answers = () => answer(1, ['1'])
+    await vi.advanceTimersByTimeAsync(1500)
+    expect(await words(), 'not before it is asked again').toEqual([])
+    await vi.advanceTimersByTimeAsync(1000)
+    expect(await read).toEqual([])
+    expect(await words()).toEqual([
+      [0, 'SELECT 1'],
+      [0, READ.text],
+    ])
+  })
+
+  it.each(['CONNECTION_ENDED', 'CONNECTION_DESTROYED'])(
+    'and is never settled leaves no timer once its pool is closed: %s',
+    async code => {
+      const closed = Object.assign(new Error('write'), { code })
+      const reply = (text: string) => (text === WRITE.text ? undefined : closed)
+      const { connections, words, end } = setUp({ reply })
+      await giveUp(connections.write('touch', end, () => step(WRITE)))
+      await vi.advanceTimersByTimeAsync(2001)
+      expect((await words()).at(-1)).toEqual([0, 'SELECT 1'])
+      await vi.advanceTimersByTimeAsync(60_000)
+      expect([await words(), vi.getTimerCount()]).toEqual([[], 0])
+    },
+  )
+
   it('in a transaction is rolled back before its place is free', async () => {
     const { connections, words, open, end } = setUp({
       reply: text => (text === WRITE.text ? undefined : answer(1)),
