@@ -225,6 +225,16 @@ function rowReference(cells: readonly Cell[], userIds: 'u64' | 'text', now: numb
   return isSoundRecord(record) ? record : 'corrupt'
 }
 
+function refusalOf(read: () => unknown): string {
+  try {
+    read()
+  } catch (error) {
+    if (/^a row came otherwise/.test((error as Error).message)) return 'refused'
+    throw error
+  }
+  throw new Error('a row with cells missing was read')
+}
+
 const row: Target = {
   name: 'sql-row',
   reads: 'rows of the SQL tables, packed and apart',
@@ -265,6 +275,12 @@ const row: Target = {
     for (const userIds of ['u64', 'text'] as const) {
       const rest = Array.from({ length: userIds === 'text' ? 4 : 3 }, (_, at) => cellFrom(parts[at + 1] ?? '!'))
       const cells = [parts[0], ...rest]
+      // With cells missing it is no row of ours: that is an error, and not a row to remove.
+      const given = parts[0] ?? ''
+      if (given.split('|').length < PACK.split('|').length) {
+        kinds.push(refusalOf(() => unpacked(cells)))
+        continue
+      }
       const ours = fromRow(unpacked(cells), NOW, userIds)
       const reference = rowReference(cells, userIds, NOW)
       same(ours !== null && 'corrupt' in ours ? 'corrupt' : ours, reference, `fromRow with ${userIds}`)

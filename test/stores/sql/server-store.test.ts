@@ -190,7 +190,7 @@ it('looks in a transaction of MySQL for a parent that the old session does not h
   const texts = sent.map(([text]) => text)
   const begun = texts.indexOf('START TRANSACTION')
   expect(begun).toBeGreaterThan(0)
-  expect(texts.indexOf('COMMIT')).toBeGreaterThan(begun)
+  expect(texts.findIndex(text => text.startsWith('COMMIT'))).toBeGreaterThan(begun)
   // What decides is locked first.
   expect(texts[begun + 1]).toMatch(/WHERE p\.id = \? LIMIT 1 FOR UPDATE$/)
 })
@@ -256,7 +256,7 @@ it('ends the sessions of a user a thousand at a time, and counts no forwards', a
     return (text.includes("kind = 'session'") ? left : rest).shift()!
   })
   expect(await store.deleteUser('42', { floorUntil: NOW }, CALL)).toBe(1005)
-  expect(sent.filter(([text]) => text === 'COMMIT').length).toBe(3)
+  expect(sent.filter(([text]) => text.startsWith('COMMIT')).length).toBe(3)
   const found = [
     ['1000', '1000'],
     ['5', '1000'],
