@@ -12,7 +12,8 @@ export interface FaultProxy {
   loseAnswerTo(text: string): Promise<void>
   /**
    * As `loseAnswerTo`, and the same bytes reach the server once more so many ms later, on a connection of their own, as
-   * when a client sends a request again.
+   * when a client sends a request again. Where the client does so itself meanwhile, they come before that: what it sent
+   * first is not the last to arrive.
    */
   deliverTwice(text: string, ms: number): Promise<void>
   /** The next request that contains `text` is swallowed, the connection cut, and new ones are refused until `heal`. */
@@ -34,6 +35,23 @@ export interface FaultProxy {
   stop(): Promise<void>
 }
 
+/** A request that will be delivered a second time. */
+interface Duplicate {
+  /** How each of its commands begins. */
+  readonly parts: readonly string[]
+  deliver(): Promise<void>
+}
+
+/** How long the begin of a command is that tells it from others, in bytes. */
+const BEGIN = 200
+
+const partsOf = (request: string, text: string): string[] => {
+  const parts: string[] = []
+  for (let at = request.indexOf(text); at >= 0; at = request.indexOf(text, at + 1))
+    parts.push(request.slice(at, at + BEGIN))
+  return parts
+}
+
 export async function startProxy(target: number): Promise<FaultProxy> {
   const pairs = new Set<readonly [Socket, Socket]>()
   let trap: { text: string; before: boolean; again?: number; sprung: () => void } | null = null
@@ -44,6 +62,7 @@ export async function startProxy(target: number): Promise<FaultProxy> {
   let held: (() => void)[] | null = null
   let ending: { last: Buffer; more: Buffer } | null = null
   let stalling: { text: string; begun: () => void } | null = null
+  const duplicates = new Set<Duplicate>()
   const orphans = new Set<unknown>()
   const deliver = (step: () => void) => {
     if (held === null) step()
@@ -56,11 +75,22 @@ export async function startProxy(target: number): Promise<FaultProxy> {
     }
     pairs.clear()
   }
-  const deliverAgain = (request: Buffer) => {
-    const upstream = connect({ port, host: '127.0.0.1', noDelay: true })
-    upstream.on('error', () => {})
-    upstream.on('data', () => upstream.end())
-    upstream.write(request)
+  const deliverAgain = (request: Buffer, text: string, ms: number) => {
+    const duplicate: Duplicate = {
+      parts: partsOf(request.toString('latin1'), text),
+      deliver: () =>
+        new Promise(resolve => {
+          clearTimeout(timer)
+          duplicates.delete(duplicate)
+          const upstream = connect({ port, host: '127.0.0.1', noDelay: true })
+          upstream.on('error', () => {})
+          upstream.on('data', () => upstream.end())
+          upstream.on('close', () => resolve())
+          upstream.write(request)
+        }),
+    }
+    const timer = setTimeout(duplicate.deliver, ms)
+    duplicates.add(duplicate)
   }
   const server = createServer(client => {
     if (severed) return void client.destroy()
@@ -89,13 +119,22 @@ export async function startProxy(target: number): Promise<FaultProxy> {
       client.destroy()
       upstream.destroy()
     }
-    client.on('data', chunk => {
+    const forward = (chunk: Buffer) => {
       const request = chunk.toString('latin1')
+      const before = [...duplicates].filter(({ parts }) => parts.some(part => request.includes(part)))
+      if (before.length > 0) {
+        client.pause()
+        void Promise.all(before.map(duplicate => duplicate.deliver())).then(() => {
+          forward(chunk)
+          client.resume()
+        })
+        return
+      }
       seen += request
       if (trap && request.includes(trap.text)) {
-        const { before, again, sprung } = trap
+        const { text, before, again, sprung } = trap
         trap = null
-        if (again !== undefined) setTimeout(() => deliverAgain(chunk), again)
+        if (again !== undefined) deliverAgain(chunk, text, again)
         if (before) {
           severed = true
           cutAll()
@@ -110,7 +149,8 @@ export async function startProxy(target: number): Promise<FaultProxy> {
         stalling = null
       }
       deliver(() => upstream.write(chunk))
-    })
+    }
+    client.on('data', forward)
     upstream.on('data', chunk => {
       if (cutting) {
         close()
