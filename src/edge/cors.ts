@@ -3,6 +3,7 @@ import { DEFAULTS } from '../manager/options.ts'
 import { checkOptions, listOf, type OptionPlace, type Rule, rule } from '../text/check-options.ts'
 import { aDuration, type Duration, milliseconds } from '../text/duration.ts'
 import { checkNode } from './check-arguments.ts'
+import type { Gate } from './gate.ts'
 import { NO_RULES } from './head-rules.ts'
 import { guardHead } from './node-head.ts'
 import { originSet } from './origins.ts'
@@ -62,7 +63,7 @@ const CORS: OptionPlace<CorsOptions> = {
  * has to list the same origins: CORS says who may read, the cross-origin guard who may send.
  * @throws TypeError that quotes an origin with a path or a wildcard
  */
-export function cors(options: CorsOptions): (request: IncomingMessage, response: ServerResponse) => boolean {
+export function cors(options: CorsOptions): Gate {
   checkOptions(CORS, options)
   const origins = originSet(options.origins, 'origins')
   const methods = (options.methods ?? DEFAULTS.cors.methods).join(', ')
@@ -70,7 +71,7 @@ export function cors(options: CorsOptions): (request: IncomingMessage, response:
   const exposed = (options.exposeHeaders ?? DEFAULTS.cors.exposeHeaders).join(', ')
   const maxAge = Math.floor(milliseconds(options.maxAge ?? DEFAULTS.cors.maxAge, 'maxAge') / 1000)
   const rules = { ...NO_RULES, vary: ['Origin'] }
-  return (request, response) => {
+  const gate = (request: IncomingMessage, response: ServerResponse) => {
     checkNode('cors', request, response ?? null)
     // On every response, also to those without Origin: a cache must not give one origin's answer to another.
     guardHead(response, () => rules)
@@ -97,4 +98,5 @@ export function cors(options: CorsOptions): (request: IncomingMessage, response:
     response.end()
     return true
   }
+  return gate as Gate
 }

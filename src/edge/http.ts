@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import type { SessionManager } from '../manager/manager.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { checkNode, checkSessions } from './check-arguments.ts'
@@ -73,18 +74,20 @@ class HttpRequest implements VisitRequest {
   }
 }
 
-/** What `httpEdge` answers: visits for servers on node:http. */
+/** What `httpEdge` answers: visits for servers on node:http, or on node:http2 with handlers of the same form. */
 export interface HttpEdge<
   D extends object = Record<string, unknown>,
   I extends UserIds = 'u64',
   In extends object = D,
 > {
   /** The visit of this request. Asked again for the same request and response, it is the same visit. */
+  (request: Http2ServerRequest, response?: Http2ServerResponse): Visit<D, I, In>
   (request: IncomingMessage, response?: ServerResponse): Visit<D, I, In>
   /**
    * Answers the requests by which browsers bind sessions to their device, and prove it; `false` for any other request,
    * and at once where the edge has no `deviceBound`. To be called before anything else is done with a request.
    */
+  handled(request: Http2ServerRequest, response: Http2ServerResponse): Promise<boolean>
   handled(request: IncomingMessage, response: ServerResponse): Promise<boolean>
 }
 
@@ -147,5 +150,5 @@ export function httpEdge<D extends object, I extends UserIds, In extends object>
     if (!response.headersSent && !isGone(response)) response.writeHead(answer.status, answer.headers).end(answer.body)
     return true
   }
-  return Object.assign(visitOf, { handled })
+  return Object.assign(visitOf, { handled }) as HttpEdge<D, I, In>
 }

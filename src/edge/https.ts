@@ -3,6 +3,7 @@ import { DEFAULTS } from '../manager/options.ts'
 import { aBoolean, checkOptions, type OptionPlace, oneOf, rule } from '../text/check-options.ts'
 import { aDuration, type Duration, milliseconds } from '../text/duration.ts'
 import { checkNode } from './check-arguments.ts'
+import type { Gate } from './gate.ts'
 import { proxyTest } from './proxies.ts'
 import { checkIsSecure, hostOf, type SecureOptions, transportTest } from './secure.ts'
 
@@ -71,14 +72,12 @@ function refuse(response: ServerResponse): void {
  * `true` where it has answered the request. Loopback without a proxy is let through, for development.
  * @throws TypeError that quotes the option which is malformed
  */
-export function requireHttps(
-  options: HttpsOptions = {},
-): (request: IncomingMessage, response: ServerResponse) => boolean {
+export function requireHttps(options: HttpsOptions = {}): Gate {
   checkOptions(HTTPS, options)
   const { insecure = DEFAULTS.https.insecure, host } = options
   const hsts = hstsHeader(options.hsts)
   const transport = transportTest(options)
-  return (request, response) => {
+  const gate = (request: IncomingMessage, response: ServerResponse) => {
     checkNode('requireHttps', request, response ?? null)
     const reached = transport(request)
     if (reached === 'tls') {
@@ -94,4 +93,5 @@ export function requireHttps(
     else response.writeHead(308, { Location: `https://${target}${request.url}`, 'Content-Length': 0 }).end()
     return true
   }
+  return gate as Gate
 }
