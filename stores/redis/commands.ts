@@ -4,7 +4,7 @@ import { DEFAULT_STORE_TIMEOUT } from '../../src/contract/store.ts'
 import { SLOTS, slotOf } from './keys.ts'
 import { type Link, NotReady } from './link.ts'
 import { isPassing, refusalOf, withoutArguments } from './refusals.ts'
-import type { ReplicaWaiter } from './replicas.ts'
+import { type ReplicaWaiter, TooFewReplicas } from './replicas.ts'
 import type { Script } from './scripts.ts'
 
 /** A call of a script: what is declared, what is passed, and whether replicas have to acknowledge it. */
@@ -165,8 +165,9 @@ export class Commands {
  */
 export function storeError(operation: StoreOperation, error: unknown, writes: boolean, partly: boolean): unknown {
   if (error instanceof SessionStoreError) return error
-  const untouched =
-    !writes || (!partly && !(error instanceof SentAgain) && (error instanceof TooLate || refusalOf(error) !== null))
+  // A refusal says nothing of what came before it: another delivery, or the script whose WAIT was refused.
+  const hasRun = partly || error instanceof SentAgain || error instanceof TooFewReplicas
+  const untouched = !writes || (!hasRun && (error instanceof TooLate || refusalOf(error) !== null))
   const outcome = untouched ? 'not-applied' : 'unknown'
   return new SessionStoreError(operation, outcome, `${operation}: the store failed`, { cause: withoutArguments(error) })
 }

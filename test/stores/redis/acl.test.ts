@@ -73,6 +73,21 @@ describeEngine('redis', 'a Redis user who may do no more than the documentation 
     await replica.stop()
   })
 
+  it('is not told that nothing was done where only the question about replicas is refused', async () => {
+    await server.cli('ACL', 'SETUSER', 'hasty', 'on', '>secret', '~*', '+@all', '-wait')
+    const client = new Redis(server.url.replace('//', '//hasty:secret@'))
+    const store = new RedisStore(client, { waitReplicas: 1 })
+    const record = recordOf(store, '1')
+    await store.create(record, {}, { now: T0, deadline: soon() })
+    await expect(store.delete(record.key, { now: T0, deadline: soon() })).rejects.toMatchObject({
+      outcome: 'unknown',
+      cause: { cause: { message: expect.stringMatching(/NOPERM.*wait/) } },
+    })
+    expect(await store.read(record.key, { now: T0, deadline: soon() })).toBe(null)
+    await store.close()
+    client.disconnect()
+  })
+
   it('is told what is missing where something is', async () => {
     await server.cli('ACL', 'SETUSER', 'poor', 'reset', 'on', '>secret', '~coatcheck:*', '+@connection', '+get')
     const client = createClient({ url: server.url.replace('//', '//poor:secret@') }).on('error', () => {})

@@ -3,7 +3,7 @@ import { SessionStoreError } from 'coatcheck'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Commands, deadlineOf, endOf, pause, storeError, TooLate } from '../../../stores/redis/commands.ts'
 import { type Link, NotReady } from '../../../stores/redis/link.ts'
-import type { ReplicaWaiter } from '../../../stores/redis/replicas.ts'
+import { type ReplicaWaiter, TooFewReplicas } from '../../../stores/redis/replicas.ts'
 import { UPDATE } from '../../../stores/redis/scripts.ts'
 
 beforeEach(() => {
@@ -371,6 +371,9 @@ describe('the error of a verb', () => {
   it('says that nobody knows where no answer came, or something was written before', () => {
     expect(outcomeFor(broken, true, false)).toBe('unknown')
     for (const error of [refused, broken, new TooLate('late')]) expect(outcomeFor(error, true, true)).toBe('unknown')
+    // The script had run: what refused the WAIT after it says nothing of that.
+    for (const cause of [refused, new NotReady('away'), new Error("Stream isn't writeable and …"), broken])
+      expect(outcomeFor(new TooFewReplicas('broke', { cause }), true, false)).toBe('unknown')
   })
 
   it('names the verb, and has the reason as its cause only', () => {
