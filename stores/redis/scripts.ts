@@ -222,6 +222,10 @@ if owned then
   -- 'created' beside sessions that live on.
   if before or #ended > 0 then redis.call('ZREM', index, '') end
   if before and forward == '' or #ended > 0 then redis.call('DEL', new) end
+elseif before and forward == '' then
+  -- As above, after a write that a full Redis refuses.
+  redis.call('SET', new, '', 'PX', 1)
+  redis.call('DEL', new)
 end
 local answer = {'created', clock}
 if step == 'prepare' then

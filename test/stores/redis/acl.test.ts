@@ -166,6 +166,15 @@ describeEngine('redis', 'a right that is missing for a moment', () => {
     expect(await Promise.all([before, old, ...added].map(isAlive))).toEqual([false, false, false, false])
   })
 
+  it.each(USED)('never gives an anonymous session a new ID and leaves the old one alive (%s)', async right => {
+    const [old, added] = [recordOf(store, null), recordOf(store, null)]
+    await store.create(old, {}, call())
+    const replace = () => store.replace(old.key, 1, added, {}, call())
+    await without(right, replace)
+    expect(await replace()).toMatchObject({ outcome: expect.stringMatching(/^(created|gone)$/) })
+    expect([await isAlive(old), await isAlive(added)]).toEqual([false, true])
+  })
+
   it.each(USED)('never lets an older password in (%s)', async right => {
     await store.deleteUser(`floor-${right}`, { floorUntil: T0 + HOUR, passwordVersion: 5 }, call())
     const old = recordOf(store, `floor-${right}`, { passwordVersion: 4 })
