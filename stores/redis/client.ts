@@ -281,8 +281,12 @@ function nodeRedis(client: Inner): Link {
   }
 }
 
+/** The clients of each pool: several stores may share one, and listen to them once. */
+const POOLED = new WeakMap<Inner, ReadyClients<Inner>>()
+
 function nodeRedisPool(pool: Inner): Link {
-  const clients = new ReadyClients(pool, NOT_READY)
+  const clients = POOLED.get(pool) ?? new ReadyClients(pool, NOT_READY)
+  POOLED.set(pool, clients)
   const send = (args: string[]) => clients.run(client => client.sendCommand!(args))
   return {
     cluster: false,

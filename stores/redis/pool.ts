@@ -15,14 +15,20 @@ export interface Pool<C extends Pooled> {
   readonly totalClients?: number
 }
 
+/** A call that waits for a client. */
+interface Waiting<C> {
+  giveUp(cause?: unknown): void
+  /** Gives back this client, where it is held. */
+  release(client: C): void
+}
+
 /** Runs tasks over those clients of a pool that are connected. */
 export class ReadyClients<C extends Pooled> {
   readonly #pool: Pool<C>
   readonly #reason: string
   /** The clients that were handed out so far and are open. */
   readonly #seen = new Set<C>()
-  /** Ends the calls that wait for a client. */
-  readonly #waiting = new Set<() => void>()
+  readonly #waiting = new Set<Waiting<C>>()
 
   constructor(pool: Pool<C>, reason: string) {
     this.#pool = pool
@@ -31,18 +37,25 @@ export class ReadyClients<C extends Pooled> {
 
   /** Rejects with `NotReady`, and has run nothing, where all clients are away or none was free in time. */
   run<T>(task: (client: C) => Promise<T>): Promise<T> {
+    const reason = this.#reason
     return new Promise((resolve, reject) => {
       // The clients that are away are held for as long, so that the pool hands out others.
-      const held: (() => void)[] = []
+      const held = new Map<C, () => void>()
       let isOver = false
       const end = () => {
         isOver = true
-        this.#waiting.delete(giveUp)
-        for (const release of held) release()
+        this.#waiting.delete(waiting)
+        for (const release of held.values()) release()
       }
-      const giveUp = (cause?: unknown) => {
-        end()
-        reject(new NotReady(this.#reason, { cause }))
+      const waiting: Waiting<C> = {
+        giveUp(cause) {
+          end()
+          reject(new NotReady(reason, { cause }))
+        },
+        release(client) {
+          held.get(client)?.()
+          held.delete(client)
+        },
       }
       const attempt = (client: C): Promise<void> => {
         if (isOver) return Promise.resolve()
@@ -51,17 +64,17 @@ export class ReadyClients<C extends Pooled> {
           end()
           return task(client).then(resolve, reject)
         }
-        const hold = new Promise<void>(release => held.push(release))
-        const idle = this.#pool.idleClients ?? this.#pool.totalClients! - held.length
+        const hold = new Promise<void>(release => held.set(client, release))
+        const idle = this.#pool.idleClients ?? this.#pool.totalClients! - held.size
         if (idle > 0 || this.#hasReady) ask()
-        else giveUp()
+        else waiting.giveUp()
         return hold
       }
       // One that is in use may break: then there is nothing to wait for.
-      this.#waiting.add(giveUp)
+      this.#waiting.add(waiting)
       const ask = () => {
         this.#pool.execute!(attempt).catch(error => {
-          if (!isOver) giveUp(error)
+          if (!isOver) waiting.giveUp(error)
         })
       }
       ask()
@@ -81,9 +94,13 @@ export class ReadyClients<C extends Pooled> {
     if (this.#seen.has(client)) return
     this.#seen.add(client)
     const broke = () => {
-      if (!this.#hasReady) for (const giveUp of this.#waiting) giveUp()
+      if (!this.#hasReady) for (const waiting of this.#waiting) waiting.giveUp()
     }
     client.on?.('reconnecting', broke)
     client.on?.('end', broke)
+    // One that is back serves a call that waits: those in use may be so for long.
+    client.on?.('ready', () => {
+      for (const waiting of this.#waiting) waiting.release(client)
+    })
   }
 }

@@ -41,6 +41,20 @@ describeEngine('redis', 'a pool of clients', () => {
     pool.destroy()
   })
 
+  it.each(VERSIONS)('is listened to once, however many stores use it: %s', async (_, create) => {
+    const pool = create({ url: server.url }, { minimum: 1, maximum: 1, cleanupDelay })
+    pool.on('error', () => {})
+    await pool.connect()
+    const listeners = () => pool.execute(async client => client.listenerCount('reconnecting'))
+    const before = await listeners()
+    for (let each = 0; each < 12; each++) {
+      const store = new RedisStore(pool)
+      expect(await store.read(recordOf(store, '1').key, { now: T0, deadline: soon() })).toBe(null)
+    }
+    expect(await listeners()).toBe(before + 1)
+    pool.destroy()
+  })
+
   it.each(VERSIONS)('is used as long as one of them is connected: %s', async (_, create) => {
     const socket = { host: '127.0.0.1', port: proxy.port }
     const pool = create({ socket }, { minimum: 3, maximum: 3, cleanupDelay })
@@ -84,12 +98,18 @@ describe('the clients of a pool', () => {
     isOpen = true
     isReady = true
     readonly listeners: (() => void)[] = []
-    on(_: string, listener: () => void) {
-      this.listeners.push(listener)
+    readonly back: (() => void)[] = []
+    on(event: string, listener: () => void) {
+      if (event === 'ready') this.back.push(listener)
+      else this.listeners.push(listener)
     }
     leave() {
       this.isReady = false
       for (const listener of this.listeners) listener()
+    }
+    comeBack() {
+      this.isReady = true
+      for (const listener of this.back) listener()
     }
   }
   /** As node-redis does it: idle ones in turn, then a queue. */
@@ -147,6 +167,22 @@ describe('the clients of a pool', () => {
     await settled()
     // Nothing runs late, and all are back.
     expect([ran, new Set(pool.idle), pool.queue]).toEqual([[], new Set([ready, away]), []])
+  })
+
+  it('serve the calls that wait once they are back, however long another one is in use', async () => {
+    const [ready, away] = [new Client(), new Client()]
+    away.isReady = false
+    const pool = new Pool(ready, away)
+    const clients = new ReadyClients(pool, REASON)
+    const first = clients.run(() => new Promise(() => {}))
+    const others = ['a', 'b'].map(name => clients.run(async () => name))
+    await settled()
+    expect([pool.idle, pool.queue.length]).toEqual([[], 2])
+    away.comeBack()
+    expect(await Promise.all(others)).toEqual(['a', 'b'])
+    await settled()
+    expect([pool.idle, pool.queue]).toEqual([[away], []])
+    void first
   })
 
   it('are given back as soon as one was found', async () => {
