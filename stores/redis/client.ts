@@ -151,23 +151,18 @@ function refuseReplicas(client: Inner) {
 // As an array: thousands of keys as arguments of a function would not fit on the stack.
 const callOn = (client: Inner, [command, ...args]: string[]) => client.call!(command!, args)
 
-const dedicatedIoredis = async (client: Inner, overrides: object): Promise<Dedicated> => {
+const openIoredis = async (client: Inner, overrides: object): Promise<Inner> => {
   const own = client.duplicate!({ ...OWN_IOREDIS, ...overrides })
   own.on?.('error', ignore)
   await own.connect?.()
-  let at = own.condition?.select ?? 0
-  return {
-    async follow() {
-      const database = client.condition?.select ?? 0
-      if (database === at) return
-      await callOn(own, ['select', `${database}`])
-      at = database
-    },
-    send: args => callOn(own, args),
-    usable: () => own.status === 'ready',
-    close: () => own.disconnect?.(),
-  }
+  return own
 }
+const asDedicatedIoredis = (own: Inner): Dedicated => ({
+  send: args => callOn(own, args),
+  usable: () => own.status === 'ready',
+  close: () => own.disconnect?.(),
+})
+const ioredisReason = ({ status }: Inner) => (status === 'ready' ? null : `${NOT_READY} (status '${status}')`)
 // Nothing is queued, resent or reconnected: a connection that broke is replaced, not healed.
 const OWN_IOREDIS = {
   lazyConnect: true,
@@ -200,12 +195,29 @@ function ioredis(client: Inner): Link {
   return {
     cluster: false,
     keyPrefix: prefixOf(client),
-    notReadyReason: () => (client.status === 'ready' ? null : `${NOT_READY} (status '${client.status}')`),
+    notReadyReason: () => ioredisReason(client),
     send: (_shard, args) => callOn(client, args),
     breaks: breaksOf(client),
     masters: () => [{ name: '', isReady: client.status === 'ready', send: args => callOn(client, args) }],
     master: () => '',
-    dedicate: () => dedicatedIoredis(client, {}),
+    async dedicate() {
+      const own = await openIoredis(client, {})
+      let at: number | null = own.condition?.select ?? 0
+      return {
+        ...asDedicatedIoredis(own),
+        async follow() {
+          // Until it has connected anew, it tells the database of its options, and goes back to its own only then.
+          const reason = ioredisReason(client)
+          if (reason !== null) throw new NotReady(reason)
+          const database = client.condition?.select ?? 0
+          if (database === at) return
+          // Unknown where this fails: it may have been done.
+          at = null
+          await callOn(own, ['select', `${database}`])
+          at = database
+        },
+      }
+    },
   }
 }
 
@@ -218,7 +230,7 @@ function ioredisCluster(client: Inner): Link {
   return {
     cluster: true,
     keyPrefix: prefixOf(client),
-    notReadyReason: () => (client.status === 'ready' ? null : `${NOT_READY} (status '${client.status}')`),
+    notReadyReason: () => ioredisReason(client),
     send: (_shard, args) => callOn(client, args),
     breaks: breaksOf(client),
     // The client repeats for TRYAGAIN, its nodes do not. They have key prefixes of their own.
@@ -239,7 +251,8 @@ function ioredisCluster(client: Inner): Link {
       const { key, node } = masterOf(shard)
       if (!node) throw new Error(`no connection to the master ${key} of this shard`)
       // The nodes do not have the key prefix of the client: it writes that itself.
-      return dedicatedIoredis(node, { readOnly: false, keyPrefix: client.options?.keyPrefix ?? '' })
+      const keyPrefix = client.options?.keyPrefix ?? ''
+      return asDedicatedIoredis(await openIoredis(node, { readOnly: false, keyPrefix }))
     },
   }
 }

@@ -29,9 +29,11 @@ export function follower(
   let at: string | null = null
   return async () => {
     const [database, from] = await Promise.all([databaseOf(client), at ?? databaseOf(own)])
-    at = from
-    if (database === at) return
-    await own(['SELECT', database])
+    if (database !== from) {
+      // Unknown where this fails: it may have been done.
+      at = null
+      await own(['SELECT', database])
+    }
     at = database
   }
 }

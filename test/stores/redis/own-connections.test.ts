@@ -112,6 +112,43 @@ describeEngine('redis', 'a connection that the store opens by itself, to wait fo
     },
   )
 
+  it.each([
+    ['ioredis 6', Redis6],
+    ['ioredis 5', Redis5 as unknown as typeof Redis6],
+  ])('does not take the database of the options for that of a client which connects anew: %s', async (_, Redis) => {
+    const proxy = await startProxy(master.port)
+    const client = new Redis(proxy.port, { retryStrategy: () => 20 })
+    client.on('error', () => {})
+    await client.select(3)
+    const store = new RedisStore(client, { waitReplicas: 1 })
+    const record = recordOf(store, 'anew')
+    await store.create(record, {}, { now: T0, deadline: soon() })
+    const duplicate = client.duplicate.bind(client)
+    client.duplicate = options => {
+      const own = duplicate({ ...options, port: master.port })
+      const connect = own.connect.bind(own)
+      // The connection of the client breaks while the store opens its own.
+      own.connect = async () => {
+        await connect()
+        proxy.redirect(1)
+        client.disconnect(true)
+        await until('the client connecting anew', async () => expect(client.condition?.select).toBe(0))
+      }
+      return own
+    }
+    await expect(
+      store.deleteUser('anew', { floorUntil: T0 }, { now: T0, deadline: performance.now() + 2000 }),
+    ).rejects.toMatchObject({ code: 'ERR_SESSION_STORE' })
+    proxy.redirect(master.port)
+    await until('the session having ended', async () =>
+      expect(await store.deleteUser('anew', { floorUntil: T0 }, { now: T0, deadline: soon() })).toBe(1),
+    )
+    expect(await store.read(record.key, { now: T0, deadline: soon() })).toBe(null)
+    await store.close()
+    client.disconnect()
+    await proxy.stop()
+  })
+
   it('refuses to guess the database of a client that may not be asked for it', async () => {
     await master.cli('ACL', 'SETUSER', 'mute', 'on', '>secret', '~*', '+@all', '-client|info')
     const client = createClient({ url: master.url.replace('//', '//mute:secret@') }).on('error', () => {})
