@@ -106,7 +106,15 @@ export class UserIndex {
       throw new Error('the answer of MGET was not understood')
     // A proxy before several servers answers with an error in the place of each key that is away.
     return Promise.all(
-      values.map((value, i) => (value instanceof Error ? call.read(shard, ['GET', names[i]!]) : value)),
+      values.map((value, i) =>
+        value instanceof Error
+          ? call.read(shard, ['GET', names[i]!]).catch(error => {
+              // MGET of Redis itself reads a key of another type as absent.
+              if (refusalOf(error) === 'WRONGTYPE') return null
+              throw error
+            })
+          : value,
+      ),
     )
   }
 

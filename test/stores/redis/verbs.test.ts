@@ -274,6 +274,19 @@ describeEngine('redis', 'the Redis store', () => {
       expect(await both()).toMatchObject([{ value: sound }, { value: away }])
     })
 
+    it('a list without what is of another type, also where a proxy answers an error for that', async () => {
+      const [record, odd] = [recordOf(store, 'typed'), recordOf(store, 'typed')]
+      for (const each of [record, odd]) await store.create(each, {}, call())
+      await client.del(nameOf(odd.key))
+      await client.lpush(nameOf(odd.key), 'x')
+      tap = async (command, send) => {
+        if (command[0] !== 'MGET') return send()
+        // As a proxy that makes a GET of each key.
+        return Promise.all(command.slice(1).map(name => client.get(name).catch((error: Error) => error)))
+      }
+      expect(await store.listUser('typed', 'session', call())).toEqual([record])
+    })
+
     it('no list that misses what a proxy could not ask for', async () => {
       const all = [recordOf(store, 'listed'), recordOf(store, 'listed')]
       for (const record of all) await store.create(record, {}, call())
