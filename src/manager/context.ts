@@ -115,7 +115,7 @@ export class Context<
     const options = resolveOptions(given)
     const { store, maxDataBytes, sweepInterval } = options
     const calls = new StoreCalls(store, options, error => emitTo(given.onEvent, { type: 'store-error', error }))
-    const sweep = (limit: number) => calls.sweep(limit, { now: context.now(), deadline: calls.deadline() })
+    const sweep = (limit: number, now: number) => calls.sweep(limit, { now, deadline: calls.deadline() })
     const context: Context<D, I, In> = new Context(
       {
         given,
@@ -127,7 +127,7 @@ export class Context<
         endings: new Endings(),
         logIns: new LogIns(),
         offers: { areMade: false },
-        sweeper: new Sweeper(store.sweep ? sweep : null, sweepInterval),
+        sweeper: new Sweeper(store.sweep ? sweep : null, () => context.now(), sweepInterval),
         tenants: new Recent(Number.POSITIVE_INFINITY, MAX_TENANTS / 2),
         deadlines: new Deadlines(),
       },

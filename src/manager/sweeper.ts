@@ -9,14 +9,20 @@ const NOTICEABLE = 5
  * the first use: where managers are made at module level (Cloudflare Workers) no timer is allowed.
  */
 export class Sweeper {
-  readonly #batch: ((limit: number) => Promise<number>) | null
+  readonly #batch: ((limit: number, now: number) => Promise<number>) | null
+  readonly #now: () => number
   readonly #interval: number | null
   #timer: NodeJS.Timeout | undefined
   #isOver = false
 
   /** `batch` removes at most `limit` records; `null` where the store removes them itself. No `interval`: no timer. */
-  constructor(batch: ((limit: number) => Promise<number>) | null, interval: number | null) {
+  constructor(
+    batch: ((limit: number, now: number) => Promise<number>) | null,
+    now: () => number,
+    interval: number | null,
+  ) {
     this.#batch = batch
+    this.#now = now
     this.#interval = interval
   }
 
@@ -47,14 +53,16 @@ export class Sweeper {
   /**
    * Batches until one removes nothing, with the event loop between them; after one that took time a pause as long as it,
    * so that requests have the database for at least half of the time. A batch that is not full may have run out of time.
+   * What expires after the sweep has begun is for the next one: where sessions expire all the time, none would end.
    * Answers how many records were removed.
    */
   async sweep(): Promise<number> {
     if (this.#batch === null) return 0
+    const now = this.#now()
     let total = 0
     for (;;) {
       const begun = performance.now()
-      const removed = await this.#batch(BATCH)
+      const removed = await this.#batch(BATCH, now)
       total += removed
       if (removed === 0) return total
       const took = performance.now() - begun

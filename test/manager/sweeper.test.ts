@@ -123,6 +123,25 @@ it('a sweep works in batches, and answers how many went', async () => {
   expect(swept(store)).toBe(4)
 })
 
+it('a sweep comes to its end where sessions go on expiring', async () => {
+  const store = BarrierStore.over(new MemoryStore())
+  let now = 1_000_000_000_000
+  const sessions = new SessionManager({ store, now: () => now, sweepInterval: false })
+  for (let count = 0; count < 100; count += 1) {
+    await sessions.create()
+    now += 1000
+  }
+  now += 30 * 60_000 + 300_000 - 90_000
+  store.every('sweep', proceed => {
+    now += 1000
+    return proceed()
+  })
+  const removed = await sessions.sweep()
+  expect(removed).toBeGreaterThan(0)
+  expect(removed).toBeLessThan(20)
+  expect(await sessions.sweep()).toBeGreaterThan(0)
+})
+
 it('asyncDispose closes, and closing a tenant leaves the store open', async () => {
   let closed = 0
   const store = Object.assign(new MemoryStore(), {
