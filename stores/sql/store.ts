@@ -336,7 +336,7 @@ export abstract class SqlStore implements Store {
     const until = progress || !half ? end : begun + (end - begun) / 2
     try {
       const swept = await this.database.write('sweep', until, () => this.sweepBatch(table, values))
-      this.#pace.took(values.limit, performance.now() - begun)
+      this.#pace.took(values.limit, swept.removed, performance.now() - begun)
       return swept
     } catch (error) {
       const isLate = performance.now() >= until - LATE_BY

@@ -2,7 +2,7 @@
 export const BEGINNING = Number.MIN_SAFE_INTEGER
 /** How long the place where a call ended is kept for the next one, in ms. */
 const KEPT = 300_000
-/** A statement that took longer than this, in ms, was one of too many rows; one that took a quarter of it may have more. */
+/** A statement whose rows took longer than this, in ms, had too many; one whose rows took a quarter of it may have more. */
 const LONG = 100
 /** A statement that was given up is repeated with this part of its rows. */
 const GIVEN_UP = 8
@@ -16,8 +16,9 @@ export class SweepPace {
   readonly #most: number
   readonly #places = new Map<string, { readonly from: number; readonly at: number }>()
   #rows: number
-  /** How long the last statement took for each row that it might remove, in ms. */
+  /** How long the last statement took for each row that it might remove, in ms, and a statement whatever its rows. */
   #each = 0
+  #way = 0
 
   constructor(most: number) {
     this.#most = most
@@ -30,13 +31,17 @@ export class SweepPace {
 
   /** How long a statement of so many rows is going to take, in ms. */
   expected(rows: number): number {
-    return this.#each * rows
+    return this.#way + this.#each * rows
   }
 
-  took(rows: number, ms: number): void {
-    this.#each = ms / rows
-    if (ms > LONG) this.#rows = Math.max(1, Math.floor(rows / 2))
-    else if (ms < LONG / 4 && rows === this.#rows) this.#rows = Math.min(this.#most, rows * 2)
+  /** A statement of so many rows at the most removed so many. */
+  took(rows: number, removed: number, ms: number): void {
+    // The way to a database far away, or a slow disk's writing of whatever it is, becomes no shorter by fewer rows.
+    if (removed <= 1) this.#way = ms
+    const work = Math.max(0, ms - this.#way)
+    this.#each = work / rows
+    if (work > LONG) this.#rows = Math.max(1, Math.floor(rows / 2))
+    else if (work < LONG / 4 && rows === this.#rows) this.#rows = Math.min(this.#most, rows * 2)
   }
 
   /** A statement of so many rows was given up. */
