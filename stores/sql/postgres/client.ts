@@ -1,5 +1,5 @@
 import { Connections, type Fault, type Late } from '../connections.ts'
-import { Refusal } from '../retry.ts'
+import { Refusal, unusable } from '../retry.ts'
 import type { Outcome, Statement } from '../statement.ts'
 import { cancelStatement } from './cancel.ts'
 import type { PgClient, PgPool, PgQuery } from './driver.ts'
@@ -17,25 +17,38 @@ const LISTENED = new WeakSet<PgPool>()
 interface Inside {
   /** False while the server is at work for the connection's last user. */
   readonly readyForQuery?: unknown
+  /** Whether cells come otherwise than as text. */
+  readonly binary?: unknown
   readonly connectionParameters?: { readonly query_timeout?: unknown }
   readonly connection?: { on?(event: 'readyForQuery', listener: (message: { status?: unknown }) => void): void }
 }
 /** The longest time of a timer, in ms. */
 const NEVER = 2 ** 31 - 1
-/** What the server said last on connections of a pg before 8.23, which does not keep it; `null` before we heard it. */
-const STATUS = new WeakMap<PgClient, unknown>()
+/**
+ * What the server said last on connections of a pg before 8.23, which does not keep it; `null` before we heard it. By what is
+ * below the client, which a pool of the application's may wrap anew each time.
+ */
+const STATUS = new WeakMap<object, unknown>()
 
 function listenForStatus(client: PgClient): void {
   const { connection } = client as Inside
-  if (typeof client.getTransactionStatus === 'function' || STATUS.has(client)) return
-  if (typeof connection?.on !== 'function') return
-  STATUS.set(client, null)
-  connection.on('readyForQuery', ({ status }) => STATUS.set(client, status))
+  if (typeof client.getTransactionStatus === 'function' || typeof connection?.on !== 'function') return
+  if (STATUS.has(connection)) return
+  STATUS.set(connection, null)
+  connection.on('readyForQuery', ({ status }) => STATUS.set(connection, status))
 }
 
 /** The status of the connection's transaction by the last ReadyForQuery; `undefined` where the driver does not tell. */
-const statusOf = (client: PgClient): unknown =>
-  typeof client.getTransactionStatus === 'function' ? client.getTransactionStatus() : STATUS.get(client)
+function statusOf(client: PgClient): unknown {
+  const { connection } = client as Inside
+  if (typeof client.getTransactionStatus !== 'function') return connection && STATUS.get(connection)
+  try {
+    return client.getTransactionStatus()
+  } catch {
+    // pg asks a pg-native that knows no such thing (3.7, for one).
+    return undefined
+  }
+}
 
 /** How long a connection whose statement was given up is kept for the server's word, in ms. */
 const CANCELLING = 2000
@@ -87,6 +100,8 @@ export class PgConnections extends Connections<PgClient> {
   }
 
   protected async send(client: PgClient, { name, text }: Statement, values: unknown[]): Promise<Outcome> {
+    // Nothing would be found in the rows, and no session be listed.
+    if ((client as Inside).binary) throw unusable('pg was told to read values as binary: the store needs them as text')
     const query: PgQuery = { text, values, rowMode: 'array', types: TYPES }
     if (this.#prepare && name !== '') query.name = name
     // The application's own would leave the statement at the server; ours are ended there at the end of their call.

@@ -96,6 +96,23 @@ describe('a statement', () => {
     expect(rest).toEqual([['release', false]])
   })
 
+  it('is answered where pg asks a pg-native for a status that it does not know', async () => {
+    const getTransactionStatus = () => {
+      throw new TypeError('this.native.getTransactionStatus is not a function')
+    }
+    const { connections, words, end } = setUp(undefined, { more: { getTransactionStatus } })
+    await connections.write('touch', end, () => step(READ))
+    await connections.transaction('create', end, () => step(READ), false)
+    expect(await words()).toEqual([
+      READ.text,
+      ['release', false],
+      'BEGIN ISOLATION LEVEL READ COMMITTED',
+      READ.text,
+      'COMMIT',
+      ['release', false],
+    ])
+  })
+
   it('is not prepared where the store is told so, nor what has no name', async () => {
     const { connections, asked, end } = setUp(undefined, { prepare: false })
     await connections.select(READ, ['x'], end, rowsOf)

@@ -1,4 +1,5 @@
 // Settings of a server, and of the application's pool, that change what a statement does or how its rows come.
+import type { EventEmitter } from 'node:events'
 import { PostgresStore } from 'coatcheck/stores/sql'
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -41,13 +42,43 @@ describeEngine('postgresql', 'settings of PostgreSQL and of pg', () => {
     }
   })
 
-  it('binary: true of a pool is refused by its name', async () => {
+  it('binary: true of a pool is refused by its name, and no list is empty for it', async () => {
     const store = new PostgresStore(server.pool({ binary: true } as pg.PoolConfig))
-    const error = await store.create(record(), {}, call()).then(
-      () => expect.unreachable(),
-      error => error,
-    )
-    expect(String(error.cause)).toContain('binary')
+    const one = record({ userId: '44' })
+    await new PostgresStore(admin).create(one, {}, call())
+    for (const use of [
+      () => store.create(record(), {}, call()),
+      () => store.read(one.key, call()),
+      () => store.listUser('44', 'session', call()),
+      () => store.scan(null, 10, call()),
+      () => store.sweep(10, call()),
+    ]) {
+      const error = await Promise.resolve(use()).then(
+        () => expect.unreachable(),
+        error => error,
+      )
+      expect(String(error.cause)).toContain('binary')
+    }
+  })
+
+  it('a pool whose application wraps each client anew gains no listener with each use', async () => {
+    const pool = server.pool({ max: 1 })
+    const connections = new Set<EventEmitter>()
+    const wrapped = {
+      async connect() {
+        const client = await pool.connect()
+        connections.add((client as unknown as { connection: EventEmitter }).connection)
+        // As of a pg before 8.23.
+        const memberOf = (key: string | symbol) => {
+          const value = key === 'getTransactionStatus' ? undefined : Reflect.get(client, key)
+          return typeof value === 'function' ? value.bind(client) : value
+        }
+        return new Proxy(client, { get: (_, key) => memberOf(key) })
+      },
+    }
+    const store = new PostgresStore(wrapped)
+    for (let time = 0; time < 5; time++) await store.read(record().key, call())
+    expect([...connections].map(each => each.listenerCount('readyForQuery'))).toEqual([2])
   })
 
   it('with query_timeout of a pool nothing that was given up waits at the server', async () => {
