@@ -252,17 +252,37 @@ function withoutConnection(error: unknown): Refusal {
 export const isPostgresJs = (given: unknown): given is PostgresJs =>
   typeof given === 'function' && typeof (given as { unsafe?: unknown }).unsafe === 'function'
 
-/** Refuses a `sql` that is not the whole pool, or changes what comes back. */
-export function checkPostgresJs(sql: PostgresJs): PostgresJs {
+/** What the store sends, by the number of its type: text, a list of text, times, and user IDs that are numbers. */
+const SENT: readonly (readonly [type: number, value: string | number])[] = [
+  [25, 'a '],
+  [1009, '{a,b}'],
+  [20, 1_700_000_000_000],
+]
+const SENT_NUMBERS = [...SENT, [1700, '9007199254740993']] as const
+
+/** Whether something else would be sent than the value as text. */
+function isChanged(serialize: unknown, value: string | number): boolean {
+  if (typeof serialize !== 'function') return false
+  try {
+    return serialize(value) !== String(value)
+  } catch {
+    return true
+  }
+}
+
+/** Refuses a `sql` that is not the whole pool, or changes what is sent or what comes back. */
+export function checkPostgresJs(sql: PostgresJs, userIds: 'u64' | 'text'): PostgresJs {
   if (typeof sql.begin !== 'function')
     throw new TypeError(
       'PostgresStore expects the sql that postgres() gives, not that of a transaction or of reserve()',
     )
   if (typeof sql.options?.transform?.row?.from === 'function')
     throw new TypeError('PostgresStore cannot use a client with transform.row: give it one of its own')
-  // 25 is text: a key that is changed on its way finds nothing.
-  const serialize: unknown = sql.options?.serializers?.[25]
-  if (typeof serialize === 'function' && serialize('a ') !== 'a ')
-    throw new TypeError('PostgresStore cannot use a client whose types change text: give it one of its own')
+  // A key that is changed on its way finds nothing, and by a user ID that is rounded two users are one.
+  const { serializers } = sql.options ?? {}
+  if ((userIds === 'text' ? SENT : SENT_NUMBERS).some(([type, value]) => isChanged(serializers?.[type], value)))
+    throw new TypeError(
+      'PostgresStore cannot use a client whose types change text or numbers on their way: give it one of its own',
+    )
   return sql
 }

@@ -44,7 +44,7 @@ export class PostgresStore extends ServerStore {
     this.names = postgresNames(options)
     const prepare = options.prepare ?? true
     this.database = isPostgresJs(pool)
-      ? new PostgresJsConnections(checkPostgresJs(pool), prepare)
+      ? new PostgresJsConnections(checkPostgresJs(pool, this.names.userIds), prepare)
       : new PgConnections(checkPgPool(pool), prepare)
     this.statements = postgresStatements(this.names, this.batch)
     this.schema = postgresSchema(this.names)

@@ -11,3 +11,21 @@ it('refuses a client whose types change text, and takes others', () => {
   expect(new PostgresStore(text(value => value))).toBeInstanceOf(PostgresStore)
   expect(new PostgresStore(postgres({ types: { bigint: postgres.BigInt } }))).toBeInstanceOf(PostgresStore)
 })
+
+it('refuses one whose types change the numbers that it is given, where the store sends such numbers', () => {
+  const of = (type: number, serialize: (value: any) => any) =>
+    postgres({ types: { some: { to: type, from: [type], serialize, parse: (value: string) => value } } })
+  for (const [type, serialize] of [
+    [1700, value => String(Number(value))],
+    [1700, value => value.toFixed(2)],
+    [20, value => value],
+    [20, value => value.epochMilliseconds],
+    [1009, value => JSON.stringify(value)],
+  ] as [number, (value: any) => any][])
+    expect(() => new PostgresStore(of(type, serialize)), String(serialize)).toThrow(
+      /whose types change text or numbers/,
+    )
+  for (const type of [20, 1700]) expect(new PostgresStore(of(type, String))).toBeInstanceOf(PostgresStore)
+  const decimals = of(1700, value => value.toFixed(2))
+  expect(new PostgresStore(decimals, { userIds: 'text' })).toBeInstanceOf(PostgresStore)
+})
