@@ -211,8 +211,13 @@ export abstract class SqlStore implements Store {
       forwards.add(id)
       id = row[AT.moved_to]
     }
-    // The forwards go last: a call that fails before and is repeated still finds its way.
-    yield* this.endEach([...forwards])
+    // The forwards go last: a call that fails before and is repeated still finds its way. Where the session has ended, one
+    // that stays leads to nothing, and a failure would tell that nothing was written.
+    try {
+      yield* this.endEach([...forwards])
+    } catch (error) {
+      if (!ended) throw error
+    }
     return ended
   }
 

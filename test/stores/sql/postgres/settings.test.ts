@@ -30,6 +30,25 @@ describeEngine('postgresql', 'settings of PostgreSQL and of pg', () => {
     expect(await store.create(one, {}, call())).toMatchObject({ outcome: 'created' })
   })
 
+  it('a log-out by an old ID is told as one where the server refuses to forget what led to the session', async () => {
+    const store = new PostgresStore(admin)
+    const [one, next] = [record(), record()]
+    await store.create(one, {}, call())
+    await store.replace(one.key, 1, next, { forward: { salt: '', until: NOW + 9e6 } }, call())
+    await admin.query(`
+      CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no'; END $$;
+      CREATE TRIGGER refuse BEFORE DELETE ON coatcheck_sessions FOR EACH ROW WHEN (OLD.moved_to IS NOT NULL)
+        EXECUTE FUNCTION refuse()`)
+    try {
+      expect(await store.delete(one.key, call())).toBe(true)
+      expect(await store.read(next.key, call())).toBe(null)
+      await expect(store.delete(one.key, call())).rejects.toMatchObject({ outcome: 'not-applied' })
+    } finally {
+      await admin.query('DROP TRIGGER refuse ON coatcheck_sessions')
+    }
+    expect(await store.delete(one.key, call())).toBe(false)
+  })
+
   it('a statement that was prepared before an ALTER is prepared anew', async () => {
     const store = new PostgresStore(server.pool({ max: 2 }))
     const one = record({ userId: '43' })
