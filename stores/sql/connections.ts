@@ -147,7 +147,7 @@ export abstract class Connections<C extends object> implements TransactionDataba
   async #alone(end: number, work: (connection: C) => Promise<Outcome>): Promise<Outcome> {
     const connection = await this.take(end)
     try {
-      const outcome = await work(connection)
+      const outcome = await work(connection).catch(error => this.#unlessOpen(connection, error, end))
       if (outcome.open !== undefined) throw notIdle(outcome.open)
       this.#done(connection)
       return outcome
@@ -155,6 +155,17 @@ export abstract class Connections<C extends object> implements TransactionDataba
       this.#release(connection, error)
       throw this.#explained(error)
     }
+  }
+
+  /** Throws the error, or says so where not the server but a transaction that was left open takes no writes. */
+  async #unlessOpen(connection: C, error: unknown, end: number): Promise<never> {
+    if (error instanceof Refusal || this.faultOf(error) !== 'wrong-server') throw error
+    const open = await this.sendWithin(connection, this.greeting, {}, end).then(
+      outcome => outcome.open,
+      // PostgreSQL takes nothing in a transaction in which a statement has failed.
+      failed => (!(failed instanceof Refusal) && this.faultOf(failed) === 'unusable' ? 'begun' : undefined),
+    )
+    throw open === undefined ? error : notIdle(open)
   }
 
   /** A connection, before `end`; `urgent`: before all others that wait. */

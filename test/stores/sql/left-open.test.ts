@@ -58,6 +58,24 @@ function leftOpen(name: string, begin: string, snapshot: readonly string[], open
     expect(await store.listUser('46', 'session', call())).toEqual([])
   })
 
+  it(`${name}: one that may only read is in the way of no write`, async () => {
+    const { store, other, leave } = open()
+    const [ended, made] = [record({ userId: '51' }), record({ userId: '51' })]
+    await other.create(ended, {}, call())
+    for (const use of [
+      () => store.update(ended.key, 1, change(), call()),
+      () => store.create(made, {}, call()),
+      () => store.delete(ended.key, call()),
+      () => store.sweep(10, call()),
+      () => store.deleteUser('51', { floorUntil: 0 }, call()),
+    ]) {
+      await leave('START TRANSACTION READ ONLY')
+      await use()
+    }
+    expect(await isLive(other, ended.key)).toBe(false)
+    expect(await isLive(other, made.key)).toBe(false)
+  })
+
   it(`${name}: a log-out everywhere commits nothing of it`, async () => {
     const { store, other, leave, orders } = open()
     const one = record({ userId: '47' })
