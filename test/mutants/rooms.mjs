@@ -139,6 +139,7 @@ export const ROOMS = {
       'test/stores/sql/limits.test.ts',
       'test/stores/sql/migrate.test.ts',
       'test/stores/sql/sweep.test.ts',
+      'test/stores/sql/sweep-pace.test.ts',
       'test/stores/sql/walking.test.ts',
       'test/stores/sql/shared-reads.test.ts',
       'test/stores/sql/outage.test.ts',
