@@ -53,6 +53,7 @@ const FAULTS = new Map<number, Fault>([
   // Read-only: a server that was the primary once.
   ...[1290, 1792, 1836].map(errno => [errno, 'wrong-server'] as const),
   [1568, 'unusable'], // a transaction begins where one is open
+  ...[1099, 1100].map(errno => [errno, 'unusable'] as const), // tables are locked on this connection
   [1690, 'late'], // out of range: what a statement makes of a deadline that is over
   [1062, 'duplicate'],
   // Unknown table, column, database; a column without default; NULL where none may be; wrong or too long values.

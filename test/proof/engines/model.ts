@@ -79,7 +79,10 @@ export const EMPTY: State = {
 export interface Rules {
   /** A replacement from one of these keys to the other takes three steps, which other calls may come between. */
   readonly crosses?: (oldKey: string, newKey: string) => boolean
-  /** A deletion ends the session first, and then the forwards that led to it: other calls may come between. */
+  /**
+   * A deletion ends the session first, and then the forwards that led to it: other calls may come between. Where the second
+   * step fails, they stay.
+   */
   readonly deletesInSteps?: boolean
   /** The client sends a command again after a cut connection, so that the server may run it twice. */
   readonly resends?: boolean
@@ -249,6 +252,8 @@ function once(state: State, stage: Exclude<Stage, { verb: 'again' }>, rules: Rul
       return [
         ...atOnce,
         ...answers.map(answer => ({ state: left, next: { verb: 'unlink', forwards, answer } as const })),
+        // The second step failed: what the call was for is done.
+        ...answers.filter(answer => answer).map(answer => ({ state: left, answer })),
       ]
     }
     case 'unlink': {

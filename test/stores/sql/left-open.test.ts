@@ -186,6 +186,25 @@ describeEngine('mariadb', 'a transaction left open on a connection of mysql2', (
   }
   leftOpen('mysql2', 'START TRANSACTION', snapshot, shared)
 
+  it.each(['orders WRITE', 'coatcheck_sessions READ'])(
+    'mysql2: LOCK TABLES %s that was left is in the way of no call',
+    async lock => {
+      const { store, other, leave } = shared()
+      const [ended, updated] = [record({ userId: '52' }), record({ userId: '52' })]
+      for (const each of [ended, updated]) await other.create(each, {}, call())
+      await leave(`LOCK TABLES ${lock}`)
+      expect(await isLive(store, ended.key)).toBe(true)
+      await leave(`LOCK TABLES ${lock}`)
+      expect(await store.delete(ended.key, call())).toBe(true)
+      await leave(`LOCK TABLES ${lock}`)
+      expect(await store.update(updated.key, 1, change(), call())).toBe('updated')
+      await leave(`LOCK TABLES ${lock}`)
+      expect(await store.create(record({ userId: '52' }), {}, call())).toMatchObject({ outcome: 'created' })
+      await leave(`LOCK TABLES ${lock}`)
+      expect(await store.deleteUser('52', { floorUntil: 0 }, call())).toBe(2)
+    },
+  )
+
   it('mysql2: with autocommit off no session is read, because no log-out would be seen', async () => {
     const pool = server.pool({ connectionLimit: 1 })
     pool.on('connection', connection => connection.query('SET autocommit = 0'))
