@@ -25,6 +25,7 @@ export abstract class ServerStore extends TransactionStore {
   readonly #forms = new Map<string, Statement>()
   readonly #reads = new SharedReads<Row | null>(READ_MOST, (keys, end) => this.#rows(keys, end))
   protected override readonly rowOf = unpacked
+  protected override readonly commitsEachStep = true
 
   /** The SELECT of several rows, by their keys, with its values. */
   protected abstract selectEach(keys: readonly string[]): readonly [Statement, Value[]]

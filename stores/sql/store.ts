@@ -84,6 +84,8 @@ export abstract class SqlStore implements Store {
   protected abstract readonly schema: Schema
   /** How many of a user's records one transaction ends: it is committed long before the caller's time is over. */
   protected readonly batch: number = 1000
+  /** Whether each step of a `write` is committed by itself. */
+  protected readonly commitsEachStep: boolean = false
   readonly #scans = new Map<number, Statement>()
   readonly #pace = new SweepPace(SWEEP_BATCH)
 
@@ -212,11 +214,11 @@ export abstract class SqlStore implements Store {
       id = row[AT.moved_to]
     }
     // The forwards go last: a call that fails before and is repeated still finds its way. Where the session has ended, one
-    // that stays leads to nothing, and a failure would tell that nothing was written.
+    // that stays leads to nothing, and a failure would tell that nothing was written. In a transaction nothing was.
     try {
       yield* this.endEach([...forwards])
     } catch (error) {
-      if (!ended) throw error
+      if (!ended || !this.commitsEachStep) throw error
     }
     return ended
   }

@@ -69,6 +69,26 @@ describeEngine('libsql', 'the SQLite store', () => {
     expect(locks()).toBe(1)
   })
 
+  it.each(['ABORT', 'ROLLBACK'])(
+    'ends a session and forgets what led to it, or does neither and says why (%s)',
+    async resolution => {
+      const store = await migrated()
+      const [one, next] = [record(), record()]
+      await store.create(one, {}, call())
+      await store.replace(one.key, 1, next, { forward: { salt: '', until: NOW + 9e6 } }, call())
+      database.exec(`CREATE TRIGGER refuse BEFORE DELETE ON coatcheck_sessions WHEN OLD.moved_to IS NOT NULL
+        BEGIN SELECT RAISE(${resolution}, 'not this one'); END`)
+      await expect(store.delete(one.key, call())).rejects.toMatchObject({
+        outcome: 'not-applied',
+        cause: { message: expect.stringContaining('not this one') },
+      })
+      expect(await store.read(next.key, call())).toEqual(next)
+      database.exec('DROP TRIGGER refuse')
+      expect(await store.delete(one.key, call())).toBe(true)
+      expect(await store.read(one.key, call())).toBe(null)
+    },
+  )
+
   it('answers a read that had to wait for a lock with what is there then', async () => {
     const store = await migrated()
     const one = record()
