@@ -6,6 +6,8 @@ const KEPT = 300_000
 const LONG = 100
 /** A statement that was given up is repeated with this part of its rows. */
 const GIVEN_UP = 8
+/** How many measures of the way to the database are kept. */
+const WAYS = 4
 
 /**
  * How many rows a statement of a sweep may remove, by what the last one took, and where each table's next one looks. On a
@@ -16,9 +18,9 @@ export class SweepPace {
   readonly #most: number
   readonly #places = new Map<string, { readonly from: number; readonly at: number }>()
   #rows: number
-  /** How long the last statement took for each row that it might remove, in ms, and a statement whatever its rows. */
+  /** How long the last statement took for each row that it might remove, in ms, and the last ones whatever their rows. */
   #each = 0
-  #way = 0
+  #ways: readonly number[] = []
 
   constructor(most: number) {
     this.#most = most
@@ -29,6 +31,11 @@ export class SweepPace {
     return this.#rows
   }
 
+  // The shortest: one slow moment taken for the way would let the statements of a whole sweep be as long.
+  get #way(): number {
+    return this.#ways.length === 0 ? 0 : Math.min(...this.#ways)
+  }
+
   /** How long a statement of so many rows is going to take, in ms. */
   expected(rows: number): number {
     return this.#way + this.#each * rows
@@ -37,7 +44,7 @@ export class SweepPace {
   /** A statement of so many rows at the most removed so many. */
   took(rows: number, removed: number, ms: number): void {
     // The way to a database far away, or a slow disk's writing of whatever it is, becomes no shorter by fewer rows.
-    if (removed <= 1) this.#way = ms
+    if (removed <= 1) this.#ways = [ms, ...this.#ways.slice(0, WAYS - 1)]
     const work = Math.max(0, ms - this.#way)
     this.#each = work / rows
     if (work > LONG) this.#rows = Math.max(1, Math.floor(rows / 2))

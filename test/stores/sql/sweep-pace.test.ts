@@ -35,6 +35,19 @@ it.each([
   expect(Math.max(...rowsOf(pace, 2, each).slice(-20))).toBeLessThanOrEqual(most)
 })
 
+it('a slow moment in which nothing was there to remove does not hide how long the rows take', () => {
+  const pace = new SweepPace(MOST)
+  for (const ms of [2, 2, 3000]) pace.took(MOST, 0, ms)
+  expect(Math.max(...rowsOf(pace, 2, 5).slice(-20))).toBeLessThanOrEqual(20)
+  expect(pace.expected(10)).toBeLessThan(100)
+})
+
+it('a database that has moved far away is swept by many rows again', () => {
+  const pace = new SweepPace(MOST)
+  for (const ms of [2, 2, 2, 2]) pace.took(MOST, 0, ms)
+  expect(rowsOf(pace, 300, 0.01).at(-1)).toBe(MOST)
+})
+
 it('tells how long a statement is going to take, the way to the database with it', () => {
   const pace = new SweepPace(MOST)
   rowsOf(pace, 150, 0.1)
