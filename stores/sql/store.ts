@@ -76,6 +76,8 @@ export interface Swept {
   readonly last: number
 }
 
+type TouchValues = Values & { readonly now: number; readonly seenAt: number; readonly expiresAt: number }
+
 /** The verbs of the contract, as steps that all databases share; each store adds what only its database has. */
 export abstract class SqlStore implements Store {
   protected abstract readonly names: Names
@@ -170,10 +172,14 @@ export abstract class SqlStore implements Store {
   }
 
   *#update(key: string, version: number, change: RecordChange, now: number): Steps<'updated' | 'conflict' | 'gone'> {
-    if ((yield [this.statements.update, { id: key, version, now, ...change }]).changed > 0) return 'updated'
-    const found = yield* this.#find(key, now)
-    if (found === null || !('key' in found)) return 'gone'
-    return found.version === version + 1 && found.writeId === change.writeId ? 'updated' : 'conflict'
+    for (let isLast = false; ; isLast = true) {
+      if ((yield [this.statements.update, { id: key, version, now, ...change }]).changed > 0) return 'updated'
+      const found = yield* this.#find(key, now)
+      if (found === null || !('key' in found)) return 'gone'
+      if (found.version === version + 1 && found.writeId === change.writeId) return 'updated'
+      // The statement would have changed this record: it was made between the two.
+      if (found.version !== version || isLast) return 'conflict'
+    }
   }
 
   async touch(
@@ -187,11 +193,17 @@ export abstract class SqlStore implements Store {
     return this.orElse('touch', endOf(deadline), steps, key)
   }
 
-  *#touch(key: string, values: Values & { now: number }): Steps<'touched' | 'gone'> {
-    if ((yield [this.statements.touch, values]).changed > 0) return 'touched'
-    // Without FOUND_ROWS, MySQL counts rows that it changed, and a second touch of one instant changes nothing.
-    const found = yield* this.#find(key, values.now)
-    return found !== null && 'key' in found ? 'touched' : 'gone'
+  *#touch(key: string, values: TouchValues): Steps<'touched' | 'gone'> {
+    for (let isLast = false; ; isLast = true) {
+      if ((yield [this.statements.touch, values]).changed > 0) return 'touched'
+      const found = yield* this.#find(key, values.now)
+      if (found === null || !('key' in found)) return 'gone'
+      // Without FOUND_ROWS, MySQL counts rows that it changed, and a second touch of one instant changes nothing. A record
+      // that the statement would have changed was made between the two.
+      const isSame =
+        found.seenAt >= values.seenAt && found.expiresAt >= Math.min(values.expiresAt, found.absoluteExpiresAt)
+      if (isSame || isLast) return 'touched'
+    }
   }
 
   async delete(key: string, { deadline }: StoreCall): Promise<boolean> {
