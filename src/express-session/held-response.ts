@@ -20,6 +20,17 @@ const HEADERS = ['setHeader', 'setHeaders', 'appendHeader', 'removeHeader'] as c
 /** Of the answer that is not sent; the error's own answer must not have them. */
 const OF_THE_BODY = /^(?:content-.*|transfer-encoding|etag|last-modified|expires|location|accept-ranges)$/
 
+/**
+ * How many bytes are held at least before a write says to wait. Compression has those who wait listen to a stream of its
+ * own, which drains only where it was told more than it keeps: 16 KiB, from Node 22 on 64 KiB.
+ */
+const ENOUGH = 64 * 1024
+
+const sizeOf = (chunk: unknown, encoding: unknown): number =>
+  typeof chunk === 'string'
+    ? Buffer.byteLength(chunk, typeof encoding === 'string' ? (encoding as BufferEncoding) : undefined)
+    : ((chunk as Uint8Array | null)?.byteLength ?? 0)
+
 type Method = (...values: unknown[]) => unknown
 type Methods = Record<string, Method | undefined>
 
@@ -51,6 +62,9 @@ export function holdResponse(response: ServerResponse, settling: Settling): void
   let state: 'asks' | 'holds' | 'refused' | 'passes' = 'asks'
   let kept: [method: Method, values: unknown[]][] = []
   let isEndKept = false
+  let keptBytes = 0
+  /** A write was told to wait for a drain. */
+  let isAwaited = false
   let refusedStatus = 0
 
   const hold = () => {
@@ -59,8 +73,9 @@ export function holdResponse(response: ServerResponse, settling: Settling): void
     // The answer is given: what comes after it, such as a second answer, changes it as little as it would change one
     // that was sent.
     const ignored = () => response
-    // For the application the head is out: an error handler must not give another answer now. Edges look at HELD.
-    const sent = response.headersSent ? {} : { headersSent: true, [HELD]: true }
+    // For the application the head is out: an error handler must not give another answer now. Older middleware looks at
+    // _header for that. Edges look at HELD.
+    const sent = response.headersSent ? {} : { headersSent: true, _header: 'held', [HELD]: true }
     const release = shadow(response, { ...Object.fromEntries(HEADERS.map(name => [name, ignored])), ...sent })
     const restore = () => {
       release()
@@ -81,7 +96,10 @@ export function holdResponse(response: ServerResponse, settling: Settling): void
 
   const replay = () => {
     const calls = kept
+    const isWaited = isAwaited
     kept = []
+    keptBytes = 0
+    isAwaited = false
     state = 'passes'
     let isDrained = false
     try {
@@ -98,7 +116,7 @@ export function holdResponse(response: ServerResponse, settling: Settling): void
     else {
       // The next call asks again: what a streaming handler changes later is saved at the end.
       state = 'asks'
-      if (isDrained) response.emit('drain')
+      if (isDrained && isWaited) response.emit('drain')
     }
   }
 
@@ -107,6 +125,8 @@ export function holdResponse(response: ServerResponse, settling: Settling): void
       kept = []
       state = isEndKept ? 'passes' : 'refused'
       refusedStatus = response.statusCode
+      // A compression put around us has begun its stream: the error's own answer would be mixed with the rest of that.
+      if (response.hasHeader?.('content-encoding') && target.write !== ours.write) cut()
       for (const name of response.getHeaderNames?.() ?? []) {
         if (OF_THE_BODY.test(name)) response.removeHeader(name)
         // How long the answer may be kept does not hold for the error: it would outlast the outage.
@@ -131,6 +151,7 @@ export function holdResponse(response: ServerResponse, settling: Settling): void
   }
 
   const originals = {} as Record<(typeof SENDING)[number], Method>
+  const ours: Methods = {}
   const target = response as unknown as Methods
   const nothingSent = (name: string) => (name === 'write' ? false : name === 'flushHeaders' ? undefined : response)
   for (const name of SENDING) {
@@ -147,12 +168,19 @@ export function holdResponse(response: ServerResponse, settling: Settling): void
           return nothingSent(name)
         }
       }
-      if (state === 'asks' && (isEnd || !response.headersSent) && settling.isDue()) hold()
+      if (state === 'asks' && (isEnd || !response.headersSent) && settling.isDue()) {
+        // What was put around writeHead, such as a compression that chooses by the head, sees it before what is written next.
+        if (name === 'flushHeaders') response.writeHead(response.statusCode)
+        if (state === 'asks') hold()
+      }
       if (state === 'holds') {
         // Of several ends the first counts.
         if (!isEndKept) kept.push([original, values])
         isEndKept ||= isEnd
-        return nothingSent(name)
+        if (name !== 'write') return nothingSent(name)
+        keptBytes += sizeOf(values[0], values[1])
+        isAwaited ||= keptBytes >= Math.max(ENOUGH, response.writableHighWaterMark ?? 0)
+        return !isAwaited
       }
       // Its own calls of write and writeHead ask no more.
       if (isEnd) state = 'passes'
@@ -161,6 +189,6 @@ export function holdResponse(response: ServerResponse, settling: Settling): void
       return answer
     }
     // Bound for the reason that guardHead gives.
-    target[name] = sending.bind(null)
+    ours[name] = target[name] = sending.bind(null)
   }
 }

@@ -1,6 +1,8 @@
 // A response that is held until its session is saved: what is called on it meanwhile, and what it is like afterwards.
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
+import { Readable } from 'node:stream'
+import { createGzip } from 'node:zlib'
 import { expressSession } from 'coatcheck/express-session'
 import { httpEdge } from 'coatcheck/http'
 import { describe, expect, it, vi } from 'vitest'
@@ -9,6 +11,9 @@ import { controlled, listen, makeManager, type OldRequest, serve } from './servi
 const change = (request: OldRequest) => {
   request.session.n = 1
 }
+
+/** As much as a stream keeps before it says to wait. */
+const MUCH = 'x'.repeat(64 * 1024)
 
 describe('what is called on a response that is held', () => {
   it('changes neither its head nor its body once the answer was given', async () => {
@@ -38,13 +43,13 @@ describe('what is called on a response that is held', () => {
     ])
   })
 
-  it('answers as on any response: a write says to wait, a head and an end can be chained', async () => {
+  it('answers as on any response: a write says to wait where much is held, a head and an end can be chained', async () => {
     const seen: unknown[] = []
     const { browser } = await serve({
       '/': (request, response) => {
         change(request)
-        seen.push(response.flushHeaders(), response.write('he'))
-        seen.push(response.setHeader('X-Late', '1') === response, response.end('llo') === response)
+        seen.push(response.flushHeaders(), response.write('he'), response.write(MUCH), response.write('l'))
+        seen.push(response.setHeader('X-Late', '1') === response, response.end('lo') === response)
       },
       '/head': (request, response) => {
         change(request)
@@ -53,9 +58,9 @@ describe('what is called on a response that is held', () => {
       },
     })
     const { body, headers } = await browser().go('/')
-    expect([body, headers['x-late']]).toEqual(['hello', undefined])
+    expect([body, headers['x-late']]).toEqual([`he${MUCH}llo`, undefined])
     expect((await browser().go('/head')).status).toBe(201)
-    expect(seen).toEqual([undefined, false, true, true, true])
+    expect(seen).toEqual([undefined, true, false, false, true, true, true])
   })
 
   it('is asked for once: the listeners of its end hear of it once, and a drain only where something was written', async () => {
@@ -86,13 +91,13 @@ describe('what is called on a response that is held', () => {
       '/': async (request, response) => {
         change(request)
         const isDrained = once(response, 'drain')
-        expect(response.write('he')).toBe(false)
+        expect(response.write(MUCH)).toBe(false)
         response.flushHeaders()
         await isDrained
         response.end('llo')
       },
     })
-    expect((await browser().go('/')).body).toBe('hello')
+    expect((await browser().go('/')).body).toBe(`${MUCH}llo`)
   })
 
   it('drains once a long text has gone, and never where only the head was asked for', async () => {
@@ -235,6 +240,131 @@ describe('a head that is held', () => {
       '5',
       'hello',
     ])
+  })
+})
+
+/**
+ * What the package `compression` does to a response: it chooses by the head, writes the body into a stream of its own, and
+ * has those who wait for a drain listen to that one. Until 1.7 it saw by `_header` whether the head is out.
+ */
+function compress(response: ServerResponse, flag: 'headersSent' | '_header'): void {
+  const target = response as any
+  const { write, end, on, writeHead } = target
+  const waiting: unknown[] = []
+  let stream: ReturnType<typeof createGzip> | null = null
+  const giveHead = () => target[flag] || target.writeHead(target.statusCode)
+  target.writeHead = (...values: unknown[]) => {
+    target.writeHead = writeHead
+    target.setHeader('Content-Encoding', 'gzip')
+    stream = createGzip()
+    stream.on('data', chunk => write.call(target, chunk) || stream!.pause())
+    stream.on('end', () => end.call(target))
+    for (const listener of waiting) stream.on('drain', listener as () => void)
+    on.call(target, 'drain', () => stream!.resume())
+    return writeHead.apply(target, values)
+  }
+  target.on = (name: string, listener: () => void) => {
+    if (name !== 'drain') return on.call(target, name, listener)
+    if (stream === null) waiting.push(listener)
+    else stream.on(name, listener)
+    return target
+  }
+  target.write = (chunk: string) => {
+    giveHead()
+    return stream === null ? write.call(target, chunk) : stream.write(chunk)
+  }
+  target.end = (chunk?: string) => {
+    if (stream?.writableEnded) return false
+    giveHead()
+    if (stream === null) return end.call(target, chunk)
+    return chunk === undefined ? stream.end() : stream.end(chunk)
+  }
+}
+
+describe('a held answer beside compression', () => {
+  const handlers: Record<string, (response: ServerResponse) => unknown> = {
+    'that is piped': response => Readable.from([Buffer.from('a'), Buffer.from('b'), Buffer.from('c')]).pipe(response),
+    'that is piped in large parts': response =>
+      Readable.from([Buffer.from('a'), Buffer.from(MUCH), Buffer.from('c')]).pipe(response),
+    'that is written': response => {
+      response.write('a')
+      response.write('b')
+      response.end('c')
+    },
+    'whose head goes first': response => {
+      response.flushHeaders()
+      response.write('a')
+      response.write('b')
+      response.end('c')
+    },
+  }
+  const places = ['before', 'after'].flatMap(place => [
+    [place, 'headersSent' as const] as const,
+    [place, '_header' as const] as const,
+  ])
+  it.each(Object.keys(handlers).flatMap(name => places.map(place => [name, ...place] as const)))(
+    '%s comes whole, with its compression %s the session, which looks at %s',
+    async (name, place, flag) => {
+      const { sessions } = makeManager()
+      const bridge = expressSession(sessions)
+      const { port } = await listen((request, response) => {
+        if (place === 'before') compress(response, flag)
+        bridge(request, response, error => {
+          if (error) throw error
+          if (place === 'after') compress(response, flag)
+          change(request as OldRequest)
+          handlers[name]!(response)
+        })
+      })
+      const reply = await fetch(`http://localhost:${port}/`, { signal: AbortSignal.timeout(10_000) })
+      expect(reply.headers.getSetCookie()).toHaveLength(1)
+      expect(await reply.text()).toMatch(/^a(?:b|x+)c$/)
+    },
+  )
+})
+
+describe('an answer that could not be saved, beside compression', () => {
+  const failing = (place: string) => async (answer: (response: ServerResponse) => unknown) => {
+    const { store, control } = controlled()
+    const { sessions } = makeManager({ store })
+    control.failing.add('create')
+    const bridge = expressSession(sessions)
+    const errors: unknown[] = []
+    const { port } = await listen((request, response) => {
+      if (place === 'before') compress(response, 'headersSent')
+      bridge(request, response, error => {
+        if (error) {
+          errors.push(error)
+          const body = 'unavailable'
+          response.statusCode = 503
+          response.setHeader('Content-Length', body.length)
+          response.removeHeader('Content-Encoding')
+          response.end(body)
+          return
+        }
+        if (place === 'after') compress(response, 'headersSent')
+        change(request as OldRequest)
+        answer(response)
+      })
+    })
+    const reply = await fetch(`http://localhost:${port}/`, { signal: AbortSignal.timeout(10_000) }).catch(() => null)
+    return { status: reply?.status ?? null, errors }
+  }
+
+  it.each([
+    ['before', 503],
+    ['after', null],
+  ])('that was put %s the session never mixes with the answer of the error handler', async (place, expected) => {
+    for (const answer of [
+      (response: ServerResponse) => response.end('hello'),
+      (response: ServerResponse) => {
+        response.write('hello')
+        response.end()
+      },
+    ]) {
+      const { status, errors } = await failing(place)(answer)
+      expect([status, errors]).toMatchObject([expected, [{ code: 'ERR_SESSION_STORE' }]])
+    }
   })
 })
 
