@@ -81,13 +81,16 @@ export interface HttpEdge<
   In extends object = D,
 > {
   /** The visit of this request. Asked again for the same request and response, it is the same visit. */
-  (request: Http2ServerRequest, response?: Http2ServerResponse): Visit<D, I, In>
+  (request: IncomingMessage | Http2ServerRequest, response?: ServerResponse | Http2ServerResponse): Visit<D, I, In>
   (request: IncomingMessage, response?: ServerResponse): Visit<D, I, In>
   /**
    * Answers the requests by which browsers bind sessions to their device, and prove it; `false` for any other request,
    * and at once where the edge has no `deviceBound`. To be called before anything else is done with a request.
    */
-  handled(request: Http2ServerRequest, response: Http2ServerResponse): Promise<boolean>
+  handled(
+    request: IncomingMessage | Http2ServerRequest,
+    response: ServerResponse | Http2ServerResponse,
+  ): Promise<boolean>
   handled(request: IncomingMessage, response: ServerResponse): Promise<boolean>
 }
 

@@ -1,5 +1,6 @@
 // What users write and TypeScript has to accept, without a single type argument. Checked by types.test.ts; never run.
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import {
   type Change,
   type Current,
@@ -31,7 +32,7 @@ import {
   type VisitOf,
 } from 'coatcheck'
 import { type FetchEdge, type FetchVisit, fetchEdge } from 'coatcheck/fetch'
-import { httpEdge } from 'coatcheck/http'
+import { cors, httpEdge, requireHttps } from 'coatcheck/http'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { testStore } from 'coatcheck/testing'
 import * as valibot from 'valibot'
@@ -131,6 +132,19 @@ export async function aVisit() {
   await visit.checkCsrf(request.headers['x-csrf-token'])
   const answer: Response = fetchEdge(sessions)(new Request('https://a.example/')).respond(new Response(null))
   return [answer, visit.headers.getSetCookie()]
+}
+
+/** As frameworks on both protocols have them. */
+export async function aRequestOfEitherProtocol(
+  either: IncomingMessage | Http2ServerRequest,
+  answer: ServerResponse | Http2ServerResponse,
+) {
+  const sessions = new SessionManager({ store })
+  const visitOf = httpEdge(sessions)
+  if (requireHttps()(either, answer) || cors({ origins: [] })(either, answer)) return null
+  if (await visitOf.handled(either, answer)) return null
+  same<IncomingMessage, Parameters<typeof visitOf>[0]>(true)
+  return visitOf(either, answer).get()
 }
 
 export async function aHandlerOfOneApplication() {
