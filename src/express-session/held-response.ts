@@ -75,10 +75,12 @@ export function holdResponse(response: ServerResponse, settling: Settling): void
     const ignored = () => response
     // For the application the head is out: an error handler must not give another answer now. Older middleware looks at
     // _header for that. Edges look at HELD.
-    const sent = response.headersSent ? {} : { headersSent: true, _header: 'held', [HELD]: true }
+    const around: (() => void)[] = []
+    const sent = response.headersSent ? {} : { headersSent: true, _header: 'held', [HELD]: around }
     const release = shadow(response, { ...Object.fromEntries(HEADERS.map(name => [name, ignored])), ...sent })
     const restore = () => {
       release()
+      for (const write of around) write()
       response.statusCode = statusCode
       response.statusMessage = statusMessage
     }

@@ -217,6 +217,35 @@ describe('a head that is held', () => {
     expect(seen).toEqual([false, true, true, true, true, false])
   })
 
+  it.each(
+    ['before', 'after', 'meanwhile'].flatMap(when =>
+      (['writeHead', 'flushHeaders'] as const).map(how => [when, how] as const),
+    ),
+  )('still brings the cookie of another edge, asked for %s and given by %s', async (when, how) => {
+    const { store, control } = controlled()
+    const bridge = expressSession(makeManager({ store }).sessions)
+    const other = httpEdge(makeManager().sessions, { cookie: { name: 'other' } })
+    const { browser } = await listen((request, response) => {
+      if (when === 'before') other(request, response).get()
+      bridge(request, response, async () => {
+        if (when === 'after') await other(request, response).get()
+        change(request as OldRequest)
+        let goOn = () => {}
+        const isHeld = new Promise<void>(resolve => {
+          goOn = resolve
+        })
+        control.before = async verb => (verb === 'create' ? isHeld : undefined)
+        if (how === 'writeHead') response.writeHead(200)
+        else response.flushHeaders()
+        await other(request, response).logIn({ user: { id: 42n, name: 'ada' } })
+        goOn()
+        response.end('hello')
+      })
+    })
+    const { status, cookies } = await browser().go('/')
+    expect([status, cookies.map(cookie => cookie.split('=', 1)[0]).sort()]).toEqual([200, ['other', 'session_id']])
+  })
+
   it.each(['before', 'after'])('is not changed by a second answer beside a guard set %s it', async when => {
     const { sessions } = makeManager()
     const bridge = expressSession(sessions)
