@@ -59,19 +59,19 @@ function changed<D extends object, R>(change: Change<D, R>, draft: D, unchanged:
 
 /**
  * Changes what a session has now, for one who has its record and not its ID; prolongs nothing. Data that has the change of
- * this name already is left as it is. Answers whether it was written.
+ * this name already is left as it is. Answers under which key it stands, and whether it was written.
  */
 export async function writeRecord<D extends object, I extends UserIds, R>(
   context: Context<D, I>,
   record: SessionRecord,
   change: Change<D, R>,
   name: string,
-): Promise<boolean> {
+): Promise<{ readonly key: string; readonly isWritten: boolean } | null> {
   const deadline = context.deadline()
   const start: Found<I> = { id: '', record, userId: context.userIdOf(record), isFollowed: false }
   const attempt = async ({ record }: Found<I>) => {
-    if (hasChange(record, name)) return { value: false }
     const { key, version, seenAt, expiresAt } = record
+    if (hasChange(record, name)) return { value: { key, isWritten: false } }
     const draft = changed(change, thaw(context, record), () => thaw(context, record))
     const written = {
       data: withChange(encode(context, record, draft), name),
@@ -81,14 +81,14 @@ export async function writeRecord<D extends object, I extends UserIds, R>(
     }
     const outcome = await context.calls.update(key, version, written, { now: context.now(), deadline })
     if (outcome !== 'updated') return outcome
-    return { value: true, latest: { ...record, ...written, version: version + 1 } }
+    return { value: { key, isWritten: true }, latest: { ...record, ...written, version: version + 1 } }
   }
   // By its key: the forward of any new ID is followed, not only of those in their grace.
   const findAgain = async ({ record: { key } }: Found<I>) => {
     const { record } = await chainFrom(context, key, { now: context.now(), deadline })
     return record === null ? null : { ...start, record }
   }
-  return (await write(context, 'update', start, deadline, attempt, findAgain)) ?? false
+  return write(context, 'update', start, deadline, attempt, findAgain)
 }
 
 /** Sets keys, or runs a function on fresh data: the session as it is then, `null` where it is gone. */

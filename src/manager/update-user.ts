@@ -23,19 +23,21 @@ export async function updateUser<D extends object, I extends UserIds, R>(
   const latest = context.now() + CLOCK_TOLERANCE
   // Stored with the data in one step, and carried over with it by a new ID and by a log-in: who has it has the change.
   const name = newChange()
-  /** Keys of those whose data cannot hold it. */
-  const failed = new Set<string>()
+  /** Keys of those that have it, which more changes meanwhile may take its name from, and of those that cannot hold it. */
+  const done = new Set<string>()
   const failures: unknown[] = []
   const writes = new Writes()
   let changed = 0
   const write = async (record: SessionRecord) => {
     try {
-      if (await writes.run(() => writeRecord(context, record, change, name))) changed += 1
+      const left = await writes.run(() => writeRecord(context, record, change, name))
+      if (left !== null) done.add(left.key)
+      if (left?.isWritten) changed += 1
     } catch (error) {
       // Data that one session cannot hold is no reason for the others to stay as they are.
       if (error instanceof SessionStoreError) throw error
       failures.push(error)
-      failed.add(record.key)
+      done.add(record.key)
     }
   }
   try {
@@ -46,7 +48,7 @@ export async function updateUser<D extends object, I extends UserIds, R>(
       // A log-in may have begun a session from data that did not have the change yet.
       const listed = await recordsOfUser(context, user, context.deadline())
       records = listed.filter(
-        record => !failed.has(record.key) && record.createdAt <= latest && !hasChange(record, name),
+        record => !done.has(record.key) && record.createdAt <= latest && !hasChange(record, name),
       )
     }
   } catch (error) {

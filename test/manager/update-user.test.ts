@@ -123,6 +123,27 @@ it('makes each change of a session, however many, and lets what is stored grow f
   expect(sizes[15]! - sizes[0]!).toBe(15 * 8)
 })
 
+it('makes a change once where more others are made meanwhile than a session keeps the names of', async () => {
+  for (const isMoved of [false, true]) {
+    const { sessions, store, manager, made } = await withSessions(1)
+    let last = made[0]!
+    if (isMoved)
+      store.next('listUser', async proceed => {
+        const list = await proceed()
+        last = (await manager().rotate(last, { grace: '1m' }))!
+        return list
+      })
+    else store.next('listUser', proceed => proceed())
+    const pause = store.pause('listUser', 'before')
+    const updating = sessions.updateUser(1, increment)
+    await pause.reached
+    for (let others = 0; others < 16; others += 1) await manager().updateUser(1, increment)
+    pause.resume()
+    expect(await updating).toBe(1)
+    expect((await sessions.get(last.secret))?.data.n).toBe(17)
+  }
+})
+
 it('reaches a session that is listed under its old ID and its new one once, however long the list is', async () => {
   const { sessions, store, manager, made, counters } = await withSessions(12)
   const listed: SessionRecord[] = await store.inner.listUser('1', 'session', { now: made[0]!.createdAt })
