@@ -19,4 +19,6 @@ export async function endStolen(context: AnyContext, record: SessionRecord, dead
   // Parallel requests with one stolen cookie are one theft.
   if (await (hasWritten ? afterWrite(end) : end()))
     context.emit({ type: 'device-theft', key: key as SessionKey, userId: context.userIdOf(record) })
+  // What the session asked for meanwhile; it asks for no more.
+  await afterWrite(() => endDevice(context, record, deadline))
 }

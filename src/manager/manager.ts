@@ -31,7 +31,7 @@ import { recordsOfUser } from './password-version.ts'
 import { firstData } from './records.ts'
 import { forgetToken, issueToken, type Recalled, redeemToken } from './remember.ts'
 import { reissue } from './rotate.ts'
-import { endDevice, endSeries } from './series-end.ts'
+import { endSeries, endWithDevice } from './series-end.ts'
 import { visited } from './touch.ts'
 import { updateUser } from './update-user.ts'
 
@@ -242,8 +242,7 @@ export class SessionManager<
     const deadline = context.deadline()
     const record = await storedRecord(context, key, deadline)
     if (record?.userId !== user || record.kind !== 'session') return false
-    const end = () => endSession(context, record.key, user, 'revoked', deadline)
-    return (await endDevice(context, record, deadline)) ? afterWrite(end) : end()
+    return endWithDevice(context, record, () => endSession(context, record.key, user, 'revoked', deadline), deadline)
   }
 
   /**

@@ -143,6 +143,21 @@ export async function endDevice(context: AnyContext, session: SessionRecord, dea
   return isAny
 }
 
+/**
+ * Ends the series of a session's device, then the session by `end`, then a series that it asked for meanwhile: none begins
+ * after that. Answers what `end` does.
+ */
+export async function endWithDevice(
+  context: AnyContext,
+  session: SessionRecord,
+  end: () => Promise<boolean>,
+  deadline: number,
+): Promise<boolean> {
+  const existed = (await endDevice(context, session, deadline)) ? await afterWrite(end) : await end()
+  await afterWrite(() => endDevice(context, session, deadline))
+  return existed
+}
+
 /** Where a series stands while its sessions are ended: not live under the key that a token leads to. */
 const endingKey = (key: string): SessionKey => keyOf(key, 'ending')
 

@@ -1,7 +1,9 @@
 // The end of a remember-me series beside what else goes on: other devices, other requests of its browser, other processes,
 // and records that no manager of ours wrote.
-import { CLOCK_TOLERANCE, openVisit } from 'coatcheck'
+import { CLOCK_TOLERANCE, openVisit, type SessionRecord } from 'coatcheck'
 import { describe, expect, it } from 'vitest'
+import { endStolen } from '../../src/device-bound/end.ts'
+import { contextOf } from '../../src/manager/context-of.ts'
 import { BarrierStore, faults } from '../support/barrier-store.ts'
 import { type At, type Node, setUpSeries as setUp, thefts, visit, WAYS } from '../support/ending-series.ts'
 import { times, user } from '../support/remembered.ts'
@@ -72,7 +74,7 @@ it('a series without a user, which no manager of ours wrote, is removed, and the
   expect(await at.node().recall(at.begun.token!)).toBeNull()
 })
 
-it('revoking costs two calls where no tokens are given, and one more where they are', async () => {
+it('revoking costs two calls where no tokens are given, and two more where they are', async () => {
   for (const remember of [undefined, '30d']) {
     const at = await setUp()
     const barrier = BarrierStore.over(at.store)
@@ -80,8 +82,30 @@ it('revoking costs two calls where no tokens are given, and one more where they 
     const session = await sessions.create({ user })
     barrier.reset()
     await sessions.revoke(1, session.key)
-    expect(barrier.counts()).toEqual({ read: 1, delete: 1, ...(remember && { listUser: 1 }) })
+    expect(barrier.counts()).toEqual({ read: 1, delete: 1, ...(remember && { listUser: 2 }) })
   }
+})
+
+it('a token that the session asks for while it is revoked, or found to be stolen, ends too', async () => {
+  const ways = {
+    revoke: (sessions: Node, { key }: SessionRecord) => sessions.revoke(1, key),
+    theft: (sessions: Node, record: SessionRecord) =>
+      endStolen(contextOf(sessions), record, performance.now() + 30_000),
+  }
+  for (const onTheft of ['end-device', 'end-user'] as const)
+    for (const [name, end] of Object.entries(ways)) {
+      const at = await setUp({ onTheft })
+      const barrier = BarrierStore.over(at.store)
+      const asking = await at.node().create({ user })
+      const record = (await at.store.read(asking.key, { now: at.clock() })) as SessionRecord
+      const pause = barrier.pause('delete', 'before')
+      const ending = end(at.node(barrier), record)
+      await pause.reached
+      const token = await at.node().remember(asking)
+      pause.resume()
+      await ending
+      expect(await at.node().recall(token), `${name}, ${onTheft}`).toBeNull()
+    }
 })
 
 describe('a request of that browser that comes later, with the token alone', () => {
