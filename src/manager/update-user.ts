@@ -47,9 +47,7 @@ export async function updateUser<D extends object, I extends UserIds, R>(
       if (lists >= MAX_LISTS) break
       // A log-in may have begun a session from data that did not have the change yet.
       const listed = await recordsOfUser(context, user, context.deadline())
-      records = listed.filter(
-        record => !done.has(record.key) && record.createdAt <= latest && !hasChange(record, name),
-      )
+      records = listed.filter(record => !done.has(record.key) && record.createdAt <= latest && !hasChange(record, name))
     }
   } catch (error) {
     throw writes.failure(error)
