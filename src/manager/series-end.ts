@@ -1,6 +1,7 @@
 // How a remember-me series ends, and the sessions that began with its tokens. The series first: from then on no session can
 // begin with it, and what began before is in the list.
-import type { SessionRecord } from '../contract/store.ts'
+import { SessionStoreError } from '../contract/errors.ts'
+import type { ReplaceResult, SessionRecord } from '../contract/store.ts'
 import { keyOf, newWriteId, type SessionKey } from '../session/id.ts'
 import { afterWrite, Writes } from './after-write.ts'
 import type { AnyContext } from './context.ts'
@@ -43,14 +44,31 @@ export async function endStoredSeries(
   const ending = parseSeries(found.data)?.ending
   const series = { key: ending?.key ?? found.key, userId }
   const began = noticeEnd(context, series, reason, exceptKey)
-  const moved = ending === undefined ? await move(context, found, reason, deadline) : 'before'
+  const moving = ending === undefined ? await move(context, found, reason, deadline) : 'before'
+  const moved = moving === 'refused' ? await endInPlace(context, series, reason, exceptKey, deadline) : moving
   await afterWrite(() => finishMoved(context, series, { ending, moved, began, reason, exceptKey }, deadline))
+}
+
+/**
+ * For a store that is full: it has no room for the forward, and a log-out must not wait until there is some. What began
+ * with the tokens ends first, so that a repeated call finds the series; what begins meanwhile ends after it.
+ */
+async function endInPlace(
+  context: AnyContext,
+  series: Ended,
+  reason: SeriesEnd,
+  exceptKey: string | null,
+  deadline: number,
+): Promise<'deleted' | 'gone'> {
+  await endBegun(context, series, { reason, exceptKey, seriesAt: series.key }, deadline)
+  const isEnded = await afterWrite(() => context.calls.delete(series.key, { now: context.now(), deadline }))
+  return isEnded ? 'deleted' : 'gone'
 }
 
 interface MovedSeries {
   /** What the series says of its end; nothing where this call has moved it. */
   readonly ending: Series['ending']
-  readonly moved: 'before' | Awaited<ReturnType<typeof move>>
+  readonly moved: 'before' | 'moved' | 'deleted' | 'gone'
   /** What began in its place in this process. */
   readonly began: readonly string[]
   readonly reason: SeriesEnd
@@ -64,19 +82,36 @@ async function finishMoved(
   { ending, moved, began, reason, exceptKey }: MovedSeries,
   deadline: number,
 ): Promise<void> {
-  const { calls, options } = context
+  const { calls } = context
   // The call that deletes it last tells a theft, also one for which another call moved it meanwhile.
   const other = moved === 'gone' ? await endingAt(context, endingKey(series.key), deadline) : null
   const why = other?.ending?.reason === 'theft' ? 'theft' : (ending?.reason ?? reason)
-  if (why === 'theft' && options.onTheft === 'end-user')
-    await endUser(context, series.userId!, { exceptKey: endingKey(series.key) }, deadline)
-  else await endChildren(context, series, isThis(exceptKey), why, deadline)
+  await endBegun(context, series, { reason: why, exceptKey, seriesAt: endingKey(series.key) }, deadline)
   await endOthers(context, began, reason, deadline)
   // The forward goes with what it leads to.
   const isLast = await calls.delete(series.key, { now: context.now(), deadline })
   // Parallel requests with one stolen token are one theft.
   if (why === 'theft' && (isLast || moved === 'deleted'))
     context.emit({ type: 'remember-theft', key: series.key as SessionKey, userId: context.userIdOf(series) })
+}
+
+interface BegunEnd {
+  readonly reason: SeriesEnd
+  readonly exceptKey: string | null
+  /** Where the series stands, which goes last. */
+  readonly seriesAt: string
+}
+
+/** Ends the sessions that began with the tokens of a series, or after a theft all of its user. */
+async function endBegun(
+  context: AnyContext,
+  series: Ended,
+  { reason, exceptKey, seriesAt }: BegunEnd,
+  deadline: number,
+): Promise<void> {
+  if (reason === 'theft' && context.options.onTheft === 'end-user')
+    await endUser(context, series.userId!, { exceptKey: seriesAt }, deadline)
+  else await endChildren(context, series, isThis(exceptKey), reason, deadline)
 }
 
 /** Goes on with the end of a series that failed on the way, and left it under this key. */
@@ -176,13 +211,16 @@ export async function endOthers(
   for (const each of began) await writes.run(() => endSession(context, each, null, reason, deadline))
 }
 
-/** Moves a live series, and leaves a forward for as long as it would have lived. `'gone'`: it was not live any more. */
+/**
+ * Moves a live series, and leaves a forward for as long as it would have lived. `'gone'`: it was not live any more.
+ * `'refused'`: certainly nothing was written.
+ */
 async function move(
   context: AnyContext,
   found: SessionRecord,
   reason: SeriesEnd,
   deadline: number,
-): Promise<'moved' | 'deleted' | 'gone'> {
+): Promise<'moved' | 'deleted' | 'gone' | 'refused'> {
   const { calls } = context
   const { key } = found
   for (let record: SessionRecord | null = found; record !== null; ) {
@@ -193,7 +231,8 @@ async function move(
     const data = JSON.stringify({ ...series, ending: { key, reason } })
     const ending = { ...record, key: endingKey(key), data, version: 1, writeId: newWriteId() }
     const options = { forward: { salt: '', until: record.expiresAt } }
-    const { outcome } = await calls.replace(key, record.version, ending, options, call)
+    const outcome = await outcomeOf(calls.replace(key, record.version, ending, options, call))
+    if (outcome === 'refused') return outcome
     if (outcome === 'created') return 'moved'
     if (outcome === 'gone') return 'gone'
     // A floor above it refuses: then all of the user is being ended.
@@ -201,4 +240,13 @@ async function move(
     record = (await calls.read(key, call)).record
   }
   return 'gone'
+}
+
+async function outcomeOf(replacing: Promise<ReplaceResult>): Promise<ReplaceResult['outcome'] | 'refused'> {
+  try {
+    return (await replacing).outcome
+  } catch (error) {
+    if (error instanceof SessionStoreError && error.outcome === 'not-applied') return 'refused'
+    throw error
+  }
 }

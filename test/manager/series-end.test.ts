@@ -1,9 +1,10 @@
 // The end of a remember-me series where the store fails on the way, while another process began a session with its token:
 // what ends it rejects, and the same call, repeated anywhere, finishes it.
-import { CLOCK_TOLERANCE } from 'coatcheck'
+import { CLOCK_TOLERANCE, SessionManager, SessionStoreError } from 'coatcheck'
+import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
-import { type Node, setUpSeries as setUp, thefts, visit, WAYS } from '../support/ending-series.ts'
+import { type At, type Node, setUpSeries as setUp, thefts, visit, WAYS } from '../support/ending-series.ts'
 import { times } from '../support/remembered.ts'
 import { MINUTE } from '../support/test-clock.ts'
 
@@ -39,6 +40,50 @@ describe.each(Object.entries(WAYS))('%s', (_, { options, before, end }) => {
         expect(await at.left(), `failing at call ${first}, then ${second}`).toEqual([])
       }
   })
+})
+
+/** A store that is full refuses what would take room, and gives up what it has. */
+function fill({ store }: At): void {
+  const replace = store.replace.bind(store)
+  store.replace = async (key, version, record, ...rest) => {
+    if (record.kind === 'remember') throw new SessionStoreError('replace', 'not-applied', 'the session store is full')
+    return replace(key, version, record, ...rest)
+  }
+}
+
+describe.each(Object.entries(WAYS))('%s, in a store that is full', (_, { options, before, end }) => {
+  it('leaves nothing of the series, wherever the store fails before it is repeated', async () => {
+    for (const fault of [faults.rejects, faults.rejectsAfter])
+      for (const place of times(14)) {
+        const at = await setUp(options)
+        await before?.(at)
+        fill(at)
+        const failure = await end(at.failing(place, fault), at).catch((error: unknown) => error)
+        if (failure instanceof Error) await end(at.node(), at)
+        expect(await at.left(), `failing at call ${place}`).toEqual([])
+      }
+  })
+})
+
+it('a theft is told once in a store that is full', async () => {
+  for (const onTheft of ['end-device', 'end-user']) {
+    const at = await setUp({ onTheft })
+    await visit(at)
+    fill(at)
+    await Promise.all(times(3).map(() => at.node().recall(at.first.token!)))
+    expect(thefts(at.events), onTheft).toHaveLength(1)
+    expect(await at.left()).toEqual([])
+  }
+})
+
+it('a memory store that is full of users lets each log out who has a remember token', async () => {
+  const store = new MemoryStore({ maxRecords: 10 })
+  const sessions = new SessionManager({ store, remember: '30d', sweepInterval: false })
+  const tokens: string[] = []
+  for (const id of times(5)) tokens.push(await sessions.remember(await sessions.create({ user: { id, name: '' } })))
+  await expect(sessions.create({ user: { id: 9, name: '' } })).rejects.toMatchObject({ outcome: 'not-applied' })
+  for (const token of tokens) await sessions.forget(token)
+  for (const token of tokens) expect(await sessions.recall(token)).toBeNull()
 })
 
 it('a token that comes while the end of its series is not finished begins nothing, and finishes it', async () => {
