@@ -140,6 +140,18 @@ describeEngine('redis', 'an outage of Redis is not a log-out', () => {
         })
     })
 
+    it('out of memory: who has a remember token logs out', async () => {
+      const remembering = new SessionManager({ store: new RedisStore(open.client), remember: '30d' })
+      const token = await remembering.remember(await remembering.create(ada))
+      const begun = (await remembering.recall(token))!
+      await server.cli('CONFIG', 'SET', 'maxmemory', '1')
+      await remembering.forget(begun.token)
+      await server.cli('CONFIG', 'SET', 'maxmemory', '0')
+      expect(await remembering.recall(begun.token)).toBe(null)
+      expect(await remembering.get(begun.session.secret)).toBe(null)
+      await remembering.close()
+    })
+
     it('a touch that fails is an event, and the session is found', async () => {
       const session = await sessions.create(ada)
       now += 10 * 60_000
