@@ -69,7 +69,7 @@ export const BUGS: readonly Bug[] = [
     name: 'B1: a log-out leaves what a remember token began beside it',
     patch: change(
       'manager/series-end.ts',
-      'else await endChildren(context, series, isThis(exceptKey), why, deadline)',
+      'else await endChildren(context, series, isThis(exceptKey), reason, deadline)',
       '',
     ),
     scene: tabsOf({ before: 'a remember token alone', requests: ['a page view', 'a log-out'] }),
