@@ -230,6 +230,16 @@ describe('the checker', () => {
     expect(verdict(lines, { rules: { resends: true } })).toMatchObject({ ok: true })
   })
 
+  it('lets a log-in be delivered three times within its call, and no more', () => {
+    const times = (count: number): Line[] => [
+      [0, 90, create(A), CREATED],
+      ...Array.from({ length: count }, (_, i): Line => [10 * i + 1, 10 * i + 9, end(A), true]),
+    ]
+    expect(verdict(times(3))).toMatchObject({ ok: false })
+    expect(verdict(times(3), { rules: { resends: true } })).toMatchObject({ ok: true })
+    expect(verdict(times(4), { rules: { resends: true } })).toMatchObject({ ok: false })
+  })
+
   it('lets a log-in across two slots come to nothing half-way only where the engine says so', () => {
     const lines: Line[] = [
       [0, 1, create(A), CREATED],

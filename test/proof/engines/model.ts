@@ -54,8 +54,8 @@ export type Stage =
   | { readonly verb: 'confirm'; readonly call: Replace; readonly parent: string | null }
   /** A deletion after the session has ended: the forwards that led to it are left. */
   | { readonly verb: 'unlink'; readonly forwards: readonly string[]; readonly answer: Answer }
-  /** The second delivery of a call that a client has sent again. */
-  | { readonly verb: 'again'; readonly call: Call }
+  /** A call that a client has sent again, of which so many deliveries are left. */
+  | { readonly verb: 'again'; readonly call: Call; readonly left: number }
 
 /** What is stored, of a few users. */
 export interface State {
@@ -84,7 +84,7 @@ export interface Rules {
    * step fails, they stay.
    */
   readonly deletesInSteps?: boolean
-  /** The client sends a command again after a cut connection, so that the server may run it twice. */
+  /** The client sends a command again after a cut connection, so that the server may run it three times at the most. */
   readonly resends?: boolean
 }
 
@@ -143,6 +143,8 @@ class Draft extends ReferenceStore {
 }
 
 const CREATED_AGAIN = { outcome: 'created' }
+/** How often a call is delivered after the first time: by its client, and by the network of what the client sent first. */
+const AGAIN = 2
 
 /** The answer as it is compared: of what a limit ended, the keys in order. */
 export function canonical(answer: unknown): Answer {
@@ -159,13 +161,13 @@ export function agrees(answer: Answer, expected: Answer): boolean {
 
 /** Each way that a stage may go from a state. `listUser` is not a step: it is no snapshot, see the checker. */
 export function ways(state: State, stage: Stage, rules: Rules = {}): Way[] {
-  if (stage.verb === 'again') return once(state, stage.call, rules)
   if (stage.verb === 'end' || stage.verb === 'confirm' || stage.verb === 'unlink') return once(state, stage, rules)
-  const found = once(state, stage, rules)
-  if (rules.resends !== true || stage.verb === 'read' || stage.verb === 'listUser') return found
-  // Only where the first delivery wrote something is a second one more than the first.
-  const twice = found.filter(way => 'answer' in way && way.state !== state)
-  return [...found, ...twice.map(way => ({ state: way.state, next: { verb: 'again', call: stage } as const }))]
+  const { call, left } = stage.verb === 'again' ? stage : { call: stage, left: AGAIN }
+  const found = once(state, call, rules)
+  if (rules.resends !== true || call.verb === 'read' || call.verb === 'listUser' || left === 0) return found
+  // Only where a delivery wrote something is a further one more than that.
+  const wrote = found.filter(way => 'answer' in way && way.state !== state)
+  return [...found, ...wrote.map(way => ({ state: way.state, next: { verb: 'again', call, left: left - 1 } as const }))]
 }
 
 function once(state: State, stage: Exclude<Stage, { verb: 'again' }>, rules: Rules): Way[] {
