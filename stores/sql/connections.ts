@@ -147,25 +147,26 @@ export abstract class Connections<C extends object> implements TransactionDataba
   async #alone(end: number, work: (connection: C) => Promise<Outcome>): Promise<Outcome> {
     const connection = await this.take(end)
     try {
-      const outcome = await work(connection).catch(error => this.#unlessOpen(connection, error, end))
+      const outcome = await work(connection)
       if (outcome.open !== undefined) throw notIdle(outcome.open)
       this.#done(connection)
       return outcome
     } catch (error) {
-      this.#release(connection, error)
-      throw this.#explained(error)
+      const isReadOnly = !(error instanceof Refusal) && this.faultOf(error) === 'wrong-server'
+      const reason = isReadOnly ? await this.#unlessOpen(connection, error, end) : error
+      this.#release(connection, reason)
+      throw this.#explained(reason)
     }
   }
 
-  /** Throws the error, or says so where not the server but a transaction that was left open takes no writes. */
-  async #unlessOpen(connection: C, error: unknown, end: number): Promise<never> {
-    if (error instanceof Refusal || this.faultOf(error) !== 'wrong-server') throw error
+  /** The error, or what says so where not the server but a transaction that was left open takes no writes. */
+  async #unlessOpen(connection: C, error: unknown, end: number): Promise<unknown> {
     const open = await this.sendWithin(connection, this.greeting, {}, end).then(
       outcome => outcome.open,
       // PostgreSQL takes nothing in a transaction in which a statement has failed.
       failed => (!(failed instanceof Refusal) && this.faultOf(failed) === 'unusable' ? 'begun' : undefined),
     )
-    throw open === undefined ? error : notIdle(open)
+    return open === undefined ? error : notIdle(open)
   }
 
   /** A connection, before `end`; `urgent`: before all others that wait. */
