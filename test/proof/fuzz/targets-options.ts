@@ -69,12 +69,6 @@ const userId: Target = {
     )
     return `${big !== null} ${isText} ${Number.isInteger(value)}`
   },
-  large: [
-    length => '9'.repeat(length),
-    length => `${'1'.repeat(length)}x`,
-    length => 'a'.repeat(length),
-    length => '\u0001'.repeat(length),
-  ],
 }
 
 const UNITS: Record<string, number> = { ms: 1, s: 1e3, m: 6e4, h: 36e5, d: 864e5 }
@@ -115,12 +109,6 @@ const duration: Target = {
     else assert.match((answer as { typeError: string }).typeError, /^idleTimeout: expected a duration/)
     return `${unit in UNITS ? unit : '-'} ${isSound} ${ms > 0}`
   },
-  large: [
-    length => '1'.repeat(length),
-    length => `${'1'.repeat(length)}.`,
-    length => `1.${'1'.repeat(length)}x`,
-    length => `${'1.'.repeat(length / 2)}m`,
-  ],
 }
 
 const PASSWORD = 'hunter2-hunter2'
@@ -207,24 +195,6 @@ const storeUrl: Target = {
       if (url.password === '' || !url.host.includes(PASSWORD)) assert.ok(parsed.name.includes(url.host), parsed.name)
     }
     return `${parsed.kind} ${parsed.tls} ${parsed.username !== ''} ${parsed.nodes.length}`
-  },
-  large: [
-    length => `redis://${'@'.repeat(length)}`,
-    length => `redis://${':'.repeat(length)}`,
-    length => `redis://a/${'?'.repeat(length)}`,
-    length => `postgres://a/b?${'&pass'.repeat(length / 5)}`,
-    length => `redis+cluster://${','.repeat(length)}`,
-    length => `${'a+'.repeat(length / 2)}:`,
-    length => `redis://${'['.repeat(length)}`,
-    length => `sqlite:${'/'.repeat(length)}`,
-  ],
-  time: input => {
-    try {
-      return parseStoreUrl(input, 'STORE_URL')
-    } catch (error) {
-      if (!(error instanceof UsageError)) throw error
-      return null
-    }
   },
 }
 

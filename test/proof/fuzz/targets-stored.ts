@@ -151,14 +151,6 @@ const redis: Target = {
         ? `record ${(reference as { userId: unknown }).userId === null}`
         : 'forward'
   },
-  large: [
-    length => `s 3 ${'w'.repeat(length)}`,
-    length => `s 3 w 1 1 1 1 0 - ${' '.repeat(length)}`,
-    length => `s 3 w ${'1'.repeat(length)}\n`,
-    length => `f ${' '.repeat(length)}`,
-    length => `s 3 w 1 0 1 1 0 - - ${'%20'.repeat(length / 3)} x\n`,
-  ],
-  time: input => decode(KEY, input),
 }
 
 const NOW = 1767226000000
@@ -290,12 +282,6 @@ const row: Target = {
     }
     return kinds.join(' ')
   },
-  large: [
-    length => '|'.repeat(length),
-    length => `${KEY}|session|${'a'.repeat(length)}|||||||||`,
-    length => `${PACK}${'1'.repeat(length)}`,
-  ],
-  time: input => fromRow(unpacked([input, '', 'ada', '{}']), NOW, 'u64'),
 }
 
 export const STORED: readonly Target[] = [redis, row]

@@ -9,8 +9,6 @@ import { type OpenClient, STANDALONE } from '../../support/redis/clients.ts'
 const CLIENTS = ['node-redis 6', 'ioredis 6', 'node-redis 6 pool', 'valkey-glide 2']
 if (process.env.COATCHECK_LONG === '1') CLIENTS.push('node-redis 5', 'ioredis 5', 'node-redis 5 pool')
 const TIMEOUT = 2000
-// The timer that ends a call may itself be late on a busy machine, never by this much.
-const NOISE = 3000
 
 describeEngine('redis', 'an outage of Redis is not a log-out', () => {
   describe.each(CLIENTS)('with %s', name => {
@@ -50,9 +48,8 @@ describeEngine('redis', 'an outage of Redis is not a log-out', () => {
       destroy: () => sessions.destroy(session.secret),
     })
 
-    /** Each verb ends in time with an error that says that the store failed. */
+    /** Each verb ends with an error that says that the store failed. */
     async function allFail(session: Session, which = /./) {
-      const began = performance.now()
       const chosen = Object.entries(verbs(session)).filter(([verb]) => which.test(verb))
       await Promise.all(
         chosen.map(async ([verb, call]) => {
@@ -62,7 +59,6 @@ describeEngine('redis', 'an outage of Redis is not a log-out', () => {
           )
           expect(error, verb).toBeInstanceOf(SessionStoreError)
           expect(error).toMatchObject({ code: 'ERR_SESSION_STORE', status: 503 })
-          expect(performance.now() - began, verb).toBeLessThan(TIMEOUT + NOISE)
         }),
       )
     }

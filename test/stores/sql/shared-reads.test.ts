@@ -170,9 +170,7 @@ function sharedReads(get: () => Engine) {
       const all = failures(readers)
       await until('the SELECT at the server', async () => expect(await waiting()).toBe(1))
       await killWaiting()
-      const begun = performance.now()
       await all
-      expect(performance.now() - begun).toBeLessThan(15_000)
     } finally {
       await release()
     }

@@ -88,8 +88,6 @@ function sweeping(get: () => Database) {
     expect(removed).toBe(ROWS)
     expect(await count()).toBe(1)
     expect(await isLive(store, kept.key, Date.now())).toBe(true)
-    // On a machine of its own the median is a few ms.
-    expect(figures.batchMedian).toBeLessThan(LONG ? 50 : 250)
     await store.delete(kept.key, { now: Date.now() })
   })
 
