@@ -24,6 +24,7 @@ import { takeKey, writeData } from './edit.ts'
 import { endSession, endUser } from './end.ts'
 import { type EndAllOptions, endAllSessions } from './end-all.ts'
 import { anExcept, keyOfExcept } from './except.ts'
+import { offerToVisits } from './for-visits.ts'
 import { find, heldRecord, idOf, storedRecord } from './lookup.ts'
 import { allSessions, countSessions } from './operations.ts'
 import { GET_OPTIONS, type SessionOptions } from './options.ts'
@@ -63,6 +64,7 @@ export class SessionManager<
 
   static {
     offerContexts(SessionManager.prototype)
+    offerToVisits(SessionManager.prototype)
     refuseCallbacks('sessions', SessionManager.prototype, {
       changes: { update: 1, updateUser: 1 },
       except: ['isFresh', 'namespace', 'all'],
