@@ -243,7 +243,7 @@ export class MysqlConnections extends Connections<MysqlConnection> {
   }
 
   protected override greeted(connection: MysqlConnection, cells: readonly unknown[]): void {
-    // The tenant '' would be NULL: no log-in would succeed, and each list of sessions be empty.
+    // The tenant '' would be NULL: no login would succeed, and each list of sessions be empty.
     if (Number(cells[4] ?? 0) === 1)
       throw new Broken("sql_mode has EMPTY_STRING_IS_NULL: the store needs '' to be what it is", {
         outcome: 'not-applied',

@@ -9,7 +9,7 @@ const TYPES: Readonly<Record<Exclude<Content, 'user'>, Pick<Column, 'type' | 'co
   reference: { type: 'char(46)', collation: 'ascii_bin' },
   kind: { type: 'varchar(16)', collation: 'ascii_bin' },
   tenant: { type: 'varbinary(800)' },
-  username: { type: 'varchar(256)', collation: 'utf8mb4_bin' },
+  user_name: { type: 'varchar(256)', collation: 'utf8mb4_bin' },
   uint32: { type: 'int unsigned' },
   data: { type: 'mediumtext', collation: 'utf8mb4_bin' },
   writeId: { type: 'varchar(64)', collation: 'ascii_bin' },
@@ -53,7 +53,7 @@ const columnFound = ([name, type, notNull, collation, optional]: readonly any[])
 export const mysqlSchema = (names: Names): Schema => ({
   tables: tablesOf(names, holds => {
     if (holds !== 'user') return TYPES[holds]
-    return { type: names.userIds === 'u64' ? 'bigint unsigned' : 'varbinary(800)' }
+    return { type: names.userIds === 'bigint' ? 'bigint unsigned' : 'varbinary(800)' }
   }),
   ddl,
   found,

@@ -23,7 +23,7 @@ export const READ_SIZES = [4, 16, 64, 256] as const
  */
 export function mysqlStatements(names: Names, batch: number) {
   const { sessions, users } = names
-  const isNumber = names.userIds === 'u64'
+  const isNumber = names.userIds === 'bigint'
   // An error (1690) after the deadline, looked at for each row once its lock is held: SYSDATE is the time now.
   const inTime = '18446744073709551615 + (UNIX_TIMESTAMP(SYSDATE(6)) * 1000 > :deadline) > 0'
   // mysql2 gives an exact BIGINT only as text.
@@ -44,7 +44,7 @@ export function mysqlStatements(names: Names, batch: number) {
   }
   const parts = partsOf(dialect)
   const { columns, values, live, ofUser, user } = parts
-  const passes = '(u.floor <= :provenVersion OR u.floor_until <= :now)'
+  const passes = '(u.floor <= :provenVersion OR u.min_password_version_until <= :now)'
   const parentLives = `p.id = :parent AND ${live('p.')}`
 
   const create = ({ hasUser, checksParent }: Form): Statement => {
@@ -128,16 +128,16 @@ export function mysqlStatements(names: Names, batch: number) {
     /** The user's row where there is none yet; 1 row if it was made. What IGNORE could cut was checked before. */
     insertUser: compile(
       '?',
-      `INSERT IGNORE INTO ${users} (tenant, user_id, floor, floor_until, expires_at)
+      `INSERT IGNORE INTO ${users} (tenant, user_id, floor, min_password_version_until, expires_at)
        VALUES (:tenant, ${user}, 0, 0, :userUntil)`,
     ),
     lockUser: compile(
       '?',
-      `INSERT INTO ${users} (tenant, user_id, floor, floor_until, expires_at)
-       SELECT :tenant, ${user}, :floor, :floorUntil, :userUntil FROM DUAL WHERE ${inTime}
+      `INSERT INTO ${users} (tenant, user_id, floor, min_password_version_until, expires_at)
+       SELECT :tenant, ${user}, :floor, :minPasswordVersionUntil, :userUntil FROM DUAL WHERE ${inTime}
        ON DUPLICATE KEY UPDATE
-         floor = IF(floor_until > :now, GREATEST(floor, VALUES(floor)), VALUES(floor)),
-         floor_until = GREATEST(floor_until, VALUES(floor_until)),
+         floor = IF(min_password_version_until > :now, GREATEST(floor, VALUES(floor)), VALUES(floor)),
+         min_password_version_until = GREATEST(min_password_version_until, VALUES(min_password_version_until)),
          expires_at = GREATEST(expires_at, VALUES(expires_at))`,
     ),
     lockParent: compile('?', `SELECT p.id FROM ${sessions} p WHERE p.id = :parent LIMIT 1 FOR UPDATE`),

@@ -1,5 +1,5 @@
 import { checkOptions } from '../../../src/text/check-options.ts'
-import { namesOf, optionsOf, type SqlOptions } from '../options.ts'
+import { namesOf, optionsOf, type SqlStoreOptions } from '../options.ts'
 import { ServerStore } from '../server-store.ts'
 import type { Statement, Steps, Value, Values } from '../statement.ts'
 import { type Ended, type PendingWrite, SWEEP_BATCH, type Swept } from '../store.ts'
@@ -10,7 +10,7 @@ import { mysqlStatements, READ_SIZES } from './statements.ts'
 
 const OPTIONS = optionsOf('MysqlStore', {})
 
-function mysqlNames(options: SqlOptions) {
+function mysqlNames(options: SqlStoreOptions) {
   checkOptions(OPTIONS, options)
   return namesOf(options, '`')
 }
@@ -26,17 +26,17 @@ export class MysqlStore extends ServerStore {
   protected readonly schema
 
   /** Opens and creates nothing. @throws TypeError for a pool or an option of the wrong kind. */
-  constructor(pool: MysqlPool, options: SqlOptions = {}) {
+  constructor(pool: MysqlPool, options: SqlStoreOptions = {}) {
     super()
     this.names = mysqlNames(options)
-    const bytes = this.names.userIds === 'text' ? ['tenant', 'userId'] : ['tenant']
+    const bytes = this.names.userIds === 'string' ? ['tenant', 'userId'] : ['tenant']
     this.database = new MysqlConnections(checkMysqlPool(pool), bytes, this.names.plain.sessions)
     this.statements = mysqlStatements(this.names, this.batch)
     this.schema = mysqlSchema(this.names)
   }
 
   /** The DDL that `migrate()` runs, for those who keep their schema in files. */
-  static schema(options: SqlOptions = {}): string {
+  static ddl(options: SqlStoreOptions = {}): string {
     return printed(mysqlSchema(mysqlNames(options)))
   }
 

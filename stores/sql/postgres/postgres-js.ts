@@ -271,7 +271,7 @@ function isChanged(serialize: unknown, value: string | number): boolean {
 }
 
 /** Refuses a `sql` that is not the whole pool, or changes what is sent or what comes back. */
-export function checkPostgresJs(sql: PostgresJs, userIds: 'u64' | 'text'): PostgresJs {
+export function checkPostgresJs(sql: PostgresJs, userIds: 'bigint' | 'string'): PostgresJs {
   if (typeof sql.begin !== 'function')
     throw new TypeError(
       'PostgresStore expects the sql that postgres() gives, not that of a transaction or of reserve()',
@@ -280,7 +280,7 @@ export function checkPostgresJs(sql: PostgresJs, userIds: 'u64' | 'text'): Postg
     throw new TypeError('PostgresStore cannot use a client with transform.row: give it one of its own')
   // A key that is changed on its way finds nothing, and by a user ID that is rounded two users are one.
   const { serializers } = sql.options ?? {}
-  if ((userIds === 'text' ? SENT : SENT_NUMBERS).some(([type, value]) => isChanged(serializers?.[type], value)))
+  if ((userIds === 'string' ? SENT : SENT_NUMBERS).some(([type, value]) => isChanged(serializers?.[type], value)))
     throw new TypeError(
       'PostgresStore cannot use a client whose types change text or numbers on their way: give it one of its own',
     )

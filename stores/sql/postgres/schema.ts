@@ -10,7 +10,7 @@ const TYPES: Readonly<Record<Exclude<Content, 'user'>, Pick<Column, 'type' | 'co
   reference: TEXT,
   kind: TEXT,
   tenant: BY_BYTES,
-  username: TEXT,
+  user_name: TEXT,
   uint32: BIGINT,
   data: TEXT,
   writeId: TEXT,
@@ -21,7 +21,7 @@ const NUMBER = { type: 'numeric(20,0)' }
 /** The type of a column, in the words of the catalogue. */
 export const pgType = (holds: Content, { userIds }: Names) => {
   if (holds !== 'user') return TYPES[holds]
-  return userIds === 'u64' ? NUMBER : BY_BYTES
+  return userIds === 'bigint' ? NUMBER : BY_BYTES
 }
 
 function ddl({ name, columns, primaryKey, indexes }: Table): readonly string[] {

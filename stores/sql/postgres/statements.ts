@@ -43,9 +43,9 @@ export function postgresStatements(names: Names, batch: number) {
 
   // The conditional DO UPDATE locks the row and sees the newest floor, and writes nothing where the floor lets pass.
   const floor = `f AS (
-    INSERT INTO ${users} AS u (tenant, user_id, floor, floor_until, expires_at)
+    INSERT INTO ${users} AS u (tenant, user_id, floor, min_password_version_until, expires_at)
     SELECT :tenant, ${user}, 0, 0, :userUntil::bigint FROM ${lockWait} a, ${idle} b
-    ON CONFLICT (user_id, tenant) DO UPDATE SET floor = u.floor WHERE u.floor > :provenVersion AND u.floor_until > :now
+    ON CONFLICT (user_id, tenant) DO UPDATE SET floor = u.floor WHERE u.floor > :provenVersion AND u.min_password_version_until > :now
     RETURNING floor)`
   const mayWrite = (hasUser: boolean) =>
     hasUser ? 'NOT EXISTS (SELECT 1 FROM f WHERE f.floor > :provenVersion)' : inTime
@@ -101,14 +101,14 @@ export function postgresStatements(names: Names, batch: number) {
     /** The first of a transaction: locks the user's row, and bounds how long the server lets the transaction live. */
     lockUser: compile(
       '$',
-      `INSERT INTO ${users} AS u (tenant, user_id, floor, floor_until, expires_at)
-       SELECT :tenant, ${user}, :floor::bigint, :floorUntil::bigint, :userUntil::bigint
+      `INSERT INTO ${users} AS u (tenant, user_id, floor, min_password_version_until, expires_at)
+       SELECT :tenant, ${user}, :floor::bigint, :minPasswordVersionUntil::bigint, :userUntil::bigint
        FROM ${lockWait} a, ${idle} b, set_config('statement_timeout', ${left}, true) c
        ON CONFLICT (user_id, tenant) DO UPDATE SET
-         floor = CASE WHEN u.floor_until > :now THEN GREATEST(u.floor, excluded.floor) ELSE excluded.floor END,
-         floor_until = GREATEST(u.floor_until, excluded.floor_until),
+         floor = CASE WHEN u.min_password_version_until > :now THEN GREATEST(u.floor, excluded.floor) ELSE excluded.floor END,
+         min_password_version_until = GREATEST(u.min_password_version_until, excluded.min_password_version_until),
          expires_at = GREATEST(u.expires_at, excluded.expires_at)
-       WHERE excluded.floor_until > 0`,
+       WHERE excluded.min_password_version_until > 0`,
     ),
     /**
      * Some of the user's records, how many of them were live sessions, and how many were found: one that another call

@@ -1,6 +1,6 @@
 import type { StoreCall } from '../../../src/contract/store.ts'
 import { aBoolean, checkOptions } from '../../../src/text/check-options.ts'
-import { namesOf, optionsOf, type SqlOptions } from '../options.ts'
+import { namesOf, optionsOf, type SqlStoreOptions } from '../options.ts'
 import { endOf } from '../retry.ts'
 import { ServerStore } from '../server-store.ts'
 import type { Statement, Steps, Value, Values } from '../statement.ts'
@@ -12,7 +12,7 @@ import { checkPostgresJs, isPostgresJs, type PostgresJs, PostgresJsConnections }
 import { postgresSchema } from './schema.ts'
 import { postgresStatements } from './statements.ts'
 
-export interface PostgresOptions extends SqlOptions {
+export interface PostgresOptions extends SqlStoreOptions {
   /**
    * Whether statements are prepared under a name, once per connection. Behind a pooler that shares connections by
    * transaction and does not know prepared statements (pgbouncer before 1.21) the store finds out and stops by itself.
@@ -51,7 +51,7 @@ export class PostgresStore extends ServerStore {
   }
 
   /** The DDL that `migrate()` runs, for those who keep their schema in files. */
-  static schema(options: SqlOptions = {}): string {
+  static ddl(options: SqlStoreOptions = {}): string {
     return printed(postgresSchema(postgresNames(options)))
   }
 

@@ -66,7 +66,7 @@ function fault(given: unknown): string | null {
   if (given === undefined) return 'got undefined: does wrangler.json name the binding under d1_databases?'
   if (typeof given === 'string') return `got ${quote(given)}: pass the binding itself`
   if (has(given, 'then')) return 'got a promise: await it'
-  // Its reads may be answered by a replica, which does not know of a log-out yet.
+  // Its reads may be answered by a replica, which does not know of a logout yet.
   if (has(given, 'getBookmark')) return 'got what withSession() gives, whose reads may be old: pass the binding itself'
   if (has(given, 'executeMultiple')) return 'got the client of @libsql/client: pass it to LibsqlStore'
   if (isD1(given)) return null
@@ -97,7 +97,7 @@ export class D1Store extends RemoteSqliteStore {
   }
 
   /** The DDL that `migrate()` runs, for a file of `wrangler d1 migrations`. */
-  static schema(options: RemoteSqliteOptions = {}): string {
+  static ddl(options: RemoteSqliteOptions = {}): string {
     checkOptions(OPTIONS, options)
     return remoteSchema(options)
   }

@@ -144,7 +144,7 @@ export class LibsqlStore extends RemoteSqliteStore {
   }
 
   /** The DDL that `migrate()` runs, for those who keep their schema in files. */
-  static schema(options: RemoteSqliteOptions = {}): string {
+  static ddl(options: RemoteSqliteOptions = {}): string {
     checkOptions(OPTIONS, options)
     return remoteSchema(options)
   }

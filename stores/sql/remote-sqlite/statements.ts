@@ -64,7 +64,7 @@ export function remoteStatements(names: Names) {
       `INSERT INTO ${sessions} (${columns}) SELECT ${Object.values(marked).join(', ')}
        WHERE NOT ${has('id = :id')}
          AND (:old = '' OR ${has(`id = :old AND version = :oldVersion AND ${live()}`)})
-         AND NOT EXISTS (SELECT 1 FROM ${users} WHERE ${ofUser()} AND floor > :provenVersion AND floor_until > :now)
+         AND NOT EXISTS (SELECT 1 FROM ${users} WHERE ${ofUser()} AND floor > :provenVersion AND min_password_version_until > :now)
          AND (:checksParent = 0 OR ${has(`id = :parent AND ${live()}`)} OR ${has(`id = :old AND parent = :parent AND ${live()}`)})
          AND (:refuseAt IS NULL OR (SELECT count(*) ${others}) < :refuseAt)`,
     ),

@@ -1,7 +1,7 @@
 import type { StoreOperation } from '../../../src/contract/errors.ts'
 import type { ReadAnswer, ReplaceResult, StoreCall } from '../../../src/contract/store.ts'
 import type { OptionPlace } from '../../../src/text/check-options.ts'
-import { type Names, namesOf, optionsOf, type SqlOptions } from '../options.ts'
+import { type Names, namesOf, optionsOf, type SqlStoreOptions } from '../options.ts'
 import { endOf } from '../retry.ts'
 import { isKey } from '../rows.ts'
 import { sqliteSchema } from '../sqlite/schema.ts'
@@ -13,7 +13,7 @@ import { Batches, type RemoteSqlite, type Step, unfit } from './batches.ts'
 import { remoteStatements } from './statements.ts'
 
 /** Options of the stores for SQLite on a network. Such a database has one schema, so there is none to choose. */
-export type RemoteSqliteOptions = Pick<SqlOptions, 'table' | 'userIds'>
+export type RemoteSqliteOptions = Pick<SqlStoreOptions, 'table' | 'userIds'>
 
 /** What such a store takes. */
 export function remoteOptions(where: string): OptionPlace<RemoteSqliteOptions> {

@@ -39,11 +39,11 @@ export function sqliteStatements(names: Names, { spared = 'id = :except', dialec
     /** Raises the user's floor. The other writers wait for the whole file. */
     lockUser: compile(
       '?',
-      `INSERT INTO ${users} (tenant, user_id, floor, floor_until, expires_at)
-       SELECT :tenant, :userId, :floor, :floorUntil, :userUntil WHERE :floorUntil > 0
+      `INSERT INTO ${users} (tenant, user_id, floor, min_password_version_until, expires_at)
+       SELECT :tenant, :userId, :floor, :minPasswordVersionUntil, :userUntil WHERE :minPasswordVersionUntil > 0
        ON CONFLICT (user_id, tenant) DO UPDATE SET
-         floor = CASE WHEN floor_until > :now THEN max(floor, excluded.floor) ELSE excluded.floor END,
-         floor_until = max(floor_until, excluded.floor_until),
+         floor = CASE WHEN min_password_version_until > :now THEN max(floor, excluded.floor) ELSE excluded.floor END,
+         min_password_version_until = max(min_password_version_until, excluded.min_password_version_until),
          expires_at = max(expires_at, excluded.expires_at)`,
     ),
     /** The first records of a user, the excepted one left out: how many, and how many of them are live sessions. */

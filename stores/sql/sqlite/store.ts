@@ -1,6 +1,6 @@
 import type { ReadAnswer, StoreCall } from '../../../src/contract/store.ts'
 import { checkOptions } from '../../../src/text/check-options.ts'
-import { namesOf, optionsOf, type SqlOptions } from '../options.ts'
+import { namesOf, optionsOf, type SqlStoreOptions } from '../options.ts'
 import { endOf } from '../retry.ts'
 import { isKey } from '../rows.ts'
 import type { Steps, Values } from '../statement.ts'
@@ -23,7 +23,7 @@ interface Piece {
   readonly last: string | null
 }
 
-function sqliteNames(options: SqlOptions) {
+function sqliteNames(options: SqlStoreOptions) {
   checkOptions(OPTIONS, options)
   return namesOf(options, '"')
 }
@@ -43,7 +43,7 @@ export class SqliteStore extends TransactionStore {
   protected override readonly batch = 250
 
   /** Opens and creates nothing. @throws TypeError for a connection or an option of the wrong kind. */
-  constructor(database: SqliteDatabase, options: SqlOptions = {}) {
+  constructor(database: SqliteDatabase, options: SqlStoreOptions = {}) {
     super()
     this.database = new SqliteFile(checkSqlite(database))
     this.names = sqliteNames(options)
@@ -52,7 +52,7 @@ export class SqliteStore extends TransactionStore {
   }
 
   /** The DDL that `migrate()` runs, for those who keep their schema in files. */
-  static schema(options: SqlOptions = {}): string {
+  static ddl(options: SqlStoreOptions = {}): string {
     return printed(sqliteSchema(sqliteNames(options)))
   }
 

@@ -42,25 +42,25 @@ const userId: Target = {
   ],
   tokens: ['0', '9', '18446744073709551615', '-', '+', '.', 'e', 'n', 'x', ' ', '_', '\ud800', '\udc00', '\0', '\x7f'],
   check(input) {
-    const { u64, number, text } = USER_ID_FORMATS
+    const { bigint, number, string } = USER_ID_FORMATS
     const big = isDecimal(input, 20) && BigInt(input) <= MAX_U64 ? BigInt(input) : null
-    same(u64.fromText(input), big, 'u64')
+    same(bigint.fromText(input), big, 'bigint')
     same(number.fromText(input), big !== null && big < 2n ** 53n ? Number(input) : null, 'number')
     const codes = [...input].map(char => char.codePointAt(0)!)
     const isText =
       input.length >= 1 && input.length <= 128 && isWellFormed(input) && !codes.some(code => code < 32 || code === 127)
-    same(text.fromText(input), isText ? input : null, 'text')
+    same(string.fromText(input), isText ? input : null, 'text')
     if (big !== null) {
-      same(u64.toText(big), input, 'u64 to text')
+      same(bigint.toText(big), input, 'bigint to text')
       if (big < 2n ** 53n)
-        same([u64.toText(Number(input)), number.toText(Number(input))], [input, input], 'number to text')
+        same([bigint.toText(Number(input)), number.toText(Number(input))], [input, input], 'number to text')
     }
-    for (const format of [u64, number] as const)
+    for (const format of [bigint, number] as const)
       assert.match(
         (answerOf(() => format.toText(input as never)) as { typeError: string }).typeError,
         /^user ID: expected /,
       )
-    same('value' in answerOf(() => text.toText(input)), isText, 'text to text')
+    same('value' in answerOf(() => string.toText(input)), isText, 'text to text')
     const value = Number(input)
     same(
       'value' in answerOf(() => number.toText(value)),

@@ -1,7 +1,7 @@
 // Mistakes that the library had, or that one of its peers has, each with the scene that shows it: the library is walked
 // through each scene and keeps its promises. Some mistakes are made by a store, and there the search has to meet them.
-import type { CreateOptions, RecordChange, SessionRecord, StoreCall } from 'coatcheck'
-import { ReferenceStore } from '../../../stores/testing/reference.ts'
+import type { CreateOptions, RecordChange, SessionRecord, StoreCall } from 'coatcheck/custom-store'
+import { ReferenceStore } from '../../../testing/reference.ts'
 import { adoptOf } from './adopts.ts'
 import { browsersOf } from './browsers.ts'
 import { sceneOf } from './calls.ts'
@@ -62,28 +62,28 @@ class WithoutSuccessor extends ReferenceStore {
 
 export const BUGS: readonly Bug[] = [
   {
-    name: 'B1: a log-out leaves what a remember token began beside it',
-    scene: tabsOf({ before: 'a remember token alone', requests: ['a page view', 'a log-out'] }),
+    name: 'B1: a logout leaves what a remember token began beside it',
+    scene: tabsOf({ before: 'a remember token alone', requests: ['a page view', 'a logout'] }),
   },
   {
     name: 'B1: a slow response sends the cookie of a session that ended',
-    scene: tabsOf({ before: 'an anonymous session whose cookie is due again', requests: ['a page view', 'a log-in'] }),
+    scene: tabsOf({ before: 'an anonymous session whose cookie is due again', requests: ['a page view', 'a login'] }),
   },
   {
     name: 'B1: a slow response sends the remember token of a series that ended',
-    scene: tabsOf({ before: 'a remember token alone', requests: ['a page view', 'a log-out'] }),
+    scene: tabsOf({ before: 'a remember token alone', requests: ['a page view', 'a logout'] }),
   },
   {
     name: 'B2: a late save begins a session in place of one that was left',
-    scene: tabsOf({ before: 'an anonymous session', requests: ['a save', 'a log-in'] }),
+    scene: tabsOf({ before: 'an anonymous session', requests: ['a save', 'a login'] }),
   },
   {
     name: 'B2: a session that began while its browser logged in stays',
-    scene: tabsOf({ before: 'a dead session', requests: ['a save', 'a log-in'] }),
+    scene: tabsOf({ before: 'a dead session', requests: ['a save', 'a login'] }),
   },
   {
     name: 'B3: the successor of an ID is not known to have ended',
-    scene: tabsOf({ before: 'a session', requests: ['a new ID', 'a log-in'] }),
+    scene: tabsOf({ before: 'a session', requests: ['a new ID', 'a login'] }),
   },
   {
     name: 'B4: the writing verbs of one visit run at once',
@@ -94,12 +94,12 @@ export const BUGS: readonly Bug[] = [
     scene: plantedOf(1),
   },
   {
-    name: 'B6: a log-in that fails has ended the remember token',
-    scene: tabsOf({ before: 'a remember token alone', requests: ['a log-in'], faults: 1 }),
+    name: 'B6: a login that fails has ended the remember token',
+    scene: tabsOf({ before: 'a remember token alone', requests: ['a login'], faults: 1 }),
   },
   {
-    name: 'B6: a log-in that gets no remember token has ended the one before',
-    scene: tabsOf({ before: 'a remember token alone', requests: ['a log-in to be remembered'], faults: 1 }),
+    name: 'B6: a login that gets no remember token has ended the one before',
+    scene: tabsOf({ before: 'a remember token alone', requests: ['a login to be remembered'], faults: 1 }),
   },
   {
     name: 'B7: a handshake begins a session whose cookie its response cannot carry',
@@ -107,28 +107,28 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: 'B8: a token of a user at a limit is an error',
-    scene: sceneOf({ before: 'a session', calls: ['recall', 'log-out'], isLimited: true }),
+    scene: sceneOf({ before: 'a session', calls: ['recall', 'logout'], isLimited: true }),
   },
   {
     name: 'B9: a new ID has a CSRF token of its own',
     scene: sceneOf({ before: 'a session', calls: ['rotate', 'get'] }),
   },
   {
-    name: 'B10: log-out-everywhere ends the session that it spares, where that gets a new ID',
+    name: 'B10: logout-everywhere ends the session that it spares, where that gets a new ID',
     store: WithoutSuccessor,
     scene: sceneOf({ before: 'a session', calls: ['regenerate', 'invalidateUser but this'] }),
   },
   {
     name: 'B11: a tenant that is asked for at each request remembers nothing of what ended',
-    scene: tabsOf({ before: 'an anonymous session', requests: ['a save', 'a log-in'], isTenant: true }),
+    scene: tabsOf({ before: 'an anonymous session', requests: ['a save', 'a login'], isTenant: true }),
   },
   {
     name: 'B12: a take lets the visit read again',
     scene: oneVisitOf('an anonymous session', ['a take', 'a take']),
   },
   {
-    name: 'B13: two log-ins with one old ID leave two sessions',
-    scene: tabsOf({ before: 'an anonymous session', requests: ['a log-in', 'a log-in'] }),
+    name: 'B13: two logins with one old ID leave two sessions',
+    scene: tabsOf({ before: 'an anonymous session', requests: ['a login', 'a login'] }),
   },
   {
     name: "C1: theft is judged by one node's clock",
@@ -139,13 +139,13 @@ export const BUGS: readonly Bug[] = [
     scene: sceneOf({ before: 'a session', calls: ['get'], isAsked: true, faults: 1 }),
   },
   {
-    name: 'C15: a log-out with planted cookies costs as many store calls as there are cookies',
+    name: 'C15: a logout with planted cookies costs as many store calls as there are cookies',
     scene: plantedLogOutOf(12),
   },
   {
-    name: 'D: a save that was acknowledged is lost in a log-in',
+    name: 'D: a save that was acknowledged is lost in a login',
     store: WithoutVersion,
-    scene: sceneOf({ before: 'an anonymous session', calls: ['update', 'log-in'], processes: [0, 1] }),
+    scene: sceneOf({ before: 'an anonymous session', calls: ['update', 'login'], processes: [0, 1] }),
   },
   {
     name: 'D: a save that was acknowledged is lost in a new ID',
@@ -153,27 +153,27 @@ export const BUGS: readonly Bug[] = [
     scene: sceneOf({ before: 'a session', calls: ['update', 'regenerate'], processes: [0, 1] }),
   },
   {
-    name: "D: a log-in inherits another user's data",
-    scene: sceneOf({ before: 'a session', calls: ['log-in of another user', 'get'] }),
+    name: "D: a login inherits another user's data",
+    scene: sceneOf({ before: 'a session', calls: ['login of another user', 'get'] }),
   },
   {
     name: 'G1: a write revives a session that was logged out',
     store: Reviving,
-    scene: sceneOf({ before: 'a session', calls: ['update', 'log-out'] }),
+    scene: sceneOf({ before: 'a session', calls: ['update', 'logout'] }),
   },
   {
-    name: 'G1: a new ID leaves no forward, so that a late log-out misses its session',
+    name: 'G1: a new ID leaves no forward, so that a late logout misses its session',
     store: WithoutForward,
-    scene: sceneOf({ before: 'a session', calls: ['regenerate', 'log-out'] }),
+    scene: sceneOf({ before: 'a session', calls: ['regenerate', 'logout'] }),
   },
   {
-    name: 'G3: no floor stands against a log-in that verified the old password',
+    name: 'G3: no floor stands against a login that verified the old password',
     store: WithoutFloor,
-    scene: sceneOf({ before: 'a session', calls: ['log-in', 'invalidateUser, version 2'] }),
+    scene: sceneOf({ before: 'a session', calls: ['login', 'invalidateUser, version 2'] }),
   },
   {
-    name: 'G4: a log-in that finds nothing under its ID leaves what that leads to',
-    scene: sceneOf({ before: 'a session', calls: ['regenerate', 'log-in'] }),
+    name: 'G4: a login that finds nothing under its ID leaves what that leads to',
+    scene: sceneOf({ before: 'a session', calls: ['regenerate', 'login'] }),
   },
   {
     name: 'G7: a touch that fails fails the visit',
@@ -181,11 +181,11 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: 'An anonymous session in place of one that was left meanwhile stays',
-    scene: tabsOf({ before: 'an anonymous session', requests: ['a new anonymous session', 'a log-out'] }),
+    scene: tabsOf({ before: 'an anonymous session', requests: ['a new anonymous session', 'a logout'] }),
   },
   {
-    name: 'A log-in leaves what a save began while the answer to it was under way',
-    scene: tabsOf({ before: 'an anonymous session', requests: ['a save', 'a log-in'] }),
+    name: 'A login leaves what a save began while the answer to it was under way',
+    scene: tabsOf({ before: 'an anonymous session', requests: ['a save', 'a login'] }),
   },
   {
     name: 'What began in place of a series that ends lives on, and its cookie is held back',
@@ -217,21 +217,24 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: 'The end of all sessions removes what says that a session of another library is over',
-    scene: adoptOf({ before: 'a session that was taken over', requests: ['a page view', 'endAll'] }),
+    scene: adoptOf({ before: 'a session that was taken over', requests: ['a page view', 'invalidateAll'] }),
   },
   {
     name: 'A session of another library is taken over after its store was emptied and all sessions were ended',
-    scene: adoptOf({ before: 'an old session', requests: ['a page view', 'the old store is emptied, then endAll'] }),
-  },
-  {
-    name: 'A log-in whose cookie is held back beside a log-out of all devices leaves a session',
-    scene: browsersOf({
-      before: 'a session',
-      requests: ['a log-in with the old password', 'log-out of all other devices'],
+    scene: adoptOf({
+      before: 'an old session',
+      requests: ['a page view', 'the old store is emptied, then invalidateAll'],
     }),
   },
   {
-    name: 'A17: a session that was taken over passes for a fresh log-in',
+    name: 'A login whose cookie is held back beside a logout of all devices leaves a session',
+    scene: browsersOf({
+      before: 'a session',
+      requests: ['a login with the old password', 'logout of all other devices'],
+    }),
+  },
+  {
+    name: 'A17: a session that was taken over passes for a fresh login',
     scene: adoptOf({ before: 'an old session', requests: ['a page view', 'a page view'] }),
   },
   {
@@ -240,21 +243,21 @@ export const BUGS: readonly Bug[] = [
     isLarge: true,
   },
   {
-    name: 'A session of another library that is being taken over outlives a log-out everywhere',
-    scene: adoptOf({ before: 'an old session', requests: ['a page view', 'log-out everywhere'] }),
+    name: 'A session of another library that is being taken over outlives a logout everywhere',
+    scene: adoptOf({ before: 'an old session', requests: ['a page view', 'logout everywhere'] }),
   },
   {
-    name: 'A log-out at a node of the old service leaves the session that was lent',
+    name: 'A logout at a node of the old service leaves the session that was lent',
     scene: adoptOf({
       before: 'an old session',
-      requests: ['a page view', 'a log-out at an old node'],
+      requests: ['a page view', 'a logout at an old node'],
       processes: [1, 0],
       lending: [0, 1],
     }),
   },
   {
-    name: 'endAll does not spare the session that it excepts under its new ID',
-    scene: sceneOf({ before: 'an anonymous session', calls: ['regenerate', 'endAll but this'] }),
+    name: 'invalidateAll does not spare the session that it excepts under its new ID',
+    scene: sceneOf({ before: 'an anonymous session', calls: ['regenerate', 'invalidateAll but this'] }),
   },
   {
     name: 'A response removes the cookie of another library, and the one in its place is held back',

@@ -1,5 +1,5 @@
-import { MysqlStore } from 'coatcheck/stores/sql'
-import { modelTest, testStore } from 'coatcheck/testing'
+import { modelTest, testStore } from 'coatcheck/custom-store/testing'
+import { MysqlStore } from 'coatcheck/stores/mysql'
 import fc from 'fast-check'
 import type mysql from 'mysql2/promise'
 import { afterAll, beforeAll, describe, it } from 'vitest'
@@ -16,10 +16,10 @@ describeEngine('mariadb', 'the MySQL store on MariaDB', () => {
   afterAll(() => server?.stop())
 
   describe.each([
-    ['u64', 'a pool of mysql2/promise', (pool: mysql.Pool) => pool],
-    ['text', 'a pool of mysql2', (pool: mysql.Pool) => pool.pool],
+    ['bigint', 'a pool of mysql2/promise', (pool: mysql.Pool) => pool],
+    ['string', 'a pool of mysql2', (pool: mysql.Pool) => pool.pool],
     [
-      'u64',
+      'bigint',
       'what an application made of a pool',
       (pool: mysql.Pool) => ({ getConnection: () => pool.getConnection() }),
     ],
@@ -38,7 +38,7 @@ describeEngine('mariadb', 'the MySQL store on MariaDB', () => {
       await rename(table, 'elsewhere')
       return () => rename('elsewhere', table)
     }
-    testStore(it, open, undefined, { textUserIds: userIds === 'text', corrupt, outage, runs: 25 })
+    testStore(it, open, undefined, { textUserIds: userIds === 'string', corrupt, outage, runs: 25 })
     it('behaves like the reference model', () => modelTest(fc, open, undefined, { runs: 50 }))
   })
 })

@@ -1,5 +1,5 @@
-import { PostgresStore } from 'coatcheck/stores/sql'
-import { modelTest, testStore } from 'coatcheck/testing'
+import { modelTest, testStore } from 'coatcheck/custom-store/testing'
+import { PostgresStore } from 'coatcheck/stores/postgres'
 import fc from 'fast-check'
 import type pg from 'pg'
 import type { Sql } from 'postgres'
@@ -8,7 +8,7 @@ import { describeEngine } from '../../../services/engines.ts'
 import { type PostgresServer, startPostgres } from '../../../services/postgres.ts'
 
 const DRIVERS = ['pg', 'postgres'] as const
-const USER_IDS = ['u64', 'text'] as const
+const USER_IDS = ['bigint', 'string'] as const
 const EACH = DRIVERS.flatMap(driver => USER_IDS.map(userIds => [driver, userIds] as const))
 
 describeEngine('postgresql', 'the PostgreSQL store', () => {
@@ -40,7 +40,7 @@ describeEngine('postgresql', 'the PostgreSQL store', () => {
       await rename(`${userIds}_sessions`, 'elsewhere')
       return () => rename('elsewhere', `${userIds}_sessions`)
     }
-    testStore(it, open, undefined, { textUserIds: userIds === 'text', corrupt, outage, runs: 25 })
+    testStore(it, open, undefined, { textUserIds: userIds === 'string', corrupt, outage, runs: 25 })
     it('behaves like the reference model', () => modelTest(fc, open, undefined, { runs: 50 }))
     it('behaves like the reference model without prepared statements', () =>
       modelTest(fc, () => open({ prepare: false }), undefined, { runs: 25 }))

@@ -1,5 +1,5 @@
-import { SqliteStore } from 'coatcheck/stores/sql'
-import { modelTest, testStore } from 'coatcheck/testing'
+import { modelTest, testStore } from 'coatcheck/custom-store/testing'
+import { SqliteStore } from 'coatcheck/stores/sqlite'
 import fc from 'fast-check'
 import { afterAll, describe, it } from 'vitest'
 import { describeEngine } from '../../../services/engines.ts'
@@ -14,7 +14,7 @@ for (const driver of SQLITE_DRIVERS)
       remove()
     })
 
-    describe.each(['u64', 'text'] as const)('with %s user IDs', userIds => {
+    describe.each(['bigint', 'string'] as const)('with %s user IDs', userIds => {
       const open = async () => {
         database ??= openSqlite(driver, file)
         const store = new SqliteStore(database, { userIds, table: `${userIds}_sessions` })
@@ -29,7 +29,7 @@ for (const driver of SQLITE_DRIVERS)
         await rename(`${userIds}_sessions`, 'elsewhere')
         return () => rename('elsewhere', `${userIds}_sessions`)
       }
-      testStore(it, open, undefined, { textUserIds: userIds === 'text', corrupt, outage, runs: 25 })
+      testStore(it, open, undefined, { textUserIds: userIds === 'string', corrupt, outage, runs: 25 })
       it('behaves like the reference model', () => modelTest(fc, open, undefined, { runs: 50 }))
     })
   })
