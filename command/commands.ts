@@ -23,7 +23,7 @@ export interface Command {
 
 const TABLES = ['store', 'user-ids', 'table', 'schema', 'json', 'help'] as const
 const STORE = [...TABLES, 'timeout', 'key-prefix', 'allow-eviction'] as const
-const ENDING = [...STORE, 'namespace', 'wait-replicas'] as const
+const ENDING = [...STORE, 'namespace'] as const
 
 const COMMANDS_: readonly Command[] = [
   {

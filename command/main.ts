@@ -61,7 +61,6 @@ async function work(run: Run, output: Output, interrupts: Interrupts): Promise<E
   const timeout = timeoutOf(given)
   if (command.options.includes('yes') && !given.has('yes') && !isInteractive())
     throw new UsageError(`${command.name} logs users out, and no one is here to be asked: give --yes`)
-  numberOf(given, 'wait-replicas', 100)
   numberOf(given, 'password-version', 0xffff_ffff)
   const progress = new Progress(process.stderr, { json: output.json })
   let opened: OpenStore | null = null

@@ -11,7 +11,7 @@ import type pg from 'pg'
 import type * as redis from 'redis'
 import { withDriver } from './drivers.ts'
 import { Failure, UsageError } from './exit.ts'
-import { type Given, numberOf, userKindOf } from './options.ts'
+import { type Given, userKindOf } from './options.ts'
 import type { StoreKind, StoreUrl } from './store-url.ts'
 
 export type SqlStore = PostgresStore | MysqlStore | SqliteStore
@@ -89,7 +89,6 @@ function redisStore(client: ConstructorParameters<typeof RedisStore>[0], { given
       new RedisStore(client, {
         ...(prefix !== undefined && { prefix }),
         allowEviction: given.has('allow-eviction'),
-        waitReplicas: numberOf(given, 'wait-replicas', 100) ?? 0,
       }),
   )
 }

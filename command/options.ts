@@ -11,7 +11,6 @@ export const OPTIONS = {
   schema: { value: 'NAME', text: "SQL: the store's option schema (default: the connection's own)" },
   'key-prefix': { value: 'PREFIX', text: "Redis: the store's option prefix (default: coatcheck:)" },
   'allow-eviction': { value: null, text: "Redis: the store's option allowEviction" },
-  'wait-replicas': { value: 'N', text: "Redis: the store's option waitReplicas" },
   namespace: { value: 'NAME', text: 'one tenant: its users alone' },
   'password-version': {
     value: 'N',
@@ -33,7 +32,7 @@ export type Given = ReadonlyMap<OptionName, string>
 const ONLY: readonly { readonly names: readonly OptionName[]; readonly sql: boolean; readonly instead: string }[] = [
   { names: ['table', 'schema'], sql: true, instead: 'Redis has --prefix' },
   { names: ['key-prefix'], sql: false, instead: 'SQL stores have --table and --schema' },
-  { names: ['allow-eviction', 'wait-replicas'], sql: false, instead: 'SQL stores have no such option' },
+  { names: ['allow-eviction'], sql: false, instead: 'SQL stores have no such option' },
 ]
 
 /** @throws UsageError for an option that would do nothing with this store */
