@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import {
   type Corrupt,
+  type DeleteUserOptions,
   FORWARD_LIFETIME,
   type Forward,
   type RecordChange,
@@ -149,10 +150,7 @@ export class Kit {
     return next
   }
 
-  deleteUser(
-    userId: string,
-    over: { exceptKey?: string; passwordVersion?: number; minPasswordVersionUntil?: number } = {},
-  ) {
+  deleteUser(userId: string, over: Partial<DeleteUserOptions> = {}) {
     return this.store.deleteUser(userId, { minPasswordVersionUntil: this.now + 24 * HOUR, ...over }, { now: this.now })
   }
 

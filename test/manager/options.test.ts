@@ -59,7 +59,7 @@ describe('a wrong option is a TypeError that names it and quotes the value', () 
     ['rememberFor: expected at most \'400d\', longer cookies are cut by browsers, got "401d"', { rememberFor: '401d' }],
     ['sweepInterval: expected at most \'12d\', got "13d"', { sweepInterval: '13d' }],
     ['sweepInterval: expected a duration', { sweepInterval: true }],
-    ["userIds: expected 'bigint', 'number' or 'string', got \"bigint\"", { userIds: 'bigint' }],
+    ["userIds: expected 'bigint', 'number' or 'string', got \"u64\"", { userIds: 'u64' }],
     ["userIds: expected 'bigint', 'number' or 'string', got 64", { userIds: 64 }],
     ['maxDataBytes: expected a whole number from 1, got 0', { maxDataBytes: 0 }],
     ['maxPendingCalls: expected a whole number from 1, got 0', { maxPendingCalls: 0 }],
@@ -394,9 +394,13 @@ it('an option of a verb that does not exist is refused: misspelt, it would let t
     [
       options => visit().regenerate(options as never),
       { grace: '1m', graze: 1 },
-      'rotate: "graze" is not an option; did you',
+      'regenerate: "graze" is not an option; did you',
     ],
-    [options => sessions.regenerate(session, options as never), {}, 'grace: expected a duration'],
+    [
+      options => sessions.regenerate(session, options as never),
+      { user },
+      'regenerate: "user" is not an option; a login is logIn(session, { user })',
+    ],
     [
       options => sessions.regenerate(session, options as never),
       { grace: '121s' },

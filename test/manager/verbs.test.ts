@@ -210,8 +210,8 @@ describe('invalidateUser', () => {
       return Object.keys(store.calls.find(({ verb }) => verb === 'deleteUser')!.args[1]).sort()
     }
     expect(await asked({ except: session })).toEqual(['exceptKey', 'minPasswordVersionUntil'])
-    expect(await asked({ passwordVersion: 0 })).toEqual(['minPasswordVersionUntil', 'passwordVersion'])
-    for (const nothing of [undefined, {}, { except: null, passwordVersion: undefined }])
+    expect(await asked({ minPasswordVersion: 0 })).toEqual(['minPasswordVersion', 'minPasswordVersionUntil'])
+    for (const nothing of [undefined, {}, { except: null, minPasswordVersion: undefined }])
       expect(await asked(nothing)).toEqual(['minPasswordVersionUntil'])
   })
 })
