@@ -1,5 +1,5 @@
-// The reads of one turn of the event loop share an MGET. Not in a cluster: the keys of an MGET have to share a slot, and
-// those of different users do not. There only the reads of the same key share a GET.
+// The reads of one turn of the event loop share an MGET. In a cluster those of one shard, because the keys of an MGET have
+// to share a slot.
 import { SharedReads } from '../shared/shared-reads.ts'
 import { type Call, type Commands, callUntil, deadlineOf } from './commands.ts'
 import { type Keys, shardOfKey } from './keys.ts'
@@ -16,7 +16,8 @@ export class ValueReads {
   constructor(commands: Commands, keys: Keys) {
     this.#commands = commands
     this.#keys = keys
-    this.#shared = new SharedReads(commands.link.isCluster ? 1 : MOST, (asked, deadline) => this.#ask(asked, deadline))
+    const placeOf = commands.link.isCluster ? shardOfKey : undefined
+    this.#shared = new SharedReads(MOST, (asked, deadline) => this.#ask(asked, deadline), placeOf)
   }
 
   read(key: string, deadline: number | undefined): Promise<unknown> {
@@ -37,7 +38,7 @@ export class ValueReads {
       const answer = await link.send(shardOfKey(key), ['MGET', ...keys.map(this.#keys.session)]).catch(() => null)
       if (Array.isArray(answer)) return answer
     }
-    // Each fails by itself and in its own way, also if the user has no right to MGET.
+    // Each fails by itself and in its own way; also while a slot moves, or if the user has no right to MGET.
     return Promise.all(keys.map(each => this.alone(each, call).catch(error => error)))
   }
 }

@@ -282,13 +282,13 @@ describeEngine('redis', 'the Redis store', () => {
       expect(reads()).toEqual(['MGET', 'GET'])
     })
 
-    it('in a cluster with one for each key', async () => {
+    it('in a cluster with one for each shard', async () => {
       const cluster = open({}, true)
       const all = [...(await records()), await make({ key: keyIn('abc') }), await make({ key: keyIn('abc') })]
       await cluster.read(anywhere(), call())
       seen = []
       expect(await together(cluster, [...all, ...all])).toEqual([...all, ...all])
-      expect(reads()).toEqual(['GET', 'GET', 'GET', 'GET', 'GET'])
+      expect(reads().sort()).toEqual(['GET', 'GET', 'GET', 'MGET'])
     })
 
     it.each([
