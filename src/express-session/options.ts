@@ -43,15 +43,7 @@ export interface ExpressSessionOptions<I extends UserIds = UserIds> extends Node
 }
 
 const OWN = ['userOf', 'logIn'] as const
-const OPTIONS = [
-  'cookie',
-  'rememberCookie',
-  'trustedOrigins',
-  'clearSiteData',
-  'deviceBound',
-  'trustedProxies',
-  'isSecure',
-] as const
+const OPTIONS = ['cookie', 'rememberCookie', 'trustedOrigins', 'clearSiteData', 'trustedProxies', 'isSecure'] as const
 // Said where express-session's options are brought along as they were.
 const HINTS = {
   ...hintsFor('visits'),

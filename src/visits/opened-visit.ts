@@ -6,7 +6,6 @@ import type { SessionId } from '../session/id.ts'
 import type { AnySession, Session } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { Arrival } from './arrival.ts'
-import type { VisitDevice } from './devices.ts'
 import { EndedHere } from './ended-here.ts'
 import type { HeadRules } from './head-rules.ts'
 import { KnownSession } from './known-session.ts'
@@ -22,8 +21,6 @@ import type { OpenDoor } from './visit-door.ts'
 export class OpenedVisit<D extends object, I extends UserIds, In extends object> implements OpenDoor {
   readonly arrival: Arrival
   readonly known: KnownSession<D, I, In>
-  /** `null` where no session is bound to a device. */
-  readonly device: VisitDevice<D, I> | null
   readonly #sessions: SessionManager<D, I, In>
   readonly #context: Context<D, I, In>
   readonly #setup: VisitsSetup
@@ -45,8 +42,6 @@ export class OpenedVisit<D extends object, I extends UserIds, In extends object>
     this.#setup = setup
     this.#request = request
     this.arrival = new Arrival(context, setup, request)
-    const { devices } = setup
-    this.device = devices === null ? null : devices.visit(context, request)
     this.known = new KnownSession(sessions, context, setup, this)
   }
 
@@ -72,10 +67,9 @@ export class OpenedVisit<D extends object, I extends UserIds, In extends object>
 
   /** What the response has to carry, if its head were written now. */
   headRules(): HeadRules {
-    const { known, arrival, device } = this
+    const { known, arrival } = this
     const isUntouched = this.#cookies === null && !arrival.isAmbiguous
-    const rules = isUntouched ? rulesOfLook(known.isPersonal) : this.cookies.rules(arrival, known.now, known.isPersonal)
-    return device === null ? rules : device.extend(rules, known.now, isUntouched ? 'keep' : this.cookies.outcome)
+    return isUntouched ? rulesOfLook(known.isPersonal) : this.cookies.rules(arrival, known.now, known.isPersonal)
   }
 
   /** @throws SessionError where a session that began now could not be sent: nothing has been stored yet */

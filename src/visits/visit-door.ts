@@ -2,7 +2,6 @@
 // named by the cookie of another library.
 import type { SessionId } from '../session/id.ts'
 import type { AnySession } from '../session/session.ts'
-import type { DeviceState } from './devices.ts'
 import type { VisitRequest } from './visit.ts'
 
 /**
@@ -18,8 +17,6 @@ export interface VisitDoor {
   readonly sessions: object
   /** @throws SessionError ERR_SESSION_CROSS_ORIGIN, as every verb does */
   open(): OpenDoor
-  /** What the visit found out about the device of its session; asked after `get`. */
-  readonly device: DeviceState | null
 }
 
 /** A visit that its companion has opened. */

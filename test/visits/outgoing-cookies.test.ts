@@ -1,8 +1,6 @@
 // What the response to a request does with our cookies, and with those of others beside them.
 
 import { SessionManager, type Visit } from 'coatcheck'
-import { openVisit } from 'coatcheck/custom-server'
-import { deviceBound } from 'coatcheck/device-bound'
 import { fetchVisits } from 'coatcheck/fetch'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
@@ -190,26 +188,6 @@ describe('a cookie of another library, whose session was taken over', () => {
     expect(visit.cookies.map(({ name, value }) => [name, value])).toEqual([
       ['session_id', ''],
       ['connect.sid', ''],
-    ])
-  })
-})
-
-describe('what a browser is told about devices follows from the cookie', () => {
-  const options = { deviceBound: deviceBound() }
-  const visitOf = (sessions: SessionManager, cookie: string | null) =>
-    openVisit(sessions, { method: 'POST', secure: true, cookie, header: () => null }, options)
-
-  it('an offer with a login, none without its cookie, and the bound cookie goes with a logout', async () => {
-    const { sessions } = made()
-    const visit = visitOf(sessions, '__Host-session_bound=old')
-    const session = await visit.logIn(ADA)
-    expect(visit.headers.has('secure-session-registration')).toBe(true)
-    await sessions.destroy(session)
-    expect([visit.headers.has('secure-session-registration'), visit.cookies]).toEqual([false, []])
-    await visit.logOut()
-    expect(visit.cookies.map(({ name, value }) => [name, value])).toEqual([
-      ['session_id', ''],
-      ['__Host-session_bound', ''],
     ])
   })
 })
