@@ -271,7 +271,7 @@ export class RedisStore implements Store {
 
   // Across two slots of a cluster: the old record is read, the new one is written, the old one is ended on the condition
   // that it is still the one that was read. That decides; the mark that it leaves tells a repetition, and that of several
-  // logins with one old session this one was first. A process that dies in between leaves both, and nobody has the new ID.
+  // logins with one old session this one was first. A process that dies in between leaves both, and no browser has the new ID.
   async #move(
     call: Call,
     record: SessionRecord,
