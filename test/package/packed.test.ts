@@ -55,7 +55,7 @@ describe('the packed package', () => {
       .filter(entry => entry.isDirectory())
       .map(({ name }) => name)
     // `http` is what of the edges only the subpaths on node:http load.
-    const inRooms = [...rooms, 'http', 'shared'].flatMap(name => [`dist/core/${name}.js`, `dist/core/${name}.cjs`])
+    const inRooms = [...rooms, 'visits-node', 'shared'].flatMap(name => [`dist/core/${name}.js`, `dist/core/${name}.cjs`])
     expect(built.sort()).toEqual([...subpaths, ...inRooms, 'dist/command.js'].sort())
   })
 
@@ -86,10 +86,10 @@ describe('the packed package', () => {
     const usesHttp = (...entries: string[]) =>
       [...loadedBy(...entries)].filter(path => /from 'node:http'/.test(readFileSync(join(root, path), 'utf8')))
     expect(usesHttp('dist/index.js', 'dist/fetch.js', 'dist/adopt.js', 'dist/stores/memory.js')).toEqual([])
-    expect(usesHttp('dist/http.js')).toEqual(['dist/core/http.js'])
+    expect(usesHttp('dist/node.js')).toEqual(['dist/core/visits-node.js'])
   })
 
-  it('stays small: a program with the core, the http edge and the memory store loads under 244 kB', () => {
+  it('stays small: a program with the core, visits on node:http and the memory store loads under 244 kB', () => {
     const sizes = new Map(files.map(({ path, size }) => [path, size]))
     const loaded = loadedBy('dist/index.js', 'dist/http.js', 'dist/stores/memory.js')
     // 225 kB until the edges could check a device: what they need for it is 4 kB, and the protocol is a subpath of its own.
