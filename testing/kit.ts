@@ -41,6 +41,10 @@ export interface Case {
   run(kit: Kit): Promise<void>
 }
 
+/** Rules by their sentences, and what shows each of them. */
+export const rules = (all: Readonly<Record<string, Case['run']>>, needs?: Case['needs']): readonly Case[] =>
+  Object.entries(all).map(([name, run]) => ({ name, run, ...(needs !== undefined && { needs }) }))
+
 /** A fresh write ID of 16 characters. */
 export const newWriteId = (): string => randomBytes(12).toString('base64url')
 

@@ -30,8 +30,6 @@ export class KnownSession<D extends object, I extends UserIds, In extends object
   /** `undefined` until the store has said, or a verb. */
   #session: Session<D, I> | null | undefined = undefined
   #hasLoggedOut = false
-  /** The session that goes by another library's cookie: the browser does not get ours. */
-  #lentKey: string | null = null
   /** Under way or failed; a read that is over is `null`. */
   #reading: Promise<Session<D, I> | null> | null = null
   /** The look so far was no visit, as of a poll: a later one that is a visit keeps the session alive. */
@@ -110,21 +108,10 @@ export class KnownSession<D extends object, I extends UserIds, In extends object
     this.#hasLoggedOut = true
   }
 
-  /** Whether the session goes by another library's cookie. */
-  get isLent(): boolean {
-    return this.#lentKey !== null && this.#session?.key === this.#lentKey
-  }
-
-  /** The browser has no cookie of ours for this session, and gets none: it goes by another library's. */
-  lend(session: Session<D, I>): void {
-    this.know(session)
-    this.#lentKey = session.key
-  }
-
   /** The session goes on. Its cookie is sent where the browser needs it, and this response can still carry it. */
   sessionImporter(session: Session<D, I> | null): Session<D, I> | null {
     this.know(session)
-    if (!session?.cookieDue || this.isLent) return session
+    if (!session?.cookieDue) return session
     const isNews = this.#setup.cookie.lifetime === 'idle' || session.secret !== this.id
     if (isNews && this.#visit.canSend()) this.#visit.cookies.send(session)
     return session

@@ -2,7 +2,6 @@ import { afterWrite } from '../manager/after-write.ts'
 import type { Context } from '../manager/context.ts'
 import { endSession } from '../manager/end.ts'
 import type { SessionManager } from '../manager/manager.ts'
-import type { SessionId } from '../session/id.ts'
 import type { AnySession, Session } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { Arrival } from './arrival.ts'
@@ -15,10 +14,9 @@ import { headersSent, insecure } from './refusals.ts'
 import type { VisitsSetup } from './setup.ts'
 import { tellLost } from './unsent-cookie.ts'
 import type { VisitRequest } from './visit.ts'
-import type { OpenDoor } from './visit-door.ts'
 
 /** A visit whose request the guards have let through: its parts, and the steps that several of its verbs take. */
-export class OpenedVisit<D extends object, I extends UserIds, In extends object> implements OpenDoor {
+export class OpenedVisit<D extends object, I extends UserIds, In extends object> {
   readonly arrival: Arrival
   readonly known: KnownSession<D, I, In>
   readonly #sessions: SessionManager<D, I, In>
@@ -29,7 +27,6 @@ export class OpenedVisit<D extends object, I extends UserIds, In extends object>
   #cookies: OutgoingCookies<Session<D, I>> | null = null
   #ended: EndedHere | null = null
   #logIns: ParallelLogIns<D, I, In> | null = null
-  readonly #leaving: (() => Promise<void>)[] = []
 
   constructor(
     sessions: SessionManager<D, I, In>,
@@ -133,51 +130,6 @@ export class OpenedVisit<D extends object, I extends UserIds, In extends object>
     await this.#sessions.revokeRememberToken(first)
     for (const other of others) await afterWrite(() => this.#sessions.revokeRememberToken(other))
     return true
-  }
-
-  get isInsecure(): boolean {
-    return this.arrival.isInsecure
-  }
-
-  get isAmbiguous(): boolean {
-    return this.arrival.isAmbiguous
-  }
-
-  get insecureAdvice(): string {
-    return this.#setup.advice.insecure
-  }
-
-  get isCookieSecure(): boolean {
-    return this.#setup.cookie.secure
-  }
-
-  own(): Promise<Session<D, I> | null> {
-    return this.known.get()
-  }
-
-  ownKey(): string | null {
-    const { id } = this.arrival
-    return id === null ? null : this.#context.keyOf(id)
-  }
-
-  bring(id: SessionId, session: AnySession | null, isSent: boolean): void {
-    this.arrival.standFor(id)
-    if (session === null || isSent) this.known.know(session)
-    else this.known.lend(session)
-    if (session !== null && isSent && this.canSend()) this.cookies.send(session)
-  }
-
-  remove(names: readonly string[], lines: readonly string[]): void {
-    this.cookies.remove(names, lines)
-  }
-
-  onLeave(leave: () => Promise<void>): void {
-    this.#leaving.push(leave)
-  }
-
-  /** What the request came with ends: before a login or a logout, or a new ID. */
-  async leave(): Promise<void> {
-    for (const leave of this.#leaving) await leave()
   }
 
   /** Ends the sessions of cookies that are not honoured: of several values one is the user's own. */

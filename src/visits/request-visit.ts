@@ -23,7 +23,6 @@ import { OpenedVisit } from './opened-visit.ts'
 import { crossOrigin, notFresh, tellRefusedRequest, unauthenticated, wrongCsrfToken } from './refusals.ts'
 import type { VisitsSetup } from './setup.ts'
 import type { Visit, VisitLogin, VisitRequest } from './visit.ts'
-import { DOOR, type VisitDoor } from './visit-door.ts'
 
 // Misspelt, `freshWithin` would let a stolen session through.
 const REQUIRE_USER: OptionPlace<{ freshWithin?: Duration }> = {
@@ -71,15 +70,6 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
 
   get #arrival(): Arrival {
     return this.#opened?.arrival ?? new Arrival(this.#context, this.#setup, this.#request)
-  }
-
-  /** For `coatcheck/import`. Not found by its name: users of visits have no use for it. */
-  get [DOOR](): VisitDoor {
-    return {
-      cookie: this.#request.cookie,
-      sessions: this.#sessions,
-      open: () => this.#open(),
-    }
   }
 
   get headers(): Headers {
@@ -162,11 +152,7 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
         // The tokens of an earlier login must not bring its user back once this session is over. What they lead to ends
         // last, so that a login which fails leaves it.
         const made = await opened.orEnd(begun, async () => (remember ? this.#sessions.issueRememberToken(begun) : null))
-        const endOthers = async () => {
-          await opened.leave()
-          await opened.endSeries()
-        }
-        await opened.orEnd(begun, endOthers, made)
+        await opened.orEnd(begun, () => opened.endSeries(), made)
         return { session: begun, token: made }
       })
       await opened.send(session, token)
@@ -180,8 +166,7 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
     return this.#inTurn(async opened => {
       const { known, cookies, logIns } = opened
       const current = (await known.current()) ?? known.id
-      // What could start this session again ends first: a session of another library, and the series of a token.
-      await opened.leave()
+      // What could start this session again ends first: the series of a token.
       const hasWritten = await opened.endSeries()
       const endSession = async () => {
         await opened.endUnhonoured()
@@ -269,11 +254,6 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
     const current = await opened.known.current()
     if (current === null) return null
     opened.mayBegin()
-    if (opened.known.isLent) {
-      // A new ID that a late request need not have would be lost to all others, which come with the other library's cookie.
-      if (!isOnlyHere) return opened.known.now
-      await opened.leave()
-    }
     const session = await reissue(current)
     if (session !== null) return isOnlyHere ? opened.send(session) : opened.sendFollowed(session)
     // One that was found live has ended since; an ID that was not looked up may have been dead before.

@@ -66,8 +66,8 @@ describe.each([
       expect(places.option?.at(-1)).toBe(file('core/manager'))
       expect(stacks.option).toContain('at new SessionManager (')
       expect(places.outage?.at(0)).toBe(file('core/guard'))
-      expect(places.edge?.at(-1)).toBe(file('core/http'))
-      expect(stacks.edge).toContain('at nodeVisits (')
+      expect(places.visits?.at(-1)).toBe(file('core/visits-node'))
+      expect(stacks.visits).toContain('at nodeVisits (')
       expect(places.store).toContain(file('stores/memory'))
       expect(stacks.store).toContain('at new MemoryStore (')
     }
@@ -99,7 +99,7 @@ describe.each([
   it('runs its command by npx, and without', async () => {
     const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
     expect(await project.command('--version')).toEqual([`${version}\n`, `${version}\n`])
-    const [ddl, same] = await project.command('schema', '--store', 'postgres:')
+    const [ddl, same] = await project.command('ddl', '--store', 'postgres:')
     expect(ddl).toMatch(/^CREATE TABLE IF NOT EXISTS "coatcheck_sessions" \(\n/)
     expect(same).toBe(ddl)
   })

@@ -7,7 +7,6 @@ import { describe, expect, it } from 'vitest'
 import { FetchHead, writeRules } from '../../src/visits/head-rules.ts'
 import type { RequestVisit } from '../../src/visits/request-visit.ts'
 import { jar } from '../support/edge-service.ts'
-import { connectSid, replacement } from '../support/old-sessions.ts'
 
 const ADA = { user: { id: 42n, name: 'ada' } }
 const LOOK = [['vary', 'Cookie']]
@@ -158,36 +157,5 @@ describe('the remember token of a visit', () => {
     await visiting.logIn({ ...ADA, remember: true })
     await sessions.revokeRememberToken(visiting.cookies[1]!.value)
     expect(visiting.cookies.map(({ name }) => name)).not.toContain('remember_token')
-  })
-})
-
-describe('a cookie of another library, whose session was taken over', () => {
-  const SID = 'VGhpcyBpcyBhbiBvbGQgSUQgb2YgMjQgYg'
-  async function taken() {
-    const world = replacement()
-    world.old.put(SID, { userId: '42', name: 'ada' })
-    const node = world.node()
-    return { node, ...(await node.ask(connectSid(SID))) }
-  }
-
-  it('goes in the response that brings ours, also where the application sets it', async () => {
-    const { visit } = await taken()
-    expect(namesOf(beside(visit, 'connect.sid=theirs', 'theme=dark'))).toEqual(['theme', 'session_id', 'connect.sid'])
-    expect(beside(visit, 'connect.sid=theirs').at(-1)).toMatch(/^connect\.sid=; Max-Age=0/)
-  })
-
-  it('stays where ours is held back, since its session has ended meanwhile: the browser has nothing else', async () => {
-    const { visit, node } = await taken()
-    await node.sessions.invalidateUser(42n)
-    expect(beside(visit, 'connect.sid=theirs')).toEqual(['connect.sid=theirs'])
-  })
-
-  it('goes with a logout', async () => {
-    const { visit } = await taken()
-    await visit.logOut()
-    expect(visit.cookies.map(({ name, value }) => [name, value])).toEqual([
-      ['session_id', ''],
-      ['connect.sid', ''],
-    ])
   })
 })
