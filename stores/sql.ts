@@ -1,16 +1,10 @@
+export type { SqlStoreOptions as SqlOptions } from './sql/base/schema.ts'
+export { type D1Answer, type D1Client, type D1Query } from './sql/d1/engine.ts'
+export { D1Store } from './sql/d1/store.ts'
 export type { MysqlConnection, MysqlPool, MysqlPromisePool } from './sql/mysql/client.ts'
 export { MysqlStore } from './sql/mysql/store.ts'
-export type { SqlOptions } from './sql/options.ts'
 export type { PgClient, PgPool, PgQuery, PgResult } from './sql/postgres/driver.ts'
 export type { PostgresJs, PostgresJsQuery, PostgresJsScope } from './sql/postgres/postgres-js.ts'
 export { type PostgresOptions, PostgresStore } from './sql/postgres/store.ts'
-export { type D1Answer, type D1Client, type D1Query, D1Store } from './sql/remote-sqlite/d1.ts'
-export {
-  type LibsqlAnswer,
-  type LibsqlClient,
-  type LibsqlQuery,
-  LibsqlStore,
-} from './sql/remote-sqlite/libsql.ts'
-export type { RemoteSqliteOptions } from './sql/remote-sqlite/store.ts'
-export type { SqliteDatabase, SqliteStatement } from './sql/sqlite/client.ts'
+export type { SqliteDatabase, SqliteStatement } from './sql/sqlite/driver.ts'
 export { SqliteStore } from './sql/sqlite/store.ts'
