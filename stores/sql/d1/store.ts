@@ -49,7 +49,6 @@ export class D1Store extends SqlStore {
     return Number((await this.select('count', this.texts.count, { now }, endOf(deadline)))[0]!.live)
   }
 
-  // No answer comes in the middle of a batch: each statement looks by itself whether the first one has made the session.
   protected override make(operation: StoreOperation, pending: Pending, end: number): Promise<ReplaceResult> {
     return retry(operation, end, this.engine.failureOf, async () => {
       const { record, old, limit, values } = pending
@@ -67,23 +66,27 @@ export class D1Store extends SqlStore {
     })
   }
 
+  // No answer comes in the middle of a batch. So the write ID, in which no `!` may be, begins with one until the last
+  // statement: the others see by it whether the first one has made the session.
   #making(pending: Pending): Step[] {
     const { sessions } = this.names
     const { live, ofUser } = partsOf(this.names, this.engine.dialect)
-    const { old, limit } = pending
+    const { limit } = pending
     const [first, ...others] = this.texts.make(formOf(pending))
+    const isNew = `id = :id AND write_id = '!' || :writeId`
     const oldest = `FROM ${sessions} WHERE ${ofUser()} AND kind = 'session' AND ${live()} AND id <> :old AND id <> :id`
-    const isMade = `EXISTS (SELECT 1 FROM ${sessions} WHERE id = :id AND write_id = :writeId)`
-    const isOld = `id = :old AND version = :oldVersion AND ${live()}`
     const room = limit?.onLimit === 'refuse' ? ` AND (SELECT count(*) ${oldest}) < :max` : ''
-    const texts = [`${first}${room}`]
+    const next = others.map(text => `${text} AND EXISTS (SELECT 1 FROM ${sessions} WHERE ${isNew})`)
     if (limit !== undefined)
-      texts.push(`DELETE FROM ${sessions} WHERE ${isMade} AND id IN (
+      next.unshift(`DELETE FROM ${sessions} WHERE EXISTS (SELECT 1 FROM ${sessions} WHERE ${isNew}) AND id IN (
         SELECT id ${oldest} ORDER BY created_at, id LIMIT max(0, (SELECT count(*) ${oldest}) + 1 - :max)) RETURNING id`)
-    // A repeated call finds a forward under the old key, which is no live record.
-    if (old !== undefined) texts.push(...others.map(text => `${text} AND ${isOld} AND ${isMade}`))
+    const texts = [
+      first!.replace(':writeId', "'!' || :writeId") + room,
+      ...next,
+      `UPDATE ${sessions} SET write_id = :writeId WHERE ${isNew}`,
+    ]
     const values: Values = { ...pending.values, max: limit?.max ?? 0 }
-    return texts.map(text => [text, values])
+    return (next.length === 0 ? [first! + room] : texts).map(text => [text, values])
   }
 
   protected override endPiece(values: Values, end: number): Promise<Ended> {
