@@ -1,7 +1,7 @@
 export type { MysqlConnection, MysqlPool, MysqlPromisePool } from './sql/mysql/client.ts'
 export { MysqlStore } from './sql/mysql/store.ts'
 export type { SqlOptions } from './sql/options.ts'
-export type { PgClient, PgPool, PgQuery, PgResult } from './sql/postgres/driver.ts'
+export type { PgClient, PgPool } from "./sql/postgres/pg.ts"
 export type { PostgresJs, PostgresJsQuery, PostgresJsScope } from './sql/postgres/postgres-js.ts'
 export { type PostgresOptions, PostgresStore } from './sql/postgres/store.ts'
 export { type D1Answer, type D1Client, type D1Query, D1Store } from './sql/remote-sqlite/d1.ts'
