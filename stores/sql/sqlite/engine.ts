@@ -55,6 +55,7 @@ export const SQLITE = {
   types: { key: 'TEXT', word: 'TEXT', id: 'TEXT', name: 'TEXT', data: 'TEXT', integer: 'INTEGER' },
   tableOptions: '',
   partialIndexes: true,
+  indexesInSchema: true,
   columnsFound: `SELECT name, upper(type) AS type, "notnull" = 1 AND dflt_value IS NULL AS required
     FROM pragma_table_info(:table, COALESCE(:schema, 'main'))`,
   alone: null,
