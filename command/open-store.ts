@@ -2,7 +2,9 @@
 import { existsSync } from 'node:fs'
 import type { Store } from 'coatcheck'
 import { RedisStore } from 'coatcheck/stores/redis'
-import { MysqlStore, PostgresStore, SqliteStore, type SqlOptions } from 'coatcheck/stores/sql'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore, type SqlStoreOptions } from 'coatcheck/stores/postgres'
+import { SqliteStore } from 'coatcheck/stores/sqlite'
 import type ioredis from 'ioredis'
 import type mysql from 'mysql2/promise'
 import type pg from 'pg'
@@ -31,7 +33,7 @@ interface Opening {
 }
 
 const ignore = () => {}
-/** How many calls go out at once; endAll ends several users at a time. */
+/** How many calls go out at once; invalidateAll ends several users at a time. */
 const CONNECTIONS = 10
 
 /** Runs a constructor of a store; what it says of its options is told of ours. */
@@ -45,7 +47,7 @@ function withOptions<T>(make: () => T): T {
   }
 }
 
-function sqlOptions(given: Given, kind: StoreKind): SqlOptions {
+function sqlOptions(given: Given, kind: StoreKind): SqlStoreOptions {
   const userIds = userKindOf(given)
   const [table, schema] = [given.get('table'), given.get('schema')]
   return {

@@ -5,7 +5,8 @@
 //   curl -i -H 'Authorization: Bearer …' localhost:3000/profile
 import { createServer } from 'node:http'
 import { json } from 'node:stream/consumers'
-import { openVisit, SessionManager, sessionId, stringify } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
+import { SessionManager, sessionId, stringify } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 
 const sessions = new SessionManager({ store: new MemoryStore() })

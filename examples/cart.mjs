@@ -1,7 +1,7 @@
 // @ts-check
 // A shopping cart: typed data that begins without a login and is carried over when its owner logs in.
 import { SessionManager } from 'coatcheck'
-import { httpEdge } from 'coatcheck/http'
+import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { failure, listener, serve } from './serve.mjs'
 
@@ -10,7 +10,7 @@ const sessions = new SessionManager({
   store: new MemoryStore(),
   initial: () => ({ cart: /** @type {Record<string, number>} */ ({}), hint: '' }),
 })
-const visitOf = httpEdge(sessions)
+const visitOf = nodeVisits(sessions)
 
 const articles = new Set(['coat', 'hat', 'umbrella'])
 

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto'
 import { it } from 'node:test'
 import { SessionManager } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { testStore } from 'coatcheck/testing'
+import { testStore } from 'coatcheck/custom-store/testing'
 import { encryptedStore } from './encrypted-store.mjs'
 
 testStore(it, () => encryptedStore(new MemoryStore(), randomBytes(32)))

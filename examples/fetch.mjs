@@ -5,11 +5,11 @@
 // middleware: assigning c.res lets the cookies and the Cache-Control that are there already replace ours.
 import { createServer } from 'node:http'
 import { SessionManager, stringify } from 'coatcheck'
-import { fetchEdge } from 'coatcheck/fetch'
+import { fetchVisits } from 'coatcheck/fetch'
 import { MemoryStore } from 'coatcheck/stores/memory'
 
 const sessions = new SessionManager({ store: new MemoryStore() })
-const edge = fetchEdge(sessions)
+const edge = fetchVisits(sessions)
 
 /** @param {Request} request @param {ReturnType<typeof edge>} visit */
 async function answer(request, visit) {

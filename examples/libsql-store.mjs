@@ -1,7 +1,7 @@
 // @ts-check
 // Sessions in libSQL on a network (Turso, sqld) through @libsql/client: D1Store asks for a binding of D1, and a client has
 // all that it takes.
-import { D1Store } from 'coatcheck/stores/sql'
+import { D1Store } from 'coatcheck/stores/d1'
 
 /**
  * @param {import('@libsql/client').Client} client made by createClient({ url, authToken, intMode: 'string' }): without the

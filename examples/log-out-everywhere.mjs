@@ -3,12 +3,12 @@
 // finishes. Two things do that: the password version is read together with the hash, and the order of the three steps.
 import { randomBytes, scryptSync, timingSafeEqual } from 'node:crypto'
 import { SessionManager } from 'coatcheck'
-import { httpEdge } from 'coatcheck/http'
+import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { failure, listener, serve } from './serve.mjs'
 
 const sessions = new SessionManager({ store: new MemoryStore() })
-const visitOf = httpEdge(sessions)
+const visitOf = nodeVisits(sessions)
 
 // One row of a user table. `passwordVersion` is a column that each change raises.
 const salt = randomBytes(16)
@@ -43,7 +43,7 @@ serve(
       const session = await visit.logIn({ user: ada })
       // 3. Everything else of the user ends. If it rejects, say so and let the user repeat it: some sessions may still be live.
       const { passwordVersion } = ada
-      const ended = await sessions.invalidateUser(ada.id, { except: session, passwordVersion })
+      const ended = await sessions.invalidateUser(ada.id, { except: session, minPasswordVersion })
       return { ended }
     },
   }),

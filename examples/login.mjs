@@ -5,11 +5,11 @@
 import { createServer } from 'node:http'
 import { json } from 'node:stream/consumers'
 import { SessionManager, stringify } from 'coatcheck'
-import { httpEdge } from 'coatcheck/http'
+import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 
 const sessions = new SessionManager({ store: new MemoryStore() })
-const visitOf = httpEdge(sessions)
+const visitOf = nodeVisits(sessions)
 
 // In place of your user table and its password hashes, which server/users.mjs shows.
 const users = [{ id: 42n, name: 'ada', password: 'lovelace' }]

@@ -27,16 +27,16 @@ export {
   type ResponseCookie,
   SessionCookie,
   withCookies,
-} from './edge/cookie.ts'
-export type { HeadRules } from './edge/head-rules.ts'
-export { openVisit } from './edge/open-visit.ts'
-export type { ClearSiteData, EdgeOptions, VisitOptions } from './edge/setup.ts'
-export type { Visit, VisitLogin, VisitOf, VisitRequest } from './edge/visit.ts'
-export type { EndAllOptions, EndAllProgress } from './manager/end-all.ts'
+} from './visits/cookie.ts'
+export type { HeadRules } from './visits/head-rules.ts'
+export { openVisit } from './visits/open-visit.ts'
+export type { ClearSiteData, NodeVisitsOptions, VisitOptions } from './visits/setup.ts'
+export type { Visit, VisitLogin, VisitOf, VisitRequest } from './visits/visit.ts'
+export type { InvalidateAllOptions, InvalidateAllProgress } from './manager/invalidate-all.ts'
 export type { SessionEvent } from './manager/events.ts'
 export { SessionManager, type SessionOf } from './manager/manager.ts'
 export { DEFAULTS, presets, type SessionOptions } from './manager/options.ts'
-export type { Recalled } from './manager/remember.ts'
+export type { Redeemed } from './manager/remember.ts'
 export { type SessionId, type SessionKey, sessionId } from './session/id.ts'
 export type { Current, Session, SessionInfo, StoredSession, User, UserSession } from './session/session.ts'
 export type { UserId, UserIdInput, UserIds } from './session/user-id.ts'

@@ -1,4 +1,4 @@
-export type { SqlStoreOptions as SqlOptions } from './sql/base/schema.ts'
+export type { SqlStoreOptions as SqlStoreOptions } from './sql/base/schema.ts'
 export type { D1Answer, D1Client, D1Query } from './sql/d1/engine.ts'
 export { D1Store } from './sql/d1/store.ts'
 export type { MysqlConnection, MysqlPool, MysqlPromisePool } from './sql/mysql/client.ts'

@@ -121,7 +121,7 @@ describe('who imports whom', () => {
   it('src knows no database and no framework: its only package is cookie, in one file', () => {
     for (const path of SRC) {
       const packages = imports(path).filter(name => !isOwn(name) && !name.startsWith('node:'))
-      expect(packages, path).toEqual(path === 'src/edge/cookie.ts' ? ['cookie'] : [])
+      expect(packages, path).toEqual(path === 'src/visits/cookie.ts' ? ['cookie'] : [])
     }
   })
 
@@ -221,7 +221,7 @@ describe('who imports whom', () => {
   })
 
   it('nothing but one file takes setImmediate from the globals: a browser that a test imitates has none', () => {
-    for (const path of [...SRC, ...STORES].filter(file => !file.startsWith('stores/testing/')))
+    for (const path of [...SRC, ...STORES].filter(file => !file.startsWith('testing/')))
       if (/\bsetImmediate\(/.test(read(path)) && path !== 'src/time/next-turn.ts')
         expect(imports(path), path).toContain('node:timers')
   })

@@ -4,7 +4,7 @@ import type { Task } from '../task.ts'
 import { countOf } from './count.ts'
 
 /** Logs everyone out; asks first, unless told not to. */
-export async function endAll(task: Task): Promise<Ending> {
+export async function invalidateAll(task: Task): Promise<Ending> {
   const { sessions, output, progress, signal } = task
   if (!task.given.has('yes') && !(await isWanted(task))) {
     if (!signal.aborted) throw new Failure('nothing was ended, since the answer was not yes')
@@ -14,7 +14,7 @@ export async function endAll(task: Task): Promise<Ending> {
   let ended = 0
   let isOver = false
   try {
-    ended = await sessions.endAll({
+    ended = await sessions.invalidateAll({
       signal,
       onProgress: now => {
         ended = now.ended

@@ -1,15 +1,15 @@
 import { SessionError, SessionManager, stringify } from 'coatcheck'
-import { fetchEdge } from 'coatcheck/fetch'
+import { fetchVisits } from 'coatcheck/fetch'
 import { MemoryStore } from 'coatcheck/stores/memory'
 
 const sessions = new SessionManager({
   store: new MemoryStore(), // for a try: each isolate of Cloudflare has its own
-  remember: '30d',
+  rememberFor: '30d',
   initial: () => ({ cart: {} as Record<string, number>, hint: '' }),
 })
 // On Cloudflare the URL says how the browser came. `wrangler dev` speaks HTTP, and adds the header of a proxy.
 const isSecure = ({ url }: Request) => /^(?:https:|http:\/\/(?:localhost|127\.0\.0\.1)[:/])/.test(url)
-const edge = fetchEdge(sessions, { isSecure })
+const edge = fetchVisits(sessions, { isSecure })
 type Visit = ReturnType<typeof edge>
 
 // A Worker may not draw random numbers before its first request: the demo users are made then.
@@ -74,7 +74,7 @@ const routes: Record<string, (visit: Visit, request: Request) => Promise<Respons
   },
 
   async 'POST /account'(visit, request) {
-    await visit.requireUser({ within: '15m' })
+    await visit.requireUser({ freshWithin: '15m' })
     await visit.checkCsrf((await request.formData()).get('csrf'))
     await visit.update({ hint: 'Saved.' })
     return new Response(null, { status: 303, headers: { Location: '/cart' } })

@@ -1,6 +1,6 @@
 // @ts-check
 import { replacer, SessionManager } from 'coatcheck'
-import { httpEdge } from 'coatcheck/http'
+import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import express from 'express'
 import { openUsers } from '../server/users.mjs' // in place of your user table
@@ -8,12 +8,12 @@ import { openUsers } from '../server/users.mjs' // in place of your user table
 const users = await openUsers()
 const sessions = new SessionManager({
   store: new MemoryStore(),
-  remember: '30d',
+  rememberFor: '30d',
   initial: () => ({ cart: /** @type {Record<string, number>} */ ({}), hint: '' }),
 })
-const visitOf = httpEdge(sessions)
+const visitOf = nodeVisits(sessions)
 
-const app = express().set('json replacer', replacer)
+const app = express().set('json replacer', bigintReplacer)
 app.use(express.json({ limit: '16kb' }), express.urlencoded({ limit: '16kb' }))
 
 app.get('/profile', async (request, response) => {
@@ -63,7 +63,7 @@ app.get('/account', async (request, response) => {
 
 app.post('/account', async (request, response) => {
   const visit = visitOf(request, response)
-  await visit.requireUser({ within: '15m' })
+  await visit.requireUser({ freshWithin: '15m' })
   await visit.checkCsrf(request.body?.csrf)
   await visit.update({ hint: 'Saved.' })
   response.redirect(303, '/cart')

@@ -1,14 +1,14 @@
 import { SessionManager, stringify, type VisitOf } from 'coatcheck'
-import { httpEdge } from 'coatcheck/http'
+import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import plugin from 'fastify-plugin'
 
 const sessions = new SessionManager({
   store: new MemoryStore(),
-  remember: '30d',
+  rememberFor: '30d',
   initial: () => ({ cart: {} as Record<string, number>, hint: '' }),
 })
-const visitOf = httpEdge(sessions)
+const visitOf = nodeVisits(sessions)
 
 declare module 'fastify' {
   interface FastifyRequest {

@@ -1,4 +1,5 @@
-import { SessionError, withCookies } from 'coatcheck'
+import { SessionError } from 'coatcheck'
+import { withCookies } from 'coatcheck/custom-server'
 import { type NextRequest, NextResponse } from 'next/server'
 import { edge } from './lib/sessions'
 

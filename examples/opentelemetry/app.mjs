@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import { json } from 'node:stream/consumers'
 import { context, propagation, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
 import { SessionManager, stringify } from 'coatcheck'
-import { httpEdge } from 'coatcheck/http'
+import { nodeVisits } from 'coatcheck/node'
 import { openStore } from '../server/store.mjs' // in place of your store
 import { openUsers } from '../server/users.mjs' // in place of your user table
 import { gaugeLive, requests, stopTelemetry, traced } from './telemetry.mjs'
@@ -14,10 +14,10 @@ const url = process.env.STORE_URL ?? 'memory:'
 const { store, close } = await openStore(url)
 const sessions = new SessionManager({
   store: traced(store, url.split(':', 1)[0] ?? ''), // 'redis', 'postgresql', …
-  remember: '30d',
+  rememberFor: '30d',
   initial: () => ({ theme: 'light' }),
 })
-const visitOf = httpEdge(sessions)
+const visitOf = nodeVisits(sessions)
 gaugeLive(() => sessions.count())
 
 /** @type {(status: number, code: string) => Error} */

@@ -3,7 +3,7 @@
 import { createServer } from 'node:http'
 import { json } from 'node:stream/consumers'
 import { SessionManager, stringify } from 'coatcheck'
-import { httpEdge } from 'coatcheck/http'
+import { nodeVisits } from 'coatcheck/node'
 import { register } from 'prom-client'
 import { openStore } from '../server/store.mjs' // in place of your store
 import { openUsers } from '../server/users.mjs' // in place of your user table
@@ -11,8 +11,8 @@ import { gaugeLive, measured, requests } from './metrics.mjs'
 
 const users = await openUsers()
 const { store, close } = await openStore(process.env.STORE_URL ?? 'memory:')
-const sessions = new SessionManager({ store: measured(store), remember: '30d', initial: () => ({ theme: 'light' }) })
-const visitOf = httpEdge(sessions)
+const sessions = new SessionManager({ store: measured(store), rememberFor: '30d', initial: () => ({ theme: 'light' }) })
+const visitOf = nodeVisits(sessions)
 gaugeLive(() => sessions.count())
 
 /** @type {(status: number, code: string) => Error} */

@@ -2,7 +2,7 @@
 // The endpoints of the example service, as a listener for node:http.
 import { SessionError, SessionStoreError, stringify } from 'coatcheck'
 import { deviceBound, deviceOf } from 'coatcheck/device-bound'
-import { httpEdge } from 'coatcheck/http'
+import { nodeVisits } from 'coatcheck/node'
 import { Aborted, flagField, HttpError, mediaType, readForm, readJson, textField } from './body.mjs'
 import { asset, renderPage } from './page.mjs'
 
@@ -22,7 +22,7 @@ const GRACE = '30s'
 /**
  * @typedef {object} Call one request
  * @property {import('node:http').IncomingMessage} request
- * @property {ReturnType<ReturnType<typeof httpEdge<Data, 'u64', Data>>>} visit
+ * @property {ReturnType<ReturnType<typeof nodeVisits<Data, 'bigint', Data>>>} visit
  * @property {string} key the last part of /sessions/KEY
  */
 
@@ -68,10 +68,10 @@ function endpoints(sessions, users) {
    * Ends what the user's old password began. Without this a password change is not complete, so it is noted in the
    * user's row: the same request again, or the next login, finishes what an outage interrupted.
    * @param {import('./users.mjs').User} user
-   * @param {import('coatcheck').UserSession<Data, 'u64'>} session
+   * @param {import('coatcheck').UserSession<Data, 'bigint'>} session
    */
   async function endOthers(user, session) {
-    await sessions.invalidateUser(user.id, { except: session, passwordVersion: user.passwordVersion })
+    await sessions.invalidateUser(user.id, { except: session, minPasswordVersion: user.passwordVersion })
     users.othersEnded(user)
   }
 
@@ -109,8 +109,8 @@ function endpoints(sessions, users) {
 
     /** @param {Call} call */
     async password({ request, visit }) {
-      // Not with a session that a remember token started, nor on a device where the last log-in was long ago.
-      const before = await visit.requireUser({ within: FRESH })
+      // Not with a session that a remember token started, nor on a device where the last login was long ago.
+      const before = await visit.requireUser({ freshWithin: FRESH })
       const body = await readJson(request)
       const oldPassword = textField(body, 'oldPassword')
       const newPassword = textField(body, 'newPassword')
@@ -207,7 +207,7 @@ function endpoints(sessions, users) {
 /**
  * The session's times, epoch ms. `seenAt` is written down at most once a minute.
  * @typedef {ReturnType<typeof timesOf>} Times
- * @param {import('coatcheck').Session<Data, 'u64'>} session
+ * @param {import('coatcheck').Session<Data, 'bigint'>} session
  */
 const timesOf = session => {
   const { createdAt, seenAt, expiresAt, absoluteExpiresAt, remembered, data } = session
@@ -250,7 +250,7 @@ function answerTo(error) {
  */
 export function createApp({ sessions, users }) {
   // A browser that can keeps a key in its device, and proves every few minutes that it has it: copied cookies end soon.
-  const visitOf = httpEdge(sessions, { deviceBound: deviceBound() })
+  const visitOf = nodeVisits(sessions, { deviceBound: deviceBound() })
   const { login, profile, logout, password, listSessions, session, rotate, endSession, endAllSessions, page } =
     endpoints(sessions, users)
   /** @type {[RegExp, Partial<Record<string, (call: Call) => Promise<Answer>>>][]} */

@@ -1,7 +1,7 @@
 // @ts-check
 import { createServer } from 'node:http'
 import { SessionManager } from 'coatcheck'
-import { httpEdge } from 'coatcheck/http'
+import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { Server } from 'socket.io'
 
@@ -13,7 +13,7 @@ const sessions = new SessionManager({
     if (event.type === 'regenerated') io.in(event.oldKey).disconnectSockets(true) // it connects again, with the new cookie
   },
 })
-const visitOf = httpEdge(sessions)
+const visitOf = nodeVisits(sessions)
 
 const server = createServer(async (request, response) => {
   const visit = visitOf(request, response)
@@ -60,7 +60,7 @@ io.on('connection', socket => {
   socket.join(session.key) // so that onEvent finds it
   const check = setInterval(
     () => {
-      // An outage is no log-out: asked again later.
+      // An outage is no logout: asked again later.
       sessions.get(session.secret, { touch: false }).then(
         live => live ?? socket.disconnect(true),
         error => console.error(error),

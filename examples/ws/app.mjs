@@ -1,7 +1,7 @@
 // @ts-check
 import { createServer } from 'node:http'
 import { SessionManager } from 'coatcheck'
-import { httpEdge } from 'coatcheck/http'
+import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { WebSocketServer } from 'ws'
 
@@ -20,7 +20,7 @@ const sessions = new SessionManager({
     if (event.type === 'regenerated') closeSockets(event.oldKey) // the browser connects again, with its new cookie
   },
 })
-const visitOf = httpEdge(sessions)
+const visitOf = nodeVisits(sessions)
 
 const server = createServer(async (request, response) => {
   const visit = visitOf(request, response)
@@ -68,7 +68,7 @@ function keep(session, websocket) {
   socketsOf.set(session.key, sockets.add(websocket))
   const check = setInterval(
     () => {
-      // An outage is no log-out: asked again later.
+      // An outage is no logout: asked again later.
       sessions.get(session.secret, { touch: false }).then(
         live => live ?? websocket.close(4401, 'logged out'),
         error => console.error(error),

@@ -1,17 +1,17 @@
-import type { Visit } from '../edge/visit.ts'
-import type { OpenDoor } from '../edge/visit-door.ts'
+import type { Visit } from '../visits/visit.ts'
+import type { OpenDoor } from '../visits/visit-door.ts'
 import { contextOf } from '../manager/context-of.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import type { UserIdInput, UserIds } from '../session/user-id.ts'
 import { checkOptions, type OptionPlace } from '../text/check-options.ts'
 import { doorOf } from './door.ts'
 import type { OldSessions } from './from.ts'
-import { type AdoptOptions, OPTIONS } from './options.ts'
+import { type SessionImporterOptions, OPTIONS } from './options.ts'
 import { Taking } from './taking.ts'
 import { OldCookies } from './tickets.ts'
 
 /** What `adopt` answers: to be called at the begin of each request, before anything asks the visit. */
-export interface Adopt<I extends UserIds = 'u64'> {
+export interface Adopt<I extends UserIds = 'bigint'> {
   /**
    * Takes over the session that the old cookie of this request names, so that `visit.get()` finds it and the response brings
    * our cookie; `true` where the visit got a session so. Nothing, and no store is asked, where no genuine old cookie came.
@@ -20,7 +20,7 @@ export interface Adopt<I extends UserIds = 'u64'> {
   // biome-ignore lint/suspicious/noExplicitAny: a visit of whichever data and user IDs: the manager is compared instead
   (visit: Visit<any, any, any>): Promise<boolean>
   /**
-   * Log-out-everywhere while old sessions may still come: as `sessions.invalidateUser`, and no old session of this user that
+   * Logout-everywhere while old sessions may still come: as `sessions.invalidateUser`, and no old session of this user that
    * exists now is taken over any more, also where it is a node with another clock that sees it.
    * @throws SessionStoreError repeat it until it resolves
    */
@@ -45,7 +45,7 @@ function warnOnce(code: string, message: string): void {
  */
 export function adopt<D extends object, I extends UserIds, In extends object, T = Record<string, unknown>>(
   sessions: SessionManager<D, I, In>,
-  options: AdoptOptions<D, I, In, T>,
+  options: SessionImporterOptions<D, I, In, T>,
 ): Adopt<I> {
   const context = contextOf<D, I, In>(sessions)
   checkOptions(OPTIONS as OptionPlace<typeof options>, options)
@@ -56,7 +56,7 @@ export function adopt<D extends object, I extends UserIds, In extends object, T 
       const { message, cause } = error
       // What JSON.parse says about a text shows a piece of it.
       const reason = cause instanceof Error && cause.name !== 'SyntaxError' ? `: ${cause.message}` : ''
-      warnOnce('COATCHECK_ADOPT', message + reason)
+      warnOnce('COATCHECK_IMPORT', message + reason)
     })
   const taking = new Taking<D, I, In, T>(sessions, cookies.name, options, tell)
 
@@ -81,7 +81,7 @@ export function adopt<D extends object, I extends UserIds, In extends object, T 
     if (opened.isAmbiguous) return false
     if (opened.isInsecure) {
       const cause = `a session was not taken over, since its request did not come over HTTPS; ${opened.insecureAdvice}`
-      warnOnce('COATCHECK_ADOPT_INSECURE', cause)
+      warnOnce('COATCHECK_IMPORT_INSECURE', cause)
       return false
     }
     const remove = () => opened.remove(cookies.names, cookies.removal(opened.isCookieSecure))

@@ -1,4 +1,4 @@
-import { DOOR, type VisitDoor } from '../edge/visit-door.ts'
+import { DOOR, type VisitDoor } from '../visits/visit-door.ts'
 import { quote } from '../text/quote.ts'
 
 /** The door of a visit, whichever copy of this package made it. @throws TypeError that says what to pass */

@@ -44,9 +44,9 @@ export function fromExpressSession<T = Record<string, unknown>>(options: FromExp
   const secrets = secretsFrom('secret', options.secret)
   return {
     cookie,
-    ticketOf(value) {
+    parse(value) {
       const text = decoded(value)
-      return text?.startsWith('s:') ? signedTicket(text.slice(2), secrets, 'sha256') : null
+      return text?.startsWith('s:') ? signedId(text.slice(2), secrets, 'sha256') : null
     },
     read: id => readFrom<T>(store, id, ['cookie']),
     end: id => endIn(store, id),
@@ -55,11 +55,11 @@ export function fromExpressSession<T = Record<string, unknown>>(options: FromExp
 
 /**
  * What a signed value names: an ID, a dot, and an HMAC of the ID in base64, by one of the secrets; `null` for any other. For
- * the `ticketOf` of a reader of your own.
+ * the `parse` of a reader of your own.
  * @throws TypeError where there is no secret
  */
-export function signedTicket(text: string, secret: Secret | readonly Secret[], algorithm = 'sha256'): Ticket | null {
-  const secrets = secretsFrom('signedTicket', secret)
+export function signedId(text: string, secret: Secret | readonly Secret[], algorithm = 'sha256'): Ticket | null {
+  const secrets = secretsFrom('signedId', secret)
   const dot = text.lastIndexOf('.')
   if (dot <= 0) return null
   const id = text.slice(0, dot)

@@ -1,6 +1,6 @@
 import { checkOptions, type OptionPlace, rule } from '../text/check-options.ts'
 import { type CallbackStore, endIn, readFrom } from './callback-store.ts'
-import { aCookie, aStoreOf, signedTicket } from './express-session.ts'
+import { aCookie, aStoreOf, signedId } from './express-session.ts'
 import type { OldCookie, OldSessions } from './from.ts'
 import { decoded, type Secret, secretsFrom } from './signature.ts'
 
@@ -44,9 +44,9 @@ export function fromFastifySession<T = Record<string, unknown>>(options: FromFas
   const secrets = secretsFrom('secret', options.secret)
   return {
     cookie,
-    ticketOf(value) {
+    parse(value) {
       const text = decoded(value)
-      return text?.startsWith(cookiePrefix) ? signedTicket(text.slice(cookiePrefix.length), secrets, algorithm) : null
+      return text?.startsWith(cookiePrefix) ? signedId(text.slice(cookiePrefix.length), secrets, algorithm) : null
     },
     read: id => readFrom<T>(store, id, ['cookie', 'sessionId', 'encryptedSessionId']),
     end: id => endIn(store, id),

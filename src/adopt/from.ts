@@ -40,13 +40,13 @@ export interface OldSessions<T = Record<string, unknown>> {
   /** The cookie that names the session. */
   readonly cookie: string | OldCookie
   /** Names of cookies that go with it, such as one with its signature: they are removed with it. @default none */
-  readonly companions?: readonly string[]
+  readonly alsoClear?: readonly string[]
   /**
    * What the value of the cookie names, as it came: not decoded, not checked. `null` for a value that is not genuine: then
    * no store is asked. Synchronous.
    * @default the value itself
    */
-  ticketOf?(value: string, cookie: (name: string) => string | null): Ticket | null
+  parse?(value: string, cookie: (name: string) => string | null): Ticket | null
   /** The live session, or `null`. A rejection is an outage of the old store: the request gets a 503 and keeps its cookie. */
   read(id: string): OldSession<T> | null | Promise<OldSession<T> | null>
   /** Removes the session, if there is one. Absent: there is nothing that could be removed, the cookie holds it all. */

@@ -58,8 +58,8 @@ export function fromKoaSession<T = Record<string, unknown>>(options: FromKoaSess
   const signatureName = `${name}.sig`
   return {
     cookie,
-    companions: [signatureName],
-    ticketOf(value, other) {
+    alsoClear: [signatureName],
+    parse(value, other) {
       const bare = value.startsWith('"') ? value.slice(1, -1) : value
       const signature = other(signatureName)
       if (bare === '' || signature === null) return null

@@ -1,4 +1,4 @@
-// The old store behind a guard, as ours is: whatever goes wrong there is an outage, never a log-out, and ends in time.
+// The old store behind a guard, as ours is: whatever goes wrong there is an outage, never a logout, and ends in time.
 import type { AnyContext } from '../manager/context.ts'
 import { isInSeconds, refuseSeconds } from '../text/epoch.ts'
 import { quote } from '../text/quote.ts'

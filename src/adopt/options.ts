@@ -3,10 +3,10 @@ import type { Login } from '../session/users.ts'
 import { aBoolean, aFunction, type OptionPlace, refuse } from '../text/check-options.ts'
 import { isObject, type OldSession, type OldSessions } from './from.ts'
 
-/** Whose session an old one is: a log-in, as `logIn` takes it, but that no password was verified for it. */
+/** Whose session an old one is: a login, as `logIn` takes it, but that no password was verified for it. */
 export type OldLogin<
   D extends object = Record<string, unknown>,
-  I extends UserIds = 'u64',
+  I extends UserIds = 'bigint',
   In extends object = D,
 > = Login<D, I, In> & {
   /**
@@ -25,9 +25,9 @@ export interface OldVisitor<In extends object = Record<string, unknown>> {
 }
 
 /** What `adopt` takes. */
-export interface AdoptOptions<
+export interface SessionImporterOptions<
   D extends object = Record<string, unknown>,
-  I extends UserIds = 'u64',
+  I extends UserIds = 'bigint',
   In extends object = D,
   T = Record<string, unknown>,
 > {
@@ -47,20 +47,20 @@ export interface AdoptOptions<
     | null
     | undefined
     | Promise<OldLogin<D, I, In> | OldVisitor<In> | null | undefined>
-  /** While nodes of the old service run beside: the old record and its cookie stay, and log-out at either side ends both. @default false */
+  /** While nodes of the old service run beside: the old record and its cookie stay, and logout at either side ends both. @default false */
   keepOld?: boolean
   /** Hears of what is no reason to refuse a request: an old record that cannot be read, or could not be removed. @default a process warning, once */
   onError?: (error: Error) => void
 }
 
-export const OPTIONS: OptionPlace<AdoptOptions> = {
+export const OPTIONS: OptionPlace<SessionImporterOptions> = {
   where: 'adopt',
   required: ['from', 'toLogin'],
   rules: {
     from: (value, name) => {
       const { cookie, read } = (isObject(value) ? value : {}) as Partial<OldSessions>
       if (cookie === undefined || typeof read !== 'function')
-        refuse(name, "a reader such as fromExpressSession({ secret, store }) of 'coatcheck/adopt'", value)
+        refuse(name, "a reader such as fromExpressSession({ secret, store }) of 'coatcheck/import'", value)
     },
     toLogin: aFunction,
     keepOld: aBoolean,

@@ -27,7 +27,7 @@ import { quote } from '../text/quote.ts'
 import { isObject, type OldSession, type Ticket } from './from.ts'
 import { isInGrace, type Mark, Marks, WORTHLESS } from './marks.ts'
 import { epoch, OldStore } from './old-store.ts'
-import type { AdoptOptions, OldLogin, OldVisitor } from './options.ts'
+import type { SessionImporterOptions, OldLogin, OldVisitor } from './options.ts'
 
 /**
  * How long the old cookie leads to the new session once the browser was seen to have the new cookie: the slowest of parallel
@@ -51,7 +51,7 @@ export class Taking<D extends object, I extends UserIds, In extends object, T> {
   readonly #marks: Marks
   readonly #old: OldStore<T>
   readonly #keepOld: boolean
-  readonly #toLogin: AdoptOptions<D, I, In, T>['toLogin']
+  readonly #toLogin: SessionImporterOptions<D, I, In, T>['toLogin']
   readonly #tell: (error: Error) => void
   /** Requests of one browser in this process share one look. */
   readonly #underWay = new Map<string, Promise<Taken<D, I> | null>>()
@@ -59,7 +59,7 @@ export class Taking<D extends object, I extends UserIds, In extends object, T> {
   constructor(
     sessions: SessionManager<D, I, In>,
     source: string,
-    options: AdoptOptions<D, I, In, T>,
+    options: SessionImporterOptions<D, I, In, T>,
     tell: (error: Error) => void,
   ) {
     this.#sessions = sessions
@@ -88,7 +88,7 @@ export class Taking<D extends object, I extends UserIds, In extends object, T> {
       const mark = await this.#marks.read(id, deadline)
       if (mark !== null && (await this.#marks.change(mark, WORTHLESS, deadline))) break
     }
-    // Nodes of the old service ask their store alone: there the session has to end, or the log-out has failed.
+    // Nodes of the old service ask their store alone: there the session has to end, or the logout has failed.
     if (this.#keepOld) await this.#old.end(id, deadline)
     else await this.#endOld(id, deadline)
   }
@@ -178,7 +178,7 @@ export class Taking<D extends object, I extends UserIds, In extends object, T> {
         await undo()
         return refuse()
       }
-      // Asked again for the same reason: where the old store was emptied before `endAll`, that has not met this session.
+      // Asked again for the same reason: where the old store was emptied before `invalidateAll`, that has not met this session.
       if ((await this.#old.read(ticket.id, deadline)) === null) {
         await undo()
         return this.#take(ticket, deadline)

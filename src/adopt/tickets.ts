@@ -1,6 +1,6 @@
 // The old cookie in a request, and how it is removed from the browser.
-import { SessionCookie } from '../edge/cookie.ts'
-import type { VisitRequest } from '../edge/visit.ts'
+import { SessionCookie } from '../visits/cookie.ts'
+import type { VisitRequest } from '../visits/visit.ts'
 import type { OldCookie, OldSessions, Ticket } from './from.ts'
 
 /** What a request brought under the old cookie's name: a ticket, nothing, or several values of which none is honoured. */
@@ -29,7 +29,7 @@ export class OldCookies {
 
   /** The names of all cookies that go with the session. */
   get names(): readonly string[] {
-    return [this.name, ...(this.#from.companions ?? [])]
+    return [this.name, ...(this.#from.alsoClear ?? [])]
   }
 
   /**
@@ -41,8 +41,8 @@ export class OldCookies {
     const [value] = values
     if (value === undefined || value === '' || value.length > MAX_LENGTH) return null
     if (values.length > 1) return 'several'
-    const ticket = this.#from.ticketOf
-      ? this.#from.ticketOf(value, name => this.#single(header, name))
+    const ticket = this.#from.parse
+      ? this.#from.parse(value, name => this.#single(header, name))
       : { id: value, secrets: [value] as const }
     if (ticket === null || ticket === undefined || typeof ticket.id !== 'string' || ticket.id === '') return null
     return { id: ticket.id, secrets: ticket.secrets ?? [value] }

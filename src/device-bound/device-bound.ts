@@ -1,5 +1,5 @@
-import type { CookieOptions } from '../edge/cookie.ts'
-import type { DeviceBound } from '../edge/devices.ts'
+import type { CookieOptions } from '../visits/cookie.ts'
+import type { DeviceBound } from '../visits/devices.ts'
 import { checkOptions } from '../text/check-options.ts'
 import { EdgeDevices } from './edge-devices.ts'
 import { type DeviceBoundOptions, OPTIONS, setUp } from './options.ts'

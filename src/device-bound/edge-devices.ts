@@ -1,6 +1,6 @@
 import { SessionError } from '../contract/errors.ts'
-import type { DeviceAnswer, DeviceCall, Devices, VisitDevice } from '../edge/devices.ts'
-import type { VisitRequest } from '../edge/visit.ts'
+import type { DeviceAnswer, DeviceCall, Devices, VisitDevice } from '../visits/devices.ts'
+import type { VisitRequest } from '../visits/visit.ts'
 import type { AnyContext, Context } from '../manager/context.ts'
 import { contextOf } from '../manager/context-of.ts'
 import { type AnySession, recordOf } from '../session/session.ts'
@@ -75,7 +75,7 @@ export class EdgeDevices implements Devices, Looking {
   }
 
   async answer(sessions: object, call: DeviceCall): Promise<DeviceAnswer> {
-    // A cookie that cannot be trusted is no log-out, and too many proofs are none either.
+    // A cookie that cannot be trusted is no logout, and too many proofs are none either.
     if (call.isDoubtful || (call.proof !== null && !this.#rate.take())) return busy()
     const verb = call.path === this.#setup.registerPath ? register : refresh
     try {

@@ -1,5 +1,5 @@
 import type { SessionRecord } from '../contract/store.ts'
-import type { DeviceAnswer, DeviceCall } from '../edge/devices.ts'
+import type { DeviceAnswer, DeviceCall } from '../visits/devices.ts'
 import type { AnyContext } from '../manager/context.ts'
 import { chainFrom, find } from '../manager/lookup.ts'
 import { write } from '../manager/writing.ts'

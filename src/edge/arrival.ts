@@ -4,7 +4,7 @@ import { parseToken } from '../manager/series.ts'
 import { isId, type SessionId, type SessionKey } from '../session/id.ts'
 import type { ParsedCookie, SessionCookie } from './cookie.ts'
 import { tellRefusedRequest } from './refusals.ts'
-import type { EdgeSetup } from './setup.ts'
+import type { VisitsSetup } from './setup.ts'
 import type { VisitRequest } from './visit.ts'
 
 // An ambiguous header may hold a thousand values. Browsers send the cookies of longer paths first, so that what a sibling
@@ -28,14 +28,14 @@ export class Arrival {
   #isInsecure: boolean | null = null
   #keys: readonly SessionKey[] | null = null
 
-  constructor(context: AnyContext, { cookie, rememberCookie, hasIsSecure }: EdgeSetup, request: VisitRequest) {
+  constructor(context: AnyContext, { cookie, rememberCookie, hasIsSecure }: VisitsSetup, request: VisitRequest) {
     this.#context = context
     this.#cookie = cookie
     this.#rememberCookie = rememberCookie
     this.#request = request
     this.#header = request.cookie
     this.#parsed = cookie.parse(this.#header)
-    // The application's function is asked by each request: where it throws, that is found out before the first log-in.
+    // The application's function is asked by each request: where it throws, that is found out before the first login.
     if (hasIsSecure) this.#isInsecure = cookie.secure && !request.secure
   }
 
@@ -81,12 +81,12 @@ export class Arrival {
     return this.#rememberCookie.candidates(this.#header).length > 0
   }
 
-  /** Session IDs whose sessions a log-out ends, honoured or not: all of up to 6, else the first 2 and the last 4. */
+  /** Session IDs whose sessions a logout ends, honoured or not: all of up to 6, else the first 2 and the last 4. */
   get ids(): readonly SessionId[] {
     return endsOf(this.#cookie.candidates(this.#header).filter(isId), FIRST_IDS, LAST_IDS)
   }
 
-  /** Remember tokens whose series a log-in or a log-out ends, honoured or not: the first and the last. */
+  /** Remember tokens whose series a login or a logout ends, honoured or not: the first and the last. */
   get tokens(): readonly string[] {
     const { namespace } = this.#context
     const tokens = this.#rememberCookie.candidates(this.#header).filter(token => parseToken(namespace, token) !== null)

@@ -49,7 +49,7 @@ export function checkNode(where: string, request: unknown, response: unknown): v
     const isRequest = isFetchRequest(request) || pathTo(request, isFetchRequest) !== null
     if (isRequest && pathTo(request, isNodeRequest) === null)
       throw new TypeError(
-        `${where}: expected a request of node:http, got a Request: use fetchEdge of 'coatcheck/fetch'`,
+        `${where}: expected a request of node:http, got a Request: use fetchVisits of 'coatcheck/fetch'`,
       )
     const { headers } = loosely(request)
     if (typeof headers !== 'object' || headers === null || pathTo(request, isNodeRequest) !== null)
@@ -63,7 +63,7 @@ export function checkNode(where: string, request: unknown, response: unknown): v
 export function checkFetch(where: string, request: unknown): void {
   if (isFetchRequest(request)) return
   if (isNodeRequest(request))
-    throw new TypeError(`${where}: expected a Request, got a request of node:http: use httpEdge of 'coatcheck/http'`)
+    throw new TypeError(`${where}: expected a Request, got a request of node:http: use nodeVisits of 'coatcheck/node'`)
   throw wrong(where, 'a Request', request, isFetchRequest, FETCH)
 }
 
@@ -80,7 +80,7 @@ export function checkVisitRequest(request: unknown): void {
   // A request of Express has the other members too, and would never have a cookie.
   if (typeof loosely(request).header !== 'function' || !('cookie' in loosely(request)))
     throw new TypeError(
-      `openVisit: expected { method, cookie, secure, header(name) }, got ${quote(request)}; for a request of node:http use httpEdge of 'coatcheck/http', for a Request fetchEdge of 'coatcheck/fetch'`,
+      `openVisit: expected { method, cookie, secure, header(name) }, got ${quote(request)}; for a request of node:http use nodeVisits of 'coatcheck/node', for a Request fetchVisits of 'coatcheck/fetch'`,
     )
   // With anything else, such as the jar of Next's cookies(), no request would ever be logged in.
   const { cookie, secure } = request as { cookie: unknown; secure: unknown }

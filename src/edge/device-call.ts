@@ -2,7 +2,7 @@ import { contextOf } from '../manager/context-of.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import { Arrival } from './arrival.ts'
 import type { DeviceAnswer } from './devices.ts'
-import type { EdgeSetup } from './setup.ts'
+import type { VisitsSetup } from './setup.ts'
 import type { VisitRequest } from './visit.ts'
 
 /** A request of whichever edge. What costs something is asked only of the requests that browsers register or refresh by. */
@@ -21,7 +21,7 @@ interface Asked {
 export async function answerDevice(
   // biome-ignore lint/suspicious/noExplicitAny: of whichever data and user IDs
   sessions: SessionManager<any, any, any>,
-  setup: EdgeSetup,
+  setup: VisitsSetup,
   asked: Asked,
 ): Promise<DeviceAnswer | null> {
   const { devices } = setup

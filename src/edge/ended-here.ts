@@ -5,7 +5,7 @@ import type { AnySession } from '../session/session.ts'
 
 /**
  * What ended in this process while a request was under way, or shortly before it came: the requests of one browser run in
- * parallel, and all of them write the same cookie. A slow response must not overwrite the cookie of a later log-in.
+ * parallel, and all of them write the same cookie. A slow response must not overwrite the cookie of a later login.
  */
 export class EndedHere {
   readonly #context: AnyContext
@@ -60,7 +60,7 @@ export class EndedHere {
     const { endings } = this.#context
     if (this.#hasEnded || keys.some(key => endings.isLeft(key))) return null
     const session = await create()
-    // Each key is told, so that a log-in which comes later ends this session.
+    // Each key is told, so that a login which comes later ends this session.
     const mayStay = keys.map(key => endings.began(key, session.key))
     if (mayStay.every(Boolean)) return session
     await destroy(session)

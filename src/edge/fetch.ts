@@ -7,27 +7,27 @@ import { FetchHead, writeRules } from './head-rules.ts'
 import type { Advice } from './refusals.ts'
 import { RequestVisit } from './request-visit.ts'
 import { isForwardedLocally, isLocalHost } from './secure.ts'
-import { type EdgeOptions, type EdgeSetup, setUpEdge } from './setup.ts'
+import { type NodeVisitsOptions, type VisitsSetup, setUpEdge } from './setup.ts'
 import { SideTable } from './side-table.ts'
 import type { Visit, VisitRequest } from './visit.ts'
 
 /** A `Request` has no peer address: behind a proxy that ends TLS, `isSecure` says what is HTTPS. */
-export type FetchEdgeOptions = Omit<EdgeOptions<Request>, 'trustedProxies'>
+export type FetchVisitsOptions = Omit<NodeVisitsOptions<Request>, 'trustedProxies'>
 
 /** A visit whose headers go into a `Response`. */
 export interface FetchVisit<
   D extends object = Record<string, unknown>,
-  I extends UserIds = 'u64',
+  I extends UserIds = 'bigint',
   In extends object = D,
 > extends Visit<D, I, In> {
   /** The response with our headers. After it no session can begin. `handle` calls it for you. */
   respond(response: Response): Response
 }
 
-/** What `fetchEdge` answers: visits for servers that work with `Request` and `Response`. */
-export interface FetchEdge<
+/** What `fetchVisits` answers: visits for servers that work with `Request` and `Response`. */
+export interface FetchVisits<
   D extends object = Record<string, unknown>,
-  I extends UserIds = 'u64',
+  I extends UserIds = 'bigint',
   In extends object = D,
 > {
   /** The visit of this very Request. Send what `visit.respond(response)` returns; `handle` does that by itself. */
@@ -50,9 +50,9 @@ export interface FetchEdge<
 }
 
 const ADVICE: Advice = {
-  edge: 'fetchEdge',
+  edge: 'fetchVisits',
   lacks: { trustedProxies: 'a Request has no peer address, so give isSecure(request) instead' },
-  insecure: 'behind a proxy that ends TLS set `isSecure` of fetchEdge',
+  insecure: 'behind a proxy that ends TLS set `isSecure` of fetchVisits',
   send:
     'answer within `edge.handle(request, visit => response)` and pass its visit on, since a framework may make a new ' +
     'Request, which has a visit of its own; or send `visit.respond(response)`',
@@ -114,7 +114,7 @@ class ResponseVisit<D extends object, I extends UserIds, In extends object>
 {
   readonly #request: AnsweredRequest
 
-  constructor(sessions: SessionManager<D, I, In>, request: AnsweredRequest, setup: EdgeSetup) {
+  constructor(sessions: SessionManager<D, I, In>, request: AnsweredRequest, setup: VisitsSetup) {
     super(sessions, request, setup)
     this.#request = request
   }
@@ -195,11 +195,11 @@ function isHandshake({ headers }: Request): boolean {
  * again for the same Request, it returns the same visit.
  * @throws TypeError that quotes the option which is malformed or impossible
  */
-export function fetchEdge<D extends object, I extends UserIds, In extends object>(
+export function fetchVisits<D extends object, I extends UserIds, In extends object>(
   sessions: SessionManager<D, I, In>,
-  options: FetchEdgeOptions = {},
-): FetchEdge<D, I, In> {
-  checkSessions('fetchEdge', sessions)
+  options: FetchVisitsOptions = {},
+): FetchVisits<D, I, In> {
+  checkSessions('fetchVisits', sessions)
   const setup = setUpEdge(options, ADVICE)
   const { isSecure } = options
   const isTls = (request: Request): boolean => {
@@ -217,7 +217,7 @@ export function fetchEdge<D extends object, I extends UserIds, In extends object
   }
   const visits = new SideTable<Request, ResponseVisit<D, I, In>>()
   const visitOf = (request: Request): ResponseVisit<D, I, In> => {
-    checkFetch('fetchEdge', request)
+    checkFetch('fetchVisits', request)
     const known = visits.get(request)
     if (known !== undefined) return known
     const visit = new ResponseVisit(sessions, new AnsweredRequest(request, isTls), setup)
@@ -241,5 +241,5 @@ export function fetchEdge<D extends object, I extends UserIds, In extends object
       })
       return answer && new Response(answer.body, { status: answer.status, headers: answer.headers })
     },
-  }) as FetchEdge<D, I, In>
+  }) as FetchVisits<D, I, In>
 }

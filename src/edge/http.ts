@@ -9,14 +9,14 @@ import { guardHead, isHeadOut } from './node-head.ts'
 import type { Advice } from './refusals.ts'
 import { RequestVisit } from './request-visit.ts'
 import { hostOf, type Transport, transportTest } from './secure.ts'
-import { type EdgeOptions, setUpEdge } from './setup.ts'
+import { type NodeVisitsOptions, setUpEdge } from './setup.ts'
 import type { Visit, VisitRequest } from './visit.ts'
 
 const ADVICE: Advice = {
-  edge: 'httpEdge',
+  edge: 'nodeVisits',
   lacks: {},
-  insecure: 'behind a proxy that ends TLS set `trustedProxies` or `isSecure` of httpEdge',
-  send: 'the head was written past writeHead of the response that httpEdge was given',
+  insecure: 'behind a proxy that ends TLS set `trustedProxies` or `isSecure` of nodeVisits',
+  send: 'the head was written past writeHead of the response that nodeVisits was given',
 }
 
 /** Whether the client went away. A response of HTTP/2 does not tell: its stream does. */
@@ -74,10 +74,10 @@ class HttpRequest implements VisitRequest {
   }
 }
 
-/** What `httpEdge` answers: visits for servers on node:http, or on node:http2 with handlers of the same form. */
-export interface HttpEdge<
+/** What `nodeVisits` answers: visits for servers on node:http, or on node:http2 with handlers of the same form. */
+export interface NodeVisits<
   D extends object = Record<string, unknown>,
-  I extends UserIds = 'u64',
+  I extends UserIds = 'bigint',
   In extends object = D,
 > {
   /** The visit of this request. Asked again for the same request and response, it is the same visit. */
@@ -123,11 +123,11 @@ class Known<V> {
  * `writeHead({ 'Set-Cookie': … })` cannot lose them. Without a response (an upgrade) no session can begin.
  * @throws TypeError that quotes the option which is malformed or impossible
  */
-export function httpEdge<D extends object, I extends UserIds, In extends object>(
+export function nodeVisits<D extends object, I extends UserIds, In extends object>(
   sessions: SessionManager<D, I, In>,
-  options: EdgeOptions<IncomingMessage> = {},
-): HttpEdge<D, I, In> {
-  checkSessions('httpEdge', sessions)
+  options: NodeVisitsOptions<IncomingMessage> = {},
+): NodeVisits<D, I, In> {
+  checkSessions('nodeVisits', sessions)
   const setup = setUpEdge(options, ADVICE)
   const transport = transportTest(options)
   const slot = Symbol('coatcheck visit')
@@ -135,7 +135,7 @@ export function httpEdge<D extends object, I extends UserIds, In extends object>
     const holder = (request ?? {}) as { [slot]?: Known<Visit<D, I, In>> }
     const known = holder[slot]
     if (known !== undefined && (known.response === response || response === undefined)) return known.visit
-    checkNode('httpEdge', request, response)
+    checkNode('nodeVisits', request, response)
     const visit = new RequestVisit(sessions, new HttpRequest(request, response, transport), setup)
     holder[slot] = new Known(visit, response)
     return visit
@@ -153,5 +153,5 @@ export function httpEdge<D extends object, I extends UserIds, In extends object>
     if (!response.headersSent && !isGone(response)) response.writeHead(answer.status, answer.headers).end(answer.body)
     return true
   }
-  return Object.assign(visitOf, { handled }) as HttpEdge<D, I, In>
+  return Object.assign(visitOf, { handled }) as NodeVisits<D, I, In>
 }

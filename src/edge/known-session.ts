@@ -1,6 +1,6 @@
 import type { Context } from '../manager/context.ts'
 import type { SessionManager } from '../manager/manager.ts'
-import type { Recalled } from '../manager/remember.ts'
+import type { Redeemed } from '../manager/remember.ts'
 import { visitedHeld } from '../manager/touch.ts'
 import type { SessionId, SessionKey } from '../session/id.ts'
 import type { AnySession, Session } from '../session/session.ts'
@@ -9,7 +9,7 @@ import type { Arrival } from './arrival.ts'
 import type { VisitDevice } from './devices.ts'
 import type { EndedHere } from './ended-here.ts'
 import type { OutgoingCookies } from './outgoing-cookies.ts'
-import type { EdgeSetup } from './setup.ts'
+import type { VisitsSetup } from './setup.ts'
 
 const TOUCH = { touch: true } as const
 const NO_TOUCH = { touch: false } as const
@@ -27,7 +27,7 @@ interface Surroundings<S extends AnySession, D extends object, I extends UserIds
 export class KnownSession<D extends object, I extends UserIds, In extends object> {
   readonly #sessions: SessionManager<D, I, In>
   readonly #context: Context<D, I, In>
-  readonly #setup: EdgeSetup
+  readonly #setup: VisitsSetup
   readonly #visit: Surroundings<Session<D, I>, D, I>
   /** `undefined` until the store has said, or a verb. */
   #session: Session<D, I> | null | undefined = undefined
@@ -42,7 +42,7 @@ export class KnownSession<D extends object, I extends UserIds, In extends object
   constructor(
     sessions: SessionManager<D, I, In>,
     context: Context<D, I, In>,
-    setup: EdgeSetup,
+    setup: VisitsSetup,
     visit: Surroundings<Session<D, I>, D, I>,
   ) {
     this.#sessions = sessions
@@ -89,7 +89,7 @@ export class KnownSession<D extends object, I extends UserIds, In extends object
     if (session === null || !this.mayTouch()) return session
     const after = await visitedHeld(this.#context, session)
     // A verb that finished meanwhile knows better.
-    return this.now === session ? this.adopt(after) : this.now
+    return this.now === session ? this.sessionImporter(after) : this.now
   }
 
   /**
@@ -123,7 +123,7 @@ export class KnownSession<D extends object, I extends UserIds, In extends object
   }
 
   /** The session goes on. Its cookie is sent where the browser needs it, and this response can still carry it. */
-  adopt(session: Session<D, I> | null): Session<D, I> | null {
+  sessionImporter(session: Session<D, I> | null): Session<D, I> | null {
     this.know(session)
     if (!session?.cookieDue || this.isLent) return session
     const isNews = this.#setup.cookie.lifetime === 'idle' || session.secret !== this.id
@@ -142,7 +142,7 @@ export class KnownSession<D extends object, I extends UserIds, In extends object
     const recalled = session === null && this.#context.options.remember !== null ? await this.#recall() : null
     // A verb that finished meanwhile knows better.
     if (this.#session !== undefined) return this.#session
-    if (recalled === null) return this.adopt(session)
+    if (recalled === null) return this.sessionImporter(session)
     this.know(recalled.session)
     this.#visit.cookies.send(recalled.session)
     this.#visit.cookies.sendToken(recalled.token, this.#secondsUntil(recalled.expiresAt))
@@ -156,15 +156,15 @@ export class KnownSession<D extends object, I extends UserIds, In extends object
     return this.#sessions.get(id, NO_TOUCH).then(found => (found === null ? null : device.admit(found, mayTouch)))
   }
 
-  async #recall(): Promise<Recalled<D, I> | null> {
+  async #recall(): Promise<Redeemed<D, I> | null> {
     const { device } = this.#visit
     if (!this.#visit.canSend() || device?.isUnproved) return null
     const { token } = this.#visit.arrival
     if (token === null || !this.#visit.ended.allowsRecall(token, this.keys)) return null
-    const recalled = await this.#sessions.recall(token)
+    const recalled = await this.#sessions.redeemRememberToken(token)
     if (recalled === null || !device?.requires(recalled.session)) return recalled
     // A token is copied as easily as a cookie, and who copied it would register a device of his own.
-    await this.#sessions.forget(token)
+    await this.#sessions.revokeRememberToken(token)
     return null
   }
 

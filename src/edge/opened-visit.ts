@@ -11,9 +11,9 @@ import { EndedHere } from './ended-here.ts'
 import type { HeadRules } from './head-rules.ts'
 import { KnownSession } from './known-session.ts'
 import { OutgoingCookies, rulesOfLook } from './outgoing-cookies.ts'
-import { ParallelLogIns } from './parallel-log-ins.ts'
+import { ParallelLogIns } from './parallel-logins.ts'
 import { headersSent, insecure } from './refusals.ts'
-import type { EdgeSetup } from './setup.ts'
+import type { VisitsSetup } from './setup.ts'
 import { tellLost } from './unsent-cookie.ts'
 import type { VisitRequest } from './visit.ts'
 import type { OpenDoor } from './visit-door.ts'
@@ -26,7 +26,7 @@ export class OpenedVisit<D extends object, I extends UserIds, In extends object>
   readonly device: VisitDevice<D, I> | null
   readonly #sessions: SessionManager<D, I, In>
   readonly #context: Context<D, I, In>
-  readonly #setup: EdgeSetup
+  readonly #setup: VisitsSetup
   readonly #request: VisitRequest
   // Made when they are first needed: a request that only looks needs none of them.
   #cookies: OutgoingCookies<Session<D, I>> | null = null
@@ -34,7 +34,7 @@ export class OpenedVisit<D extends object, I extends UserIds, In extends object>
   #logIns: ParallelLogIns<D, I, In> | null = null
   readonly #leaving: (() => Promise<void>)[] = []
 
-  constructor(sessions: SessionManager<D, I, In>, context: Context<D, I, In>, setup: EdgeSetup, request: VisitRequest) {
+  constructor(sessions: SessionManager<D, I, In>, context: Context<D, I, In>, setup: VisitsSetup, request: VisitRequest) {
     this.#sessions = sessions
     this.#context = context
     this.#setup = setup
@@ -112,7 +112,7 @@ export class OpenedVisit<D extends object, I extends UserIds, In extends object>
   /** After a write: `null` where the session had ended. */
   goOn(session: Session<D, I> | null): Session<D, I> | null {
     if (session === null) this.ended.noteEnd()
-    return this.known.adopt(session)
+    return this.known.sessionImporter(session)
   }
 
   /** Takes the next step with a session, and perhaps its remember token, that no browser has yet; if it fails, both end. */
@@ -121,7 +121,7 @@ export class OpenedVisit<D extends object, I extends UserIds, In extends object>
       return await afterWrite(step)
     } catch (error) {
       await this.#sessions.destroy(session).catch(() => {})
-      if (token !== null) await this.#sessions.forget(token).catch(() => {})
+      if (token !== null) await this.#sessions.revokeRememberToken(token).catch(() => {})
       throw error
     }
   }
@@ -131,8 +131,8 @@ export class OpenedVisit<D extends object, I extends UserIds, In extends object>
     const { token } = this.cookies
     const [first, ...others] = [...this.arrival.tokens, ...(token === null ? [] : [token])]
     if (first === undefined) return false
-    await this.#sessions.forget(first)
-    for (const other of others) await afterWrite(() => this.#sessions.forget(other))
+    await this.#sessions.revokeRememberToken(first)
+    for (const other of others) await afterWrite(() => this.#sessions.revokeRememberToken(other))
     return true
   }
 
@@ -176,7 +176,7 @@ export class OpenedVisit<D extends object, I extends UserIds, In extends object>
     this.#leaving.push(leave)
   }
 
-  /** What the request came with ends: before a log-in or a log-out, or a new ID. */
+  /** What the request came with ends: before a login or a logout, or a new ID. */
   async leave(): Promise<void> {
     for (const leave of this.#leaving) await leave()
   }
@@ -210,7 +210,7 @@ export class OpenedVisit<D extends object, I extends UserIds, In extends object>
   async #endUnsent(session: AnySession, token: string | null): Promise<boolean> {
     if (this.logIns.giveUp(session)) return false
     // The token first: it must not start the session again. A failure was told as an event, and what is left expires.
-    if (token !== null) await this.#sessions.forget(token).catch(() => {})
+    if (token !== null) await this.#sessions.revokeRememberToken(token).catch(() => {})
     await this.#sessions.destroy(session).catch(() => {})
     return true
   }

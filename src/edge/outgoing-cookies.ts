@@ -4,8 +4,8 @@ import type { UserIds } from '../session/user-id.ts'
 import type { Arrival } from './arrival.ts'
 import type { EndedHere } from './ended-here.ts'
 import { type HeadRules, NO_RULES } from './head-rules.ts'
-import type { ParallelLogIns } from './parallel-log-ins.ts'
-import type { EdgeSetup } from './setup.ts'
+import type { ParallelLogIns } from './parallel-logins.ts'
+import type { VisitsSetup } from './setup.ts'
 import { tellLost, Watch } from './unsent-cookie.ts'
 import type { VisitRequest } from './visit.ts'
 
@@ -25,7 +25,7 @@ type LogInsToSettle = Pick<ParallelLogIns<object, UserIds, object>, 'endLate' | 
 /** What the response does with the two cookies of a visit. */
 export class OutgoingCookies<S extends AnySession> {
   readonly #context: AnyContext
-  readonly #setup: EdgeSetup
+  readonly #setup: VisitsSetup
   readonly #request: VisitRequest
   readonly #ended: EndedHere
   readonly #logIns: LogInsToSettle
@@ -39,7 +39,7 @@ export class OutgoingCookies<S extends AnySession> {
   /** Runs from the moment when a cookie has to be sent until it is in a head. */
   #watch: Watch | null = null
 
-  constructor(context: AnyContext, setup: EdgeSetup, request: VisitRequest, ended: EndedHere, logIns: LogInsToSettle) {
+  constructor(context: AnyContext, setup: VisitsSetup, request: VisitRequest, ended: EndedHere, logIns: LogInsToSettle) {
     this.#context = context
     this.#setup = setup
     this.#request = request
@@ -69,7 +69,7 @@ export class OutgoingCookies<S extends AnySession> {
     this.#remember = 'clear'
   }
 
-  /** Log-out: both cookies go; that of the token where there may be one. */
+  /** Logout: both cookies go; that of the token where there may be one. */
   clear(hasToken: boolean): void {
     this.#session = 'clear'
     this.#remember = hasToken ? 'clear' : 'keep'

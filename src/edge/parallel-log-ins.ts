@@ -1,14 +1,14 @@
-// Log-ins that one browser sends in parallel, such as those of a double click. The browser keeps the cookie that arrives
+// Logins that one browser sends in parallel, such as those of a double click. The browser keeps the cookie that arrives
 // last, and no server knows which one that is. So all of them get one session, where each would have begun the same one:
 // of the same user, with the same password version and the same data. What one has proved beyond the password, such as a
 // second factor, the other must not get: cookies can be planted, so that those who share them may be two people. Where the
-// log-ins differ, the earlier session ends if its cookie cannot have arrived.
+// logins differ, the earlier session ends if its cookie cannot have arrived.
 import { isDeepStrictEqual } from 'node:util'
 import type { SessionRecord } from '../contract/store.ts'
 import { copyPlain } from '../data/plain.ts'
 import type { AnyContext, Context } from '../manager/context.ts'
 import { contextOf } from '../manager/context-of.ts'
-import type { LogIn } from '../manager/log-ins.ts'
+import type { LogIn } from '../manager/logins.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import { firstData, thaw } from '../manager/records.ts'
 import { lifetimeOf } from '../session/expiry.ts'
@@ -22,13 +22,13 @@ interface Started<D extends object, I extends UserIds> {
   readonly token: string | null
 }
 
-/** What one visit has to do with the log-ins of other requests of its browser. */
+/** What one visit has to do with the logins of other requests of its browser. */
 export class ParallelLogIns<D extends object, I extends UserIds, In extends object> {
   readonly #sessions: SessionManager<D, I, In>
   readonly #context: Context<D, I, In>
-  /** The log-in whose session this request got. */
+  /** The login whose session this request got. */
   #own: LogIn | null = null
-  /** Of a log-out: the keys that the request came with. */
+  /** Of a logout: the keys that the request came with. */
   #left: readonly SessionKey[] = []
 
   constructor(sessions: SessionManager<D, I, In>, context: Context<D, I, In>) {
@@ -36,7 +36,7 @@ export class ParallelLogIns<D extends object, I extends UserIds, In extends obje
     this.#context = context
   }
 
-  /** Logs in by `start`, after the log-ins that came with the same cookies; or gets the session that one of them began. */
+  /** Logs in by `start`, after the logins that came with the same cookies; or gets the session that one of them began. */
   async logIn(
     keys: readonly SessionKey[],
     login: Login<D, I, In>,
@@ -79,7 +79,7 @@ export class ParallelLogIns<D extends object, I extends UserIds, In extends obje
     if (this.#own !== null) this.#own.isSent = true
   }
 
-  /** Log-out: ends what parallel requests with the same cookies logged in to, before this log-out or during it. */
+  /** Logout: ends what parallel requests with the same cookies logged in to, before this logout or during it. */
   async end(keys: readonly SessionKey[]): Promise<void> {
     this.#left = keys
     const { logIns } = this.#context
@@ -89,24 +89,24 @@ export class ParallelLogIns<D extends object, I extends UserIds, In extends obje
     }
   }
 
-  /** The head of a log-out clears the cookie of a log-in that came later and was answered earlier: its session ends too. */
+  /** The head of a logout clears the cookie of a login that came later and was answered earlier: its session ends too. */
   endLate(): void {
     this.end(this.#left).catch(() => {})
   }
 }
 
-/** Log-ins that came with the same cookies take turns. */
+/** Logins that came with the same cookies take turns. */
 function inTurns<T>(context: AnyContext, keys: readonly string[], job: () => Promise<T>): Promise<T> {
   const [key] = keys
   if (key === undefined) return job()
   const { calls, writers } = context
-  return writers.run(`log-in ${key}`, context.deadline(), job, () =>
-    calls.fail('replace', 'not-applied', 'replace: earlier log-ins of this browser took all of storeTimeout'),
+  return writers.run(`login ${key}`, context.deadline(), job, () =>
+    calls.fail('replace', 'not-applied', 'replace: earlier logins of this browser took all of storeTimeout'),
   )
 }
 
 /**
- * The earlier log-in, if this one may have its session. Else `null`; then that session ends, if its cookie is in no head yet.
+ * The earlier login, if this one may have its session. Else `null`; then that session ends, if its cookie is in no head yet.
  * `isTwin`: this one came with no cookie that the earlier one did not come with.
  */
 async function joinOrEnd<D extends object, I extends UserIds, In extends object>(
@@ -140,7 +140,7 @@ async function joinOrEnd<D extends object, I extends UserIds, In extends object>
   return null
 }
 
-/** Whether both log-ins begin the same session, as far as its data does not tell. */
+/** Whether both logins begin the same session, as far as its data does not tell. */
 function isSame(
   { userId, username, passwordVersion }: Owner,
   { session, token, asked }: LogIn,
@@ -159,7 +159,7 @@ function isSame(
   )
 }
 
-/** The data that a log-in would begin with, in place of an earlier one. */
+/** The data that a login would begin with, in place of an earlier one. */
 function dataOf<D extends object, I extends UserIds, In extends object>(
   context: Context<D, I, In>,
   { session, before }: LogIn,
@@ -171,7 +171,7 @@ function dataOf<D extends object, I extends UserIds, In extends object>(
 }
 
 /**
- * What this log-in may carry over, though the earlier one has ended the session that it came with: what the earlier one was
+ * What this login may carry over, though the earlier one has ended the session that it came with: what the earlier one was
  * given. The same user has proved the same password with the same cookies, and may have clicked first.
  */
 function carriedFrom<D extends object, I extends UserIds, In extends object>(
@@ -182,7 +182,7 @@ function carriedFrom<D extends object, I extends UserIds, In extends object>(
   return recordOf(session)!.userId === users.toText(user.id) ? before : null
 }
 
-/** The same log-in; what its `data` function is given, `carried` before all else, is handed to `keep`. */
+/** The same login; what its `data` function is given, `carried` before all else, is handed to `keep`. */
 function keepingBefore<D extends object, I extends UserIds, In extends object>(
   login: Login<D, I, In>,
   carried: object | null,
@@ -205,5 +205,5 @@ async function endLogIn(
   sessions: SessionManager<any, any, any>,
   { session, token }: Pick<LogIn, 'session' | 'token'>,
 ): Promise<void> {
-  await Promise.all([sessions.destroy(session), token === null ? undefined : sessions.forget(token)])
+  await Promise.all([sessions.destroy(session), token === null ? undefined : sessions.revokeRememberToken(token)])
 }

@@ -20,7 +20,7 @@ import { isToken, maskToken } from './csrf.ts'
 import { FetchHead, type HeadRules, NO_RULES, writeRules } from './head-rules.ts'
 import { OpenedVisit } from './opened-visit.ts'
 import { crossOrigin, notFresh, tellRefusedRequest, unauthenticated, unproved, wrongCsrfToken } from './refusals.ts'
-import type { EdgeSetup } from './setup.ts'
+import type { VisitsSetup } from './setup.ts'
 import type { Visit, VisitLogin, VisitRequest } from './visit.ts'
 import { DOOR, type VisitDoor } from './visit-door.ts'
 
@@ -36,13 +36,13 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
   readonly #sessions: SessionManager<D, I, In>
   readonly #context: Context<D, I, In>
   readonly #request: VisitRequest
-  readonly #setup: EdgeSetup
+  readonly #setup: VisitsSetup
   /** `null` until the guards have let the request through, at the first verb. */
   #opened: OpenedVisit<D, I, In> | null = null
   /** Settles when the writing verbs so far are done; never rejects. */
   #turn: Promise<unknown> | null = null
 
-  constructor(sessions: SessionManager<D, I, In>, request: VisitRequest, setup: EdgeSetup) {
+  constructor(sessions: SessionManager<D, I, In>, request: VisitRequest, setup: VisitsSetup) {
     this.#sessions = sessions
     this.#context = contextOf<D, I, In>(sessions)
     if (setup.devices !== null) this.#context.offers.areMade = true
@@ -50,7 +50,7 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
     this.#setup = setup
   }
 
-  /** For `coatcheck/adopt`. Not found by its name: users of visits have no use for it. */
+  /** For `coatcheck/import`. Not found by its name: users of visits have no use for it. */
   get [DOOR](): VisitDoor {
     return {
       cookie: this.#request.cookie,
@@ -134,15 +134,15 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
       checkVisitLogin(given)
       opened.mayBegin()
       const life = this.#context.options.remember
-      if (remember && life === null) throw new TypeError("remember: is off: give the manager { remember: '30d' }")
+      if (remember && life === null) throw new TypeError("remember: is off: give the manager { rememberFor: '30d' }")
       const current = (await known.current()) ?? known.id
       opened.mayBegin()
       const { session, token } = await logIns.logIn(known.keys, login, remember === true, async keeping => {
         const begun = await this.#sessions.regenerate(current, keeping)
-        // The tokens of an earlier log-in must not bring its user back once this session is over. What they lead to ends
-        // last, so that a log-in which fails leaves it.
+        // The tokens of an earlier login must not bring its user back once this session is over. What they lead to ends
+        // last, so that a login which fails leaves it.
         const made = await opened.orEnd(begun, async () =>
-          remember && !opened.device?.requires(begun) ? this.#sessions.remember(begun) : null,
+          remember && !opened.device?.requires(begun) ? this.#sessions.issueRememberToken(begun) : null,
         )
         const endOthers = async () => {
           await opened.leave()
@@ -181,7 +181,7 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
     return this.#inTurn(async opened => {
       if (argument !== undefined)
         throw new TypeError(
-          'regenerate: takes no argument, it gives the same session a new ID; a log-in is logIn({ user })',
+          'regenerate: takes no argument, it gives the same session a new ID; a login is logIn({ user })',
         )
       return this.#reissue(opened, current => this.#sessions.regenerate(current))
     })

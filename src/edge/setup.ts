@@ -13,23 +13,23 @@ import { checkIsSecure, type SecureOptions } from './secure.ts'
 export type ClearSiteData = 'cache' | 'cookies' | 'storage' | 'executionContexts'
 
 /** Of every edge; `R` is what its `isSecure` gets, an IncomingMessage or a Request. */
-export interface EdgeOptions<R = unknown> extends SecureOptions<R> {
+export interface NodeVisitsOptions<R = unknown> extends SecureOptions<R> {
   /** The session cookie: its name, how long it lasts, and which requests carry it. @default {} */
   cookie?: CookieOptions
   /** The remember token's cookie: its name. Its other attributes are the session cookie's. @default { name: 'remember_token' } */
   rememberCookie?: { name: string }
   /** Other origins whose pages may send unsafe requests, exactly as in `Origin`. @default none */
   origins?: readonly string[]
-  /** What the browser drops at log-out. `'cookies'` empties the whole registrable domain's jar. @default none */
+  /** What the browser drops at logout. `'cookies'` empties the whole registrable domain's jar. @default none */
   clearSiteData?: readonly ClearSiteData[]
   /** Binds sessions to the devices of their browsers: `deviceBound({ … })` of 'coatcheck/device-bound'. @default none */
   deviceBound?: DeviceBound
 }
 
 /** Of `openVisit`: the request itself says what is HTTPS. */
-export type VisitOptions = Omit<EdgeOptions<never>, keyof SecureOptions<never>>
+export type VisitOptions = Omit<NodeVisitsOptions<never>, keyof SecureOptions<never>>
 
-const REMEMBER_COOKIE: OptionPlace<NonNullable<EdgeOptions<never>['rememberCookie']>> = {
+const REMEMBER_COOKIE: OptionPlace<NonNullable<NodeVisitsOptions<never>['rememberCookie']>> = {
   where: 'rememberCookie',
   prefix: 'rememberCookie.',
   required: ['name'],
@@ -37,7 +37,7 @@ const REMEMBER_COOKIE: OptionPlace<NonNullable<EdgeOptions<never>['rememberCooki
   rules: { name: aCookieName },
 }
 
-const EDGE: Omit<OptionPlace<EdgeOptions<never>>, 'where'> = {
+const EDGE: Omit<OptionPlace<NodeVisitsOptions<never>>, 'where'> = {
   hints: hintsFor('edge'),
   rules: {
     cookie: checkCookie,
@@ -54,13 +54,13 @@ const EDGE: Omit<OptionPlace<EdgeOptions<never>>, 'where'> = {
 }
 
 /** The options of one edge: not all of them have all. */
-function placeOf({ edge, lacks }: Advice): OptionPlace<EdgeOptions<never>> {
+function placeOf({ edge, lacks }: Advice): OptionPlace<NodeVisitsOptions<never>> {
   const rules = Object.fromEntries(Object.entries(EDGE.rules).filter(([name]) => !Object.hasOwn(lacks, name)))
   return { where: edge, rules: rules as typeof EDGE.rules, hints: { ...EDGE.hints, ...lacks } }
 }
 
 /** Options of an edge, checked once. */
-export interface EdgeSetup {
+export interface VisitsSetup {
   readonly cookie: SessionCookie
   readonly rememberCookie: SessionCookie
   readonly origins: ReadonlySet<string>
@@ -73,7 +73,7 @@ export interface EdgeSetup {
 }
 
 /** @throws TypeError that quotes the option */
-export function setUpEdge(options: EdgeOptions<never>, advice: Advice): EdgeSetup {
+export function setUpEdge(options: NodeVisitsOptions<never>, advice: Advice): VisitsSetup {
   checkOptions(placeOf(advice), options)
   const cookie = new SessionCookie(options.cookie)
   const { clearDomains: _, name: __, ...attributes } = options.cookie ?? {}
@@ -93,11 +93,11 @@ export function setUpEdge(options: EdgeOptions<never>, advice: Advice): EdgeSetu
   }
 }
 
-const setups = new WeakMap<object, EdgeSetup>()
+const setups = new WeakMap<object, VisitsSetup>()
 const plain: VisitOptions = {}
 
 /** Options are checked once as long as they are the same object. */
-export function setUpOnce(options: VisitOptions = plain): EdgeSetup {
+export function setUpOnce(options: VisitOptions = plain): VisitsSetup {
   let setup = setups.get(options)
   if (!setup) {
     setup = setUpEdge(options, ofVisits)

@@ -1,10 +1,10 @@
-// A cookie that no response carries. The log-in answered 200 and the browser is not logged in, but nothing fails; so that
+// A cookie that no response carries. The login answered 200 and the browser is not logged in, but nothing fails; so that
 // the developer is told.
 import type { AnyContext } from '../manager/context.ts'
 import type { SessionKey } from '../session/id.ts'
 import type { Advice } from './refusals.ts'
 
-/** Longer than a handler takes from a log-in to its response, and short enough that the developer still watches the console, in ms. */
+/** Longer than a handler takes from a login to its response, and short enough that the developer still watches the console, in ms. */
 const DELAY = 10_000
 /** How many are watched at a time: a service that forgets one cookie forgets others too. */
 const MAX_WATCHED = 64

@@ -1,4 +1,4 @@
-// What a companion of an edge does with a visit, and its users do not: coatcheck/adopt brings sessions that the request
+// What a companion of an edge does with a visit, and its users do not: coatcheck/import brings sessions that the request
 // named by the cookie of another library.
 import type { SessionId } from '../session/id.ts'
 import type { AnySession } from '../session/session.ts'

@@ -11,7 +11,7 @@ import type { HeadRules } from './head-rules.ts'
  * What one request does with its session: the manager's verbs without the ID. It reads the store at most once. Verbs that
  * write take turns, so that each sees what the one before it left.
  */
-export interface Visit<D extends object = Record<string, unknown>, I extends UserIds = 'u64', In extends object = D> {
+export interface Visit<D extends object = Record<string, unknown>, I extends UserIds = 'bigint', In extends object = D> {
   /**
    * The live session of this request, or `null`. Where there is none, a remember token starts one. `touch: false` does not
    * extend the session: for polls, which are not a sign of a user.
@@ -41,13 +41,13 @@ export interface Visit<D extends object = Record<string, unknown>, I extends Use
    */
   take<N extends keyof D & string>(name: N): Promise<D[N] | undefined>
   /**
-   * Log-in of a user whose credentials were verified just now: a new session with a new ID; whatever the browser had
+   * Login of a user whose credentials were verified just now: a new session with a new ID; whatever the browser had
    * before ends. With `remember: true` the browser also gets a remember token.
    * @throws SessionError ERR_SESSION_STALE_LOGIN where the password was changed after it was verified, ERR_SESSION_LIMIT
    */
   logIn(login: VisitLogin<D, I, In>): Promise<UserSession<D, I>>
   /**
-   * A new ID for the same session; the old ID is dead at once. `null` where no session is live. A log-in is `logIn`, and
+   * A new ID for the same session; the old ID is dead at once. `null` where no session is live. A login is `logIn`, and
    * so is what gives a session more rights, such as a second factor.
    */
   regenerate(): Promise<Session<D, I> | null>
@@ -57,7 +57,7 @@ export interface Visit<D extends object = Record<string, unknown>, I extends Use
    */
   rotate(options: { grace: Duration }): Promise<Session<D, I> | null>
   /**
-   * Log-out: ends the session and the remember-me series of this browser, and clears both cookies. It also works without a
+   * Logout: ends the session and the remember-me series of this browser, and clears both cookies. It also works without a
    * session, and may be repeated.
    * @throws SessionStoreError where the store does not answer: the cookies stay, answer 503
    */
@@ -66,7 +66,7 @@ export interface Visit<D extends object = Record<string, unknown>, I extends Use
   csrfToken(): Promise<string | null>
   /** @throws SessionError ERR_SESSION_CSRF (403) unless `token` is this session's, masked or not */
   checkCsrf(token: unknown): Promise<void>
-  /** What the response has to carry so far. `httpEdge` and `fetchEdge` send it by themselves. */
+  /** What the response has to carry so far. `nodeVisits` and `fetchVisits` send it by themselves. */
   readonly headers: Headers
   /**
    * The cookies among `headers`, for a cookie jar of a framework: `for (const { name, value, options } of visit.cookies)
@@ -78,7 +78,7 @@ export interface Visit<D extends object = Record<string, unknown>, I extends Use
 /** What `visit.logIn` takes: the manager's login, and whether the browser gets a remember token. */
 export type VisitLogin<
   D extends object = Record<string, unknown>,
-  I extends UserIds = 'u64',
+  I extends UserIds = 'bigint',
   In extends object = D,
 > = Login<D, I, In> & {
   remember?: boolean

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { checkSessions } from '../edge/check-arguments.ts'
-import { httpEdge } from '../edge/http.ts'
-import type { Visit } from '../edge/visit.ts'
+import { checkSessions } from '../visits/check-arguments.ts'
+import { nodeVisits } from '../visits/node.ts'
+import type { Visit } from '../visits/visit.ts'
 import { contextOf } from '../manager/context-of.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import type { UserIds } from '../session/user-id.ts'
@@ -15,7 +15,7 @@ import { makeSessionStore } from './session-store.ts'
 /** The middleware, for `app.use(…)` of Express and Connect, or to be called by hand. */
 export interface ExpressSession<
   D extends object = Record<string, unknown>,
-  I extends UserIds = 'u64',
+  I extends UserIds = 'bigint',
   In extends object = D,
 > {
   (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void): void
@@ -35,7 +35,7 @@ export function expressSession<D extends object, I extends UserIds, In extends o
 ): ExpressSession<D, I, In> {
   checkSessions('expressSession', sessions)
   const { own, edge } = splitOptions<I>(options)
-  const visitOf = httpEdge(sessions, edge)
+  const visitOf = nodeVisits(sessions, edge)
   const sessionStore = makeSessionStore(sessions)
   const setup: BridgeSetup<D, I, In> = {
     sessions,

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import type { EdgeOptions } from '../edge/setup.ts'
+import type { NodeVisitsOptions } from '../visits/setup.ts'
 import type { UserIdInput, UserIds } from '../session/user-id.ts'
 import { aFunction, checkOptionNames } from '../text/check-options.ts'
 import type { Duration } from '../text/duration.ts'
@@ -11,12 +11,12 @@ export interface BridgedUser<I extends UserIds = UserIds> {
   id: UserIdInput<I> | string | number
   /** @default '' */
   name?: string | undefined
-  /** For log-out-everywhere at a password change, see `sessions.invalidateUser`. @default none */
+  /** For logout-everywhere at a password change, see `sessions.invalidateUser`. @default none */
   passwordVersion?: number | null | undefined
 }
 
-/** What a log-in may have beside its user, as `visit.logIn` takes it. */
-export interface LogInTerms {
+/** What a login may have beside its user, as `visit.logIn` takes it. */
+export interface LoginOptions {
   /** Gives the browser a remember token; needs `remember` of the SessionManager. @default false */
   remember?: boolean | undefined
   /** How long the session may be idle, such as `'5m'`; at most the manager's idleTimeout. @default idleTimeout */
@@ -32,14 +32,14 @@ export interface LogInTerms {
 export type BridgedData = Record<string, any>
 
 /** Of `expressSession`: those of an edge, and how a user is found in the data of req.session. */
-export interface ExpressSessionOptions<I extends UserIds = UserIds> extends EdgeOptions<IncomingMessage> {
+export interface ExpressSessionOptions<I extends UserIds = UserIds> extends NodeVisitsOptions<IncomingMessage> {
   /**
    * Who is logged in, by the data of req.session; `null` where no user is. Where a request changes the answer, that is a
-   * log-in or a log-out. Synchronous. @default Passport's user: `passport.user`, its name from `request.user`
+   * login or a logout. Synchronous. @default Passport's user: `passport.user`, its name from `request.user`
    */
   userOf?: (data: BridgedData, request: IncomingMessage) => BridgedUser<I> | null | undefined
-  /** Terms of the log-in that this request makes, such as `{ idle: '5m' }`. Synchronous. @default none */
-  logIn?: (request: IncomingMessage, data: BridgedData) => LogInTerms
+  /** Terms of the login that this request makes, such as `{ idle: '5m' }`. Synchronous. @default none */
+  logIn?: (request: IncomingMessage, data: BridgedData) => LoginOptions
 }
 
 const OWN = ['userOf', 'logIn'] as const
@@ -65,7 +65,7 @@ const HINTS = {
 /** @throws TypeError that names the option, and says what to do in place of one of express-session */
 export function splitOptions<I extends UserIds>(
   options: ExpressSessionOptions<I>,
-): { own: Pick<ExpressSessionOptions<I>, (typeof OWN)[number]>; edge: EdgeOptions<IncomingMessage> } {
+): { own: Pick<ExpressSessionOptions<I>, (typeof OWN)[number]>; edge: NodeVisitsOptions<IncomingMessage> } {
   checkOptionNames('expressSession', options, [...OWN, ...EDGE], HINTS)
   for (const name of OWN) if (options[name] !== undefined) aFunction(options[name], name)
   const { userOf, logIn, ...edge } = options

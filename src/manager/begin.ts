@@ -42,7 +42,7 @@ function created<D extends object, I extends UserIds>(
   return session
 }
 
-/** Log-in: the session that was there, anyone's, ends in the same step in which the new one begins. */
+/** Login: the session that was there, anyone's, ends in the same step in which the new one begins. */
 export async function logIn<D extends object, I extends UserIds, In extends object>(
   context: Context<D, I, In>,
   current: Current<D, I>,
@@ -111,7 +111,7 @@ function takePlace<D extends object, I extends UserIds>(
     const answer = await calls.replace(before.key, before.version, next, limitFor(context, owner), call)
     noticeAnswer(context, answer, owner, before.key)
     if (answer.outcome !== 'created') return answer.outcome
-    // A parallel log-in or log-out may come with the old cookie, later or even earlier: it ends this anonymous session.
+    // A parallel login or logout may come with the old cookie, later or even earlier: it ends this anonymous session.
     if (owner === ANONYMOUS) {
       for (const key of [before.key, before.parent]) if (key !== null) endings.follows(key, next.key)
     } else endings.loggedIn(owner.userId!)
@@ -141,7 +141,7 @@ export function regenerated<D extends object, I extends UserIds>(
   return session
 }
 
-/** Last, since a log-in that fails must leave the remember token. Where this fails, the token could start a session again. */
+/** Last, since a login that fails must leave the remember token. Where this fails, the token could start a session again. */
 async function endSeriesOf(
   context: AnyContext,
   before: SessionRecord,

@@ -19,40 +19,40 @@ const KEPT_USERS = 50_000
 /** How many of the keys on the way of forwards are not read again. */
 const KEPT_KEYS = 50_000
 
-/** What `endAll` takes. */
-export interface EndAllOptions {
+/** What `invalidateAll` takes. */
+export interface InvalidateAllOptions {
   /** Stops it after the page under way: it rejects with the signal's reason. */
   signal?: AbortSignal | undefined
   /** Called after each page. Where it answers a promise, the next page waits for it. */
-  onProgress?: ((progress: EndAllProgress) => unknown) | undefined
+  onProgress?: ((progress: InvalidateAllProgress) => unknown) | undefined
   /** Goes on, under a new ID too, as in `invalidateUser`: a session of this manager, or the key of any. */
   // biome-ignore lint/suspicious/noExplicitAny: of whichever data and user ID
   except?: Session<any, any> | SessionKey | null | undefined
 }
 
-/** How far `endAll` is. */
-export interface EndAllProgress {
+/** How far `invalidateAll` is. */
+export interface InvalidateAllProgress {
   /** How many live sessions it has ended. */
   readonly ended: number
   /** How many records and forwards it has met. */
   readonly met: number
 }
 
-const END_ALL: OptionPlace<EndAllOptions> = {
-  where: 'endAll',
+const END_ALL: OptionPlace<InvalidateAllOptions> = {
+  where: 'invalidateAll',
   rules: { signal: aSignal, onProgress: aFunction, except: anExcept },
 }
 
 /** Ends all that existed when it was called; answers how many live sessions that were. */
-export async function endAllSessions(context: AnyContext, options: EndAllOptions): Promise<number> {
+export async function endAllSessions(context: AnyContext, options: InvalidateAllOptions): Promise<number> {
   checkOptions(END_ALL, options)
   const exceptKey = keyOfExcept(context, options.except)
-  requireScan(context, 'endAll')
+  requireScan(context, 'invalidateAll')
   return new EndAll(context, exceptKey).run(options)
 }
 
 /**
- * Each series has a user: a record of that kind without one is none, and no browser comes in by it. `coatcheck/adopt` keeps so
+ * Each series has a user: a record of that kind without one is none, and no browser comes in by it. `coatcheck/import` keeps so
  * which sessions of another library are over, and they would begin again without it.
  */
 const isOfVisitor = ({ userId, kind }: SessionRecord): boolean => userId === null && kind === 'session'
@@ -78,7 +78,7 @@ class EndAll {
     this.#latest = context.now() + CLOCK_TOLERANCE
   }
 
-  async run(options: EndAllOptions): Promise<number> {
+  async run(options: InvalidateAllOptions): Promise<number> {
     try {
       for (let isFirst = true; ; isFirst = false) {
         const [now, begun] = [this.#context.now(), performance.now()]
@@ -93,13 +93,13 @@ class EndAll {
       const failure = this.#writes.failure(error)
       if (!(failure instanceof SessionStoreError)) throw failure
       const { operation, outcome, message } = failure
-      const ended = `endAll: ${this.#ended} sessions were ended, then the store failed: repeat it (${message})`
+      const ended = `invalidateAll: ${this.#ended} sessions were ended, then the store failed: repeat it (${message})`
       throw new SessionStoreError(operation, outcome, ended, { cause: error })
     }
   }
 
   /** Answers how many users, sessions and series it found that existed when this began. */
-  async #walk({ signal, onProgress }: EndAllOptions): Promise<number> {
+  async #walk({ signal, onProgress }: InvalidateAllOptions): Promise<number> {
     let found = 0
     // What has just expired by our clock may be live by another node's.
     for await (const page of pagesOf(this.#context, PAGE, signal, CLOCK_TOLERANCE)) {

@@ -46,7 +46,7 @@ export type SessionEvent<I extends UserIds = UserIds> = {
   | {
       type: 'refused'
       reason: 'limit' | 'stale-login' | 'conflict'
-      /** The session that was to be written to, or to end at a log-in. */
+      /** The session that was to be written to, or to end at a login. */
       key: SessionKey | null
       /** Who was to log in, or whose session it is. */
       userId: UserId<I> | null
@@ -64,7 +64,7 @@ export type SessionEvent<I extends UserIds = UserIds> = {
 type Refusal = Extract<SessionEvent, { type: 'refused' }>
 /** Why an edge refused a request. */
 export type RequestRefusal = Extract<Refusal, { method: string }>['reason']
-/** Why a log-in or a write was refused. */
+/** Why a login or a write was refused. */
 export type WriteRefusal = Exclude<Refusal['reason'], RequestRefusal>
 
 const published = channel('coatcheck')

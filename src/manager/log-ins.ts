@@ -2,16 +2,16 @@ import type { AnySession } from '../session/session.ts'
 import type { Login } from '../session/users.ts'
 import { Recent } from './recent.ts'
 
-/** How long after a log-in another one of the same browser may still be under way: the slowest of parallel requests, in ms. */
+/** How long after a login another one of the same browser may still be under way: the slowest of parallel requests, in ms. */
 const LIFETIME = 60_000
 /** Each may keep the data that was there before, at most `maxDataBytes`. */
 const MAX_LOG_INS = 1000
 
-/** A log-in of this process, for those that the same browser sent beside it. */
+/** A login of this process, for those that the same browser sent beside it. */
 export interface LogIn {
   session: AnySession
   readonly token: string | null
-  /** What the log-in asked for beside user and data. */
+  /** What the login asked for beside user and data. */
   readonly asked: Pick<Login, 'verifiedAt' | 'idle' | 'absolute'>
   /** What its `data` function was given; `null` where it was none. */
   readonly before: object | null
@@ -23,7 +23,7 @@ export interface LogIn {
   isSent: boolean
 }
 
-/** The latest log-ins, by the keys of the sessions and series that their requests came with. */
+/** The latest logins, by the keys of the sessions and series that their requests came with. */
 export class LogIns {
   readonly #latest = new Recent<LogIn>(LIFETIME, MAX_LOG_INS)
 

@@ -22,18 +22,18 @@ import { Context } from './context.ts'
 import { contextOf, keepContext, offerContexts } from './context-of.ts'
 import { takeKey, writeData } from './edit.ts'
 import { endSession, endUser } from './end.ts'
-import { type EndAllOptions, endAllSessions } from './end-all.ts'
+import { type InvalidateAllOptions, endAllSessions } from './invalidate-all.ts'
 import { anExcept, keyOfExcept } from './except.ts'
 import { find, heldRecord, idOf, storedRecord } from './lookup.ts'
 import { allSessions, countSessions } from './operations.ts'
 import { GET_OPTIONS, type SessionOptions } from './options.ts'
 import { recordsOfUser } from './password-version.ts'
 import { firstData } from './records.ts'
-import { forgetToken, issueToken, type Recalled, redeemToken } from './remember.ts'
+import { forgetToken, issueToken, type Redeemed, redeemToken } from './remember.ts'
 import { reissue } from './rotate.ts'
 import { endSeries, endWithDevice } from './series-end.ts'
 import { visited } from './touch.ts'
-import { updateUser } from './update-user.ts'
+import { updateUserSessions } from './update-user.ts'
 
 const NAMESPACE_NAME = /^[A-Za-z0-9_.-]{1,32}$/
 
@@ -55,7 +55,7 @@ const INVALIDATE_OPTIONS: OptionPlace<{ except: unknown; passwordVersion: unknow
  */
 export class SessionManager<
   D extends object = Record<string, unknown>,
-  I extends UserIds = 'u64',
+  I extends UserIds = 'bigint',
   In extends object = D,
 > {
   /** Not there at run time: the types that `SessionOf`, `VisitOf` and the edges take from a manager. */
@@ -64,7 +64,7 @@ export class SessionManager<
   static {
     offerContexts(SessionManager.prototype)
     refuseCallbacks('sessions', SessionManager.prototype, {
-      changes: { update: 1, updateUser: 1 },
+      changes: { update: 1, updateUserSessions: 1 },
       except: ['isFresh', 'namespace', 'all'],
     })
   }
@@ -104,7 +104,7 @@ export class SessionManager<
    * The live session of this request, or `null`. One read; at most once per touch interval also one write, which a
    * poll, a socket or a job declines with `touch: false`. A whole Cookie header is no ID: it finds nothing, and the
    * compiler refuses it. An edge reads the header, and `sessionId(value)` makes an ID of the value of a cookie.
-   * @throws SessionStoreError where the store cannot say: not a log-out
+   * @throws SessionStoreError where the store cannot say: not a logout
    */
   async get(current: Current<D, I>, options?: { touch?: boolean }): Promise<Session<D, I> | null> {
     const context = contextOf<D, I, In>(this)
@@ -163,7 +163,7 @@ export class SessionManager<
   }
 
   /**
-   * Log-out: ends the session for good, its successor too where the ID was replaced a moment ago, and the remember-me
+   * Logout: ends the session for good, its successor too where the ID was replaced a moment ago, and the remember-me
    * series that it began with (for that an ID alone is looked up first, where `remember` is on).
    * @throws SessionStoreError keep the cookie, answer 503: the call may be repeated
    */
@@ -186,7 +186,7 @@ export class SessionManager<
   }
 
   /**
-   * Log-out-everywhere: when it resolves, every session and remember token of the user that existed when it was called
+   * Logout-everywhere: when it resolves, every session and remember token of the user that existed when it was called
    * is dead, with what was derived from them meanwhile. With `passwordVersion`, a login that verified an older password
    * gets no session, however late it finishes. Answers how many sessions it ended.
    * @throws SessionStoreError repeat it until it resolves, before telling the user
@@ -219,20 +219,20 @@ export class SessionManager<
   /**
    * Writes to the data of all live sessions of a user, as `update` does to one: a role that was given or taken. Commit it
    * to your own table of users first; a session that begins while this runs may have the change or not. Each other one has
-   * it exactly once, under whatever ID, also where a log-in carries its data over with a function; none is prolonged.
+   * it exactly once, under whatever ID, also where a login carries its data over with a function; none is prolonged.
    * Answers how many sessions were written to.
    * @throws SessionError ERR_SESSION_DATA where one session cannot hold the change (the others have it),
    * ERR_SESSION_CONFLICT
    * @throws SessionStoreError some sessions may have the change: keys to set may be set again
    */
-  async updateUser<R>(userId: UserIdInput<I>, change: Change<D, R>): Promise<number> {
+  async updateUserSessions<R>(userId: UserIdInput<I>, change: Change<D, R>): Promise<number> {
     const context = contextOf<D, I, In>(this)
-    return updateUser(context, context.users.toText(userId), change)
+    return updateUserSessions(context, context.users.toText(userId), change)
   }
 
   /**
    * Ends one session of this user by its key, and the remember-me series of that device: which the session began with, or
-   * which it asked for. One that was asked for before a log-in by `regenerate` is not among them: `forget` ends it, as
+   * which it asked for. One that was asked for before a login by `regenerate` is not among them: `forget` ends it, as
    * `visit.logIn` does. `false` where the user has no such session, even where another user has it.
    */
   async revoke(userId: UserIdInput<I>, key: string): Promise<boolean> {
@@ -260,7 +260,7 @@ export class SessionManager<
    * where it is worth nothing: unknown, expired, invalidated, or stolen; or where the user is at a limit that refuses:
    * then it works again as soon as a session is free.
    */
-  recall(token: string): Promise<Recalled<D, I> | null> {
+  recall(token: string): Promise<Redeemed<D, I> | null> {
     const context = contextOf<D, I, In>(this)
     return redeemToken(context, token, context.deadline())
   }
@@ -334,7 +334,7 @@ export class SessionManager<
    * @throws TypeError where the store has no `scan`
    * @throws SessionStoreError some are ended: repeat it until it resolves. The message says how many.
    */
-  async endAll(options: EndAllOptions = {}): Promise<number> {
+  async invalidateAll(options: InvalidateAllOptions = {}): Promise<number> {
     return endAllSessions(contextOf<D, I, In>(this), options)
   }
 

@@ -22,7 +22,7 @@ import type { SessionEvent } from './events.ts'
 /** What a `SessionManager` takes. Lengths of time are text with a unit, such as `'30m'`. */
 export interface SessionOptions<
   D extends object = Record<string, unknown>,
-  I extends UserIds = 'u64',
+  I extends UserIds = 'bigint',
   In extends object = D,
 > {
   /** Where the sessions are. There is no default: a memory store is a choice to be made. */
@@ -38,7 +38,7 @@ export interface SessionOptions<
   // A store that hangs must not fill the memory with calls.
   /** Calls of one store under way, given up or not; those beyond are refused at once, in a burst too. @default 5000 */
   maxPendingCalls?: number
-  /** What user IDs look like; all three are canonical text in the store. @default 'u64' */
+  /** What user IDs look like; all three are canonical text in the store. @default 'bigint' */
   userIds?: I
   /** Any Standard Schema (zod, valibot, arktype, …), synchronous, that accepts its own output. */
   schema?: StandardSchemaV1<In, D>
@@ -55,7 +55,7 @@ export interface SessionOptions<
   /** Life of a remember token, at most '400d' (RFC 6265bis, section 5.5). Off unless set; '30d' is usual. */
   remember?: Duration
   /** What dies where a remember token was stolen: the device's series and its sessions, or everything of the user. @default 'end-device' */
-  onTheft?: 'end-device' | 'end-user'
+  onTheft?: 'end-device' | 'invalidate-user'
   /** How often expired records are removed; `false`: never by this manager. @default '5m' where the store has no TTL of its own */
   sweepInterval?: Duration | false
   /** Hears what happens; also published on `node:diagnostics_channel` 'coatcheck'. */
@@ -77,7 +77,7 @@ export const DEFAULTS = deepFrozen({
   touchInterval: '3m',
   storeTimeout: `${DEFAULT_STORE_TIMEOUT / 1000}s`,
   maxPendingCalls: 5000,
-  userIds: 'u64',
+  userIds: 'bigint',
   maxDataBytes: 16_384,
   onLimit: 'end-oldest',
   onTheft: 'end-device',
@@ -126,7 +126,7 @@ export interface ResolvedOptions<I extends UserIds> extends Lifetimes {
   readonly maxDataBytes: number
   readonly limit: SessionLimit | null
   readonly remember: number | null
-  readonly onTheft: 'end-device' | 'end-user'
+  readonly onTheft: 'end-device' | 'invalidate-user'
   readonly sweepInterval: number | null
   readonly floorLifetime: number
   readonly now: () => number
@@ -163,7 +163,7 @@ const MANAGER: OptionPlace<SessionOptions> = {
     // A timer of Node.js takes 2^31 - 1 ms; the sweeper waits up to 1.25 times as long.
     storeTimeout: durationUpTo('24d'),
     maxPendingCalls: wholeNumber(1),
-    userIds: oneOf('u64', 'number', 'text'),
+    userIds: oneOf('bigint', 'number', 'string'),
     schema: rule(
       'a Standard Schema (standardschema.dev)',
       value => typeof (value as StandardSchemaV1 | null)?.['~standard']?.validate === 'function',
@@ -177,7 +177,7 @@ const MANAGER: OptionPlace<SessionOptions> = {
     passwordVersion: aFunction,
     limit: value => checkOptions(LIMIT, value),
     remember: durationUpTo('400d', ', longer cookies are cut by browsers'),
-    onTheft: oneOf('end-device', 'end-user'),
+    onTheft: oneOf('end-device', 'invalidate-user'),
     sweepInterval: (value, name) => {
       if (value !== false) upTo12Days(value, name)
     },

@@ -37,12 +37,12 @@ export function firstData<D extends object, I extends UserIds, In extends object
   }
   if (typeof data !== 'function') return seal(meta, shape.first(data))
   if (before === null) return seal(meta, shape.first(data(shape.start())))
-  // What is made of changed data has the change: `updateUser` must not make it again.
+  // What is made of changed data has the change: `updateUserSessions` must not make it again.
   const { changes } = unseal(before.data).meta
   return seal({ ...meta, ...(changes && { changes }) }, shape.first(data(thaw(context, before))))
 }
 
-/** A change of `updateUser` is known by a name of its own, which goes wherever the data goes. */
+/** A change of `updateUserSessions` is known by a name of its own, which goes wherever the data goes. */
 export const newChange = (): string => newSalt().slice(0, 8)
 
 export const hasChange = (record: SessionRecord, name: string): boolean =>
@@ -59,7 +59,7 @@ function metaOf(context: AnyContext, verifiedAt: number | null | undefined): Met
   return verifiedAt === undefined || (verifiedAt !== null && verifiedAt >= context.now()) ? {} : { verifiedAt }
 }
 
-/** Random, so that only who gets the response to the log-in, and not who has its cookie, can take the offer. */
+/** Random, so that only who gets the response to the login, and not who has its cookie, can take the offer. */
 function withOffer(data: string): string {
   const { meta, text } = unseal(data)
   return seal({ ...meta, device: OFFER + newSalt() }, text)

@@ -23,7 +23,7 @@ export function refusal({ options }: AnyContext, outcome: Refused): SessionError
   }
 }
 
-/** An event for each log-in or write that is refused; `key` and `userId` as the record has them. */
+/** An event for each login or write that is refused; `key` and `userId` as the record has them. */
 export function tellRefused(
   context: AnyContext,
   reason: WriteRefusal,

@@ -6,7 +6,7 @@ import { quote } from '../text/quote.ts'
 import { USER_ID_FORMATS, type UserId, type UserIdFormat, type UserIdInput, type UserIds } from './user-id.ts'
 
 /** Whose session begins. */
-export interface Login<D = Record<string, unknown>, I extends UserIds = 'u64', In = D> {
+export interface Login<D = Record<string, unknown>, I extends UserIds = 'bigint', In = D> {
   user: { id: UserIdInput<I>; name: string; passwordVersion?: number | null | undefined }
   /** First data. The function gets the data of the session that ends here: anonymous or the same user's, else initial. */
   data?: Partial<In> | ((before: D) => Partial<In>)
@@ -20,7 +20,7 @@ export interface Login<D = Record<string, unknown>, I extends UserIds = 'u64', I
 
 const LOGIN = ['user', 'data', 'verifiedAt', 'idle', 'absolute']
 const LOGIN_HINTS = {
-  remember: 'sessions.remember(session) makes the token, and visit.logIn({ user, remember: true }) sends it',
+  remember: 'sessions.issueRememberToken(session) makes the token, and visit.logIn({ user, remember: true }) sends it',
   passwordVersion: 'it belongs to user: { id, name, passwordVersion }',
   idleTimeout: "it is called idle, and is at most the manager's idleTimeout",
   absoluteTimeout: "it is called absolute, and is at most the manager's absoluteTimeout",
@@ -44,7 +44,7 @@ export function loginFrom<T extends object>(given: T): T {
 /** @throws TypeError for what is no first data; a login is no visitor */
 export function checkAnonymous(anonymous: object): void {
   if (typeof anonymous === 'object' && anonymous !== null && 'user' in anonymous)
-    throw new TypeError('create: begins an anonymous session; a log-in is logIn({ user })')
+    throw new TypeError('create: begins an anonymous session; a login is logIn({ user })')
   checkOptionNames('create', anonymous, ['data'])
 }
 

@@ -20,7 +20,7 @@ export function stringify(value: unknown): string {
 }
 
 /**
- * For `JSON.stringify(value, replacer)`, and whatever takes a replacer: `app.set('json replacer', replacer)` of Express.
+ * For `JSON.stringify(value, bigintReplacer)`, and whatever takes a replacer: `app.set('json replacer', bigintReplacer)` of Express.
  * A bigint becomes an exact JSON integer, on Node.js 20 (which has no `JSON.rawJSON`) a safe one only.
  * @throws TypeError for a bigint that this Node.js cannot write exactly here, though `stringify` can
  */

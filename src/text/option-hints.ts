@@ -15,7 +15,7 @@ const FOREIGN: Hints = {
   ...each(['secret', 'keys', 'password', 'signed', 'algorithm'], () => UNSIGNED),
   ...each(['resave', 'autoCommit', 'beforeSave'], () => WRITTEN),
   ...each(['maxAge', 'ttl', 'expires', 'expiration', 'duration'], () => TIMEOUTS),
-  saveUninitialized: 'a session begins at its first update or log-in, and visitors store nothing',
+  saveUninitialized: 'a session begins at its first update or login, and visitors store nothing',
   ...each(['rolling', 'renew'], () => "the cookie slides with the session: lifetime of the edge's cookie"),
   ...each(['genid', 'idGenerator', 'prefix', 'cookiePrefix'], () => 'an ID is always 240 random bits and nothing else'),
   ...each(['proxy', 'trustProxy'], () => 'trustedProxies or isSecure of the edge say what came over HTTPS'),
@@ -51,7 +51,7 @@ const OWN = {
   ),
   edge: each(
     ['cookie', 'rememberCookie', 'origins', 'clearSiteData', 'deviceBound', 'trustedProxies', 'isSecure'],
-    name => `it belongs to the edge: httpEdge(sessions, { ${name} })`,
+    name => `it belongs to the edge: nodeVisits(sessions, { ${name} })`,
   ),
 }
 

@@ -88,7 +88,7 @@ const answer = <O extends string>(outcome: O, ended: readonly string[] = NOTHING
  *
  * It is bounded: at `maxRecords`, a new record takes the place of an expired one, else of the oldest anonymous session.
  * Where nothing of the kind is left, the call rejects with a `SessionStoreError` (`'not-applied'`) whose cause names the
- * option: no user is logged out for a new session, and no mark of a log-out is dropped. Password floors (one small object
+ * option: no user is logged out for a new session, and no mark of a logout is dropped. Password floors (one small object
  * for each user who changed the password within a day) are not counted. Each reader gets an object of its own. It sets no timer.
  *
  * @throws TypeError for a `maxRecords` that is not a whole number above 0
@@ -179,8 +179,8 @@ export class MemoryStore implements Store {
   }
 
   async deleteUser(userId: string, options: DeleteUserOptions, { now, deadline }: StoreCall): Promise<number> {
-    const { passwordVersion, floorUntil } = options
-    if (passwordVersion !== undefined) this.#raiseFloor(userId, passwordVersion, floorUntil)
+    const { passwordVersion, minPasswordVersionUntil } = options
+    if (passwordVersion !== undefined) this.#raiseFloor(userId, passwordVersion, minPasswordVersionUntil)
     let ended = 0
     for (;;) {
       // Looked up for each piece: the excepted session may rotate its ID in between.

@@ -55,7 +55,7 @@ const USER_COLUMNS = [
   column('tenant', 'tenant'),
   column('user_id', 'user'),
   column('floor', 'uint32'),
-  column('floor_until', 'integer'),
+  column('min_password_version_until', 'integer'),
   column('expires_at', 'integer'),
 ] as const
 

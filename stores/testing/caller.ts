@@ -62,7 +62,7 @@ class Caller {
     const seenAt = now + (next() % MINUTE)
     if (verb === 2) return this.#write(store => store.touch(key, seenAt, now + HOUR, call))
     if (verb === 3) return this.#write(store => store.delete(key, call))
-    if (verb === 4) return this.#write(store => store.deleteUser(this.#userId, { floorUntil: now }, call))
+    if (verb === 4) return this.#write(store => store.deleteUser(this.#userId, { minPasswordVersionUntil: now }, call))
     const successor = this.#kit.successor(record)
     const options = verb === 5 ? {} : { forward: { salt: pick(['', 'c2FsdA'], next()), until: now + MINUTE } }
     return this.#write(store => store.replace(key, version, successor, options, call), successor)

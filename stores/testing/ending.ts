@@ -151,7 +151,7 @@ export const ending: readonly Case[] = [
       await kit.store.touch(touched.key, kit.now, kit.now + HOUR, { now: kit.now })
       await kit.store.update(updated.key, 1, kit.change({ expiresAt: kit.now + HOUR }), { now: kit.now })
       const later = kit.now + 40 * MINUTE
-      assert.equal(await kit.store.deleteUser(userId, { floorUntil: later }, { now: later }), 2)
+      assert.equal(await kit.store.deleteUser(userId, { minPasswordVersionUntil: later }, { now: later }), 2)
       for (const { key } of [touched, updated]) assert.equal(await kit.store.read(key, { now: kit.now }), null)
     },
   },
@@ -166,7 +166,7 @@ export const ending: readonly Case[] = [
     },
   },
   {
-    name: 'lets the user log in again after a log-out everywhere without a password version',
+    name: 'lets the user log in again after a logout everywhere without a password version',
     async run(kit) {
       const userId = kit.user()
       await kit.put({ userId })
@@ -214,15 +214,15 @@ export const ending: readonly Case[] = [
     },
   },
   {
-    name: 'holds a floor until the later of all floorUntil, and no longer',
+    name: 'holds a floor until the later of all minPasswordVersionUntil, and no longer',
     async run(kit) {
       const userId = kit.user()
-      const floorUntil = kit.now + HOUR
-      await kit.deleteUser(userId, { passwordVersion: 5, floorUntil })
-      await kit.deleteUser(userId, { passwordVersion: 5, floorUntil: kit.now + MINUTE })
+      const minPasswordVersionUntil = kit.now + HOUR
+      await kit.deleteUser(userId, { passwordVersion: 5, minPasswordVersionUntil })
+      await kit.deleteUser(userId, { passwordVersion: 5, minPasswordVersionUntil: kit.now + MINUTE })
       const login = kit.record({ userId, passwordVersion: 4, expiresAt: kit.now + 2 * HOUR })
-      assert.equal((await kit.store.create(login, {}, { now: floorUntil - 1 })).outcome, 'stale-login')
-      assert.equal((await kit.store.create(login, {}, { now: floorUntil })).outcome, 'created')
+      assert.equal((await kit.store.create(login, {}, { now: minPasswordVersionUntil - 1 })).outcome, 'stale-login')
+      assert.equal((await kit.store.create(login, {}, { now: minPasswordVersionUntil })).outcome, 'created')
     },
   },
   {

@@ -225,7 +225,7 @@ export const identities: readonly Case[] = [
         const ours = await kit.put({ userId })
         const theirs = kit.record({ userId, createdAt: there, seenAt: there, expiresAt: there + 30 * MINUTE })
         await kit.store.create(theirs, {}, { now: there })
-        await kit.store.deleteUser(userId, { floorUntil: there }, { now: there })
+        await kit.store.deleteUser(userId, { minPasswordVersionUntil: there }, { now: there })
         for (const { key } of [ours, theirs])
           for (const now of [kit.now, there]) assert.equal(await kit.store.read(key, { now }), null)
       }

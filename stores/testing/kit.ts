@@ -149,8 +149,8 @@ export class Kit {
     return next
   }
 
-  deleteUser(userId: string, over: { exceptKey?: string; passwordVersion?: number; floorUntil?: number } = {}) {
-    return this.store.deleteUser(userId, { floorUntil: this.now + 24 * HOUR, ...over }, { now: this.now })
+  deleteUser(userId: string, over: { exceptKey?: string; passwordVersion?: number; minPasswordVersionUntil?: number } = {}) {
+    return this.store.deleteUser(userId, { minPasswordVersionUntil: this.now + 24 * HOUR, ...over }, { now: this.now })
   }
 
   /** Asks for a key at once. Whatever the store does, the answer is a promise. */

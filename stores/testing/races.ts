@@ -116,7 +116,7 @@ const stays: readonly Case[] = [
       }),
   },
   {
-    name: 'ends the session and its successor when a log-out and a rotation run at once',
+    name: 'ends the session and its successor when a logout and a rotation run at once',
     run: kit =>
       kit.race(async together => {
         const record = await kit.put({ userId: kit.user() })
@@ -131,7 +131,7 @@ const stays: readonly Case[] = [
       }),
   },
   {
-    name: 'ends the last successor when a log-out and a chain of rotations run at once',
+    name: 'ends the last successor when a logout and a chain of rotations run at once',
     run: kit =>
       kit.race(async together => {
         const record = await kit.put({ userId: kit.user() })
@@ -139,7 +139,7 @@ const stays: readonly Case[] = [
           () => kit.store.delete(record.key, { now: kit.now }),
           () => lineage(kit, record, 5),
         )
-        // A renewal that found its turn between two steps of the log-out is caught by the log-out, whatever it answers.
+        // A renewal that found its turn between two steps of the logout is caught by the logout, whatever it answers.
         for (const { key } of records) assert.equal(await kit.isLive(key), false)
         assert.deepEqual(await kit.keys(record.userId!), [])
       }),
@@ -228,7 +228,7 @@ const identities: readonly Case[] = [
 
 const everywhere: readonly Case[] = [
   {
-    name: 'lets no login with the old password survive a log-out everywhere at the same time',
+    name: 'lets no login with the old password survive a logout everywhere at the same time',
     run: kit =>
       kit.race(async together => {
         const userId = kit.user()
@@ -265,7 +265,7 @@ const everywhere: readonly Case[] = [
   },
   ...[undefined, 2].map(
     (passwordVersion): Case => ({
-      name: `lets no successor of a session survive a log-out everywhere ${passwordVersion === undefined ? 'without' : 'with'} a password version`,
+      name: `lets no successor of a session survive a logout everywhere ${passwordVersion === undefined ? 'without' : 'with'} a password version`,
       run: kit =>
         kit.race(async together => {
           const userId = kit.user()
@@ -286,7 +286,7 @@ const everywhere: readonly Case[] = [
   ),
   ...[undefined, 2].map(
     (passwordVersion): Case => ({
-      name: `spares the excepted session while it is being replaced, in a log-out everywhere ${passwordVersion === undefined ? 'without' : 'with'} a password version`,
+      name: `spares the excepted session while it is being replaced, in a logout everywhere ${passwordVersion === undefined ? 'without' : 'with'} a password version`,
       run: kit =>
         kit.race(async (together, number) => {
           const userId = kit.user()
@@ -323,7 +323,7 @@ const everywhere: readonly Case[] = [
     },
   },
   {
-    name: 'lets no session that a series starts survive a log-out everywhere at the same time',
+    name: 'lets no session that a series starts survive a logout everywhere at the same time',
     run: kit =>
       kit.race(async together => {
         const userId = kit.user()

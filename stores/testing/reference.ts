@@ -21,7 +21,7 @@ export interface KeptForward {
 }
 
 /** The password version below which a user's logins are stale, and until when. */
-export interface KeptFloor {
+export interface KeptMinPasswordVersion {
   readonly passwordVersion: number
   readonly until: number
 }
@@ -33,7 +33,7 @@ export interface KeptFloor {
 export class ReferenceStore implements Store {
   readonly records = new Map<string, SessionRecord>()
   readonly forwards = new Map<string, KeptForward>()
-  readonly floors = new Map<string, KeptFloor>()
+  readonly floors = new Map<string, KeptMinPasswordVersion>()
 
   async create(record: SessionRecord, options: CreateOptions, { now }: StoreCall): Promise<CreateResult> {
     if (this.isRepetition(record)) return { outcome: 'created', ended: [] }
@@ -95,13 +95,13 @@ export class ReferenceStore implements Store {
   }
 
   async deleteUser(userId: string, options: DeleteUserOptions, { now }: StoreCall): Promise<number> {
-    const { passwordVersion, floorUntil } = options
+    const { passwordVersion, minPasswordVersionUntil } = options
     const spared = this.successor(options.exceptKey)
     if (passwordVersion !== undefined) {
       const floor = this.floors.get(userId) ?? { passwordVersion: 0, until: 0 }
       this.floors.set(userId, {
         passwordVersion: Math.max(floor.passwordVersion, passwordVersion),
-        until: Math.max(floor.until, floorUntil),
+        until: Math.max(floor.until, minPasswordVersionUntil),
       })
     }
     let ended = 0

@@ -127,7 +127,7 @@ export class World {
     const { key } = this.#spared(userId, c)
     const call = { now: this.#now }
     const options = {
-      floorUntil: this.#start + 1000 * HOUR,
+      minPasswordVersionUntil: this.#start + 1000 * HOUR,
       ...(b % 3 === 0 && this.#end(key) !== null ? { exceptKey: key } : {}),
       ...(b % 2 === 0 ? { passwordVersion: c % 4 } : {}),
     }

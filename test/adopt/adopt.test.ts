@@ -1,4 +1,5 @@
-import { SessionStoreError, withCookies } from 'coatcheck'
+import { SessionStoreError } from 'coatcheck'
+import { withCookies } from 'coatcheck/custom-server'
 import { describe, expect, it } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
 import {
@@ -79,7 +80,7 @@ describe('the first request with an old cookie', () => {
     const { one } = withAda()
     const { session, visit } = await one.ask(OLD)
     expect(one.sessions.isFresh(session, '1h')).toBe(false)
-    await expect(visit.requireUser({ within: '12h' })).rejects.toMatchObject({ code: 'ERR_SESSION_NOT_FRESH' })
+    await expect(visit.requireUser({ freshWithin: '12h' })).rejects.toMatchObject({ code: 'ERR_SESSION_NOT_FRESH' })
   })
 
   it('writes data, regenerates and logs in as any visit does', async () => {
@@ -192,7 +193,7 @@ describe('parallel requests with one old cookie', () => {
   })
 })
 
-describe('log-out', () => {
+describe('logout', () => {
   it('ends the new session for good: a late request with the old cookie does not bring it back', async () => {
     const world = withAda()
     const { visit } = await world.one.ask(OLD)
@@ -238,7 +239,7 @@ describe('log-out', () => {
       for (const verb of ['read', 'create', 'delete', 'update'] as const) world.store.every(verb, run)
       const first = await world.one.ask(OLD)
       const { name } = await world.one.ask(first.next())
-      expect(calls, 'the log-out took place').toBeGreaterThan(0)
+      expect(calls, 'the logout took place').toBeGreaterThan(0)
       if (calls > stop) expect(name, `stopped at call ${stop}`).toBeNull()
       if (calls > stop) expect((await world.one.ask(OLD)).name, `stopped at call ${stop}`).toBeNull()
       if (calls > stop) expect(await listOf(world), `stopped at call ${stop}`).toEqual([])
@@ -298,21 +299,21 @@ describe('log-out', () => {
     }
   })
 
-  it('holds after endAll too, as does a log-out everywhere: what says so is no session, and stays', async () => {
+  it('holds after invalidateAll too, as does a logout everywhere: what says so is no session, and stays', async () => {
     const world = withAda()
     const { visit } = await world.one.ask(OLD)
     await visit.logOut()
     const other = 'YW5vdGhlciBzZXNzaW9uIG9mIDI0IGNoYXJz'
     world.old.put(other, { cookie: cookieAt(BEGIN), userId: '43', name: 'max' })
     await world.one.adopting.invalidateUser(43n)
-    await world.two.sessions.endAll()
+    await world.two.sessions.invalidateAll()
     world.old.put(SID, { cookie: cookieAt(BEGIN), ...ada })
     expect((await world.two.ask(OLD)).name).toBeNull()
     expect((await world.one.ask(connectSid(other))).name).toBeNull()
     expect(await world.one.sessions.count()).toBe(0)
   })
 
-  it('of all, by an emptied old store and endAll, at each step of a taking over: no session is left', async () => {
+  it('of all, by an emptied old store and invalidateAll, at each step of a taking over: no session is left', async () => {
     let isReached = false
     for (let stop = 0; stop < 7; stop += 1) {
       const world = withAda()
@@ -321,7 +322,7 @@ describe('log-out', () => {
         if (calls++ === stop) {
           world.old.records.clear()
           for (const verb of ['read', 'create'] as const) world.store.every(verb, null)
-          await world.two.sessions.endAll()
+          await world.two.sessions.invalidateAll()
           isReached = true
         }
         return proceed()
@@ -338,7 +339,7 @@ describe('log-out', () => {
   it('with a password version: an old session of an older password is refused for good', async () => {
     const toLogin = () => ({ user: { id: 42n, name: 'ada', passwordVersion: 1 } })
     const world = withAda({}, { adopt: { toLogin } })
-    await world.one.sessions.invalidateUser(42n, { passwordVersion: 2 })
+    await world.one.sessions.invalidateUser(42n, { minPasswordVersion: 2 })
     expect((await world.two.ask(OLD)).name).toBeNull()
     expect(world.old.records.size).toBe(0)
     world.clock.now = BEGIN + 25 * HOUR
@@ -467,7 +468,7 @@ describe('old records', () => {
     }
   })
 
-  it('for which toLogin throws, or says what is no log-in, fail the request and change nothing', async () => {
+  it('for which toLogin throws, or says what is no login, fail the request and change nothing', async () => {
     for (const [toLogin, message] of [
       [
         () => {
@@ -489,7 +490,7 @@ describe('old records', () => {
   })
 })
 
-describe('an outage is not a log-out', () => {
+describe('an outage is not a logout', () => {
   it('of the old store: the request is refused with 503, the cookies stay, and it works afterwards', async () => {
     for (const fault of [() => new Error('ECONNREFUSED'), () => 'no answer'] as const) {
       const world = withAda({}, { manager: { storeTimeout: '50ms' } })
@@ -596,7 +597,7 @@ describe('while nodes of the old service run (keepOld)', () => {
     expect((await one.ask(OLD)).name, 'the absolute timeout holds').toBeNull()
   })
 
-  it('log-out at an old node ends ours, and at a new one the old', async () => {
+  it('logout at an old node ends ours, and at a new one the old', async () => {
     const atOld = lending()
     await atOld.one.ask(OLD)
     atOld.old.records.delete(SID)
@@ -611,7 +612,7 @@ describe('while nodes of the old service run (keepOld)', () => {
     expect((await atNew.two.ask(OLD)).name).toBeNull()
   })
 
-  it('log-out fails where the old store cannot be told, and may be repeated', async () => {
+  it('logout fails where the old store cannot be told, and may be repeated', async () => {
     const { one, old } = lending()
     const { visit } = await one.ask(OLD)
     old.fault = () => new Error('ECONNREFUSED')
@@ -623,7 +624,7 @@ describe('while nodes of the old service run (keepOld)', () => {
     expect((await one.ask(OLD)).name).toBeNull()
   })
 
-  it('a log-in at a new node ends the old session', async () => {
+  it('a login at a new node ends the old session', async () => {
     const { one, old } = lending()
     const { visit } = await one.ask(OLD)
     await visit.logIn({ user: { id: 7n, name: 'max' } })
@@ -667,11 +668,11 @@ describe('bad input', () => {
   it('is refused by name', async () => {
     const { one } = withAda()
     const { sessions } = one
-    const { adopt, fromExpressSession, fromKoaSession, fromFastifySession } = await import('coatcheck/adopt')
+    const { adopt, fromExpressSession, fromKoaSession, fromFastifySession } = await import('coatcheck/import')
     const store = { get() {}, destroy() {} }
-    expect(() => adopt(sessions, {} as never)).toThrow('from: expected a reader such as fromExpressSession')
-    expect(() => adopt(sessions, { from: fromExpressSession({ secret: 'a', store }) } as never)).toThrow('toLogin')
-    expect(() => adopt({} as never, {} as never)).toThrow('expected a SessionManager')
+    expect(() => sessionImporter(sessions, {} as never)).toThrow('from: expected a reader such as fromExpressSession')
+    expect(() => sessionImporter(sessions, { from: fromExpressSession({ secret: 'a', store }) } as never)).toThrow('toLogin')
+    expect(() => sessionImporter({} as never, {} as never)).toThrow('expected a SessionManager')
     expect(() => fromExpressSession({ secret: 'a' } as never)).toThrow('fromExpressSession: store: expected the store')
     expect(() => fromExpressSession({ store } as never)).toThrow('secret: expected the secret')
     expect(() => fromExpressSession({ store, secret: ['', 'b'] })).toThrow('expected text or bytes that are not empty')
@@ -681,11 +682,11 @@ describe('bad input', () => {
     for (const wrong of [{}, null, undefined])
       await expect(one.adopting(wrong as never)).rejects.toThrow('adopt: expected a visit')
     for (const from of [{ cookie: 'token' }, { read: () => null }, null])
-      expect(() => adopt(sessions, { from, toLogin: () => null } as never)).toThrow(
+      expect(() => sessionImporter(sessions, { from, toLogin: () => null } as never)).toThrow(
         'from: expected a reader such as fromExpressSession',
       )
     const reader = { cookie: 'token', read: () => null }
-    expect(() => adopt(sessions, { from: reader, toLogin: () => null, keep: true } as never)).toThrow(
+    expect(() => sessionImporter(sessions, { from: reader, toLogin: () => null, keep: true } as never)).toThrow(
       'adopt: "keep" is not an option',
     )
     const other = withAda().one.visit(OLD)

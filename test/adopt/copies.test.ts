@@ -5,10 +5,10 @@ import { connectSid, OldStoreStub, SECRET } from '../support/old-sessions.ts'
 async function loadCopy() {
   vi.resetModules()
   const core = await import('coatcheck')
-  const { adopt, fromExpressSession } = await import('coatcheck/adopt')
-  const { fetchEdge } = await import('coatcheck/fetch')
+  const { adopt, fromExpressSession } = await import('coatcheck/import')
+  const { fetchVisits } = await import('coatcheck/fetch')
   const { MemoryStore } = await import('coatcheck/stores/memory')
-  return { ...core, adopt, fromExpressSession, fetchEdge, MemoryStore }
+  return { ...core, adopt, fromExpressSession, fetchVisits, MemoryStore }
 }
 const [one, two, three] = [await loadCopy(), await loadCopy(), await loadCopy()]
 
@@ -18,11 +18,11 @@ describe('adopt of one copy, the edge of another and the manager of a third', ()
     const sessions = new one.SessionManager({ store: new one.MemoryStore(), sweepInterval: false })
     const old = new OldStoreStub()
     old.put('an-old-id', { user: { id: 42, name: 'ada' } })
-    const adopting = two.adopt(sessions, {
+    const adopting = two.sessionImporter(sessions, {
       from: two.fromExpressSession<{ user: { id: number; name: string } }>({ secret: SECRET, store: old }),
       toLogin: ({ user }) => ({ user }),
     })
-    const edge = three.fetchEdge(sessions)
+    const edge = three.fetchVisits(sessions)
     const cookie = connectSid('an-old-id')
     const ask = (method: string) => edge(new Request('https://example.com/', { method, headers: { cookie } }))
     const visit = ask('GET')
@@ -38,13 +38,13 @@ describe('adopt of one copy, the edge of another and the manager of a third', ()
 
   it('leave a cross-origin request to the verbs of its visit', async () => {
     const sessions = new one.SessionManager({ store: new one.MemoryStore(), sweepInterval: false })
-    const adopting = two.adopt(sessions, {
+    const adopting = two.sessionImporter(sessions, {
       from: two.fromExpressSession({ secret: SECRET, store: new OldStoreStub() }),
       toLogin: () => null,
     })
     const headers = { cookie: connectSid('an-old-id'), 'sec-fetch-site': 'cross-site' }
     expect(
-      await adopting(three.fetchEdge(sessions)(new Request('https://example.com/', { method: 'POST', headers }))),
+      await adopting(three.fetchVisits(sessions)(new Request('https://example.com/', { method: 'POST', headers }))),
     ).toBe(false)
   })
 })

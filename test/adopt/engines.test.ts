@@ -6,7 +6,7 @@ import { onRealStores } from '../support/real-stores.ts'
 onRealStores(
   store => `sessions of another library that move to ${store}`,
   open => {
-    it('are taken over once by parallel requests on three nodes, and a log-out is final', async () => {
+    it('are taken over once by parallel requests on three nodes, and a logout is final', async () => {
       const service = replacement(open())
       try {
         const nodes = [1, 2, 3].map(() => service.node({ manager: { storeTimeout: '20s' } }))
@@ -20,7 +20,7 @@ onRealStores(
         const { sessions } = nodes[0]!
         for (const id of users) expect(await sessions.list(id)).toHaveLength(1)
         expect(await sessions.count()).toBe(users.length)
-        // A late request with the old cookie beside and after the log-out.
+        // A late request with the old cookie beside and after the logout.
         const [gone, stays] = users
         const leaving = await nodes[1]!.ask(connectSid(`sid ${gone}`))
         await leaving.visit.logOut()

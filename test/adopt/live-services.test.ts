@@ -7,20 +7,12 @@ import type { AddressInfo } from 'node:net'
 import fastifyCookie from '@fastify/cookie'
 import fastifySessionPlugin from '@fastify/session'
 import { SessionManager, type Store } from 'coatcheck'
-import {
-  type AdoptOptions,
-  adopt,
-  type CallbackStore,
-  fromExpressSession,
-  fromFastifySession,
-  fromKoaSession,
-  type OldSessions,
-} from 'coatcheck/adopt'
+import { type SessionImporterOptions, adopt, type CallbackStore, fromExpressSession, fromFastifySession, fromKoaSession, type OldSessions } from 'coatcheck/import'
 import { expressSession as bridgeOf } from 'coatcheck/express-session'
-import { httpEdge } from 'coatcheck/http'
+import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { RedisStore } from 'coatcheck/stores/redis'
-import { PostgresStore } from 'coatcheck/stores/sql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
 import { RedisStore as ConnectRedis } from 'connect-redis'
 import express from 'express'
 import session from 'express-session'
@@ -49,7 +41,7 @@ afterEach(async () => {
 interface OldData {
   user?: { id: number; name: string }
 }
-type Old = AdoptOptions<Record<string, unknown>, 'u64', Record<string, unknown>, OldData>
+type Old = SessionImporterOptions<Record<string, unknown>, 'bigint', Record<string, unknown>, OldData>
 const toLogin: Old['toLogin'] = ({ user }) => (user ? { user } : null)
 
 /** One port, whose service can be replaced while requests come in. */
@@ -79,8 +71,8 @@ function newService(store: Store, nodes: number, from: OldSessions<OldData>, opt
   const made = Array.from({ length: nodes }, () => {
     const sessions = new SessionManager({ store, storeTimeout: '20s' })
     open.push(() => sessions.close())
-    const edge = httpEdge(sessions, { cookie: { secure: false } })
-    const adopting = adopt(sessions, { from, toLogin, ...options })
+    const edge = nodeVisits(sessions, { cookie: { secure: false } })
+    const adopting = sessionImporter(sessions, { from, toLogin, ...options })
     const app = express()
     app.use(async (request, response, next) => {
       await adopting(edge(request, response))
@@ -233,7 +225,7 @@ describeEngine('redis', 'express-session with connect-redis', () => {
     expect(await server.cli('--scan', '--pattern', 'sess:*')).toBe('')
   })
 
-  it('is replaced node by node, with keepOld while both run: no user is logged out, and log-out ends both', async () => {
+  it('is replaced node by node, with keepOld while both run: no user is logged out, and logout ends both', async () => {
     const { server, client } = await redis()
     const to = await front()
     const old = new ConnectRedis({ client })
@@ -313,7 +305,7 @@ describe('express-session, replaced by our bridge of that name', () => {
       open.push(() => sessions.close())
       const userOf = ({ user }: OldData) => user
       const bridge = bridgeOf(sessions, { cookie: { secure: false }, userOf })
-      const adopting = adopt(sessions, {
+      const adopting = sessionImporter(sessions, {
         from: fromExpressSession<OldData>({ secret: SECRET, store: old as CallbackStore }),
         toLogin: data => (data.user ? { user: data.user, data: { ...data } } : null),
       })

@@ -1,5 +1,5 @@
 // What says that a session of the other library is over: it outlives each way in which the old record can come back.
-import type { SessionRecord } from 'coatcheck/store'
+import type { SessionRecord } from 'coatcheck/custom-store'
 import { describe, expect, it } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
 import {
@@ -163,7 +163,7 @@ describe('what says that an old session is over', () => {
   })
 })
 
-describe('a log-out everywhere', () => {
+describe('a logout everywhere', () => {
   const sidOf = (text: string) => `${text}${SID}`.slice(0, 32)
   const comes = async (world: ReturnType<typeof stubborn>, name: string, loginAt: number) => {
     world.old.put(sidOf(name), { cookie: cookieAt(world.clock.now), ...ada, loginAt })
@@ -224,12 +224,12 @@ describe('a log-out everywhere', () => {
 describe('one store for', () => {
   it('two tenants, whose old services gave the same ID: each takes its own over', async () => {
     const { one, old } = stubborn(cookieAt(BEGIN))
-    const { adopt, fromExpressSession } = await import('coatcheck/adopt')
-    const { openVisit } = await import('coatcheck')
+    const { adopt, fromExpressSession } = await import('coatcheck/import')
+    const { openVisit } = await import('coatcheck/custom-server')
     const { SECRET } = await import('../support/old-sessions.ts')
     for (const tenant of ['north', 'south']) {
       const sessions = one.sessions.namespace(tenant)
-      const adopting = adopt(sessions, {
+      const adopting = sessionImporter(sessions, {
         from: fromExpressSession<{ name: string }>({ secret: SECRET, store: old }),
         toLogin: ({ name }) => ({ user: { id: 42n, name: `${name} of the ${tenant}` } }),
         onError: () => {},
@@ -329,7 +329,7 @@ describe('a mark that the store calls damaged', () => {
   })
 })
 
-describe('a log-out or a new ID beside another request that writes the mark', () => {
+describe('a logout or a new ID beside another request that writes the mark', () => {
   it('is what counts in the end, whichever is first', async () => {
     for (const verb of ['logOut', 'regenerate'] as const) {
       const world = replacement()

@@ -1,15 +1,8 @@
 // What each reader makes of a cookie and of a record: which are genuine, who is in them, and how long they live.
 import { createHmac } from 'node:crypto'
-import { openVisit, SessionStoreError } from 'coatcheck'
-import {
-  type CallbackStore,
-  fromExpressSession,
-  fromFastifySession,
-  fromKoaSession,
-  type OldSession,
-  type OldSessions,
-  signedTicket,
-} from 'coatcheck/adopt'
+import { openVisit } from 'coatcheck/custom-server'
+import { SessionStoreError } from 'coatcheck'
+import { type CallbackStore, fromExpressSession, fromFastifySession, fromKoaSession, type OldSession, type OldSessions, signedId } from 'coatcheck/import'
 import { describe, expect, it } from 'vitest'
 import { BEGIN, connectSid, HOUR, type OldRecord, replacement, SECRET } from '../support/old-sessions.ts'
 
@@ -44,7 +37,7 @@ describe('secrets', () => {
     expect(() => fromExpressSession({ secret: [['hunter2']] as never, store })).not.toThrow('hunter2')
     expect(() => fromFastifySession({ secret: '', store })).toThrow('fromFastifySession: secret: expected')
     expect(() => fromKoaSession({ keys: [] })).toThrow('fromKoaSession: keys: expected')
-    expect(() => signedTicket('a.b', [])).toThrow('signedTicket: expected the secret')
+    expect(() => signedId('a.b', [])).toThrow('signedId: expected the secret')
   })
 
   it('that are changed in the array afterwards change nothing', async () => {
@@ -61,11 +54,11 @@ describe('the ticket of a signed value', () => {
     const bytes = new Uint8Array([1, 2, 3])
     for (const secret of ['a', bytes])
       for (const padding of ['', '=', '=='])
-        expect(signedTicket(`i.d.${hmac('i.d', secret)}${padding}`, ['b', secret])).toEqual({
+        expect(signedId(`i.d.${hmac('i.d', secret)}${padding}`, ['b', secret])).toEqual({
           id: 'i.d',
           secrets: [`i.d.${hmac('i.d', 'b')}`, `i.d.${hmac('i.d', secret)}`],
         })
-    expect(signedTicket(`id.${hmac('id', 'a', 'sha512')}`, 'a', 'sha512')?.id).toBe('id')
+    expect(signedId(`id.${hmac('id', 'a', 'sha512')}`, 'a', 'sha512')?.id).toBe('id')
   })
 
   it('is nothing where the value is not signed so', () => {
@@ -83,7 +76,7 @@ describe('the ticket of a signed value', () => {
       `id.${signature}x`,
       `id.${hmac('id', 'a', 'sha512')}`,
     ]
-    for (const text of others) expect(signedTicket(text, 'a'), text).toBeNull()
+    for (const text of others) expect(signedId(text, 'a'), text).toBeNull()
   })
 })
 
@@ -381,7 +374,7 @@ describe('a reader of one’s own', () => {
       ['__Secure-token', true],
       ['__host-token', true],
     ] as const) {
-      const { sessions, adopting } = nodeOver({ cookie: name, companions: [`${name}.sig`], read })
+      const { sessions, adopting } = nodeOver({ cookie: name, alsoClear: [`${name}.sig`], read })
       const request = { method: 'GET', cookie: `${name}=a`, secure: false, header: () => null }
       const visit = openVisit(sessions, request, { cookie: { secure: false } })
       expect(await adopting(visit), name).toBe(true)
@@ -392,7 +385,7 @@ describe('a reader of one’s own', () => {
   })
 
   it('may call the session otherwise than the cookie: the new ID comes from the cookie, which no reader of the store has', async () => {
-    const from = { cookie: 'token', ticketOf: (value: string) => ({ id: value.slice(0, 3) }), read }
+    const from = { cookie: 'token', parse: (value: string) => ({ id: value.slice(0, 3) }), read }
     const world = nodeOver(from)
     const first = await world.ask('token=abc-secret')
     expect(first.name).toBe('ada')
@@ -401,9 +394,9 @@ describe('a reader of one’s own', () => {
   })
 
   it.each([null, undefined, {}, { id: '' }, { id: 42 }, { secrets: ['a'] }])(
-    'takes %j from ticketOf for a cookie that is not genuine',
+    'takes %j from parse for a cookie that is not genuine',
     async ticket => {
-      const world = nodeOver({ cookie: 'token', ticketOf: () => ticket as never, read })
+      const world = nodeOver({ cookie: 'token', parse: () => ticket as never, read })
       expect((await world.ask('token=a')).name).toBeNull()
       expect(world.store.calls).toEqual([])
     },
@@ -411,11 +404,11 @@ describe('a reader of one’s own', () => {
 
   it('is asked for no cookie that is empty', async () => {
     const asked: string[] = []
-    const ticketOf = (value: string) => {
+    const parse = (value: string) => {
       asked.push(value)
       return { id: 'an-id' }
     }
-    const { ask } = nodeOver({ cookie: 'token', ticketOf, read })
+    const { ask } = nodeOver({ cookie: 'token', parse, read })
     expect((await ask('token=')).name).toBeNull()
     expect(asked).toEqual([])
     expect((await ask('token=a')).name).toBe('ada')
@@ -489,7 +482,7 @@ describe('a reader of one’s own', () => {
     expect((await ask('token=again')).name).toBe('ada')
   })
 
-  it('that cannot remove a session of a service that goes on fails the log-out, and says which call that was', async () => {
+  it('that cannot remove a session of a service that goes on fails the logout, and says which call that was', async () => {
     const lost = new Error('ECONNREFUSED')
     const from = { cookie: 'token', read, end: () => Promise.reject(lost) }
     const { visit } = await nodeOver(from, { keepOld: true }).ask('token=a')

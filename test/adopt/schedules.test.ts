@@ -66,7 +66,7 @@ describe('in any order of the calls of both stores', () => {
     )
   }, 120_000)
 
-  it('a log-out that was acknowledged is not undone, whatever the others do', async () => {
+  it('a logout that was acknowledged is not undone, whatever the others do', async () => {
     await fc.assert(
       fc.asyncProperty(fc.scheduler(), kindsOf('ask', 'leave'), async (scheduler, kinds) => {
         const { world, answers, left } = await run(scheduler, kinds)

@@ -1,5 +1,5 @@
 // What a taking over asks of both stores, tells, and leaves behind where it fails.
-import { openVisit } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
 import { describe, expect, it, vi } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
 import {
@@ -50,7 +50,7 @@ describe('a taking over', () => {
     }
   })
 
-  it('tells that a session began, as a log-in does', async () => {
+  it('tells that a session began, as a login does', async () => {
     const { one, events } = withAda()
     const { session } = await one.ask(OLD)
     expect(events).toContainEqual({ type: 'created', key: session?.key, userId: 42n, remembered: false })
@@ -188,7 +188,7 @@ describe('a lent session', () => {
     expect([rotated?.user?.name, rotated?.secret === own?.secret]).toEqual(['ada', false])
   })
 
-  it('that ended at an old node is a log-out here, and its browser gets no cookie', async () => {
+  it('that ended at an old node is a logout here, and its browser gets no cookie', async () => {
     const world = withAda({}, keepOld)
     const { session } = await world.one.ask(OLD)
     world.old.records.clear()
@@ -291,13 +291,13 @@ describe('without onError', () => {
   async function started(text: string, fault: ((verb: string) => unknown) | null) {
     vi.resetModules()
     const { openVisit, SessionManager } = await import('coatcheck')
-    const { adopt, fromExpressSession } = await import('coatcheck/adopt')
+    const { adopt, fromExpressSession } = await import('coatcheck/import')
     const { MemoryStore } = await import('coatcheck/stores/memory')
     const { old } = replacement()
     old.records.set(SID, text)
     old.fault = fault
     const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false, now: () => BEGIN })
-    const adopting = adopt(sessions, {
+    const adopting = sessionImporter(sessions, {
       from: fromExpressSession<typeof ada>({ secret: SECRET, store: old }),
       toLogin: ({ name }) => ({ user: { id: 42n, name } }),
     })
@@ -318,7 +318,7 @@ describe('without onError', () => {
     expect(warnings.mock.calls).toEqual([
       [
         'adopt: the record of a session that was taken over could not be removed: delete: the store of the old sessions failed',
-        { type: 'CoatcheckWarning', code: 'COATCHECK_ADOPT' },
+        { type: 'CoatcheckWarning', code: 'COATCHECK_IMPORT' },
       ],
     ])
     warnings.mockRestore()
@@ -341,7 +341,7 @@ describe('without onError', () => {
     expect(warnings.mock.calls).toEqual([
       [
         expect.stringMatching(/did not come over HTTPS; say so in `secure`/),
-        { type: 'CoatcheckWarning', code: 'COATCHECK_ADOPT_INSECURE' },
+        { type: 'CoatcheckWarning', code: 'COATCHECK_IMPORT_INSECURE' },
       ],
     ])
     warnings.mockRestore()

@@ -1,5 +1,5 @@
 // What the author of a store can ask of a row that others can edit.
-import { corruption, type SessionRecord } from 'coatcheck/store'
+import { corruption, type SessionRecord } from 'coatcheck/custom-store'
 import { describe, expect, it } from 'vitest'
 import { isInstant } from '../../src/contract/record.ts'
 

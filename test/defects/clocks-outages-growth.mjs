@@ -77,7 +77,7 @@ export const CLOCKS_OUTAGES_GROWTH = [
     only: 'MariaDB does not run a',
   },
   {
-    name: 'C3: the COMMIT of a log-in at a limit, given up at MySQL, is done when a stalled network heals',
+    name: 'C3: the COMMIT of a login at a limit, given up at MySQL, is done when a stalled network heals',
     file: 'stores/sql/connections.ts',
     from: 'if (inTime) await this.boundCommit(connection, end)',
     to: '',
@@ -85,7 +85,7 @@ export const CLOCKS_OUTAGES_GROWTH = [
     only: 'MariaDB does not make a session at a limit',
   },
   {
-    name: 'C3: the COMMIT of a log-in at a limit, given up at PostgreSQL, is done when a stalled network heals',
+    name: 'C3: the COMMIT of a login at a limit, given up at PostgreSQL, is done when a stalled network heals',
     file: 'stores/sql/postgres/statements.ts',
     from: "const [lockWait, idle] = ['lock_timeout', 'idle_in_transaction_session_timeout'].map(",
     to: "const [lockWait, idle] = ['lock_timeout', 'statement_timeout'].map(",
@@ -122,10 +122,10 @@ export const CLOCKS_OUTAGES_GROWTH = [
     from: 'keep(KEYS[1], build(r), expires - now + tonumber(ARGV[5]), r.kept)',
     to: 'keep(KEYS[1], build(r), expires - now + tonumber(ARGV[5]))',
     test: 'test/stores/redis/index.test.ts',
-    only: 'leads log-out everywhere to a session',
+    only: 'leads logout everywhere to a session',
   },
   {
-    name: 'C6: a process that dies in the middle of a log-in across two slots leaves two live sessions',
+    name: 'C6: a process that dies in the middle of a login across two slots leaves two live sessions',
     file: 'stores/redis/scripts.ts',
     from: "redis.call('SET', new, 'p ' .. attempt .. ' ' .. ARGV[3], 'PX', px)",
     to: "redis.call('SET', new, ARGV[3], 'PX', string.format('%.0f', life))",
@@ -194,7 +194,7 @@ export const CLOCKS_OUTAGES_GROWTH = [
     from: 'protected override readonly batch = 250',
     to: 'protected override readonly batch = 1_000_000_000',
     test: 'test/stores/sql/sqlite/locks.test.ts',
-    only: 'with libsql a log-out everywhere of many sessions',
+    only: 'with libsql a logout everywhere of many sessions',
   },
   {
     name: 'C11: what is ended of very many sessions is told as nothing',
@@ -202,7 +202,7 @@ export const CLOCKS_OUTAGES_GROWTH = [
     from: 'throw begun ? new',
     to: 'throw begun && end < 0 ? new',
     test: 'test/stores/sql/sqlite/locks.test.ts',
-    only: 'with libsql a log-out everywhere of many sessions raises the floor first',
+    only: 'with libsql a logout everywhere of many sessions raises the floor first',
   },
   {
     name: 'C12: two copies of one process draw the same IDs',
@@ -334,7 +334,7 @@ export const CLOCKS_OUTAGES_GROWTH = [
   },
   {
     name: 'A misspelt option of requireUser is ignored, and lets through what it was to stop',
-    file: 'src/edge/request-visit.ts',
+    file: 'src/visits/request-visit.ts',
     from: 'if (options !== undefined) checkOptions(REQUIRE_USER, options)',
     to: '',
     test: 'test/manager/options.test.ts',
@@ -350,10 +350,10 @@ export const CLOCKS_OUTAGES_GROWTH = [
   },
   {
     name: 'A password alone joins a session that has passed a second factor',
-    file: 'src/edge/parallel-log-ins.ts',
+    file: 'src/visits/parallel-logins.ts',
     from: '&& isDeepStrictEqual(wanted, thaw(context, recordOf(now)!))',
     to: '',
-    test: 'test/edge/parallel.test.ts',
+    test: 'test/visits/parallel.test.ts',
     only: 'a password alone gets nothing of a session that proved more',
   },
   {
@@ -365,12 +365,12 @@ export const CLOCKS_OUTAGES_GROWTH = [
     only: 'an entry is forgotten where nothing else happens any more',
   },
   {
-    name: 'One log-out costs as many store calls as a client has made sessions in a row',
+    name: 'One logout costs as many store calls as a client has made sessions in a row',
     file: 'src/manager/endings.ts',
     from: 'if (ending.size > MAX_ENDED ||',
     to: 'if (ending.size > 1e9 ||',
     test: 'test/manager/endings.test.ts',
-    only: 'costs a log-out no more than some store calls',
+    only: 'costs a logout no more than some store calls',
   },
   {
     name: 'A sound connection of PostgreSQL is closed where no time is left for its ROLLBACK',
@@ -382,18 +382,18 @@ export const CLOCKS_OUTAGES_GROWTH = [
   },
   {
     name: 'A write from a stream or a socket extends the session, and its cookie cannot follow',
-    file: 'src/edge/known-session.ts',
+    file: 'src/visits/known-session.ts',
     from: "(this.#setup.cookie.lifetime !== 'idle' || this.#visit.canSend())",
     to: "(this.#setup.cookie.lifetime !== 'idle' || this.#visit !== null)",
-    test: 'test/edge/visit.test.ts',
+    test: 'test/visits/visit.test.ts',
     only: 'the cookie slides with the session',
   },
   {
     name: 'openVisit takes a cookie jar for a request without a session',
-    file: 'src/edge/check-arguments.ts',
+    file: 'src/visits/check-arguments.ts',
     from: "if (cookie !== undefined && cookie !== null && typeof cookie !== 'string' && !Array.isArray(cookie))",
     to: 'if (cookie === 7)',
-    test: 'test/edge/expect.test.ts',
+    test: 'test/visits/expect.test.ts',
     only: 'openVisit refuses a jar as the cookie',
   },
   {
@@ -405,7 +405,7 @@ export const CLOCKS_OUTAGES_GROWTH = [
     only: 'MariaDB never holds more connections than the pool',
   },
   {
-    name: "A hand-edited row of PostgreSQL whose moved_to is '' is a live session that no log-out ends",
+    name: "A hand-edited row of PostgreSQL whose moved_to is '' is a live session that no logout ends",
     file: 'stores/sql/packed.ts',
     from: "name === 'parent' || name === 'moved_to' ?",
     to: "name === 'parent' ?",

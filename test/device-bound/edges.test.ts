@@ -1,9 +1,10 @@
 // The same over node:http and frameworks, and where an edge, a manager and the option are of different copies of the package.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { openVisit, SessionManager, type Visit } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
+import { SessionManager, type Visit } from 'coatcheck'
 import { deviceBound, deviceOf, deviceState } from 'coatcheck/device-bound'
-import { fetchEdge } from 'coatcheck/fetch'
-import { httpEdge } from 'coatcheck/http'
+import { fetchVisits } from 'coatcheck/fetch'
+import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import express from 'express'
 import fastify from 'fastify'
@@ -22,12 +23,12 @@ async function pageOf(visit: Visit, path: string): Promise<string> {
   return JSON.stringify({ name: (await visit.get())?.user?.name ?? null, state: await deviceState(visit) })
 }
 
-describe('httpEdge', () => {
+describe('nodeVisits', () => {
   const sessions = () => new SessionManager({ store: new MemoryStore() })
   const options = () => ({ deviceBound: deviceBound({ lifetime: '1m' }) })
 
   it('registers, refreshes and logs out over node:http', async () => {
-    const edge = httpEdge(sessions(), options())
+    const edge = nodeVisits(sessions(), options())
     const server = async (request: IncomingMessage, response: ServerResponse) => {
       if (await edge.handled(request, response)) return
       response.end(await pageOf(edge(request, response), request.url!))
@@ -36,7 +37,7 @@ describe('httpEdge', () => {
   })
 
   it('registers, refreshes and logs out over Express, below a path', async () => {
-    const edge = httpEdge(sessions(), options())
+    const edge = nodeVisits(sessions(), options())
     const app = express()
     app.use('/device-session', async (request, response, next) => {
       if (!(await edge.handled(request, response))) next()
@@ -48,7 +49,7 @@ describe('httpEdge', () => {
   })
 
   it('registers, refreshes and logs out over Fastify, in a hook', async () => {
-    const edge = httpEdge(sessions(), options())
+    const edge = nodeVisits(sessions(), options())
     const app = fastify()
     app.addHook('onRequest', async (request, reply) => {
       if (await edge.handled(request.raw, reply.raw)) reply.hijack()
@@ -59,7 +60,7 @@ describe('httpEdge', () => {
   })
 
   it('registers, refreshes and logs out over Koa, in a middleware', async () => {
-    const edge = httpEdge(sessions(), options())
+    const edge = nodeVisits(sessions(), options())
     const app = new Koa()
     app.use(async (ctx, next) => {
       if (await edge.handled(ctx.req, ctx.res)) ctx.respond = false
@@ -72,7 +73,7 @@ describe('httpEdge', () => {
   })
 
   it('answers at its paths with a query, too', async () => {
-    const edge = httpEdge(sessions(), options())
+    const edge = nodeVisits(sessions(), options())
     const origin = await served(async (request, response) => {
       if (!(await edge.handled(request, response))) response.end('a page')
     })
@@ -82,7 +83,7 @@ describe('httpEdge', () => {
   })
 
   it('leaves a response alone that has begun already', async () => {
-    const edge = httpEdge(sessions(), options())
+    const edge = nodeVisits(sessions(), options())
     const origin = await served(async (request, response) => {
       response.writeHead(200).flushHeaders()
       response.end(`handled: ${await edge.handled(request, response)}`)
@@ -92,7 +93,7 @@ describe('httpEdge', () => {
   })
 
   it('refuses a request without its response, at any path', async () => {
-    const edge = httpEdge(sessions(), options())
+    const edge = nodeVisits(sessions(), options())
     const origin = await served(async (request, response) => {
       // @ts-expect-error plain JavaScript
       response.end(String(await edge.handled(request).catch((error: Error) => error)))
@@ -104,20 +105,20 @@ describe('httpEdge', () => {
   })
 
   it('answers nothing where it binds no session', async () => {
-    const edge = httpEdge(new SessionManager({ store: new MemoryStore() }))
+    const edge = nodeVisits(new SessionManager({ store: new MemoryStore() }))
     const origin = await served(async (request, response) => {
       response.end(String(await edge.handled(request, response)))
     })
     expect(await (await send(origin + REFRESH, 'POST', {})).text()).toBe('false')
-    expect(() => httpEdge(new SessionManager({ store: new MemoryStore() }), { deviceBound: {} as never })).toThrow(
+    expect(() => nodeVisits(new SessionManager({ store: new MemoryStore() }), { deviceBound: {} as never })).toThrow(
       /deviceBound: expected deviceBound\(\{ … \}\) of 'coatcheck\/device-bound', got/,
     )
   })
 })
 
-describe('fetchEdge', () => {
+describe('fetchVisits', () => {
   it('registers, refreshes and logs out in front of Hono, and of any function from Request to Response', async () => {
-    const edge = fetchEdge(new SessionManager({ store: new MemoryStore() }), {
+    const edge = fetchVisits(new SessionManager({ store: new MemoryStore() }), {
       deviceBound: deviceBound({ lifetime: '1m' }),
     })
     const app = new Hono<{ Bindings: { visit: Visit } }>()
@@ -164,7 +165,7 @@ describe('two copies of the package', () => {
     const sessions = new SessionManager({ store: new MemoryStore() })
     vi.resetModules()
     const { deviceBound: otherBound, deviceState: otherState } = await import('coatcheck/device-bound')
-    const { fetchEdge: otherEdge } = await import('coatcheck/fetch')
+    const { fetchVisits: otherEdge } = await import('coatcheck/fetch')
     expect(otherBound).not.toBe(deviceBound)
     for (const edge of [
       otherEdge(sessions, { deviceBound: deviceBound() }),

@@ -116,7 +116,7 @@ describe('a request of a bound session', () => {
   })
 
   it('that is not proved begins nothing by a remember token', async () => {
-    const { clock, browser, sessions } = await bound({}, { remember: '30d' }, true)
+    const { clock, browser, sessions } = await bound({}, { rememberFor: '30d' }, true)
     clock.advance(MINUTE)
     const copy = browser.copy()
     copy.loseValue()
@@ -143,7 +143,7 @@ describe('a request of a bound session', () => {
   })
 
   it('that has gone, with a token of a series that has gone, is of nobody', async () => {
-    const { edge, store } = await bound({}, { remember: '30d' })
+    const { edge, store } = await bound({}, { rememberFor: '30d' })
     const visitor = new DeviceClient(edge)
     visitor.jar.set('session_id', 'a'.repeat(43))
     visitor.jar.set('remember_token', `${'s'.repeat(43)}.${'v'.repeat(43)}`)
@@ -200,7 +200,7 @@ describe('a visit is written down', () => {
   })
 
   it('of a remembered session at its first use', async () => {
-    const { browser, clock, store } = await bound({}, { remember: '30d' }, true)
+    const { browser, clock, store } = await bound({}, { rememberFor: '30d' }, true)
     clock.advance(60 * MINUTE)
     browser.jar.delete('session_id')
     expect(await browser.user()).toBe('ada')
@@ -228,7 +228,7 @@ describe('a page that another site led to loads itself anew', () => {
 })
 
 describe('where a binding is required', () => {
-  it('a session that is not bound is one until five minutes after its log-in', async () => {
+  it('a session that is not bound is one until five minutes after its login', async () => {
     const { edge, clock, events } = await bound({ require: true })
     const other = new DeviceClient(edge)
     await other.logIn(ADA)
@@ -249,12 +249,12 @@ describe('where a binding is required', () => {
   })
 
   it('no remember token is given, and one that was begins nothing and ends', async () => {
-    const { sessions } = await bound({}, { remember: '30d' })
-    const token = await sessions.remember(await sessions.create({ user: ADA }))
+    const { sessions } = await bound({}, { rememberFor: '30d' })
+    const token = await sessions.issueRememberToken(await sessions.create({ user: ADA }))
     const strict = new DeviceClient(boundEdge(sessions, { require: true }))
     strict.jar.set('remember_token', token)
     expect(await strict.user()).toBeNull()
-    expect(await sessions.recall(token)).toBeNull()
+    expect(await sessions.redeemRememberToken(token)).toBeNull()
     await strict.logIn(ADA, { remember: true })
     expect(strict.jar.has('remember_token')).toBe(false)
   })
@@ -272,7 +272,7 @@ describe('where a binding is required', () => {
 })
 
 describe('the bound cookie of an earlier session', () => {
-  it('goes with a new log-in and with a log-out, where the browser has one; the application cannot set it', async () => {
+  it('goes with a new login and with a logout, where the browser has one; the application cannot set it', async () => {
     for (const has of [true, false])
       for (const verb of ['logIn', 'logOut'] as const) {
         const { browser } = await bound()
@@ -300,7 +300,7 @@ describe('the bound cookie of an earlier session', () => {
     expect(browser.jar.get(BOUND_COOKIE)).toBe(value)
   })
 
-  it('goes beside what else a log-out says', async () => {
+  it('goes beside what else a logout says', async () => {
     const { sessions, browser } = await bound()
     const other = new DeviceClient(boundEdge(sessions, {}, { clearSiteData: ['cache'] }))
     other.jar = browser.jar
@@ -308,7 +308,7 @@ describe('the bound cookie of an earlier session', () => {
     expect([response.headers.get('clear-site-data'), [...other.jar.keys()]]).toEqual(['"cache"', []])
   })
 
-  it('goes with a log-out that proves nothing, and no challenge comes after it', async () => {
+  it('goes with a logout that proves nothing, and no challenge comes after it', async () => {
     const { edge, browser, clock } = await bound()
     clock.advance(5 * MINUTE)
     const visit = edge(browser.request('/', 'POST'))
@@ -357,7 +357,7 @@ describe('the bound cookie of an earlier session', () => {
   })
 })
 
-it('a handler that throws after a log-in without a proof leaves the browser its challenge', async () => {
+it('a handler that throws after a login without a proof leaves the browser its challenge', async () => {
   const { browser, clock, edge } = await bound()
   clock.advance(MINUTE)
   browser.loseValue()

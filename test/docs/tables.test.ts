@@ -1,7 +1,11 @@
 // What the pages list is compared with the sources.
 import { inspect } from 'node:util'
 import { DEFAULTS, presets, SessionError, type SessionErrorCode } from 'coatcheck'
-import { D1Store, LibsqlStore, MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
+import { D1Store } from 'coatcheck/stores/d1'
+import { LibsqlStore } from 'coatcheck/stores/libsql'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
+import { SqliteStore } from 'coatcheck/stores/sqlite'
 import { describe, expect, it } from 'vitest'
 import { BLOCKS, PAGES, read, table } from '../support/pages.ts'
 
@@ -57,12 +61,12 @@ describe('the page of options', () => {
   })
 
   it('lists every option of the edges', () => {
-    const options = [...members('src/edge/setup.ts', 'EdgeOptions'), ...members('src/edge/secure.ts', 'SecureOptions')]
+    const options = [...members('src/visits/setup.ts', 'NodeVisitsOptions'), ...members('src/visits/secure.ts', 'SecureOptions')]
     expect(table(page, 'Edge options').map(([option]) => plain(option))).toEqual(options.map(([name]) => name))
   })
 
   it('lists every option of the cookie, with its default', () => {
-    const options = members('src/edge/cookie.ts', 'CookieOptions')
+    const options = members('src/visits/cookie.ts', 'CookieOptions')
     expect(table(page, 'Cookie options').map(([option, shown]) => [plain(option), plain(shown)])).toEqual([...options])
   })
 
@@ -141,22 +145,22 @@ describe('the other tables', () => {
       'docs/options.md',
       'requireHttps',
       [
-        ['src/edge/https.ts', 'HttpsOptions'],
-        ['src/edge/secure.ts', 'SecureOptions'],
+        ['src/visits/https.ts', 'HttpsOptions'],
+        ['src/visits/secure.ts', 'SecureOptions'],
       ],
     ],
-    ['docs/options.md', 'cors', [['src/edge/cors.ts', 'CorsOptions']]],
+    ['docs/options.md', 'cors', [['src/visits/cors.ts', 'CorsOptions']]],
     ['docs/options.md', 'MemoryStore', [['stores/memory/store.ts', 'MemoryStoreOptions']]],
     ['docs/options.md', 'RedisStore', [['stores/redis/store.ts', 'RedisStoreOptions']]],
-    ['docs/options.md', 'SQL stores', [['stores/sql/options.ts', 'SqlOptions']]],
+    ['docs/options.md', 'SQL stores', [['stores/sql/options.ts', 'SqlStoreOptions']]],
     ['docs/express-session.md', 'Options', [['src/express-session/options.ts', 'ExpressSessionOptions']]],
-    ['docs/stores/mysql.md', 'Options', [['stores/sql/options.ts', 'SqlOptions']]],
-    ['docs/stores/sqlite.md', 'Options', [['stores/sql/options.ts', 'SqlOptions']]],
+    ['docs/stores/mysql.md', 'Options', [['stores/sql/options.ts', 'SqlStoreOptions']]],
+    ['docs/stores/sqlite.md', 'Options', [['stores/sql/options.ts', 'SqlStoreOptions']]],
     [
       'docs/stores/postgresql.md',
       'Options',
       [
-        ['stores/sql/options.ts', 'SqlOptions'],
+        ['stores/sql/options.ts', 'SqlStoreOptions'],
         ['stores/sql/postgres/store.ts', 'PostgresOptions'],
       ],
     ],
@@ -173,7 +177,7 @@ describe('the other tables', () => {
 
   it('name every verb of a visit', () => {
     const verbs = verbsIn(table('docs/guide.md', 'All verbs')).filter(verb => verb !== 'headers')
-    expect(verbs.sort()).toEqual(methods('src/edge/visit.ts', 'interface', 'Visit').sort())
+    expect(verbs.sort()).toEqual(methods('src/visits/visit.ts', 'interface', 'Visit').sort())
   })
 
   it('name every verb of the manager', () => {

@@ -1,7 +1,8 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { inspect } from 'node:util'
-import { openVisit, type SessionId, SessionManager, type Store } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
+import { type SessionId, SessionManager, type Store } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -134,7 +135,7 @@ describe('a session ID that is none', () => {
 })
 
 it('no header makes a visit throw anything but what it documents', async () => {
-  const made = makeSessions({ remember: '30d' })
+  const made = makeSessions({ rememberFor: '30d' })
   const text = fc.oneof(
     fc.string({ unit: 'binary', maxLength: 80 }),
     fc.constantFrom('session_id=x', 'remember_token=a.b; '),
@@ -201,7 +202,7 @@ it('no secret shows in what a visit throws, prints or tells', async () => {
   const store = new MemoryStore()
   const sessions = new SessionManager({
     store,
-    remember: '30d',
+    rememberFor: '30d',
     onEvent: event => shown.push(inspect(event, { depth: 9, showHidden: true }), JSON.stringify(event, String)),
   })
   const open = (cookie: string | null, header: Record<string, string> = {}) =>

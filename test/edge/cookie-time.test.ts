@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks'
 import { expect, it } from 'vitest'
-import { SessionCookie } from '../../src/edge/cookie.ts'
+import { SessionCookie } from '../../src/visits/cookie.ts'
 
 const cookie = new SessionCookie()
 

@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type CookieOptions, SessionCookie } from '../../src/edge/cookie.ts'
+import { type CookieOptions, SessionCookie } from '../../src/visits/cookie.ts'
 import type { Session } from '../../src/session/session.ts'
 
 const ID = 'abc-0123456789_0123456789_0123456789-ABCDEF'
-const session = (times: Partial<Session<object, 'u64'>> = {}) =>
+const session = (times: Partial<Session<object, 'bigint'>> = {}) =>
   ({ secret: ID, seenAt: 1_000_000, expiresAt: 2_800_000, absoluteExpiresAt: 44_200_000, ...times }) as Session<
     object,
-    'u64'
+    'bigint'
   >
 /** 253 characters (RFC 1035, section 2.3.4, without the bytes that stand for its ends). */
 const LONGEST_DOMAIN = [63, 63, 63, 61].map(length => 'd'.repeat(length)).join('.')

@@ -1,4 +1,4 @@
-import { cors, httpEdge } from 'coatcheck/http'
+import { cors, nodeVisits } from 'coatcheck/node'
 import { describe, expect, it } from 'vitest'
 import { jar, listen, makeSessions } from '../support/edge-service.ts'
 
@@ -8,7 +8,7 @@ const ask = { Origin: front, 'Access-Control-Request-Method': 'PUT', 'Access-Con
 describe('CORS with credentials', () => {
   const service = async () => {
     const made = makeSessions()
-    const edge = httpEdge(made.sessions, { origins: [front] })
+    const edge = nodeVisits(made.sessions, { origins: [front] })
     const allow = cors({ origins: [front], exposeHeaders: ['X-Total'] })
     const listening = await listen(async (request, response) => {
       if (allow(request, response)) return

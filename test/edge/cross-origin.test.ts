@@ -1,6 +1,6 @@
-import { httpEdge } from 'coatcheck/http'
+import { nodeVisits } from 'coatcheck/node'
 import { describe, expect, it } from 'vitest'
-import { isCrossOrigin } from '../../src/edge/cross-origin.ts'
+import { isCrossOrigin } from '../../src/visits/cross-origin.ts'
 import { makeSessions, serve, threeEndpoints } from '../support/edge-service.ts'
 
 const HOST = 'app.example.com'
@@ -102,7 +102,7 @@ describe('the cross-origin guard', () => {
 describe('over HTTP', () => {
   const other = { 'Sec-Fetch-Site': 'cross-site', Origin: 'https://evil.example' }
 
-  it('refuses login, log-out and every other verb to a page of another origin, before the store hears of it', async () => {
+  it('refuses login, logout and every other verb to a page of another origin, before the store hears of it', async () => {
     const { send, calls } = await serve(threeEndpoints)
     for (const path of ['/login', '/logout', '/profile'])
       for (const headers of [other, { Origin: 'https://evil.example' }, { 'Sec-Fetch-Site': 'same-site' }]) {
@@ -154,14 +154,14 @@ describe('origins of other pages', () => {
     'chrome-extension://*',
     'capacitor://localhost/x',
   ])('%j is a TypeError that quotes it', origin => {
-    expect(() => httpEdge(sessions, { origins: [origin] })).toThrow(TypeError)
-    expect(() => httpEdge(sessions, { origins: [origin] })).toThrow(JSON.stringify(origin))
+    expect(() => nodeVisits(sessions, { origins: [origin] })).toThrow(TypeError)
+    expect(() => nodeVisits(sessions, { origins: [origin] })).toThrow(JSON.stringify(origin))
   })
 
   it.each(['https://user:pw@app.example.com', 'https://app.example.com?pw'])(
     'with more than a host are not',
     origin => {
-      expect(() => httpEdge(sessions, { origins: [origin] })).toThrow(/^origins: .* got a URL \(not shown/)
+      expect(() => nodeVisits(sessions, { origins: [origin] })).toThrow(/^origins: .* got a URL \(not shown/)
     },
   )
 
@@ -174,11 +174,11 @@ describe('origins of other pages', () => {
       'chrome-extension://abcdefghijklmnop',
       'capacitor://localhost',
     ]
-    expect(() => httpEdge(sessions, { origins })).not.toThrow()
+    expect(() => nodeVisits(sessions, { origins })).not.toThrow()
   })
 
   it('are a list', () => {
-    expect(() => httpEdge(sessions, { origins: 'https://app.example.com' as unknown as string[] })).toThrow(TypeError)
-    expect(() => httpEdge(sessions, { origins: [null as unknown as string] })).toThrow(TypeError)
+    expect(() => nodeVisits(sessions, { origins: 'https://app.example.com' as unknown as string[] })).toThrow(TypeError)
+    expect(() => nodeVisits(sessions, { origins: [null as unknown as string] })).toThrow(TypeError)
   })
 })

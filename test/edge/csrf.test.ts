@@ -2,7 +2,7 @@ import { inspect } from 'node:util'
 import { SessionManager } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
-import { isToken, maskToken } from '../../src/edge/csrf.ts'
+import { isToken, maskToken } from '../../src/visits/csrf.ts'
 import { hmac } from '../../src/session/id.ts'
 import { BarrierStore } from '../support/barrier-store.ts'
 import { jar, serve } from '../support/edge-service.ts'
@@ -99,7 +99,7 @@ describe('the token of a visit', () => {
     }
   })
 
-  it('dies at a log-in, whatever data goes along, and at the log-out', async () => {
+  it('dies at a login, whatever data goes along, and at the logout', async () => {
     for (const path of ['/login', '/login-with-data']) {
       const { send } = await service()
       const before = await send('/begin', { method: 'POST' })

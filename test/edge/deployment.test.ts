@@ -1,9 +1,9 @@
 // What docs/deployment.md says of proxies, containers and development servers, as their requests arrive here.
 // Behind a real nginx: nginx.test.ts.
 import type { IncomingMessage } from 'node:http'
-import type { EdgeOptions } from 'coatcheck/http'
+import type { NodeVisitsOptions } from 'coatcheck/node'
 import { describe, expect, it } from 'vitest'
-import { type SecureOptions, transportTest } from '../../src/edge/secure.ts'
+import { type SecureOptions, transportTest } from '../../src/visits/secure.ts'
 import { ada, serve } from '../support/edge-service.ts'
 
 const message = (peer: string, headers: Record<string, string>) =>
@@ -79,7 +79,7 @@ describe('a request that arrives', () => {
   })
 })
 
-const logIn = async (headers: Record<string, string>, edge: EdgeOptions<IncomingMessage> = {}) => {
+const logIn = async (headers: Record<string, string>, edge: NodeVisitsOptions<IncomingMessage> = {}) => {
   const { send } = await serve(
     async (visit, _request, response) => {
       await visit.logIn(ada)
@@ -90,7 +90,7 @@ const logIn = async (headers: Record<string, string>, edge: EdgeOptions<Incoming
   return send('/login', { method: 'POST', headers })
 }
 
-describe("a log-in by way of Vite's proxy", () => {
+describe("a login by way of Vite's proxy", () => {
   const front = { Origin: 'http://localhost:5173' }
 
   it('works where the proxy leaves Host alone', async () => {
@@ -107,7 +107,7 @@ describe("a log-in by way of Vite's proxy", () => {
   })
 })
 
-describe('a log-in without HTTPS from another machine', () => {
+describe('a login without HTTPS from another machine', () => {
   // Host says that the request was not made for this machine, as from a phone.
   const headers = { Host: '192.168.1.7:3000' }
 

@@ -1,6 +1,7 @@
-// A request that comes late, or beside a log-in or a log-out of the same browser, step by step; parallel.test.ts has them
+// A request that comes late, or beside a login or a logout of the same browser, step by step; parallel.test.ts has them
 // in every order.
-import { openVisit, SessionManager } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
+import { SessionManager } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { BarrierStore } from '../support/barrier-store.ts'
@@ -13,7 +14,7 @@ const DEAD = `session_id=${'a'.repeat(43)}`
 async function browser() {
   const store = BarrierStore.over(new MemoryStore())
   const clock = testClock()
-  const sessions = new SessionManager({ store, now: clock, sweepInterval: false, remember: '30d' })
+  const sessions = new SessionManager({ store, now: clock, sweepInterval: false, rememberFor: '30d' })
   const elsewhere = new SessionManager({ store, now: clock, sweepInterval: false })
   const visit = (cookie: string | null): AnyVisit =>
     openVisit(sessions, { method: 'POST', secure: true, header: () => null, cookie }) as never
@@ -40,7 +41,7 @@ async function browser() {
 const only = (name: string, cookies: string) => cookies.split('; ').find(pair => pair.startsWith(`${name}=`))!
 
 describe('a late request begins no anonymous session', () => {
-  it('after a log-in or a log-out with the same cookie, live or dead', async () => {
+  it('after a login or a logout with the same cookie, live or dead', async () => {
     for (const leave of ['logIn', 'logOut'] as const)
       for (const isLive of [true, false]) {
         const { anonymous, visit, late, store } = await browser()
@@ -52,7 +53,7 @@ describe('a late request begins no anonymous session', () => {
       }
   })
 
-  it('where a log-in comes while it is stored: it ends again', async () => {
+  it('where a login comes while it is stored: it ends again', async () => {
     const { store, visit, logIn, sessions, clock } = await browser()
     const pause = store.pause('create', 'after')
     const saving = visit(DEAD)
@@ -118,7 +119,7 @@ describe('a late request begins one', () => {
 })
 
 describe('a late request brings nobody back by a remember token', () => {
-  it('after a log-in or a log-out with the same token', async () => {
+  it('after a login or a logout with the same token', async () => {
     for (const leave of ['logIn', 'logOut'] as const) {
       const { visit, late, logIn, sessions, store } = await browser()
       const token = only('remember_token', await logIn(null, true))
@@ -158,7 +159,7 @@ describe('a response that is under way', () => {
     const [, { value: token } = { value: '' }] = slow.cookies
     await sessions.destroy(session)
     expect(slow.cookies.map(({ name }) => name)).not.toContain('session_id')
-    await sessions.forget(token)
+    await sessions.revokeRememberToken(token)
     expect(slow.cookies).toEqual([])
   })
 })

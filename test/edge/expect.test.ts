@@ -2,9 +2,9 @@
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { Readable } from 'node:stream'
-import { openVisit, type VisitRequest } from 'coatcheck'
-import { fetchEdge } from 'coatcheck/fetch'
-import { cors, httpEdge, requireHttps } from 'coatcheck/http'
+import { openVisit, type VisitRequest } from 'coatcheck/custom-server'
+import { fetchVisits } from 'coatcheck/fetch'
+import { cors, nodeVisits, requireHttps } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { makeSessions, serve, threeEndpoints } from '../support/edge-service.ts'
@@ -39,9 +39,9 @@ const broken = {
   req: request,
 }
 
-describe('httpEdge', () => {
+describe('nodeVisits', () => {
   const { sessions } = makeSessions()
-  const edge = httpEdge(sessions) as (request: unknown, response?: unknown) => unknown
+  const edge = nodeVisits(sessions) as (request: unknown, response?: unknown) => unknown
 
   it.each<[string, unknown, unknown, RegExp]>([
     ['Fastify’s request', fastify.request, fastify.reply, /request of node:http.* as \.raw; .*Fastify: request\.raw/],
@@ -56,8 +56,8 @@ describe('httpEdge', () => {
     ['Koa’s ctx', koa, undefined, /request of node:http.* as \.req; /],
     ['an object whose getter throws', broken, undefined, / as \.req; /],
     ['what has it three steps deep', { node: { request: { raw: request } } }, undefined, /got an object; /],
-    ['a Request', fetched, undefined, /got a Request: use fetchEdge of 'coatcheck\/fetch'/],
-    ['Hono’s context', hono, undefined, /got a Request: use fetchEdge/],
+    ['a Request', fetched, undefined, /got a Request: use fetchVisits of 'coatcheck\/fetch'/],
+    ['Hono’s context', hono, undefined, /got a Request: use fetchVisits/],
     ['h3’s event, which has a Request too', h3, undefined, /request of node:http, .* as \.node\.req; /],
     ['what has no headers', { method: 'GET', headers: null }, undefined, /request of node:http, got an object; /],
     ['nothing', undefined, undefined, /request of node:http, got undefined/],
@@ -67,17 +67,17 @@ describe('httpEdge', () => {
     ['null as the response', request, null, /response of node:http, got null/],
   ])('refuses %s, and says what to pass', (_what, one, two, message) => {
     expect(() => edge(one, two)).toThrow(TypeError)
-    expect(() => edge(one, two)).toThrow(/^httpEdge: expected a (?:request|response) of node:http, got /)
+    expect(() => edge(one, two)).toThrow(/^nodeVisits: expected a (?:request|response) of node:http, got /)
     expect(() => edge(one, two)).toThrow(message)
   })
 
   it('refuses the same where browsers register their devices, by the name of that call', async () => {
-    const { handled } = httpEdge(sessions)
+    const { handled } = nodeVisits(sessions)
     await expect(handled(fastify.request as never, response)).rejects.toThrow(
       /^handled: expected a request of node:http/,
     )
     await expect(handled(request, fastify.reply as never)).rejects.toThrow(/^handled: expected a response of node:http/)
-    const asked = fetchEdge(sessions).handled(request as never)
+    const asked = fetchVisits(sessions).handled(request as never)
     await expect(asked).rejects.toThrow(/^handled: expected a Request, got a request of node:http/)
   })
 
@@ -109,10 +109,10 @@ it('cors and requireHttps refuse the same', () => {
   }
 })
 
-it('fetchEdge refuses what is no Request, and says what to pass', async () => {
-  const edge = fetchEdge(makeSessions().sessions)
+it('fetchVisits refuses what is no Request, and says what to pass', async () => {
+  const edge = fetchVisits(makeSessions().sessions)
   for (const [wrong, message] of [
-    [request, /got a request of node:http: use httpEdge of 'coatcheck\/http'/],
+    [request, /got a request of node:http: use nodeVisits of 'coatcheck\/http'/],
     [hono, /a Request, got an object that has it as \.req\.raw; .*Hono: c\.req\.raw/],
     [hono.req, / as \.raw; /],
     [svelte, / as \.request; .*SvelteKit: event\.request/],
@@ -121,7 +121,7 @@ it('fetchEdge refuses what is no Request, and says what to pass', async () => {
     [{ headers: {} }, /a Request, got an object; /],
   ] as [never, RegExp][]) {
     expect(() => edge(wrong)).toThrow(TypeError)
-    expect(() => edge(wrong)).toThrow(/^fetchEdge: expected a Request, got /)
+    expect(() => edge(wrong)).toThrow(/^fetchVisits: expected a Request, got /)
     expect(() => edge(wrong)).toThrow(message)
     await expect(edge.handle(wrong, () => new Response())).rejects.toThrow(message)
   }
@@ -134,7 +134,7 @@ it('openVisit refuses requests of servers: it would never see their cookie', () 
   const withoutHeaders = { method: 'GET', secure: true, cookie: null }
   for (const wrong of [request, fetched, express, withoutHeaders, undefined, null, 'x'])
     expect(() => openVisit(sessions, wrong as never)).toThrow(
-      /^openVisit: expected \{ method, cookie.*httpEdge.*fetchEdge/,
+      /^openVisit: expected \{ method, cookie.*nodeVisits.*fetchVisits/,
     )
   class Own implements VisitRequest {
     readonly method = 'GET'
@@ -152,8 +152,8 @@ it('openVisit refuses requests of servers: it would never see their cookie', () 
 it('every edge refuses a store where the manager belongs, and whatever else is none', () => {
   const request: VisitRequest = { method: 'GET', cookie: null, secure: true, header: () => null }
   const edges: [string, (sessions: never) => unknown][] = [
-    ['httpEdge', sessions => httpEdge(sessions)],
-    ['fetchEdge', sessions => fetchEdge(sessions)],
+    ['nodeVisits', sessions => nodeVisits(sessions)],
+    ['fetchVisits', sessions => fetchVisits(sessions)],
     ['openVisit', sessions => openVisit(sessions, request)],
   ]
   for (const [name, edge] of edges) {
@@ -186,7 +186,7 @@ it('openVisit refuses a jar as the cookie, and a request that does not say wheth
 })
 
 it('respond refuses what is no Response, and can still send the cookie in one', async () => {
-  const visit = fetchEdge(makeSessions().sessions)(new Request('https://app.example.com/', { method: 'POST' }))
+  const visit = fetchVisits(makeSessions().sessions)(new Request('https://app.example.com/', { method: 'POST' }))
   const noResponses = [{ status: 200 }, { status: 200, headers: {} }, { headers: new Headers() }, new Headers()]
   for (const wrong of [undefined, null, 'x', hono, ...noResponses, Promise.resolve(new Response())])
     expect(() => visit.respond(wrong as never)).toThrow(/^respond: expected a Response, got /)
@@ -204,7 +204,7 @@ it('a visit refuses what is no login and no first data, with a session and witho
       await expect(visit.logIn(wrong as never)).rejects.toThrow(/^logIn: expected \{ user, data \}/)
     for (const login of [{ user: { id: 42n, name: 'ada' } }, null, {}])
       await expect((visit.regenerate as (login: unknown) => Promise<unknown>)(login)).rejects.toThrow(
-        /^regenerate: .* a log-in is logIn\(\{ user \}\)/,
+        /^regenerate: .* a login is logIn\(\{ user \}\)/,
       )
     for (const wrong of [null, 'ada', 42, []])
       await expect(visit.create(wrong as never)).rejects.toThrow(/^create: expected (an object of options|\{ data \})/)

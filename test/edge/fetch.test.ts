@@ -1,5 +1,5 @@
 import { SessionManager } from 'coatcheck'
-import { type FetchEdgeOptions, fetchEdge } from 'coatcheck/fetch'
+import { type FetchVisitsOptions, fetchVisits } from 'coatcheck/fetch'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { ada, jar, type Manager, makeSessions } from '../support/edge-service.ts'
@@ -7,8 +7,8 @@ import { ada, jar, type Manager, makeSessions } from '../support/edge-service.ts
 const URL = 'https://app.example.com/'
 const request = (headers: Record<string, string> = {}, url = URL, method = 'POST') =>
   new Request(url, { method, headers })
-const login = async (sessions: Manager, options?: FetchEdgeOptions) => {
-  const visit = fetchEdge(sessions, options)(request())
+const login = async (sessions: Manager, options?: FetchVisitsOptions) => {
+  const visit = fetchVisits(sessions, options)(request())
   const session = await visit.logIn(ada)
   return { session, cookie: jar(visit.respond(new Response()).headers.getSetCookie()) }
 }
@@ -16,7 +16,7 @@ const login = async (sessions: Manager, options?: FetchEdgeOptions) => {
 describe('the fetch edge', () => {
   it('logs in, shows the profile and logs out', async () => {
     const { sessions } = makeSessions()
-    const edge = fetchEdge(sessions)
+    const edge = fetchVisits(sessions)
     const { cookie } = await login(sessions)
     const profile = edge(request({ cookie }, URL, 'GET'))
     expect((await profile.get())?.user?.name).toBe('ada')
@@ -52,7 +52,7 @@ describe('the fetch edge', () => {
       new Response(null, { status: 304 }),
     ]
     for (const response of responses) {
-      const visit = fetchEdge(sessions)(request())
+      const visit = fetchVisits(sessions)(request())
       const { secret } = await visit.logIn(ada)
       const sent = visit.respond(response)
       const ours = `session_id=${secret}; Max-Age=1800; Path=/; HttpOnly; Secure; SameSite=Lax`
@@ -66,19 +66,19 @@ describe('the fetch edge', () => {
 
   it('leaves a response alone whose handler asked for no session, and one that cannot be copied', async () => {
     const { sessions } = makeSessions()
-    const untouched = fetchEdge(sessions)(request()).respond(new Response('x'))
+    const untouched = fetchVisits(sessions)(request()).respond(new Response('x'))
     expect([...untouched.headers]).toEqual([['content-type', 'text/plain;charset=UTF-8']])
     const response = new Response('x')
-    expect(fetchEdge(sessions)(request()).respond(response)).toBe(response)
+    expect(fetchVisits(sessions)(request()).respond(response)).toBe(response)
     const failed = Response.error()
-    const visit = fetchEdge(sessions)(request())
+    const visit = fetchVisits(sessions)(request())
     await visit.get()
     expect(visit.respond(failed)).toBe(failed)
   })
 
   it('ends what began where the response that it is sent in carries no cookies, and only there', async () => {
     const made = makeSessions()
-    const edge = fetchEdge(made.sessions)
+    const edge = fetchVisits(made.sessions)
     const lost = edge(request())
     await lost.logIn(ada)
     expect(lost.respond(Response.error()).headers.getSetCookie()).toEqual([])
@@ -94,7 +94,7 @@ describe('the fetch edge', () => {
 
   it('keeps what began where one part of a page answers without cookies, and the page with them', async () => {
     const made = makeSessions()
-    const edge = fetchEdge(made.sessions)
+    const edge = fetchVisits(made.sessions)
     const same = request()
     const response = await edge.handle(same, async visit => {
       await visit.logIn(ada)
@@ -108,7 +108,7 @@ describe('the fetch edge', () => {
   it('takes an offer of HTTP/2 for an ordinary request, however it is written, and anything else for a handshake', async () => {
     const { sessions } = makeSessions()
     const begin = (upgrade: string) =>
-      fetchEdge(sessions)(request({ upgrade }))
+      fetchVisits(sessions)(request({ upgrade }))
         .logIn(ada)
         .then(
           () => 'began',
@@ -123,16 +123,16 @@ describe('the fetch edge', () => {
     const { sessions } = makeSessions()
     const { cookie } = await login(sessions)
     const found = async (said: unknown) =>
-      (await fetchEdge(sessions, { isSecure: () => said as boolean })(request({ cookie })).get()) !== null
+      (await fetchVisits(sessions, { isSecure: () => said as boolean })(request({ cookie })).get()) !== null
     expect(await found(true)).toBe(true)
     for (const said of [false, 1, 'https', {}, undefined, Promise.resolve(true)]) expect(await found(said)).toBe(false)
     for (const isSecure of [true, 'https', {}])
-      expect(() => fetchEdge(sessions, { isSecure } as never)).toThrow(/^isSecure: expected a function of the request/)
+      expect(() => fetchVisits(sessions, { isSecure } as never)).toThrow(/^isSecure: expected a function of the request/)
   })
 
   it('begins nothing after the response went out', async () => {
     const { sessions, calls } = makeSessions()
-    const visit = fetchEdge(sessions)(request())
+    const visit = fetchVisits(sessions)(request())
     visit.respond(new Response())
     await expect(visit.logIn(ada)).rejects.toMatchObject({ code: 'ERR_SESSION_HEADERS_SENT' })
     expect(calls).toEqual([])
@@ -140,7 +140,7 @@ describe('the fetch edge', () => {
 
   it('guards against other origins, by Host or by the URL', async () => {
     const { sessions } = makeSessions()
-    const edge = fetchEdge(sessions, { origins: ['https://front.example.net'] })
+    const edge = fetchVisits(sessions, { origins: ['https://front.example.net'] })
     const outcome = (headers: Record<string, string>, method = 'POST') =>
       edge(request(headers, URL, method))
         .get()
@@ -155,8 +155,8 @@ describe('the fetch edge', () => {
   it('honours cookies over https alone, save for names of this machine without a proxy', async () => {
     const { sessions } = makeSessions()
     const { cookie } = await login(sessions)
-    const found = async (url: string, headers: Record<string, string> = {}, options?: FetchEdgeOptions) =>
-      (await fetchEdge(sessions, options)(request({ cookie, ...headers }, url)).get()) !== null
+    const found = async (url: string, headers: Record<string, string> = {}, options?: FetchVisitsOptions) =>
+      (await fetchVisits(sessions, options)(request({ cookie, ...headers }, url)).get()) !== null
     expect(await found('https://app.example.com/')).toBe(true)
     expect(await found('http://app.example.com/')).toBe(false)
     expect(await found('http://localhost:3000/')).toBe(true)
@@ -170,8 +170,8 @@ describe('the fetch edge', () => {
 
   it('has no peer address, so that trustedProxies is a TypeError that says what to do', () => {
     const { sessions } = makeSessions()
-    expect(() => fetchEdge(sessions, { trustedProxies: ['10.0.0.0/8'] } as never)).toThrow(
-      /^fetchEdge: "trustedProxies" is not an option; a Request has no peer address, so give isSecure\(request\) instead/,
+    expect(() => fetchVisits(sessions, { trustedProxies: ['10.0.0.0/8'] } as never)).toThrow(
+      /^fetchVisits: "trustedProxies" is not an option; a Request has no peer address, so give isSecure\(request\) instead/,
     )
   })
 
@@ -179,7 +179,7 @@ describe('the fetch edge', () => {
     const { sessions, calls } = makeSessions()
     const { cookie } = await login(sessions)
     calls.length = 0
-    const edge = fetchEdge(sessions)
+    const edge = fetchVisits(sessions)
     const same = request({ cookie })
     expect(edge(same)).toBe(edge(same))
     await Promise.all([edge(same).get(), edge(same).get()])
@@ -188,7 +188,7 @@ describe('the fetch edge', () => {
 
   it('types flow from the manager to the visit', async () => {
     const sessions = new SessionManager({ store: new MemoryStore(), userIds: 'number' })
-    const session = await fetchEdge(sessions)(request()).logIn({ user: { id: 7, name: 'ada' } })
+    const session = await fetchVisits(sessions)(request()).logIn({ user: { id: 7, name: 'ada' } })
     const id: number = session.user.id
     expect(id).toBe(7)
     await sessions.close()

@@ -2,8 +2,8 @@
 import { createServer, type RequestListener } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { SessionManager } from 'coatcheck'
-import { fetchEdge } from 'coatcheck/fetch'
-import { httpEdge } from 'coatcheck/http'
+import { fetchVisits } from 'coatcheck/fetch'
+import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import express from 'express'
 import Fastify from 'fastify'
@@ -16,7 +16,7 @@ const JSON_BODY = { method: 'POST', headers: { 'Content-Type': 'application/json
 
 function setUp() {
   const sessions = new SessionManager({ store: new MemoryStore() })
-  return { sessions, visitOf: httpEdge(sessions), edge: fetchEdge(sessions) }
+  return { sessions, visitOf: nodeVisits(sessions), edge: fetchVisits(sessions) }
 }
 let { sessions, visitOf, edge } = setUp()
 beforeEach(() => {
@@ -137,7 +137,7 @@ describe('Hono, and whatever works with Request and Response', () => {
     expect(answer.headers.getSetCookie()).toHaveLength(1)
   })
 
-  it('keeps no session where the body is read again after the log-in, and nothing answers', async () => {
+  it('keeps no session where the body is read again after the login, and nothing answers', async () => {
     const used = request()
     const answer = edge.handle(used, async visit => {
       await used.json()

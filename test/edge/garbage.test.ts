@@ -7,8 +7,8 @@ import { setImmediate as endOfTurn } from 'node:timers/promises'
 import { getHeapSpaceStatistics } from 'node:v8'
 import { SessionManager } from 'coatcheck'
 import { expressSession } from 'coatcheck/express-session'
-import { fetchEdge } from 'coatcheck/fetch'
-import { httpEdge } from 'coatcheck/http'
+import { fetchVisits } from 'coatcheck/fetch'
+import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { collectGarbage } from '../support/collect-garbage.ts'
@@ -37,8 +37,8 @@ async function setUp(store: MemoryStore) {
   const sessions = new SessionManager({ store })
   const { secret } = await sessions.create({ user: { id: 1n, name: 'Ada' } })
   const cookie = `session_id=${secret}`
-  const visitOf = httpEdge(sessions)
-  const edge = fetchEdge(sessions)
+  const visitOf = nodeVisits(sessions)
+  const edge = fetchVisits(sessions)
   const middleware = expressSession(sessions)
   const exchange = () => {
     const request = new IncomingMessage(new Socket())
@@ -50,12 +50,12 @@ async function setUp(store: MemoryStore) {
     response.writeHead(200, { 'Content-Length': 3 }).end(session?.user?.name)
   }
   const requests = {
-    async httpEdge() {
+    async nodeVisits() {
       const { request, response } = exchange()
       const session = await visitOf(request, response).get()
       response.writeHead(200).end(session?.user?.name)
     },
-    async fetchEdge() {
+    async fetchVisits() {
       const request = Object.assign(new Request('https://localhost/profile', { headers: { cookie } }), ballast())
       await edge.handle(request, async visit => new Response((await visit.get())?.user?.name))
     },
@@ -94,7 +94,7 @@ async function openConnections(listener: RequestListener, cookie: string) {
     )
 }
 
-const EDGES = ['httpEdge', 'fetchEdge', 'expressSession'] as const
+const EDGES = ['nodeVisits', 'fetchVisits', 'expressSession'] as const
 
 describe.each([
   ['at once', MemoryStore],

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse, request as sen
 import http2, { type Http2ServerRequest, type Http2ServerResponse } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { SessionManager } from 'coatcheck'
-import { httpEdge } from 'coatcheck/http'
+import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, describe, expect, it } from 'vitest'
 
@@ -56,7 +56,7 @@ const BEGINNING = {
   logIn: visit => visit.logIn(ada),
   create: visit => visit.create(),
   update: visit => visit.update({ n: 1 }),
-} satisfies Record<string, (visit: ReturnType<ReturnType<typeof httpEdge>>) => Promise<unknown>>
+} satisfies Record<string, (visit: ReturnType<ReturnType<typeof nodeVisits>>) => Promise<unknown>>
 
 describe.each([
   ['HTTP/1', overHttp1],
@@ -69,7 +69,7 @@ describe.each([
       sweepInterval: false,
       onEvent: event => events.push(event.type === 'refused' ? event.reason : event.type),
     })
-    const visitOf = httpEdge(sessions, { trustedProxies: ['127.0.0.1', '::1', '::ffff:127.0.0.1'] })
+    const visitOf = nodeVisits(sessions, { trustedProxies: ['127.0.0.1', '::1', '::ffff:127.0.0.1'] })
     const heard = new EventEmitter()
     const client = await over((request, response) => {
       response.on('close', () => heard.emit('gone', visitOf(request, response)))

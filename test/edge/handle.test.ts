@@ -1,12 +1,12 @@
 // The first documented form of the fetch edge: whatever a handler does, its response has our headers, or nothing began.
-import { type FetchVisit, fetchEdge } from 'coatcheck/fetch'
+import { type FetchVisit, fetchVisits } from 'coatcheck/fetch'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ada, type Data, jar, makeSessions } from '../support/edge-service.ts'
 
 const URL = 'https://app.example.com/'
 const request = (headers: Record<string, string> = {}, method = 'POST') => new Request(URL, { method, headers })
-type Visit = FetchVisit<Data, 'u64', Data>
+type Visit = FetchVisit<Data, 'bigint', Data>
 const ours = /^session_id=[\w-]{43}; Max-Age=1800/
 const live = async ({ sessions }: ReturnType<typeof makeSessions>) => (await sessions.list(42)).length
 /** Sessions and remember tokens that are alive, anonymous ones included. */
@@ -18,7 +18,7 @@ const held = async (made: ReturnType<typeof makeSessions>) =>
 describe('edge.handle', () => {
   it('puts the headers into the response that the handler answers', async () => {
     const made = makeSessions()
-    const edge = fetchEdge(made.sessions)
+    const edge = fetchVisits(made.sessions)
     const response = await edge.handle(request(), async visit => {
       await visit.logIn(ada)
       return Response.json('Logged in.', { status: 201, headers: { 'Set-Cookie': 'theme=dark' } })
@@ -35,13 +35,13 @@ describe('edge.handle', () => {
 
   it('takes a handler that is not asynchronous', async () => {
     const { sessions } = makeSessions()
-    const response = await fetchEdge(sessions).handle(request(), () => new Response('x'))
+    const response = await fetchVisits(sessions).handle(request(), () => new Response('x'))
     expect(await response.text()).toBe('x')
   })
 
   it('throws on what a framework throws as a Response, with the headers in', async () => {
     const made = makeSessions()
-    const thrown = await fetchEdge(made.sessions)
+    const thrown = await fetchVisits(made.sessions)
       .handle(request(), async visit => {
         await visit.logIn(ada)
         throw Response.redirect('https://app.example.com/home', 303)
@@ -59,7 +59,7 @@ describe('edge.handle', () => {
   it('refuses a Response whose body was read already, and ends what began: it cannot be sent', async () => {
     for (const use of [(answer: Response) => answer.text(), (answer: Response) => answer.body!.getReader()]) {
       const made = makeSessions()
-      const handled = fetchEdge(made.sessions).handle(request(), async visit => {
+      const handled = fetchVisits(made.sessions).handle(request(), async visit => {
         await visit.logIn(ada)
         const answer = new Response('x')
         await use(answer)
@@ -69,7 +69,7 @@ describe('edge.handle', () => {
       expect(await live(made)).toBe(0)
     }
     const made = makeSessions()
-    const response = await fetchEdge(made.sessions).handle(request(), async visit => {
+    const response = await fetchVisits(made.sessions).handle(request(), async visit => {
       await visit.logIn(ada)
       const answer = new Response('x')
       await answer.clone().text()
@@ -89,9 +89,9 @@ describe('edge.handle', () => {
         await visit.regenerate()
       },
     ]) {
-      const made = makeSessions({ remember: '30d' })
+      const made = makeSessions({ rememberFor: '30d' })
       const failure = new Error('the template is broken')
-      const edge = fetchEdge(made.sessions)
+      const edge = fetchVisits(made.sessions)
       let kept: Visit | undefined
       const outcome = edge.handle(request(), async visit => {
         kept = visit
@@ -106,7 +106,7 @@ describe('edge.handle', () => {
   })
 
   it('passes on the error of a handler that asked for no session, and its bare response', async () => {
-    const edge = fetchEdge(makeSessions().sessions)
+    const edge = fetchVisits(makeSessions().sessions)
     const failure = new Error('the template is broken')
     const outcome = edge.handle(request(), () => {
       throw failure
@@ -119,7 +119,7 @@ describe('edge.handle', () => {
   it('ends what a verb begins after the handler has thrown', async () => {
     const made = makeSessions()
     let late: Promise<unknown> = Promise.resolve()
-    const outcome = fetchEdge(made.sessions).handle(request(), async visit => {
+    const outcome = fetchVisits(made.sessions).handle(request(), async visit => {
       late = visit.logIn(ada)
       late.catch(() => {})
       throw new Error('something else failed first')
@@ -138,7 +138,7 @@ describe('edge.handle', () => {
       async (visit: Visit) => void (await visit.update({ n: 1 })),
       async (visit: Visit) => void (await visit.rotate({ grace: '30s' })),
     ]) {
-      const outcome = fetchEdge(made.sessions).handle(request({ cookie }), async visit => {
+      const outcome = fetchVisits(made.sessions).handle(request({ cookie }), async visit => {
         await step(visit)
         throw new Error('broken')
       })
@@ -147,9 +147,9 @@ describe('edge.handle', () => {
     }
   })
 
-  it('keeps a session that a parallel log-in of this browser got as well, and tells nobody that it is lost', async () => {
+  it('keeps a session that a parallel login of this browser got as well, and tells nobody that it is lost', async () => {
     const made = makeSessions()
-    const edge = fetchEdge(made.sessions)
+    const edge = fetchVisits(made.sessions)
     const cookie = `session_id=${(await made.sessions.create()).secret}`
     const sent = await edge.handle(request({ cookie }), async visit => {
       await visit.logIn(ada)
@@ -167,7 +167,7 @@ describe('edge.handle', () => {
   it('ends a session whose new ID no response brings: no browser has it', async () => {
     const made = makeSessions()
     const { secret } = await made.sessions.create(ada)
-    const outcome = fetchEdge(made.sessions).handle(request({ cookie: `session_id=${secret}` }), async visit => {
+    const outcome = fetchVisits(made.sessions).handle(request({ cookie: `session_id=${secret}` }), async visit => {
       await visit.regenerate()
       throw new Error('broken')
     })
@@ -178,7 +178,7 @@ describe('edge.handle', () => {
   it('refuses a handler that answers no Response, and nothing began', async () => {
     for (const answer of [undefined, null, 'text', { status: 200 }, new Headers()]) {
       const made = makeSessions()
-      const outcome = fetchEdge(made.sessions).handle(request(), (async (visit: Visit) => {
+      const outcome = fetchVisits(made.sessions).handle(request(), (async (visit: Visit) => {
         await visit.logIn(ada)
         return answer
       }) as never)
@@ -190,7 +190,7 @@ describe('edge.handle', () => {
   it('ends what began where the response can carry no cookie', async () => {
     for (const bare of [Response.error(), { status: 101, headers: new Headers() } as Response]) {
       const made = makeSessions()
-      const response = await fetchEdge(made.sessions).handle(request(), async visit => {
+      const response = await fetchVisits(made.sessions).handle(request(), async visit => {
         await visit.logIn(ada)
         return bare
       })
@@ -201,7 +201,7 @@ describe('edge.handle', () => {
 
   it('ends what began where the body was read already, so that the response cannot be sent', async () => {
     const made = makeSessions()
-    const outcome = fetchEdge(made.sessions).handle(request(), async visit => {
+    const outcome = fetchVisits(made.sessions).handle(request(), async visit => {
       await visit.logIn(ada)
       const response = new Response('x')
       await response.text()
@@ -213,7 +213,7 @@ describe('edge.handle', () => {
 
   it('within itself leaves the last word to the outermost', async () => {
     const made = makeSessions()
-    const edge = fetchEdge(made.sessions)
+    const edge = fetchVisits(made.sessions)
     const same = request()
     const response = await edge.handle(same, async outer => {
       const inner = await edge.handle(same, async visit => {
@@ -252,8 +252,8 @@ describe('edge.handle', () => {
         fc.array(fc.constantFrom(...Object.values(steps)), { maxLength: 5 }),
         fc.constantFrom(...ends),
         async (verbs, end) => {
-          const made = makeSessions({ remember: '30d' })
-          const outcome: unknown = await fetchEdge(made.sessions)
+          const made = makeSessions({ rememberFor: '30d' })
+          const outcome: unknown = await fetchVisits(made.sessions)
             .handle(request(), async visit => {
               for (const verb of verbs) await verb(visit)
               if (end === 'throw') throw new Error('broken')
@@ -275,8 +275,8 @@ describe('edge.handle', () => {
 describe('an upgrade over the fetch edge', () => {
   const websocket = { connection: 'upgrade', upgrade: 'websocket' }
   it('begins, slides and recalls nothing: its 101 carries no cookie', async () => {
-    const made = makeSessions({ remember: '30d' })
-    const edge = fetchEdge(made.sessions)
+    const made = makeSessions({ rememberFor: '30d' })
+    const edge = fetchVisits(made.sessions)
     const login = await edge.handle(request(), async visit => {
       await visit.logIn({ ...ada, remember: true })
       return new Response()
@@ -295,7 +295,7 @@ describe('an upgrade over the fetch edge', () => {
 
   it('may be taken over by the server: handle lets the handler answer nothing', async () => {
     const { sessions } = makeSessions()
-    const answer = await fetchEdge(sessions).handle(request(websocket, 'GET'), async visit => {
+    const answer = await fetchVisits(sessions).handle(request(websocket, 'GET'), async visit => {
       expect(await visit.get()).toBeNull()
       return undefined
     })
@@ -305,13 +305,13 @@ describe('an upgrade over the fetch edge', () => {
   it('may be refused: then the response of the handler is the answer', async () => {
     const { sessions } = makeSessions()
     const refusal = new Response('log in first', { status: 401 })
-    const answer = await fetchEdge(sessions).handle(request(websocket, 'GET'), () => refusal)
+    const answer = await fetchVisits(sessions).handle(request(websocket, 'GET'), () => refusal)
     expect([answer.status, await answer.text()]).toEqual([401, 'log in first'])
   })
 
   it('that offers HTTP/2 alone is an ordinary request', async () => {
     const made = makeSessions()
-    const response = await fetchEdge(made.sessions).handle(request({ upgrade: 'h2c' }), async visit => {
+    const response = await fetchVisits(made.sessions).handle(request({ upgrade: 'h2c' }), async visit => {
       await visit.logIn(ada)
       return new Response()
     })

@@ -137,7 +137,7 @@ describe('our headers are in the response, whatever the application does to it',
     expect(text.match(/^set-cookie:/gim)).toHaveLength(1)
   })
 
-  it('a log-out tells the browser what to drop, unless the application says it', async () => {
+  it('a logout tells the browser what to drop, unless the application says it', async () => {
     const { send } = await serve(
       async (visit, request, response) => {
         await visit.logOut()

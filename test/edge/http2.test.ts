@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import http2, { type ClientHttp2Session, createSecureServer, type IncomingHttpHeaders } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { SessionManager, stringify } from 'coatcheck'
-import { cors, httpEdge, requireHttps } from 'coatcheck/http'
+import { cors, nodeVisits, requireHttps } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Certificate, makeCertificate } from '../services/tls.ts'
@@ -14,7 +14,7 @@ let client: ClientHttp2Session
 const closing: (() => unknown)[] = []
 beforeAll(async () => {
   certificate = makeCertificate(['localhost'])
-  const visitOf = httpEdge(new SessionManager({ store: new MemoryStore() }), { origins: [APP] })
+  const visitOf = nodeVisits(new SessionManager({ store: new MemoryStore() }), { origins: [APP] })
   const https = requireHttps()
   const isAnswered = cors({ origins: [APP] })
   const server = createSecureServer({ key: certificate.key, cert: certificate.cert }, async (request, response) => {

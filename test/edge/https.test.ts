@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http'
-import { openVisit } from 'coatcheck'
-import { fetchEdge } from 'coatcheck/fetch'
-import { httpEdge, requireHttps } from 'coatcheck/http'
+import { openVisit } from 'coatcheck/custom-server'
+import { fetchVisits } from 'coatcheck/fetch'
+import { nodeVisits, requireHttps } from 'coatcheck/node'
 import { describe, expect, it } from 'vitest'
-import { proxyTest } from '../../src/edge/proxies.ts'
-import { isLocalHost, transportTest } from '../../src/edge/secure.ts'
+import { proxyTest } from '../../src/visits/proxies.ts'
+import { isLocalHost, transportTest } from '../../src/visits/secure.ts'
 import { jar, listen, makeSessions, serve, threeEndpoints } from '../support/edge-service.ts'
 
 interface Wire {
@@ -123,11 +123,11 @@ describe('loopback without TLS', () => {
   }
   const edges: [string, (headers: Record<string, string>) => Promise<boolean> | boolean][] = [
     [
-      'httpEdge',
+      'nodeVisits',
       headers => reach(message({ peer: '127.0.0.1', headers: { host: 'localhost:3000', ...headers } })) === 'loopback',
     ],
     [
-      'fetchEdge',
+      'fetchVisits',
       async ({ url = 'http://localhost:3000/', ...headers }) => {
         const { sessions } = makeSessions()
         const { secret } = await sessions.create({ user: { id: 42, name: 'ada' } })
@@ -135,7 +135,7 @@ describe('loopback without TLS', () => {
         const request = new Request(url, {
           headers: { host: 'localhost:3000', cookie: `session_id=${secret}`, ...headers },
         })
-        return (await fetchEdge(sessions)(request).get()) !== null
+        return (await fetchVisits(sessions)(request).get()) !== null
       },
     ],
   ]
@@ -200,7 +200,7 @@ describe('loopback without TLS', () => {
     })
   })
 
-  it('is at fetchEdge what Host and the URL say: the URL may name the address that the server listens on', async () => {
+  it('is at fetchVisits what Host and the URL say: the URL may name the address that the server listens on', async () => {
     const [, [, isLoopback]] = edges as [(typeof edges)[0], (typeof edges)[0]]
     for (const url of ['http://localhost:3000/', 'http://0.0.0.0:3000/', 'http://[::]:3000/', 'http://0.0.0.0/'])
       expect([url, await isLoopback({ ...added, url })]).toEqual([url, true])
@@ -242,7 +242,7 @@ describe('trusted proxies', () => {
     ' 10.0.0.1',
   ])('%j is a TypeError that quotes it', entry => {
     const { sessions } = makeSessions()
-    expect(() => httpEdge(sessions, { trustedProxies: [entry] })).toThrow(TypeError)
+    expect(() => nodeVisits(sessions, { trustedProxies: [entry] })).toThrow(TypeError)
     expect(() => requireHttps({ trustedProxies: [entry] })).toThrow(JSON.stringify(entry))
   })
 
@@ -292,7 +292,7 @@ describe('without HTTPS', () => {
     const isSecure = () => {
       throw new Error('no such header')
     }
-    const visit = fetchEdge(sessions, { isSecure })(request)
+    const visit = fetchVisits(sessions, { isSecure })(request)
     await expect(visit.get()).rejects.toThrow('no such header')
     await expect(visit.logIn({ user: { id: 1, name: 'ada' } })).rejects.toThrow('no such header')
     expect([[...visit.headers], calls]).toEqual([[], []])
@@ -340,10 +340,10 @@ describe('without HTTPS', () => {
   it('no refusal names an option that its edge does not have', async () => {
     const { sessions } = makeSessions()
     const ada = { user: { id: 1, name: 'ada' } }
-    const fetched = fetchEdge(sessions)(new Request('http://app.example.com/', { method: 'POST' })).logIn(ada)
+    const fetched = fetchVisits(sessions)(new Request('http://app.example.com/', { method: 'POST' })).logIn(ada)
     const opened = openVisit(sessions, { method: 'POST', secure: false, cookie: null, header: () => null })
     for (const [attempt, advice] of [
-      [fetched, /set `isSecure` of fetchEdge, /],
+      [fetched, /set `isSecure` of fetchVisits, /],
       [opened.logIn(ada), /say so in `secure` of the request given to openVisit/],
     ] as const) {
       const error = await attempt.catch(error => error)
@@ -372,7 +372,7 @@ describe('without HTTPS', () => {
     expect(calls).toEqual([])
   })
 
-  it('log-out ends the session all the same: its ID was seen in the clear', async () => {
+  it('logout ends the session all the same: its ID was seen in the clear', async () => {
     const { send, sessions } = await serve(threeEndpoints)
     const { secret } = await sessions.create({ user: { id: 42n, name: 'ada' } })
     const headers = { ...outside, cookie: `session_id=${secret}` }

@@ -1,7 +1,7 @@
 // What a handler that loses a cookie is told by a warning of the process, and when: nothing else may warn in this process.
-import { openVisit } from 'coatcheck'
-import { fetchEdge } from 'coatcheck/fetch'
-import { httpEdge } from 'coatcheck/http'
+import { openVisit } from 'coatcheck/custom-server'
+import { fetchVisits } from 'coatcheck/fetch'
+import { nodeVisits } from 'coatcheck/node'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { ada, listen, makeSessions } from '../support/edge-service.ts'
 
@@ -52,7 +52,7 @@ describe('a session whose cookie no response carries', () => {
   it('is told as an event, and once as a process warning that says how to send it', async () => {
     const watch = watches()
     const made = makeSessions()
-    const edge = fetchEdge(made.sessions)
+    const edge = fetchVisits(made.sessions)
     for (let round = 1; round <= 2; round += 1) {
       // A framework made a new Request: the one that is answered has another visit.
       const original = request()
@@ -72,7 +72,7 @@ describe('a session whose cookie no response carries', () => {
     const watch = watches()
     const made = makeSessions()
     const { secret } = await made.sessions.create(ada)
-    const edge = httpEdge(made.sessions)
+    const edge = nodeVisits(made.sessions)
     const { send } = await listen(async (request, response) => {
       const visit = edge(request, response)
       made.clock.now += 600_000
@@ -90,10 +90,10 @@ describe('a session whose cookie no response carries', () => {
 
   it('is told of a remembered one too: its token was spent, and its use again would be a theft', async () => {
     const watch = watches()
-    const made = makeSessions({ remember: '30d' })
+    const made = makeSessions({ rememberFor: '30d' })
     const session = await made.sessions.create(ada)
-    const token = await made.sessions.remember(session)
-    expect(await fetchEdge(made.sessions)(request({ cookie: `remember_token=${token}` })).get()).not.toBeNull()
+    const token = await made.sessions.issueRememberToken(session)
+    expect(await fetchVisits(made.sessions)(request({ cookie: `remember_token=${token}` })).get()).not.toBeNull()
     watch.fire()
     expect(told(made)).toBe(1)
   })
@@ -101,7 +101,7 @@ describe('a session whose cookie no response carries', () => {
   it('is not told of one that was sent, ended, or is still being handled', async () => {
     const watch = watches()
     const made = makeSessions()
-    const edge = fetchEdge(made.sessions)
+    const edge = fetchVisits(made.sessions)
     const sent = edge(request())
     await sent.logIn(ada)
     sent.respond(new Response())
@@ -135,11 +135,11 @@ describe('a session whose cookie no response carries', () => {
   it('is watched for a bounded number at a time, and keeps no process alive', async () => {
     const watch = watches()
     const made = makeSessions()
-    for (let at = 0; at < 100; at += 1) await fetchEdge(made.sessions)(request()).logIn(ada)
+    for (let at = 0; at < 100; at += 1) await fetchVisits(made.sessions)(request()).logIn(ada)
     expect([watch.size, watch.unrefed]).toEqual([64, 64])
     watch.fire()
     expect([told(made), watch.size]).toEqual([64, 0])
-    await fetchEdge(made.sessions)(request()).logIn(ada)
+    await fetchVisits(made.sessions)(request()).logIn(ada)
     watch.fire()
     expect(told(made)).toBe(65)
   })
@@ -147,7 +147,7 @@ describe('a session whose cookie no response carries', () => {
   it('is told of a node response whose head went out past us, not of one that is never answered', async () => {
     const watch = watches()
     const made = makeSessions()
-    const edge = httpEdge(made.sessions)
+    const edge = nodeVisits(made.sessions)
     const { send } = await listen(async (request, response) => {
       const { writeHead } = response
       await edge(request, response).logIn(ada)
@@ -172,7 +172,7 @@ describe('a session whose cookie no response carries', () => {
     made.events.length = 0
     const redirect = Object.assign(new Error('NEXT_REDIRECT'), { digest: 'NEXT_REDIRECT;push;/;307;' })
     for (let round = 0; round < 3; round += 1)
-      await fetchEdge(made.sessions)
+      await fetchVisits(made.sessions)
         .handle(request(), async visit => {
           await visit.logIn(ada)
           throw redirect

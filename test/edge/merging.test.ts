@@ -1,14 +1,14 @@
 // How our headers are merged with those that a response has.
-import { fetchEdge } from 'coatcheck/fetch'
+import { fetchVisits } from 'coatcheck/fetch'
 import { expect, it } from 'vitest'
 import { ada, makeSessions } from '../support/edge-service.ts'
 
 const OURS = /^session_id=[\w-]{43}; Max-Age=1800; /
 type Headers = [name: string, value: string][]
 
-/** The headers of a response after a log-in, or after a log-out; those given are its own. */
+/** The headers of a response after a login, or after a logout; those given are its own. */
 async function sent(own: Headers, verb: 'logIn' | 'logOut' = 'logIn') {
-  const edge = fetchEdge(makeSessions().sessions, { clearSiteData: ['cache', 'storage'] })
+  const edge = fetchVisits(makeSessions().sessions, { clearSiteData: ['cache', 'storage'] })
   const visit = edge(new Request('https://app.example.com/', { method: 'POST' }))
   await (verb === 'logIn' ? visit.logIn(ada) : visit.logOut())
   return visit.respond(new Response('x', { headers: own })).headers
@@ -72,14 +72,14 @@ it.each([
   },
 )
 
-it('Clear-Site-Data is said at a log-out, unless the response says its own', async () => {
+it('Clear-Site-Data is said at a logout, unless the response says its own', async () => {
   expect((await sent([], 'logOut')).get('clear-site-data')).toBe('"cache", "storage"')
   expect((await sent([['Clear-Site-Data', '"cookies"']], 'logOut')).get('clear-site-data')).toBe('"cookies"')
   expect((await sent([])).get('clear-site-data')).toBeNull()
 })
 
 it('a response that goes through its visit twice has each header once', async () => {
-  const edge = fetchEdge(makeSessions().sessions)
+  const edge = fetchVisits(makeSessions().sessions)
   const visit = edge(new Request('https://app.example.com/', { method: 'POST' }))
   await visit.logIn(ada)
   const once = visit.respond(new Response('x', { headers: { Vary: 'Accept' } }))

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type Server } from 'node:http'
 import { request } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { SessionManager } from 'coatcheck'
-import { type EdgeOptions, httpEdge, requireHttps } from 'coatcheck/http'
+import { type NodeVisitsOptions, nodeVisits, requireHttps } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { describeEngine } from '../services/engines.ts'
@@ -29,8 +29,8 @@ describeEngine('nginx', 'behind nginx', () => {
     number
   >
 
-  async function backend(edge: EdgeOptions<IncomingMessage>): Promise<number> {
-    const visitOf = httpEdge(sessions, edge)
+  async function backend(edge: NodeVisitsOptions<IncomingMessage>): Promise<number> {
+    const visitOf = nodeVisits(sessions, edge)
     const https = requireHttps({
       insecure: 'redirect',
       host: NAME,

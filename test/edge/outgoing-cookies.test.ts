@@ -1,22 +1,23 @@
 // What the response to a request does with our cookies, and with those of others beside them.
-import { openVisit, SessionManager, type Visit } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
+import { SessionManager, type Visit } from 'coatcheck'
 import { deviceBound } from 'coatcheck/device-bound'
-import { fetchEdge } from 'coatcheck/fetch'
+import { fetchVisits } from 'coatcheck/fetch'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
-import { FetchHead, writeRules } from '../../src/edge/head-rules.ts'
-import type { RequestVisit } from '../../src/edge/request-visit.ts'
+import { FetchHead, writeRules } from '../../src/visits/head-rules.ts'
+import type { RequestVisit } from '../../src/visits/request-visit.ts'
 import { jar } from '../support/edge-service.ts'
 import { connectSid, replacement } from '../support/old-sessions.ts'
 
 const ADA = { user: { id: 42n, name: 'ada' } }
 const LOOK = [['vary', 'Cookie']]
 
-function made(edge: Parameters<typeof fetchEdge>[1] = {}) {
+function made(edge: Parameters<typeof fetchVisits>[1] = {}) {
   const store = new MemoryStore()
-  const manager = () => new SessionManager({ store, sweepInterval: false, remember: '30d' })
+  const manager = () => new SessionManager({ store, sweepInterval: false, rememberFor: '30d' })
   const sessions = manager()
-  const service = fetchEdge(sessions, edge)
+  const service = fetchVisits(sessions, edge)
   const request = (cookie: string | null) =>
     new Request('https://shop.example/', { method: 'POST', headers: cookie === null ? {} : { cookie } })
   const visit = (cookie: string | null = null) => service(request(cookie))
@@ -67,7 +68,7 @@ describe('a cookie of the application under a name of ours', () => {
 describe('the headers of a response', () => {
   const namesIn = (headers: Headers) => [...headers.keys()]
 
-  it('are those three at a log-in, and Clear-Site-Data only at a log-out that asks for it', async () => {
+  it('are those three at a login, and Clear-Site-Data only at a logout that asks for it', async () => {
     const visit = made({ clearSiteData: ['cache'] }).visit()
     await visit.logIn(ADA)
     expect(namesIn(visit.headers)).toEqual(['cache-control', 'set-cookie', 'vary'])
@@ -110,7 +111,7 @@ describe('the headers of a response', () => {
 })
 
 describe('the remember token of a visit', () => {
-  it('that is not sent yet ends with a second log-in, and with a log-out', async () => {
+  it('that is not sent yet ends with a second login, and with a logout', async () => {
     const { visit, series } = made()
     const visiting = visit()
     await visiting.logIn({ ...ADA, remember: true })
@@ -126,7 +127,7 @@ describe('the remember token of a visit', () => {
     ])
   })
 
-  it('goes at a log-in that is not to be remembered', async () => {
+  it('goes at a login that is not to be remembered', async () => {
     const { visit, series } = made()
     const before = visit()
     await before.logIn({ ...ADA, remember: true })
@@ -156,7 +157,7 @@ describe('the remember token of a visit', () => {
     const { visit, sessions } = made()
     const visiting = visit()
     await visiting.logIn({ ...ADA, remember: true })
-    await sessions.forget(visiting.cookies[1]!.value)
+    await sessions.revokeRememberToken(visiting.cookies[1]!.value)
     expect(visiting.cookies.map(({ name }) => name)).not.toContain('remember_token')
   })
 })
@@ -182,7 +183,7 @@ describe('a cookie of another library, whose session was taken over', () => {
     expect(beside(visit, 'connect.sid=theirs')).toEqual(['connect.sid=theirs'])
   })
 
-  it('goes with a log-out', async () => {
+  it('goes with a logout', async () => {
     const { visit } = await taken()
     await visit.logOut()
     expect(visit.cookies.map(({ name, value }) => [name, value])).toEqual([
@@ -197,7 +198,7 @@ describe('what a browser is told about devices follows from the cookie', () => {
   const visitOf = (sessions: SessionManager, cookie: string | null) =>
     openVisit(sessions, { method: 'POST', secure: true, cookie, header: () => null }, options)
 
-  it('an offer with a log-in, none without its cookie, and the bound cookie goes with a log-out', async () => {
+  it('an offer with a login, none without its cookie, and the bound cookie goes with a logout', async () => {
     const { sessions } = made()
     const visit = visitOf(sessions, '__Host-session_bound=old')
     const session = await visit.logIn(ADA)

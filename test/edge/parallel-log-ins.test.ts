@@ -1,6 +1,7 @@
-// Log-ins that one browser sends in parallel, step by step; parallel.test.ts has them in every order.
+// Logins that one browser sends in parallel, step by step; parallel.test.ts has them in every order.
 import { setImmediate as turn } from 'node:timers/promises'
-import { openVisit, SessionManager, type SessionOptions } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
+import { SessionManager, type SessionOptions } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it, vi } from 'vitest'
 import { BarrierStore, faults } from '../support/barrier-store.ts'
@@ -14,7 +15,7 @@ const ADA = { id: 42n, name: 'ada' }
 const MAX = { id: 7n, name: 'max' }
 
 /** A browser that has an anonymous session, or only an ID that leads nowhere. */
-async function browser(options: Partial<SessionOptions<Data, 'u64', Data>> & { isDead?: boolean } = {}) {
+async function browser(options: Partial<SessionOptions<Data, 'bigint', Data>> & { isDead?: boolean } = {}) {
   const { isDead = false, ...more } = options
   const store = BarrierStore.over(new MemoryStore())
   const clock = testClock()
@@ -23,7 +24,7 @@ async function browser(options: Partial<SessionOptions<Data, 'u64', Data>> & { i
     store,
     now: clock,
     sweepInterval: false,
-    remember: '30d',
+    rememberFor: '30d',
     onEvent: ({ type }) => events.push(type),
     ...more,
   })
@@ -39,7 +40,7 @@ async function browser(options: Partial<SessionOptions<Data, 'u64', Data>> & { i
 const live = async ({ sessions }: Awaited<ReturnType<typeof browser>>, user = ADA) =>
   (await sessions.list(user.id)).map(({ key }) => key)
 
-describe('two log-ins with the same cookies', () => {
+describe('two logins with the same cookies', () => {
   it('get one session, whether the first has answered or not', async () => {
     for (const isDead of [false, true])
       for (const isSent of [false, true]) {
@@ -99,7 +100,7 @@ describe('two log-ins with the same cookies', () => {
       const [slow, late] = (await both).map(each => (each as PromiseRejectedResult).reason)
       expect(slow).toMatchObject({ code: 'ERR_SESSION_STORE', operation: 'create' })
       expect(late).toMatchObject({ code: 'ERR_SESSION_STORE', operation: 'replace', outcome: 'not-applied' })
-      expect(String(late.cause?.message ?? late.message)).toMatch(/earlier log-ins of this browser/)
+      expect(String(late.cause?.message ?? late.message)).toMatch(/earlier logins of this browser/)
       expect(made.store.counts().replace).toBe(1)
     } finally {
       vi.useRealTimers()
@@ -107,7 +108,7 @@ describe('two log-ins with the same cookies', () => {
   })
 })
 
-describe('a log-in that differs from the one before', () => {
+describe('a login that differs from the one before', () => {
   const base = { user: ADA } as const
   const differing: [string, Login, Login][] = [
     ['in its user', base, { user: MAX }],
@@ -145,7 +146,7 @@ describe('a log-in that differs from the one before', () => {
     expect(await made.sessions.get(second.secret)).not.toBeNull()
   })
 
-  it('is the same log-in where it asks for the same of all that', async () => {
+  it('is the same login where it asks for the same of all that', async () => {
     const made = await browser()
     const asked = {
       user: { ...ADA, passwordVersion: 3 },
@@ -198,7 +199,7 @@ describe('a log-in that differs from the one before', () => {
   })
 })
 
-describe('the data of two log-ins', () => {
+describe('the data of two logins', () => {
   const carry = { user: ADA, data: ({ cart }: any) => ({ cart, n: 1 }) } as Login
 
   it('that carry over the same are one session, with what was carried over once', async () => {
@@ -287,7 +288,7 @@ describe('the data of two log-ins', () => {
     }
   })
 
-  it('costs one read where it is the same, and touches nothing; none where the log-in differs', async () => {
+  it('costs one read where it is the same, and touches nothing; none where the login differs', async () => {
     const made = await browser()
     await made.visit().logIn({ user: ADA })
     made.clock.advance(10 * MINUTE)
@@ -308,7 +309,7 @@ describe('the data of two log-ins', () => {
   })
 })
 
-describe('a log-in whose head went out too early', () => {
+describe('a login whose head went out too early', () => {
   it('gives up a session that another request got, and ends one that no other has', async () => {
     const made = await browser()
     let canSend = true
@@ -355,7 +356,7 @@ describe('a log-in whose head went out too early', () => {
     expect(await live(made)).toEqual([])
   })
 
-  it('ends its session also where another log-in went its own way', async () => {
+  it('ends its session also where another login went its own way', async () => {
     const made = await browser()
     const one = made.visit()
     const first = await one.logIn({ user: ADA })
@@ -366,7 +367,7 @@ describe('a log-in whose head went out too early', () => {
     expect([await live(made), await made.sessions.get(first.secret)]).toEqual([[], null])
   })
 
-  it('ends what began without a log-in too', async () => {
+  it('ends what began without a login too', async () => {
     const made = await browser()
     let canSend = true
     const pausing = made.store.pause('create', 'after')
@@ -393,7 +394,7 @@ describe('a log-in whose head went out too early', () => {
   })
 })
 
-describe('a second log-in of one visit', () => {
+describe('a second login of one visit', () => {
   it('has a new ID, though it asks for the same', async () => {
     const made = await browser()
     const visit = made.visit()
@@ -404,18 +405,18 @@ describe('a second log-in of one visit', () => {
   })
 })
 
-describe('a log-out', () => {
+describe('a logout', () => {
   it('ends what a parallel request with the same cookies logged in to, and its token', async () => {
     const made = await browser()
     const session = await made.visit().logIn({ user: ADA, remember: true })
     await made.visit().logOut()
     expect(await made.sessions.get(session.secret)).toBeNull()
     expect(await made.store.inner.listUser('42', 'remember', { now: testClock()() })).toEqual([])
-    // It is forgotten: the next log-in begins anew.
+    // It is forgotten: the next login begins anew.
     expect((await made.visit().logIn({ user: ADA })).key).not.toBe(session.key)
   })
 
-  it('whose head comes last ends a log-in that came during it', async () => {
+  it('whose head comes last ends a login that came during it', async () => {
     const made = await browser()
     const leaving = made.visit()
     await leaving.logOut()

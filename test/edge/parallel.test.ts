@@ -40,27 +40,27 @@ describe.each(Object.keys(prepared))('two requests of a browser with %s, in orde
 
 describe('in every order of their store calls and heads', () => {
   it.each([
-    // B1: what a remember token began ends with the log-out, or with another user's log-in.
-    ['a remember token alone', 'a page view', 'a log-out'],
-    ['a remember token alone', 'a page view', 'a log-in'],
-    ['a remember token alone', 'a page view', 'a log-in to be remembered'],
-    ['a remember token alone', 'a save', 'a log-out'],
-    ['a session that was never used, and its next token', 'a page view', 'a log-out'],
+    // B1: what a remember token began ends with the logout, or with another user's login.
+    ['a remember token alone', 'a page view', 'a logout'],
+    ['a remember token alone', 'a page view', 'a login'],
+    ['a remember token alone', 'a page view', 'a login to be remembered'],
+    ['a remember token alone', 'a save', 'a logout'],
+    ['a session that was never used, and its next token', 'a page view', 'a logout'],
     // B2: nothing begins in place of what was left.
-    ['an anonymous session', 'a save', 'a log-in'],
-    ['a dead session', 'a save', 'a log-in'],
-    ['a dead session', 'a new anonymous session', 'a log-in'],
-    ['a remember token alone', 'a save', 'a log-in'],
+    ['an anonymous session', 'a save', 'a login'],
+    ['a dead session', 'a save', 'a login'],
+    ['a dead session', 'a new anonymous session', 'a login'],
+    ['a remember token alone', 'a save', 'a login'],
     // B3: successors end too.
-    ['a session', 'a new ID', 'a log-in'],
-    ['a session', 'a new ID, used at once', 'a log-in'],
-    ['a session', 'a rotation', 'a log-in'],
-    ['a session', 'a new ID', 'a log-out'],
-    // B13: one of two equal log-ins lives.
-    ['an anonymous session', 'a log-in', 'a log-in'],
-    ['a remember token alone', 'a log-in to be remembered', 'a log-in to be remembered'],
-    ['an anonymous session', 'a log-in', 'a log-out'],
-    ['a session', 'a log-in to be remembered', 'a log-out'],
+    ['a session', 'a new ID', 'a login'],
+    ['a session', 'a new ID, used at once', 'a login'],
+    ['a session', 'a rotation', 'a login'],
+    ['a session', 'a new ID', 'a logout'],
+    // B13: one of two equal logins lives.
+    ['an anonymous session', 'a login', 'a login'],
+    ['a remember token alone', 'a login to be remembered', 'a login to be remembered'],
+    ['an anonymous session', 'a login', 'a logout'],
+    ['a session', 'a login to be remembered', 'a logout'],
   ])('with %s: %s beside %s', async (before, first, second) => {
     const requests = [steps[first]!, steps[second]!]
     const count = await inEveryOrder({ open, orders: every, prepare: prepared[before]!, requests }, ending =>
@@ -81,8 +81,8 @@ describe('a late request', () => {
     await inEveryOrder({ open, orders, prepare: prepared[before]!, requests: [] }, ({ scene }) => run(scene))
   }
   const leaving: [string, Step][] = [
-    ['a log-in', steps['a log-in']!],
-    ['a log-out', steps['a log-out']!],
+    ['a login', steps['a login']!],
+    ['a logout', steps['a logout']!],
     ['a new ID', steps['a new ID']!],
     ['a new anonymous session', steps['a new anonymous session']!],
   ]
@@ -117,8 +117,8 @@ describe('a late request', () => {
     }
   })
 
-  it('with a spent remember token alone begins nothing after a log-in or a log-out', async () => {
-    for (const leave of ['a log-in', 'a log-in to be remembered', 'a log-out'])
+  it('with a spent remember token alone begins nothing after a login or a logout', async () => {
+    for (const leave of ['a login', 'a login to be remembered', 'a logout'])
       await inScene('a remember token alone', async scene => {
         const cookies = scene.jar.header
         const visit = scene.visit()
@@ -147,7 +147,7 @@ describe('a late request', () => {
 describe('what another process began with a remember token', () => {
   const recalls = async (end: Step) => {
     const all = await ends('a remember token alone', [
-      async (_visit, scene) => scene.other.recall(scene.jar.cookies.get('remember_token')!),
+      async (_visit, scene) => scene.other.redeemRememberToken(scene.jar.cookies.get('remember_token')!),
       end,
     ])
     for (const { scene, series, trace } of all) {
@@ -156,12 +156,12 @@ describe('what another process began with a remember token', () => {
     }
     return all.length
   }
-  it.each(['a log-out', 'a log-in'])('is dead after %s, whenever it began', async name => {
+  it.each(['a logout', 'a login'])('is dead after %s, whenever it began', async name => {
     expect(await recalls(steps[name]!)).toBeGreaterThan(20)
   })
 
   it('is dead after forget, whenever it began', async () => {
-    const forget: Step = (_, { sessions, jar }) => sessions.forget(jar.cookies.get('remember_token')!)
+    const forget: Step = (_, { sessions, jar }) => sessions.revokeRememberToken(jar.cookies.get('remember_token')!)
     expect(await recalls(forget)).toBeGreaterThan(20)
   })
 })
@@ -179,11 +179,11 @@ describe('writing verbs of one visit take turns', () => {
       }
   })
 
-  it('beside a log-in the browser ends up logged in, beside a log-out logged out', async () => {
+  it('beside a login the browser ends up logged in, beside a logout logged out', async () => {
     const verbs = Object.entries(steps).filter(([name]) => !/log-|anonymous/.test(name))
     for (const before of Object.keys(prepared))
       for (const [name, step] of verbs)
-        for (const end of ['a log-in', 'a log-out'])
+        for (const end of ['a login', 'a logout'])
           for (const requests of [
             [step, steps[end]!],
             [steps[end]!, step],
@@ -194,7 +194,7 @@ describe('writing verbs of one visit take turns', () => {
                 outcomes.map(({ status }) => status),
                 where,
               ).toEqual(['fulfilled', 'fulfilled'])
-              expect(held?.user?.id ?? null, where).toBe(end === 'a log-in' ? scene.max.id : null)
+              expect(held?.user?.id ?? null, where).toBe(end === 'a login' ? scene.max.id : null)
             }
   })
 
@@ -240,7 +240,7 @@ describe('writing verbs of one visit take turns', () => {
   })
 })
 
-describe('a log-in that fails', () => {
+describe('a login that fails', () => {
   it.each(['since the store is down', 'since its user has too many sessions'])(
     '%s leaves the device its token',
     async why => {
@@ -251,7 +251,7 @@ describe('a log-in that fails', () => {
           await sessions.create({ user: max })
           const isDown = why.includes('down')
           for (const verb of ['create', 'replace'] as const) store.every(verb, isDown ? faults.rejects : null)
-          await expect(steps['a log-in']!(scene.visit(), scene)).rejects.toMatchObject({
+          await expect(steps['a login']!(scene.visit(), scene)).rejects.toMatchObject({
             code: isDown ? 'ERR_SESSION_STORE' : 'ERR_SESSION_LIMIT',
           })
           for (const verb of ['create', 'replace'] as const) store.every(verb, null)
@@ -262,7 +262,7 @@ describe('a log-in that fails', () => {
   )
 })
 
-describe('parallel log-ins with one old ID', () => {
+describe('parallel logins with one old ID', () => {
   const times = (count: number) => Array.from({ length: count }, (_, index) => index)
   it('20 of them are one session and one remember token, which every response brings', async () => {
     for (const before of ['an anonymous session', 'a session', 'a remember token alone', 'a dead session'])
@@ -311,9 +311,9 @@ describe('parallel log-ins with one old ID', () => {
 
   // Cookies can be planted, and an attacker may know the ID before a step-up, and the password too.
   it.each<[string, Step]>([
-    ['in its log-in', logInWith({ isSecondFactor: true })],
+    ['in its login', logInWith({ isSecondFactor: true })],
     [
-      'after its log-in',
+      'after its login',
       async (visit, { max }) => {
         await visit.logIn({ user: max })
         return visit.update({ isSecondFactor: true })
@@ -337,7 +337,7 @@ describe('parallel log-ins with one old ID', () => {
       }
   })
 
-  it('one that comes later than parallel requests do is a log-in of its own', async () => {
+  it('one that comes later than parallel requests do is a login of its own', async () => {
     for (const { scene } of await ends('an anonymous session', [], { orders: { all: 1 } })) {
       const start = performance.now()
       const now = vi.spyOn(performance, 'now')
@@ -387,7 +387,7 @@ describe('parallel log-ins with one old ID', () => {
         }
         return scene.visit(cookies, { canSend }).logIn({ user: scene.max })
       }
-      for (const { held, live, outcomes, trace } of await ends('', [first, steps['a log-in']!], { prepare })) {
+      for (const { held, live, outcomes, trace } of await ends('', [first, steps['a login']!], { prepare })) {
         const where = `${answers}: ${outcomes.map(({ status }) => status)} ${trace}`
         expect(outcomes[1]?.status, where).toBe('fulfilled')
         expect(held, where).not.toBeNull()
@@ -396,7 +396,7 @@ describe('parallel log-ins with one old ID', () => {
     }
   })
 
-  it('a second log-in of one visit is a new ID all the same', async () => {
+  it('a second login of one visit is a new ID all the same', async () => {
     for (const { outcomes, live } of await ends(
       'an anonymous session',
       [
@@ -426,7 +426,7 @@ it('a take leaves the visit with the session as it is then: one read, one write'
   }
 })
 
-it('a log-out with an old ID costs few store calls, however many sessions a client began in its place', async () => {
+it('a logout with an old ID costs few store calls, however many sessions a client began in its place', async () => {
   for (const { scene } of await ends('an anonymous session', [], { orders: { all: 1 } })) {
     const before = scene.jar.header
     for (let count = 0; count < 2000; count += 1) {

@@ -1,8 +1,9 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import { openVisit, type SessionEvent, SessionManager } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
+import { type SessionEvent, SessionManager } from 'coatcheck'
 import { deviceBound } from 'coatcheck/device-bound'
-import { fetchEdge } from 'coatcheck/fetch'
-import { httpEdge } from 'coatcheck/http'
+import { fetchVisits } from 'coatcheck/fetch'
+import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import fc from 'fast-check'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -92,7 +93,7 @@ describe('a request that a guard refuses is told', () => {
     expect(refusals).toMatchObject([{ reason: 'csrf', key: null, userId: null }])
   })
 
-  it('without HTTPS: a log-in, and a cookie that is not honoured', async () => {
+  it('without HTTPS: a login, and a cookie that is not honoured', async () => {
     const { sessions, refusals } = telling()
     await expect(visitOf(sessions, null, { secure: false }).logIn(ada)).rejects.toMatchObject({
       code: 'ERR_SESSION_INSECURE',
@@ -105,8 +106,8 @@ describe('a request that a guard refuses is told', () => {
     expect(refusals.slice(1)).toEqual([{ ...insecure, method: 'GET', host: HOST }])
   })
 
-  it('without HTTPS: a remember token that is not honoured, and a log-out whose cookie is not', async () => {
-    const { sessions, refusals } = telling({ remember: '30d' })
+  it('without HTTPS: a remember token that is not honoured, and a logout whose cookie is not', async () => {
+    const { sessions, refusals } = telling({ rememberFor: '30d' })
     const login = visitOf(sessions, null)
     await login.logIn({ ...ada, remember: true })
     const cookies = login.cookies.map(({ name, value }) => `${name}=${value}`)
@@ -132,10 +133,10 @@ describe('a request that a guard refuses is told', () => {
     }
   })
 
-  it('by a page of another origin, over httpEdge: also a request that says no method', async () => {
+  it('by a page of another origin, over nodeVisits: also a request that says no method', async () => {
     const { sessions, refusals } = telling()
     const request = { headers: { host: HOST, origin: 'https://evil.example' } }
-    await expect(httpEdge(sessions)(request as never).get()).rejects.toMatchObject({ code: 'ERR_SESSION_CROSS_ORIGIN' })
+    await expect(nodeVisits(sessions)(request as never).get()).rejects.toMatchObject({ code: 'ERR_SESSION_CROSS_ORIGIN' })
     expect(refusals).toEqual([{ ...crossOrigin, method: '', origin: 'https://evil.example', host: HOST }])
   })
 
@@ -159,7 +160,7 @@ describe('a request that may do what it asks for is not told as a refusal', () =
   })
 
   it('an anonymous look without HTTPS, where a remember token would bring a session', async () => {
-    const { sessions, refusals } = telling({ remember: '30d' })
+    const { sessions, refusals } = telling({ rememberFor: '30d' })
     expect(await visitOf(sessions, null, { method: 'GET', secure: false }).get()).toBeNull()
     expect(refusals).toEqual([])
   })
@@ -171,7 +172,7 @@ describe('a request that may do what it asks for is not told as a refusal', () =
     expect(refusals).toEqual([])
   })
 
-  it('a log-out without HTTPS and without a cookie', async () => {
+  it('a logout without HTTPS and without a cookie', async () => {
     const { sessions, refusals } = telling()
     await visitOf(sessions, null, { secure: false }).logOut()
     expect(refusals).toEqual([])
@@ -179,7 +180,7 @@ describe('a request that may do what it asks for is not told as a refusal', () =
 
   it('an anonymous look, where the application itself says that it came without HTTPS', async () => {
     const { sessions, refusals } = telling()
-    const edge = fetchEdge(sessions, { isSecure: () => false })
+    const edge = fetchVisits(sessions, { isSecure: () => false })
     await edge(new Request(`https://${HOST}/`)).get()
     expect(refusals).toEqual([])
     await edge(new Request(`https://${HOST}/`, { headers: { cookie: `session_id=${'a'.repeat(43)}` } })).get()
@@ -218,9 +219,9 @@ describe('one refusal is one event', () => {
     expect(refusals).toHaveLength(1)
   })
 
-  it('over httpEdge and fetchEdge, however often the edge is asked', async () => {
+  it('over nodeVisits and fetchVisits, however often the edge is asked', async () => {
     const { sessions, refusals } = telling()
-    const edge = httpEdge(sessions)
+    const edge = nodeVisits(sessions)
     const { port, send } = await listen(async (request, response) => {
       await Promise.allSettled([edge(request, response).get(), edge(request).get(), edge(request, response).logIn(ada)])
       response.end()
@@ -228,7 +229,7 @@ describe('one refusal is one event', () => {
     await send('/', { method: 'POST', headers: { origin: 'https://evil.example' } })
     const sent = { method: 'POST', origin: 'https://evil.example' }
     expect(refusals).toMatchObject([{ reason: 'cross-origin', ...sent, host: `127.0.0.1:${port}` }])
-    const visit = fetchEdge(sessions)
+    const visit = fetchVisits(sessions)
     const request = new Request(`https://${HOST}/login`, {
       method: 'POST',
       headers: { origin: 'https://evil.example' },
@@ -292,7 +293,7 @@ describe('the error of a refusal has a code, and says what is wrong and what wou
       401,
       expect.stringContaining('no user'),
     ])
-    expect(await refusal(visitOf(sessions, `session_id=${secret}`).requireUser({ within: '10m' }))).toEqual([
+    expect(await refusal(visitOf(sessions, `session_id=${secret}`).requireUser({ freshWithin: '10m' }))).toEqual([
       'ERR_SESSION_NOT_FRESH',
       401,
       expect.stringMatching(/password.* 10m /),

@@ -1,6 +1,7 @@
 // The cookies of a visit as values: for cookie jars of frameworks, for the page behind a middleware, and for tests.
-import { openVisit, type SessionId, SessionManager, type Visit, withCookies } from 'coatcheck'
-import { fetchEdge } from 'coatcheck/fetch'
+import { openVisit, withCookies } from 'coatcheck/custom-server'
+import { type SessionId, SessionManager, type Visit } from 'coatcheck'
+import { fetchVisits } from 'coatcheck/fetch'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { cookieHeader, storageState } from 'coatcheck/testing'
 import { describe, expect, it, vi } from 'vitest'
@@ -8,7 +9,7 @@ import { testClock } from '../support/test-clock.ts'
 
 const user = { id: 42, name: 'ada' }
 const manager = () =>
-  new SessionManager({ store: new MemoryStore(), now: testClock(), sweepInterval: false, remember: '30d' })
+  new SessionManager({ store: new MemoryStore(), now: testClock(), sweepInterval: false, rememberFor: '30d' })
 const visitFor = (sessions: SessionManager, cookie: string | null, options = {}): Visit =>
   openVisit(sessions, { method: 'POST', cookie, secure: true, header: () => null }, options)
 
@@ -21,7 +22,7 @@ describe('visit.cookies', () => {
     expect(visit.cookies).toEqual([])
   })
 
-  it('has name, value and options of a log-in, as jars take them', async () => {
+  it('has name, value and options of a login, as jars take them', async () => {
     const visit = visitFor(manager(), null)
     const { secret } = await visit.logIn({ user })
     expect(visit.cookies).toEqual([
@@ -33,7 +34,7 @@ describe('visit.cookies', () => {
     ])
   })
 
-  it('has both cookies, and removes both by an empty value at the log-out', async () => {
+  it('has both cookies, and removes both by an empty value at the logout', async () => {
     const sessions = manager()
     const visit = visitFor(sessions, null)
     await visit.logIn({ user, remember: true })
@@ -112,7 +113,7 @@ describe('a cookie jar that refuses to be written, such as that of a page of Nex
     const store = new MemoryStore()
     const sessions = new SessionManager({ store, sweepInterval: false, onEvent: ({ type }) => events.push(type) })
     const begun: { secret: SessionId }[] = []
-    const answer = fetchEdge(sessions).handle(new Request('https://shop.example/', { method: 'POST' }), async visit => {
+    const answer = fetchVisits(sessions).handle(new Request('https://shop.example/', { method: 'POST' }), async visit => {
       begun.push(await visit.logIn({ user }))
       for (const { name } of visit.cookies) jar.set(name)
       return new Response()
@@ -126,9 +127,9 @@ describe('a cookie jar that refuses to be written, such as that of a page of Nex
   it('gets nothing of a visit that has responded: it reads and takes, and begins nothing', async () => {
     const sessions = manager()
     const session = await sessions.create({ user, data: { hint: 'Welcome.' } })
-    const token = await sessions.remember(session)
+    const token = await sessions.issueRememberToken(session)
     const open = (cookie: string) => {
-      const visit = fetchEdge(sessions)(new Request('https://shop.example/', { headers: { cookie } }))
+      const visit = fetchVisits(sessions)(new Request('https://shop.example/', { headers: { cookie } }))
       visit.respond(new Response())
       return visit
     }
@@ -141,7 +142,7 @@ describe('a cookie jar that refuses to be written, such as that of a page of Nex
     expect((await sessions.list(42)).map(({ key }) => key)).toEqual([session.key])
     // The token stays as it is for a response that can bring the next one.
     expect(await open(`remember_token=${token}`).get()).toBeNull()
-    expect((await sessions.recall(token))?.session.user?.name).toBe('ada')
+    expect((await sessions.redeemRememberToken(token))?.session.user?.name).toBe('ada')
   })
 })
 
@@ -170,7 +171,7 @@ describe('for tests of an application', () => {
   it('cookieHeader is what a browser with the session sends', async () => {
     const sessions = manager()
     const session = await sessions.create({ user })
-    const edge = fetchEdge(sessions, { cookie: { hostPrefix: true } })
+    const edge = fetchVisits(sessions, { cookie: { hostPrefix: true } })
     const request = new Request('https://shop.example/', {
       headers: { Cookie: cookieHeader(session, { hostPrefix: true }) },
     })

@@ -1,5 +1,5 @@
 // Several cookies of one name, which a sibling host can plant: those of longer paths come first, then the older ones.
-import { openVisit } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
 import { describe, expect, it } from 'vitest'
 import { ada, jar, type Manager, makeSessions } from '../support/edge-service.ts'
 
@@ -40,7 +40,7 @@ describe('several session IDs', () => {
   })
 
   it('recall no session either: each page view would begin one, and the last would be taken for a theft', async () => {
-    const made = makeSessions({ remember: '30d' })
+    const made = makeSessions({ rememberFor: '30d' })
     const { cookie, token } = await loggedIn(made, { ...ada, remember: true })
     for (let view = 0; view < 3; view += 1) {
       const visit = visitOf(made.sessions, [cookie, token, `session_id=${planted}`])
@@ -60,7 +60,7 @@ describe('several session IDs', () => {
     expect(setCookies(visit)).toEqual([expect.stringMatching(/^session_id=; Max-Age=0; Domain=example\.com; Path=\//)])
   })
 
-  it('all end at a log-out, wherever the user’s own stands among five that were planted', async () => {
+  it('all end at a logout, wherever the user’s own stands among five that were planted', async () => {
     const made = makeSessions()
     for (const at of [0, 1, 2, 3, 4, 5]) {
       const { cookie, session } = await loggedIn(made)
@@ -69,7 +69,7 @@ describe('several session IDs', () => {
     }
   })
 
-  it('end at a log-out of hundreds, where the user’s own is one of the first two or of the last four', async () => {
+  it('end at a logout of hundreds, where the user’s own is one of the first two or of the last four', async () => {
     const made = makeSessions()
     for (const at of [0, 1, -4, -3, -2, -1]) {
       const { cookie, session } = await loggedIn(made)
@@ -80,7 +80,7 @@ describe('several session IDs', () => {
 })
 
 it('what has not the form of an ID or a token takes no place among several, and does not reach the store', async () => {
-  const made = makeSessions({ remember: '30d' })
+  const made = makeSessions({ rememberFor: '30d' })
   const { cookie, token, session } = await loggedIn(made, { ...ada, remember: true })
   const junk = Array.from({ length: 20 }, (_, index) => [`session_id=${index}`, `remember_token=${index}.x`]).flat()
   await visitOf(made.sessions, junk).logOut()
@@ -90,7 +90,7 @@ it('what has not the form of an ID or a token takes no place among several, and 
   expect(await visitOf(made.sessions, [token]).get()).toBeNull()
 })
 
-it('a log-out says of each session that it was one', async () => {
+it('a logout says of each session that it was one', async () => {
   const ended: unknown[] = []
   const made = makeSessions({ onEvent: event => event.type === 'destroyed' && ended.push([event.key, event.reason]) })
   const [one, other] = [await loggedIn(made), await loggedIn(made)]
@@ -101,7 +101,7 @@ it('a log-out says of each session that it was one', async () => {
   ])
 })
 
-it('a log-out tells the store of each of several IDs once', async () => {
+it('a logout tells the store of each of several IDs once', async () => {
   for (const count of [2, 3, 4, 5, 6]) {
     const made = makeSessions()
     await visitOf(made.sessions, sessionCookies(count)).logOut()
@@ -111,8 +111,8 @@ it('a log-out tells the store of each of several IDs once', async () => {
 
 describe('several remember tokens', () => {
   // The planted ones are the same each time, as one sibling host plants them in several browsers.
-  it('end at a log-out and at a log-in, where the user’s own is the first or the last', async () => {
-    const made = makeSessions({ remember: '30d' })
+  it('end at a logout and at a login, where the user’s own is the first or the last', async () => {
+    const made = makeSessions({ rememberFor: '30d' })
     const max = { user: { id: 7n, name: 'max' } }
     for (const end of ['logOut', 'logIn'] as const)
       for (const planted of [1, 2, 100])
@@ -125,7 +125,7 @@ describe('several remember tokens', () => {
   })
 
   it('are none: a planted one beside the user’s own begins no session', async () => {
-    const made = makeSessions({ remember: '30d' })
+    const made = makeSessions({ rememberFor: '30d' })
     const { token } = await loggedIn(made, { ...ada, remember: true })
     for (const cookies of placesOf(token, tokenCookies(1))) {
       const visit = visitOf(made.sessions, cookies)
@@ -135,8 +135,8 @@ describe('several remember tokens', () => {
   })
 })
 
-it('a log-out costs few store calls, whatever the header holds', async () => {
-  const made = makeSessions({ remember: '30d' })
+it('a logout costs few store calls, whatever the header holds', async () => {
+  const made = makeSessions({ rememberFor: '30d' })
   const { cookie, token } = await loggedIn(made, { ...ada, remember: true })
   const junk = [...sessionCookies(400), ...tokenCookies(100)]
   await visitOf(made.sessions, junk).logOut()

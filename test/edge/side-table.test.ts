@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { SideTable } from '../../src/edge/side-table.ts'
+import { SideTable } from '../../src/visits/side-table.ts'
 
 describe('a side table', () => {
   const objects: [string, object][] = [

@@ -1,4 +1,4 @@
-// A cookie that no response carries: the log-in answered 200, and the browser is not logged in.
+// A cookie that no response carries: the login answered 200, and the browser is not logged in.
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import type { SessionEvent } from 'coatcheck'
@@ -8,9 +8,9 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 // Fresh: so many are watched in a process, and other tests in this one may have left cookies unsent.
 vi.resetModules()
 const { openVisit, SessionManager } = await import('coatcheck')
-const { fetchEdge } = await import('coatcheck/fetch')
-const { httpEdge } = await import('coatcheck/http')
-const { Watch } = await import('../../src/edge/unsent-cookie.ts')
+const { fetchVisits } = await import('coatcheck/fetch')
+const { nodeVisits } = await import('coatcheck/node')
+const { Watch } = await import('../../src/visits/unsent-cookie.ts')
 
 const ada = { user: { id: 42n, name: 'ada' } }
 
@@ -38,7 +38,7 @@ describe('a cookie that is in no head', () => {
     vi.restoreAllMocks()
   })
 
-  it('is told ten seconds after the log-in, once, with the key of its session', async () => {
+  it('is told ten seconds after the login, once, with the key of its session', async () => {
     const { lost, visit } = telling()
     const { key } = await visit().logIn(ada)
     vi.advanceTimersByTime(9_999)
@@ -62,9 +62,9 @@ describe('a cookie that is in no head', () => {
     expect(lost).toHaveLength(1)
   })
 
-  it('is not told while a handler of fetchEdge runs, and is told where none was given', async () => {
+  it('is not told while a handler of fetchVisits runs, and is told where none was given', async () => {
     const { lost, sessions } = telling()
-    const edge = fetchEdge(sessions)
+    const edge = fetchVisits(sessions)
     const request = () => new Request('https://app.example.com/', { method: 'POST' })
     const response = await edge.handle(request(), async visit => {
       await visit.logIn(ada)
@@ -79,7 +79,7 @@ describe('a cookie that is in no head', () => {
 
   it('is told of a response of node:http whose head went past us, and of none that is still to come', async () => {
     const { lost, sessions } = telling()
-    const edge = httpEdge(sessions, { isSecure: () => true })
+    const edge = nodeVisits(sessions, { isSecure: () => true })
     for (const isPast of [false, true]) {
       const request = Object.assign(new IncomingMessage(new Socket()), { method: 'POST', httpVersion: '1.1' })
       const response = new ServerResponse(request)
@@ -90,7 +90,7 @@ describe('a cookie that is in no head', () => {
     }
   })
 
-  it('is told of one of two log-ins in one visit, since one cookie was to come', async () => {
+  it('is told of one of two logins in one visit, since one cookie was to come', async () => {
     const { lost, visit } = telling()
     const twice = visit()
     await twice.logIn(ada)
@@ -102,7 +102,7 @@ describe('a cookie that is in no head', () => {
     expect(lost).toHaveLength(2)
   })
 
-  it('is not told after a log-out, which takes the session back', async () => {
+  it('is not told after a logout, which takes the session back', async () => {
     const { lost, visit } = telling()
     const left = visit()
     await left.logIn(ada)
@@ -146,8 +146,8 @@ describe('the warning of the process', () => {
   ])('comes once for each way to lose a cookie, and says what to do: %j', async (reasons, messages) => {
     // Fresh: whether a warning was given is kept by the process.
     vi.resetModules()
-    const { tellLost } = await import('../../src/edge/unsent-cookie.ts')
-    const { ofVisits } = await import('../../src/edge/refusals.ts')
+    const { tellLost } = await import('../../src/visits/unsent-cookie.ts')
+    const { ofVisits } = await import('../../src/visits/refusals.ts')
     const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
     const told: boolean[] = []
     const context = { emit: ({ isEnded }: { isEnded: boolean }) => told.push(isEnded) }
@@ -179,11 +179,11 @@ describe('the warning of an edge', () => {
     }
   }
 
-  /** A handler of fetchEdge logs in, and then ends so. */
+  /** A handler of fetchVisits logs in, and then ends so. */
   const warningsOf = (end: () => Response) =>
     warned(async () => {
-      const { fetchEdge } = await import('coatcheck/fetch')
-      const handled = fetchEdge(telling().sessions).handle(request(), async visit => {
+      const { fetchVisits } = await import('coatcheck/fetch')
+      const handled = fetchVisits(telling().sessions).handle(request(), async visit => {
         await visit.logIn(ada)
         return end()
       })
@@ -192,21 +192,21 @@ describe('the warning of an edge', () => {
 
   it.each([
     [
-      'fetchEdge',
+      'fetchVisits',
       /answer within `edge\.handle\(request, visit => response\)` .* a new Request, .* or send `visit\.respond\(response\)`$/,
       async () => {
-        const { fetchEdge } = await import('coatcheck/fetch')
-        await fetchEdge(telling().sessions)(request()).logIn(ada)
+        const { fetchVisits } = await import('coatcheck/fetch')
+        await fetchVisits(telling().sessions)(request()).logIn(ada)
       },
     ],
     [
-      'httpEdge',
-      /the head was written past writeHead of the response that httpEdge was given$/,
+      'nodeVisits',
+      /the head was written past writeHead of the response that nodeVisits was given$/,
       async () => {
-        const { httpEdge } = await import('coatcheck/http')
+        const { nodeVisits } = await import('coatcheck/node')
         const asked = Object.assign(new IncomingMessage(new Socket()), { method: 'POST', httpVersion: '1.1' })
         const response = new ServerResponse(asked)
-        await httpEdge(telling().sessions, { isSecure: () => true })(asked, response).logIn(ada)
+        await nodeVisits(telling().sessions, { isSecure: () => true })(asked, response).logIn(ada)
         ServerResponse.prototype.writeHead.call(response, 200)
       },
     ],

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { openVisit, SessionManager, SessionStoreError, type Store } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
+import { SessionManager, SessionStoreError, type Store } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { ada, type Data, jar, type Manager, makeSessions } from '../support/edge-service.ts'
@@ -36,7 +37,7 @@ describe('a visit', () => {
   })
 
   it('of an anonymous visitor reads nothing, writes nothing and sets no cookie', async () => {
-    const { sessions, calls } = makeSessions({ remember: '30d' })
+    const { sessions, calls } = makeSessions({ rememberFor: '30d' })
     const visit = visitOf(sessions)
     expect(await visit.get()).toBeNull()
     expect(await visit.take('flash')).toBeUndefined()
@@ -87,7 +88,7 @@ describe('a visit', () => {
     expect([[...visit.headers], calls]).toEqual([[['vary', 'Cookie']], []])
   })
 
-  it('does not clear a cookie that leads nowhere: only a log-out does', async () => {
+  it('does not clear a cookie that leads nowhere: only a logout does', async () => {
     const { sessions } = makeSessions()
     for (const value of ['a'.repeat(43), 'junk', '']) {
       const visit = visitOf(sessions, `session_id=${value}`)
@@ -96,7 +97,7 @@ describe('a visit', () => {
     }
   })
 
-  it('ends the session and clears the cookie at a log-out, also where there is no session', async () => {
+  it('ends the session and clears the cookie at a logout, also where there is no session', async () => {
     const made = makeSessions()
     const { cookie, session } = await loggedIn(made)
     const visit = visitOf(made.sessions, cookie, { method: 'POST' })
@@ -135,7 +136,7 @@ describe('a visit', () => {
     expect(await visit.get()).toBe(session)
   })
 
-  it('begins an anonymous session after a log-out of its own, though none in place of one that others ended', async () => {
+  it('begins an anonymous session after a logout of its own, though none in place of one that others ended', async () => {
     for (const begin of ['create', 'update'] as const) {
       const made = makeSessions()
       const { cookie } = await loggedIn(made)
@@ -146,7 +147,7 @@ describe('a visit', () => {
     }
   })
 
-  it('ends at a log-in what it began itself before', async () => {
+  it('ends at a login what it began itself before', async () => {
     const made = makeSessions()
     const visit = visitOf(made.sessions, null, { method: 'POST' })
     const anonymous = await visit.update({ n: 1 })
@@ -154,7 +155,7 @@ describe('a visit', () => {
     expect([await made.sessions.get(anonymous!.secret), session.data]).toEqual([null, { n: 2 }])
   })
 
-  it('lets a save wait for the log-in before it, also where an earlier verb has ended meanwhile', async () => {
+  it('lets a save wait for the login before it, also where an earlier verb has ended meanwhile', async () => {
     const made = makeSessions()
     const visit = visitOf(made.sessions, null, { method: 'POST' })
     const first = visit.update({ n: 1 })
@@ -165,12 +166,12 @@ describe('a visit', () => {
     expect([saved?.key, saved?.user?.name, saved?.data]).toEqual([(await second).key, 'ada', { n: 3 }])
   })
 
-  it('finds the session of a log-in that was under way when it was asked', async () => {
+  it('finds the session of a login that was under way when it was asked', async () => {
     const made = makeSessions()
     const { cookie } = await loggedIn(made)
     const visit = visitOf(made.sessions, cookie, { method: 'POST' })
     const logIn = visit.logIn(ada)
-    // The read is answered after the log-in: it finds the old ID, which is dead by then.
+    // The read is answered after the login: it finds the old ID, which is dead by then.
     const get = made.sessions.get.bind(made.sessions)
     made.sessions.get = (...args) => logIn.then(() => get(...args))
     const found = await visit.get()
@@ -301,7 +302,7 @@ describe('a visit', () => {
         ['create', { dta: {} }, /^create: "dta" is not an option; did you mean data\?/],
         ['logIn', { ...ada, rember: true }, /^logIn: "rember" is not an option; did you mean remember\?/],
         ['logIn', { ...ada, password: 'x' }, /^logIn: "password" is not an option .* absolute, remember\)/],
-        ['regenerate', {}, /^regenerate: takes no argument, .* a log-in is logIn\(\{ user \}\)/],
+        ['regenerate', {}, /^regenerate: takes no argument, .* a login is logIn\(\{ user \}\)/],
       ] as const)
         await expect(visit[verb]!(options)).rejects.toThrow(message)
     }
@@ -334,9 +335,9 @@ describe('a visit', () => {
     const made = makeSessions()
     const { cookie } = await loggedIn(made)
     made.clock.now += 5 * 60_000
-    expect((await visitOf(made.sessions, cookie).requireUser({ within: '5m' })).user.name).toBe('ada')
+    expect((await visitOf(made.sessions, cookie).requireUser({ freshWithin: '5m' })).user.name).toBe('ada')
     made.clock.now += 1
-    const late = visitOf(made.sessions, cookie).requireUser({ within: '5m' })
+    const late = visitOf(made.sessions, cookie).requireUser({ freshWithin: '5m' })
     await expect(late).rejects.toMatchObject({ code: 'ERR_SESSION_NOT_FRESH', status: 401 })
   })
 })
@@ -498,7 +499,7 @@ describe('the cookie slides with the session', () => {
   })
 })
 
-describe('an outage is not a log-out', () => {
+describe('an outage is not a logout', () => {
   const broken = (verbs: (keyof Store)[], made: { store: Store }) => {
     const failing = { on: false }
     const store = new Proxy(made.store, {
@@ -517,7 +518,7 @@ describe('an outage is not a log-out', () => {
 
   it('touches no cookie, asks once, and answers 503', async () => {
     const { store, failing } = broken(['read', 'delete', 'create', 'replace'], { store: new MemoryStore() })
-    const made = makeSessions({ store, remember: '30d' })
+    const made = makeSessions({ store, rememberFor: '30d' })
     const first = visitOf(made.sessions, null, { method: 'POST' })
     await first.logIn({ ...ada, remember: true })
     const cookie = jar(setCookies(first))
@@ -551,7 +552,7 @@ describe('an outage is not a log-out', () => {
 
   it('leaves no session behind when the remember token cannot be stored', async () => {
     const { store, failing } = broken([], { store: new MemoryStore() })
-    const made = makeSessions({ store, remember: '30d' })
+    const made = makeSessions({ store, rememberFor: '30d' })
     const visit = visitOf(made.sessions, null, { method: 'POST' })
     made.sessions.remember = () => Promise.reject(new Error('no'))
     failing.on = true
@@ -563,7 +564,7 @@ describe('an outage is not a log-out', () => {
 
 describe('where no cookie can be sent', () => {
   it('nothing begins, and the store does not hear of it', async () => {
-    const made = makeSessions({ remember: '30d' })
+    const made = makeSessions({ rememberFor: '30d' })
     const visit = visitOf(made.sessions, null, { method: 'POST', canSend: () => false })
     for (const attempt of [
       visit.create(),
@@ -619,7 +620,7 @@ describe('where no cookie can be sent', () => {
       if (record.kind === 'remember') canSend = false
       return create(record, ...args)
     }
-    const made = makeSessions({ store, remember: '30d' })
+    const made = makeSessions({ store, rememberFor: '30d' })
     const visit = visitOf(made.sessions, null, { method: 'POST', canSend: () => canSend })
     await expect(visit.logIn({ ...ada, remember: true })).rejects.toMatchObject({ code: 'ERR_SESSION_HEADERS_SENT' })
     expect(await store.scan(null, 10, { now: made.clock.now })).toMatchObject({ records: [] })
@@ -635,7 +636,7 @@ describe('where no cookie can be sent', () => {
         canSend = false
         return create(...args)
       }
-      const made = makeSessions({ store, remember: '30d' })
+      const made = makeSessions({ store, rememberFor: '30d' })
       const visit = visitOf(made.sessions, null, { method: 'POST', canSend: () => canSend })
       const attempt =
         begin === 'logIn'
@@ -658,7 +659,7 @@ describe('where no cookie can be sent', () => {
 
 describe('remember me', () => {
   const rememberMe = async () => {
-    const made = makeSessions({ remember: '30d' })
+    const made = makeSessions({ rememberFor: '30d' })
     const visit = visitOf(made.sessions, null, { method: 'POST' })
     const session = await visit.logIn({ ...ada, remember: true })
     const [sessionCookie, rememberCookie] = setCookies(visit)
@@ -685,7 +686,7 @@ describe('remember me', () => {
     expect(token).not.toBe(made.rememberCookie)
     const next = visitOf(made.sessions, jar([id!, token!]))
     expect((await next.get())?.key).toBe(session?.key)
-    await expect(next.requireUser({ within: '1h' })).rejects.toMatchObject({ code: 'ERR_SESSION_NOT_FRESH' })
+    await expect(next.requireUser({ freshWithin: '1h' })).rejects.toMatchObject({ code: 'ERR_SESSION_NOT_FRESH' })
   })
 
   it('gives 20 parallel requests the same session and the same next token', async () => {
@@ -706,7 +707,7 @@ describe('remember me', () => {
     expect(made.calls).toEqual(['read'])
   })
 
-  it('ends with the log-out, and both cookies go', async () => {
+  it('ends with the logout, and both cookies go', async () => {
     const made = await rememberMe()
     const cookie = jar([made.sessionCookie, made.rememberCookie])
     const visit = visitOf(made.sessions, cookie, { method: 'POST' })
@@ -719,7 +720,7 @@ describe('remember me', () => {
     expect(await later.get()).toBeNull()
   })
 
-  it('ends with the log-out of a session that it started', async () => {
+  it('ends with the logout of a session that it started', async () => {
     const made = await rememberMe()
     const visit = visitOf(made.sessions, jar([made.rememberCookie]), { method: 'POST' })
     await visit.get()
@@ -730,7 +731,7 @@ describe('remember me', () => {
     expect(await visitOf(made.sessions, jar([made.rememberCookie])).get()).toBeNull()
   })
 
-  it('ends with the log-out of a session that it started, though its cookie is not honoured', async () => {
+  it('ends with the logout of a session that it started, though its cookie is not honoured', async () => {
     const made = await rememberMe()
     const visit = visitOf(made.sessions, jar([made.rememberCookie]))
     await visit.get()
@@ -741,7 +742,7 @@ describe('remember me', () => {
 
   it('ends with what the same request does next, before any response brings it', async () => {
     for (const next of ['logOut', 'logIn', 'logIn to be remembered'] as const) {
-      const made = makeSessions({ remember: '30d' })
+      const made = makeSessions({ rememberFor: '30d' })
       const tokens: string[] = []
       const remember = made.sessions.remember.bind(made.sessions)
       made.sessions.remember = async session => {
@@ -753,14 +754,14 @@ describe('remember me', () => {
       await visit.logIn({ ...ada, remember: true })
       if (next === 'logOut') await visit.logOut()
       else await visit.logIn({ ...ada, remember: next !== 'logIn' })
-      expect([next, await made.sessions.recall(tokens[0]!)]).toEqual([next, null])
+      expect([next, await made.sessions.redeemRememberToken(tokens[0]!)]).toEqual([next, null])
       expect((await made.sessions.list(42n)).length).toBe(next === 'logOut' ? 0 : 1)
     }
   })
 
   it.each(['logIn', 'logOut'] as const)('%s says unknown where a step fails that came after a write', async verb => {
     const store = new MemoryStore()
-    const made = makeSessions({ store, remember: '30d' })
+    const made = makeSessions({ store, rememberFor: '30d' })
     const first = visitOf(made.sessions, null, { method: 'POST' })
     const { key } = await first.logIn({ ...ada, remember: true })
     let hasWritten = false
@@ -784,7 +785,7 @@ describe('remember me', () => {
     '%s says that nothing was written where its first step was refused',
     async verb => {
       const store = new MemoryStore()
-      const made = makeSessions({ store, remember: '30d' })
+      const made = makeSessions({ store, rememberFor: '30d' })
       const { cookie } = await loggedIn(made)
       const refuse = (name: 'replace' | 'delete') => () =>
         Promise.reject(new SessionStoreError(name, 'not-applied', 'refused'))
@@ -796,7 +797,7 @@ describe('remember me', () => {
     },
   )
 
-  it('is not left behind where the log-in fails after it was made', async () => {
+  it('is not left behind where the login fails after it was made', async () => {
     const made = await rememberMe()
     const forgotten: string[] = []
     const forget = made.sessions.forget.bind(made.sessions)
@@ -807,7 +808,7 @@ describe('remember me', () => {
     }
     const visit = visitOf(made.sessions, jar([made.rememberCookie]), { method: 'POST' })
     await expect(visit.logIn({ user: { id: 7n, name: 'max' }, remember: true })).rejects.toThrow('the store is gone')
-    expect([forgotten.length, await made.sessions.recall(forgotten[1]!)]).toEqual([2, null])
+    expect([forgotten.length, await made.sessions.redeemRememberToken(forgotten[1]!)]).toEqual([2, null])
     expect([await made.sessions.list(7n), setCookies(visit)]).toEqual([[], []])
   })
 
@@ -864,14 +865,14 @@ describe('remember me', () => {
   })
 
   it('takes the __Host- form with the session’s cookie', async () => {
-    const { sessions } = makeSessions({ remember: '30d' })
+    const { sessions } = makeSessions({ rememberFor: '30d' })
     const visit = visitOf(sessions, null, { method: 'POST' }, { cookie: { hostPrefix: true } })
     await visit.logIn({ ...ada, remember: true })
     expect(setCookies(visit).map(each => each.split('=')[0])).toEqual(['__Host-session_id', '__Host-remember_token'])
   })
 })
 
-describe('log-out headers', () => {
+describe('logout headers', () => {
   it('say Clear-Site-Data where it is asked for, and only then', async () => {
     const { sessions } = makeSessions()
     const options: Options = { clearSiteData: ['cache', 'storage'] }
@@ -919,7 +920,7 @@ describe('options of an edge', () => {
     [null, /null/],
   ]
   it('hold for both cookies, but for the name and the domains to clear', async () => {
-    const remembering = makeSessions({ remember: '30d' }).sessions
+    const remembering = makeSessions({ rememberFor: '30d' }).sessions
     const options = {
       cookie: { sameSite: 'strict', path: '/app', name: 'sid', clearDomains: ['example.com'] },
     } as const
@@ -938,7 +939,7 @@ describe('options of an edge', () => {
   })
 
   it('may name the cookies as browsers bind them to the host, in any case', async () => {
-    const remembering = makeSessions({ remember: '30d' }).sessions
+    const remembering = makeSessions({ rememberFor: '30d' }).sessions
     for (const name of ['__Host-sid', '__host-sid']) {
       const visit = visitOf(remembering, null, { method: 'POST' }, { cookie: { name } })
       await visit.logIn({ ...ada, remember: true })
@@ -985,7 +986,7 @@ describe('options of an edge', () => {
 })
 
 it('types flow from the manager to the visit', async () => {
-  const sessions = new SessionManager({ store: new MemoryStore(), initial: (): Data => ({ n: 1 }), userIds: 'text' })
+  const sessions = new SessionManager({ store: new MemoryStore(), initial: (): Data => ({ n: 1 }), userIds: 'string' })
   const visit = openVisit(sessions, { method: 'POST', secure: true, cookie: null, header: () => null })
   const session = await visit.logIn({ user: { id: 'u-1', name: 'ada' } })
   const id: string = session.user.id

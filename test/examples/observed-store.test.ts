@@ -1,6 +1,6 @@
 import { SessionManager, type Store } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { testStore } from 'coatcheck/testing'
+import { testStore } from 'coatcheck/custom-store/testing'
 import { describe, expect, it } from 'vitest'
 import { observedStore } from '../../examples/observed-store.mjs'
 

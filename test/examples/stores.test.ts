@@ -123,7 +123,7 @@ for (const { name, engine, canFail, open } of DATABASES)
       await database?.stop()
     })
 
-    it('share the sessions: a login on one, a profile and a log-out on the other', async () => {
+    it('share the sessions: a login on one, a profile and a logout on the other', async () => {
       const first = on(0)
       expect((await first.login('max')).status).toBe(200)
       const second = on(1, first)

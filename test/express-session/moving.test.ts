@@ -1,5 +1,5 @@
 // An application with Passport on express-session moves: its sessions are taken over, and Passport goes on as it was.
-import { adopt, fromExpressSession } from 'coatcheck/adopt'
+import { adopt, fromExpressSession } from 'coatcheck/import'
 import { expressSession } from 'coatcheck/express-session'
 import express from 'express'
 import theirs, { MemoryStore as TheirStore } from 'express-session'
@@ -43,7 +43,7 @@ describe('an application with Passport that moves from express-session', () => {
 
     const { sessions } = makeManager({ now: () => Date.now() })
     const session = expressSession(sessions)
-    const takeOver = adopt(sessions, {
+    const takeOver = sessionImporter(sessions, {
       from: fromExpressSession({ secret, store }),
       toLogin: data => {
         const { passport } = data as { passport?: { user?: string } }

@@ -54,9 +54,9 @@ export function noLostUpdate({ setUp, atEveryPoint }: GuaranteeKit): void {
     })
 
     const moves = {
-      regenerate: ({ sessions }: SetUp, current: Current<Data, 'u64'>) => sessions.regenerate(current),
-      rotate: ({ sessions }: SetUp, current: Current<Data, 'u64'>) => sessions.rotate(current, { grace: '1m' }),
-      'a login that carries the data': ({ sessions, user }: SetUp, current: Current<Data, 'u64'>) =>
+      regenerate: ({ sessions }: SetUp, current: Current<Data, 'bigint'>) => sessions.regenerate(current),
+      rotate: ({ sessions }: SetUp, current: Current<Data, 'bigint'>) => sessions.rotate(current, { grace: '1m' }),
+      'a login that carries the data': ({ sessions, user }: SetUp, current: Current<Data, 'bigint'>) =>
         sessions.regenerate(current, { user, data: before => before }),
     }
     const owners = {
@@ -66,16 +66,16 @@ export function noLostUpdate({ setUp, atEveryPoint }: GuaranteeKit): void {
     for (const [name, move] of Object.entries(moves))
       for (const [whose, ownerOf] of Object.entries(owners))
         for (const [how, current] of [
-          ['by session', (session: Session<Data, 'u64'>) => session],
-          ['by ID', (session: Session<Data, 'u64'>) => session.secret],
+          ['by session', (session: Session<Data, 'bigint'>) => session],
+          ['by ID', (session: Session<Data, 'bigint'>) => session.secret],
         ] as const) {
-          const prepare = async (at: SetUp): Promise<Session<Data, 'u64'>> => {
+          const prepare = async (at: SetUp): Promise<Session<Data, 'bigint'>> => {
             const user = ownerOf(at)
             const data = { cart: 'book' }
             return user ? at.sessions.create({ user, data }) : at.sessions.create({ data })
           }
-          const save = (at: SetUp, session: Session<Data, 'u64'>) => at.manager().update(session, { saved: 1 })
-          type Moved = Session<Data, 'u64'> | null
+          const save = (at: SetUp, session: Session<Data, 'bigint'>) => at.manager().update(session, { saved: 1 })
+          type Moved = Session<Data, 'bigint'> | null
 
           it(`a save in ${whose} that was acknowledged during ${name} ${how} is not lost`, async () => {
             const answers: string[] = []

@@ -4,7 +4,7 @@ import { describe, it } from 'vitest'
 import { type Data, type GuaranteeKit, newUser, type SetUp, times } from '../support/guarantee-kit.ts'
 import { MINUTE } from '../support/test-clock.ts'
 
-/** More store calls than `endAll` needs for the few sessions of a test. */
+/** More store calls than `invalidateAll` needs for the few sessions of a test. */
 const MAX_POINTS = 60
 
 interface Held {
@@ -14,14 +14,14 @@ interface Held {
 }
 
 export function endAllIsComplete({ setUp, atEveryPoint }: GuaranteeKit): void {
-  describe('G3: endAll is complete', () => {
-    const remembering = { remember: '30d' } as const
+  describe('G3: invalidateAll is complete', () => {
+    const remembering = { rememberFor: '30d' } as const
 
     async function prepare(at: SetUp): Promise<Held> {
       // The store may have sessions of other tests: with them the calls of the next one would be others each time.
-      await at.manager().endAll()
+      await at.manager().invalidateAll()
       const user = await at.sessions.create({ user: at.user })
-      const token = await at.sessions.remember(user)
+      const token = await at.sessions.issueRememberToken(user)
       const visitor = await at.sessions.create({ data: { cart: 1 } })
       at.clock.advance(10 * MINUTE)
       at.store.reset()
@@ -38,8 +38,8 @@ export function endAllIsComplete({ setUp, atEveryPoint }: GuaranteeKit): void {
       },
       update: (sessions, { visitor }) => sessions.update(visitor, { a: 1 }),
       'get with a touch': (sessions, { user }) => sessions.get(user.secret),
-      remember: (sessions, { user }) => sessions.remember(user),
-      recall: (sessions, { token }) => sessions.recall(token),
+      remember: (sessions, { user }) => sessions.issueRememberToken(user),
+      recall: (sessions, { token }) => sessions.redeemRememberToken(token),
     }
 
     async function isOver(at: SetUp, held: Held, derived: any, where: string): Promise<void> {
@@ -48,31 +48,31 @@ export function endAllIsComplete({ setUp, atEveryPoint }: GuaranteeKit): void {
       for (const { secret } of [held.user, held.visitor]) assert.equal(await sessions.get(secret), null, where)
       if (derived?.secret) assert.equal(await sessions.get(derived.secret), null, where)
       if (derived?.session) assert.equal(await sessions.get(derived.session.secret), null, where)
-      if (derived?.token) assert.equal(await sessions.recall(derived.token), null, where)
-      if (typeof derived === 'string') assert.equal(await sessions.recall(derived), null, where)
-      assert.equal(await sessions.recall(held.token), null, where)
+      if (derived?.token) assert.equal(await sessions.redeemRememberToken(derived.token), null, where)
+      if (typeof derived === 'string') assert.equal(await sessions.redeemRememberToken(derived), null, where)
+      assert.equal(await sessions.redeemRememberToken(held.token), null, where)
       assert.deepEqual(await sessions.list(at.user.id), [], where)
     }
 
     for (const [name, derive] of Object.entries(derivations)) {
-      it(`nothing that follows from a session by ${name} outlives endAll, at any point`, () =>
+      it(`nothing that follows from a session by ${name} outlives invalidateAll, at any point`, () =>
         atEveryPoint(
           remembering,
           prepare,
           ({ sessions }, held) => derive(sessions, held),
-          ({ manager }) => manager().endAll(),
+          ({ manager }) => manager().invalidateAll(),
           (at, held, outcome, where) => isOver(at, held, outcome.status === 'fulfilled' ? outcome.value : null, where),
         ))
 
-      it(`${name} at any point of endAll saves nothing`, async () => {
+      it(`${name} at any point of invalidateAll saves nothing`, async () => {
         for (let index = 0, isPaused = true; isPaused; index++) {
-          assert.ok(index < MAX_POINTS, 'endAll never comes to an end')
+          assert.ok(index < MAX_POINTS, 'invalidateAll never comes to an end')
           for (const when of ['before', 'after'] as const) {
             const at = await setUp(remembering)
             const held = await prepare(at)
             for (const _ of times(index)) at.store.next('any', proceed => proceed())
             const pause = at.store.pause('any', when)
-            const running = at.sessions.endAll()
+            const running = at.sessions.invalidateAll()
             isPaused = await Promise.race([pause.reached.then(() => true), running.then(() => false)])
             const [outcome] = await Promise.allSettled([isPaused ? derive(at.manager(), held) : null])
             pause.resume()
@@ -112,7 +112,7 @@ export function endAllIsComplete({ setUp, atEveryPoint }: GuaranteeKit): void {
         }
       }
       const renewals = Promise.all(times(6).map(each => renew(each * 111)))
-      assert.ok((await nodes[1]!.endAll()) >= 700)
+      assert.ok((await nodes[1]!.invalidateAll()) >= 700)
       isEnding = false
       await renewals
       const other = manager()

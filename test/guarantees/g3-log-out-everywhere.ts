@@ -15,17 +15,17 @@ import {
 import { MINUTE } from '../support/test-clock.ts'
 
 export function logOutEverywhereIsComplete({ setUp, atEveryPoint }: GuaranteeKit): void {
-  describe('G3: log-out-everywhere is complete', () => {
-    type Session = UserSession<Data, 'u64'>
-    const remembering = { remember: '30d' } as const
+  describe('G3: logout-everywhere is complete', () => {
+    type Session = UserSession<Data, 'bigint'>
+    const remembering = { rememberFor: '30d' } as const
     const derivations: Record<string, { options?: Options; run: (at: SetUp, context: any) => Promise<unknown> }> = {
       regenerate: { run: ({ sessions }, { session }) => sessions.regenerate(session) },
       'regenerate by ID': { run: ({ sessions }, { session }) => sessions.regenerate(session.secret) },
       rotate: { run: ({ sessions }, { session }) => sessions.rotate(session.secret, { grace: '1m' }) },
       update: { run: ({ sessions }, { session }) => sessions.update(session, { a: 1 }) },
       'get with a touch': { run: ({ sessions }, { session }) => sessions.get(session.secret) },
-      remember: { options: remembering, run: ({ sessions }, { session }) => sessions.remember(session) },
-      recall: { options: remembering, run: ({ sessions }, { token }) => sessions.recall(token) },
+      remember: { options: remembering, run: ({ sessions }, { session }) => sessions.issueRememberToken(session) },
+      recall: { options: remembering, run: ({ sessions }, { token }) => sessions.redeemRememberToken(token) },
     }
     for (const [name, { options = {}, run }] of Object.entries(derivations)) {
       for (const passwordVersion of [undefined, 2]) {
@@ -35,22 +35,22 @@ export function logOutEverywhereIsComplete({ setUp, atEveryPoint }: GuaranteeKit
             options,
             async at => {
               const session: Session = await at.sessions.create({ user: { ...at.user, passwordVersion: 1 } })
-              const token = options.remember ? await at.sessions.remember(session) : ''
+              const token = options.remember ? await at.sessions.issueRememberToken(session) : ''
               at.clock.advance(10 * MINUTE)
               return { session, token }
             },
             run,
             ({ sessions, user }) =>
-              sessions.invalidateUser(user.id, passwordVersion === undefined ? {} : { passwordVersion }),
+              sessions.invalidateUser(user.id, minPasswordVersion === undefined ? {} : { passwordVersion }),
             async (at, { session, token }, outcome, where) => {
               const result: any = outcome.status === 'fulfilled' ? outcome.value : null
               assert.deepEqual(await at.sessions.list(at.user.id), [], where)
               assert.equal(await at.sessions.get(session.secret), null, where)
-              if (typeof result === 'string') assert.equal(await at.sessions.recall(result), null, where)
+              if (typeof result === 'string') assert.equal(await at.sessions.redeemRememberToken(result), null, where)
               if (result?.session) assert.equal(await at.sessions.get(result.session.secret), null, where)
-              if (result?.token) assert.equal(await at.sessions.recall(result.token), null, where)
+              if (result?.token) assert.equal(await at.sessions.redeemRememberToken(result.token), null, where)
               if (result?.secret) assert.equal(await at.sessions.get(result.secret), null, where)
-              if (token) assert.equal(await at.sessions.recall(token), null, where)
+              if (token) assert.equal(await at.sessions.redeemRememberToken(token), null, where)
               assert.deepEqual(await at.sessions.list(at.user.id), [], where)
             },
           ))
@@ -67,7 +67,7 @@ export function logOutEverywhereIsComplete({ setUp, atEveryPoint }: GuaranteeKit
           {},
           async ({ sessions }) => (await sessions.create()).secret,
           run,
-          ({ sessions, user }) => sessions.invalidateUser(user.id, { passwordVersion: 2 }),
+          ({ sessions, user }) => sessions.invalidateUser(user.id, { minPasswordVersion: 2 }),
           async ({ sessions, user }, _before, outcome, where) => {
             assert.deepEqual(await sessions.list(user.id), [], where)
             if (outcome.status === 'rejected') assert.equal(outcome.reason.code, 'ERR_SESSION_STALE_LOGIN', where)
@@ -78,7 +78,7 @@ export function logOutEverywhereIsComplete({ setUp, atEveryPoint }: GuaranteeKit
 
     it('a login with the new password version, and one with a newer, gets its session', async () => {
       const { sessions, user } = await setUp()
-      await sessions.invalidateUser(user.id, { passwordVersion: 2 })
+      await sessions.invalidateUser(user.id, { minPasswordVersion: 2 })
       for (const passwordVersion of [2, 3]) {
         const session = await sessions.create({ user: { ...user, passwordVersion } })
         assert.equal((await sessions.get(session))?.user?.passwordVersion, passwordVersion)
@@ -87,8 +87,8 @@ export function logOutEverywhereIsComplete({ setUp, atEveryPoint }: GuaranteeKit
 
     it('a login without a password version counts as version 0, and the floor never falls', async () => {
       const { sessions, user } = await setUp()
-      await sessions.invalidateUser(user.id, { passwordVersion: 5 })
-      await sessions.invalidateUser(user.id, { passwordVersion: 3 })
+      await sessions.invalidateUser(user.id, { minPasswordVersion: 5 })
+      await sessions.invalidateUser(user.id, { minPasswordVersion: 3 })
       await sessions.invalidateUser(user.id)
       for (const passwordVersion of [undefined, null, 0, 3, 4])
         await assert.rejects(sessions.create({ user: { ...user, passwordVersion } }), isCode('ERR_SESSION_STALE_LOGIN'))
@@ -98,23 +98,23 @@ export function logOutEverywhereIsComplete({ setUp, atEveryPoint }: GuaranteeKit
     it('a refused login leaves the anonymous session as it was', async () => {
       const { sessions, user } = await setUp()
       const before = await sessions.create({ data: { cart: 1 } })
-      await sessions.invalidateUser(user.id, { passwordVersion: 1 })
+      await sessions.invalidateUser(user.id, { minPasswordVersion: 1 })
       await assert.rejects(sessions.regenerate(before, { user }), isCode('ERR_SESSION_STALE_LOGIN'))
       assert.equal((await sessions.get(before))?.data.cart, 1)
     })
 
     it('the order of a password change leaves the caller alone, under a new ID', async () => {
-      const { sessions, user } = await setUp({ remember: '30d' })
+      const { sessions, user } = await setUp({ rememberFor: '30d' })
       const [caller, second, third] = [
         await sessions.create({ user: { ...user, passwordVersion: 1 } }),
         await sessions.create({ user: { ...user, passwordVersion: 1 } }),
         await sessions.create({ user: { ...user, passwordVersion: 1 } }),
       ]
-      const token = await sessions.remember(second)
+      const token = await sessions.issueRememberToken(second)
       const next = await sessions.regenerate(caller, { user: { ...user, passwordVersion: 2 } })
-      assert.equal(await sessions.invalidateUser(user.id, { except: next, passwordVersion: 2 }), 2)
+      assert.equal(await sessions.invalidateUser(user.id, { except: next, minPasswordVersion: 2 }), 2)
       for (const dead of [caller, second, third]) assert.equal(await sessions.get(dead.secret), null)
-      assert.equal(await sessions.recall(token), null)
+      assert.equal(await sessions.redeemRememberToken(token), null)
       assert.equal((await sessions.get(next))?.key, next.key)
       assert.deepEqual(
         (await sessions.list(user.id)).map(({ key }) => key),
@@ -141,7 +141,7 @@ export function logOutEverywhereIsComplete({ setUp, atEveryPoint }: GuaranteeKit
         const gets = () =>
           [...held, ...others, ...held].map(({ secret }, index) => nodes[index % 2]!.get(secret, { touch: false }))
         const early = Promise.all(gets())
-        const ended = await sessions.invalidateUser(user.id, passwordVersion === undefined ? {} : { passwordVersion })
+        const ended = await sessions.invalidateUser(user.id, minPasswordVersion === undefined ? {} : { passwordVersion })
         const [after, before] = await Promise.all([Promise.all(gets()), early])
         assert.equal(ended, 10)
         assert.deepEqual(

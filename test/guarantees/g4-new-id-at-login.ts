@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { CLOCK_TOLERANCE, type SessionId } from 'coatcheck'
+import { CLOCK_TOLERANCE } from 'coatcheck/custom-store'
+import { type SessionId } from 'coatcheck'
 import { describe, it } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
 import { type Data, type GuaranteeKit, isCode, newUser, times } from '../support/guarantee-kit.ts'

@@ -7,8 +7,8 @@ import { type Data, type GuaranteeKit, type SetUp, times, visitsOf } from '../su
 import { MINUTE } from '../support/test-clock.ts'
 
 export function anOutageIsNotALogOut({ setUp, backend: { outage } }: GuaranteeKit): void {
-  describe('G7: an outage is not a log-out', () => {
-    type Held = { session: UserSession<Data, 'u64'>; token: string }
+  describe('G7: an outage is not a logout', () => {
+    type Held = { session: UserSession<Data, 'bigint'>; token: string }
     const calls: Record<string, { verb: Verb; run: (at: SetUp['sessions'], held: Held) => Promise<unknown> }> = {
       create: {
         verb: 'create',
@@ -28,7 +28,7 @@ export function anOutageIsNotALogOut({ setUp, backend: { outage } }: GuaranteeKi
       list: { verb: 'listUser', run: (at, { session }) => at.list(session.user.id) },
       revoke: { verb: 'read', run: (at, { session }) => at.revoke(session.user.id, session.key) },
       remember: { verb: 'create', run: (at, { session }) => at.remember(session) },
-      recall: { verb: 'read', run: (at, { token }) => at.recall(token) },
+      recall: { verb: 'read', run: (at, { token }) => at.redeemRememberToken(token) },
       forget: { verb: 'delete', run: (at, { token }) => at.forget(token) },
     }
     it('each call tells a store that fails, hangs, or whose answer is lost; repeated afterwards it works', async () => {
@@ -41,9 +41,9 @@ export function anOutageIsNotALogOut({ setUp, backend: { outage } }: GuaranteeKi
       await Promise.all(
         tries.map(async ({ name, how, fault, verb, run }) => {
           const where = `${name}: ${how}`
-          const at = await setUp({ remember: '30d', storeTimeout: '20s' })
+          const at = await setUp({ rememberFor: '30d', storeTimeout: '20s' })
           const login = await at.sessions.create({ user: at.user, data: { flash: 'hello' } })
-          const held = { session: login, token: await at.sessions.remember(login) }
+          const held = { session: login, token: await at.sessions.issueRememberToken(login) }
           at.store.next(verb, fault)
           const isSilent = fault === faults.hang || fault === faults.lostReply
           const sessions = isSilent ? at.manager({ storeTimeout: '1s' }) : at.sessions
@@ -67,15 +67,15 @@ export function anOutageIsNotALogOut({ setUp, backend: { outage } }: GuaranteeKi
           await at.sessions.invalidateUser(at.user.id)
           assert.deepEqual(await at.sessions.list(at.user.id), [], where)
           assert.equal(await at.sessions.get(login.secret), null, where)
-          assert.equal(await at.sessions.recall(held.token), null, where)
+          assert.equal(await at.sessions.redeemRememberToken(held.token), null, where)
         }),
       )
     })
 
     it('a visit during an outage is an error with status 503, and no cookie is touched', async () => {
-      const { sessions, store, user } = await setUp({ remember: '30d' })
+      const { sessions, store, user } = await setUp({ rememberFor: '30d' })
       const session = await sessions.create({ user })
-      const cookie = `session_id=${session.secret}; remember_token=${await sessions.remember(session)}`
+      const cookie = `session_id=${session.secret}; remember_token=${await sessions.issueRememberToken(session)}`
       for (const fault of [faults.rejects, faults.throws, faults.answers(undefined)])
         for (const run of visitsOf(cookie)) {
           for (const verb of ['read', 'delete'] as const) store.every(verb, fault)
@@ -89,11 +89,11 @@ export function anOutageIsNotALogOut({ setUp, backend: { outage } }: GuaranteeKi
 
     for (const [edge, crowd] of Object.entries(CROWDS))
       it(`each of many requests in one turn is told of the outage, keeps its cookies and works afterwards, over ${edge}`, async () => {
-        const { sessions, store, user } = await setUp({ remember: '30d' })
+        const { sessions, store, user } = await setUp({ rememberFor: '30d' })
         const held = await Promise.all(times(20).map(() => sessions.create({ user })))
         const requests = await Promise.all(
           held.map(async session => ({
-            cookie: `session_id=${session.secret}; remember_token=${await sessions.remember(session)}`,
+            cookie: `session_id=${session.secret}; remember_token=${await sessions.issueRememberToken(session)}`,
           })),
         )
         const unknown = { cookie: `session_id=${'A'.repeat(43)}; remember_token=${'B'.repeat(43)}.${'C'.repeat(43)}` }

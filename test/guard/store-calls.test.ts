@@ -27,7 +27,7 @@ function setUp(options: object = {}) {
   const sessions = new SessionManager({
     store,
     sweepInterval: false,
-    remember: '30d',
+    rememberFor: '30d',
     ...options,
     onEvent: event => events.push(event),
   })
@@ -52,8 +52,8 @@ const cases: Record<string, Case> = {
   invalidateUser: { verb: 'deleteUser', run: ({ sessions }) => sessions.invalidateUser(1) },
   list: { verb: 'listUser', run: ({ sessions }) => sessions.list(1) },
   revoke: { verb: 'read', run: ({ sessions }, session) => sessions.revoke(1, session.key) },
-  remember: { verb: 'create', run: ({ sessions }, session) => sessions.remember(session) },
-  recall: { verb: 'read', run: ({ sessions }) => sessions.recall(`${'s'.repeat(43)}.${'v'.repeat(43)}`) },
+  remember: { verb: 'create', run: ({ sessions }, session) => sessions.issueRememberToken(session) },
+  recall: { verb: 'read', run: ({ sessions }) => sessions.redeemRememberToken(`${'s'.repeat(43)}.${'v'.repeat(43)}`) },
   sweep: { verb: 'sweep', run: ({ sessions }) => sessions.sweep() },
 }
 const reading = new Set<Verb>(['read', 'listUser'])

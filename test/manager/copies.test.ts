@@ -6,10 +6,10 @@ import { testClock } from '../support/test-clock.ts'
 async function loadCopy() {
   vi.resetModules()
   const core = await import('coatcheck')
-  const { httpEdge } = await import('coatcheck/http')
-  const { fetchEdge } = await import('coatcheck/fetch')
+  const { nodeVisits } = await import('coatcheck/node')
+  const { fetchVisits } = await import('coatcheck/fetch')
   const { MemoryStore } = await import('coatcheck/stores/memory')
-  return { ...core, httpEdge, fetchEdge, MemoryStore }
+  return { ...core, nodeVisits, fetchVisits, MemoryStore }
 }
 type Copy = Awaited<ReturnType<typeof loadCopy>>
 
@@ -18,7 +18,7 @@ const user = { id: 42, name: 'ada' }
 
 function managerOf(copy: Copy, options: object = {}) {
   const store = new copy.MemoryStore()
-  return new copy.SessionManager({ store, now: testClock(), sweepInterval: false, remember: '30d', ...options })
+  return new copy.SessionManager({ store, now: testClock(), sweepInterval: false, rememberFor: '30d', ...options })
 }
 
 afterEach(() => {
@@ -41,7 +41,7 @@ describe('the edge of one copy and the manager of another', () => {
     await login.logIn({ user, remember: true })
     const cookies = cookieOf(login.headers)
     expect(cookies.map(each => each.split('=')[0])).toEqual(['session_id', 'remember_token'])
-    expect((await open(cookies.join('; ')).requireUser({ within: '1m' })).user.id).toBe(42n)
+    expect((await open(cookies.join('; ')).requireUser({ freshWithin: '1m' })).user.id).toBe(42n)
     const remembered = open(cookies[1]!)
     expect((await remembered.get())?.remembered).toBe(true)
     const logOut = open(cookies.join('; '))
@@ -87,13 +87,13 @@ describe('the edge of one copy and the manager of another', () => {
     ])
   })
 
-  it('understand each other at fetchEdge and httpEdge, also for a tenant', async () => {
+  it('understand each other at fetchVisits and nodeVisits, also for a tenant', async () => {
     for (const sessions of [managerOf(one), managerOf(one).namespace('acme')]) {
       const { secret } = await sessions.create({ user })
       const headers = { cookie: `session_id=${secret}`, host: 'a.example' }
-      const visit = two.fetchEdge(sessions)(new Request('https://a.example/', { headers }))
+      const visit = two.fetchVisits(sessions)(new Request('https://a.example/', { headers }))
       expect((await visit.requireUser()).user.name).toBe('ada')
-      const edge = two.httpEdge(sessions, { isSecure: () => true })
+      const edge = two.nodeVisits(sessions, { isSecure: () => true })
       expect((await edge({ method: 'GET', headers } as never).requireUser()).user.name).toBe('ada')
     }
   })

@@ -1,6 +1,7 @@
-// What `endAll` meets on the way: long walks, clocks that are set back, new IDs, and what is not its own.
-import { CLOCK_TOLERANCE, FORWARD_LIFETIME, type Session, SessionManager } from 'coatcheck'
-import { ReferenceStore } from 'coatcheck/testing'
+// What `invalidateAll` meets on the way: long walks, clocks that are set back, new IDs, and what is not its own.
+import { CLOCK_TOLERANCE, FORWARD_LIFETIME } from 'coatcheck/custom-store'
+import { type Session, SessionManager } from 'coatcheck'
+import { ReferenceStore } from 'coatcheck/custom-store/testing'
 import { expect, it, vi } from 'vitest'
 import { BarrierStore } from '../support/barrier-store.ts'
 import { MINUTE, testClock } from '../support/test-clock.ts'
@@ -16,7 +17,7 @@ function setUp(inner: object = new ReferenceStore()) {
       store,
       now: clock,
       sweepInterval: false,
-      remember: '30d',
+      rememberFor: '30d',
       idleTimeout: '2h',
       ...more,
     })
@@ -29,7 +30,7 @@ it('asks the store once for each user and each visitor', async () => {
   await sessions.create({ user: max })
   await sessions.create()
   store.reset()
-  expect(await sessions.endAll()).toBe(5)
+  expect(await sessions.invalidateAll()).toBe(5)
   expect(store.counts()).toEqual({ scan: 1, deleteUser: 2, delete: 1 })
 })
 
@@ -39,7 +40,7 @@ it('leaves what says that a session of another library is over', async () => {
   const [record] = (await store.inner.scan!(null, 1, { now: clock() })).records
   const mark = { ...record!, key: record!.key.replace(/.{4}$/, 'AAAA') as never, kind: 'remember' as const }
   await store.inner.create(mark, {}, { now: clock() })
-  expect(await sessions.endAll()).toBe(1)
+  expect(await sessions.invalidateAll()).toBe(1)
   expect(await sessions.get(visitor.secret)).toBeNull()
   expect(await store.inner.read(mark.key, { now: clock() })).toMatchObject({ key: mark.key })
 })
@@ -55,7 +56,7 @@ it('walks again after a long walk that met nothing, and ends what had escaped it
   const { sessions, store, clock } = setUp()
   const session = await sessions.create({ user })
   hide(store, () => clock.advance(FORWARD_LIFETIME))
-  expect(await sessions.endAll()).toBe(1)
+  expect(await sessions.invalidateAll()).toBe(1)
   expect(await sessions.get(session.secret)).toBeNull()
 })
 
@@ -69,7 +70,7 @@ it('walks as often as walks are long and meet something, at the length too that 
     const page = (await proceed()) as { records: { key: string }[] }
     return { ...page, records: page.records.filter(({ key }) => key !== held[2]!.key), forwards: [] }
   })
-  expect(await sessions.endAll()).toBe(3)
+  expect(await sessions.invalidateAll()).toBe(3)
   expect(store.counts().scan).toBe(3)
   for (const { secret } of held) expect(await sessions.get(secret)).toBeNull()
 })
@@ -83,7 +84,7 @@ it('leaves alone who logs in again while it runs, wherever that session is met',
     again.push((await sessions.create({ user })) as never)
     return { records: [await store.inner.read(again[0]!.key, { now: clock() })], forwards: [], next: null }
   })
-  expect(await sessions.endAll()).toBe(1)
+  expect(await sessions.invalidateAll()).toBe(1)
   expect((await sessions.get(again[0]!.secret))?.key).toBe(again[0]!.key)
 })
 
@@ -93,7 +94,7 @@ it('walks once in a process that has run for long', async () => {
     vi.advanceTimersByTime(1e9)
     const { sessions, store } = setUp()
     await sessions.create({ user })
-    expect(await sessions.endAll()).toBe(1)
+    expect(await sessions.invalidateAll()).toBe(1)
     expect(store.counts().scan).toBe(1)
   } finally {
     vi.useRealTimers()
@@ -112,7 +113,7 @@ it('ends a session that it meets by the forward under its old ID alone, also whe
         store.next('read', proceed => proceed())
         store.next('read', () => null)
       }
-      await sessions.endAll({ except: other })
+      await sessions.invalidateAll({ except: other })
       expect(await sessions.get(renewed.secret)).toBeNull()
       expect(await sessions.get(other.secret)).not.toBeNull()
     }
@@ -128,7 +129,7 @@ it('follows a chain of new IDs to its end, however long a client made it, and sp
       const page = (await proceed()) as { records: object[]; forwards: string[] }
       return { ...page, records: [], forwards: page.forwards.filter(key => key === first.key) }
     })
-    await sessions.endAll(isSpared ? { except: last } : {})
+    await sessions.invalidateAll(isSpared ? { except: last } : {})
     expect((await node().get(last.secret)) !== null).toBe(isSpared)
   }
 })
@@ -146,7 +147,7 @@ it('of a tenant ends its own session behind any number of new IDs, and no visito
       visitor = (await sessions.regenerate(visitor))!
     }
     store.next('scan', async proceed => ({ ...((await proceed()) as object), records: [] }))
-    expect(await node().namespace('a').endAll()).toBe(1)
+    expect(await node().namespace('a').invalidateAll()).toBe(1)
     expect(await own.get(mine.secret)).toBeNull()
     expect((await other.get(theirs.secret))?.key).toBe(theirs.key)
     expect((await sessions.get(visitor.secret))?.key).toBe(visitor.key)
@@ -159,7 +160,7 @@ it('of a tenant deletes nothing that it did not see to be its own', async () => 
   await sessions.regenerate(visitor)
   store.reset()
   store.every('read', () => null)
-  expect(await sessions.namespace('a').endAll()).toBe(0)
+  expect(await sessions.namespace('a').invalidateAll()).toBe(0)
   expect(store.counts()).toEqual({ scan: 1, read: 1 })
 })
 
@@ -169,7 +170,7 @@ it('reads each new ID of a session once, though each of them leads to its end', 
   for (let made = 0; made < 60; made += 1) last = (await sessions.regenerate(last))!
   store.reset()
   store.next('scan', async proceed => ({ ...((await proceed()) as object), records: [] }))
-  expect(await sessions.endAll()).toBe(1)
+  expect(await sessions.invalidateAll()).toBe(1)
   expect(store.counts()).toEqual({ scan: 1, read: 61, delete: 1 })
 })
 
@@ -183,7 +184,7 @@ it('knows a long walk by the wall clock too where the clock of the manager stand
         clock.advance(step)
         vi.advanceTimersByTime(FORWARD_LIFETIME)
       })
-      expect(await sessions.endAll()).toBe(1)
+      expect(await sessions.invalidateAll()).toBe(1)
       expect(await sessions.get(session.secret)).toBeNull()
     }
   } finally {
@@ -198,7 +199,7 @@ it('ends what a node whose clock is ahead has begun before it, and not what bega
   ] as const) {
     const { sessions, clock, node } = setUp()
     const session = await node({ now: clock.skewed(ahead) }).create()
-    await sessions.endAll()
+    await sessions.invalidateAll()
     expect((await sessions.get(session.secret)) === null).toBe(ends)
   }
 })
@@ -207,7 +208,7 @@ it('counts no visitor who had expired, and ends that session for nodes whose clo
   const { sessions, clock } = setUp()
   await sessions.create()
   clock.advance(2 * 60 * MINUTE)
-  expect(await sessions.endAll()).toBe(0)
+  expect(await sessions.invalidateAll()).toBe(0)
   expect(await sessions.count()).toBe(0)
 })
 
@@ -224,12 +225,12 @@ it('an error that is none of the store goes through as it is', async () => {
   const onProgress = () => {
     isBroken = true
   }
-  await expect(sessions.endAll({ onProgress })).rejects.toThrow(new RangeError('no clock'))
+  await expect(sessions.invalidateAll({ onProgress })).rejects.toThrow(new RangeError('no clock'))
 })
 
 it('names itself where an option is none', async () => {
   const { sessions } = setUp()
-  await expect(sessions.endAll({ passwordVersion: 1 } as never)).rejects.toThrow(
-    /^endAll: "passwordVersion" is not an option/,
+  await expect(sessions.invalidateAll({ passwordVersion: 1 } as never)).rejects.toThrow(
+    /^invalidateAll: "passwordVersion" is not an option/,
   )
 })

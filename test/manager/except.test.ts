@@ -1,4 +1,5 @@
-import { openVisit, SessionManager } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
+import { SessionManager } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { BarrierStore } from '../support/barrier-store.ts'
@@ -14,7 +15,7 @@ const open = (sessions: SessionManager, secret: string) =>
   openVisit(sessions, { method: 'POST', secure: true, cookie: `session_id=${secret}`, header: () => null })
 const cookieOf = ({ headers }: { headers: Headers }) => headers.getSetCookie().map(each => each.split(/[=;]/)[1])
 
-describe('log-out-everywhere but here, beside a new ID for the session here: that session lives, and its cookie is sent', () => {
+describe('logout-everywhere but here, beside a new ID for the session here: that session lives, and its cookie is sent', () => {
   const changes = {
     rotate: (visit: ReturnType<typeof open>) => visit.rotate({ grace: '1m' }),
     regenerate: (visit: ReturnType<typeof open>) => visit.regenerate(),

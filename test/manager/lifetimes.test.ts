@@ -1,5 +1,6 @@
 // A session with a shorter life than the others of its manager: a shared computer, an administrator, a kiosk.
-import { openVisit, SessionManager } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
+import { SessionManager } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -12,7 +13,7 @@ function setUp(options: object = {}) {
   return { clock, store, sessions: new SessionManager({ store, now: clock, sweepInterval: false, ...options }) }
 }
 
-describe('a log-in with idle', () => {
+describe('a login with idle', () => {
   it('ends after that long without a request, not before', async () => {
     const { clock, sessions } = setUp()
     const { secret } = await sessions.create({ user, idle: '10m' })
@@ -46,7 +47,7 @@ describe('a log-in with idle', () => {
     expect(await sessions.get(session.secret)).toBeNull()
   })
 
-  it('is over with the session: the next log-in in its place has the usual time', async () => {
+  it('is over with the session: the next login in its place has the usual time', async () => {
     const { clock, sessions } = setUp()
     const short = await sessions.create({ user, idle: '10m', absolute: '1h' })
     const next = await sessions.regenerate(short, { user })
@@ -69,7 +70,7 @@ describe('a log-in with idle', () => {
   })
 })
 
-describe('a log-in with absolute', () => {
+describe('a login with absolute', () => {
   it('ends then, however busy it is', async () => {
     const { clock, sessions } = setUp()
     const { secret, absoluteExpiresAt } = await sessions.create({ user, absolute: '1h' })
@@ -147,7 +148,7 @@ describe('what cannot be', () => {
   })
 })
 
-it('log-ins with the same cookies share no session where their lifetimes differ', async () => {
+it('logins with the same cookies share no session where their lifetimes differ', async () => {
   const { sessions } = setUp()
   const { secret } = await sessions.create()
   const logIn = (lifetime: object) =>

@@ -1,5 +1,6 @@
-// A log-in of the same user at the moment in which all of the user's sessions are being ended, in one process.
-import { openVisit, SessionManager, type Store } from 'coatcheck'
+// A login of the same user at the moment in which all of the user's sessions are being ended, in one process.
+import { openVisit } from 'coatcheck/custom-server'
+import { SessionManager, type Store } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { expect, it } from 'vitest'
 import { BarrierStore } from '../support/barrier-store.ts'
@@ -14,8 +15,8 @@ function withStore() {
   return { barrier, sessions, visit }
 }
 
-it.each(['invalidateUser', 'invalidateUser, except', 'endAll'] as const)(
-  '%s: a log-in whose cookie is held back leaves no session that no browser has',
+it.each(['invalidateUser', 'invalidateUser, except', 'invalidateAll'] as const)(
+  '%s: a login whose cookie is held back leaves no session that no browser has',
   async verb => {
     const { barrier, sessions, visit } = withStore()
     const asking = await sessions.create({ user: ada })
@@ -27,7 +28,7 @@ it.each(['invalidateUser', 'invalidateUser, except', 'endAll'] as const)(
       return count
     })
     const except = verb === 'invalidateUser, except' ? { except: asking } : {}
-    await (verb === 'endAll' ? sessions.endAll() : sessions.invalidateUser(ada.id, except))
+    await (verb === 'invalidateAll' ? sessions.invalidateAll() : sessions.invalidateUser(ada.id, except))
     const held = login.cookies.find(({ name }) => name === 'session_id')
     const spared = verb === 'invalidateUser, except' ? [asking.key] : []
     expect((await sessions.list(ada.id)).map(({ key }) => key)).toEqual(spared)
@@ -35,7 +36,7 @@ it.each(['invalidateUser', 'invalidateUser, except', 'endAll'] as const)(
   },
 )
 
-it('a log-in after the answer is none of what was ended: it lives, and its cookie is sent', async () => {
+it('a login after the answer is none of what was ended: it lives, and its cookie is sent', async () => {
   const { barrier, sessions, visit } = withStore()
   await sessions.create({ user: ada })
   await sessions.invalidateUser(ada.id)
@@ -46,7 +47,7 @@ it('a log-in after the answer is none of what was ended: it lives, and its cooki
   expect(barrier.calls.filter(({ verb }) => verb === 'deleteUser')).toHaveLength(1)
 })
 
-it('a log-in of another user, or one that the store refuses, makes no second call', async () => {
+it('a login of another user, or one that the store refuses, makes no second call', async () => {
   const { barrier, sessions } = withStore()
   barrier.next('deleteUser', async proceed => {
     const count = await proceed()
@@ -56,7 +57,7 @@ it('a log-in of another user, or one that the store refuses, makes no second cal
     })
     return count
   })
-  await sessions.invalidateUser(ada.id, { passwordVersion: 2 })
+  await sessions.invalidateUser(ada.id, { minPasswordVersion: 2 })
   expect(barrier.calls.filter(({ verb }) => verb === 'deleteUser')).toHaveLength(1)
   expect(await sessions.list(43n)).toHaveLength(1)
 })

@@ -1,8 +1,9 @@
-// What a log-in of one request is to others that the same browser sent beside it.
-import { openVisit, SessionManager } from 'coatcheck'
+// What a login of one request is to others that the same browser sent beside it.
+import { openVisit } from 'coatcheck/custom-server'
+import { SessionManager } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { type LogIn, LogIns } from '../../src/manager/log-ins.ts'
+import { type LogIn, LogIns } from '../../src/manager/logins.ts'
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['performance'] })
@@ -43,7 +44,7 @@ it('is known by each of the keys that its request came with, and forgotten by th
   expect(logIns.of(['session', 'series'])).toBeNull()
 })
 
-it('ends with the log-out of a request that came with the same cookie', async () => {
+it('ends with the logout of a request that came with the same cookie', async () => {
   const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false })
   const before = await sessions.create()
   const open = () =>

@@ -1,12 +1,6 @@
 // What an ID leads to, and what the first visit of an interval writes.
-import {
-  CLOCK_TOLERANCE,
-  type Session,
-  type SessionId,
-  type SessionManager,
-  SessionStoreError,
-  type UserSession,
-} from 'coatcheck'
+import { CLOCK_TOLERANCE } from 'coatcheck/custom-store'
+import { type Session, type SessionId, type SessionManager, SessionStoreError, type UserSession } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { barrierManagers } from '../support/barrier-managers.ts'
@@ -69,7 +63,7 @@ describe('an ID that was rotated', () => {
 
 describe.each([8, 30])('a session that got %i new IDs since', count => {
   async function renewedOften(begin: (sessions: SessionManager) => Promise<Session>) {
-    const { sessions, manager } = setUp({ remember: '30d' })
+    const { sessions, manager } = setUp({ rememberFor: '30d' })
     const old = await begin(sessions)
     let last = old
     for (let times = 0; times < count; times += 1) last = (await manager().regenerate(last))!
@@ -85,13 +79,13 @@ describe.each([8, 30])('a session that got %i new IDs since', count => {
   it('ends by its first ID, and the remember token that it began with', async () => {
     let token = ''
     const { sessions, manager, old, last } = await renewedOften(async at => {
-      const recalled = await at.recall(await at.remember((await at.create({ user })) as UserSession))
+      const recalled = await at.redeemRememberToken(await at.remember((await at.create({ user })) as UserSession))
       token = recalled!.token
       return recalled!.session
     })
     await sessions.destroy(old.secret)
     expect(await manager().get(last.secret)).toBeNull()
-    expect(await manager().recall(token)).toBeNull()
+    expect(await manager().redeemRememberToken(token)).toBeNull()
   })
 })
 
@@ -111,20 +105,20 @@ it('a session that has expired is neither revoked nor changed, though its store 
   clock.advance(30 * MINUTE)
   events.length = 0
   expect(await sessions.revoke(1, session.key)).toBe(false)
-  expect(await sessions.updateUser(1, { n: 1 })).toBe(0)
+  expect(await sessions.updateUserSessions(1, { n: 1 })).toBe(0)
   expect(await store.inner.read(session.key, { now: 0 })).not.toBeNull()
   expect(events).toEqual([])
 })
 
 it('what is no session at all is refused by the verbs that need one', async () => {
-  const { sessions, store } = setUp({ remember: '30d' })
+  const { sessions, store } = setUp({ rememberFor: '30d' })
   const secret = (await sessions.create({ user })).secret
   store.reset()
   for (const wrong of [null, undefined, 7, true, secret])
     for (const run of [
       () => sessions.update(wrong as never, { n: 1 }),
       () => sessions.take(wrong as never, 'n'),
-      () => sessions.remember(wrong as never),
+      () => sessions.issueRememberToken(wrong as never),
     ])
       await expect(run()).rejects.toThrow('session: expected a session from this library')
   expect(store.calls).toEqual([])
@@ -146,7 +140,7 @@ describe('what a store answers to a read', () => {
     expect(events.slice(1)).toEqual([{ type: 'corrupt-record', key: session.key, cause: 'data is no text' }])
   })
 
-  it('is an outage, and no log-out and no one else’s session, where it is another record', async () => {
+  it('is an outage, and no logout and no one else’s session, where it is another record', async () => {
     const { sessions, session } = await answering(record => ({ ...record, key: `${record.key.slice(0, -1)}-` }))
     const error = await sessions.get(session.secret).catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(SessionStoreError)
@@ -171,11 +165,11 @@ describe('what a store answers to a read', () => {
 
   it('is removed and told where its user ID is of another kind', async () => {
     const { sessions, store, events, manager } = setUp()
-    const session = await manager({ userIds: 'text' }).create({ user: { id: 'ada@example.com', name: 'ada' } } as never)
+    const session = await manager({ userIds: 'string' }).create({ user: { id: 'ada@example.com', name: 'ada' } } as never)
     events.length = 0
     store.reset()
     expect(await sessions.get(session.secret)).toBeNull()
-    expect(events).toEqual([{ type: 'corrupt-record', key: session.key, cause: "user ID is not of kind 'u64'" }])
+    expect(events).toEqual([{ type: 'corrupt-record', key: session.key, cause: "user ID is not of kind 'bigint'" }])
     expect(store.counts()).toEqual({ read: 1, delete: 1 })
     expect(await store.inner.read(session.key, { now: 0 })).toBeNull()
   })
@@ -183,9 +177,9 @@ describe('what a store answers to a read', () => {
 
 describe('what a store answers to a list', () => {
   it('is shown and written to where it is a session of this user, and not where it is another’s or a series', async () => {
-    const { sessions, store } = setUp({ remember: '30d' })
+    const { sessions, store } = setUp({ rememberFor: '30d' })
     const mine = await sessions.create({ user })
-    await sessions.remember(mine)
+    await sessions.issueRememberToken(mine)
     const theirs = [
       await sessions.create({ user: { id: 2, name: 'max' } }),
       await sessions.create(),
@@ -199,7 +193,7 @@ describe('what a store answers to a list', () => {
     expect(records).toHaveLength(5)
     store.every('listUser', async () => records)
     expect((await sessions.list(1)).map(({ key }) => key)).toEqual([mine.key])
-    expect(await sessions.updateUser(1, { role: 'admin' })).toBe(1)
+    expect(await sessions.updateUserSessions(1, { role: 'admin' })).toBe(1)
     expect((await sessions.get(mine.secret))?.data).toEqual({ role: 'admin' })
     const seen = [await sessions.get(theirs[0]!.secret), await sessions.get(theirs[1]!.secret)]
     expect(seen.map(each => each?.data)).toEqual([{}, {}])
@@ -212,17 +206,17 @@ describe('what is handed to a verb in place of a session', () => {
     ['update', (sessions, session) => sessions.update(session, { n: 1 })],
     ['take', (sessions, session) => sessions.take(session, 'n')],
     ['regenerate', (sessions, session) => sessions.regenerate(session)],
-    ['a log-in', (sessions, session) => sessions.regenerate(session, { user })],
+    ['a login', (sessions, session) => sessions.regenerate(session, { user })],
     ['rotate', (sessions, session) => sessions.rotate(session, { grace: '1m' })],
     ['destroy', (sessions, session) => sessions.destroy(session)],
-    ['remember', (sessions, session) => sessions.remember(session)],
+    ['remember', (sessions, session) => sessions.issueRememberToken(session)],
     ['invalidateUser', (sessions, session) => sessions.invalidateUser(1, { except: session })],
   ]
   it.each(verbs)(
     '%s refuses a copy, an entry of a list and another tenant’s, and asks the store nothing',
     async (...given) => {
       const [, run] = given
-      const { sessions, store } = setUp({ remember: '30d' })
+      const { sessions, store } = setUp({ rememberFor: '30d' })
       const session = await sessions.create({ user })
       const [listed] = await sessions.list(1)
       const theirs = await sessions.namespace('acme').create({ user })
@@ -339,8 +333,8 @@ describe('the visit of an interval', () => {
   })
 
   it('of a session that a remember token began is noted in its series once, at the first', async () => {
-    const { sessions, store, clock } = setUp({ remember: '30d' })
-    const { session } = (await sessions.recall(await sessions.remember(await sessions.create({ user }))))!
+    const { sessions, store, clock } = setUp({ rememberFor: '30d' })
+    const { session } = (await sessions.redeemRememberToken(await sessions.issueRememberToken(await sessions.create({ user }))))!
     store.reset()
     await sessions.get(session.secret)
     expect(store.counts()).toEqual({ read: 2, update: 1, touch: 1 })

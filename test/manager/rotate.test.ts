@@ -100,9 +100,9 @@ it('an ID that leads nowhere gets no new one, and nothing is written', async () 
 
 /** A remembered session, as the one who recalled it holds it: not visited yet. */
 async function unvisited() {
-  const at = setUp({ remember: '30d', idleTimeout: '30m' })
-  const token = await at.sessions.remember(await at.sessions.create({ user }))
-  const { session } = (await at.sessions.recall(token))!
+  const at = setUp({ rememberFor: '30d', idleTimeout: '30m' })
+  const token = await at.sessions.issueRememberToken(await at.sessions.create({ user }))
+  const { session } = (await at.sessions.redeemRememberToken(token))!
   return { ...at, session }
 }
 
@@ -141,7 +141,7 @@ it('a new ID beside the first visit of a remembered session ends it no earlier t
 })
 
 describe('remember with the session of before a new ID', () => {
-  const withRemember = () => setUp({ remember: '30d' })
+  const withRemember = () => setUp({ rememberFor: '30d' })
 
   it('gives a token within the grace of a rotation, which lives and ends with the session', async () => {
     for (const isBeside of [false, true]) {
@@ -151,15 +151,15 @@ describe('remember with the session of before a new ID', () => {
       const rotated = isBeside ? null : await rotate()
       store.reset()
       const pause = store.pause('create', 'before')
-      const asking = sessions.remember(old)
+      const asking = sessions.issueRememberToken(old)
       await pause.reached
       const next = rotated ?? (await rotate())
       pause.resume()
       const token = await asking
       expect(store.counts()).toMatchObject({ create: 2, read: 2 })
-      expect((await sessions.recall(token))?.session.user.name).toBe('ada')
+      expect((await sessions.redeemRememberToken(token))?.session.user.name).toBe('ada')
       await sessions.revoke(1, next.key)
-      expect(await sessions.recall(token)).toBeNull()
+      expect(await sessions.redeemRememberToken(token)).toBeNull()
     }
   })
 
@@ -172,7 +172,7 @@ describe('remember with the session of before a new ID', () => {
       await manager().rotate(next, grace)
       return proceed()
     })
-    expect(await sessions.recall(await sessions.remember(old))).not.toBeNull()
+    expect(await sessions.redeemRememberToken(await sessions.issueRememberToken(old))).not.toBeNull()
   })
 
   it('gives none where the session has ended, or got a new ID that the old one does not lead to', async () => {
@@ -180,7 +180,7 @@ describe('remember with the session of before a new ID', () => {
       const { sessions } = withRemember()
       const old = await sessions.create({ user })
       await sessions[end](old)
-      await expect(sessions.remember(old)).rejects.toMatchObject({ code: 'ERR_SESSION_UNAUTHENTICATED' })
+      await expect(sessions.issueRememberToken(old)).rejects.toMatchObject({ code: 'ERR_SESSION_UNAUTHENTICATED' })
       expect(await sessions.list(1)).toHaveLength(end === 'destroy' ? 0 : 1)
     }
   })

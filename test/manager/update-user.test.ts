@@ -1,5 +1,6 @@
 // One change for all sessions of a user: what it asks of the store, and what one session's trouble is to the others.
-import { CLOCK_TOLERANCE, type Session, type SessionRecord } from 'coatcheck'
+import { CLOCK_TOLERANCE, type SessionRecord } from 'coatcheck/custom-store'
+import { type Session } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { barrierManagers } from '../support/barrier-managers.ts'
@@ -21,10 +22,10 @@ async function withSessions(count: number, options: object = {}) {
 
 it('costs two lists and a write for each session, and one list where the user has none', async () => {
   const { sessions, store } = await withSessions(3)
-  expect(await sessions.updateUser(1, increment)).toBe(3)
+  expect(await sessions.updateUserSessions(1, increment)).toBe(3)
   expect(store.counts()).toEqual({ listUser: 2, update: 3 })
   store.reset()
-  expect(await sessions.updateUser(2, increment)).toBe(0)
+  expect(await sessions.updateUserSessions(2, increment)).toBe(0)
   expect(store.counts()).toEqual({ listUser: 1 })
 })
 
@@ -32,7 +33,7 @@ it('leaves alone what got a new ID after its change, and lists no third time for
   const { sessions, store, manager, made } = await withSessions(1)
   store.next('listUser', proceed => proceed())
   const pause = store.pause('listUser', 'before')
-  const updating = sessions.updateUser(1, increment)
+  const updating = sessions.updateUserSessions(1, increment)
   await pause.reached
   const next = (await manager().regenerate(made[0]!.secret))!
   pause.resume()
@@ -57,13 +58,13 @@ it.each([1, 8, 9, 10, 30])(
         if (isBefore) await renew()
         return list
       })
-      expect(await sessions.updateUser(1, increment)).toBe(1)
+      expect(await sessions.updateUserSessions(1, increment)).toBe(1)
       expect((await sessions.get(last.secret))?.data.n).toBe(1)
     }
   },
 )
 
-describe('a session that a log-in begins with the data of another one meanwhile', () => {
+describe('a session that a login begins with the data of another one meanwhile', () => {
   const again = { user, data: (before: Record<string, unknown>) => before }
 
   it.each([
@@ -73,7 +74,7 @@ describe('a session that a log-in begins with the data of another one meanwhile'
     const { sessions, store, manager, made } = await withSessions(1)
     if (verb === 'listUser') store.next(verb, proceed => proceed())
     const pause = store.pause(verb, 'before')
-    const updating = sessions.updateUser(1, increment)
+    const updating = sessions.updateUserSessions(1, increment)
     await pause.reached
     const next = await manager().regenerate(made[0]!, again)
     pause.resume()
@@ -86,9 +87,9 @@ describe('a session that a log-in begins with the data of another one meanwhile'
     const { sessions, store, manager, made } = await withSessions(1)
     store.next('listUser', proceed => proceed())
     const pause = store.pause('listUser', 'before')
-    const updating = sessions.updateUser(1, increment)
+    const updating = sessions.updateUserSessions(1, increment)
     await pause.reached
-    expect(await manager().updateUser(1, increment)).toBe(1)
+    expect(await manager().updateUserSessions(1, increment)).toBe(1)
     const next = await manager().regenerate(made[0]!.secret, again)
     await manager().update(next, { more: true })
     const last = (await manager().regenerate(next))!
@@ -101,7 +102,7 @@ describe('a session that a log-in begins with the data of another one meanwhile'
     const { sessions, store, manager, made } = await withSessions(1)
     store.next('listUser', proceed => proceed())
     const pause = store.pause('listUser', 'before')
-    const updating = sessions.updateUser(1, increment)
+    const updating = sessions.updateUserSessions(1, increment)
     await pause.reached
     const next = await manager().regenerate(made[0]!, { user, data: { index: 1 } })
     pause.resume()
@@ -114,7 +115,7 @@ it('makes each change of a session, however many, and lets what is stored grow f
   const { sessions, store, clock, made, counters } = await withSessions(1)
   const sizes: number[] = []
   for (let count = 1; count <= 40; count += 1) {
-    expect(await sessions.updateUser(1, data => increment(data))).toBe(1)
+    expect(await sessions.updateUserSessions(1, data => increment(data))).toBe(1)
     const { data } = (await store.inner.read(made[0]!.key, { now: clock() })) as SessionRecord
     sizes.push(data.length - `${count}`.length)
   }
@@ -135,9 +136,9 @@ it('makes a change once where more others are made meanwhile than a session keep
       })
     else store.next('listUser', proceed => proceed())
     const pause = store.pause('listUser', 'before')
-    const updating = sessions.updateUser(1, increment)
+    const updating = sessions.updateUserSessions(1, increment)
     await pause.reached
-    for (let others = 0; others < 16; others += 1) await manager().updateUser(1, increment)
+    for (let others = 0; others < 16; others += 1) await manager().updateUserSessions(1, increment)
     pause.resume()
     expect(await updating).toBe(1)
     expect((await sessions.get(last.secret))?.data.n).toBe(17)
@@ -155,7 +156,7 @@ it('reaches a session that is listed under its old ID and its new one once, howe
     const shown: any[] = [old, ...listed.filter(record => record !== old)]
     shown.splice(place, 0, moved)
     store.next('listUser', async () => shown)
-    expect(await sessions.updateUser(1, increment)).toBe(12)
+    expect(await sessions.updateUserSessions(1, increment)).toBe(12)
   }
   expect(await counters()).toEqual(Array(12).fill(2))
 })
@@ -166,7 +167,7 @@ it('ends though the user logs in at each moment: after eight lists', async () =>
     await sessions.create({ user })
     return proceed()
   })
-  expect(await sessions.updateUser(1, increment)).toBe(8)
+  expect(await sessions.updateUserSessions(1, increment)).toBe(8)
   expect(store.counts().listUser).toBe(8)
 })
 
@@ -180,7 +181,7 @@ it.each([
     await manager({ now: clock.skewed(ahead) }).create({ user })
     return list
   })
-  expect(await sessions.updateUser(1, increment)).toBe(changed)
+  expect(await sessions.updateUserSessions(1, increment)).toBe(changed)
 })
 
 it('goes on where one session cannot hold the change, which is told when the others have it', async () => {
@@ -189,14 +190,14 @@ it('goes on where one session cannot hold the change, which is told when the oth
     increment(data)
     if ((data.index as number) % 5 === 0) data.large = 'x'.repeat(20_000)
   }
-  await expect(sessions.updateUser(1, change)).rejects.toMatchObject({ code: 'ERR_SESSION_DATA' })
+  await expect(sessions.updateUserSessions(1, change)).rejects.toMatchObject({ code: 'ERR_SESSION_DATA' })
   expect(await counters()).toEqual(Array.from({ length: 12 }, (_, index) => (index % 5 === 0 ? 0 : 1)))
 })
 
 it('begins no further write after one that the store failed at', async () => {
   const { sessions, store } = await withSessions(40)
   store.every('update', faults.rejects)
-  await expect(sessions.updateUser(1, increment)).rejects.toMatchObject({
+  await expect(sessions.updateUserSessions(1, increment)).rejects.toMatchObject({
     code: 'ERR_SESSION_STORE',
     operation: 'update',
   })

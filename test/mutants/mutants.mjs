@@ -1,5 +1,5 @@
 // @ts-check
-// `npm run mutants -- src/session stores/memory src/edge/cookie.ts`: seeds small mistakes into rooms or files, one at a
+// `npm run mutants -- src/session stores/memory src/visits/cookie.ts`: seeds small mistakes into rooms or files, one at a
 // time, runs the tests that reach each, and prints those that no test noticed. Of a large room some files by lot, so that
 // it takes minutes. Without arguments: all rooms that need no engine. Exits with 1 where a room is below its aim.
 import { randomInt } from 'node:crypto'

@@ -67,7 +67,7 @@ describe.each([
       expect(stacks.option).toContain('at new SessionManager (')
       expect(places.outage?.at(0)).toBe(file('core/guard'))
       expect(places.edge?.at(-1)).toBe(file('core/http'))
-      expect(stacks.edge).toContain('at httpEdge (')
+      expect(stacks.edge).toContain('at nodeVisits (')
       expect(places.store).toContain(file('stores/memory'))
       expect(stacks.store).toContain('at new MemoryStore (')
     }

@@ -54,7 +54,7 @@ describe.each(['memory', 'redis'])('the recipe for Prometheus, its store: %s', s
     expect(series.get('coatcheck_sessions_live')).toBe(0)
   })
 
-  it.skipIf(isMissing)('counts lookups, touches, conflicts, log-ins, refusals, a theft and an outage', async () => {
+  it.skipIf(isMissing)('counts lookups, touches, conflicts, logins, refusals, a theft and an outage', async () => {
     await visitEverything(running, () =>
       until('the session is read', async () => {
         expect((await scrape()).get(call('read', 'found'))).toBe(1)

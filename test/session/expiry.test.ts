@@ -8,13 +8,13 @@ it('a session expires when it was idle too long or is too old, whichever comes f
   expect(expiryOf(8_000, 9_000, 5_000)).toBe(9_000)
 })
 
-it('a log-in may ask for less than the manager allows, down to two touches, and for all of it', () => {
+it('a login may ask for less than the manager allows, down to two touches, and for all of it', () => {
   expect(lifetimeOf({}, limits)).toEqual({ idle: 60_000, absolute: 600_000 })
   expect(lifetimeOf({ idle: '20s', absolute: '1s' }, limits)).toEqual({ idle: 20_000, absolute: 1_000 })
   expect(lifetimeOf({ idle: '60s', absolute: '10m' }, limits)).toEqual({ idle: 60_000, absolute: 600_000 })
 })
 
-it('a log-in that asks for more, or for so little that a session in use would expire, is told the limit', () => {
+it('a login that asks for more, or for so little that a session in use would expire, is told the limit', () => {
   expect(() => lifetimeOf({ idle: '60001ms' }, limits)).toThrow(
     'idle: expected at most the manager\'s idleTimeout (60000 ms), got "60001ms"',
   )

@@ -31,7 +31,7 @@ const bad: Record<UserIds, unknown[]> = {
   text: [...badForAll, 12, 12n, 'x'.repeat(129), 'a\tb', 'a\0b', 'a\nb', '\u007f', '\ud800', 'a\udfffb'],
 }
 
-for (const kind of ['u64', 'number', 'text'] as const) {
+for (const kind of ['bigint', 'number', 'string'] as const) {
   describe(`userIds: '${kind}'`, () => {
     it.each(bad[kind].map(value => [quote(value), value]))(
       '%s is a TypeError that quotes it',
@@ -71,14 +71,14 @@ it('-0 is user 0', () => {
 })
 
 it.each([
-  ['u64', 'b6f1c7b2-7f0e-4c0a-9a59-3d1f3f0f2c11', "; for such IDs set userIds: 'text' in the manager's options"],
-  ['u64', '42', "; convert it, with BigInt(id) or Number(id), or set userIds: 'text' in the manager's options"],
-  ['u64', -1, ''],
-  ['u64', 2n ** 64n, ''],
-  ['number', 'ada', "; for such IDs set userIds: 'text' in the manager's options"],
-  ['number', 42n, "; for such IDs set userIds: 'u64' in the manager's options"],
+  ['bigint', 'b6f1c7b2-7f0e-4c0a-9a59-3d1f3f0f2c11', "; for such IDs set userIds: 'string' in the manager's options"],
+  ['bigint', '42', "; convert it, with BigInt(id) or Number(id), or set userIds: 'string' in the manager's options"],
+  ['bigint', -1, ''],
+  ['bigint', 2n ** 64n, ''],
+  ['number', 'ada', "; for such IDs set userIds: 'string' in the manager's options"],
+  ['number', 42n, "; for such IDs set userIds: 'bigint' in the manager's options"],
   ['text', 42, "; for such IDs set userIds: 'number' in the manager's options"],
-  ['text', 42n, "; for such IDs set userIds: 'u64' in the manager's options"],
+  ['text', 42n, "; for such IDs set userIds: 'bigint' in the manager's options"],
   ['text', '', ''],
   ['text', 'x'.repeat(129), ''],
 ] as const)("at userIds: '%s' the error for %s names what to set instead", (kind, id, hint) => {
@@ -143,7 +143,7 @@ it('text IDs keep every well-formed character but control characters', () => {
 })
 
 it('the text IDs 0, 00 and __proto__ are three users', async () => {
-  const sessions = new SessionManager({ store: new MemoryStore(), userIds: 'text', sweepInterval: false })
+  const sessions = new SessionManager({ store: new MemoryStore(), userIds: 'string', sweepInterval: false })
   for (const id of ['0', '00', '__proto__', 'constructor', ' 0']) await sessions.create({ user: { id, name: '' } })
   for (const id of ['0', '00', '__proto__', 'constructor', ' 0']) {
     expect((await sessions.list(id)).map(({ user }) => user?.id)).toEqual([id])
@@ -153,7 +153,7 @@ it('the text IDs 0, 00 and __proto__ are three users', async () => {
 
 it('user 0 with an empty name is a user', async () => {
   for (const [userIds, id] of [
-    ['u64', 0n],
+    ['bigint', 0n],
     ['number', 0],
     ['text', '0'],
   ] as const) {

@@ -4,8 +4,8 @@ import { once } from 'node:events'
 import { Agent, createServer, request as send } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { SessionError, type SessionManager, type Visit } from 'coatcheck'
-import { fetchEdge } from 'coatcheck/fetch'
-import { httpEdge } from 'coatcheck/http'
+import { fetchVisits } from 'coatcheck/fetch'
+import { nodeVisits } from 'coatcheck/node'
 import type { Data } from './guarantee-kit.ts'
 
 export interface Reply {
@@ -19,7 +19,7 @@ export interface Reply {
 /** Handles requests with these cookies in one turn. One with the path `/logout` logs out first. */
 export type Crowd = (requests: readonly { path?: string; cookie: string }[]) => Promise<Reply[]>
 
-async function answer(visit: Visit<Data, 'u64', Data>, path: string): Promise<{ status: number; body: string }> {
+async function answer(visit: Visit<Data, 'bigint', Data>, path: string): Promise<{ status: number; body: string }> {
   try {
     if (path === '/logout') await visit.logOut()
     return { status: 200, body: (await visit.get())?.user?.name ?? '' }
@@ -30,7 +30,7 @@ async function answer(visit: Visit<Data, 'u64', Data>, path: string): Promise<{ 
 }
 
 async function overHttp(sessions: SessionManager<Data>, work: (crowd: Crowd) => Promise<void>): Promise<void> {
-  const visitOf = httpEdge(sessions)
+  const visitOf = nodeVisits(sessions)
   let waiting: (() => void)[] = []
   let expected = 0
   const server = createServer(async (request, response) => {
@@ -76,7 +76,7 @@ async function overHttp(sessions: SessionManager<Data>, work: (crowd: Crowd) => 
 }
 
 async function overFetch(sessions: SessionManager<Data>, work: (crowd: Crowd) => Promise<void>): Promise<void> {
-  const edge = fetchEdge(sessions)
+  const edge = fetchVisits(sessions)
   await work(requests =>
     Promise.all(
       requests.map(async ({ path = '/', cookie }) => {
@@ -92,4 +92,4 @@ async function overFetch(sessions: SessionManager<Data>, work: (crowd: Crowd) =>
 }
 
 /** A crowd for each edge; the server behind it lives as long as `work` runs. */
-export const CROWDS = { httpEdge: overHttp, fetchEdge: overFetch }
+export const CROWDS = { nodeVisits: overHttp, fetchVisits: overFetch }

@@ -52,12 +52,12 @@ export async function failuresOf(
   sabotage: () => unknown,
   storeTimeout: Duration = '200ms',
 ): Promise<{ errors: Record<string, unknown>; events: unknown[] }> {
-  const events: SessionEvent<'u64'>[] = []
+  const events: SessionEvent<'bigint'>[] = []
   const managerWith = (timeout: Duration) =>
     new SessionManager<{ text?: string }>({
       store,
       storeTimeout: timeout,
-      remember: '30d',
+      rememberFor: '30d',
       sweepInterval: false,
       onEvent: event => events.push(event),
     })
@@ -74,14 +74,14 @@ export async function failuresOf(
     'anonymous create': () => sessions.create({ data: { text: data } }),
     get: () => sessions.get(session.secret),
     update: () => sessions.update(session, { text: `more ${data}` }),
-    'log-in': () => sessions.regenerate(anonymous, login),
+    'login': () => sessions.regenerate(anonymous, login),
     regenerate: () => sessions.regenerate(session),
     rotate: () => sessions.rotate(session, { grace: '1m' }),
-    remember: () => sessions.remember(session),
-    recall: () => sessions.recall(token),
+    remember: () => sessions.issueRememberToken(session),
+    recall: () => sessions.redeemRememberToken(token),
     list: () => sessions.list(login.user.id),
     destroy: () => sessions.destroy(session),
-    invalidateUser: () => sessions.invalidateUser(login.user.id, { passwordVersion: 1 }),
+    invalidateUser: () => sessions.invalidateUser(login.user.id, { minPasswordVersion: 1 }),
   }
   const errors: Record<string, unknown> = {}
   for (const [verb, call] of Object.entries(verbs)) await call().catch((error: unknown) => (errors[verb] = error))

@@ -1,4 +1,4 @@
-import type { SessionRecord } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
 
 /** What a store may answer under this key: an anonymous session that lives for long. */
 export const soundRecord = (key: string): SessionRecord => ({

@@ -6,7 +6,7 @@ const INSTEAD: Record<string, string> = {
   'secret keys password signed algorithm': 'no secret is needed',
   'resave autoCommit beforeSave': 'update',
   'maxAge ttl expires expiration duration': 'idleTimeout and absoluteTimeout',
-  saveUninitialized: 'first update or log-in',
+  saveUninitialized: 'first update or login',
   'rolling renew': 'lifetime',
   'genid idGenerator prefix cookiePrefix': '240 random bits',
   'proxy trustProxy': 'trustedProxies or isSecure',

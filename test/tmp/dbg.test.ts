@@ -1,4 +1,4 @@
-import { SqliteStore } from 'coatcheck/stores/sql'
+import { SqliteStore } from 'coatcheck/stores/sqlite'
 import { it } from 'vitest'
 import { openSqlite, sqliteFile } from '../services/sqlite.ts'
 import { NOW, newKey, record } from '../support/sql/records.ts'

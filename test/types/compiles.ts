@@ -1,40 +1,12 @@
 // What users write and TypeScript has to accept, without a single type argument. Checked by types.test.ts; never run.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
-import {
-  type Change,
-  type Current,
-  type Duration,
-  type EdgeOptions,
-  type Login,
-  openVisit,
-  presets,
-  type Recalled,
-  type Session,
-  SessionCookie,
-  SessionError,
-  type SessionEvent,
-  type SessionId,
-  type SessionInfo,
-  type SessionKey,
-  SessionManager,
-  type SessionOf,
-  type SessionOptions,
-  SessionStoreError,
-  type Store,
-  sessionId,
-  stringify,
-  type User,
-  type UserId,
-  type UserIdInput,
-  type UserSession,
-  type Visit,
-  type VisitOf,
-} from 'coatcheck'
-import { type FetchEdge, type FetchVisit, fetchEdge } from 'coatcheck/fetch'
-import { cors, httpEdge, requireHttps } from 'coatcheck/http'
+import { type Change, type Current, type Duration, type NodeVisitsOptions, type Login, presets, type Redeemed, type Session, SessionError, type SessionEvent, type SessionId, type SessionInfo, type SessionKey, SessionManager, type SessionOf, type SessionOptions, SessionStoreError, type Store, sessionId, stringify, type User, type UserId, type UserIdInput, type UserSession, type Visit, type VisitOf } from 'coatcheck'
+import { openVisit, SessionCookie } from 'coatcheck/custom-server'
+import { type FetchVisits, type FetchVisit, fetchVisits } from 'coatcheck/fetch'
+import { cors, nodeVisits, requireHttps } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { testStore } from 'coatcheck/testing'
+import { testStore } from 'coatcheck/custom-store/testing'
 import * as valibot from 'valibot'
 import { it } from 'vitest'
 import * as zod from 'zod'
@@ -51,14 +23,14 @@ export async function theShortestProgram() {
   const sessions = new SessionManager({ store })
   const session = await sessions.create({ user: { id: 42, name: 'ada' } })
   same<bigint, typeof session.user.id>(true)
-  same<Session<Record<string, unknown>, 'u64'> | null, Awaited<ReturnType<typeof sessions.get>>>(true)
+  same<Session<Record<string, unknown>, 'bigint'> | null, Awaited<ReturnType<typeof sessions.get>>>(true)
   await sessions.get(session.secret)
   await sessions.get(new SessionCookie().parse(request.headers.cookie).id)
   const jar: { get(name: string): string | undefined } = new Map<string, string>()
   await sessions.get(sessionId(jar.get('session_id')))
   await sessions.destroy(undefined)
   await sessions.regenerate(null, { user: { id: 2n ** 64n - 1n, name: '' } })
-  await sessions.invalidateUser(0, { except: session, passwordVersion: 3 })
+  await sessions.invalidateUser(0, { except: session, minPasswordVersion: 3 })
   await sessions.invalidateUser(0n, { except: session.key })
   await sessions.revoke(42, 'any text: it is checked')
   same<number, Awaited<ReturnType<typeof sessions.count>>>(true)
@@ -66,16 +38,16 @@ export async function theShortestProgram() {
     same<string | null, typeof namespace>(true)
     if (user) await sessions.revoke(user.id, key)
   }
-  const ended: number = await sessions.endAll({ except: session, onProgress: ({ ended, met }) => void (ended + met) })
-  const changed: number = await sessions.updateUser(42n, { ended })
-  await sessions.updateUser(42, data => {
+  const ended: number = await sessions.invalidateAll({ except: session, onProgress: ({ ended, met }) => void (ended + met) })
+  const changed: number = await sessions.updateUserSessions(42n, { ended })
+  await sessions.updateUserSessions(42, data => {
     data.changed = changed
   })
 }
 
 export async function userIdsOfEachKind() {
   const numbers = new SessionManager({ store, userIds: 'number' })
-  const texts = new SessionManager({ store, userIds: 'text' })
+  const texts = new SessionManager({ store, userIds: 'string' })
   const one = await numbers.create({ user: { id: 1, name: 'ada' } })
   const two = await texts.create({ user: { id: '0190b2c4', name: 'ada', passwordVersion: null } })
   same<number, typeof one.user.id>(true)
@@ -122,7 +94,7 @@ export async function dataTypedByValibot() {
 
 export async function aVisit() {
   const sessions = new SessionManager({ store, initial: () => ({ flash: undefined as string | undefined, n: 0 }) })
-  const visit = httpEdge(sessions, { cookie: { hostPrefix: true }, trustedProxies: ['10.0.0.0/8'] })(request, response)
+  const visit = nodeVisits(sessions, { cookie: { hostPrefix: true }, trustedProxies: ['10.0.0.0/8'] })(request, response)
   const session = await visit.requireUser()
   same<bigint, typeof session.user.id>(true)
   await visit.logIn({ user: { id: 1n, name: 'ada' }, remember: true })
@@ -130,7 +102,7 @@ export async function aVisit() {
   const flash = await visit.take('flash')
   same<string | undefined, typeof flash>(true)
   await visit.checkCsrf(request.headers['x-csrf-token'])
-  const answer: Response = fetchEdge(sessions)(new Request('https://a.example/')).respond(new Response(null))
+  const answer: Response = fetchVisits(sessions)(new Request('https://a.example/')).respond(new Response(null))
   return [answer, visit.headers.getSetCookie()]
 }
 
@@ -140,7 +112,7 @@ export async function aRequestOfEitherProtocol(
   answer: ServerResponse | Http2ServerResponse,
 ) {
   const sessions = new SessionManager({ store })
-  const visitOf = httpEdge(sessions)
+  const visitOf = nodeVisits(sessions)
   if (requireHttps()(either, answer) || cors({ origins: [] })(either, answer)) return null
   if (await visitOf.handled(either, answer)) return null
   same<IncomingMessage, Parameters<typeof visitOf>[0]>(true)
@@ -148,13 +120,13 @@ export async function aRequestOfEitherProtocol(
 }
 
 export async function aHandlerOfOneApplication() {
-  const sessions = new SessionManager({ store, userIds: 'text', initial: () => ({ theme: 'dark' }) })
+  const sessions = new SessionManager({ store, userIds: 'string', initial: () => ({ theme: 'dark' }) })
   type MyVisit = VisitOf<typeof sessions>
   same<Visit<{ theme: string }, 'text', { theme: string }>, MyVisit>(true)
   same<Session<{ theme: string }, 'text'>, SessionOf<typeof sessions>>(true)
   const login = (visit: MyVisit) => visit.logIn({ user: { id: '0190b2c4', name: 'ada' }, data: { theme: 'light' } })
-  await login(httpEdge(sessions)(request, response))
-  await login(fetchEdge(sessions)(new Request('https://a.example/')))
+  await login(nodeVisits(sessions)(request, response))
+  await login(fetchVisits(sessions)(new Request('https://a.example/')))
   await login(openVisit(sessions.namespace('shop'), { method: 'GET', cookie: null, secure: true, header: () => null }))
   same<never, VisitOf<Store>>(true)
   same<never, SessionOf<Store>>(true)
@@ -170,21 +142,21 @@ export async function typesByTheirNamesAlone() {
   const user: User = session.user
   const id: UserId = user.id
   const infos: readonly SessionInfo[] = await sessions.list(id satisfies UserIdInput)
-  const options: EdgeOptions = { origins: ['https://app.example.com'], isSecure: () => true }
-  const visit: Visit = httpEdge(sessions, options)(request, response)
+  const options: NodeVisitsOptions = { origins: ['https://app.example.com'], isSecure: () => true }
+  const visit: Visit = nodeVisits(sessions, options)(request, response)
   same<VisitOf<typeof sessions>, Visit>(true)
   same<SessionOf<typeof sessions>, Session>(true)
   same<SessionManager, typeof sessions>(true)
   const change: Change = { theme: 'light' }
   await visit.update(change)
-  const edge: FetchEdge = fetchEdge(sessions)
+  const edge: FetchVisits = fetchVisits(sessions)
   const fetchVisit: FetchVisit = edge(new Request('https://a.example/'))
-  const recalled: Recalled | null = await sessions.recall(await sessions.remember(session))
+  const recalled: Redeemed | null = await sessions.redeemRememberToken(await sessions.issueRememberToken(session))
   const settings: SessionOptions = { store, onEvent: (event: SessionEvent) => console.log(event.type) }
   return [await sessions.get(current), infos, recalled, fetchVisit, new SessionManager(settings)]
 }
 
-export function aHandlerTakesAnySession(session: Session<object, 'u64'>): string {
+export function aHandlerTakesAnySession(session: Session<object, 'bigint'>): string {
   return stringify({ id: session.user?.id, name: session.user?.name })
 }
 
@@ -198,14 +170,14 @@ export const options = new SessionManager({
   touchInterval: '1m',
   storeTimeout: '2s',
   limit: { max: 5, onLimit: 'refuse' },
-  remember: '30d',
+  rememberFor: '30d',
   sweepInterval: false,
   passwordVersion: async userId => Number(userId % 2n),
   onEvent: event => describe(event),
   now: () => Date.now(),
 })
 
-function describe(event: SessionEvent<'u64'>): string {
+function describe(event: SessionEvent<'bigint'>): string {
   switch (event.type) {
     case 'destroyed':
       return `${event.reason} ${event.key}`
@@ -229,7 +201,7 @@ export function errors(error: unknown): string | null {
   return null
 }
 
-export function keysAndIds(session: UserSession<object, 'u64'>, info: SessionInfo<object, 'u64'>) {
+export function keysAndIds(session: UserSession<object, 'bigint'>, info: SessionInfo<object, 'bigint'>) {
   const key: SessionKey = info.key
   const text: string = key
   const id: SessionId = session.secret

@@ -277,15 +277,15 @@ export abstract class SqlStore implements Store {
   // piece locks the user's row. The last one proves under that lock that no session from before the call is left.
   async deleteUser(
     userId: string,
-    { exceptKey, passwordVersion, floorUntil }: DeleteUserOptions,
+    { exceptKey, passwordVersion, minPasswordVersionUntil }: DeleteUserOptions,
     { now, deadline }: StoreCall,
   ): Promise<number> {
     const end = endOf(deadline)
     const values = {
       ...this.#user('deleteUser', userId),
       minPasswordVersion: passwordVersion ?? 0,
-      minPasswordVersionUntil: passwordVersion === undefined ? 0 : floorUntil,
-      userUntil: floorUntil,
+      minPasswordVersionUntil: passwordVersion === undefined ? 0 : minPasswordVersionUntil,
+      userUntil: minPasswordVersionUntil,
       now,
       except: exceptKey ?? '',
       limit: this.batch,

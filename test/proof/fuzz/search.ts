@@ -1,4 +1,4 @@
-import { randomNumbers } from '../../../stores/testing/random.ts'
+import { randomNumbers } from '../../../testing/random.ts'
 import { drawn, shrunk } from './mutate.ts'
 import { checkNoPollution, type Target } from './target.ts'
 

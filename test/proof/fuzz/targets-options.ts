@@ -44,7 +44,7 @@ const userId: Target = {
   check(input) {
     const { u64, number, text } = USER_ID_FORMATS
     const big = isDecimal(input, 20) && BigInt(input) <= MAX_U64 ? BigInt(input) : null
-    same(u64.fromText(input), big, 'u64')
+    same(u64.fromText(input), big, 'bigint')
     same(number.fromText(input), big !== null && big < 2n ** 53n ? Number(input) : null, 'number')
     const codes = [...input].map(char => char.codePointAt(0)!)
     const isText =

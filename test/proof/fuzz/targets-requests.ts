@@ -2,15 +2,16 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { Readable } from 'node:stream'
-import { SessionCookie, sessionId, withCookies } from 'coatcheck'
+import { SessionCookie, withCookies } from 'coatcheck/custom-server'
+import { sessionId } from 'coatcheck'
 import { Aborted, HttpError, mediaType, readForm, readJson, textField } from '../../../examples/server/body.mjs'
-import { signedTicket } from '../../../src/adopt/express-session.ts'
-import { decoded } from '../../../src/adopt/signature.ts'
-import { isCrossOrigin } from '../../../src/edge/cross-origin.ts'
-import { isToken, maskToken } from '../../../src/edge/csrf.ts'
-import { originSet } from '../../../src/edge/origins.ts'
-import { proxyTest } from '../../../src/edge/proxies.ts'
-import { isForwardedLocally, isLocalHost } from '../../../src/edge/secure.ts'
+import { signedId } from '../../../src/import/express-session.ts'
+import { decoded } from '../../../src/import/signature.ts'
+import { isCrossOrigin } from '../../../src/visits/cross-origin.ts'
+import { isToken, maskToken } from '../../../src/visits/csrf.ts'
+import { originSet } from '../../../src/visits/origins.ts'
+import { proxyTest } from '../../../src/visits/proxies.ts'
+import { isForwardedLocally, isLocalHost } from '../../../src/visits/secure.ts'
 import { parseSeries, parseToken } from '../../../src/manager/series.ts'
 import { isId, isKey } from '../../../src/session/id.ts'
 import { answerOf, BASE64URL, DIGITS, isDecimal, LETTERS, onlyOf, same, type Target } from './target.ts'
@@ -293,8 +294,8 @@ const signature: Target = {
     const isGenuine =
       text !== '' &&
       SECRETS.some(secret => ['', '=', '=='].some(padding => `${text}.${last}` === signed(text, secret) + padding))
-    const ticket = signedTicket(input, SECRETS)
-    same(ticket?.id ?? null, isGenuine ? text : null, 'signedTicket')
+    const ticket = signedId(input, SECRETS)
+    same(ticket?.id ?? null, isGenuine ? text : null, 'signedId')
     if (ticket !== null)
       same(
         ticket.secrets,

@@ -171,7 +171,7 @@ function cellFrom(text: string): Cell {
   return text
 }
 
-function rowReference(cells: readonly Cell[], userIds: 'u64' | 'text', now: number): unknown {
+function rowReference(cells: readonly Cell[], userIds: 'bigint' | 'text', now: number): unknown {
   const pack = (cells[0] as string).split('|')
   if (pack.length !== 12) return 'corrupt'
   const [
@@ -189,7 +189,7 @@ function rowReference(cells: readonly Cell[], userIds: 'u64' | 'text', now: numb
     packedUser,
   ] = pack.map(cell => (cell === '' ? null : cell)) as (string | null)[]
   const [tenant, username, data] = [cells[1], cells[2], cells[3]]
-  const user = userIds === 'text' ? cells[4] : packedUser
+  const user = userIds === 'string' ? cells[4] : packedUser
   const integer = (text: string | null | undefined) => (typeof text === 'string' ? Number(text) : Number.NaN)
   const end = integer(expiresAt)
   if (end >= 0 && end <= now) return null
@@ -204,7 +204,7 @@ function rowReference(cells: readonly Cell[], userIds: 'u64' | 'text', now: numb
     const isUser =
       typeof user === 'string' &&
       typeof tenant === 'string' &&
-      (userIds === 'text' || (isDecimal(user, 20) && BigInt(user) <= MAX_U64))
+      (userIds === 'string' || (isDecimal(user, 20) && BigInt(user) <= MAX_U64))
     userText = isUser ? (tenant === '' ? user : `${tenant}\t${user}`) : ''
   }
   const record = {
@@ -272,8 +272,8 @@ const row: Target = {
   check(input) {
     const parts = input.split('\n')
     const kinds: string[] = []
-    for (const userIds of ['u64', 'text'] as const) {
-      const rest = Array.from({ length: userIds === 'text' ? 4 : 3 }, (_, at) => cellFrom(parts[at + 1] ?? '!'))
+    for (const userIds of ['bigint', 'text'] as const) {
+      const rest = Array.from({ length: userIds === 'string' ? 4 : 3 }, (_, at) => cellFrom(parts[at + 1] ?? '!'))
       const cells = [parts[0], ...rest]
       // With cells missing it is no row of ours: that is an error, and not a row to remove.
       const given = parts[0] ?? ''
@@ -295,7 +295,7 @@ const row: Target = {
     length => `${KEY}|session|${'a'.repeat(length)}|||||||||`,
     length => `${PACK}${'1'.repeat(length)}`,
   ],
-  time: input => fromRow(unpacked([input, '', 'ada', '{}']), NOW, 'u64'),
+  time: input => fromRow(unpacked([input, '', 'ada', '{}']), NOW, 'bigint'),
 }
 
 export const STORED: readonly Target[] = [redis, row]

@@ -1,7 +1,7 @@
 // Mistakes that the library had, or that one of its peers has: each put back as a change of a line, or into the store, and
 // the scene in which the search has to meet it. A change whose line is gone from the sources fails: then it has to move.
-import type { CreateOptions, RecordChange, SessionRecord, StoreCall } from 'coatcheck'
-import { ReferenceStore } from '../../../stores/testing/reference.ts'
+import type { CreateOptions, RecordChange, SessionRecord, StoreCall } from 'coatcheck/custom-store'
+import { ReferenceStore } from '../../../testing/reference.ts'
 import { adoptOf } from './adopts.ts'
 import { browsersOf } from './browsers.ts'
 import { sceneOf } from './calls.ts'
@@ -66,18 +66,18 @@ class WithoutSuccessor extends ReferenceStore {
 
 export const BUGS: readonly Bug[] = [
   {
-    name: 'B1: a log-out leaves what a remember token began beside it',
+    name: 'B1: a logout leaves what a remember token began beside it',
     patch: change(
       'manager/series-end.ts',
       'else await endChildren(context, series, isThis(exceptKey), reason, deadline)',
       '',
     ),
-    scene: tabsOf({ before: 'a remember token alone', requests: ['a page view', 'a log-out'] }),
+    scene: tabsOf({ before: 'a remember token alone', requests: ['a page view', 'a logout'] }),
   },
   {
     name: 'B1: a slow response sends the cookie of a session that ended',
     patch: change('edge/ended-here.ts', 'return !this.#context.endings.has(session)', 'return session !== null'),
-    scene: tabsOf({ before: 'an anonymous session whose cookie is due again', requests: ['a page view', 'a log-in'] }),
+    scene: tabsOf({ before: 'an anonymous session whose cookie is due again', requests: ['a page view', 'a login'] }),
   },
   {
     name: 'B1: a slow response sends the remember token of a series that ended',
@@ -86,7 +86,7 @@ export const BUGS: readonly Bug[] = [
       'return !endings.isOver(parseToken(namespace, token)!.key)',
       'return parseToken(namespace, token) !== null',
     ),
-    scene: tabsOf({ before: 'a remember token alone', requests: ['a page view', 'a log-out'] }),
+    scene: tabsOf({ before: 'a remember token alone', requests: ['a page view', 'a logout'] }),
   },
   {
     name: 'B2: a late save begins a session in place of one that was left',
@@ -95,12 +95,12 @@ export const BUGS: readonly Bug[] = [
       'if (this.#hasEnded || keys.some(key => endings.isLeft(key))) return null',
       'if (keys.length < 99) return create()',
     ),
-    scene: tabsOf({ before: 'an anonymous session', requests: ['a save', 'a log-in'] }),
+    scene: tabsOf({ before: 'an anonymous session', requests: ['a save', 'a login'] }),
   },
   {
     name: 'B2: a session that began while its browser logged in stays',
     patch: change('edge/ended-here.ts', 'if (mayStay.every(Boolean)) return session', 'if (mayStay) return session'),
-    scene: tabsOf({ before: 'a dead session', requests: ['a save', 'a log-in'] }),
+    scene: tabsOf({ before: 'a dead session', requests: ['a save', 'a login'] }),
   },
   {
     name: 'B3: the successor of an ID is not known to have ended',
@@ -109,7 +109,7 @@ export const BUGS: readonly Bug[] = [
       'moved(from: string, to: string): void {',
       'moved(from: string, to: string): void {\n    if (from !== to) return',
     ),
-    scene: tabsOf({ before: 'a session', requests: ['a new ID', 'a log-in'] }),
+    scene: tabsOf({ before: 'a session', requests: ['a new ID', 'a login'] }),
   },
   {
     name: 'B4: the writing verbs of one visit run at once',
@@ -130,22 +130,22 @@ export const BUGS: readonly Bug[] = [
     scene: plantedOf(1),
   },
   {
-    name: 'B6: a log-in that fails has ended the remember token',
+    name: 'B6: a login that fails has ended the remember token',
     patch: change(
       'edge/request-visit.ts',
       'const begun = await this.#sessions.regenerate(current, keeping)',
       'await opened.endSeries()\n        const begun = await this.#sessions.regenerate(current, keeping)',
     ),
-    scene: tabsOf({ before: 'a remember token alone', requests: ['a log-in'], faults: 1 }),
+    scene: tabsOf({ before: 'a remember token alone', requests: ['a login'], faults: 1 }),
   },
   {
-    name: 'B6: a log-in that gets no remember token has ended the one before',
+    name: 'B6: a login that gets no remember token has ended the one before',
     patch: change(
       'edge/request-visit.ts',
       'const made = await',
       'await opened.endSeries()\n        const made = await',
     ),
-    scene: tabsOf({ before: 'a remember token alone', requests: ['a log-in to be remembered'], faults: 1 }),
+    scene: tabsOf({ before: 'a remember token alone', requests: ['a login to be remembered'], faults: 1 }),
   },
   {
     name: 'B7: a handshake begins a session whose cookie its response cannot carry',
@@ -159,7 +159,7 @@ export const BUGS: readonly Bug[] = [
       "if (answer.outcome !== 'collision') return null",
       "if (answer.outcome !== 'collision') throw new Error(answer.outcome)",
     ),
-    scene: sceneOf({ before: 'a session', calls: ['recall', 'log-out'], isLimited: true }),
+    scene: sceneOf({ before: 'a session', calls: ['recall', 'logout'], isLimited: true }),
   },
   {
     name: 'B9: a new ID has a CSRF token of its own',
@@ -167,7 +167,7 @@ export const BUGS: readonly Bug[] = [
     scene: sceneOf({ before: 'a session', calls: ['rotate', 'get'] }),
   },
   {
-    name: 'B10: log-out-everywhere ends the session that it spares, where that gets a new ID',
+    name: 'B10: logout-everywhere ends the session that it spares, where that gets a new ID',
     store: WithoutSuccessor,
     scene: sceneOf({ before: 'a session', calls: ['regenerate', 'invalidateUser but this'] }),
   },
@@ -178,7 +178,7 @@ export const BUGS: readonly Bug[] = [
       'keepContext(tenant, context.tenant(name))\n    context.tenants.set(name, tenant, 0)',
       'keepContext(tenant, Context.from<D, I, In>(context.given).tenant(name))',
     ),
-    scene: tabsOf({ before: 'an anonymous session', requests: ['a save', 'a log-in'], isTenant: true }),
+    scene: tabsOf({ before: 'an anonymous session', requests: ['a save', 'a login'], isTenant: true }),
   },
   {
     name: 'B12: a take lets the visit read again',
@@ -190,13 +190,13 @@ export const BUGS: readonly Bug[] = [
     scene: oneVisitOf('an anonymous session', ['a take', 'a take']),
   },
   {
-    name: 'B13: two log-ins with one old ID leave two sessions',
+    name: 'B13: two logins with one old ID leave two sessions',
     patch: change(
-      'edge/parallel-log-ins.ts',
+      'edge/parallel-logins.ts',
       'const joined = earlier === null ? null : await joinOrEnd(this.#sessions, earlier, login, remember, isTwin)',
       'const joined = earlier === null || joinOrEnd !== null ? null : earlier',
     ),
-    scene: tabsOf({ before: 'an anonymous session', requests: ['a log-in', 'a log-in'] }),
+    scene: tabsOf({ before: 'an anonymous session', requests: ['a login', 'a login'] }),
   },
   {
     name: "C1: theft is judged by one node's clock",
@@ -217,7 +217,7 @@ export const BUGS: readonly Bug[] = [
     scene: sceneOf({ before: 'a session', calls: ['get'], isAsked: true, faults: 1 }),
   },
   {
-    name: 'C15: a log-out with planted cookies costs as many store calls as there are cookies',
+    name: 'C15: a logout with planted cookies costs as many store calls as there are cookies',
     patch: change(
       'edge/arrival.ts',
       'return endsOf(this.#cookie.candidates(this.#header).filter(isId), FIRST_IDS, LAST_IDS)',
@@ -226,9 +226,9 @@ export const BUGS: readonly Bug[] = [
     scene: plantedLogOutOf(12),
   },
   {
-    name: 'D: a save that was acknowledged is lost in a log-in',
+    name: 'D: a save that was acknowledged is lost in a login',
     store: WithoutVersion,
-    scene: sceneOf({ before: 'an anonymous session', calls: ['update', 'log-in'], processes: [0, 1] }),
+    scene: sceneOf({ before: 'an anonymous session', calls: ['update', 'login'], processes: [0, 1] }),
   },
   {
     name: 'D: a save that was acknowledged is lost in a new ID',
@@ -236,33 +236,33 @@ export const BUGS: readonly Bug[] = [
     scene: sceneOf({ before: 'a session', calls: ['update', 'regenerate'], processes: [0, 1] }),
   },
   {
-    name: "D: a log-in inherits another user's data",
+    name: "D: a login inherits another user's data",
     patch: change('manager/begin.ts', 'isOthers ? null : before', 'isOthers ? before : before'),
-    scene: sceneOf({ before: 'a session', calls: ['log-in of another user', 'get'] }),
+    scene: sceneOf({ before: 'a session', calls: ['login of another user', 'get'] }),
   },
   {
     name: 'G1: a write revives a session that was logged out',
     store: Reviving,
-    scene: sceneOf({ before: 'a session', calls: ['update', 'log-out'] }),
+    scene: sceneOf({ before: 'a session', calls: ['update', 'logout'] }),
   },
   {
-    name: 'G1: a new ID leaves no forward, so that a late log-out misses its session',
+    name: 'G1: a new ID leaves no forward, so that a late logout misses its session',
     store: WithoutForward,
-    scene: sceneOf({ before: 'a session', calls: ['regenerate', 'log-out'] }),
+    scene: sceneOf({ before: 'a session', calls: ['regenerate', 'logout'] }),
   },
   {
-    name: 'G3: no floor stands against a log-in that verified the old password',
+    name: 'G3: no floor stands against a login that verified the old password',
     store: WithoutFloor,
-    scene: sceneOf({ before: 'a session', calls: ['log-in', 'invalidateUser, version 2'] }),
+    scene: sceneOf({ before: 'a session', calls: ['login', 'invalidateUser, version 2'] }),
   },
   {
-    name: 'G4: a log-in that finds nothing under its ID leaves what that leads to',
+    name: 'G4: a login that finds nothing under its ID leaves what that leads to',
     patch: change(
       'manager/begin.ts',
       "await endSession(context, context.keyOf(id), null, 'logout', deadline)\n    return afterWrite(beginAfresh)",
       'return beginAfresh()',
     ),
-    scene: sceneOf({ before: 'a session', calls: ['regenerate', 'log-in'] }),
+    scene: sceneOf({ before: 'a session', calls: ['regenerate', 'login'] }),
   },
   {
     name: 'G7: a touch that fails fails the visit',
@@ -276,12 +276,12 @@ export const BUGS: readonly Bug[] = [
       'if (session !== null && !context.endings.isOver(session.key)) return session',
       'if (session !== null) return session',
     ),
-    scene: tabsOf({ before: 'an anonymous session', requests: ['a new anonymous session', 'a log-out'] }),
+    scene: tabsOf({ before: 'an anonymous session', requests: ['a new anonymous session', 'a logout'] }),
   },
   {
-    name: 'A log-in leaves what a save began while the answer to it was under way',
+    name: 'A login leaves what a save began while the answer to it was under way',
     patch: change('manager/begin.ts', 'for (const each of began) await', 'for (const each of [] as string[]) await'),
-    scene: tabsOf({ before: 'an anonymous session', requests: ['a save', 'a log-in'] }),
+    scene: tabsOf({ before: 'an anonymous session', requests: ['a save', 'a login'] }),
   },
   {
     name: 'What began in place of a series that ends lives on, and its cookie is held back',
@@ -338,8 +338,8 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: 'The end of all sessions removes what says that a session of another library is over',
-    patch: change('manager/end-all.ts', "userId === null && kind === 'session'", "userId === null && kind !== 'none'"),
-    scene: adoptOf({ before: 'a session that was taken over', requests: ['a page view', 'endAll'] }),
+    patch: change('manager/invalidate-all.ts', "userId === null && kind === 'session'", "userId === null && kind !== 'none'"),
+    scene: adoptOf({ before: 'a session that was taken over', requests: ['a page view', 'invalidateAll'] }),
   },
   {
     name: 'A session of another library is taken over after its store was emptied and all sessions were ended',
@@ -348,18 +348,18 @@ export const BUGS: readonly Bug[] = [
       'if ((await this.#old.read(ticket.id, deadline)) === null) {',
       'if (record.key === "") {',
     ),
-    scene: adoptOf({ before: 'an old session', requests: ['a page view', 'the old store is emptied, then endAll'] }),
+    scene: adoptOf({ before: 'an old session', requests: ['a page view', 'the old store is emptied, then invalidateAll'] }),
   },
   {
-    name: 'A log-in whose cookie is held back beside a log-out of all devices leaves a session',
+    name: 'A login whose cookie is held back beside a logout of all devices leaves a session',
     patch: change('manager/end.ts', 'if (watch.hasLoggedIn) count', 'if (count < 0) count'),
     scene: browsersOf({
       before: 'a session',
-      requests: ['a log-in with the old password', 'log-out of all other devices'],
+      requests: ['a login with the old password', 'logout of all other devices'],
     }),
   },
   {
-    name: 'A17: a session that was taken over passes for a fresh log-in',
+    name: 'A17: a session that was taken over passes for a fresh login',
     patch: change('adopt/taking.ts', 'verifiedAt = null, ...rest', 'verifiedAt = this.#context.now(), ...rest'),
     scene: adoptOf({ before: 'an old session', requests: ['a page view', 'a page view'] }),
   },
@@ -370,16 +370,16 @@ export const BUGS: readonly Bug[] = [
     isLarge: true,
   },
   {
-    name: 'A session of another library that is being taken over outlives a log-out everywhere',
+    name: 'A session of another library that is being taken over outlives a logout everywhere',
     patch: change(
       'adopt/taking.ts',
       'if (record.userId !== null && (await this.#marks.hasUserEnded(record.userId, known, deadline)))',
       'if (record.userId === "")',
     ),
-    scene: adoptOf({ before: 'an old session', requests: ['a page view', 'log-out everywhere'] }),
+    scene: adoptOf({ before: 'an old session', requests: ['a page view', 'logout everywhere'] }),
   },
   {
-    name: 'A log-out at a node of the old service leaves the session that was lent',
+    name: 'A logout at a node of the old service leaves the session that was lent',
     patch: change(
       'adopt/taking.ts',
       "await endSession(this.#context, mark.key, null, 'logout', deadline)\n      return { id, session: null, isLent: true }",
@@ -387,15 +387,15 @@ export const BUGS: readonly Bug[] = [
     ),
     scene: adoptOf({
       before: 'an old session',
-      requests: ['a page view', 'a log-out at an old node'],
+      requests: ['a page view', 'a logout at an old node'],
       processes: [1, 0],
       lending: [0, 1],
     }),
   },
   {
-    name: 'endAll does not spare the session that it excepts under its new ID',
-    patch: change('manager/end-all.ts', '(await this.#chainFrom(this.#exceptKey)).keys', '[this.#exceptKey]'),
-    scene: sceneOf({ before: 'an anonymous session', calls: ['regenerate', 'endAll but this'] }),
+    name: 'invalidateAll does not spare the session that it excepts under its new ID',
+    patch: change('manager/invalidate-all.ts', '(await this.#chainFrom(this.#exceptKey)).keys', '[this.#exceptKey]'),
+    scene: sceneOf({ before: 'an anonymous session', calls: ['regenerate', 'invalidateAll but this'] }),
   },
   {
     name: 'A response removes the cookie of another library, and the one in its place is held back',

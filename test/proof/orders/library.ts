@@ -10,7 +10,7 @@ const root = fileURLToPath(new URL('../../..', import.meta.url))
 const SEAMS = Symbol.for('coatcheck.orders')
 
 export type Library = typeof import('../../../src/index.ts') &
-  typeof import('../../../src/adopt.ts') &
+  typeof import('../../../src/import.ts') &
   typeof import('../../../src/device-bound.ts') &
   typeof import('../../../src/fetch.ts')
 
@@ -33,7 +33,7 @@ export interface Seams {
   asked(key: string, value: unknown): void
   /** A request told it something. */
   told(key: string, value: unknown): void
-  /** A snapshot was made: later than which log-out-everywhere it is decides what becomes of its cookie. */
+  /** A snapshot was made: later than which logout-everywhere it is decides what becomes of its cookie. */
   ordered(): void
   /** Writers of one session take turns: one is in line, has its turn, and is done. */
   queued(queue: object, key: string): object
@@ -178,7 +178,7 @@ async function buildLibrary(name: string, patch: Patch | null): Promise<Library>
                 contents += `\nexport * from './${subpath}.ts'\n`
             if (file === 'src/session/session.ts')
               contents = replaceOnce(file, contents, 'made += 1\n', `made += 1\n  ${ask}?.ordered()\n`)
-            if (file === 'src/adopt/taking.ts') {
+            if (file === 'src/import/taking.ts') {
               const [look, keep] = ['let taking = this.#underWay.get(id)\n', 'this.#underWay.set(id, taking)\n']
               contents = replaceOnce(file, contents, look, `${look}    if (taking) ${ask}?.joined(taking)\n`)
               contents = replaceOnce(file, contents, keep, `${keep}      ${ask}?.began(taking)\n`)

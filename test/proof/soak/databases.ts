@@ -1,7 +1,7 @@
 // The databases of the soak, with settings under which what was acknowledged survives a crash, and what there is to count.
 import { SessionManager, type Store } from 'coatcheck'
 import { RedisStore } from 'coatcheck/stores/redis'
-import { PostgresStore } from 'coatcheck/stores/sql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
 import pg from 'pg'
 import { createClient } from 'redis'
 import { startPostgres } from '../../services/postgres.ts'

@@ -53,7 +53,7 @@ describeEngine('redis', 'the Redis store with every client', () => {
       ended: [login.key],
     })
 
-    expect(await store.deleteUser('43', { passwordVersion: 3, floorUntil: T0 + 1000 }, { now: T0 })).toBe(1)
+    expect(await store.deleteUser('43', { passwordVersion: 3, minPasswordVersionUntil: T0 + 1000 }, { now: T0 })).toBe(1)
     expect(await store.create(recordOf(store, '43'), {}, at)).toEqual({ outcome: 'stale-login', ended: [] })
     const orphan = recordOf(store, '43', { passwordVersion: 3, parent: anywhere() })
     expect(await store.create(orphan, {}, at)).toEqual({ outcome: 'orphan', ended: [] })

@@ -45,7 +45,7 @@ describeEngine('redis', 'a master that dies', () => {
           const login = recordOf(store, '3')
           await Promise.all([
             store.delete(ada.key, { now: T0, deadline: soon() }),
-            store.deleteUser('2', { passwordVersion: 1, floorUntil: T0 + HOUR }, { now: T0, deadline: soon() }),
+            store.deleteUser('2', { passwordVersion: 1, minPasswordVersionUntil: T0 + HOUR }, { now: T0, deadline: soon() }),
             store.replace(anonymous.key, 1, login, {}, { now: T0, deadline: soon() }),
           ])
           await master.kill()
@@ -67,7 +67,7 @@ describeEngine('redis', 'a master that dies', () => {
       },
     )
 
-    it('with a replica that lags: without waitReplicas an acknowledged log-out can come back', async () => {
+    it('with a replica that lags: without waitReplicas an acknowledged logout can come back', async () => {
       const line = await startProxy(master.port)
       await replica.cli('REPLICAOF', '127.0.0.1', `${line.port}`)
       await linked()
@@ -149,7 +149,7 @@ describeEngine('redis', 'a master that dies', () => {
       for (const record of records) await store.create(record, {}, { now: T0, deadline: soon() })
       await Promise.all(records.slice(0, 10).map(({ key }) => store.delete(key, { now: T0, deadline: soon() })))
       await Promise.all(
-        users.slice(10, 20).map(user => store.deleteUser(user, { floorUntil: T0 }, { now: T0, deadline: soon() })),
+        users.slice(10, 20).map(user => store.deleteUser(user, { minPasswordVersionUntil: T0 }, { now: T0, deadline: soon() })),
       )
       if (!canWait)
         await until('the replicas having all', async () => {

@@ -12,7 +12,7 @@ const TIMEOUT = 2000
 // The timer that ends a call may itself be late on a busy machine, never by this much.
 const NOISE = 3000
 
-describeEngine('redis', 'an outage of Redis is not a log-out', () => {
+describeEngine('redis', 'an outage of Redis is not a logout', () => {
   describe.each(CLIENTS)('with %s', name => {
     let server: RedisServer
     let open: OpenClient
@@ -46,7 +46,7 @@ describeEngine('redis', 'an outage of Redis is not a log-out', () => {
       regenerate: () => sessions.regenerate(session),
       login: () => sessions.regenerate(session, ada),
       list: () => sessions.list(42),
-      invalidateUser: () => sessions.invalidateUser(42, { passwordVersion: 1 }),
+      invalidateUser: () => sessions.invalidateUser(42, { minPasswordVersion: 1 }),
       destroy: () => sessions.destroy(session.secret),
     })
 
@@ -119,7 +119,7 @@ describeEngine('redis', 'an outage of Redis is not a log-out', () => {
         await sessions.create(ada),
         await sessions.create(ada),
       ]
-      await sessions.invalidateUser(43, { passwordVersion: 1 })
+      await sessions.invalidateUser(43, { minPasswordVersion: 1 })
       await server.cli('CONFIG', 'SET', 'maxmemory', '1')
       for (const [verb, call] of Object.entries(verbs(first)).filter(([verb]) =>
         /create|update|regen|login/.test(verb),
@@ -129,9 +129,9 @@ describeEngine('redis', 'an outage of Redis is not a log-out', () => {
       expect(await sessions.list(42)).toHaveLength(3)
       await sessions.destroy(first)
       expect(await sessions.get(first.secret)).toBe(null)
-      expect(await sessions.invalidateUser(42, { except: second, passwordVersion: 2 })).toBe(1)
+      expect(await sessions.invalidateUser(42, { except: second, minPasswordVersion: 2 })).toBe(1)
       expect(await sessions.get(third.secret)).toBe(null)
-      expect(await sessions.invalidateUser(44, { passwordVersion: 2 })).toBe(0)
+      expect(await sessions.invalidateUser(44, { minPasswordVersion: 2 })).toBe(0)
       await server.cli('CONFIG', 'SET', 'maxmemory', '0')
       expect(await sessions.get(second.secret)).not.toBe(null)
       for (const id of [42, 44])
@@ -141,13 +141,13 @@ describeEngine('redis', 'an outage of Redis is not a log-out', () => {
     })
 
     it('out of memory: who has a remember token logs out', async () => {
-      const remembering = new SessionManager({ store: new RedisStore(open.client), remember: '30d' })
+      const remembering = new SessionManager({ store: new RedisStore(open.client), rememberFor: '30d' })
       const token = await remembering.remember(await remembering.create(ada))
-      const begun = (await remembering.recall(token))!
+      const begun = (await remembering.redeemRememberToken(token))!
       await server.cli('CONFIG', 'SET', 'maxmemory', '1')
       await remembering.forget(begun.token)
       await server.cli('CONFIG', 'SET', 'maxmemory', '0')
-      expect(await remembering.recall(begun.token)).toBe(null)
+      expect(await remembering.redeemRememberToken(begun.token)).toBe(null)
       expect(await remembering.get(begun.session.secret)).toBe(null)
       await remembering.close()
     })

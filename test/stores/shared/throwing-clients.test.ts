@@ -2,7 +2,8 @@
 // its error with another request, which may add to it.
 import { SessionManager, SessionStoreError, type Store } from 'coatcheck'
 import { type RedisClient, RedisStore } from 'coatcheck/stores/redis'
-import { MysqlStore, PostgresStore } from 'coatcheck/stores/sql'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
 import mysql from 'mysql2/promise'
 import pg from 'pg'
 import { expect, it } from 'vitest'

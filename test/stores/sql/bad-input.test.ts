@@ -1,6 +1,10 @@
 import { createClient } from '@libsql/client'
 import type { Store } from 'coatcheck'
-import { D1Store, LibsqlStore, MysqlStore, type PgPool, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
+import { D1Store } from 'coatcheck/stores/d1'
+import { LibsqlStore } from 'coatcheck/stores/libsql'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { type PgPool, PostgresStore } from 'coatcheck/stores/postgres'
+import { SqliteStore } from 'coatcheck/stores/sqlite'
 import mysqlCallback from 'mysql2'
 import type mysql from 'mysql2/promise'
 import pg from 'pg'
@@ -112,7 +116,7 @@ function badInput(open: () => { store: Store; run(sql: string): Promise<unknown>
     const { store } = open()
     const one = record({ key: newKey() })
     await store.create(one, {}, { now: NOW })
-    expect(await store.deleteUser('42', { floorUntil: NOW, exceptKey: "' OR ''='" }, { now: NOW })).toBeGreaterThan(0)
+    expect(await store.deleteUser('42', { minPasswordVersionUntil: NOW, exceptKey: "' OR ''='" }, { now: NOW })).toBeGreaterThan(0)
     expect(await isLive(store, one.key)).toBe(false)
   })
 }
@@ -213,12 +217,12 @@ describe('an option that there is not', () => {
     const ofPostgres =
       /PostgresStore: "prepared" is not an option; did you mean prepare\? \(there are: table, .*prepare\)/
     expect(() => new PostgresStore(pg, wrong({ prepared: false }))).toThrow(ofPostgres)
-    expect(() => PostgresStore.schema(wrong({ prepared: false }))).toThrow(ofPostgres)
+    expect(() => PostgresStore.ddl(wrong({ prepared: false }))).toThrow(ofPostgres)
     expect(() => new PostgresStore(pg, wrong({ prepare: 'no' }))).toThrow('prepare: expected true or false, got "no"')
     const ofMysql =
       /MysqlStore: "userId" is not an option; it is called userIds, .* \(there are: table, schema, userIds\)/
     expect(() => new MysqlStore(mysql, wrong({ userId: 'text' }))).toThrow(ofMysql)
-    expect(() => MysqlStore.schema(wrong({ userId: 'text' }))).toThrow(ofMysql)
+    expect(() => MysqlStore.ddl(wrong({ userId: 'text' }))).toThrow(ofMysql)
     expect(() => new MysqlStore(mysql, wrong([]))).toThrow(/expected an object of options, got an array/)
   })
 
@@ -227,9 +231,9 @@ describe('an option that there is not', () => {
     const libsql = { protocol: 'http', execute() {}, batch() {}, executeMultiple() {} } as never
     const message = /"schema" is not an option; the database has one schema \(there are: table, userIds\)/
     expect(() => new D1Store(d1, wrong({ schema: 'main' }))).toThrow(message)
-    expect(() => D1Store.schema(wrong({ schema: 'main' }))).toThrow(message)
+    expect(() => D1Store.ddl(wrong({ schema: 'main' }))).toThrow(message)
     expect(() => new LibsqlStore(libsql, wrong({ schema: 'main' }))).toThrow(message)
-    expect(() => LibsqlStore.schema(wrong({ schema: 'main' }))).toThrow(message)
+    expect(() => LibsqlStore.ddl(wrong({ schema: 'main' }))).toThrow(message)
   })
 })
 

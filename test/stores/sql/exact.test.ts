@@ -1,6 +1,10 @@
-import type { SessionRecord, Store } from 'coatcheck'
-import { LibsqlStore, MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
-import { modelTest } from 'coatcheck/testing'
+import type { SessionRecord } from 'coatcheck/custom-store'
+import type { Store } from 'coatcheck'
+import { LibsqlStore } from 'coatcheck/stores/libsql'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
+import { SqliteStore } from 'coatcheck/stores/sqlite'
+import { modelTest } from 'coatcheck/custom-store/testing'
 import fc from 'fast-check'
 import type mysql from 'mysql2/promise'
 import type pg from 'pg'
@@ -43,7 +47,7 @@ const TEXTS = [
 
 /** Each user has one session, and only that: found, listed and ended alone. */
 async function isolated(store: Store, users: readonly string[]): Promise<void> {
-  for (const userId of users) await store.deleteUser(userId, { floorUntil: 0 }, { now: NOW })
+  for (const userId of users) await store.deleteUser(userId, { minPasswordVersionUntil: 0 }, { now: NOW })
   const records = users.map(userId => record({ userId }))
   for (const each of records) expect((await store.create(each, {}, { now: NOW })).outcome).toBe('created')
   for (const each of records) {
@@ -51,7 +55,7 @@ async function isolated(store: Store, users: readonly string[]): Promise<void> {
     expect(await store.listUser(each.userId!, 'session', { now: NOW })).toEqual([each])
   }
   for (const [i, each] of records.entries()) {
-    expect(await store.deleteUser(each.userId!, { passwordVersion: 7, floorUntil: NOW + 1000 }, { now: NOW })).toBe(1)
+    expect(await store.deleteUser(each.userId!, { passwordVersion: 7, minPasswordVersionUntil: NOW + 1000 }, { now: NOW })).toBe(1)
     const left = await Promise.all(records.map(({ key }) => store.read(key, { now: NOW })))
     expect(left.map(found => found !== null)).toEqual(records.map((_, place) => place > i))
     const others = users[(i + 1) % users.length] as string
@@ -105,7 +109,7 @@ describeEngine('postgresql', 'exactness on PostgreSQL', () => {
     pool = server.pool()
   })
   afterAll(() => server?.stop())
-  const open = async (through: pg.Pool, userIds: 'u64' | 'text' = 'u64') => {
+  const open = async (through: pg.Pool, userIds: 'bigint' | 'text' = 'bigint') => {
     const store = new PostgresStore(through, { userIds, table: newTable() })
     await store.migrate()
     return store
@@ -142,7 +146,7 @@ describeEngine('mariadb', 'exactness on MariaDB', () => {
     pool = server.pool()
   })
   afterAll(() => server?.stop())
-  const open = async (through: MysqlStore | mysql.Pool, userIds: 'u64' | 'text' = 'u64', schema?: string) => {
+  const open = async (through: MysqlStore | mysql.Pool, userIds: 'bigint' | 'text' = 'bigint', schema?: string) => {
     const store = new MysqlStore(through as mysql.Pool, { userIds, table: newTable(), ...(schema ? { schema } : {}) })
     await store.migrate()
     return store
@@ -204,7 +208,7 @@ describeEngine('mariadb', 'exactness on MariaDB', () => {
 
 for (const driver of SQLITE_DRIVERS)
   describeEngine(driver, `exactness on SQLite with ${driver}`, () => {
-    const open = async (userIds: 'u64' | 'text' = 'u64', prepare = (_: any) => {}) => {
+    const open = async (userIds: 'bigint' | 'text' = 'bigint', prepare = (_: any) => {}) => {
       const database = openSqlite(driver, ':memory:')
       prepare(database)
       const store = new SqliteStore(database, { userIds, table: newTable() })
@@ -216,7 +220,7 @@ for (const driver of SQLITE_DRIVERS)
     it('compares keys by their case', async () => tellsCaseApart((await open()).store))
     it('sweeps by universal time', async () => sweepsByUniversalTime((await open()).store))
     it('is not misled by a connection that gives big integers', async () => {
-      const { store } = await open('u64', database => database.defaultSafeIntegers?.(true))
+      const { store } = await open('bigint', database => database.defaultSafeIntegers?.(true))
       await isolated(store, NUMBERS)
     })
     it('joins with the table of the application', async () => {
@@ -235,7 +239,7 @@ for (const engine of REMOTE_SQLITE)
       server = await startRemoteSqlite(engine)
     })
     afterAll(() => server?.stop())
-    const open = async (userIds: 'u64' | 'text' = 'u64') => {
+    const open = async (userIds: 'bigint' | 'text' = 'bigint') => {
       const store = server.open({ userIds, table: newTable() })
       await store.migrate()
       return store
@@ -276,7 +280,7 @@ describe('user IDs that cannot be exact', () => {
       const refusal = { code: 'ERR_SESSION_STORE', outcome: 'not-applied' }
       await expect(database().create(record({ userId }), {}, { now: NOW })).rejects.toMatchObject(refusal)
       await expect(database().listUser(userId, 'session', { now: NOW })).rejects.toMatchObject(refusal)
-      await expect(database().deleteUser(userId, { floorUntil: NOW }, { now: NOW })).rejects.toMatchObject(refusal)
+      await expect(database().deleteUser(userId, { minPasswordVersionUntil: NOW }, { now: NOW })).rejects.toMatchObject(refusal)
     },
   )
 })

@@ -1,6 +1,8 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { SessionStoreError, type Store } from 'coatcheck'
-import { MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
+import { SqliteStore } from 'coatcheck/stores/sqlite'
 import type mysql from 'mysql2/promise'
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -17,7 +19,7 @@ import { isLive, NOW, newKey, newWriteId, record } from '../../support/sql/recor
 const TIMEOUT = 400
 const deadline = () => within(TIMEOUT)
 const change = () => ({ data: '"new"', seenAt: NOW, expiresAt: NOW + 9e6, writeId: newWriteId() })
-const everybody = { passwordVersion: 1, floorUntil: NOW + 1e9 }
+const everybody = { passwordVersion: 1, minPasswordVersionUntil: NOW + 1e9 }
 
 /** The error of a call that has to fail by its deadline; a busy machine may be late by seconds, a hanging call never ends. */
 async function failure(call: Promise<unknown>): Promise<SessionStoreError> {
@@ -106,7 +108,7 @@ function outages(get: () => Server) {
     )
   })
 
-  it('can repeat a log-out everywhere whose connection is cut between commit and answer', async () => {
+  it('can repeat a logout everywhere whose connection is cut between commit and answer', async () => {
     const { open, proxy, inTransaction, commit } = get()
     const { store } = open()
     const one = record({ userId: '77' })
@@ -116,7 +118,7 @@ function outages(get: () => Server) {
       outcome: 'unknown',
     })
     await lost
-    await until('the same log-out', () => store.deleteUser('77', everybody, { now: NOW, deadline: deadline() }))
+    await until('the same logout', () => store.deleteUser('77', everybody, { now: NOW, deadline: deadline() }))
     expect(await isLive(store, one.key)).toBe(false)
     expect((await store.create(record({ userId: '77' }), {}, { now: NOW })).outcome).toBe('stale-login')
     await until('no open transaction', async () => expect(await inTransaction()).toBe(0))
@@ -230,7 +232,7 @@ describeEngine('postgresql', 'an outage of PostgreSQL', () => {
     expect(await store.read(newKey(), { now: NOW, deadline: soon() })).toBe(null)
   })
 
-  it('tells a read-only database from a log-out', async () => {
+  it('tells a read-only database from a logout', async () => {
     const store = new PostgresStore(server.pool({ options: '-c default_transaction_read_only=on' }))
     const error = await failure(store.create(record(), {}, { now: NOW, deadline: soon() }))
     expect(error).toMatchObject({ outcome: 'not-applied', status: 503 })

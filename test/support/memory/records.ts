@@ -1,5 +1,6 @@
-import type { SessionRecord, Store } from 'coatcheck'
-import { keyFor, newWriteId } from 'coatcheck/testing'
+import type { SessionRecord } from 'coatcheck/custom-store'
+import type { Store } from 'coatcheck'
+import { keyFor, newWriteId } from 'coatcheck/custom-store/testing'
 
 export const NOW = 1_700_000_000_000
 export const HOUR = 3_600_000

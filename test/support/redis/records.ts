@@ -1,6 +1,7 @@
 // Records for the Redis store's own tests.
 import { createHash, randomBytes } from 'node:crypto'
-import type { SessionRecord, Store } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
+import type { Store } from 'coatcheck'
 
 export const T0 = 1_767_225_600_000
 export const HOUR = 3_600_000

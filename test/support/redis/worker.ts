@@ -60,7 +60,7 @@ const orders: { [O in Order['op']]: (order: Extract<Order, { op: O }>) => Promis
     const secrets: string[] = []
     const destroyed: string[] = []
     let stale = 0
-    // With a version the log-out everywhere is to come: on a busy machine it comes late, and has to be met by a login.
+    // With a version the logout everywhere is to come: on a busy machine it comes late, and has to be met by a login.
     const end = Date.now() + ms
     const person = async () => {
       let mine: Awaited<ReturnType<typeof login>> | null = null

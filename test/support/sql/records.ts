@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import type { SessionRecord, Store } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
+import type { Store } from 'coatcheck'
 
 /** A frozen instant in the past: the sweeps' database clock is later. */
 export const NOW = 1_700_000_000_000

@@ -1,5 +1,5 @@
-import { type LibsqlClient, LibsqlStore } from 'coatcheck/stores/sql'
-import { modelTest, testStore } from 'coatcheck/testing'
+import { type LibsqlClient, LibsqlStore } from 'coatcheck/stores/libsql'
+import { modelTest, testStore } from 'coatcheck/custom-store/testing'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, it } from 'vitest'
 import { describeEngine } from '../../../services/engines.ts'
@@ -21,7 +21,7 @@ describeEngine('sqld', 'the store for libSQL on a network', () => {
   })
   afterAll(() => server?.stop())
 
-  describe.each(['u64', 'text'] as const)('with %s user IDs', userIds => {
+  describe.each(['bigint', 'text'] as const)('with %s user IDs', userIds => {
     const table = `${userIds}_sessions`
     const { runs, rounds } = process.env.COATCHECK_LONG === '1' ? LONG : SHORT[userIds]
     const open = async () => {
@@ -36,7 +36,7 @@ describeEngine('sqld', 'the store for libSQL on a network', () => {
       await server.run(`ALTER TABLE ${table} RENAME TO elsewhere`)
       return () => server.run(`ALTER TABLE elsewhere RENAME TO ${table}`)
     }
-    testStore(slow, open, undefined, { textUserIds: userIds === 'text', corrupt, outage, runs, rounds })
+    testStore(slow, open, undefined, { textUserIds: userIds === 'string', corrupt, outage, runs, rounds })
     slow('behaves like the reference model', () => modelTest(fc, open, undefined, { runs }))
   })
 })

@@ -1,8 +1,8 @@
 // The statements and batches of D1Store, asked of SQLite in this process: the example for @libsql/client sends them to a file
 // here, one after the other, and everything but the network is the same. Nobody else has this file.
 import { createClient } from '@libsql/client'
-import { D1Store } from 'coatcheck/stores/sql'
-import { modelTest, testStore } from 'coatcheck/testing'
+import { D1Store } from 'coatcheck/stores/d1'
+import { modelTest, testStore } from 'coatcheck/custom-store/testing'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { libsqlStore } from '../../../../examples/libsql-store.mjs'
@@ -51,7 +51,7 @@ describeEngine('libsql', 'a SQLite database on a network, in this process', () =
         { corrupt: expect.any(String) },
         other,
       ])
-      await store.deleteUser('42', { floorUntil: NOW }, call())
+      await store.deleteUser('42', { minPasswordVersionUntil: NOW }, call())
     },
   )
 
@@ -95,7 +95,7 @@ describeEngine('libsql', 'a SQLite database on a network, in this process', () =
         ['read', () => store.read(newKey(), call())],
         ['delete', () => store.delete(newKey(), call())],
         ['count', () => store.count(call())],
-        ['deleteUser', () => store.deleteUser('42', { floorUntil: NOW }, call())],
+        ['deleteUser', () => store.deleteUser('42', { minPasswordVersionUntil: NOW }, call())],
         ['sweep', () => store.sweep(1, call())],
       ] as const)
         await expect(ask()).rejects.toMatchObject({
