@@ -1,9 +1,9 @@
 // Opens the store that a URL names, with a driver of the operator's.
 import { existsSync } from 'node:fs'
 import type { Store } from 'coatcheck'
-import { RedisStore } from 'coatcheck/stores/redis'
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore, type SqlStoreOptions } from 'coatcheck/stores/postgres'
+import { RedisStore } from 'coatcheck/stores/redis'
 import { SqliteStore } from 'coatcheck/stores/sqlite'
 import type ioredis from 'ioredis'
 import type mysql from 'mysql2/promise'
@@ -52,7 +52,7 @@ function sqlOptions(given: Given, kind: StoreKind): SqlStoreOptions {
   const [table, schema] = [given.get('table'), given.get('schema')]
   return {
     // In SQLite all user IDs are text, and those of every kind can be read so.
-    userIds: kind === 'sqlite' ? 'text' : userIds,
+    userIds: kind === 'sqlite' ? 'string' : userIds,
     ...(table !== undefined && { table }),
     ...(schema !== undefined && { schema }),
   }
@@ -62,7 +62,7 @@ function sqlOptions(given: Given, kind: StoreKind): SqlStoreOptions {
 export function schemaOf(kind: StoreKind, given: Given): string | null {
   if (kind === 'redis' || kind === 'redis-cluster') return null
   const Sql = { postgres: PostgresStore, mysql: MysqlStore, sqlite: SqliteStore }[kind]
-  return withOptions(() => Sql.schema(sqlOptions(given, kind)))
+  return withOptions(() => Sql.ddl(sqlOptions(given, kind)))
 }
 
 /** Waits for a connection; one that is not made in time, or not at all, is given up. */

@@ -48,7 +48,7 @@ export type UserKind = 'bigint' | 'number' | 'string'
 
 export function userKindOf(given: Given): UserKind {
   const kind = given.get('user-ids') ?? 'bigint'
-  if (kind === 'bigint' || kind === 'number' || kind === 'text') return kind
+  if (kind === 'bigint' || kind === 'number' || kind === 'string') return kind
   throw new UsageError("--user-ids: expected u64, number or text, as the application's option userIds")
 }
 
@@ -59,7 +59,7 @@ const CONTROL = /[\u0000-\u001f\u007f]/
 
 /** The USER of the command line, as canonical text: '042' would be no one, and end nothing. */
 export function userFrom(text: string, kind: UserKind): string {
-  if (kind === 'text') {
+  if (kind === 'string') {
     if (text === '' || text.length > 128 || !text.isWellFormed() || CONTROL.test(text))
       throw new UsageError('USER: expected text of 1 to 128 characters without control characters')
     return text

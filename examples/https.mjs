@@ -14,9 +14,9 @@ import { listener, serve } from './serve.mjs'
 const { PORT = '3443', HTTP_PORT = '3000', KEY = 'key.pem', CERT = 'cert.pem' } = process.env
 
 const sessions = new SessionManager({ store: new MemoryStore() })
-const visitOf = nodeVisits(sessions, { cookie: { hostPrefix: true } })
+const visits = nodeVisits(sessions, { cookie: { hostPrefix: true } })
 
-const answer = listener(visitOf, {
+const answer = listener(visits.of, {
   async 'POST /login'(visit) {
     await visit.logIn({ user: { id: 42n, name: 'ada' } }) // after the password was verified: see login.mjs
     return 'Logged in.'

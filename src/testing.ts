@@ -1,5 +1,1 @@
-export { keyFor, newUserId, newWriteId, type TestStoreOptions } from '../testing/kit.ts'
-export { type FastCheck, modelTest } from '../testing/model.ts'
-export { type KeptMinPasswordVersion, type KeptForward, ReferenceStore } from '../testing/reference.ts'
-export { testStore } from '../testing/suite.ts'
 export { cookieHeader, type StorageState, storageState } from './visits/test-cookies.ts'

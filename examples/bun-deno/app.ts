@@ -9,7 +9,7 @@ const sessions = new SessionManager({
   rememberFor: '30d',
   initial: () => ({ cart: {} as Record<string, number>, hint: '' }),
 })
-const edge = fetchVisits(sessions)
+const visits = fetchVisits(sessions)
 type Handler = (visit: VisitOf<typeof sessions>, request: Request) => Promise<Response>
 
 /** User IDs are bigint, which `Response.json` cannot write. */
@@ -82,7 +82,7 @@ export default {
   fetch(request: Request): Promise<Response> {
     const route = routes[`${request.method} ${new URL(request.url).pathname}`]
     // Errors become answers inside of `handle`, so that their headers are ours as well.
-    return edge.handle(request, async visit =>
+    return visits.handle(request, async visit =>
       route ? route(visit, request).catch(answerError) : json({ error: 'not_found' }, 404),
     )
   },

@@ -9,8 +9,8 @@ const sessions = new SessionManager({
 })
 // On Cloudflare the URL says how the browser came. `wrangler dev` speaks HTTP, and adds the header of a proxy.
 const isSecure = ({ url }: Request) => /^(?:https:|http:\/\/(?:localhost|127\.0\.0\.1)[:/])/.test(url)
-const edge = fetchVisits(sessions, { isSecure })
-type Visit = ReturnType<typeof edge>
+const visits = fetchVisits(sessions, { isSecure })
+type Visit = ReturnType<typeof visits.of>
 
 // A Worker may not draw random numbers before its first request: the demo users are made then.
 const openUsers = async () => (await import('../server/users.mjs')).openUsers() // in place of your user table
@@ -85,7 +85,7 @@ export default {
   fetch(request: Request) {
     const route = routes[`${request.method} ${new URL(request.url).pathname}`]
     if (!route) return refusal(404, 'not_found')
-    return edge.handle(request, visit =>
+    return visits.handle(request, visit =>
       route(visit, request).catch(error => {
         if (error instanceof Response) return error
         if (!(error instanceof SessionError)) throw error

@@ -8,7 +8,7 @@ const sessions = new SessionManager({
   rememberFor: '30d',
   initial: () => ({ cart: {} as Record<string, number>, hint: '' }),
 })
-const visitOf = nodeVisits(sessions)
+const ofNode = nodeVisits(sessions)
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -20,7 +20,7 @@ declare module 'fastify' {
 export const visits = plugin(async app => {
   app.decorateRequest('visit')
   app.addHook('onRequest', async (request, reply) => {
-    request.visit = visitOf(request.raw, reply.raw)
+    request.visit = ofNode.of(request.raw, reply.raw)
   })
   app.setReplySerializer(stringify) // user IDs are bigint
   app.addHook('onClose', () => sessions.close())

@@ -12,7 +12,7 @@ const sessions = new SessionManager({
   rememberFor: '30d',
   initial: () => ({ cart: {} as Record<string, number>, hint: '' }),
 })
-const visitOf = nodeVisits(sessions)
+const visits = nodeVisits(sessions)
 
 type Served = { req: IncomingMessage; res: ServerResponse }
 type Context = { visit: VisitOf<typeof sessions> }
@@ -68,7 +68,7 @@ const schema = createSchema<Served & Context>({
 
 const yoga = createYoga<Served, Context>({
   schema,
-  context: ({ req, res }) => ({ visit: visitOf(req, res) }),
+  context: ({ req, res }) => ({ visit: visits.of(req, res) }),
   maskedErrors: {
     // Our errors with their status and code; Yoga hides the others, and logs them.
     maskError(error, message, isDev) {

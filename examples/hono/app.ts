@@ -13,12 +13,12 @@ const sessions = new SessionManager({
   rememberFor: '30d',
   initial: () => ({ cart: {} as Record<string, number>, hint: '' }),
 })
-const visitOf = nodeVisits(sessions)
+const visits = nodeVisits(sessions)
 
 const app = new Hono<{ Bindings: HttpBindings; Variables: { visit: VisitOf<typeof sessions> } }>()
 
 app.use(async (c, next) => {
-  c.set('visit', visitOf(c.env.incoming, c.env.outgoing))
+  c.set('visit', visits.of(c.env.incoming, c.env.outgoing))
   await next()
 })
 app.use(

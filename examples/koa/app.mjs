@@ -13,9 +13,9 @@ const sessions = new SessionManager({
   rememberFor: '30d',
   initial: () => ({ cart: /** @type {Record<string, number>} */ ({}), hint: '' }),
 })
-const visitOf = nodeVisits(sessions)
+const visits = nodeVisits(sessions)
 /** @param {import('koa').Context} ctx */
-const visitIn = ctx => visitOf(ctx.req, ctx.res) // those of node:http, not ctx.request
+const visitIn = ctx => visits.of(ctx.req, ctx.res) // those of node:http, not ctx.request
 /** @param {{ request: { body?: any } }} ctx */
 const bodyOf = ctx => ctx.request.body ?? {}
 

@@ -17,13 +17,13 @@ const sessions = new SessionManager({
   rememberFor: '30d',
   initial: () => ({ theme: 'light' }),
 })
-const visitOf = nodeVisits(sessions)
+const visits = nodeVisits(sessions)
 gaugeLive(() => sessions.count())
 
 /** @type {(status: number, code: string) => Error} */
 const failure = (status, code) => Object.assign(new Error(code), { status, code })
 
-/** @type {Record<string, (visit: ReturnType<typeof visitOf>, body: () => Promise<any>) => Promise<unknown>>} */
+/** @type {Record<string, (visit: import('coatcheck').Visit, body: () => Promise<any>) => Promise<unknown>>} */
 const endpoints = {
   async 'POST /login'(visit, body) {
     const { username, password, remember } = await body()
@@ -47,7 +47,7 @@ async function answer(request, response) {
     const name = `${request.method} ${request.url}`
     const endpoint = Object.hasOwn(endpoints, name) ? endpoints[name] : undefined
     if (!endpoint) throw failure(404, 'not_found')
-    const found = await endpoint(visitOf(request, response), async () => {
+    const found = await endpoint(visits.of(request, response), async () => {
       if (!(Number(request.headers['content-length']) <= 16_384)) throw failure(413, 'too_large')
       return (await json(request)) ?? {}
     })

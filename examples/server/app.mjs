@@ -22,7 +22,7 @@ const GRACE = '30s'
 /**
  * @typedef {object} Call one request
  * @property {import('node:http').IncomingMessage} request
- * @property {ReturnType<ReturnType<typeof nodeVisits<Data, 'bigint', Data>>>} visit
+ * @property {import('coatcheck').Visit<Data>} visit
  * @property {string} key the last part of /sessions/KEY
  */
 
@@ -46,7 +46,7 @@ const labelOf = request =>
  */
 const json = (value, status = 200, headers = {}) => ({
   status,
-  // No cache may keep what depends on a session. The edge says so only where a session was looked at.
+  // No cache may keep what depends on a session. The visits object says so only where a session was looked at.
   headers: { 'Content-Type': 'application/json; charset=utf-8', 'Cache-Control': 'no-store', ...headers },
   body: `${stringify(value)}\n`,
 })
@@ -166,7 +166,8 @@ function endpoints(sessions, users) {
     async rotate({ request, visit }) {
       await visit.requireUser()
       if (isForm(request)) await visit.checkCsrf((await readForm(request)).get('csrf'))
-      if (!(await visit.rotate({ grace: GRACE }))) throw new HttpError(401, 'unauthenticated', 'The session has ended.')
+      if (!(await visit.regenerate({ grace: GRACE })))
+        throw new HttpError(401, 'unauthenticated', 'The session has ended.')
       await visit.update({ rotatedAt: Date.now() })
       return isForm(request) ? toPage() : json('The session has a new ID.')
     },
@@ -250,7 +251,7 @@ function answerTo(error) {
  */
 export function createApp({ sessions, users }) {
   // A browser that can keeps a key in its device, and proves every few minutes that it has it: copied cookies end soon.
-  const visitOf = nodeVisits(sessions, { deviceBound: deviceBound() })
+  const visits = nodeVisits(sessions, { deviceBound: deviceBound() })
   const { login, profile, logout, password, listSessions, session, rotate, endSession, endAllSessions, page } =
     endpoints(sessions, users)
   /** @type {[RegExp, Partial<Record<string, (call: Call) => Promise<Answer>>>][]} */
@@ -273,7 +274,7 @@ export function createApp({ sessions, users }) {
    * @returns {Promise<Answer | null>} null where it is answered
    */
   async function handle(request, response) {
-    if (await visitOf.handled(request, response)) return null
+    if (await visits.handled(request, response)) return null
     const path = (request.url ?? '/').split('?', 1)[0] ?? '/'
     const method = request.method === 'HEAD' ? 'GET' : (request.method ?? 'GET')
     const file = asset(path)
@@ -286,7 +287,7 @@ export function createApp({ sessions, users }) {
       if (!match) continue
       const endpoint = Object.hasOwn(methods, method) ? methods[method] : undefined
       if (!endpoint) throw methodNotAllowed(Object.keys(methods))
-      return await endpoint({ request, visit: visitOf(request, response), key: match[1] ?? '' })
+      return await endpoint({ request, visit: visits.of(request, response), key: match[1] ?? '' })
     }
     throw new HttpError(404, 'not_found', 'There is nothing here.')
   }

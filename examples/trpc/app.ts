@@ -12,7 +12,7 @@ const sessions = new SessionManager({
   rememberFor: '30d',
   initial: () => ({ cart: {} as Record<string, number>, hint: '' }),
 })
-const visitOf = nodeVisits(sessions)
+const visits = nodeVisits(sessions)
 
 // Without `isDev: false` the stack goes to the browser unless NODE_ENV is production.
 const t = initTRPC.context<{ visit: VisitOf<typeof sessions> }>().create({ isDev: false })
@@ -69,7 +69,7 @@ export type AppRouter = typeof router
 
 createHTTPServer({
   router,
-  createContext: ({ req, res }) => ({ visit: visitOf(req, res) }),
+  createContext: ({ req, res }) => ({ visit: visits.of(req, res) }),
   maxBodySize: 16_384,
   onError: ({ error }) => {
     if (/^(?:INTERNAL|SERVICE)/.test(error.code)) console.error(error) // the details are for the log alone

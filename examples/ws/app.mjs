@@ -20,10 +20,10 @@ const sessions = new SessionManager({
     if (event.type === 'regenerated') closeSockets(event.oldKey) // the browser connects again, with its new cookie
   },
 })
-const visitOf = nodeVisits(sessions)
+const visits = nodeVisits(sessions)
 
 const server = createServer(async (request, response) => {
-  const visit = visitOf(request, response)
+  const visit = visits.of(request, response)
   try {
     if (request.method === 'POST' && request.url === '/login')
       await visit.logIn({ user: { id: 42n, name: 'ada' } }) // after the password was verified
@@ -43,7 +43,7 @@ server.on('upgrade', async (request, socket, head) => {
   try {
     // Without a response: another origin is refused, and no session can begin. Sockets connect again by themselves, and
     // live on while no person is there: they do not extend the session.
-    const session = await visitOf(request).get({ touch: false })
+    const session = await visits.of(request).get({ touch: false })
     if (!session?.user) throw Object.assign(new Error('no user is logged in'), { status: 401 })
     const { user } = session
     websockets.handleUpgrade(request, socket, head, websocket => {

@@ -34,7 +34,7 @@ export interface SessionRecord {
   /** Canonical text of the user ID (decimal for numbers), at most 200 characters; `null` for an anonymous session. */
   readonly userId: string | null
   /** At most 256 characters, may be empty; well-formed Unicode without NUL. `null` exactly when `userId` is. */
-  readonly username: string | null
+  readonly userName: string | null
   /** Which password the login verified: an unsigned 32-bit number. `null` counts as 0 where it is compared with a floor. */
   readonly passwordVersion: number | null
   /** Opaque to the store: well-formed Unicode without NUL. */
@@ -175,7 +175,7 @@ export interface DeleteUserOptions {
    */
   readonly exceptKey?: string
   /** Raises the user's floor to this. The floor only rises, and holds until the latest of all `minPasswordVersionUntil`. */
-  readonly passwordVersion?: number
+  readonly minPasswordVersion?: number
   /** Until when the floor has to be kept, epoch ms. Without `passwordVersion` it means nothing. */
   readonly minPasswordVersionUntil: number
 }

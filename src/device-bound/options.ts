@@ -1,8 +1,8 @@
-import { type CookieOptions, SessionCookie } from '../visits/cookie.ts'
 import type { AnySession, Session } from '../session/session.ts'
 import { listOf, type OptionPlace, oneOf, refuse, rule, wholeNumber } from '../text/check-options.ts'
 import { type Duration, durationUpTo, milliseconds } from '../text/duration.ts'
 import { quote } from '../text/quote.ts'
+import { type CookieOptions, SessionCookie } from '../visits/cookie.ts'
 import type { DeviceAlgorithm } from './proof.ts'
 
 /** What `deviceBound` takes. */
@@ -57,7 +57,7 @@ export const OPTIONS: OptionPlace<DeviceBoundOptions> = {
   },
 }
 
-/** The options with what follows from them and from the session cookie of one edge. */
+/** The options with what follows from them and from the session cookie of one nodeVisits. */
 export interface Setup {
   /** ms */
   readonly lifetime: number

@@ -1,8 +1,8 @@
-import type { CookieOptions } from '../visits/cookie.ts'
-import { responseCookie, SessionCookie } from '../visits/cookie.ts'
 import type { AnyContext } from '../manager/context.ts'
 import type { AnySession } from '../session/session.ts'
 import { quote } from '../text/quote.ts'
+import type { CookieOptions } from '../visits/cookie.ts'
+import { responseCookie, SessionCookie } from '../visits/cookie.ts'
 import type { CookieView } from './request-session.ts'
 
 const LIFETIME =

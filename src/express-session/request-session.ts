@@ -1,8 +1,8 @@
 // The object that req.session is: its own keys are the data, and its members speak to the bridge of its request.
 import type { IncomingMessage } from 'node:http'
-import { SideTable } from '../visits/side-table.ts'
 import type { SessionKey } from '../session/id.ts'
 import { quote } from '../text/quote.ts'
+import { SideTable } from '../visits/side-table.ts'
 import { MEMBERS } from './values.ts'
 
 /** What express-session calls back with: nothing, or the error. */

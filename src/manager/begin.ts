@@ -1,7 +1,7 @@
 import type { SessionRecord } from '../contract/store.ts'
 import { lifetimeOf } from '../session/expiry.ts'
 import { newId } from '../session/id.ts'
-import type { AnySession, Current, Session } from '../session/session.ts'
+import type { AnySession, Session, SessionRef } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { ANONYMOUS, type Login, type Owner } from '../session/users.ts'
 import { afterWrite } from './after-write.ts'
@@ -45,7 +45,7 @@ function created<D extends object, I extends UserIds>(
 /** Login: the session that was there, anyone's, ends in the same step in which the new one begins. */
 export async function logIn<D extends object, I extends UserIds, In extends object>(
   context: Context<D, I, In>,
-  current: Current<D, I>,
+  current: SessionRef<D, I>,
   login: Login<D, I, In>,
 ): Promise<Session<D, I>> {
   const owner = context.users.ownerOf(login, context.now())
@@ -172,8 +172,8 @@ export async function beginRemembered<D extends object, I extends UserIds>(
 ): Promise<Session<D, I> | 'expired' | null> {
   const now = context.now()
   const call = { now, deadline }
-  const { userId, username, passwordVersion } = series
-  const owner = { userId, username, passwordVersion }
+  const { userId, userName, passwordVersion } = series
+  const owner = { userId, userName, passwordVersion }
   const fresh = newRecord(context, id, owner, context.shape.first(undefined), now)
   // Stored as not yet seen, so that its first visit is written down: that tells a lost response from a theft.
   const seenAt = Math.min(now, createdAt) - context.options.touchInterval

@@ -53,7 +53,7 @@ interface Shared<D extends object, I extends UserIds, In extends object> {
   readonly touched: Recent<number>
   readonly endings: Endings
   readonly logIns: LogIns
-  /** Whether sessions of users begin with an offer to be bound to their device: edges with `deviceBound` turn it on. */
+  /** Whether sessions of users begin with an offer to be bound to their device: visits objects with `deviceBound` turn it on. */
   readonly offers: { areMade: boolean }
   readonly sweeper: Sweeper
   /** The managers of tenants, by name. */

@@ -51,13 +51,13 @@ export function noticeAnswer(
 export async function endUser(
   context: AnyContext,
   user: string,
-  options: { exceptKey?: string; passwordVersion?: number },
+  options: { exceptKey?: string; minPasswordVersion?: number },
   deadline: number,
 ): Promise<number> {
   const {
     endings,
     calls,
-    options: { floorLifetime },
+    options: { minPasswordVersionLifetime: floorLifetime },
   } = context
   const run = () => {
     const now = context.now()

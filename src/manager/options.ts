@@ -49,11 +49,11 @@ export interface SessionOptions<
   /** Text form of the data. @default JSON that refuses what JSON would silently change */
   codec?: Codec
   /** The user's password version now; compared at each `get`, a session that is older is refused. */
-  passwordVersion?: (userId: UserId<I>) => number | Promise<number>
+  getPasswordVersion?: (userId: UserId<I>) => number | Promise<number>
   /** Sessions of one user at a time. `onLimit` @default 'end-oldest' */
   limit?: { max: number; onLimit?: SessionLimit['onLimit'] }
   /** Life of a remember token, at most '400d' (RFC 6265bis, section 5.5). Off unless set; '30d' is usual. */
-  remember?: Duration
+  rememberFor?: Duration
   /** What dies where a remember token was stolen: the device's series and its sessions, or everything of the user. @default 'end-device' */
   onTheft?: 'end-device' | 'invalidate-user'
   /** How often expired records are removed; `false`: never by this manager. @default '5m' where the store has no TTL of its own */
@@ -69,7 +69,7 @@ function deepFrozen<T extends object>(value: T): T {
   return Object.freeze(value)
 }
 
-/** All defaults in one place: of the manager, of an edge and its cookie, of `cors` and `requireHttps`. */
+/** All defaults in one place: of the manager, of a visits object and its cookie, of `cors` and `requireHttps`. */
 export const DEFAULTS = deepFrozen({
   idleTimeout: '30m',
   absoluteTimeout: '12h',
@@ -117,6 +117,17 @@ const VERBS = ['create', 'read', 'update', 'touch', 'replace', 'delete', 'delete
 /** Of `get`, in a manager and in a visit. */
 export const GET_OPTIONS: OptionPlace<{ touch?: boolean }> = { where: 'get', rules: { touch: aBoolean } }
 
+const LOG_IN = 'a login is logIn(session, { user }), which ends the session that was there'
+
+/** Of `regenerate`, in a manager and in a visit. */
+export const REGENERATE_OPTIONS: OptionPlace<{ grace?: Duration }> = {
+  where: 'regenerate',
+  rules: { grace: durationUpTo('2m') },
+  hints: Object.fromEntries(
+    ['user', 'data', 'verifiedAt', 'idleTimeout', 'absoluteTimeout', 'remember'].map(name => [name, LOG_IN]),
+  ),
+}
+
 /** The options with their numbers in ms. */
 export interface ResolvedOptions<I extends UserIds> extends Lifetimes {
   readonly store: Store
@@ -125,10 +136,10 @@ export interface ResolvedOptions<I extends UserIds> extends Lifetimes {
   readonly userIds: I
   readonly maxDataBytes: number
   readonly limit: SessionLimit | null
-  readonly remember: number | null
+  readonly rememberFor: number | null
   readonly onTheft: 'end-device' | 'invalidate-user'
   readonly sweepInterval: number | null
-  readonly floorLifetime: number
+  readonly minPasswordVersionLifetime: number
   readonly now: () => number
 }
 
@@ -174,9 +185,9 @@ const MANAGER: OptionPlace<SessionOptions> = {
       const { encode, decode } = (value ?? {}) as Partial<Codec>
       return typeof encode === 'function' && typeof decode === 'function'
     }),
-    passwordVersion: aFunction,
+    getPasswordVersion: aFunction,
     limit: value => checkOptions(LIMIT, value),
-    remember: durationUpTo('400d', ', longer cookies are cut by browsers'),
+    rememberFor: durationUpTo('400d', ', longer cookies are cut by browsers'),
     onTheft: oneOf('end-device', 'invalidate-user'),
     sweepInterval: (value, name) => {
       if (value !== false) upTo12Days(value, name)
@@ -217,11 +228,11 @@ export function resolveOptions<D extends object, I extends UserIds, In extends o
     userIds: options.userIds ?? (DEFAULTS.userIds as I),
     maxDataBytes: options.maxDataBytes ?? DEFAULTS.maxDataBytes,
     limit: limit ? { max: limit.max, onLimit: limit.onLimit ?? DEFAULTS.onLimit } : null,
-    remember: options.remember === undefined ? null : milliseconds(options.remember, 'remember'),
+    rememberFor: options.rememberFor === undefined ? null : milliseconds(options.rememberFor, 'rememberFor'),
     onTheft: options.onTheft ?? DEFAULTS.onTheft,
     sweepInterval: store.sweep && sweepInterval !== false ? milliseconds(sweepInterval, 'sweepInterval') : null,
     // It has to outlast a login in flight, not the account.
-    floorLifetime: Math.max(DAY, absolute),
+    minPasswordVersionLifetime: Math.max(DAY, absolute),
     now: options.now ?? (() => Date.now()),
   }
 }

@@ -8,7 +8,7 @@ import type { Login, Owner } from '../session/users.ts'
 import { milliseconds } from '../text/duration.ts'
 import type { AnyContext, Context } from './context.ts'
 
-type FirstData<D, I extends UserIds, In> = Pick<Login<D, I, In>, 'data' | 'verifiedAt' | 'idle'>
+type FirstData<D, I extends UserIds, In> = Pick<Login<D, I, In>, 'data' | 'verifiedAt' | 'idleTimeout'>
 
 /** How long a session may be idle, and live in all, in ms. */
 export type Lifetime = Pick<Lifetimes, 'idle' | 'absolute'>
@@ -27,13 +27,13 @@ export const encode = (context: AnyContext, record: SessionRecord, draft: object
 /** Encoded first data; `before` is the session that ends here, where its data may be carried over. */
 export function firstData<D extends object, I extends UserIds, In extends object>(
   context: Context<D, I, In>,
-  { data, verifiedAt, idle }: FirstData<D, I, In>,
+  { data, verifiedAt, idleTimeout }: FirstData<D, I, In>,
   before: SessionRecord | null,
 ): string {
   const { shape } = context
   const meta = {
     ...metaOf(context, verifiedAt),
-    ...(idle !== undefined && { idle: milliseconds(idle, 'idle') }),
+    ...(idleTimeout !== undefined && { idle: milliseconds(idleTimeout, 'idleTimeout') }),
   }
   if (typeof data !== 'function') return seal(meta, shape.first(data))
   if (before === null) return seal(meta, shape.first(data(shape.start())))

@@ -30,7 +30,7 @@ export function tellRefused(
   { key, userId }: { key: string | null; userId: string | null },
 ): void {
   if (!isHeard(context.given.onEvent)) return
-  context.emit({ type: 'refused', reason, key: key as SessionKey | null, userId: context.userIdOf({ userId }) })
+  context.emit({ type: 'write-refused', reason, key: key as SessionKey | null, userId: context.userIdOf({ userId }) })
 }
 
 export const tooManyWriters = () =>

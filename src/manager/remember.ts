@@ -46,11 +46,11 @@ export async function issueToken<D extends object, I extends UserIds>(
 ): Promise<string> {
   const { options, calls, users, namespace } = context
   const start = held(context, session)
-  if (options.remember === null) throw new TypeError("remember: is off: give the manager { rememberFor: '30d' }")
-  const life = options.remember
+  if (options.rememberFor === null) throw new TypeError("remember: is off: give the manager { rememberFor: '30d' }")
+  const life = options.rememberFor
   if (start.userId === null) throw new TypeError('remember: expected the session of a user, got an anonymous one')
   const token = await write(context, 'create', start, deadline, async ({ record }) => {
-    const { userId, username, passwordVersion } = record
+    const { userId, userName, passwordVersion } = record
     const selector = newId(users.shardOf(userId))
     const verifier = newId()
     const now = context.now()
@@ -71,7 +71,7 @@ export async function issueToken<D extends object, I extends UserIds>(
         // It can begin only while the session lives: an invalidation in between wins.
         parent: record.key,
         userId,
-        username,
+        userName,
         passwordVersion,
         data: JSON.stringify(series),
         version: 1,
@@ -114,7 +114,7 @@ async function redeem<D extends object, I extends UserIds>(
   deadline: number,
 ): Promise<Redeemed<D, I> | null> {
   const presented = parseToken(context.namespace, token)
-  if (presented === null || context.options.remember === null) return null
+  if (presented === null || context.options.rememberFor === null) return null
   const { key, verifier } = presented
   /** `createdAt` of a session that expired before it was used. */
   let expired: number | null = null

@@ -165,7 +165,7 @@ const isThis = (key: string | null) => (session: SessionRecord) => session.key =
 export async function endDevice(context: AnyContext, session: SessionRecord, deadline: number): Promise<boolean> {
   const { calls, options } = context
   const { userId } = session
-  if (options.remember === null || userId === null) return false
+  if (options.rememberFor === null || userId === null) return false
   const writes = new Writes()
   let isAny = false
   for (const record of await calls.listUser(userId, 'remember', { now: context.now(), deadline })) {

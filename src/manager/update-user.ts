@@ -14,7 +14,7 @@ import { eachOf } from './walk.ts'
 const MAX_LISTS = 8
 
 /** Changes the data of all live sessions of a user, each once; answers how many. */
-export async function updateUserSessions<D extends object, I extends UserIds, R>(
+export async function updateSessionsOfUser<D extends object, I extends UserIds, R>(
   context: Context<D, I>,
   user: string,
   change: Change<D, R>,

@@ -54,7 +54,7 @@ export type UserSession<D = Record<string, unknown>, I extends UserIds = 'bigint
   readonly user: User<I>
 }
 /** Whose session: a snapshot, or what the cookie contained. */
-export type Current<D = Record<string, unknown>, I extends UserIds = 'bigint'> =
+export type SessionRef<D = Record<string, unknown>, I extends UserIds = 'bigint'> =
   | Session<D, I>
   | SessionId
   | null
@@ -121,7 +121,7 @@ class SessionSnapshot<D, I extends UserIds> implements SessionInfo<D, I> {
     const { record, userId } = parts
     this.#parts = parts
     this.key = record.key as SessionKey
-    this.user = userId === null ? null : makeUser<I>(userId, record.username ?? '', record.passwordVersion)
+    this.user = userId === null ? null : makeUser<I>(userId, record.userName ?? '', record.passwordVersion)
     this.createdAt = record.createdAt
     // A remembered session is stored as not yet seen, see remember.ts.
     this.seenAt = Math.max(record.seenAt, record.createdAt)

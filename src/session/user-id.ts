@@ -30,7 +30,7 @@ const isTextId = (value: unknown): value is string =>
 function hintFor(value: unknown): string {
   if (typeof value === 'string' && DECIMAL.test(value))
     return "; convert it, with BigInt(id) or Number(id), or set userIds: 'string' in the manager's options"
-  const kind = isTextId(value) ? 'text' : isU64(value) ? 'bigint' : isSafeId(value) ? 'number' : null
+  const kind = isTextId(value) ? 'string' : isU64(value) ? 'bigint' : isSafeId(value) ? 'number' : null
   return kind === null ? '' : `; for such IDs set userIds: '${kind}' in the manager's options`
 }
 
@@ -39,7 +39,7 @@ function refuse(expected: string, value: unknown): never {
 }
 
 // `BigInt()` alone would take '', '0x10' and ' 12' for numbers: the pattern and the range decide.
-const u64: UserIdFormat<'bigint'> = {
+const bigint: UserIdFormat<'bigint'> = {
   toText(value) {
     if (isU64(value)) return value.toString()
     if (isSafeId(value)) return `${value}`
@@ -60,13 +60,13 @@ const number: UserIdFormat<'number'> = {
   },
 }
 
-const text: UserIdFormat<'text'> = {
+const string: UserIdFormat<'string'> = {
   // A copy: V8 would keep the whole text that a short one was cut out of, as long as a store or this process keeps the ID.
   toText: value =>
     isTextId(value)
       ? Buffer.from(value).toString()
-      : refuse('text of 1 to 128 characters without control characters (userIds is "text")', value),
+      : refuse('text of 1 to 128 characters without control characters (userIds is "string")', value),
   fromText: value => (isTextId(value) ? value : null),
 }
 
-export const USER_ID_FORMATS: { readonly [I in UserIds]: UserIdFormat<I> } = { u64, number, text }
+export const USER_ID_FORMATS: { readonly [I in UserIds]: UserIdFormat<I> } = { bigint, number, string }

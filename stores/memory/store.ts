@@ -179,7 +179,7 @@ export class MemoryStore implements Store {
   }
 
   async deleteUser(userId: string, options: DeleteUserOptions, { now, deadline }: StoreCall): Promise<number> {
-    const { passwordVersion, minPasswordVersionUntil } = options
+    const { minPasswordVersion: passwordVersion, minPasswordVersionUntil } = options
     if (passwordVersion !== undefined) this.#raiseFloor(userId, passwordVersion, minPasswordVersionUntil)
     let ended = 0
     for (;;) {
@@ -362,7 +362,7 @@ export class MemoryStore implements Store {
       kind: KINDS[slots.link(slot, KIND)]!,
       parent: slots.text(slot, PARENT),
       userId: slots.text(slot, USER_ID),
-      username: slots.text(slot, USERNAME),
+      userName: slots.text(slot, USERNAME),
       passwordVersion: Number.isNaN(passwordVersion) ? null : passwordVersion,
       data: slots.text(slot, DATA)!,
       version: slots.number(slot, VERSION),
@@ -378,7 +378,7 @@ export class MemoryStore implements Store {
     const slots = this.#slots
     const slot = slots.take()
     slots.setLink(slot, KIND, KINDS.indexOf(record.kind))
-    slots.setShortTexts(slot, [record.key, record.userId, record.username, record.parent, record.writeId])
+    slots.setShortTexts(slot, [record.key, record.userId, record.userName, record.parent, record.writeId])
     slots.setData(slot, record.data)
     slots.setNumber(slot, PASSWORD_VERSION, record.passwordVersion ?? Number.NaN)
     slots.setNumber(slot, VERSION, record.version)

@@ -34,7 +34,12 @@ export class UserIndex {
   ending(
     call: Call,
     userId: string,
-    { now, exceptKey, passwordVersion, minPasswordVersionUntil }: DeleteUserOptions & { readonly now: number },
+    {
+      now,
+      exceptKey,
+      minPasswordVersion: passwordVersion,
+      minPasswordVersionUntil,
+    }: DeleteUserOptions & { readonly now: number },
   ) {
     const shard = shardOf(userId)
     const spared = exceptKey !== undefined && shardOfKey(exceptKey) === shard ? [exceptKey] : []

@@ -13,7 +13,7 @@ export interface SqlStoreOptions {
    */
   schema?: string
   /**
-   * As the manager's option of the same name: `'bigint'` and `'number'` are kept as exact numbers, `'text'` is for UUIDs,
+   * As the manager's option of the same name: `'bigint'` and `'number'` are kept as exact numbers, `'string'` is for UUIDs,
    * ULIDs and names.
    * @default 'bigint'
    */
@@ -54,7 +54,7 @@ export interface Names {
   /** Quotes one identifier. */
   quote(name: string): string
   /** How the tables keep user IDs. */
-  readonly userIds: 'bigint' | 'text'
+  readonly userIds: 'bigint' | 'string'
 }
 
 /** Quotes the names. */
@@ -68,6 +68,6 @@ export function namesOf({ table = 'coatcheck_sessions', schema, userIds }: SqlSt
     schema: schema ?? null,
     plain,
     quote,
-    userIds: userIds === 'string' ? 'text' : 'bigint',
+    userIds: userIds === 'string' ? 'string' : 'bigint',
   }
 }

@@ -12,7 +12,7 @@ const PACKED = ROW_COLUMNS.slice(0, AT.tenant)
  * that is text comes by itself, and its place in the pack is empty. `cell` says how a column is read, `pack` joins them.
  */
 export function packedList(
-  userIds: 'bigint' | 'text',
+  userIds: 'bigint' | 'string',
   cell: (name: ColumnName) => string,
   pack: (cells: readonly string[], separator: string) => string,
 ): string {

@@ -41,7 +41,7 @@ export const FORWARD: Readonly<Partial<Record<ColumnName, string>>> = {
   parent: 'NULL',
   tenant: "''",
   user_id: 'NULL',
-  username: 'NULL',
+  user_name: 'NULL',
   password_version: 'NULL',
 }
 

@@ -241,13 +241,17 @@ export abstract class SqlStore implements Store {
   // pieces may be ended by the next.
   async deleteUser(
     userId: string,
-    { exceptKey, passwordVersion, minPasswordVersionUntil }: DeleteUserOptions,
+    { exceptKey, minPasswordVersion: passwordVersion, minPasswordVersionUntil }: DeleteUserOptions,
     { now, deadline }: StoreCall,
   ): Promise<number> {
     const end = endOf(deadline)
     const user = this.#user('deleteUser', userId)
     const raises = passwordVersion !== undefined
-    const floor = { floor: passwordVersion ?? 0, minPasswordVersionUntil: raises ? minPasswordVersionUntil : 0, userUntil: minPasswordVersionUntil }
+    const floor = {
+      floor: passwordVersion ?? 0,
+      minPasswordVersionUntil: raises ? minPasswordVersionUntil : 0,
+      userUntil: minPasswordVersionUntil,
+    }
     const values = { ...user, ...floor, now, except: exceptKey ?? '' }
     let sessions = 0
     for (let begun = false; ; begun = true) {
@@ -430,7 +434,7 @@ export abstract class SqlStore implements Store {
 }
 
 /** What a page's rows say; `null` where there are more of them, and none from whose key the next page could begin. */
-function pageFrom(rows: readonly Row[], isLast: boolean, now: number, userIds: 'bigint' | 'text'): ScanPage | null {
+function pageFrom(rows: readonly Row[], isLast: boolean, now: number, userIds: 'bigint' | 'string'): ScanPage | null {
   const records: SessionRecord[] = []
   const forwards: string[] = []
   let next: string | null = null

@@ -19,7 +19,7 @@ export function splitUser(userId: string): UserValues {
 export const joinUser = (tenant: string, user: string) => (tenant === '' ? user : `${tenant}\t${user}`)
 
 /** Says why a user ID cannot be kept exactly, or `null`. */
-export function userFault(given: string, kind: 'bigint' | 'text'): string | null {
+export function userFault(given: string, kind: 'bigint' | 'string'): string | null {
   if (typeof given !== 'string' || given === '') return 'the user ID is not text or is empty'
   // A database would replace a lone surrogate, and two users would become one.
   if (!given.isWellFormed() || given.includes('\0')) return 'the user ID is not well-formed Unicode without NUL'

@@ -38,7 +38,7 @@ describeEngine('chromium', 'cookies in Chromium', () => {
   let page: Page
   let now: number
   let sessions: SessionManager
-  let visitOf: ReturnType<typeof nodeVisits>
+  let visits: ReturnType<typeof nodeVisits>
   let allow: ReturnType<typeof cors>
   /** What the server saw: `METHOD host/path` and whether our cookie was there. */
   let seen: { what: string; cookie: string; site: string | undefined }[]
@@ -52,7 +52,7 @@ describeEngine('chromium', 'cookies in Chromium', () => {
 
   function setUp(edge: NodeVisitsOptions<IncomingMessage> = {}, options: { idleTimeout?: `${number}s` } = {}) {
     sessions = new SessionManager({ store: new MemoryStore(), now: () => now, sweepInterval: false, ...options })
-    visitOf = nodeVisits(sessions, edge) as typeof visitOf
+    visits = nodeVisits(sessions, edge) as typeof visits
   }
 
   async function answer(request: IncomingMessage, response: ServerResponse) {
@@ -86,7 +86,7 @@ describeEngine('chromium', 'cookies in Chromium', () => {
       return
     }
     if (allow(request, response)) return
-    const visit = visitOf(request, response)
+    const visit = visits.of(request, response)
     if (path === '/login') await visit.logIn(ada)
     else if (path === '/logout') await visit.logOut()
     else if (path === '/slow') {
@@ -102,7 +102,8 @@ describeEngine('chromium', 'cookies in Chromium', () => {
       answer(request, response).catch(error => answerError(response, error))
     })
     server.on('upgrade', (request, socket) => {
-      visitOf(request)
+      visits
+        .of(request)
         .get()
         .then(
           session => seen.push({ what: `upgrade ${session?.user?.name}`, cookie: '', site: undefined }),
@@ -264,7 +265,7 @@ describeEngine('chromium', 'cookies in Chromium', () => {
   })
 
   it.each([OTHER, BLOCKED])('Partitioned: a page embedded in %s has a session of its own there', async host => {
-    setUp({ cookie: { sameSite: 'none', partitioned: true }, origins: [originOf(host)] })
+    setUp({ cookie: { sameSite: 'none', partitioned: true }, trustedOrigins: [originOf(host)] })
     await login()
     await page.goto(at(host))
     expect(await inFrame('/framed')).toBe('anonymous')
@@ -279,7 +280,7 @@ describeEngine('chromium', 'cookies in Chromium', () => {
   })
 
   it('CORS: the front end listed reads with cookies, another one does not', async () => {
-    setUp({ cookie: { sameSite: 'none' }, origins: [originOf(OTHER), originOf(BLOCKED)] })
+    setUp({ cookie: { sameSite: 'none' }, trustedOrigins: [originOf(OTHER), originOf(BLOCKED)] })
     await page.goto(at(OTHER))
     expect(await fetchIn('/login')).toContain('ada')
     expect(await fetchIn('/profile', 'GET')).toContain('ada')
@@ -324,7 +325,7 @@ describeEngine('chromium', 'cookies in Chromium', () => {
     expect(await ours()).toHaveLength(2)
     expect(await who()).toBe('anonymous')
     expect(await who()).toBe('anonymous')
-    visitOf = nodeVisits(sessions, { cookie: { clearDomains: ['example.test'] } }) as typeof visitOf
+    visits = nodeVisits(sessions, { cookie: { clearDomains: ['example.test'] } }) as typeof visits
     expect(await who()).toBe('anonymous')
     expect(await ours()).toMatchObject([{ domain: APP }])
     expect(await who()).toBe('ada')

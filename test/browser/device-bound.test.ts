@@ -50,11 +50,11 @@ describeEngine('chromium 150', 'a session in Chromium 150', () => {
       now: () => Date.now() + later,
       onEvent: event => events.push(event),
     })
-    const edge = nodeVisits(sessions, { deviceBound: deviceBound({ lifetime: '3s' }) })
+    const visits = nodeVisits(sessions, { deviceBound: deviceBound({ lifetime: '3s' }) })
     const server: Server = createServer(async (request, response) => {
       if (request.url?.startsWith('/device-session/')) posts.push(request)
-      if (await edge.handled(request, response)) return
-      const visit = edge(request, response)
+      if (await visits.handled(request, response)) return
+      const visit = visits.of(request, response)
       response.setHeader('Content-Type', 'text/html')
       // Another site: the same server by another name.
       if (request.url === '/elsewhere') {

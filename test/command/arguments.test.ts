@@ -52,7 +52,9 @@ describe('a command line', () => {
   it.each(['', '-1', '042', '1e3', ' 42', '0x2a', '18446744073709551616', 'ada', '4 2'])(
     'takes no %j for the ID of a user where IDs are numbers',
     user => {
-      expect(wrong('invalidate-user', '--', user)).toMatch(/^USER: expected a whole number from 0 to 18446744073709551615/)
+      expect(wrong('invalidate-user', '--', user)).toMatch(
+        /^USER: expected a whole number from 0 to 18446744073709551615/,
+      )
     },
   )
 

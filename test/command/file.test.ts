@@ -136,6 +136,8 @@ describeEngine('libsql', 'coatcheck on a file', () => {
   it('prints its release and its help', async () => {
     const version = await coatcheck(['--version'])
     expect(version).toMatchObject({ code: 0, err: '', out: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) })
-    expect((await coatcheck(['invalidate-user', '--help'])).out).toMatch(/^Usage: coatcheck invalidate-user USER \[options\]\n/)
+    expect((await coatcheck(['invalidate-user', '--help'])).out).toMatch(
+      /^Usage: coatcheck invalidate-user USER \[options\]\n/,
+    )
   })
 })

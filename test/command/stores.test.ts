@@ -1,8 +1,8 @@
 // The built command against real stores, in a process of its own.
 import { SessionManager, type Store } from 'coatcheck'
-import { RedisStore } from 'coatcheck/stores/redis'
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
+import { RedisStore } from 'coatcheck/stores/redis'
 import { SqliteStore } from 'coatcheck/stores/sqlite'
 import { createClient } from 'redis'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
@@ -132,9 +132,9 @@ for (const { name, engine, sql, open } of STORES)
     itOnSql('prints the DDL that migrate runs, without a connection', async () => {
       const scheme = opened.url.slice(0, opened.url.indexOf(':') + 1)
       const Sql = opened.store.constructor as typeof SqliteStore
-      expect(await on.text('schema', '--store', scheme)).toBe(Sql.schema().trim())
+      expect(await on.text('schema', '--store', scheme)).toBe(Sql.ddl().trim())
       expect(await on.json('schema', '--table', 'mine', '--user-ids', 'string')).toEqual([
-        { schema: Sql.schema({ table: 'mine', userIds: 'string' }) },
+        { schema: Sql.ddl({ table: 'mine', userIds: 'string' }) },
       ])
     })
 
@@ -147,10 +147,7 @@ for (const { name, engine, sql, open } of STORES)
         expect.stringMatching(/^coatcheck: --table: expected 1 to 48 letters/),
       ])
       const redis = await on.run('list', '42', '--prefix', 'a:')
-      expect([redis.code, redis.err]).toEqual([
-        2,
-        expect.stringMatching(/--prefix is for Redis: SQL stores have --t/),
-      ])
+      expect([redis.code, redis.err]).toEqual([2, expect.stringMatching(/--prefix is for Redis: SQL stores have --t/)])
       // In SQLite the IDs of every kind are the same text.
       if (name === 'SQLite') return
       const kinds = await on.run('list', 'ada', '--user-ids', 'string')
@@ -170,10 +167,7 @@ for (const { name, engine, sql, open } of STORES)
         expect.stringMatching(/--table is for SQL stores: Redis has --key-p/),
       ])
       const prefix = await on.run('list', '42', '--prefix', 'a{b}')
-      expect([prefix.code, prefix.err]).toEqual([
-        2,
-        expect.stringMatching(/^coatcheck: --prefix: expected at most/),
-      ])
+      expect([prefix.code, prefix.err]).toEqual([2, expect.stringMatching(/^coatcheck: --prefix: expected at most/)])
     })
 
     it('lists the sessions of exactly this user, for people and in JSON', async () => {
@@ -296,7 +290,9 @@ for (const { name, engine, sql, open } of STORES)
         2,
         expect.stringMatching(/no one is here to be asked: give --yes\n/),
       ])
-      expect(await on.json('invalidate-all', '--yes', '--namespace', 'ended')).toEqual([{ ended: 1, interrupted: false }])
+      expect(await on.json('invalidate-all', '--yes', '--namespace', 'ended')).toEqual([
+        { ended: 1, interrupted: false },
+      ])
       expect(await tenant.get(theirs.secret)).toBeNull()
       for (const alive of [user, visitor]) expect(await sessions.get(alive.secret)).not.toBeNull()
       const [{ count }] = await on.json('count')

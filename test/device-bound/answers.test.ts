@@ -88,7 +88,7 @@ describe('a registration is answered', () => {
   it('403, where it began at an edge that binds none', async () => {
     const { store, clock } = service()
     const sessions = new SessionManager({ store, now: clock, sweepInterval: false })
-    const plain = fetchVisits(sessions)(new Request('https://shop.example/', { method: 'POST' }))
+    const plain = fetchVisits(sessions).of(new Request('https://shop.example/', { method: 'POST' }))
     const { secret } = await plain.logIn({ user: ADA })
     const client = new DeviceClient(boundEdge(sessions))
     client.jar.set('session_id', secret)
@@ -179,7 +179,7 @@ describe('a registration is answered', () => {
     await browser.logIn(ADA)
     const old = browser.tab()
     await browser.page(async visit => {
-      await visit.rotate({ grace: '1m' })
+      await visit.regenerate({ grace: '1m' })
       return new Response()
     })
     expect((await old.register()).status).toBe(200)
@@ -197,9 +197,9 @@ describe('a registration is answered', () => {
           throw fault
         },
       })
-      const edge = fetchVisits(broken, { deviceBound: deviceBound() })
-      const request = new DeviceClient(edge).request(REGISTER, 'POST', { 'secure-session-response': 'x' })
-      await expect(edge.handled(request)).rejects.toBe(fault)
+      const visits = fetchVisits(broken, { deviceBound: deviceBound() })
+      const request = new DeviceClient(visits).request(REGISTER, 'POST', { 'secure-session-response': 'x' })
+      await expect(visits.handled(request)).rejects.toBe(fault)
     }
   })
 
@@ -445,7 +445,7 @@ describe('a refresh is answered', () => {
 })
 
 describe('what a request says about its device', () => {
-  const stateOf = async (edge: DeviceClient['edge'], request: Request) => deviceState(edge(request))
+  const stateOf = async (edge: DeviceClient['edge'], request: Request) => deviceState(edge.of(request))
 
   it('is told by deviceState', async () => {
     const { browser, edge, clock } = await bound()
@@ -477,7 +477,7 @@ describe('what a request says about its device', () => {
         return proceed()
       })
       if (!isBound) browser.jar.set(BOUND_COOKIE, 'of another session')
-      const visit = edge(browser.request('/'))
+      const visit = edge.of(browser.request('/'))
       expect([await deviceState(visit), visit.headers.getSetCookie()]).toEqual(['none', []])
     }
   })
@@ -485,7 +485,7 @@ describe('what a request says about its device', () => {
   it('is none without a session, also where the edge binds none', async () => {
     const { sessions, edge } = service()
     for (const each of [edge, fetchVisits(sessions)])
-      expect(await deviceState(each(new Request('https://shop.example/')))).toBe('none')
+      expect(await deviceState(each.of(new Request('https://shop.example/')))).toBe('none')
   })
 
   it('is a TypeError for what is no visit, and no session', async () => {

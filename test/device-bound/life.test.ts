@@ -233,7 +233,7 @@ describe('a bound session', () => {
         expect(await visit.update({ a: 1 })).toBeNull()
         await expect(visit.create()).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
         expect(await visit.regenerate()).toBeNull()
-        expect(await visit.rotate({ grace: '1m' })).toBeNull()
+        expect(await visit.regenerate({ grace: '1m' })).toBeNull()
         expect(await visit.csrfToken()).toBeNull()
         expect(await deviceState(visit)).toBe('unproved')
         return new Response()
@@ -259,7 +259,7 @@ describe('a bound session', () => {
       const thief = browser.copy()
       thief.loseValue()
       const response = await thief.page(async visit => {
-        expect(await (verb === 'rotate' ? visit.rotate({ grace: '1m' }) : visit.regenerate())).toBeNull()
+        expect(await (verb === 'rotate' ? visit.regenerate({ grace: '1m' }) : visit.regenerate())).toBeNull()
         return new Response()
       })
       expect(response.headers.getSetCookie()).toEqual([])
@@ -378,7 +378,7 @@ describe('a bound session', () => {
     const value = browser.jar.get('session_bound')
     const cookie = `session_id=${browser.jar.get('session_id')}`
     const seen = async (line: string) => {
-      const visit = edge(new Request('https://shop.example/app', { headers: { cookie: line } }))
+      const visit = edge.of(new Request('https://shop.example/app', { headers: { cookie: line } }))
       return (await visit.get())?.user?.name ?? null
     }
     expect(await seen(`${cookie}; session_bound=planted; session_bound=${value}`)).toBe('ada')
@@ -392,7 +392,7 @@ describe('a bound session', () => {
     for (const verb of ['update', 'regenerate', 'rotate'] as const) {
       await browser.page(async visit => {
         if (verb === 'update') await visit.update({ a: 1 })
-        else await (verb === 'rotate' ? visit.rotate({ grace: '1m' }) : visit.regenerate())
+        else await (verb === 'rotate' ? visit.regenerate({ grace: '1m' }) : visit.regenerate())
         return new Response()
       })
       await browser.page(async visit => {

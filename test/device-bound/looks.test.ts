@@ -92,7 +92,7 @@ describe('a request of a bound session', () => {
     events.length = 0
     expect(await ask(wrong(1))).toMatchObject({ state: 'stolen', cookies: [`${BOUND_COOKIE}=`], challenge: null })
     expect(events.map(({ type, reason }) => [type, reason])).toEqual([
-      ['refused', 'device'],
+      ['request-refused', 'device'],
       ['destroyed', 'theft'],
       ['device-theft', undefined],
     ])
@@ -106,7 +106,7 @@ describe('a request of a bound session', () => {
     await ask([])
     expect(events).toEqual([
       expect.objectContaining({
-        type: 'refused',
+        type: 'request-refused',
         reason: 'device',
         userId: 42n,
         key: expect.any(String),
@@ -134,7 +134,7 @@ describe('a request of a bound session', () => {
     for (const ask of [
       (visit: Visit) => visit.update({ a: 1 }),
       (visit: Visit) => visit.regenerate(),
-      (visit: Visit) => visit.rotate({ grace: '1m' }),
+      (visit: Visit) => visit.regenerate({ grace: '1m' }),
     ]) {
       const response = await copy.page(async visit => new Response(String(await ask(visit))))
       expect([await response.text(), response.headers.getSetCookie()]).toEqual(['null', []])
@@ -192,7 +192,7 @@ describe('a visit is written down', () => {
       clock.advance(4 * MINUTE)
       store.reset()
       await browser.page(async visit => {
-        await (verb === 'rotate' ? visit.rotate({ grace: '1m' }) : visit.regenerate())
+        await (verb === 'rotate' ? visit.regenerate({ grace: '1m' }) : visit.regenerate())
         return new Response()
       })
       expect(store.counts()).toEqual({ read: 1, replace: 1 })
@@ -241,7 +241,7 @@ describe('where a binding is required', () => {
       return new Response()
     })
     expect([response.headers.getSetCookie(), response.headers.get('cache-control')]).toEqual([[], 'no-store'])
-    expect(events.at(-1)).toMatchObject({ type: 'refused', reason: 'device' })
+    expect(events.at(-1)).toMatchObject({ type: 'request-refused', reason: 'device' })
     // The value of another session stays: it may be good again.
     other.jar.set(BOUND_COOKIE, 'of another session')
     expect(await other.user()).toBeNull()
@@ -311,7 +311,7 @@ describe('the bound cookie of an earlier session', () => {
   it('goes with a logout that proves nothing, and no challenge comes after it', async () => {
     const { edge, browser, clock } = await bound()
     clock.advance(5 * MINUTE)
-    const visit = edge(browser.request('/', 'POST'))
+    const visit = edge.of(browser.request('/', 'POST'))
     expect(await visit.get()).toBeNull()
     expect(visit.headers.has('secure-session-challenge')).toBe(true)
     await visit.logOut()
@@ -361,7 +361,7 @@ it('a handler that throws after a login without a proof leaves the browser its c
   const { browser, clock, edge } = await bound()
   clock.advance(MINUTE)
   browser.loseValue()
-  const visit = edge(browser.request('/')) as any
+  const visit = edge.of(browser.request('/')) as any
   expect(await visit.get()).toBeNull()
   await visit.logIn({ user: { id: 7n, name: 'max' } })
   await visit.abandon('its handler threw')

@@ -30,7 +30,7 @@ describe('the tables of the SQL stores', () => {
     ['D1Store', D1Store],
   ])('are what %s.schema() prints', (_, store) => {
     const shown = BLOCKS.filter(({ language }) => language === 'sql').map(({ code }) => code.trim())
-    expect(shown).toContain(store.schema().trim())
+    expect(shown).toContain(store.ddl().trim())
   })
 })
 
@@ -60,9 +60,12 @@ describe('the page of options', () => {
     )
   })
 
-  it('lists every option of the edges', () => {
-    const options = [...members('src/visits/setup.ts', 'NodeVisitsOptions'), ...members('src/visits/secure.ts', 'SecureOptions')]
-    expect(table(page, 'Edge options').map(([option]) => plain(option))).toEqual(options.map(([name]) => name))
+  it('lists every option of nodeVisits', () => {
+    const options = [
+      ...members('src/visits/setup.ts', 'NodeVisitsOptions'),
+      ...members('src/visits/secure.ts', 'SecureOptions'),
+    ]
+    expect(table(page, 'Options of nodeVisits').map(([option]) => plain(option))).toEqual(options.map(([name]) => name))
   })
 
   it('lists every option of the cookie, with its default', () => {
@@ -113,7 +116,11 @@ describe('the tables of all pages', () => {
     const subpaths: Record<string, () => Promise<object>> = {
       'coatcheck/stores/memory': () => import('coatcheck/stores/memory'),
       'coatcheck/stores/redis': () => import('coatcheck/stores/redis'),
-      'coatcheck/stores/sql': () => import('coatcheck/stores/sql'),
+      'coatcheck/stores/postgres': () => import('coatcheck/stores/postgres'),
+      'coatcheck/stores/mysql': () => import('coatcheck/stores/mysql'),
+      'coatcheck/stores/sqlite': () => import('coatcheck/stores/sqlite'),
+      'coatcheck/stores/d1': () => import('coatcheck/stores/d1'),
+      'coatcheck/stores/libsql': () => import('coatcheck/stores/libsql'),
     }
     for (const [name, subpath] of rows) expect(Object.keys(await subpaths[plain(subpath)]!())).toContain(plain(name))
   })

@@ -177,11 +177,9 @@ for (const { name, engine, canFail, open } of DATABASES)
           ['GET', '/profile'],
           ['POST', '/logout'],
         ] as const) {
-          const begun = Date.now()
           const answer = await ada.send(method, path)
           expect([answer.status, answer.body.error]).toEqual([503, 'store_unavailable'])
           expect(answer.headers.getSetCookie()).toEqual([])
-          expect(Date.now() - begun).toBeLessThan(10_000)
         }
         expect((await on(0).send('GET', '/profile')).text.trim()).toBe('null')
         await outage.end()

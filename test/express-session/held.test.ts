@@ -226,9 +226,9 @@ describe('a head that is held', () => {
     const bridge = expressSession(makeManager({ store }).sessions)
     const other = nodeVisits(makeManager().sessions, { cookie: { name: 'other' } })
     const { browser } = await listen((request, response) => {
-      if (when === 'before') other(request, response).get()
+      if (when === 'before') other.of(request, response).get()
       bridge(request, response, async () => {
-        if (when === 'after') await other(request, response).get()
+        if (when === 'after') await other.of(request, response).get()
         change(request as OldRequest)
         let goOn = () => {}
         const isHeld = new Promise<void>(resolve => {
@@ -237,7 +237,7 @@ describe('a head that is held', () => {
         control.before = async verb => (verb === 'create' ? isHeld : undefined)
         if (how === 'writeHead') response.writeHead(200)
         else response.flushHeaders()
-        await other(request, response).logIn({ user: { id: 42n, name: 'ada' } })
+        await other.of(request, response).logIn({ user: { id: 42n, name: 'ada' } })
         goOn()
         response.end('hello')
       })
@@ -251,7 +251,7 @@ describe('a head that is held', () => {
     const bridge = expressSession(sessions)
     const other = nodeVisits(makeManager().sessions, { cookie: { name: 'other' } })
     const { browser } = await listen((request, response) => {
-      const guard = () => other(request, response).get()
+      const guard = () => other.of(request, response).get()
       if (when === 'before') guard()
       bridge(request, response, () => {
         if (when === 'after') guard()

@@ -144,12 +144,12 @@ describe('a user of one’s own', () => {
       {
         ...handlers,
         '/logout': async (request, response) => {
-          await session.visitOf(request, response).logOut()
+          await session.visits.of(request, response).logOut()
           request.session.notice = 'bye'
           response.end()
         },
         '/switch': async (request, response) => {
-          const visit = session.visitOf(request, response)
+          const visit = session.visits.of(request, response)
           await visit.logOut()
           await visit.create({ data: { anonymous: true } })
           request.session.notice = 'bye'
@@ -175,22 +175,22 @@ describe('a user of one’s own', () => {
       {
         ...handlers,
         '/create': async (request, response) => {
-          await session.visitOf(request, response).create({ data: { note: 'new' } })
+          await session.visits.of(request, response).create({ data: { note: 'new' } })
           request.session.cart = ['hat']
           response.end()
         },
         '/same': async (request, response) => {
-          await session.visitOf(request, response).logIn({ user: { id: 7n, name: 'someone' } })
+          await session.visits.of(request, response).logIn({ user: { id: 7n, name: 'someone' } })
           request.session.userId = '7'
           response.end()
         },
         '/other': async (request, response) => {
-          await session.visitOf(request, response).logIn({ user: { id: 8n, name: 'other' } })
+          await session.visits.of(request, response).logIn({ user: { id: 8n, name: 'other' } })
           delete request.session.userId
           response.end()
         },
         '/out': async (request, response) => {
-          await session.visitOf(request, response).logOut()
+          await session.visits.of(request, response).logOut()
           delete request.session.userId
           request.session.notice = 'bye'
           response.end()

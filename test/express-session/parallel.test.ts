@@ -195,7 +195,7 @@ describe('parallel requests of one browser', () => {
         response.end()
       },
       '/take': async (request, response) => {
-        const notice = await session.visitOf(request, response).take('notice')
+        const notice = await session.visits.of(request, response).take('notice')
         response.end(JSON.stringify(notice ?? null))
       },
     })

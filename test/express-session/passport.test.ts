@@ -258,7 +258,7 @@ describe('Passport on Express 5', () => {
       bridge: { logIn: () => ({ idle: '6m', verifiedAt: null }) },
       more: (app, all) =>
         app.get('/fresh', async (request, response) => {
-          const session = await nodeVisits(all)(request, response).get()
+          const session = await nodeVisits(all).of(request, response).get()
           response.json(all.isFresh(session, '1h'))
         }),
     })
@@ -289,7 +289,7 @@ describe('Passport on Express 5', () => {
       more: (app, all) => {
         const session = expressSession(all)
         app.post('/native', async (request, response) => {
-          await session.visitOf(request, response).logIn({ user: { id: 7n, name: 'eve' } })
+          await session.visits.of(request, response).logIn({ user: { id: 7n, name: 'eve' } })
           response.end()
         })
       },

@@ -230,8 +230,8 @@ describe('req.sessionStore', () => {
   it('regenerates no session of a request that has none, and says so', async () => {
     const { reply, errors } = await withStore(async (store, _, request) => {
       await called(back => request.session.destroy(back))
-      expect(() => store.regenerate({ session: null }, () => {})).toThrow('this request has no session')
-      store.regenerate(request, () => {})
+      expect(() => store.logIn({ session: null }, () => {})).toThrow('this request has no session')
+      store.logIn(request, () => {})
     })
     expect(reply.status).toBe(500)
     expect(String(errors[0])).toContain('regenerate: this request has no session')
@@ -249,7 +249,9 @@ describe('req.sessionStore', () => {
           const { key } = store.calls.find(({ args }) => args[0]?.kind === 'remember')!.args[0]
           expect(await asked(back => request.sessionStore.get(key, back))).toBeNull()
           await called(back => request.sessionStore.destroy(key, back))
-          expect(await sessions.redeemRememberToken(request.headers.cookie!.match(/remember_token=([^;]*)/)![1]!)).not.toBeNull()
+          expect(
+            await sessions.redeemRememberToken(request.headers.cookie!.match(/remember_token=([^;]*)/)![1]!),
+          ).not.toBeNull()
           response.end()
         },
         '/end': async (request, response) => {

@@ -68,7 +68,7 @@ export function boundToTheDevice({ setUp, atEveryPoint, backend: { dump } }: Gua
       'a logout': (at: SetUp, browser: DeviceClient) => at.manager().destroy(browser.jar.get('session_id') as never),
       'logout-everywhere': (at: SetUp) => at.manager().invalidateUser(at.user.id),
       'another login': (at: SetUp, browser: DeviceClient) =>
-        at.manager().regenerate(browser.jar.get('session_id') as never, { user: { id: newUser(), name: 'max' } }),
+        at.manager().logIn(browser.jar.get('session_id') as never, { user: { id: newUser(), name: 'max' } }),
     }))
       it(`never begins again by a registration or a refresh that ${name} overtakes`, async () => {
         for (const step of ['register', 'refresh'] as const)

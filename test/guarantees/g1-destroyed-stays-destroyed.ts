@@ -14,7 +14,7 @@ export function destroyedStaysDestroyed({ setUp, atEveryPoint }: GuaranteeKit): 
       'a take': async ({ sessions }, session) => sessions.take(session, 'flash'),
       'a regenerate': async ({ sessions }, session) => sessions.regenerate(session),
       'a regenerate by ID': async ({ sessions }, session) => sessions.regenerate(session.secret),
-      'a rotation': async ({ sessions }, session) => sessions.rotate(session, { grace: '1m' }),
+      'a rotation': async ({ sessions }, session) => sessions.regenerate(session, { grace: '1m' }),
     }
     for (const [name, write] of Object.entries(lateWriters)) {
       it(`${name} that arrives around a logout does not revive the session`, () =>
@@ -59,7 +59,7 @@ export function destroyedStaysDestroyed({ setUp, atEveryPoint }: GuaranteeKit): 
       const chain = [first]
       for (const _ of times(4)) {
         clock.advance(5 * SECOND)
-        chain.push((await sessions.rotate(chain.at(-1), { grace: '1m' }))! as typeof first)
+        chain.push((await sessions.regenerate(chain.at(-1), { grace: '1m' }))! as typeof first)
       }
       assert.equal(new Set(chain.map(({ secret }) => secret)).size, 5)
       await sessions.destroy(first.secret)
@@ -130,7 +130,7 @@ export function destroyedStaysDestroyed({ setUp, atEveryPoint }: GuaranteeKit): 
             if (index === 7) return sessions.destroy(session.secret)
             if (index % 4 === 0) return sessions.get(session.secret)
             if (index % 4 === 1) return sessions.update(session, { [`k${index}`]: index })
-            if (index % 4 === 2) return sessions.rotate(session, { grace: '1m' })
+            if (index % 4 === 2) return sessions.regenerate(session, { grace: '1m' })
             return sessions.regenerate(session.secret)
           }),
         )

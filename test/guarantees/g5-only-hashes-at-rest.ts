@@ -17,10 +17,10 @@ export function onlyHashesAtRest({ setUp, backend: { dump } }: GuaranteeKit): vo
         return session
       }
       const anonymous = keep(await sessions.create({ data: { cart: 1 } }))
-      const login = keep(await sessions.regenerate(anonymous.secret, { user, data: before => before }))
+      const login = keep(await sessions.logIn(anonymous.secret, { user, data: before => before }))
       const token = await sessions.issueRememberToken(login)
       const saved = keep(await sessions.update(login, { a: 1 }))
-      const renewed = keep(await sessions.rotate(saved, { grace: '1m' }))
+      const renewed = keep(await sessions.regenerate(saved, { grace: '1m' }))
       keep(await sessions.get(login.secret))
       keep(await sessions.regenerate(renewed))
       for (const _ of times(2)) {

@@ -35,7 +35,7 @@ export function anonymousTrafficWritesNothing({ setUp, backend }: GuaranteeKit):
       for (const id of malformed) {
         assert.equal(await sessions.get(id as SessionId), null)
         assert.equal(await sessions.regenerate(id as SessionId), null)
-        assert.equal(await sessions.rotate(id as SessionId, { grace: '1m' }), null)
+        assert.equal(await sessions.regenerate(id as SessionId, { grace: '1m' }), null)
         await sessions.destroy(id as SessionId)
       }
       assert.deepEqual(store.counts(), {})

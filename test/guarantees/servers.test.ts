@@ -1,7 +1,8 @@
 // What is promised to an application, and remember-me, on each kind of database.
-import { RedisStore } from 'coatcheck/stores/redis'
+
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
+import { RedisStore } from 'coatcheck/stores/redis'
 import { SqliteStore } from 'coatcheck/stores/sqlite'
 import { afterAll, beforeAll, it } from 'vitest'
 import type { Store } from '../../src/contract/store.ts'

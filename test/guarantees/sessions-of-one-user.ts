@@ -72,8 +72,8 @@ export function sessionsOfOneUser({ setUp }: GuaranteeKit): void {
       clock.advance(SECOND)
       await sessions.create({ user })
       await assert.rejects(sessions.create({ user }), isCode('ERR_SESSION_LIMIT'))
-      await assert.rejects(sessions.regenerate(await sessions.create(), { user }), isCode('ERR_SESSION_LIMIT'))
-      await sessions.regenerate(first, { user })
+      await assert.rejects(sessions.logIn(await sessions.create(), { user }), isCode('ERR_SESSION_LIMIT'))
+      await sessions.logIn(first, { user })
       assert.equal((await sessions.list(user.id)).length, 2)
     })
 

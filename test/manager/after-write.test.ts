@@ -1,7 +1,8 @@
 // What the failure of a verb says that writes more than once: "certainly nothing was written" only where that holds of all.
-import { openVisit } from 'coatcheck/custom-server'
+
 import { type Session, SessionStoreError } from 'coatcheck'
-import { type SessionRecord } from 'coatcheck/custom-store'
+import { openVisit } from 'coatcheck/custom-server'
+import type { SessionRecord } from 'coatcheck/custom-store'
 import { ReferenceStore } from 'coatcheck/custom-store/testing'
 import { describe, expect, it } from 'vitest'
 import { endStolen } from '../../src/device-bound/end.ts'
@@ -40,15 +41,18 @@ it('the end of what began in place of a session is such a step', async () => {
   await expect(sessions.destroy(session)).rejects.toMatchObject({ outcome: 'unknown' })
 })
 
-it.each(['invalidate-user', 'end-device'] as const)('the end of a stolen session is such a step (%s)', async onTheft => {
-  const { sessions, store, clock } = barrierManagers(new ReferenceStore(), { rememberFor: '30d', onTheft })
-  const session = await sessions.create({ user })
-  if (onTheft === 'end-device') await sessions.issueRememberToken(session)
-  const record = (await store.inner.read(session.key, { now: clock() })) as SessionRecord
-  store.every('delete', (proceed, [key]) => (key === session.key ? full() : proceed()))
-  const call = endStolen(contextOf(sessions), record, performance.now() + 2000)
-  await expect(call).rejects.toMatchObject({ outcome: 'unknown' })
-})
+it.each(['invalidate-user', 'end-device'] as const)(
+  'the end of a stolen session is such a step (%s)',
+  async onTheft => {
+    const { sessions, store, clock } = barrierManagers(new ReferenceStore(), { rememberFor: '30d', onTheft })
+    const session = await sessions.create({ user })
+    if (onTheft === 'end-device') await sessions.issueRememberToken(session)
+    const record = (await store.inner.read(session.key, { now: clock() })) as SessionRecord
+    store.every('delete', (proceed, [key]) => (key === session.key ? full() : proceed()))
+    const call = endStolen(contextOf(sessions), record, performance.now() + 2000)
+    await expect(call).rejects.toMatchObject({ outcome: 'unknown' })
+  },
+)
 
 it('the end of sessions of a user who logged in meanwhile is such a step', async () => {
   const { sessions, store } = barrierManagers(new ReferenceStore())
@@ -87,17 +91,17 @@ const VERBS: Readonly<Record<string, (at: At) => Promise<() => Promise<unknown>>
   },
   'a login in place of a remembered session': async at => {
     const { session } = await remembered(at)
-    return () => at.sessions.regenerate(session, { user })
+    return () => at.sessions.logIn(session, { user })
   },
   'a login with an ID that finds nothing': async at => {
     const old = await at.sessions.create({ user })
     await at.manager().regenerate(old)
-    return () => at.sessions.regenerate(old.secret, { user })
+    return () => at.sessions.logIn(old.secret, { user })
   },
   'a login in place of a session that a parallel request gave a new ID': async at => {
     const old = await at.sessions.create({ user })
     await at.manager().regenerate(old)
-    return () => at.sessions.regenerate(old, { user })
+    return () => at.sessions.logIn(old, { user })
   },
   recall: async at => {
     const token = await at.sessions.issueRememberToken(await at.sessions.create({ user }))

@@ -1,6 +1,7 @@
 // How a session begins, in place of another or of none, and how its writers keep out of each other's way.
+
+import type { SessionManager } from 'coatcheck'
 import { openVisit } from 'coatcheck/custom-server'
-import { type SessionManager } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { barrierManagers } from '../support/barrier-managers.ts'
@@ -22,7 +23,7 @@ describe('a login', () => {
     clock.advance(30 * MINUTE)
     const slow = manager({ now: clock.skewed(-5 * MINUTE) })
     events.length = 0
-    const session = await sessions.regenerate(old.secret, { user })
+    const session = await sessions.logIn(old.secret, { user })
     expect(await slow.get(old.secret)).toBeNull()
     expect((await store.inner.listUser('2', 'session', { now: 0 })).length).toBe(0)
     expect(events).toEqual([
@@ -33,7 +34,7 @@ describe('a login', () => {
 
   it('with none at all begins one, and ends nothing', async () => {
     const { sessions, store } = setUp()
-    for (const none of [null, undefined, 'no ID']) await sessions.regenerate(none as null, { user })
+    for (const none of [null, undefined, 'no ID']) await sessions.logIn(none as null, { user })
     expect(store.counts()).toEqual({ create: 3 })
   })
 
@@ -43,7 +44,7 @@ describe('a login', () => {
       const held = owner === null ? await sessions.create() : await sessions.create({ user: owner })
       const next = (await manager().regenerate(held))!
       events.length = 0
-      const session = await sessions.regenerate(held, { user })
+      const session = await sessions.logIn(held, { user })
       expect(await manager().get(next.secret)).toBeNull()
       expect((await manager().get(session.secret))?.user?.id).toBe(1n)
       expect(events.map(({ type, reason }) => [type, reason])).toEqual([
@@ -64,18 +65,18 @@ describe('a login', () => {
       for (const of of [(session: any) => session, (session: any) => session.secret]) {
         const data = { cart: ['tea'] }
         const before = owner === null ? await sessions.create({ data }) : await sessions.create({ user: owner, data })
-        expect((await sessions.regenerate(of(before), login)).data).toEqual({ cart })
+        expect((await sessions.logIn(of(before), login)).data).toEqual({ cart })
       }
-    expect((await sessions.regenerate(null, login)).data).toEqual({ cart: ['new'] })
+    expect((await sessions.logIn(null, login)).data).toEqual({ cart: ['new'] })
     const kept = await sessions.create({ data: { cart: ['tea'] } })
-    expect((await sessions.regenerate(kept, { user })).data).toEqual({ cart: [] })
+    expect((await sessions.logIn(kept, { user })).data).toEqual({ cart: [] })
   })
 
   it('has the data as it was written while the login was under way', async () => {
     const { sessions, store, manager } = setUp()
     const before = await sessions.create({ data: { n: 1 } })
     const pause = store.pause('replace', 'before')
-    const login = sessions.regenerate(before, { user, data: (data: any) => data })
+    const login = sessions.logIn(before, { user, data: (data: any) => data })
     await pause.reached
     await manager().update(before, { n: 2 })
     pause.resume()
@@ -87,9 +88,9 @@ describe('IDs that collide', () => {
   const collision = { outcome: 'collision', ended: [] }
   const verbs: [string, 'create' | 'replace', (sessions: SessionManager, session: any) => Promise<any>][] = [
     ['create', 'create', sessions => sessions.create({ user })],
-    ['a login', 'replace', (sessions, session) => sessions.regenerate(session, { user })],
+    ['a login', 'replace', (sessions, session) => sessions.logIn(session, { user })],
     ['regenerate', 'replace', (sessions, session) => sessions.regenerate(session)],
-    ['rotate', 'replace', (sessions, session) => sessions.rotate(session, { grace: '1m' })],
+    ['rotate', 'replace', (sessions, session) => sessions.regenerate(session, { grace: '1m' })],
     ['remember', 'create', (sessions, session) => sessions.issueRememberToken(session)],
   ]
 
@@ -222,7 +223,8 @@ describe('two processes that redeem one remember token', () => {
   it('begin no second one where the first got a new ID meanwhile, or ended', async () => {
     for (const end of [
       (node: SessionManager, session: any) => node.regenerate(session),
-      (node: SessionManager, session: any) => node.rotate(session, { grace: '1m' }).then(next => node.regenerate(next)),
+      (node: SessionManager, session: any) =>
+        node.regenerate(session, { grace: '1m' }).then(next => node.regenerate(next)),
     ]) {
       const { slow, pause, node, token, sessions } = await redeeming()
       await end(node, (await node.redeemRememberToken(token))!.session)
@@ -292,7 +294,7 @@ describe('a late request with the cookie of before a login', () => {
   it('begins nothing, and its logout does not end the login', async () => {
     const { sessions } = setUp()
     const before = await sessions.create()
-    const session = await sessions.regenerate(before, { user })
+    const session = await sessions.logIn(before, { user })
     const late = open(sessions, `session_id=${before.secret}`)
     await expect(late.create()).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
     await sessions.destroy(before)
@@ -305,7 +307,7 @@ describe('a late request with the cookie of before a login', () => {
     const token = await sessions.issueRememberToken(await sessions.create({ user }))
     clock.advance(60 * MINUTE)
     const recalled = (await sessions.redeemRememberToken(token))!
-    await sessions.regenerate(recalled.session, { user })
+    await sessions.logIn(recalled.session, { user })
     const late = open(sessions, `remember_token=${recalled.token}`)
     await expect(late.create()).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
     expect(await sessions.count()).toBe(1)
@@ -315,7 +317,7 @@ describe('a late request with the cookie of before a login', () => {
     const { sessions, store, events } = setUp()
     const before = await sessions.create()
     const pause = store.pause('replace', 'after')
-    const login = sessions.regenerate(before, { user })
+    const login = sessions.logIn(before, { user })
     await pause.reached
     const late = open(sessions, `session_id=${before.secret}`)
     const begun = await late.create()
@@ -335,7 +337,7 @@ describe('a late request with the cookie of before a login', () => {
     const { sessions, store } = setUp()
     const before = await sessions.create()
     const pause = store.pause('replace', 'after')
-    const login = sessions.regenerate(before, { user })
+    const login = sessions.logIn(before, { user })
     await pause.reached
     const late = open(sessions, `session_id=${before.secret}`)
     await late.create()

@@ -1,8 +1,9 @@
 // What each store call of a verb is told: the manager's time, by which a store decides what is live, and when the verb gives
 // up. A verb of several calls has one storeTimeout for all of them.
-import { CLOCK_TOLERANCE } from 'coatcheck/custom-store'
-import { openVisit } from 'coatcheck/custom-server'
+
 import { SessionManager } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
+import { CLOCK_TOLERANCE } from 'coatcheck/custom-store'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { expect, it } from 'vitest'
 import { BarrierStore, faults } from '../support/barrier-store.ts'
@@ -49,7 +50,7 @@ const lose = async ({ clock }: At) => clock.advance(GRACE + CLOCK_TOLERANCE + 1)
 const failToList = async ({ store, node, begun }: At) => {
   store.next('listUser', faults.rejects)
   await node()
-    .forget(begun.token!)
+    .revokeRememberToken(begun.token!)
     .catch(() => {})
 }
 
@@ -66,12 +67,12 @@ const VERBS: Record<
   take: { run: at => at.sessions.take(at.asked, 'flash') },
   regenerate: { run: at => at.sessions.regenerate(at.asked) },
   'regenerate, of an ID': { run: at => at.node().regenerate(at.asked.secret) },
-  rotate: { run: at => at.sessions.rotate(at.asked.secret, { grace: '1m' }) },
-  'a login in place of a session': { run: at => at.sessions.regenerate(at.asked, { user }) },
-  'a login in place of a remembered session': { run: at => at.sessions.regenerate(at.begun.session.secret, { user }) },
+  rotate: { run: at => at.sessions.regenerate(at.asked.secret, { grace: '1m' }) },
+  'a login in place of a session': { run: at => at.sessions.logIn(at.asked, { user }) },
+  'a login in place of a remembered session': { run: at => at.sessions.logIn(at.begun.session.secret, { user }) },
   'a login in place of a remembered session without its series': {
-    before: at => at.node().forget(at.begun.token!),
-    run: at => at.sessions.regenerate(at.begun.session, { user }),
+    before: at => at.node().revokeRememberToken(at.begun.token!),
+    run: at => at.sessions.logIn(at.begun.session, { user }),
   },
   destroy: { run: at => at.sessions.destroy(at.asked) },
   'destroy, of an ID': { run: at => at.sessions.destroy(at.asked.secret) },
@@ -102,7 +103,10 @@ const VERBS: Record<
     before: async ({ store }) => store.next('read', proceed => proceed().then(record => ({ ...record, data: '{' }))),
     run: at => at.sessions.redeemRememberToken(at.begun.token!),
   },
-  'recall, where the end of the series had failed': { before: failToList, run: at => at.node().redeemRememberToken(at.token) },
+  'recall, where the end of the series had failed': {
+    before: failToList,
+    run: at => at.node().redeemRememberToken(at.token),
+  },
   forget: { run: at => at.sessions.revokeRememberToken(at.begun.token!) },
   'forget, once more after a failure': { before: failToList, run: at => at.sessions.revokeRememberToken(at.token) },
   count: { run: at => at.sessions.count() },
@@ -129,12 +133,14 @@ it.each(['invalidateAll', 'updateUserSessions'] as const)(
   '%s, of any number of sessions: each call has a storeTimeout',
   async verb => {
     const at = await setUp()
-    await at.sessions.rotate(at.asked.secret, { grace: '1m' })
+    await at.sessions.regenerate(at.asked.secret, { grace: '1m' })
     // Nothing is found behind the forward.
     if (verb === 'invalidateAll') at.store.next('read', () => null)
     at.store.reset()
     const before = performance.now()
-    await (verb === 'invalidateAll' ? at.sessions.invalidateAll({ except: at.visitor }) : at.sessions.updateUserSessions(1, { n: 1 }))
+    await (verb === 'invalidateAll'
+      ? at.sessions.invalidateAll({ except: at.visitor })
+      : at.sessions.updateUserSessions(1, { n: 1 }))
     const after = performance.now()
     // What is stored is looked for as a node sees it whose clock is behind.
     for (const { now, deadline } of at.store.calls.map(({ args }) => args.at(-1))) {

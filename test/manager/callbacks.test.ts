@@ -1,6 +1,7 @@
 // The habits of express-session and Passport, whose verbs take callbacks.
-import { openVisit } from 'coatcheck/custom-server'
+
 import { SessionManager } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, describe, expect, it } from 'vitest'
 

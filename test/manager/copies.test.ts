@@ -6,10 +6,11 @@ import { testClock } from '../support/test-clock.ts'
 async function loadCopy() {
   vi.resetModules()
   const core = await import('coatcheck')
+  const { openVisit } = await import('coatcheck/custom-server')
   const { nodeVisits } = await import('coatcheck/node')
   const { fetchVisits } = await import('coatcheck/fetch')
   const { MemoryStore } = await import('coatcheck/stores/memory')
-  return { ...core, nodeVisits, fetchVisits, MemoryStore }
+  return { ...core, openVisit, nodeVisits, fetchVisits, MemoryStore }
 }
 type Copy = Awaited<ReturnType<typeof loadCopy>>
 
@@ -79,7 +80,7 @@ describe('the edge of one copy and the manager of another', () => {
     await expect(open('https://evil.example', true).get()).rejects.toThrow(one.SessionError)
     await expect(open(null, false).create()).rejects.toThrow(one.SessionError)
     await expect(open(null, true).checkCsrf('guessed')).rejects.toThrow(one.SessionError)
-    const told = { type: 'refused', key: null, userId: null, method: 'POST', host: null, namespace: 'acme' }
+    const told = { type: 'request-refused', key: null, userId: null, method: 'POST', host: null, namespace: 'acme' }
     expect(events).toEqual([
       { ...told, reason: 'cross-origin', origin: 'https://evil.example' },
       { ...told, reason: 'insecure', origin: null },
@@ -91,10 +92,10 @@ describe('the edge of one copy and the manager of another', () => {
     for (const sessions of [managerOf(one), managerOf(one).namespace('acme')]) {
       const { secret } = await sessions.create({ user })
       const headers = { cookie: `session_id=${secret}`, host: 'a.example' }
-      const visit = two.fetchVisits(sessions)(new Request('https://a.example/', { headers }))
+      const visit = two.fetchVisits(sessions).of(new Request('https://a.example/', { headers }))
       expect((await visit.requireUser()).user.name).toBe('ada')
-      const edge = two.nodeVisits(sessions, { isSecure: () => true })
-      expect((await edge({ method: 'GET', headers } as never).requireUser()).user.name).toBe('ada')
+      const visits = two.nodeVisits(sessions, { isSecure: () => true })
+      expect((await visits.of({ method: 'GET', headers } as never).requireUser()).user.name).toBe('ada')
     }
   })
 })
@@ -108,9 +109,9 @@ describe('a session of one copy at the manager of another', () => {
     expect(updated.data).toEqual({ n: 2, flash: 'hello' })
     expect(await here.take(updated, 'flash')).toBe('hello')
     expect(there.isFresh(updated, '1m')).toBe(true)
-    const rotated = (await here.rotate(updated, { grace: '1m' }))!
-    expect((await there.rotate(await here.get(session.secret), { grace: '1m' }))?.secret).toBe(rotated.secret)
-    expect(await there.remember(rotated as never)).toMatch(/^.{43}\..{43}$/)
+    const rotated = (await here.regenerate(updated, { grace: '1m' }))!
+    expect((await there.regenerate(await here.get(session.secret), { grace: '1m' }))?.secret).toBe(rotated.secret)
+    expect(await there.issueRememberToken(rotated as never)).toMatch(/^.{43}\..{43}$/)
     await there.create({ user })
     await there.invalidateUser(42, { except: rotated })
     expect((await here.list(42)).map(({ key }) => key)).toEqual([rotated.key])

@@ -1,6 +1,7 @@
 // What the end of a session means for later requests of its browser, in the process that ended it, and what is told of it.
-import { openVisit } from 'coatcheck/custom-server'
+
 import { SessionManager } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 
@@ -30,7 +31,7 @@ it('after a logout nothing begins in the place of the session', async () => {
 it('after a login with a cookie that finds nothing any more, nothing begins by a late request with that cookie', async () => {
   const { sessions, request } = setUp()
   const gone = await setUp().sessions.create()
-  const login = await sessions.regenerate(gone.secret, { user })
+  const login = await sessions.logIn(gone.secret, { user })
   await expect(request(gone).create()).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
   expect((await sessions.get(login.secret))?.user?.id).toBe(1n)
   expect(await sessions.count()).toBe(1)

@@ -1,5 +1,5 @@
-import { openVisit } from 'coatcheck/custom-server'
 import { SessionManager } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { Endings } from '../../src/manager/endings.ts'
@@ -252,20 +252,20 @@ describe('a login beside a logout of all devices of its user, whose cookie is he
       'in place of a visitor’s session',
       async before => {
         const visitor = await before.create()
-        return sessions => sessions.regenerate(visitor, { user })
+        return sessions => sessions.logIn(visitor, { user })
       },
     ],
     [
       'in place of another user’s session',
       async before => {
         const other = await before.create({ user: { id: 2, name: 'max' } })
-        return sessions => sessions.regenerate(other, { user })
+        return sessions => sessions.logIn(other, { user })
       },
     ],
     [
       'by a remember token of before',
       async before => {
-        const token = await before.remember(await before.create({ user }))
+        const token = await before.issueRememberToken(await before.create({ user }))
         return sessions => sessions.redeemRememberToken(token).then(answer => answer ?? {})
       },
     ],

@@ -1,6 +1,7 @@
 // What an ID leads to, and what the first visit of an interval writes.
-import { CLOCK_TOLERANCE } from 'coatcheck/custom-store'
+
 import { type Session, type SessionId, type SessionManager, SessionStoreError, type UserSession } from 'coatcheck'
+import { CLOCK_TOLERANCE } from 'coatcheck/custom-store'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { barrierManagers } from '../support/barrier-managers.ts'
@@ -14,7 +15,7 @@ describe('an ID that was rotated', () => {
   it('leads on for its grace and five minutes more, and not a moment longer', async () => {
     const { sessions, clock } = setUp()
     const old = await sessions.create({ user })
-    const next = (await sessions.rotate(old, { grace: '1m' }))!
+    const next = (await sessions.regenerate(old, { grace: '1m' }))!
     clock.advance(MINUTE + CLOCK_TOLERANCE - 1)
     const found = (await sessions.get(old.secret, { touch: false }))!
     expect([found.secret, found.cookieDue]).toEqual([next.secret, true])
@@ -27,7 +28,7 @@ describe('an ID that was rotated', () => {
     const { sessions } = setUp()
     const ids = [(await sessions.create()).secret]
     for (let times = 0; times < 9; times += 1)
-      ids.push((await sessions.rotate(ids.at(-1)! as SessionId, { grace: '1m' }))!.secret)
+      ids.push((await sessions.regenerate(ids.at(-1)! as SessionId, { grace: '1m' }))!.secret)
     expect((await sessions.get(ids[1]))?.secret).toBe(ids[9])
     expect(await sessions.get(ids[0])).toBeNull()
   })
@@ -35,7 +36,7 @@ describe('an ID that was rotated', () => {
   it('leads nowhere where the forward was not made from it: a reader of the store cannot write a way to a session', async () => {
     const { sessions, store, clock } = setUp()
     const old = await sessions.create()
-    await sessions.rotate(old, { grace: '1m' })
+    await sessions.regenerate(old, { grace: '1m' })
     const target = await sessions.create({ user })
     const forward: any = await store.inner.read(old.key, { now: clock() })
     store.every('read', async (proceed, [key]) => (key === old.key ? { ...forward, movedTo: target.key } : proceed()))
@@ -79,7 +80,9 @@ describe.each([8, 30])('a session that got %i new IDs since', count => {
   it('ends by its first ID, and the remember token that it began with', async () => {
     let token = ''
     const { sessions, manager, old, last } = await renewedOften(async at => {
-      const recalled = await at.redeemRememberToken(await at.remember((await at.create({ user })) as UserSession))
+      const recalled = await at.redeemRememberToken(
+        await at.issueRememberToken((await at.create({ user })) as UserSession),
+      )
       token = recalled!.token
       return recalled!.session
     })
@@ -165,7 +168,9 @@ describe('what a store answers to a read', () => {
 
   it('is removed and told where its user ID is of another kind', async () => {
     const { sessions, store, events, manager } = setUp()
-    const session = await manager({ userIds: 'string' }).create({ user: { id: 'ada@example.com', name: 'ada' } } as never)
+    const session = await manager({ userIds: 'string' }).create({
+      user: { id: 'ada@example.com', name: 'ada' },
+    } as never)
     events.length = 0
     store.reset()
     expect(await sessions.get(session.secret)).toBeNull()
@@ -206,8 +211,8 @@ describe('what is handed to a verb in place of a session', () => {
     ['update', (sessions, session) => sessions.update(session, { n: 1 })],
     ['take', (sessions, session) => sessions.take(session, 'n')],
     ['regenerate', (sessions, session) => sessions.regenerate(session)],
-    ['a login', (sessions, session) => sessions.regenerate(session, { user })],
-    ['rotate', (sessions, session) => sessions.rotate(session, { grace: '1m' })],
+    ['a login', (sessions, session) => sessions.logIn(session, { user })],
+    ['rotate', (sessions, session) => sessions.regenerate(session, { grace: '1m' })],
     ['destroy', (sessions, session) => sessions.destroy(session)],
     ['remember', (sessions, session) => sessions.issueRememberToken(session)],
     ['invalidateUser', (sessions, session) => sessions.invalidateUser(1, { except: session })],
@@ -265,23 +270,23 @@ describe('the visit of an interval', () => {
     const pause = store.pause('touch', 'before')
     const visit = sessions.get(session.secret)
     await pause.reached
-    const next = (await manager().rotate(session.secret, { grace: '1m' }))!
+    const next = (await manager().regenerate(session.secret, { grace: '1m' }))!
     pause.resume()
     const found = (await visit)!
     expect([found.secret, found.cookieDue]).toEqual([next.secret, true])
     // Known as one that was led on: it is not rotated again.
-    expect((await sessions.rotate(found, { grace: '1m' }))?.secret).toBe(next.secret)
+    expect((await sessions.regenerate(found, { grace: '1m' }))?.secret).toBe(next.secret)
   })
 
   it('of a session that was led on and rotated once more stays one that was led on', async () => {
     const { sessions, store, session, manager, clock } = await due()
     const node = manager()
-    const between = (await node.rotate(session, { grace: '1m' }))!
+    const between = (await node.regenerate(session, { grace: '1m' }))!
     clock.advance(3 * MINUTE)
     const pause = store.pause('touch', 'before')
     const visit = sessions.get(session.secret)
     await pause.reached
-    const last = (await node.rotate(between, { grace: '1m' }))!
+    const last = (await node.regenerate(between, { grace: '1m' }))!
     pause.resume()
     const found = (await visit)!
     expect([found.secret, found.cookieDue]).toEqual([last.secret, true])
@@ -303,7 +308,7 @@ describe('the visit of an interval', () => {
     const found = (await sessions.get(session.secret))!
     expect([found.secret, found.cookieDue]).toEqual([session.secret, false])
     // It was not led on: a rotation gives it a new ID.
-    expect((await sessions.rotate(found, { grace: '1m' }))?.secret).not.toBe(session.secret)
+    expect((await sessions.regenerate(found, { grace: '1m' }))?.secret).not.toBe(session.secret)
   })
 
   it('tells what fails beside the store: it hides no defect of the application', async () => {
@@ -334,7 +339,9 @@ describe('the visit of an interval', () => {
 
   it('of a session that a remember token began is noted in its series once, at the first', async () => {
     const { sessions, store, clock } = setUp({ rememberFor: '30d' })
-    const { session } = (await sessions.redeemRememberToken(await sessions.issueRememberToken(await sessions.create({ user }))))!
+    const { session } = (await sessions.redeemRememberToken(
+      await sessions.issueRememberToken(await sessions.create({ user })),
+    ))!
     store.reset()
     await sessions.get(session.secret)
     expect(store.counts()).toEqual({ read: 2, update: 1, touch: 1 })

@@ -1,5 +1,5 @@
-import { openVisit } from 'coatcheck/custom-server'
 import { type SessionEvent, type SessionId, SessionManager, SessionStoreError } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it, vi } from 'vitest'
 import { BarrierStore, faults } from '../support/barrier-store.ts'
@@ -24,7 +24,7 @@ describe('the option passwordVersion, alone', () => {
     for (const dead of [none!, older!]) {
       expect(await sessions.get(dead.secret)).toBeNull()
       expect(await sessions.regenerate(dead.secret)).toBeNull()
-      expect(await sessions.rotate(dead.secret, { grace: '1m' })).toBeNull()
+      expect(await sessions.regenerate(dead.secret, { grace: '1m' })).toBeNull()
     }
     for (const live of [same!, newer!, other, anonymous]) expect(await sessions.get(live.secret)).not.toBeNull()
     expect(new Set((await sessions.list(1)).map(({ key }) => key))).toEqual(new Set([same!.key, newer!.key]))
@@ -36,7 +36,7 @@ describe('the option passwordVersion, alone', () => {
   it('a login with an outdated session leaves nothing under the old ID', async () => {
     const { sessions, store } = setUp({ passwordVersion: () => 2 })
     const old = await sessions.create({ user: { ...user, passwordVersion: 1 } })
-    await sessions.regenerate(old.secret, { user: { ...user, passwordVersion: 2 } })
+    await sessions.logIn(old.secret, { user: { ...user, passwordVersion: 2 } })
     expect(await store.inner.read(old.key, { now: 0 })).toBeNull()
   })
 
@@ -77,8 +77,8 @@ describe('the option passwordVersion, alone', () => {
         () => sessions.list(1),
         () => sessions.redeemRememberToken(token),
         () => sessions.regenerate(session.secret),
-        () => sessions.rotate(session.secret, { grace: '1m' }),
-        () => sessions.regenerate(session.secret, { user }),
+        () => sessions.regenerate(session.secret, { grace: '1m' }),
+        () => sessions.logIn(session.secret, { user }),
       ]) {
         const settled = call().then(
           () => 'an answer',
@@ -191,7 +191,7 @@ describe('verifiedAt: a login whose password was verified elsewhere, earlier or 
       const given = verifiedAt === null ? null : clock() - verifiedAt * MINUTE
       const freshness = (session: any) => ['9m', '7m'].map(within => sessions.isFresh(session, within as '9m'))
       const anonymous = await sessions.create({ data: { n: 5 } })
-      let session: any = await sessions.regenerate(anonymous, {
+      let session: any = await sessions.logIn(anonymous, {
         user,
         verifiedAt: given,
         data: (d: any) => ({ n: d.n }),
@@ -205,7 +205,7 @@ describe('verifiedAt: a login whose password was verified elsewhere, earlier or 
             draft.n += 1
           }),
         () => sessions.take(session, 'flash' as never).then(() => sessions.get(session.secret)),
-        () => sessions.rotate(session, { grace: '1m' }),
+        () => sessions.regenerate(session, { grace: '1m' }),
         () => sessions.regenerate(session),
         () => sessions.regenerate(session.secret),
       ]
@@ -216,7 +216,7 @@ describe('verifiedAt: a login whose password was verified elsewhere, earlier or 
       expect(session.data).toEqual({ n: 3, flash: 'hi' })
       const remembered = await sessions.redeemRememberToken(await sessions.issueRememberToken(session))
       expect(freshness(remembered!.session)).toEqual([false, false])
-      const again = await sessions.regenerate(session, { user, data: (before: any) => before })
+      const again = await sessions.logIn(session, { user, data: (before: any) => before })
       expect(freshness(again)).toEqual([true, true])
       expect(again.data).toEqual({ n: 3, flash: 'hi' })
     }
@@ -239,13 +239,15 @@ describe('verifiedAt: a login whose password was verified elsewhere, earlier or 
 
   it('that is nonsense, in the future, or in seconds is a TypeError, and nothing begins', async () => {
     const { sessions, store, clock } = setUp({ rememberFor: '30d' })
-    const { secret } = (await sessions.redeemRememberToken(await sessions.issueRememberToken(await sessions.create({ user }))))!.session
+    const { secret } = (await sessions.redeemRememberToken(
+      await sessions.issueRememberToken(await sessions.create({ user })),
+    ))!.session
     store.reset()
     const wrong = [clock() + 6 * MINUTE, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, '2026-01-01', 5n, new Date()]
     for (const verifiedAt of wrong as never[]) {
       const message = /^verifiedAt: expected epoch milliseconds, not in the future, or null for never, got /
       await expect(sessions.create({ user, verifiedAt })).rejects.toThrow(message)
-      await expect(sessions.regenerate(secret, { user, verifiedAt })).rejects.toThrow(message)
+      await expect(sessions.logIn(secret, { user, verifiedAt })).rejects.toThrow(message)
     }
     const seconds = Math.floor(clock() / 1000)
     await expect(sessions.create({ user, verifiedAt: seconds })).rejects.toThrow('1000 times as much')
@@ -383,13 +385,13 @@ it('update: what the function throws is the caller’s, and the old data stays',
 it('a session that a parallel request rotated is not rotated again, nor shown once it is gone', async () => {
   const { sessions, clock } = setUp()
   const old = await sessions.create({ user })
-  const next = (await sessions.rotate(old, { grace: '1m' }))!
+  const next = (await sessions.regenerate(old, { grace: '1m' }))!
   clock.advance(SECOND)
   const followed = (await sessions.get(old.secret))!
-  expect((await sessions.rotate(followed, { grace: '1m' }))?.secret).toBe(next.secret)
-  expect((await sessions.rotate(old.secret, { grace: '1m' }))?.secret).toBe(next.secret)
+  expect((await sessions.regenerate(followed, { grace: '1m' }))?.secret).toBe(next.secret)
+  expect((await sessions.regenerate(old.secret, { grace: '1m' }))?.secret).toBe(next.secret)
   await sessions.destroy(next)
-  expect(await sessions.rotate(followed, { grace: '1m' })).toBeNull()
+  expect(await sessions.regenerate(followed, { grace: '1m' })).toBeNull()
 })
 
 it('anonymous traffic writes nothing', async () => {

@@ -1,5 +1,5 @@
-import { openVisit } from 'coatcheck/custom-server'
 import { SessionManager } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { BarrierStore, faults } from '../support/barrier-store.ts'

@@ -1,8 +1,9 @@
 // What operators ask of all sessions, and do to all of them.
-import { FORWARD_LIFETIME } from 'coatcheck/custom-store'
+
 import { SessionManager, SessionStoreError, type StoredSession } from 'coatcheck'
-import { MemoryStore } from 'coatcheck/stores/memory'
+import { FORWARD_LIFETIME } from 'coatcheck/custom-store'
 import { ReferenceStore } from 'coatcheck/custom-store/testing'
+import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { barrierManagers } from '../support/barrier-managers.ts'
 import { faults } from '../support/barrier-store.ts'
@@ -41,7 +42,7 @@ async function populate(sessions: SessionManager) {
   const theirs = [await acme.create({ user: user(0) }), await acme.create({ user: user(7) })]
   const visitors = [await sessions.create(), await acme.create({ data: { cart: [1] } })]
   const token = await sessions.issueRememberToken(mine[0] as never)
-  const rotated = (await sessions.rotate(mine[1]!, { grace: '1m' }))!
+  const rotated = (await sessions.regenerate(mine[1]!, { grace: '1m' }))!
   return { acme, mine: [mine[0]!, rotated], theirs, visitors, token, old: mine[1]! }
 }
 
@@ -292,11 +293,11 @@ describe('invalidateAll', () => {
           const start = owner === null ? {} : { user: owner }
           const [first, other] = [await sessions.create(start as never), await sessions.create(start as never)]
           const visitor = await sessions.create()
-          const mine = moved === 'before' ? (await sessions.rotate(first, { grace: '1m' }))! : first
+          const mine = moved === 'before' ? (await sessions.regenerate(first, { grace: '1m' }))! : first
           let latest = moved === 'never' ? first : mine
           // The old session and the new one lead to the same.
           const except = moved === 'after' ? first : mine
-          if (moved === 'after') latest = (await sessions.rotate(first, { grace: '1m' }))!
+          if (moved === 'after') latest = (await sessions.regenerate(first, { grace: '1m' }))!
           clock.advance(MINUTE)
           const ended = await sessions.invalidateAll({ except: by === 'session' ? except : except.key })
           expect(ended, `${owner?.id} ${moved} ${by}`).toBe(2)
@@ -351,7 +352,9 @@ describe('invalidateAll', () => {
     expect(error).toBeInstanceOf(SessionStoreError)
     expect(error).toMatchObject({ operation: 'deleteUser', outcome: 'unknown', status: 503 })
     expect((error as Error).cause).toBeInstanceOf(SessionStoreError)
-    expect((error as Error).message).toContain('invalidateAll: 10 sessions were ended, then the store failed: repeat it')
+    expect((error as Error).message).toContain(
+      'invalidateAll: 10 sessions were ended, then the store failed: repeat it',
+    )
     const calls = store.counts().deleteUser
     await new Promise(setImmediate)
     expect(store.counts().deleteUser).toBe(calls)
@@ -398,7 +401,7 @@ describe('invalidateAll', () => {
     })
     const late = held.find(({ key }) => key !== first!.key)!
     store.next('scan', async proceed => {
-      escaped = (await sessions.rotate(late, { grace: '1m' }))!
+      escaped = (await sessions.regenerate(late, { grace: '1m' }))!
       clock.advance(MINUTE + FORWARD_LIFETIME)
       const page = (await proceed()) as { records: { key: string }[] }
       const hidden = new Set<string>([escaped.key, late.key])
@@ -467,10 +470,10 @@ describe('updateUserSessions', () => {
 
   it('reaches a session that gets a new ID meanwhile, once, at whichever point', async () => {
     const renewals: Record<string, (sessions: any, session: any) => Promise<any>> = {
-      rotate: (sessions, session) => sessions.rotate(session, { grace: '1m' }),
+      rotate: (sessions, session) => sessions.regenerate(session, { grace: '1m' }),
       regenerate: (sessions, session) => sessions.regenerate(session),
       'rotate twice': async (sessions, session) =>
-        sessions.rotate(await sessions.rotate(session, { grace: '1m' }), { grace: '1m' }),
+        sessions.regenerate(await sessions.regenerate(session, { grace: '1m' }), { grace: '1m' }),
       update: (sessions, session) => sessions.update(session, { role: 'admin' }),
     }
     for (const [name, renew] of Object.entries(renewals))
@@ -500,7 +503,7 @@ describe('updateUserSessions', () => {
       // As a store answers that lists in pieces: what it read first is no more when it reads the rest.
       store.next('listUser', async (proceed: any) => {
         const before = await proceed()
-        await sessions.rotate(held, { grace: '1m' })
+        await sessions.regenerate(held, { grace: '1m' })
         const after = await proceed()
         const old = before.find(({ key }: any) => key === held.key)
         return shown === 'both' ? [...after, old] : after.filter(({ key }: any) => key === other.key)
@@ -538,7 +541,9 @@ describe('updateUserSessions', () => {
     const { sessions } = setUp({ maxDataBytes: 100 }) as never as any
     await sessions.create({ user: user(1), data: { text: 'x'.repeat(80) } })
     const other = await sessions.create({ user: user(1) })
-    await expect(sessions.updateUserSessions(1, { role: 'administrator' })).rejects.toMatchObject({ code: 'ERR_SESSION_DATA' })
+    await expect(sessions.updateUserSessions(1, { role: 'administrator' })).rejects.toMatchObject({
+      code: 'ERR_SESSION_DATA',
+    })
     expect((await sessions.get(other)).data.role).toBe('administrator')
   })
 
@@ -546,7 +551,9 @@ describe('updateUserSessions', () => {
     const { sessions } = setUp() as never as any
     await sessions.create({ user: user(1) })
     for (const wrong of [undefined, null, 'admin', [], 7])
-      await expect(sessions.updateUserSessions(1, wrong)).rejects.toThrow('updateUserSessions: expected keys to set or a function')
+      await expect(sessions.updateUserSessions(1, wrong)).rejects.toThrow(
+        'updateUserSessions: expected keys to set or a function',
+      )
     await expect(sessions.updateUserSessions(1, async () => {})).rejects.toThrow('must be synchronous')
     await expect(sessions.updateUserSessions('1', {})).rejects.toThrow('user ID: expected')
   })
@@ -566,7 +573,11 @@ describe('what operators ask for wrongly', () => {
       ['count', () => sessions.count({ signal: 'now' }), 'signal: expected an AbortSignal, got "now"'],
       ['count', () => sessions.count({ signl: undefined }), 'did you mean signal?'],
       ['count', () => sessions.count(null), 'count: expected an object of options'],
-      ['invalidateAll', () => sessions.invalidateAll({ onProgress: true }), 'onProgress: expected a function, got true'],
+      [
+        'invalidateAll',
+        () => sessions.invalidateAll({ onProgress: true }),
+        'onProgress: expected a function, got true',
+      ],
       ['invalidateAll', () => sessions.invalidateAll({ except: 'a secret' }), 'except: expected a session or its key'],
       ['invalidateAll', () => sessions.invalidateAll({ except: {} }), 'session: expected a session from this library'],
       ['invalidateAll', () => sessions.invalidateAll({ passwordVersion: 1 }), 'is not an option'],

@@ -179,21 +179,21 @@ describe('an option that does not exist is refused, rather than ignored without 
   it('a former name of our own is told the present one', () => {
     for (const [where, name, hint] of [
       ['SessionManager', 'sweepEvery', 'it is called sweepInterval, of the SessionManager'],
-      ['nodeVisits', 'rememberName', 'it is called rememberCookie: { name }, of the edge'],
-      ['fetchVisits', 'rememberName', 'it is called rememberCookie: { name }, of the edge'],
-      ['openVisit', 'rememberName', 'it is called rememberCookie: { name }, of the edge'],
+      ['nodeVisits', 'rememberName', 'it is called rememberCookie: { name }, of nodeVisits'],
+      ['fetchVisits', 'rememberName', 'it is called rememberCookie: { name }, of nodeVisits'],
+      ['openVisit', 'rememberName', 'it is called rememberCookie: { name }, of nodeVisits'],
     ] as const)
       expect(() => places[where]!({ [name]: 1 })).toThrow(`${where}: "${name}" is not an option; ${hint} (there are: `)
   })
 
   it('one that belongs elsewhere is told where', () => {
     for (const [where, name, hint] of [
-      ['SessionManager', 'cookie', 'it belongs to the edge: nodeVisits(sessions, { cookie })'],
-      ['SessionManager', 'sameSite', 'it belongs to the cookie of the edge: { cookie: { sameSite } }'],
+      ['SessionManager', 'cookie', 'it belongs to nodeVisits(sessions, { cookie })'],
+      ['SessionManager', 'sameSite', 'it belongs to the cookie of nodeVisits: { cookie: { sameSite } }'],
       ['nodeVisits', 'store', 'it belongs to new SessionManager({ store })'],
-      ['nodeVisits', 'name', 'it belongs to the cookie of the edge: { cookie: { name } }'],
+      ['nodeVisits', 'name', 'it belongs to the cookie of nodeVisits: { cookie: { name } }'],
       ['cookie', 'idleTimeout', 'it belongs to new SessionManager({ idleTimeout })'],
-      ['cookie', 'trustedProxies', 'it belongs to the edge: nodeVisits(sessions, { trustedProxies })'],
+      ['cookie', 'trustedProxies', 'it belongs to nodeVisits(sessions, { trustedProxies })'],
       ['fetchVisits', 'trustedProxies', 'a Request has no peer address, so give isSecure(request) instead'],
       ['openVisit', 'isSecure', '`secure` of the request says whether it came over HTTPS'],
       ['cors', 'credentials', 'they are always allowed, to the origins listed'],
@@ -283,7 +283,7 @@ it('the defaults in milliseconds are what the manager works with', () => {
     sweepInterval: 300_000,
     floorLifetime: 86_400_000,
   })
-  expect(resolveOptions({ store, absoluteTimeout: '30d' }).floorLifetime).toBe(30 * 86_400_000)
+  expect(resolveOptions({ store, absoluteTimeout: '30d' }).minPasswordVersionLifetime).toBe(30 * 86_400_000)
   expect(resolveOptions({ store, limit: { max: 2 } }).limit).toEqual({ max: 2, onLimit: 'end-oldest' })
 })
 
@@ -392,13 +392,13 @@ it('an option of a verb that does not exist is refused: misspelt, it would let t
     [options => visit().get(options), { touh: false }, 'get: "touh" is not an option; did you mean touch?'],
     [options => sessions.get(session, options), { touh: false }, 'get: "touh" is not an option'],
     [
-      options => visit().rotate(options as never),
+      options => visit().regenerate(options as never),
       { grace: '1m', graze: 1 },
       'rotate: "graze" is not an option; did you',
     ],
-    [options => sessions.rotate(session, options as never), {}, 'grace: expected a duration'],
+    [options => sessions.regenerate(session, options as never), {}, 'grace: expected a duration'],
     [
-      options => sessions.rotate(session, options as never),
+      options => sessions.regenerate(session, options as never),
       { grace: '121s' },
       'grace: expected at most \'2m\', got "121s"',
     ],
@@ -410,7 +410,7 @@ it('an option of a verb that does not exist is refused: misspelt, it would let t
     ],
     [options => sessions.create(options), { user, dat: {} }, 'create: "dat" is not an option; did you mean data?'],
     [
-      options => sessions.regenerate(session, options as never),
+      options => sessions.logIn(session, options as never),
       { user, passwordVersion: 3 },
       'regenerate: "passwordVersion" is not an option; it belongs to user: { id, name, passwordVersion }',
     ],
@@ -420,7 +420,7 @@ it('an option of a verb that does not exist is refused: misspelt, it would let t
       'logIn: "verifiedAtt" is not an option; did you mean verifiedAt?',
     ],
     [
-      options => sessions.regenerate(session, options as never),
+      options => sessions.logIn(session, options as never),
       { user, remember: true },
       'regenerate: "remember" is not an option; sessions.issueRememberToken(session) makes the token',
     ],

@@ -1,5 +1,5 @@
-import { openVisit } from 'coatcheck/custom-server'
 import { type SessionEvent, SessionManager, type SessionOptions } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { jar } from '../support/edge-service.ts'
@@ -17,7 +17,7 @@ function telling(options: Partial<SessionOptions<Record<string, unknown>, 'bigin
     onEvent: event => events.push(event),
     ...options,
   })
-  return { sessions, store, events, refusals: () => events.filter(event => event.type === 'refused') }
+  return { sessions, store, events, refusals: () => events.filter(event => event.type === 'write-refused') }
 }
 
 afterEach(() => {
@@ -30,10 +30,10 @@ describe('a login that is refused is told', () => {
     await sessions.create({ user })
     await expect(sessions.create({ user })).rejects.toMatchObject({ code: 'ERR_SESSION_LIMIT' })
     const visitor = await sessions.create()
-    await expect(sessions.regenerate(visitor, { user })).rejects.toMatchObject({ code: 'ERR_SESSION_LIMIT' })
+    await expect(sessions.logIn(visitor, { user })).rejects.toMatchObject({ code: 'ERR_SESSION_LIMIT' })
     expect(refusals()).toEqual([
-      { type: 'refused', reason: 'limit', key: null, userId: 1n },
-      { type: 'refused', reason: 'limit', key: visitor.key, userId: 1n },
+      { type: 'write-refused', reason: 'limit', key: null, userId: 1n },
+      { type: 'write-refused', reason: 'limit', key: visitor.key, userId: 1n },
     ])
   })
 
@@ -42,7 +42,7 @@ describe('a login that is refused is told', () => {
     const session = await sessions.create({ user })
     const token = await sessions.issueRememberToken(session)
     expect(await sessions.redeemRememberToken(token)).toBeNull()
-    expect(refusals()).toEqual([{ type: 'refused', reason: 'limit', key: null, userId: 1n }])
+    expect(refusals()).toEqual([{ type: 'write-refused', reason: 'limit', key: null, userId: 1n }])
   })
 
   it('and not where the limit ends the oldest', async () => {
@@ -61,10 +61,10 @@ describe('a login that is refused is told', () => {
     await sessions.invalidateUser(1, { except: kept, minPasswordVersion: 2 })
     const stale = { code: 'ERR_SESSION_STALE_LOGIN' }
     await expect(sessions.create(old)).rejects.toMatchObject(stale)
-    await expect(sessions.regenerate(visitor, old)).rejects.toMatchObject(stale)
+    await expect(sessions.logIn(visitor, old)).rejects.toMatchObject(stale)
     await expect(sessions.regenerate(kept)).rejects.toMatchObject(stale)
     await expect(sessions.issueRememberToken(kept)).rejects.toMatchObject(stale)
-    const told = { type: 'refused', reason: 'stale-login', userId: 1n }
+    const told = { type: 'write-refused', reason: 'stale-login', userId: 1n }
     expect(refusals()).toEqual([
       { ...told, key: null },
       { ...told, key: visitor.key },
@@ -78,7 +78,7 @@ describe('a login that is refused is told', () => {
     const tenant = sessions.namespace('acme')
     await tenant.create({ user })
     await expect(tenant.create({ user })).rejects.toMatchObject({ code: 'ERR_SESSION_LIMIT' })
-    expect(refusals()).toEqual([{ type: 'refused', reason: 'limit', key: null, userId: 1n, namespace: 'acme' }])
+    expect(refusals()).toEqual([{ type: 'write-refused', reason: 'limit', key: null, userId: 1n, namespace: 'acme' }])
   })
 })
 
@@ -100,7 +100,7 @@ describe('a conflict is told', () => {
     await vi.advanceTimersByTimeAsync(10_000)
     await refused
     expect(conflicts).toBeGreaterThan(2)
-    expect(refusals()).toEqual([{ type: 'refused', reason: 'conflict', key: session.key, userId: 1n }])
+    expect(refusals()).toEqual([{ type: 'write-refused', reason: 'conflict', key: session.key, userId: 1n }])
   })
 
   it('and not for writes that went through at last', async () => {
@@ -131,7 +131,7 @@ describe('a conflict is told', () => {
       message:
         'a parallel request of this browser logged in or out: nothing begins in place of the session that ended there',
     })
-    expect(refusals()).toEqual([{ type: 'refused', reason: 'conflict', key: session.key, userId: null }])
+    expect(refusals()).toEqual([{ type: 'write-refused', reason: 'conflict', key: session.key, userId: null }])
   })
 
   it('where a parallel request ended the session that another was to take the place of', async () => {
@@ -144,7 +144,7 @@ describe('a conflict is told', () => {
     await visit.get()
     await sessions.destroy(session)
     await expect(visit.create()).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
-    expect(refusals()).toEqual([{ type: 'refused', reason: 'conflict', key: session.key, userId: null }])
+    expect(refusals()).toEqual([{ type: 'write-refused', reason: 'conflict', key: session.key, userId: null }])
   })
 })
 

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
-import { CLOCK_TOLERANCE } from 'coatcheck/custom-store'
 import { openVisit } from 'coatcheck/custom-server'
+import { CLOCK_TOLERANCE } from 'coatcheck/custom-store'
 import { describe, expect, it } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
 import { DAY, device, GRACE, setUpRemember as setUp, times, user } from '../support/remembered.ts'
@@ -20,7 +20,7 @@ it('a token brings its user back, as remembered and never fresh', async () => {
 })
 
 describe('a token is given', () => {
-  const refused = (at: ReturnType<typeof setUp>) => at.events.filter(({ type }) => type === 'refused')
+  const refused = (at: ReturnType<typeof setUp>) => at.events.filter(({ type }) => type === 'write-refused')
 
   it('with a series that ends when it says, and is told as nothing', async () => {
     const at = setUp()
@@ -29,7 +29,7 @@ describe('a token is given', () => {
     await at.sessions.issueRememberToken(session)
     const [series] = await at.store.inner.listUser('1', 'remember', { now: at.clock() })
     const end = at.clock() + 30 * DAY
-    expect(series).toMatchObject({ username: 'ada', parent: session.key, expiresAt: end, absoluteExpiresAt: end })
+    expect(series).toMatchObject({ userName: 'ada', parent: session.key, expiresAt: end, absoluteExpiresAt: end })
     expect(at.events).toEqual([])
   })
 
@@ -61,7 +61,9 @@ it('20 parallel requests with one token in two processes: 20 successes, 1 rotati
   const other = at.manager()
   const series = () => at.store.inner.listUser('1', 'remember', { now: at.clock() })
   const [before] = await series()
-  const results = await Promise.all(times(20).map(index => (index % 2 ? other : at.sessions).redeemRememberToken(token)))
+  const results = await Promise.all(
+    times(20).map(index => (index % 2 ? other : at.sessions).redeemRememberToken(token)),
+  )
   expect(results.every(result => result !== null)).toBe(true)
   expect(new Set(results.map(result => result?.session.secret)).size).toBe(1)
   expect(new Set(results.map(result => result?.token)).size).toBe(1)
@@ -159,7 +161,10 @@ it('a session that expired before it was used begins again under another ID, its
   const { token } = await device(at)
   const lost = (await at.sessions.redeemRememberToken(token))!
   at.clock.advance(3 * MINUTE)
-  const [again, other] = await Promise.all([at.sessions.redeemRememberToken(token), at.manager().redeemRememberToken(token)])
+  const [again, other] = await Promise.all([
+    at.sessions.redeemRememberToken(token),
+    at.manager().redeemRememberToken(token),
+  ])
   expect(again?.session.secret).not.toBe(lost.session.secret)
   expect(other?.session.secret).toBe(again?.session.secret)
   expect([again?.token, other?.token]).toEqual([lost.token, lost.token])
@@ -195,7 +200,7 @@ describe('theft', () => {
       await sessions.get(next!.secret)
     },
     'came back by a rotation, then by a request': async ({ sessions }, { session }) => {
-      const next = await sessions.rotate(session.secret, { grace: '1m' })
+      const next = await sessions.regenerate(session.secret, { grace: '1m' })
       await sessions.get(next!.secret)
     },
   }
@@ -285,7 +290,7 @@ describe('logout ends the series of the device', () => {
         const at = setUp()
         const { token } = await device(at)
         const { session, token: next } = (await at.sessions.redeemRememberToken(token))!
-        if (rotated) await at.sessions.rotate(session.secret, { grace: '1m' })
+        if (rotated) await at.sessions.regenerate(session.secret, { grace: '1m' })
         await at.sessions.destroy(of(session))
         expect(await at.sessions.redeemRememberToken(token)).toBeNull()
         expect(await at.sessions.redeemRememberToken(next!)).toBeNull()
@@ -310,7 +315,7 @@ it('the ID of a remembered session is dead after a login, also while its token i
     const at = setUp()
     const { token } = await device(at)
     const { session } = (await at.sessions.redeemRememberToken(token))!
-    const login = await at.sessions.regenerate(of(session), { user })
+    const login = await at.sessions.logIn(of(session), { user })
     expect(login.remembered).toBe(false)
     await at.sessions.redeemRememberToken(token)
     expect(await at.sessions.get(session.secret)).toBeNull()
@@ -365,7 +370,9 @@ it('an older password version is worth nothing, by the floor and by the option',
   const at = setUp()
   const old = await at.sessions.create({ user: { ...user, passwordVersion: 1 } })
   const token = await at.sessions.issueRememberToken(old)
-  expect((await at.manager({ passwordVersion: () => 1 }).redeemRememberToken(token))?.session.user.passwordVersion).toBe(1)
+  expect(
+    (await at.manager({ passwordVersion: () => 1 }).redeemRememberToken(token))?.session.user.passwordVersion,
+  ).toBe(1)
   expect(await at.manager({ passwordVersion: () => 2 }).redeemRememberToken(token)).toBeNull()
 })
 
@@ -424,7 +431,7 @@ describe('forget tells what it ends as a logout', () => {
       at.events.length = 0
       const forgetting = at.sessions.revokeRememberToken(next!)
       await list.reached
-      const renewed = (await at.manager().rotate(session.secret, { grace: '1m' }))!
+      const renewed = (await at.manager().regenerate(session.secret, { grace: '1m' }))!
       list.resume()
       await forgetting
       const key = when === 'before' ? renewed.key : session.key
@@ -475,7 +482,7 @@ describe('a login in place of a remembered session', () => {
     const parallel = (await at.sessions.redeemRememberToken(token))!
     expect(parallel.session.key).toBe(session.key)
     at.events.length = 0
-    const login = await at.sessions.regenerate(session, { user })
+    const login = await at.sessions.logIn(session, { user })
     expect(at.events).toEqual([{ type: 'regenerated', key: login.key, oldKey: session.key, userId: 1n }])
     expect(await at.sessions.redeemRememberToken(next!)).toBeNull()
     expect((await at.sessions.list(1)).map(({ key }) => key)).toEqual([login.key])
@@ -488,7 +495,7 @@ describe('a login in place of a remembered session', () => {
       const { session } = (await at.sessions.redeemRememberToken(token))!
       at.store.next('delete', fault)
       at.events.length = 0
-      await expect(at.sessions.regenerate(session, { user })).rejects.toMatchObject({ operation: 'delete' })
+      await expect(at.sessions.logIn(session, { user })).rejects.toMatchObject({ operation: 'delete' })
       expect(await at.sessions.list(1)).toEqual([])
       expect(at.events.filter(({ type }) => type === 'destroyed')).toMatchObject([{ reason: 'logout', userId: null }])
     }
@@ -499,7 +506,7 @@ describe('a login in place of a remembered session', () => {
     const { token } = await device(at)
     const { session } = (await at.sessions.redeemRememberToken(token))!
     at.store.every('delete', faults.rejects)
-    const error = await at.sessions.regenerate(session, { user }).catch((thrown: unknown) => thrown)
+    const error = await at.sessions.logIn(session, { user }).catch((thrown: unknown) => thrown)
     expect(error).toMatchObject({ operation: 'delete' })
     expect(at.events.filter(({ type }) => type === 'store-error').map(each => each.error)[0]).toBe(error)
   })
@@ -516,7 +523,7 @@ describe('the first use of a session that a token began', () => {
         if (!isFinished) at.store.next('listUser', faults.rejects)
         await at
           .manager()
-          .forget(next!)
+          .revokeRememberToken(next!)
           .catch(() => {})
         return proceed()
       })

@@ -59,8 +59,8 @@ it('no secret is seen in sessions, errors, events, the diagnostics channel, stor
   const user = { id: 1, name: 'ada' }
   const seen: unknown[] = []
   const anonymous = keep(await sessions.create({ data: { cart: 1 } }))
-  const login = keep(await sessions.regenerate(anonymous.secret, { user, data: before => before }))
-  const rotated = keep((await sessions.rotate(login, { grace: '1m' }))!)
+  const login = keep(await sessions.logIn(anonymous.secret, { user, data: before => before }))
+  const rotated = keep((await sessions.regenerate(login, { grace: '1m' }))!)
   const followed = keep((await sessions.get(login.secret))!)
   const updated = keep((await sessions.update(rotated, { a: 1 }))!)
   const token = keepToken(await sessions.issueRememberToken(updated as typeof login))
@@ -91,7 +91,7 @@ it('no secret is seen in sessions, errors, events, the diagnostics channel, stor
     () => sessions.update({ ...updated } as never, { a: 1 }),
     () => sessions.update(updated.secret as never, { a: 1 }),
     () => sessions.create(updated.secret as never),
-    () => sessions.regenerate(updated, updated.secret as never),
+    () => sessions.logIn(updated, updated.secret as never),
     () => sessions.issueRememberToken(updated.secret as never),
     () => sessions.isFresh(updated, updated.secret as never),
   ])

@@ -1,7 +1,8 @@
 // The end of a remember-me series beside what else goes on: other devices, other requests of its browser, other processes,
 // and records that no manager of ours wrote.
-import { CLOCK_TOLERANCE, type SessionRecord } from 'coatcheck/custom-store'
+
 import { openVisit } from 'coatcheck/custom-server'
+import { CLOCK_TOLERANCE, type SessionRecord } from 'coatcheck/custom-store'
 import { describe, expect, it } from 'vitest'
 import { endStolen } from '../../src/device-bound/end.ts'
 import { contextOf } from '../../src/manager/context-of.ts'
@@ -12,7 +13,9 @@ import { MINUTE } from '../support/test-clock.ts'
 
 it('two requests that finish the end of one series find that it is over, and so does one that finds less', async () => {
   const at = await setUp()
-  await expect(at.failing(2, faults.rejects).forget(at.begun.token!)).rejects.toMatchObject({ operation: 'listUser' })
+  await expect(at.failing(2, faults.rejects).revokeRememberToken(at.begun.token!)).rejects.toMatchObject({
+    operation: 'listUser',
+  })
   const damaged = at.failing(1, proceed => proceed().then(record => ({ ...record, data: '{' })))
   expect(await damaged.redeemRememberToken(at.token)).toBeNull()
   // The one has read where the series stands now, when the other finishes its end.
@@ -30,7 +33,7 @@ it('the other devices of the user go on, also where a theft would end them', asy
     const at = await setUp({ onTheft: 'invalidate-user' })
     at.clock.advance(1)
     const other = await at.node().create({ user })
-    const token = await at.node().remember(other)
+    const token = await at.node().issueRememberToken(other)
     await end(at.node(), at)
     expect((await at.node().get(other.secret))?.key, name).toBe(other.key)
     expect(await at.node().redeemRememberToken(token), name).not.toBeNull()
@@ -70,7 +73,7 @@ it('a series without a user, which no manager of ours wrote, is removed, and the
   const at = await setUp()
   const barrier = BarrierStore.over(at.store)
   barrier.next('read', proceed => proceed().then(record => ({ ...record, userId: null })))
-  await at.node(barrier).forget(at.begun.token!)
+  await at.node(barrier).revokeRememberToken(at.begun.token!)
   expect(barrier.counts().listUser).toBeUndefined()
   expect(await at.node().redeemRememberToken(at.begun.token!)).toBeNull()
 })
@@ -102,7 +105,7 @@ it('a token that the session asks for while it is revoked, or found to be stolen
       const pause = barrier.pause('delete', 'before')
       const ending = end(at.node(barrier), record)
       await pause.reached
-      const token = await at.node().remember(asking)
+      const token = await at.node().issueRememberToken(asking)
       pause.resume()
       await ending
       expect(await at.node().redeemRememberToken(token), `${name}, ${onTheft}`).toBeNull()
@@ -194,7 +197,7 @@ describe('a series that another process writes to while it ends', () => {
   const meeting = async () => {
     const at = await setUp()
     const barrier = BarrierStore.over(at.store)
-    const other: { answer: Awaited<ReturnType<Node['recall']>> } = { answer: null }
+    const other: { answer: Awaited<ReturnType<Node['redeemRememberToken']>> } = { answer: null }
     barrier.next('replace', async proceed => {
       other.answer = await at.node().redeemRememberToken(at.begun.token!)
       return proceed()
@@ -209,7 +212,7 @@ describe('a series that another process writes to while it ends', () => {
       expect(await at.node().redeemRememberToken(at.other.answer!.token!)).toBeNull()
       return listed
     })
-    await at.node(at.barrier).forget(at.begun.token!)
+    await at.node(at.barrier).revokeRememberToken(at.begun.token!)
     expect(at.other.answer).not.toBeNull()
     expect(await at.left()).toEqual([])
   })
@@ -217,8 +220,10 @@ describe('a series that another process writes to while it ends', () => {
   it('is found by a repeated call where the store failed after that', async () => {
     const at = await meeting()
     at.barrier.next('listUser', faults.rejects)
-    await expect(at.node(at.barrier).forget(at.begun.token!)).rejects.toMatchObject({ operation: 'listUser' })
-    await at.node().forget(at.begun.token!)
+    await expect(at.node(at.barrier).revokeRememberToken(at.begun.token!)).rejects.toMatchObject({
+      operation: 'listUser',
+    })
+    await at.node().revokeRememberToken(at.begun.token!)
     expect(await at.left()).toEqual([])
   })
 
@@ -243,20 +248,22 @@ it('where two processes end a series at once and fail, a third finds what is lef
   const at = await setUp()
   const barrier = BarrierStore.over(at.store)
   barrier.next('replace', async proceed => {
-    await expect(at.failing(2, faults.rejects).forget(at.begun.token!)).rejects.toMatchObject({ operation: 'listUser' })
+    await expect(at.failing(2, faults.rejects).revokeRememberToken(at.begun.token!)).rejects.toMatchObject({
+      operation: 'listUser',
+    })
     return proceed()
   })
   barrier.next('listUser', faults.rejects)
-  await expect(at.node(barrier).forget(at.begun.token!)).rejects.toMatchObject({ operation: 'listUser' })
+  await expect(at.node(barrier).revokeRememberToken(at.begun.token!)).rejects.toMatchObject({ operation: 'listUser' })
   expect(await at.left()).not.toEqual([])
-  await at.node().forget(at.begun.token!)
+  await at.node().revokeRememberToken(at.begun.token!)
   expect(await at.left()).toEqual([])
 })
 
 it('costs four store calls, and one for each session that began with it', async () => {
   const at = await setUp()
   const barrier = BarrierStore.over(at.store)
-  await at.node(barrier).forget(at.begun.token!)
+  await at.node(barrier).revokeRememberToken(at.begun.token!)
   expect(barrier.counts()).toEqual({ read: 1, replace: 1, listUser: 1, delete: 3 })
 })
 
@@ -265,7 +272,7 @@ it('a visitor who began in its place is over by a logout also where another proc
   const sessions = at.node(at.store, { limit: { max: 1, onLimit: 'refuse' } })
   const request = { method: 'POST', secure: true, header: () => null, cookie: `remember_token=${at.begun.token}` }
   const visitor = await openVisit(sessions, request).create()
-  await at.node().forget(at.begun.token!)
+  await at.node().revokeRememberToken(at.begun.token!)
   at.events.length = 0
   await sessions.revokeRememberToken(at.begun.token!)
   expect(await sessions.get(visitor.secret)).toBeNull()
@@ -278,10 +285,10 @@ it('an end that failed twice is finished by the third call', async () => {
   for (const _ of times(2)) {
     const barrier = BarrierStore.over(at.store)
     barrier.next('listUser', faults.rejects)
-    await expect(at.node(barrier).forget(at.begun.token!)).rejects.toMatchObject({ operation: 'listUser' })
+    await expect(at.node(barrier).revokeRememberToken(at.begun.token!)).rejects.toMatchObject({ operation: 'listUser' })
   }
   expect(await at.left()).not.toEqual([])
-  await at.node().forget(at.begun.token!)
+  await at.node().revokeRememberToken(at.begun.token!)
   expect(await at.left()).toEqual([])
 })
 
@@ -325,7 +332,7 @@ it('a series of a user who is being logged out everywhere ends at once, where it
   const at = await setUp()
   const barrier = BarrierStore.over(at.store)
   barrier.every('replace', () => ({ outcome: 'stale-login', ended: [] }))
-  await at.node(barrier).forget(at.begun.token!)
+  await at.node(barrier).revokeRememberToken(at.begun.token!)
   expect(barrier.counts().replace).toBe(1)
   expect(await at.left()).toEqual([])
 })

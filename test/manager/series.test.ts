@@ -52,16 +52,18 @@ it('a session ID is no token, and a token no session ID', async () => {
 it('a token of one tenant is nothing to another, nor where remember is off', async () => {
   const at = setUp()
   const [blue, green] = [at.sessions.namespace('blue'), at.sessions.namespace('green')]
-  const token = await blue.remember(await blue.create({ user }))
+  const token = await blue.issueRememberToken(await blue.create({ user }))
   expect(await green.redeemRememberToken(token)).toBeNull()
   expect(await at.sessions.redeemRememberToken(token)).toBeNull()
   const off = at.manager({ remember: undefined })
   expect(await off.namespace('blue').redeemRememberToken(token)).toBeNull()
   expect((await blue.redeemRememberToken(token))?.session.user.id).toBe(1n)
-  await expect(off.remember(await off.create({ user }))).rejects.toThrow(
+  await expect(off.issueRememberToken(await off.create({ user }))).rejects.toThrow(
     "remember: is off: give the manager { rememberFor: '30d' }",
   )
-  await expect(at.sessions.issueRememberToken((await at.sessions.create()) as never)).rejects.toThrow('got an anonymous one')
+  await expect(at.sessions.issueRememberToken((await at.sessions.create()) as never)).rejects.toThrow(
+    'got an anonymous one',
+  )
   await expect(at.sessions.issueRememberToken({} as never)).rejects.toThrow(TypeError)
 })
 

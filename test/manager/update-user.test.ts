@@ -1,6 +1,7 @@
 // One change for all sessions of a user: what it asks of the store, and what one session's trouble is to the others.
+
+import type { Session } from 'coatcheck'
 import { CLOCK_TOLERANCE, type SessionRecord } from 'coatcheck/custom-store'
-import { type Session } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { barrierManagers } from '../support/barrier-managers.ts'
@@ -49,7 +50,7 @@ it.each([1, 8, 9, 10, 30])(
       const { sessions, store, manager, made } = await withSessions(1)
       let last = made[0]!
       const renew = async () => {
-        for (let times = 0; times < count; times += 1) last = (await manager().rotate(last, { grace: '1m' }))!
+        for (let times = 0; times < count; times += 1) last = (await manager().regenerate(last, { grace: '1m' }))!
       }
       if (!isBefore) store.next('listUser', proceed => proceed())
       store.next('listUser', async proceed => {
@@ -76,7 +77,7 @@ describe('a session that a login begins with the data of another one meanwhile',
     const pause = store.pause(verb, 'before')
     const updating = sessions.updateUserSessions(1, increment)
     await pause.reached
-    const next = await manager().regenerate(made[0]!, again)
+    const next = await manager().logIn(made[0]!, again)
     pause.resume()
     expect(await updating).toBe(1)
     expect((await sessions.get(next.secret))?.data).toEqual({ index: 0, n: 1 })
@@ -90,7 +91,7 @@ describe('a session that a login begins with the data of another one meanwhile',
     const updating = sessions.updateUserSessions(1, increment)
     await pause.reached
     expect(await manager().updateUserSessions(1, increment)).toBe(1)
-    const next = await manager().regenerate(made[0]!.secret, again)
+    const next = await manager().logIn(made[0]!.secret, again)
     await manager().update(next, { more: true })
     const last = (await manager().regenerate(next))!
     pause.resume()
@@ -104,7 +105,7 @@ describe('a session that a login begins with the data of another one meanwhile',
     const pause = store.pause('listUser', 'before')
     const updating = sessions.updateUserSessions(1, increment)
     await pause.reached
-    const next = await manager().regenerate(made[0]!, { user, data: { index: 1 } })
+    const next = await manager().logIn(made[0]!, { user, data: { index: 1 } })
     pause.resume()
     expect(await updating).toBe(2)
     expect((await sessions.get(next.secret))?.data).toEqual({ index: 1, n: 1 })
@@ -131,7 +132,7 @@ it('makes a change once where more others are made meanwhile than a session keep
     if (isMoved)
       store.next('listUser', async proceed => {
         const list = await proceed()
-        last = (await manager().rotate(last, { grace: '1m' }))!
+        last = (await manager().regenerate(last, { grace: '1m' }))!
         return list
       })
     else store.next('listUser', proceed => proceed())
@@ -149,7 +150,7 @@ it('reaches a session that is listed under its old ID and its new one once, howe
   const { sessions, store, manager, made, counters } = await withSessions(12)
   const listed: SessionRecord[] = await store.inner.listUser('1', 'session', { now: made[0]!.createdAt })
   const old = listed.find(({ key }) => key === made[0]!.key)!
-  const next = (await manager().rotate(made[0]!.secret, { grace: '1m' }))!
+  const next = (await manager().regenerate(made[0]!.secret, { grace: '1m' }))!
   const moved = await store.inner.read(next.key, { now: made[0]!.createdAt })
   // Beside the first, and when others are done.
   for (const place of [1, 11]) {

@@ -1,6 +1,7 @@
 // What the verbs of a manager take and answer, each by itself.
-import { openVisit } from 'coatcheck/custom-server'
+
 import { SessionManager } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { barrierManagers } from '../support/barrier-managers.ts'
@@ -21,7 +22,7 @@ describe('what is no login is refused, and the store is not asked', () => {
     const { sessions, store } = setUp()
     const session = await sessions.create()
     store.reset()
-    const refused = sessions.regenerate(session, wrong as never)
+    const refused = sessions.logIn(session, wrong as never)
     await expect(refused).rejects.toThrow('regenerate: expected { user, data } for a login, or nothing')
     expect(store.calls).toEqual([])
   })
@@ -31,10 +32,10 @@ describe('what is no login is refused, and the store is not asked', () => {
     await expect(sessions.create({ usr: user } as never)).rejects.toThrow(/^create: .*usr/)
     const session = await sessions.create({ user })
     store.reset()
-    await expect(sessions.regenerate(session, { user, dta: {} } as never)).rejects.toThrow(/^regenerate: .*dta/)
-    await expect(sessions.rotate(session, { grce: '1m' } as never)).rejects.toThrow(/^rotate: .*grce/)
-    await expect(sessions.rotate(session, {} as never)).rejects.toThrow('grace')
-    await expect(sessions.rotate(session, { grace: '3m' })).rejects.toThrow('grace')
+    await expect(sessions.logIn(session, { user, dta: {} } as never)).rejects.toThrow(/^regenerate: .*dta/)
+    await expect(sessions.regenerate(session, { grce: '1m' } as never)).rejects.toThrow(/^rotate: .*grce/)
+    await expect(sessions.regenerate(session, {} as never)).rejects.toThrow('grace')
+    await expect(sessions.regenerate(session, { grace: '3m' })).rejects.toThrow('grace')
     await expect(sessions.get(session, { tuch: false } as never)).rejects.toThrow(/^get: .*tuch/)
     await expect(sessions.get(session, { touch: 'no' } as never)).rejects.toThrow('touch: expected')
     await expect(sessions.get(session, null as never)).rejects.toThrow(/^get: /)
@@ -219,9 +220,11 @@ describe('invalidateUser', () => {
 describe('isFresh', () => {
   it('is false for a session that a remember token began, until its user logs in', async () => {
     const { sessions } = setUp({ rememberFor: '30d' })
-    const { session } = (await sessions.redeemRememberToken(await sessions.issueRememberToken(await sessions.create({ user }))))!
+    const { session } = (await sessions.redeemRememberToken(
+      await sessions.issueRememberToken(await sessions.create({ user })),
+    ))!
     expect(sessions.isFresh(session, '10m')).toBe(false)
-    expect(sessions.isFresh(await sessions.regenerate(session, { user }), '10m')).toBe(true)
+    expect(sessions.isFresh(await sessions.logIn(session, { user }), '10m')).toBe(true)
   })
 
   it('refuses a time that is none, whatever the session', () => {

@@ -75,8 +75,8 @@ describe.each(['memory', 'redis'])('the recipe for Prometheus, its store: %s', s
       [event('destroyed', 'logout')]: 1,
       [event('destroyed', 'theft')]: 1,
       [event('remember-theft')]: 1,
-      [event('refused', 'cross-origin')]: 3,
-      [event('refused', 'insecure')]: 1,
+      [event('request-refused', 'cross-origin')]: 3,
+      [event('request-refused', 'insecure')]: 1,
       [event('store-error')]: 1,
     })
     for (const [name, value] of Object.entries(starting(series, new RegExp(`^${CALLS}_sum`))))

@@ -26,8 +26,8 @@ it('an anonymous session has no user, a login has both fields', async () => {
   await expect(sessions.create({ user: undefined } as never)).rejects.toThrow(
     'user: expected { id, name, passwordVersion? }',
   )
-  await expect(sessions.regenerate(null, {} as never)).rejects.toThrow('regenerate: expected { user, data }')
-  await expect(sessions.regenerate(null, null as never)).rejects.toThrow('regenerate: expected { user, data }')
+  await expect(sessions.logIn(null, {} as never)).rejects.toThrow('regenerate: expected { user, data }')
+  await expect(sessions.logIn(null, null as never)).rejects.toThrow('regenerate: expected { user, data }')
   for (const wrong of [null, 7, 'ada'])
     await expect(sessions.create(wrong as never)).rejects.toThrow(/^create: expected/)
 })
@@ -158,7 +158,7 @@ it('the CSRF token is bound to the session: the same at each look and after a ne
   expect(session.csrfToken).not.toContain(session.secret.slice(3))
   const rotated = (await sessions.regenerate(session))!
   expect(rotated.csrfToken).toBe(session.csrfToken)
-  expect((await sessions.regenerate(rotated, { user })).csrfToken).not.toBe(session.csrfToken)
+  expect((await sessions.logIn(rotated, { user })).csrfToken).not.toBe(session.csrfToken)
   expect((await sessions.create()).csrfToken).not.toBe(session.csrfToken)
 })
 
@@ -184,8 +184,8 @@ it("a session of one tenant is refused by another's manager", async () => {
       () => manager.update(session, { a: 1 }),
       () => manager.take(session, 'a'),
       () => manager.regenerate(session),
-      () => manager.regenerate(session, { user }),
-      () => manager.rotate(session, { grace: '1m' }),
+      () => manager.logIn(session, { user }),
+      () => manager.regenerate(session, { grace: '1m' }),
       () => manager.destroy(session),
       () => manager.invalidateUser(user.id, { except: session }),
     ])

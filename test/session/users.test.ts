@@ -57,7 +57,10 @@ describe('a login', () => {
     const right = { user: {}, data: {}, verifiedAt: 1, idle: '5m', absolute: '1h' }
     expect(() => checkLogin('create', right)).not.toThrow()
     for (const [wrong, advice] of [
-      ['remember', 'sessions.issueRememberToken(session) makes the token, and visit.logIn({ user, remember: true }) sends it'],
+      [
+        'remember',
+        'sessions.issueRememberToken(session) makes the token, and visit.logIn({ user, remember: true }) sends it',
+      ],
       ['passwordVersion', 'it belongs to user: { id, name, passwordVersion }'],
       ['idleTimeout', "it is called idle, and is at most the manager's idleTimeout"],
       ['absoluteTimeout', "it is called absolute, and is at most the manager's absoluteTimeout"],
@@ -68,7 +71,7 @@ describe('a login', () => {
   it('says what is wrong with its user', () => {
     const ownerOf = (user: unknown, verifiedAt?: unknown) =>
       users(null).ownerOf({ user, verifiedAt } as never, Date.UTC(2026, 0, 1))
-    expect(ownerOf({ id: 0, name: '' })).toEqual({ userId: '0', username: '', passwordVersion: null })
+    expect(ownerOf({ id: 0, name: '' })).toEqual({ userId: '0', userName: '', passwordVersion: null })
     expect(ownerOf({ id: 0, name: 'x'.repeat(256), passwordVersion: 2 ** 32 - 1 }).passwordVersion).toBe(2 ** 32 - 1)
     for (const user of [null, undefined, 'ada'])
       expect(() => ownerOf(user)).toThrow(/^user: expected { id, name, passwordVersion\? }, got/)

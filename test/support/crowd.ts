@@ -30,7 +30,7 @@ async function answer(visit: Visit<Data, 'bigint', Data>, path: string): Promise
 }
 
 async function overHttp(sessions: SessionManager<Data>, work: (crowd: Crowd) => Promise<void>): Promise<void> {
-  const visitOf = nodeVisits(sessions)
+  const visits = nodeVisits(sessions)
   let waiting: (() => void)[] = []
   let expected = 0
   const server = createServer(async (request, response) => {
@@ -40,7 +40,7 @@ async function overHttp(sessions: SessionManager<Data>, work: (crowd: Crowd) => 
       waiting = []
       for (const go of all) go()
     })
-    const { status, body } = await answer(visitOf(request, response), request.url!)
+    const { status, body } = await answer(visits.of(request, response), request.url!)
     response.statusCode = status
     response.end(body)
   })
@@ -76,12 +76,12 @@ async function overHttp(sessions: SessionManager<Data>, work: (crowd: Crowd) => 
 }
 
 async function overFetch(sessions: SessionManager<Data>, work: (crowd: Crowd) => Promise<void>): Promise<void> {
-  const edge = fetchVisits(sessions)
+  const visits = fetchVisits(sessions)
   await work(requests =>
     Promise.all(
       requests.map(async ({ path = '/', cookie }) => {
         const request = new Request(`https://shop.example${path}`, { headers: { cookie } })
-        const response = await edge.handle(request, async visit => {
+        const response = await visits.handle(request, async visit => {
           const { status, body } = await answer(visit, path)
           return new Response(body, { status })
         })

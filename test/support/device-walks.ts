@@ -30,15 +30,15 @@ function serviceOf(
   manager?: Partial<SessionOptions<Data, 'bigint', Data>>,
 ): Service {
   const sessions: SessionManager<Data> = manager === undefined ? at.sessions : at.manager(manager)
-  const edge = fetchVisits(sessions, { deviceBound: deviceBound(options) })
+  const visits = fetchVisits(sessions, { deviceBound: deviceBound(options) })
   async function send(request: Request): Promise<Response> {
-    const answer = await edge.handled(request)
+    const answer = await visits.handled(request)
     if (answer !== null) return answer
-    return edge.handle(request, async visit => {
+    return visits.handle(request, async visit => {
       const { pathname } = new URL(request.url)
       if (pathname === '/login') await visit.logIn({ user: at.user, remember: request.headers.has('x-remember') })
       if (pathname === '/logout') await visit.logOut()
-      if (pathname === '/rotate') await visit.rotate({ grace: '1m' })
+      if (pathname === '/rotate') await visit.regenerate({ grace: '1m' })
       if (pathname === '/regenerate') await visit.regenerate()
       const session = await visit.get()
       return new Response(`${session?.user?.name ?? 'no one'} ${await deviceState(visit)}`)

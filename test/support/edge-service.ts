@@ -125,9 +125,9 @@ export async function serve(
   options: { edge?: NodeVisitsOptions<IncomingMessage>; manager?: Partial<SessionOptions<Data, 'bigint', Data>> } = {},
 ) {
   const made = makeSessions(options.manager)
-  const edge = nodeVisits(made.sessions, options.edge)
-  const listening = await listen((request, response) => handler(edge(request, response), request, response))
-  return { ...made, ...listening, edge }
+  const visits = nodeVisits(made.sessions, options.edge)
+  const listening = await listen((request, response) => handler(visits.of(request, response), request, response))
+  return { ...made, ...listening, visits }
 }
 
 /** The Cookie header that a browser would send after these Set-Cookie values. */

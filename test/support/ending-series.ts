@@ -1,6 +1,7 @@
 // A remember-me series with sessions that began with its tokens in several processes, and the ways in which it ends.
-import { CLOCK_TOLERANCE } from 'coatcheck/custom-store'
+
 import { SessionManager, type Store } from 'coatcheck'
+import { CLOCK_TOLERANCE } from 'coatcheck/custom-store'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { BarrierStore, type Handler } from './barrier-store.ts'
 import { DAY, times, user } from './remembered.ts'
@@ -35,7 +36,7 @@ export async function setUpSeries(options: object = {}) {
     return node(barrier)
   }
   const asked = await node().create({ user })
-  const token = await node().remember(asked)
+  const token = await node().issueRememberToken(asked)
   clock.advance(DAY)
   const first = (await node().redeemRememberToken(token))!
   clock.advance(MINUTE)
@@ -65,14 +66,17 @@ export async function visit(at: At): Promise<void> {
 export const WAYS: Record<string, Way> = {
   forget: { end: (sessions, at) => sessions.revokeRememberToken(at.begun.token!) },
   'forget with an old token': { end: (sessions, at) => sessions.revokeRememberToken(at.token) },
-  'logout': { end: (sessions, at) => sessions.destroy(at.begun.session.secret) },
+  logout: { end: (sessions, at) => sessions.destroy(at.begun.session.secret) },
   'a login in place of a session that began with it, in a browser that has the token': {
     async end(sessions, at) {
-      await sessions.regenerate(at.begun.session.secret, { user })
+      await sessions.logIn(at.begun.session.secret, { user })
       await sessions.revokeRememberToken(at.begun.token!)
     },
   },
-  'the second use of a stolen token': { before: visit, end: (sessions, at) => sessions.redeemRememberToken(at.first.token!) },
+  'the second use of a stolen token': {
+    before: visit,
+    end: (sessions, at) => sessions.redeemRememberToken(at.first.token!),
+  },
   'the second use of a stolen token, which ends all of the user': {
     options: { onTheft: 'invalidate-user' },
     before: visit,

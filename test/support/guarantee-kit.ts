@@ -1,7 +1,7 @@
 // What the files of test/guarantees share: managers over a store that can be stopped, and every interleaving of two calls.
 import assert from 'node:assert/strict'
-import { openVisit } from 'coatcheck/custom-server'
 import { SessionError, type SessionManager, type SessionOptions, type Store, type Visit } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
 import { barrierManagers } from './barrier-managers.ts'
 
 export type Data = Record<string, unknown>
@@ -35,7 +35,7 @@ const VISITS: Record<string, (visit: Visit<Data, 'bigint', Data>) => Promise<unk
   requireUser: visit => visit.requireUser(),
   take: visit => visit.take('flash'),
   regenerate: visit => visit.regenerate(),
-  rotate: visit => visit.rotate({ grace: '1m' }),
+  rotate: visit => visit.regenerate({ grace: '1m' }),
   csrfToken: visit => visit.csrfToken(),
   checkCsrf: visit => visit.checkCsrf('x'),
   logOut: visit => visit.logOut(),

@@ -1,9 +1,14 @@
 // A service of express-session that is being replaced: its records as its stores have them, its signed cookies, and nodes
 // of the new service, each with a manager of its own over one store.
 import { createHmac } from 'node:crypto'
-import { openVisit, type VisitRequest, withCookies } from 'coatcheck/custom-server'
 import { SessionManager, type SessionOptions, type Store } from 'coatcheck'
-import { type Adopt, type SessionImporterOptions, adopt, fromExpressSession } from 'coatcheck/import'
+import { openVisit, type VisitRequest, withCookies } from 'coatcheck/custom-server'
+import {
+  fromExpressSession,
+  type SessionImporter,
+  type SessionImporterOptions,
+  sessionImporter,
+} from 'coatcheck/import'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { BarrierStore } from './barrier-store.ts'
 
@@ -110,7 +115,7 @@ export function replacement(inner: Store = new MemoryStore()) {
       ...manager,
     })
     managers.push(sessions)
-    const adopting: Adopt = sessionImporter(sessions, {
+    const adopting: SessionImporter = sessionImporter(sessions, {
       from: fromExpressSession<OldRecord>({ secret, store: old }),
       toLogin: ({ userId, name, loginAt, cart }) =>
         userId === undefined || userId === null

@@ -23,11 +23,11 @@ const PRELUDE: readonly (readonly [name: string, code: string])[] = [
   ['session', 'const session = await sessions.create({ user: ada })'],
   ['key', 'const { key } = session'],
   ['secret', 'const { secret } = session'],
-  ['visitOf', 'const visitOf = nodeVisits(sessions)'],
-  ['edge', 'const edge = fetchVisits(sessions)'],
+  ['visits', 'const visits = nodeVisits(sessions)'],
+  ['webVisits', 'const webVisits = fetchVisits(sessions)'],
   ['request', 'const { request } = await exchange()'],
   ['response', 'const { response } = await exchange()'],
-  ['visit', 'const visit = visitOf(request, response)'],
+  ['visit', 'const visit = visits.of(request, response)'],
 ]
 const USES = new Map(PRELUDE.map(([name, code]) => [name, names(code).used]))
 

@@ -3,8 +3,8 @@
 // session of the login, no logout that was acknowledged is undone, and nothing lives that nobody holds.
 import assert from 'node:assert/strict'
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { openVisit } from 'coatcheck/custom-server'
 import { type SessionId, SessionManager, type SessionOptions, type Store, type Visit } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
 import { it } from 'vitest'
 import { BarrierStore, type Verb } from './barrier-store.ts'
 import { HOUR, MINUTE, testClock } from './test-clock.ts'
@@ -301,7 +301,7 @@ export const steps: Record<string, Step> = {
     await visit.regenerate()
     return visit.update({ later: 1 })
   },
-  'a rotation': visit => visit.rotate({ grace: '1m' }),
+  'a rotation': visit => visit.regenerate({ grace: '1m' }),
   'a login': (visit, { max }) => visit.logIn({ user: max }),
   'a login to be remembered': (visit, { max }) => visit.logIn({ user: max, remember: true }),
   'a logout': visit => visit.logOut(),

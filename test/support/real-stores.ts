@@ -1,7 +1,8 @@
 // One store of each kind of database, on a private server or a file of its own, with its tables made.
-import { RedisStore } from 'coatcheck/stores/redis'
+
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
+import { RedisStore } from 'coatcheck/stores/redis'
 import { SqliteStore } from 'coatcheck/stores/sqlite'
 import { afterAll, beforeAll } from 'vitest'
 import type { Store } from '../../src/contract/store.ts'

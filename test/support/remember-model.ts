@@ -3,8 +3,8 @@
 // What the requests of one moment answer must be what the reference answers to the same requests in some order. The
 // reference knows the true time alone: where a clock that is wrong by five minutes could decide otherwise, it allows both.
 import assert from 'node:assert/strict'
-import { CLOCK_TOLERANCE } from 'coatcheck/custom-store'
 import { type SessionId, SessionManager, type Store } from 'coatcheck'
+import { CLOCK_TOLERANCE } from 'coatcheck/custom-store'
 import fc from 'fast-check'
 import { BarrierStore } from './barrier-store.ts'
 import { MINUTE, SECOND, testClock } from './test-clock.ts'
@@ -194,7 +194,7 @@ export async function checkRemember(open: () => Store | Promise<Store>, runs: nu
       lastUser += 1n
       const user = lastUser
       const login = await nodes[0]!.create({ user: { id: user, name: 'ada' } })
-      const tokens = [await nodes[0]!.remember(login)]
+      const tokens = [await nodes[0]!.issueRememberToken(login)]
       await nodes[0]!.destroy(login)
 
       const start: Model = {
@@ -226,7 +226,7 @@ export async function checkRemember(open: () => Store | Promise<Store>, runs: nu
             case 'recall':
               return node.redeemRememberToken(secret)
             case 'forget':
-              return node.forget(secret)
+              return node.revokeRememberToken(secret)
             case 'visit':
               return node.get(secret as SessionId)
             case 'destroy':

@@ -64,9 +64,9 @@ export async function failuresOf(
   const login = { user: { id: 4_242_424_242, name }, data: { text: data } }
   // While the store works, a machine that is slow must fail nothing.
   const before = managerWith('30s')
-  const session = await before.regenerate(null, login)
+  const session = await before.logIn(null, login)
   const anonymous = await before.create({ data: { text: data } })
-  const token = await before.remember(session)
+  const token = await before.issueRememberToken(session)
   await sabotage()
   const sessions = managerWith(storeTimeout)
   const verbs = {
@@ -74,9 +74,9 @@ export async function failuresOf(
     'anonymous create': () => sessions.create({ data: { text: data } }),
     get: () => sessions.get(session.secret),
     update: () => sessions.update(session, { text: `more ${data}` }),
-    'login': () => sessions.regenerate(anonymous, login),
+    login: () => sessions.logIn(anonymous, login),
     regenerate: () => sessions.regenerate(session),
-    rotate: () => sessions.rotate(session, { grace: '1m' }),
+    rotate: () => sessions.regenerate(session, { grace: '1m' }),
     remember: () => sessions.issueRememberToken(session),
     recall: () => sessions.redeemRememberToken(token),
     list: () => sessions.list(login.user.id),

@@ -6,7 +6,7 @@ export const soundRecord = (key: string): SessionRecord => ({
   kind: 'session',
   parent: null,
   userId: null,
-  username: null,
+  userName: null,
   passwordVersion: null,
   data: '{}',
   version: 1,

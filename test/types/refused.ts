@@ -1,6 +1,14 @@
 // What TypeScript has to refuse, each for the reason that stands beside it. Checked by types.test.ts; never run.
 import type { IncomingMessage } from 'node:http'
-import { type Session, type SessionInfo, type SessionKey, SessionManager, type SessionOf, type Store, type Visit } from 'coatcheck'
+import {
+  type Session,
+  type SessionInfo,
+  type SessionKey,
+  SessionManager,
+  type SessionOf,
+  type Store,
+  type Visit,
+} from 'coatcheck'
 import { SessionCookie } from 'coatcheck/custom-server'
 import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
@@ -10,7 +18,7 @@ declare const key: SessionKey
 declare const request: IncomingMessage
 declare const info: SessionInfo<{ n: number }, 'bigint'>
 declare const visit: Visit<{ n: number }, 'bigint', { n: number }>
-declare const foreign: Session<{ n: number }, 'text'>
+declare const foreign: Session<{ n: number }, 'string'>
 const store = new MemoryStore()
 const sessions = new SessionManager({ store, initial: () => ({ cart: ['a'], n: 0, nested: { on: true } }) })
 const texts = new SessionManager({ store, userIds: 'string' })

@@ -1,7 +1,7 @@
 import 'reflect-metadata'
 import { NestFactory } from '@nestjs/core'
 import type { NestExpressApplication } from '@nestjs/platform-express'
-import { replacer } from 'coatcheck'
+import { bigintReplacer } from 'coatcheck'
 import { AppModule } from './app.js'
 
 const app = await NestFactory.create<NestExpressApplication>(AppModule)

@@ -70,10 +70,10 @@ export class SessionsModule {
   constructor(@Inject(SESSIONS) private readonly sessions: Sessions) {}
 
   configure(consumer: MiddlewareConsumer) {
-    const visitOf = nodeVisits(this.sessions)
+    const visits = nodeVisits(this.sessions)
     consumer
       .apply((request, response, next) => {
-        request.visit = visitOf(request, response)
+        request.visit = visits.of(request, response)
         next()
       })
       .forRoutes('*path')

@@ -14,4 +14,4 @@ const kept = globalThis as { sessions?: ReturnType<typeof open> }
 kept.sessions ??= open()
 
 export const sessions = kept.sessions
-export const edge = fetchVisits(sessions)
+export const visits = fetchVisits(sessions)

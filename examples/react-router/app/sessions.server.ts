@@ -10,7 +10,7 @@ export const sessions = new SessionManager({
   rememberFor: '30d',
   initial: () => ({ cart: {} as Record<string, number>, hint: '' }),
 })
-export const edge = fetchVisits(sessions)
+export const visits = fetchVisits(sessions)
 
 type Visit = VisitOf<typeof sessions>
 export const visitContext = createContext<Visit>()

@@ -7,8 +7,8 @@ import Koa from 'koa'
 
 const [express, fastify, koa, hono] = [newExpress(), newFastify(), new Koa(), new Hono()]
 // biome-ignore lint/correctness/noUnusedVariables: the block uses it
-const visitOf = nodeVisits(sessions)
-const edge = fetchVisits(sessions)
+const visits = nodeVisits(sessions)
+const webVisits = fetchVisits(sessions)
 /* the block */
 const headers = { cookie: `session_id=${session.secret}` }
 const request = new Request('https://example.com/me', { headers })
@@ -18,7 +18,7 @@ async function textAt(server) {
 }
 await fastify.listen({ port: 0 })
 const answers = [server.listen(0), express.listen(0), fastify.server, koa.listen(0)].map(textAt)
-const fromHono = edge.handle(request, visit => hono.fetch(request, { visit }))
+const fromHono = webVisits.handle(request, visit => hono.fetch(request, { visit }))
 assert.deepEqual(await Promise.all(answers), ['ada', 'ada', 'ada', 'ada'])
 assert.equal(await (await fromHono).text(), 'ada')
 assert.equal(await (await GET(request)).text(), 'ada')

@@ -1,7 +1,7 @@
-import type { SessionRecord } from 'coatcheck/custom-store'
 import type { Store } from 'coatcheck'
-import { MemoryStore } from 'coatcheck/stores/memory'
+import type { SessionRecord } from 'coatcheck/custom-store'
 import { ReferenceStore } from 'coatcheck/custom-store/testing'
+import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { life } from '../../support/wrong-stores/life.ts'
 import { names } from '../../support/wrong-stores/names.ts'
@@ -16,7 +16,7 @@ const NOW = 1_767_225_600_000
 const HOUR = 3_600_000
 
 const record = (key: string, over: Partial<SessionRecord> = {}): SessionRecord => ({
-  ...{ key: key.padEnd(46, '_'), kind: 'session', parent: null, userId: '42', username: 'ada', passwordVersion: null },
+  ...{ key: key.padEnd(46, '_'), kind: 'session', parent: null, userId: '42', userName: 'ada', passwordVersion: null },
   ...{ data: '{}', version: 1, writeId: `write_${key}`, createdAt: NOW, seenAt: NOW },
   ...{ expiresAt: NOW + HOUR, absoluteExpiresAt: NOW + 12 * HOUR },
   ...over,

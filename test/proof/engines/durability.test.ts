@@ -1,9 +1,10 @@
 // What an engine may forget of what it acknowledged when it dies, by its settings: the pages of the stores say which.
-import type { SessionRecord } from 'coatcheck/custom-store'
+
 import type { Store } from 'coatcheck'
-import { RedisStore } from 'coatcheck/stores/redis'
+import type { SessionRecord } from 'coatcheck/custom-store'
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
+import { RedisStore } from 'coatcheck/stores/redis'
 import { expect, it } from 'vitest'
 import { describeEngine } from '../../services/engines.ts'
 import { startMariadb } from '../../services/mariadb.ts'

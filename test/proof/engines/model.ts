@@ -2,7 +2,7 @@
 // reference's of the suite; a property test compares the whole with it.
 import { isDeepStrictEqual } from 'node:util'
 import type { CreateOptions, DeleteUserOptions, RecordChange, SessionRecord } from 'coatcheck/custom-store'
-import { type KeptMinPasswordVersion, type KeptForward, ReferenceStore } from 'coatcheck/custom-store/testing'
+import { type KeptForward, type KeptMinPasswordVersion, ReferenceStore } from 'coatcheck/custom-store/testing'
 
 /** A call of the contract with its arguments; `now` is the caller's clock. */
 export type Call =
@@ -122,7 +122,11 @@ class Draft extends ReferenceStore {
   }
 
   /** Ends a user's records but one; answers how many sessions were live at `now`. */
-  endUser(userId: string, { exceptKey, passwordVersion, minPasswordVersionUntil }: DeleteUserOptions, now: number): number {
+  endUser(
+    userId: string,
+    { exceptKey, minPasswordVersion: passwordVersion, minPasswordVersionUntil }: DeleteUserOptions,
+    now: number,
+  ): number {
     const spared = this.successor(exceptKey)
     if (passwordVersion !== undefined) {
       const floor = this.floors.get(userId) ?? { passwordVersion: 0, until: 0 }

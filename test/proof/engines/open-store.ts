@@ -1,9 +1,9 @@
 // A store as one process opens it.
 import type { Store } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { RedisStore } from 'coatcheck/stores/redis'
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
+import { RedisStore } from 'coatcheck/stores/redis'
 import { SqliteStore } from 'coatcheck/stores/sqlite'
 import mysql from 'mysql2/promise'
 import pg from 'pg'

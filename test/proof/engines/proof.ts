@@ -177,7 +177,7 @@ function lastCalls(history: readonly Entry[], seed: number): { cell: number; cal
       if (start === undefined) return lists.map(call => ({ cell: number, call }))
       const record = {
         ...{ key: start + keyOf(cell, 'last', userId, {}).slice(3), kind: 'session' as const, parent: null, userId },
-        ...{ username: 'ada', passwordVersion: null, data: '{}', version: 1, writeId: `last_${number}_user${i}` },
+        ...{ userName: 'ada', passwordVersion: null, data: '{}', version: 1, writeId: `last_${number}_user${i}` },
         ...{ createdAt: now, seenAt: now, expiresAt: now + 60_000, absoluteExpiresAt: now + 3_600_000 },
       }
       const logIn: Call = { verb: 'create', record, options: {}, now }

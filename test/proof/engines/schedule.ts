@@ -1,8 +1,7 @@
 // What one client does next: random calls about a few users and sessions that all clients share, so that most of them
 // meet another one about the same session.
 import { createHash } from 'node:crypto'
-import type { CreateOptions, SessionRecord } from 'coatcheck/custom-store'
-import type { SessionLimit } from 'coatcheck/custom-store'
+import type { CreateOptions, SessionLimit, SessionRecord } from 'coatcheck/custom-store'
 import { randomNumbers } from '../../../testing/random.ts'
 import type { Call } from './model.ts'
 
@@ -156,7 +155,7 @@ export class Client {
       kind,
       parent,
       userId,
-      username: userId === null ? null : 'ada',
+      userName: userId === null ? null : 'ada',
       passwordVersion: userId === null ? null : this.#pick([null, 1, 2, 3, 3, 3, 3]),
       data: `{"by":"${this.#name}"}`,
       version: 1,

@@ -1,8 +1,8 @@
 // What went wrong in the field where the names of tables, and the keys of a shared database, were not kept apart.
 import { SessionManager } from 'coatcheck'
-import { RedisStore } from 'coatcheck/stores/redis'
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
+import { RedisStore } from 'coatcheck/stores/redis'
 import { SqliteStore } from 'coatcheck/stores/sqlite'
 import mysql from 'mysql2/promise'
 import pg from 'pg'

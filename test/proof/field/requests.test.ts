@@ -223,7 +223,7 @@ describe('regressions of the field', () => {
         if (request.url === '/renew') {
           await visit.get()
           await meet()
-          await (verb === 'regenerate' ? visit.regenerate() : visit.rotate({ grace: '1m' }))
+          await (verb === 'regenerate' ? visit.regenerate() : visit.regenerate({ grace: '1m' }))
         }
         response.end((await visit.get())?.user?.name ?? 'null')
       }

@@ -2,8 +2,8 @@
 // test begins with the public number; docs/security.md lists them.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
+import type { SessionId, UserSession } from 'coatcheck'
 import { openVisit } from 'coatcheck/custom-server'
-import { type SessionId, type UserSession } from 'coatcheck'
 import { describe, it } from 'vitest'
 import { keyOf } from '../../../src/session/id.ts'
 import { type Data, guaranteeKit, isCode, newUser, type SetUp, times } from '../../support/guarantee-kit.ts'
@@ -19,7 +19,7 @@ const LATE_WRITES: Record<string, (at: SetUp, session: Held) => Promise<unknown>
   update: async ({ sessions }, session) => sessions.update(session, { late: true }),
   take: async ({ sessions }, session) => sessions.take(session, 'flash'),
   regenerate: async ({ sessions }, session) => sessions.regenerate(session),
-  rotate: async ({ sessions }, session) => sessions.rotate(session, { grace: '1m' }),
+  rotate: async ({ sessions }, session) => sessions.regenerate(session, { grace: '1m' }),
 }
 
 /** A login of ten minutes ago, so that the next `get` writes that the session was used. */
@@ -192,9 +192,7 @@ describe('regressions of the field', () => {
             return { session, token: await sessions.issueRememberToken(session) }
           }),
         )
-        const own = stays
-          ? await sessions.regenerate(devices[0]!.session, { user: { ...user, passwordVersion: 2 } })
-          : null
+        const own = stays ? await sessions.logIn(devices[0]!.session, { user: { ...user, passwordVersion: 2 } }) : null
         await sessions.invalidateUser(user.id, { minPasswordVersion: 2, ...(own !== null && { except: own }) })
         for (const { session, token } of devices) {
           assert.equal(await sessions.get(session.secret), null)

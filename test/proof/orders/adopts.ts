@@ -2,7 +2,7 @@
 // the same session meanwhile: here, at the old store, on a node that lends and one that moves. What must hold: any number of
 // requests find one session, whoever ended it has ended it, and neither a slow request nor an old record begins it again.
 import assert from 'node:assert/strict'
-import type { Adopt } from 'coatcheck/import'
+import type { SessionImporter } from 'coatcheck/import'
 import { connectSid, cookieAt, type OldRecord, SECRET } from '../../support/old-sessions.ts'
 import { type AnyVisit, Jar, steps } from '../../support/parallel.ts'
 import type { Scene } from './search.ts'
@@ -127,7 +127,7 @@ class OldStore {
 
 interface Node {
   readonly sessions: Manager
-  readonly adopting: Adopt
+  readonly adopting: SessionImporter
 }
 
 interface Place {
@@ -138,7 +138,7 @@ interface Place {
 }
 
 function nodeOf(world: World, store: OldStore, keepOld: boolean): Node {
-  const { adopt, fromExpressSession } = world.library
+  const { sessionImporter, fromExpressSession } = world.library
   const sessions = world.manager()
   const adopting = sessionImporter(sessions, {
     from: fromExpressSession<OldRecord>({ secret: SECRET, store }),
@@ -282,7 +282,12 @@ async function judge(world: World, place: Place, scene: Required<AdoptScene>): P
 
   // Once, for all who came. A write whose answer was lost may leave one that no cookie leads to.
   assert.ok(ours.length <= 1 + world.faults, `the session was taken over ${ours.length} times`)
-  const isOver = did(...ENDS, 'invalidateAll', 'the old store is emptied, then invalidateAll', 'a logout at an old node')
+  const isOver = did(
+    ...ENDS,
+    'invalidateAll',
+    'the old store is emptied, then invalidateAll',
+    'a logout at an old node',
+  )
   const isMoved = before !== 'a session that was moved'
   if (!isOver) {
     // A new ID leaves the old one to none.
@@ -355,8 +360,7 @@ async function judge(world: World, place: Place, scene: Required<AdoptScene>): P
     const isOne = !processes.includes(1) && isCalm
     if (loggedIn && !loggedOut && isOne && !did('invalidateAll'))
       assert.equal(await sees(world, nodes[0]!, browser), max.id, 'the browser is not logged in')
-    if (loggedOut && !did('a login'))
-      assert.equal(await sees(world, nodes[0]!, browser), null, 'the logout was undone')
+    if (loggedOut && !did('a login')) assert.equal(await sees(world, nodes[0]!, browser), null, 'the logout was undone')
   }
   if (acknowledged('a logout at an old node').length > 0 && lending.length === 2 && !did('a new ID', 'a login')) {
     assert.equal(await sees(world, nodes[0]!, browser), null, 'a logout at the old service is not one here')

@@ -33,19 +33,19 @@ export const CALLS = {
       draft[`by${index}`] = true
     }),
   take: ({ session }, sessions) => sessions.take(session, 'flash'),
-  'login': ({ session }, sessions, index) =>
-    sessions.regenerate(session.secret, { user: ada, data: before => ({ ...before, tag: `login ${index}` }) }),
+  login: ({ session }, sessions, index) =>
+    sessions.logIn(session.secret, { user: ada, data: before => ({ ...before, tag: `login ${index}` }) }),
   'login of another user': ({ session }, sessions) =>
-    sessions.regenerate(session.secret, {
+    sessions.logIn(session.secret, {
       user: max,
       data: before => ({ ...before, tag: session.user === null ? 'of max' : (before.tag ?? 'of max') }),
     }),
   'login beside it': (_, sessions, index) => sessions.create({ user: ada, data: { tag: `login ${index}`, n: 0 } }),
-  'logout': ({ session }, sessions) => sessions.destroy(session.secret),
+  logout: ({ session }, sessions) => sessions.destroy(session.secret),
   'logout of what is held': ({ session }, sessions) => sessions.destroy(session),
   regenerate: ({ session }, sessions) => sessions.regenerate(session.secret),
   'regenerate what is held': ({ session }, sessions) => sessions.regenerate(session),
-  rotate: ({ session }, sessions) => sessions.rotate(session.secret, { grace: '1m' }),
+  rotate: ({ session }, sessions) => sessions.regenerate(session.secret, { grace: '1m' }),
   recall: ({ token }, sessions) => sessions.redeemRememberToken(token!),
   forget: ({ token }, sessions) => sessions.revokeRememberToken(token!),
   revoke: ({ session }, sessions) => sessions.revoke(ada.id, session.key),
@@ -153,7 +153,7 @@ export function sceneOf(scene: CallScene): Scene {
       const data = { tag: 'first', n: 0, flash: 'hello' }
       const session =
         before === 'an anonymous session' ? await here.create({ data }) : await here.create({ user: ada, data })
-      const token = session.user === null ? null : await here.remember(session as UserSession<Data>)
+      const token = session.user === null ? null : await here.issueRememberToken(session as UserSession<Data>)
       place = { world, here, there, session, token }
       world.advance((before === 'a token alone' ? 24 * 60 : 10) * MINUTE)
       for (const [index, name] of calls.entries())

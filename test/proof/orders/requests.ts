@@ -277,10 +277,10 @@ export function handshakesOf(before: string, requests: readonly string[]): Scene
       await prepared[before]!(tabs)
       world.canonical(tabs.jar.header)
       const { header } = tabs.jar
-      const edge = world.library.fetchVisits(tabs.sessions as SessionManager<Data>)
+      const visits = world.library.fetchVisits(tabs.sessions as SessionManager<Data>)
       const headers = { cookie: header, upgrade: 'websocket', connection: 'Upgrade' }
       world.act('a handshake', async () => {
-        await edge.handle(new Request('https://shop.example/live', { headers }), async visit => {
+        await visits.handle(new Request('https://shop.example/live', { headers }), async visit => {
           await visit.get()
           return undefined
         })

@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict'
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { createHash } from 'node:crypto'
-import type { ScanPage, SessionRecord } from 'coatcheck/custom-store'
 import type { SessionEvent, SessionManager, SessionOptions, Store } from 'coatcheck'
+import type { ScanPage, SessionRecord } from 'coatcheck/custom-store'
 import { ReferenceStore } from '../../../testing/reference.ts'
 import { type Library, type Seams, useSeams } from './library.ts'
 
@@ -528,10 +528,10 @@ export class World implements Seams {
   }
 
   #recordText(record: SessionRecord): string {
-    const { key, kind, parent, userId, username, passwordVersion, data, version } = record
+    const { key, kind, parent, userId, userName: userName, passwordVersion, data, version } = record
     const { createdAt, seenAt, expiresAt, absoluteExpiresAt } = record
     const times = [createdAt, seenAt, expiresAt, absoluteExpiresAt]
-    return this.canonical(JSON.stringify([key, kind, parent, userId, username, passwordVersion, data, version, times]))
+    return this.canonical(JSON.stringify([key, kind, parent, userId, userName, passwordVersion, data, version, times]))
   }
 
   #latestText(turn: Place['turn']): string {

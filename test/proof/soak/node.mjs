@@ -55,11 +55,11 @@ const users = {
 
 // What the example keeps in a session is a part of what this service keeps.
 const app = createApp({ sessions: /** @type {any} */ (sessions), users })
-const visitOf = nodeVisits(sessions)
+const visits = nodeVisits(sessions)
 
 /** @type {import('node:http').RequestListener} */
 async function count(request, response) {
-  const visit = visitOf(request, response)
+  const visit = visits.of(request, response)
   /** @param {number} status @param {unknown} value */
   const answer = (status, value) =>
     response.writeHead(status, { 'Content-Type': 'application/json' }).end(stringify(value))

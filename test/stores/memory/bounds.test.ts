@@ -1,7 +1,7 @@
-import { FORWARD_LIFETIME, type SessionRecord, SWEEP_MARGIN } from 'coatcheck/custom-store'
 import { SessionStoreError } from 'coatcheck'
-import { MemoryStore } from 'coatcheck/stores/memory'
+import { FORWARD_LIFETIME, type SessionRecord, SWEEP_MARGIN } from 'coatcheck/custom-store'
 import { keyFor, newWriteId } from 'coatcheck/custom-store/testing'
+import { MemoryStore } from 'coatcheck/stores/memory'
 import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
 import { soon } from '../../support/deadlines.ts'
@@ -186,7 +186,7 @@ describe('the memory store in the course of time', () => {
     for (let number = 0; number < 25; number++) await put(store, String(number), { expiresAt: NOW + number })
     const old = await put(store, 'ada')
     await store.replace(old.key, 1, record(store, 'ada'), { forward: { salt: '', until: NOW } }, { now: NOW })
-    await store.deleteUser('max', { passwordVersion: 3, minPasswordVersionUntil: NOW + HOUR }, { now: NOW })
+    await store.deleteUser('max', { minPasswordVersion: 3, minPasswordVersionUntil: NOW + HOUR }, { now: NOW })
     const later = NOW + SWEEP_MARGIN + 25
     expect([
       await store.sweep(10, { now: later }),
@@ -222,7 +222,7 @@ describe('the memory store in the course of time', () => {
     const store = new MemoryStore()
     const stored = await put(store, '1')
     await store.touch(stored.key, NOW + 1, NOW + HOUR, { now: NOW })
-    await store.deleteUser('1', { passwordVersion: 1, minPasswordVersionUntil: NOW + HOUR }, { now: NOW })
+    await store.deleteUser('1', { minPasswordVersion: 1, minPasswordVersionUntil: NOW + HOUR }, { now: NOW })
     await store.sweep(100, { now: NOW + 24 * HOUR })
     for (const timer of timers) {
       expect(timer).not.toHaveBeenCalled()

@@ -1,7 +1,7 @@
 // What a call costs is counted in looks at slots, which no other process makes slower.
 import { type SessionRecord, SWEEP_MARGIN } from 'coatcheck/custom-store'
-import { MemoryStore } from 'coatcheck/stores/memory'
 import { keyFor } from 'coatcheck/custom-store/testing'
+import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it, vi } from 'vitest'
 import { KeyIndex } from '../../../stores/memory/key-index.ts'
 import { type ShortTexts, Slots } from '../../../stores/memory/slots.ts'
@@ -14,7 +14,7 @@ const keyed = (key: string): ShortTexts => [key, null, null, null, null]
 /** How often the work looks at a slot, or writes into one. */
 async function looks(work: () => unknown): Promise<number> {
   let count = 0
-  const spies = (['link', 'number', 'string', 'setLink', 'setNumber', 'setShortTexts', 'setData'] as const).map(name => {
+  const spies = (['link', 'number', 'text', 'setLink', 'setNumber', 'setShortTexts', 'setData'] as const).map(name => {
     const real = Slots.prototype[name] as (...args: unknown[]) => unknown
     Object.assign(Slots.prototype, {
       [name](this: Slots, ...args: unknown[]) {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
-import { RedisStore } from 'coatcheck/stores/redis'
 import { testStore } from 'coatcheck/custom-store/testing'
+import { RedisStore } from 'coatcheck/stores/redis'
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -176,7 +176,7 @@ describeEngine('redis', 'a right that is missing for a moment', () => {
   })
 
   it.each(USED)('never lets an older password in (%s)', async right => {
-    await store.deleteUser(`floor-${right}`, { minPasswordVersionUntil: T0 + HOUR, passwordVersion: 5 }, call())
+    await store.deleteUser(`floor-${right}`, { minPasswordVersionUntil: T0 + HOUR, minPasswordVersion: 5 }, call())
     const old = recordOf(store, `floor-${right}`, { passwordVersion: 4 })
     const answer = await without(right, () => store.create(old, {}, call()))
     expect(answer === 'refused' ? answer : answer.outcome).toMatch(/^(refused|stale-login)$/)

@@ -1,5 +1,5 @@
 import { type SessionEvent, SessionManager } from 'coatcheck'
-import { type SessionRecord } from 'coatcheck/custom-store'
+import type { SessionRecord } from 'coatcheck/custom-store'
 import { RedisStore } from 'coatcheck/stores/redis'
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
@@ -256,7 +256,9 @@ describeEngine('redis', 'strange things in the Redis of the sessions', () => {
       expect(await store.listUser('50', 'session', { now: T0 })).toEqual([record])
       await server.cli('DEL', index)
       await server.cli(command, index, ...rest)
-      expect(await store.deleteUser('50', { passwordVersion: 2, minPasswordVersionUntil: T0 + HOUR }, { now: T0 })).toBe(0)
+      expect(
+        await store.deleteUser('50', { minPasswordVersion: 2, minPasswordVersionUntil: T0 + HOUR }, { now: T0 }),
+      ).toBe(0)
       expect(await store.create(recordOf(store, '50'), {}, { now: T0 })).toMatchObject({ outcome: 'stale-login' })
     }
   })
@@ -283,7 +285,7 @@ describeEngine('redis', 'strange things in the Redis of the sessions', () => {
   })
 
   it('never makes a read fail, whatever byte of a record changed', async () => {
-    const record = recordOf(store, '80', { username: 'ada l', passwordVersion: 3, parent: null })
+    const record = recordOf(store, '80', { userName: 'ada l', passwordVersion: 3, parent: null })
     await store.create(record, {}, { now: T0 })
     const sound = Buffer.from((await server.cli('GET', nameOf(record.key))) as string)
     const client = createClient({ url: server.url }).on('error', () => {})

@@ -1,4 +1,10 @@
-import { CLOCK_TOLERANCE, type CreateOptions, FORWARD_LIFETIME, type SessionRecord, SWEEP_MARGIN } from 'coatcheck/custom-store'
+import {
+  CLOCK_TOLERANCE,
+  type CreateOptions,
+  FORWARD_LIFETIME,
+  type SessionRecord,
+  SWEEP_MARGIN,
+} from 'coatcheck/custom-store'
 import { RedisStore } from 'coatcheck/stores/redis'
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -513,7 +519,7 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
       expect(await replace(old, { ...recordOf(store, user), key: first.key })).toEqual(answers('collision'))
       const parent = keyIn(store.shard(user))
       expect(await replace(old, recordOf(store, user, { parent }))).toEqual(answers('orphan'))
-      await store.deleteUser(user, { passwordVersion: 2, minPasswordVersionUntil: T0 + HOUR }, call())
+      await store.deleteUser(user, { minPasswordVersion: 2, minPasswordVersionUntil: T0 + HOUR }, call())
       expect(await replace(old, recordOf(store, user))).toEqual(answers('stale-login'))
       expect(await read(old)).toEqual(old)
       expect(await members()).toEqual([])

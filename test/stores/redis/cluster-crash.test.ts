@@ -100,7 +100,11 @@ describeEngine('redis', 'a process that dies during a login from a session on an
     'end ada’s sessions': ({ ada }: Scene) =>
       witness.deleteUser(ada, { minPasswordVersionUntil: T0 }, { now: T0, deadline: soon() }),
     'change ada’s password': ({ ada }: Scene) =>
-      witness.deleteUser(ada, { passwordVersion: 9, minPasswordVersionUntil: T0 + HOUR }, { now: T0, deadline: soon() }),
+      witness.deleteUser(
+        ada,
+        { minPasswordVersion: 9, minPasswordVersionUntil: T0 + HOUR },
+        { now: T0, deadline: soon() },
+      ),
     'end max’s sessions': ({ max }: Scene) =>
       witness.deleteUser(max, { minPasswordVersionUntil: T0 }, { now: T0, deadline: soon() }),
     'log the old ID out': ({ old }: Scene) => witness.delete(old.key, { now: T0, deadline: soon() }),

@@ -158,7 +158,11 @@ describeEngine('redis', 'the index of a user', () => {
       let { record } = await create()
       const excepted = record.key
       await Promise.all(Array.from({ length: 800 }, () => create()))
-      const ending = store.deleteUser(user, { exceptKey: excepted, minPasswordVersionUntil: T0 }, { now: T0, deadline: soon() })
+      const ending = store.deleteUser(
+        user,
+        { exceptKey: excepted, minPasswordVersionUntil: T0 },
+        { now: T0, deadline: soon() },
+      )
       for (let i = 0; i < 20; i++) {
         const successor = recordOf(store, user)
         const forward = { salt: '', until: T0 + MINUTE }
@@ -200,8 +204,7 @@ describeEngine('redis', 'the index of a user', () => {
               { data: '{}', seenAt: now, expiresAt, writeId: writeId() },
               { now },
             )
-          if (what === 'login')
-            await store.create(recordOf(store, user, { absoluteExpiresAt: at + HOUR }), {}, { now })
+          if (what === 'login') await store.create(recordOf(store, user, { absoluteExpiresAt: at + HOUR }), {}, { now })
           if (what !== 'renew') continue
           const successor = { ...found, key: recordOf(store, user).key, version: 1, writeId: writeId() }
           const { outcome } = await store.replace(

@@ -1,5 +1,5 @@
 import { SessionManager } from 'coatcheck'
-import { type SessionRecord } from 'coatcheck/custom-store'
+import type { SessionRecord } from 'coatcheck/custom-store'
 import { RedisStore } from 'coatcheck/stores/redis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { describeEngine } from '../../services/engines.ts'
@@ -86,7 +86,12 @@ describeEngine('redis', 'a connection that breaks', () => {
         repeated: false,
       }),
       deleteUser: () => ({
-        first: () => store.deleteUser(user, { passwordVersion: 1, minPasswordVersionUntil: T0 + 1 }, { now: T0, deadline: soon() }),
+        first: () =>
+          store.deleteUser(
+            user,
+            { minPasswordVersion: 1, minPasswordVersionUntil: T0 + 1 },
+            { now: T0, deadline: soon() },
+          ),
         answer: 1,
         repeated: 0,
       }),

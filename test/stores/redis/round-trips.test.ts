@@ -86,7 +86,7 @@ describeEngine('redis', 'what a request costs Redis', () => {
     expect((await wire()).evalsha).toBe(2)
     const sessions = new SessionManager({ store })
     const session = await sessions.create({ user: { id: 3, name: 'ada' } })
-    await sessions.rotate(session, { grace: '1m' })
+    await sessions.regenerate(session, { grace: '1m' })
     await server.cli('CONFIG', 'RESETSTAT')
     expect(await sessions.get(session.secret, { touch: false })).not.toBe(null)
     expect(await wire()).toMatchObject({ get: 2, evalsha: 0, mget: 0 })

@@ -54,7 +54,9 @@ describeEngine('redis', 'an error of a Redis client that is logged', () => {
         const { client, close } = await STANDALONE[name]!(strict.url)
         const store = new RedisStore(client)
         const [user] = PRIVATE
-        const error = await store.deleteUser(user, { minPasswordVersionUntil: T0 }, { now: T0 }).catch((error: unknown) => error)
+        const error = await store
+          .deleteUser(user, { minPasswordVersionUntil: T0 }, { now: T0 })
+          .catch((error: unknown) => error)
         expect(error).toMatchObject({
           code: 'ERR_SESSION_STORE',
           cause: { message: expect.stringMatching(/unknown command/) },

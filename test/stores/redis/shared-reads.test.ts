@@ -1,6 +1,6 @@
 // Reads of one turn of the event loop share an MGET: what happens to each of them.
 import { type SessionId, SessionManager } from 'coatcheck'
-import { type SessionRecord } from 'coatcheck/custom-store'
+import type { SessionRecord } from 'coatcheck/custom-store'
 import { type RedisClient, RedisStore } from 'coatcheck/stores/redis'
 import { Redis } from 'ioredis'
 import { createClient, RESP_TYPES } from 'redis'

@@ -1,5 +1,5 @@
+import type { SessionStoreError } from 'coatcheck'
 import { type SessionRecord, SWEEP_MARGIN } from 'coatcheck/custom-store'
-import { type SessionStoreError } from 'coatcheck'
 import { RedisStore, type RedisStoreOptions } from 'coatcheck/stores/redis'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'

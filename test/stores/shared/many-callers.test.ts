@@ -3,9 +3,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { SessionManager, type SessionOptions, SessionStoreError, type Store } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { RedisStore } from 'coatcheck/stores/redis'
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
+import { RedisStore } from 'coatcheck/stores/redis'
 import { SqliteStore } from 'coatcheck/stores/sqlite'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { describeEngine } from '../../services/engines.ts'
@@ -102,7 +102,7 @@ function manyCallers(start: () => Place | Promise<Place>): void {
     const context = new AsyncLocalStorage<number>()
     const heard: [bigint, number | undefined][] = []
     const sessions = managerOf(await client.store('contexts'), {
-      passwordVersion: async id => {
+      getPasswordVersion: async id => {
         heard.push([id, context.getStore()])
         return 1
       },

@@ -50,7 +50,7 @@ const EDITS = [
   'created_at = -5',
   'seen_at = 9007199254740993',
   'absolute_expires_at = 8640000000000001',
-  'username = NULL',
+  'user_name = NULL',
   'user_id = NULL',
   "parent = 'short'",
   "parent = ''",
@@ -70,7 +70,7 @@ function badInput(open: () => { store: Store; run(sql: string): Promise<unknown>
 
   it.each([...HOSTILE_TEXTS, '🧥'.repeat(4096)])('gives back exactly what it was given: %j', async text => {
     const { store } = open()
-    const one = record({ data: text, username: [...text].slice(0, 100).join('') })
+    const one = record({ data: text, userName: [...text].slice(0, 100).join('') })
     await store.create(one, {}, { now: NOW })
     expect(await store.read(one.key, { now: NOW })).toEqual(one)
     const change = { data: `${text}${text}`, seenAt: NOW, expiresAt: one.expiresAt, writeId: newWriteId() }
@@ -85,7 +85,7 @@ function badInput(open: () => { store: Store; run(sql: string): Promise<unknown>
     const refusal = { code: 'ERR_SESSION_STORE', outcome: 'not-applied' }
     const change = { data: text, seenAt: NOW, expiresAt: NOW, writeId: newWriteId() }
     await expect(store.create(record({ data: text }), {}, { now: NOW })).rejects.toMatchObject(refusal)
-    await expect(store.create(record({ username: text }), {}, { now: NOW })).rejects.toMatchObject(refusal)
+    await expect(store.create(record({ userName: text }), {}, { now: NOW })).rejects.toMatchObject(refusal)
     await expect(store.update(one.key, 1, change, { now: NOW })).rejects.toMatchObject(refusal)
     expect(await store.read(one.key, { now: NOW })).toEqual(one)
   })
@@ -116,7 +116,9 @@ function badInput(open: () => { store: Store; run(sql: string): Promise<unknown>
     const { store } = open()
     const one = record({ key: newKey() })
     await store.create(one, {}, { now: NOW })
-    expect(await store.deleteUser('42', { minPasswordVersionUntil: NOW, exceptKey: "' OR ''='" }, { now: NOW })).toBeGreaterThan(0)
+    expect(
+      await store.deleteUser('42', { minPasswordVersionUntil: NOW, exceptKey: "' OR ''='" }, { now: NOW }),
+    ).toBeGreaterThan(0)
     expect(await isLive(store, one.key)).toBe(false)
   })
 }

@@ -2,8 +2,8 @@
 // not kept in memory.
 import type { EventEmitter } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { type SessionRecord } from 'coatcheck/custom-store'
 import { SessionStoreError, type Store } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import type mysql from 'mysql2/promise'
@@ -67,8 +67,8 @@ function givenUp(get: () => Server) {
   const writes: Record<string, Write> = {
     update: (store, one, _, deadline) => store.update(one.key, 1, change(), { now: NOW, deadline }),
     touch: (store, one, _, deadline) => store.touch(one.key, NOW + 5, NOW + 9e6, { now: NOW, deadline }),
-    'logout': (store, one, _, deadline) => store.delete(one.key, { now: NOW, deadline }),
-    'login': (store, _, other, deadline) => store.create(other, {}, { now: NOW, deadline }),
+    logout: (store, one, _, deadline) => store.delete(one.key, { now: NOW, deadline }),
+    login: (store, _, other, deadline) => store.create(other, {}, { now: NOW, deadline }),
     'new anonymous session': (store, _, { key }, deadline) =>
       store.create(anonymous({ key }), {}, { now: NOW, deadline }),
     'login at a limit': (store, _, other, deadline) =>
@@ -77,7 +77,11 @@ function givenUp(get: () => Server) {
     'new ID with a forward': (store, one, other, deadline) =>
       store.replace(one.key, 1, other, { forward }, { now: NOW, deadline }),
     'logout everywhere': (store, one, _, deadline) =>
-      store.deleteUser(one.userId!, { passwordVersion: 3, minPasswordVersionUntil: NOW + 1e9 }, { now: NOW, deadline }),
+      store.deleteUser(
+        one.userId!,
+        { minPasswordVersion: 3, minPasswordVersionUntil: NOW + 1e9 },
+        { now: NOW, deadline },
+      ),
   }
   let user = 7000
   for (const [name, write] of Object.entries(writes))
@@ -332,12 +336,12 @@ describeEngine('postgresql', 'what was given up at PostgreSQL', () => {
     const pool = openPool(1)
     const store = new PostgresStore(pool, { table })
     await store.migrate()
-    await admin.query(`ALTER TABLE ${table} ADD CHECK (username <> 'Grace Hopper')`)
+    await admin.query(`ALTER TABLE ${table} ADD CHECK (user_name <> 'Grace Hopper')`)
     const pid = async () => (await pool.query('SELECT pg_backend_pid() AS pid')).rows[0].pid
     const before = await pid()
     const limit = { max: 1, onLimit: 'end-oldest' } as const
     const logIn = (username: string, deadline: number) =>
-      store.create(record({ username }), { limit }, { now: NOW, deadline })
+      store.create(record({ userName: username }), { limit }, { now: NOW, deadline })
     await logIn('ada', within(5000))
     proxy.slow(50)
     try {
@@ -393,8 +397,8 @@ describeEngine('postgresql', 'what was given up at PostgreSQL', () => {
     const store = new PostgresStore(admin, { table })
     expect((await failure(store.read(newKey(), { now: NOW }))).message).not.toContain(table)
     await store.migrate()
-    await admin.query(`ALTER TABLE ${table} ADD CHECK (username <> 'Grace Hopper')`)
-    const one = record({ username: 'Grace Hopper', data: '{"cart":"a secret book"}' })
+    await admin.query(`ALTER TABLE ${table} ADD CHECK (user_name <> 'Grace Hopper')`)
+    const one = record({ userName: 'Grace Hopper', data: '{"cart":"a secret book"}' })
     const error = await failure(store.create(one, {}, { now: NOW }))
     expect(error.message).toBe('the session store failed in create')
     expect(error.cause).toMatchObject({ code: '23514', table, message: expect.stringContaining('check constraint') })
@@ -503,8 +507,8 @@ describeEngine('mariadb', 'what was given up at MariaDB', () => {
     const store = new MysqlStore(admin, { table })
     expect((await failure(store.read(newKey(), { now: NOW }))).message).not.toContain(table)
     await store.migrate()
-    await admin.query(`ALTER TABLE ${table} MODIFY username INT`)
-    const one = record({ username: 'Grace Hopper', data: '{"cart":"a secret book"}' })
+    await admin.query(`ALTER TABLE ${table} MODIFY user_name INT`)
+    const one = record({ userName: 'Grace Hopper', data: '{"cart":"a secret book"}' })
     const error = await failure(store.create(one, {}, { now: NOW }))
     expect(error.message).toBe('the session store failed in create')
     expect(leaked(error, [one.key, one.writeId, 'Grace Hopper', 'a secret book'])).toBe(null)

@@ -83,7 +83,7 @@ function leftOpen(name: string, begin: string, snapshot: readonly string[], open
     await other.create(one, {}, call())
     for (const statements of [[insert], snapshot.slice(1), []]) {
       await leave(begin, ...statements)
-      await store.deleteUser('47', { passwordVersion: 1, minPasswordVersionUntil: NOW + 9e6 }, call())
+      await store.deleteUser('47', { minPasswordVersion: 1, minPasswordVersionUntil: NOW + 9e6 }, call())
       expect(await isLive(other, one.key)).toBe(false)
     }
     expect(await orders()).toBe(0)

@@ -80,7 +80,7 @@ function manySessions(get: () => Tables) {
   }, 120_000)
 }
 
-const COLUMNS = `id, kind, tenant, user_id, username, password_version, data, version, write_id, created_at, seen_at,
+const COLUMNS = `id, kind, tenant, user_id, user_name, password_version, data, version, write_id, created_at, seen_at,
   expires_at, absolute_expires_at`
 const cells = (expired: string) =>
   `'session', '', ${USER}, 'ada', 1, '{}', 1, 'writeId0', ${NOW}, ${NOW}, ${expired}, ${NOW + 9e7}`

@@ -143,12 +143,12 @@ describe('names of tables', () => {
     },
   )
   it('refuses another kind of user ID', () => {
-    expect(() => PostgresStore.ddl({ userIds: 'uuid' as 'text' })).toThrow(
-      "userIds: expected 'bigint', 'number' or 'text', got",
+    expect(() => PostgresStore.ddl({ userIds: 'uuid' as 'string' })).toThrow(
+      "userIds: expected 'bigint', 'number' or 'string', got",
     )
   })
   it("keeps user IDs of 'number' in the same columns as those of 'bigint'", async () => {
-    for (const { schema } of [PostgresStore, MysqlStore, SqliteStore])
+    for (const { ddl: schema } of [PostgresStore, MysqlStore, SqliteStore])
       expect(schema({ userIds: 'number' })).toBe(schema({ userIds: 'bigint' }))
     const store = new PostgresStore(pool, { userIds: 'number' })
     await expect(store.listUser('ada', 'session', { now: NOW })).rejects.toMatchObject({
@@ -174,7 +174,7 @@ describeEngine('postgresql', 'migrate() on PostgreSQL', () => {
     open: options => new PostgresStore(pool, options),
     run: sql => pool.query(sql),
     contestant: { database: 'postgres', url: server.url(), table: '' },
-    schema: PostgresStore.schema,
+    schema: PostgresStore.ddl,
   }))
 
   it('names a collation that does not compare keys by bytes', async () => {
@@ -211,7 +211,7 @@ describeEngine('mariadb', 'migrate() on MariaDB', () => {
     open: options => new MysqlStore(pool, options),
     run: sql => pool.query(sql),
     contestant: { database: 'mysql', url: server.url(), table: '' },
-    schema: MysqlStore.schema,
+    schema: MysqlStore.ddl,
   }))
 
   it('uses a database of its own', async () => {
@@ -233,6 +233,6 @@ describeEngine('libsql', 'migrate() on SQLite', () => {
     open: options => new SqliteStore(database, options),
     run: async sql => database.exec(sql),
     contestant: { database: 'sqlite', url: file, table: '', driver: 'libsql' },
-    schema: SqliteStore.schema,
+    schema: SqliteStore.ddl,
   }))
 })

@@ -57,7 +57,7 @@ it.each(['', '9a', 'a-b', 'a b', 'a"b', 'a`b', 'a\n', ' a', 'ä', 'x'.repeat(49)
 
 it('refuses another kind of user IDs, and tells who asks for them by another name', () => {
   for (const userIds of ['bigint', 'number', 'string']) expect(() => check({ userIds })).not.toThrow()
-  expect(() => check({ userIds: 'uuid' })).toThrow("userIds: expected 'bigint', 'number' or 'text', got")
+  expect(() => check({ userIds: 'uuid' })).toThrow("userIds: expected 'bigint', 'number' or 'string', got")
   expect(() => check({ userId: 'text' })).toThrow('it is called userIds, as in the SessionManager')
 })
 

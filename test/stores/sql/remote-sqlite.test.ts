@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { SessionManager, SessionStoreError, type Store } from 'coatcheck'
-import { type SessionRecord } from 'coatcheck/custom-store'
+import type { SessionRecord } from 'coatcheck/custom-store'
 import { type D1Client, D1Store } from 'coatcheck/stores/d1'
 import { LibsqlStore } from 'coatcheck/stores/libsql'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -38,22 +38,26 @@ type Write = (store: Store, one: SessionRecord, other: SessionRecord, deadline: 
 const WRITES: Record<string, Write> = {
   update: (store, one, _, deadline) => store.update(one.key, 1, change(), { now: NOW, deadline }),
   touch: (store, one, _, deadline) => store.touch(one.key, NOW + 5, NOW + 9e6, { now: NOW, deadline }),
-  'logout': (store, one, _, deadline) => store.delete(one.key, { now: NOW, deadline }),
-  'login': (store, _, other, deadline) => store.create(other, {}, { now: NOW, deadline }),
+  logout: (store, one, _, deadline) => store.delete(one.key, { now: NOW, deadline }),
+  login: (store, _, other, deadline) => store.create(other, {}, { now: NOW, deadline }),
   'login at a limit': (store, _, other, deadline) =>
     store.create(other, { limit: { max: 1, onLimit: 'end-oldest' } }, { now: NOW, deadline }),
   'new ID': (store, one, other, deadline) => store.replace(one.key, 1, other, {}, { now: NOW, deadline }),
   'new ID with a forward': (store, one, other, deadline) =>
     store.replace(one.key, 1, other, { forward }, { now: NOW, deadline }),
   'logout everywhere': (store, one, _, deadline) =>
-    store.deleteUser(one.userId!, { passwordVersion: 3, minPasswordVersionUntil: NOW + 1e9 }, { now: NOW, deadline }),
+    store.deleteUser(
+      one.userId!,
+      { minPasswordVersion: 3, minPasswordVersionUntil: NOW + 1e9 },
+      { now: NOW, deadline },
+    ),
 }
 
 /** What a repeated call gets, where the first one was run: a logout has nothing left to end. */
 const FIRST_ANSWERS: Record<string, unknown> = {
   update: 'updated',
   touch: 'touched',
-  'logout': false,
+  logout: false,
   'logout everywhere': 0,
 }
 

@@ -22,7 +22,7 @@ function rowOf(one: SessionRecord, changes: Cells = {}) {
     moved_to: null,
     user_id: one.userId,
     tenant: '',
-    username: one.username,
+    user_name: one.userName,
     data: one.data,
     ...changes,
   }
@@ -79,14 +79,14 @@ it.each<[string, Cells]>([
 })
 
 it('reads any text as a user ID where user IDs are text', () => {
-  expect(fromRow(rowOf(one, { user_id: 'ada' }), NOW, 'text')).toMatchObject({ userId: 'ada' })
+  expect(fromRow(rowOf(one, { user_id: 'ada' }), NOW, 'string')).toMatchObject({ userId: 'ada' })
   for (const tenant of ['', 'shop'])
-    expect(fromRow(rowOf(one, { tenant, user_id: 42 }), NOW, 'text')).toEqual({ corrupt: 'user ID is empty' })
+    expect(fromRow(rowOf(one, { tenant, user_id: 42 }), NOW, 'string')).toEqual({ corrupt: 'user ID is empty' })
 })
 
 describe('a forward', () => {
   const next = newKey()
-  const cells: Cells = { moved_to: next, data: 'c2FsdA', absolute_expires_at: NOW + 5, user_id: null, username: null }
+  const cells: Cells = { moved_to: next, data: 'c2FsdA', absolute_expires_at: NOW + 5, user_id: null, user_name: null }
 
   it('says where it leads, until when, and by which salt', () => {
     expect(fromRow(rowOf(one, cells), NOW, 'bigint')).toEqual({ movedTo: next, salt: 'c2FsdA', until: NOW + 5 })

@@ -235,7 +235,7 @@ it('has MySQL bound the COMMIT of what makes a session live, and of nothing else
 
 it.each([
   ['bigint', 'CAST(? AS UNSIGNED)', 'CAST(user_id AS CHAR)'],
-  ['text', '?', 'user_id'],
+  ['string', '?', 'user_id'],
 ] as const)('has MySQL compare user IDs of the kind %s without a detour by floats', async (userIds, place, cell) => {
   const found = (text: string) =>
     /^SELECT \S*user_id/.test(text) ? [['42', 'acme', '7']] : text.startsWith('SELECT') ? [] : 1

@@ -1,7 +1,7 @@
 import type { Store } from 'coatcheck'
+import { testStore } from 'coatcheck/custom-store/testing'
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
-import { testStore } from 'coatcheck/custom-store/testing'
 import type mysql from 'mysql2/promise'
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -97,8 +97,18 @@ describeEngine('postgresql', 'PostgreSQL', () => {
     const client = await pool.connect()
     await client.query('BEGIN')
     await client.query('SELECT * FROM coatcheck_sessions_users WHERE user_id = 1 FOR UPDATE')
-    expect(await store.deleteUser('2', { minPasswordVersionUntil: NOW, passwordVersion: 1 }, { now: NOW, deadline: soon() })).toBe(0)
-    const blocked = store.deleteUser('1', { minPasswordVersionUntil: NOW, passwordVersion: 1 }, { now: NOW, deadline: within(300) })
+    expect(
+      await store.deleteUser(
+        '2',
+        { minPasswordVersionUntil: NOW, minPasswordVersion: 1 },
+        { now: NOW, deadline: soon() },
+      ),
+    ).toBe(0)
+    const blocked = store.deleteUser(
+      '1',
+      { minPasswordVersionUntil: NOW, minPasswordVersion: 1 },
+      { now: NOW, deadline: within(300) },
+    )
     await expect(blocked).rejects.toMatchObject({ code: 'ERR_SESSION_STORE', outcome: 'not-applied' })
     await client.query('ROLLBACK')
     client.release()

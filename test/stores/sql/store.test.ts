@@ -1,6 +1,7 @@
 // What the SQL stores decide by themselves, by what the statements answered.
-import { type SessionRecord } from 'coatcheck/custom-store'
+
 import { SessionStoreError, type Store } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import { type SqliteDatabase, SqliteStore } from 'coatcheck/stores/sqlite'
@@ -138,10 +139,14 @@ describe.each(UNASKED)('%s', (_, store) => {
     const key = newKey()
     const calls: [string, () => Promise<unknown>, string][] = [
       ['update', () => store.update(key, 1, change({ data: '\0' }), CALL), 'the data is not well-formed'],
-      ['create', () => store.create(record({ username: '\0' }), {}, CALL), 'the name is longer'],
+      ['create', () => store.create(record({ userName: '\0' }), {}, CALL), 'the name is longer'],
       ['replace', () => store.replace(key, 1, record({ userId: 'ada' }), {}, CALL), 'the user ID is not an integer'],
       ['listUser', () => store.listUser('ada', 'session', CALL), 'the user ID is not an integer'],
-      ['deleteUser', () => store.deleteUser('ada', { minPasswordVersionUntil: NOW }, CALL), 'the user ID is not an integer'],
+      [
+        'deleteUser',
+        () => store.deleteUser('ada', { minPasswordVersionUntil: NOW }, CALL),
+        'the user ID is not an integer',
+      ],
       ['scan', () => store.scan!('x', 1, CALL), 'the cursor is not one that scan answered'],
       ['scan', () => store.scan!(null, 0, CALL), 'the limit is not a whole number of rows'],
     ]
@@ -259,7 +264,7 @@ describeEngine('libsql', 'a store through a driver of SQLite', () => {
   it('lets no logout without a password version make an older floor last longer', async () => {
     const { store } = await through((_, __, given) => given())
     const older = (changes = {}) => record({ userId: '7', passwordVersion: 1, ...changes })
-    await store.deleteUser('7', { passwordVersion: 5, minPasswordVersionUntil: NOW + 10 }, CALL)
+    await store.deleteUser('7', { minPasswordVersion: 5, minPasswordVersionUntil: NOW + 10 }, CALL)
     await store.deleteUser('7', { minPasswordVersionUntil: NOW + 1000 }, CALL)
     expect((await store.create(older(), {}, { now: NOW + 9 })).outcome).toBe('stale-login')
     expect((await store.create(older(), {}, { now: NOW + 10 })).outcome).toBe('created')
@@ -399,7 +404,7 @@ describeEngine('libsql', 'a sweep in batches', () => {
 
   it('removes 250 rows in each, until nothing is left of sessions and floors', async () => {
     const { store, plain, batches } = await filled(600)
-    await plain.deleteUser('7', { passwordVersion: 1, minPasswordVersionUntil: NOW - 1e6 }, { now: NOW - 2e6 })
+    await plain.deleteUser('7', { minPasswordVersion: 1, minPasswordVersionUntil: NOW - 1e6 }, { now: NOW - 2e6 })
     expect(await store.sweep!(1e6, CALL)).toBe(601)
     expect(batches).toEqual([250, 250, 100, 0, 1, 0])
   })
@@ -539,7 +544,7 @@ describeEngine('libsql', 'a file without tables', () => {
       ['touch', () => store.touch(key, NOW, NOW, CALL)],
       ['replace', () => store.replace(key, 1, record(), {}, CALL)],
       ['delete', () => store.delete(key, CALL)],
-      ['deleteUser', () => store.deleteUser('42', { passwordVersion: 1, minPasswordVersionUntil: NOW }, CALL)],
+      ['deleteUser', () => store.deleteUser('42', { minPasswordVersion: 1, minPasswordVersionUntil: NOW }, CALL)],
       ['listUser', () => store.listUser('42', 'session', CALL)],
       ['sweep', () => store.sweep!(10, CALL)],
       ['scan', () => store.scan!(null, 10, CALL)],

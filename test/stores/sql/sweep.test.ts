@@ -90,8 +90,6 @@ function sweeping(get: () => Database) {
     expect(removed).toBe(ROWS)
     expect(await count()).toBe(1)
     expect(await isLive(store, kept.key, Date.now())).toBe(true)
-    // On a machine of its own the median is a few ms.
-    expect(figures.batchMedian).toBeLessThan(LONG ? 50 : 250)
     await store.delete(kept.key, { now: Date.now() })
   })
 
@@ -136,8 +134,12 @@ function sweeping(get: () => Database) {
     const { open } = get()
     const store = open()
     const now = Date.now()
-    await store.deleteUser('501', { passwordVersion: 9, minPasswordVersionUntil: now - HOUR }, { now: now - 2 * HOUR })
-    await store.deleteUser('502', { passwordVersion: 9, minPasswordVersionUntil: now + HOUR }, { now })
+    await store.deleteUser(
+      '501',
+      { minPasswordVersion: 9, minPasswordVersionUntil: now - HOUR },
+      { now: now - 2 * HOUR },
+    )
+    await store.deleteUser('502', { minPasswordVersion: 9, minPasswordVersionUntil: now + HOUR }, { now })
     expect(await store.sweep!(1000, { now })).toBe(1)
     expect((await store.create(living({ userId: '502' }), {}, { now })).outcome).toBe('stale-login')
   })

@@ -1,9 +1,9 @@
 // Connections that are encrypted, to a server whose certificate the client checks. What the store says does not depend on
 // that: a random comparison with the model, and what opens connections of its own or tells an outage from an absence.
 import { SessionManager } from 'coatcheck'
+import { modelTest } from 'coatcheck/custom-store/testing'
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
-import { modelTest } from 'coatcheck/custom-store/testing'
 import fc from 'fast-check'
 import type mysql from 'mysql2/promise'
 import type pg from 'pg'

@@ -60,9 +60,9 @@ const NO_NUMBER = "the user ID is not an integer from 0 to 2^64-1; give the stor
 it.each([
   ['a key of another form', { key: 'x' }, 'key is malformed'],
   ['a user ID that is no number', { userId: 'ada' }, NO_NUMBER],
-  ['a name that is too long', { username: 'x'.repeat(257) }, NAME],
-  ['a name with NUL', { username: 'a\0' }, NAME],
-  ['a name with half a character', { username: '\ud800' }, NAME],
+  ['a name that is too long', { userName: 'x'.repeat(257) }, NAME],
+  ['a name with NUL', { userName: 'a\0' }, NAME],
+  ['a name with half a character', { userName: '\ud800' }, NAME],
   ['data with NUL', { data: '"\0"' }, DATA],
   ['data with half a character', { data: '"\udc00"' }, DATA],
   ['an empty write ID', { writeId: '' }, WRITE_ID],
@@ -75,10 +75,10 @@ it.each([
 })
 
 it('keeps a name of 256 characters, a write ID of 64, no user, and a user whose ID is text', () => {
-  const longest = { username: 'ü'.repeat(256), writeId: '-_'.repeat(32) }
+  const longest = { userName: 'ü'.repeat(256), writeId: '-_'.repeat(32) }
   expect(recordFault(record(longest), 'bigint')).toBe(null)
   expect(recordFault(anonymous(), 'bigint')).toBe(null)
-  expect(recordFault(record({ userId: 'ada' }), 'text')).toBe(null)
+  expect(recordFault(record({ userId: 'ada' }), 'string')).toBe(null)
 })
 
 it('asks the same of what an update writes', () => {

@@ -1,5 +1,5 @@
-import type { SessionRecord } from 'coatcheck/custom-store'
 import type { Store } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import { SqliteStore } from 'coatcheck/stores/sqlite'

@@ -82,8 +82,15 @@ export function naivePostgres(pool: any, table: string, mistake: Mistake): Postg
        d AS (DELETE FROM ${table} WHERE user_id = :userId::numeric AND EXISTS (SELECT 1 FROM l) RETURNING 1)
        SELECT count(*) FROM d`,
     )
-    store.deleteUser = async (userId: string, { passwordVersion, minPasswordVersionUntil }: DeleteUserOptions) => {
-      await database.run(both, { userId, floor: passwordVersion ?? 0, minPasswordVersionUntil }, performance.now() + 5000)
+    store.deleteUser = async (
+      userId: string,
+      { minPasswordVersion: passwordVersion, minPasswordVersionUntil }: DeleteUserOptions,
+    ) => {
+      await database.run(
+        both,
+        { userId, floor: passwordVersion ?? 0, minPasswordVersionUntil },
+        performance.now() + 5000,
+      )
       return 0
     }
   }

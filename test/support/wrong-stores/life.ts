@@ -8,7 +8,7 @@ class UpsertingUpdate extends ReferenceStore {
     const answer = await super.update(key, version, change, { now })
     if (answer !== 'gone' || this.forwards.has(key)) return answer
     const expiry = { createdAt: now, absoluteExpiresAt: change.expiresAt, ...change }
-    const record = { key, kind: 'session', parent: null, userId: null, username: null, passwordVersion: null } as const
+    const record = { key, kind: 'session', parent: null, userId: null, userName: null, passwordVersion: null } as const
     this.records.set(key, { ...record, ...expiry, version: version + 1 })
     return 'updated' as const
   }

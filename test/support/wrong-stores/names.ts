@@ -63,13 +63,13 @@ class SignedUserIds extends ReferenceStore {
 class UserZeroIsNobody extends ReferenceStore {
   override admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined, now: number) {
     const isZero = !Number(record.userId) && record.userId !== null && /^\d+$/.test(record.userId)
-    return super.admit(isZero ? { ...record, userId: null, username: null } : record, options, old, now)
+    return super.admit(isZero ? { ...record, userId: null, userName: null } : record, options, old, now)
   }
 }
 
 class FallingFloor extends ReferenceStore {
   override deleteUser(userId: string, options: DeleteUserOptions, call: StoreCall) {
-    if (options.passwordVersion !== undefined) this.floors.delete(userId)
+    if (options.minPasswordVersion !== undefined) this.floors.delete(userId)
     return super.deleteUser(userId, options, call)
   }
 }
@@ -109,7 +109,7 @@ class FloorAfterTheEnding extends ReferenceStore {
   override async deleteUser(userId: string, options: DeleteUserOptions, call: StoreCall) {
     const { exceptKey, minPasswordVersionUntil } = options
     const except = exceptKey === undefined ? {} : { exceptKey }
-    const ended = await super.deleteUser(userId, { minPasswordVersionUntil, ...except }, call)
+    const ended = await super.deleteUser(userId, { minPasswordVersionUntil: minPasswordVersionUntil, ...except }, call)
     await pause()
     const keep = [...this.records.values()].filter(record => record.userId === userId)
     await super.deleteUser(userId, options, call)
@@ -154,8 +154,19 @@ class ListsOnceAndEndsInPieces extends ReferenceStore {
 }
 
 class SparesNobody extends ReferenceStore {
-  override deleteUser(userId: string, { minPasswordVersionUntil, passwordVersion }: DeleteUserOptions, call: StoreCall) {
-    return super.deleteUser(userId, { minPasswordVersionUntil, ...(passwordVersion === undefined ? {} : { passwordVersion }) }, call)
+  override deleteUser(
+    userId: string,
+    { minPasswordVersionUntil, minPasswordVersion: passwordVersion }: DeleteUserOptions,
+    call: StoreCall,
+  ) {
+    return super.deleteUser(
+      userId,
+      {
+        minPasswordVersionUntil: minPasswordVersionUntil,
+        ...(passwordVersion === undefined ? {} : { minPasswordVersion: passwordVersion }),
+      },
+      call,
+    )
   }
 }
 

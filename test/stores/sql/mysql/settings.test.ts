@@ -108,7 +108,7 @@ describeEngine('mariadb', 'settings of MariaDB and of mysql2', () => {
     const store = new MysqlStore(pool)
     await store.read(record().key, call())
     await pool.query(EMPTY_IS_NULL)
-    const [one, guest] = [record({ userId: '300' }), record({ userId: null, username: null })]
+    const [one, guest] = [record({ userId: '300' }), record({ userId: null, userName: null })]
     for (const each of [one, guest]) {
       await usual.create(each, {}, call())
       expect(await store.read(each.key, call())).toEqual(each)

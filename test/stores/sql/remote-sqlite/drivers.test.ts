@@ -209,8 +209,8 @@ it('sends D1 each statement with its values', async () => {
 })
 
 it.each([
-  ['D1Store', D1Store.schema],
-  ['LibsqlStore', LibsqlStore.schema],
+  ['D1Store', D1Store.ddl],
+  ['LibsqlStore', LibsqlStore.ddl],
 ] as const)('%s prints its tables by the names that it is given', (_, schema) => {
   expect(schema()).toMatch(/^CREATE TABLE IF NOT EXISTS "coatcheck_sessions" \(/)
   expect(schema({ table: 'visits' })).toMatch(/CREATE TABLE IF NOT EXISTS "visits_users" \(/)

@@ -101,7 +101,7 @@ describe('an option that there is not', () => {
     expect(() => SqliteStore.ddl(wrong({ tabl: 'x' }))).toThrow(message)
     expect(() => new SqliteStore(connection as never, wrong([]))).toThrow(/expected an object of options, got an array/)
     expect(() => SqliteStore.ddl(wrong({ userIds: 1n }))).toThrow(
-      "userIds: expected 'bigint', 'number' or 'text', got 1n",
+      "userIds: expected 'bigint', 'number' or 'string', got 1n",
     )
   })
 
@@ -151,7 +151,7 @@ for (const driver of SQLITE_DRIVERS)
         () =>
           store.deleteUser(
             secret.userId,
-            { passwordVersion: 1, minPasswordVersionUntil: NOW + 9 },
+            { minPasswordVersion: 1, minPasswordVersionUntil: NOW + 9 },
             { now: NOW, deadline: deadline() },
           ),
       ]

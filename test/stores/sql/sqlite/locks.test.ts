@@ -1,6 +1,7 @@
 // A SQLite file that another connection has locked: which calls wait, which give up, and what they leave.
-import type { SessionRecord } from 'coatcheck/custom-store'
+
 import type { Store } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
 import { type SqliteDatabase, SqliteStore } from 'coatcheck/stores/sqlite'
 import { afterAll, describe, expect, it } from 'vitest'
 import { describeEngine } from '../../../services/engines.ts'

@@ -9,4 +9,4 @@ export const sessions = new SessionManager({
   rememberFor: '30d',
   initial: () => ({ cart: {} as Record<string, number>, hint: '' }),
 })
-export const edge = fetchVisits(sessions)
+export const visits = fetchVisits(sessions)

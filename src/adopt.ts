@@ -1,8 +1,0 @@
-export { type Adopt, adopt } from './import/importer.ts'
-export type { CallbackStore } from './import/callback-store.ts'
-export { type FromExpressSessionOptions, fromExpressSession, signedId } from './import/express-session.ts'
-export { type FromFastifySessionOptions, fromFastifySession } from './import/fastify-session.ts'
-export type { OldCookie, OldSession, OldSessions, Ticket } from './import/from.ts'
-export { type FromKoaSessionOptions, fromKoaSession, type KoaStore } from './import/koa-session.ts'
-export type { SessionImporterOptions, OldLogin, OldVisitor } from './import/options.ts'
-export type { Secret } from './import/signature.ts'
