@@ -24,7 +24,7 @@ export class ForVisits<D extends object, I extends UserIds> {
 
   /** How long a browser is remembered, in ms; `null` if remember tokens are off. */
   get rememberFor(): number | null {
-    return this.#context.options.remember
+    return this.#context.options.rememberFor
   }
 
   now(): number {

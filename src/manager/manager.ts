@@ -23,11 +23,8 @@ import { contextOf, keepContext, offerContexts } from './context-of.ts'
 import { takeKey, writeData } from './edit.ts'
 import { endSession, endUser } from './end.ts'
 import { anExcept, keyOfExcept } from './except.ts'
-<<<<<<< ours
-import { type InvalidateAllOptions, invalidateAllSessions } from './invalidate-all.ts'
-=======
 import { offerToVisits } from './for-visits.ts'
->>>>>>> theirs
+import { type InvalidateAllOptions, invalidateAllSessions } from './invalidate-all.ts'
 import { find, heldRecord, idOf, storedRecord } from './lookup.ts'
 import { allSessions, countSessions } from './operations.ts'
 import { GET_OPTIONS, REGENERATE_OPTIONS, type SessionOptions } from './options.ts'
