@@ -19,7 +19,7 @@ import { isLive, NOW, newKey, newWriteId, record } from '../../../support/sql/re
 /** How long a call waits that is to be given up, in ms. */
 const TIMEOUT = 300
 const change = () => ({ data: '"new"', seenAt: NOW, expiresAt: NOW + 9e6, writeId: newWriteId() })
-const everybody = { passwordVersion: 1, minPasswordVersionUntil: NOW + 1e9 }
+const everybody = { minPasswordVersion: 1, minPasswordVersionUntil: NOW + 1e9 }
 const turn = () => new Promise<void>(resolve => setImmediate(resolve))
 
 const WRITES: Record<string, (store: Store, one: SessionRecord, deadline: number) => Promise<unknown>> = {
