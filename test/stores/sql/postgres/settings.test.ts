@@ -56,7 +56,7 @@ describeEngine('postgresql', 'settings of PostgreSQL and of pg', () => {
     const list = () => store.listUser('43', 'session', call())
     for (const collation of ['C', 'default']) {
       for (let time = 0; time < 3; time++) expect(await Promise.all([list(), list()])).toEqual([[one], [one]])
-      await admin.query(`ALTER TABLE coatcheck_sessions ALTER COLUMN username TYPE text COLLATE "${collation}"`)
+      await admin.query(`ALTER TABLE coatcheck_sessions ALTER COLUMN user_name TYPE text COLLATE "${collation}"`)
       expect(await Promise.all([list(), list()])).toEqual([[one], [one]])
     }
   })
