@@ -10,7 +10,11 @@ const entries = (folder: string, prefix: string) =>
   Object.fromEntries(filesOf(folder).map(path => [`${prefix}${basename(path, '.ts')}`, path]))
 
 // src/NAME.ts is the subpath NAME, stores/NAME.ts is stores/NAME: the files that only re-export.
-const subpaths = { ...entries('src', ''), ...entries('stores', 'stores/') }
+const subpaths: Record<string, string> = {
+  ...entries('src', ''),
+  ...entries('stores', 'stores/'),
+  'custom-store/testing': 'testing/index.ts',
+}
 
 /** The files that are loaded with one. */
 function loadedWith(entry: string): Set<string> {
@@ -33,18 +37,18 @@ const FOLDERS = [
 ]
 
 /** The subpaths that need node:http, which is not everywhere that the others run. */
-const ON_NODE: readonly (string | undefined)[] = [subpaths.http, subpaths['express-session']]
+const ON_NODE: readonly (string | undefined)[] = [subpaths.node, subpaths['express-session']]
 
 /**
- * The room that a file belongs to, but for files of the edges that a single subpath loads. What only those on node:http
+ * The room that a file belongs to, but for files of visits that a single subpath loads. What only those on node:http
  * load is a room of its own: no other subpath may import that module.
  */
 function roomOf(path: string): string | undefined {
   const room = FOLDERS.includes(dirname(path)) ? basename(dirname(path)) : undefined
-  if (room !== 'edge') return room
+  if (room !== 'visits') return room
   const [first, ...others] = users.filter(({ loaded }) => loaded.has(path)).map(({ entry }) => entry)
   if (first === undefined || (others.length === 0 && first !== subpaths.index)) return undefined
-  return [first, ...others].every(entry => ON_NODE.includes(entry)) ? 'http' : room
+  return [first, ...others].every(entry => ON_NODE.includes(entry)) ? 'visits-node' : room
 }
 const rooms = new Map<string, string[]>()
 for (const path of FOLDERS.flatMap(filesOf)) {

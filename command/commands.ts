@@ -3,7 +3,7 @@ import type { OptionName } from './options.ts'
 import type { Task } from './task.ts'
 import { count } from './verbs/count.ts'
 import { endUser, revoke } from './verbs/end.ts'
-import { endAll } from './verbs/end-all.ts'
+import { invalidateAll } from './verbs/invalidate-all.ts'
 import { list } from './verbs/list.ts'
 import { migrate } from './verbs/migrate.ts'
 import { sweep } from './verbs/sweep.ts'
@@ -80,22 +80,22 @@ const COMMANDS_: readonly Command[] = [
     run: revoke,
   },
   {
-    name: 'end-user',
+    name: 'invalidate-user',
     takes: ['USER'],
     summary: 'ends all sessions and remember tokens of a user',
-    about: ['With --password-version also log-ins under way that verified an older password.'],
+    about: ['With --min-password-version also logins under way that verified an older password.'],
     options: [...ENDING, 'password-version'],
     needs: 'tables',
     run: endUser,
   },
   {
-    name: 'end-all',
+    name: 'invalidate-all',
     takes: [],
     summary: 'ends all sessions and remember tokens of all users: everyone is logged out',
     about: ['Asks first. Where no one can be asked, as in a script, it needs --yes.'],
     options: [...ENDING, 'yes'],
     needs: 'tables',
-    run: endAll,
+    run: invalidateAll,
   },
 ]
 export const COMMANDS: ReadonlyMap<string, Command> = new Map(COMMANDS_.map(command => [command.name, command]))

@@ -90,11 +90,11 @@ async function work(run: Run, output: Output, interrupts: Interrupts): Promise<E
 function managerOf(store: OpenStore['store'], timeout: number, namespace: string | undefined): Sessions {
   const sessions: Sessions = new SessionManager({
     store,
-    userIds: 'text',
+    userIds: 'string',
     storeTimeout: `${timeout}ms`,
     sweepInterval: false,
     // So that revoke ends the remember tokens of the device, whatever lifetime the application gives them.
-    remember: '400d',
+    rememberFor: '400d',
   })
   try {
     return namespace === undefined ? sessions : sessions.namespace(namespace)

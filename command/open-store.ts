@@ -1,8 +1,10 @@
 // Opens the store that a URL names, with a driver of the operator's.
 import { existsSync } from 'node:fs'
 import type { Store } from 'coatcheck'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore, type SqlStoreOptions } from 'coatcheck/stores/postgres'
 import { RedisStore } from 'coatcheck/stores/redis'
-import { MysqlStore, PostgresStore, SqliteStore, type SqlOptions } from 'coatcheck/stores/sql'
+import { SqliteStore } from 'coatcheck/stores/sqlite'
 import type ioredis from 'ioredis'
 import type mysql from 'mysql2/promise'
 import type pg from 'pg'
@@ -31,7 +33,7 @@ interface Opening {
 }
 
 const ignore = () => {}
-/** How many calls go out at once; endAll ends several users at a time. */
+/** How many calls go out at once; invalidateAll ends several users at a time. */
 const CONNECTIONS = 10
 
 /** Runs a constructor of a store; what it says of its options is told of ours. */
@@ -45,12 +47,12 @@ function withOptions<T>(make: () => T): T {
   }
 }
 
-function sqlOptions(given: Given, kind: StoreKind): SqlOptions {
+function sqlOptions(given: Given, kind: StoreKind): SqlStoreOptions {
   const userIds = userKindOf(given)
   const [table, schema] = [given.get('table'), given.get('schema')]
   return {
     // In SQLite all user IDs are text, and those of every kind can be read so.
-    userIds: kind === 'sqlite' ? 'text' : userIds,
+    userIds: kind === 'sqlite' ? 'string' : userIds,
     ...(table !== undefined && { table }),
     ...(schema !== undefined && { schema }),
   }
@@ -60,7 +62,7 @@ function sqlOptions(given: Given, kind: StoreKind): SqlOptions {
 export function schemaOf(kind: StoreKind, given: Given): string | null {
   if (kind === 'redis' || kind === 'redis-cluster') return null
   const Sql = { postgres: PostgresStore, mysql: MysqlStore, sqlite: SqliteStore }[kind]
-  return withOptions(() => Sql.schema(sqlOptions(given, kind)))
+  return withOptions(() => Sql.ddl(sqlOptions(given, kind)))
 }
 
 /** Waits for a connection; one that is not made in time, or not at all, is given up. */

@@ -15,7 +15,7 @@ export const OPTIONS = {
   namespace: { value: 'NAME', text: 'one tenant: its users alone' },
   'password-version': {
     value: 'N',
-    text: 'from now on no log-in begins a session that verified a password of a lower version',
+    text: 'from now on no login begins a session that verified a password of a lower version',
   },
   timeout: { value: 'TIME', text: 'how long each call waits for the store, such as 500ms, 10s, 1m (default: 10s)' },
   yes: { value: null, short: 'y', text: 'do it without asking' },
@@ -31,7 +31,7 @@ export type Given = ReadonlyMap<OptionName, string>
 
 /** Options that only one kind of store has, and what the other kind has instead. */
 const ONLY: readonly { readonly names: readonly OptionName[]; readonly sql: boolean; readonly instead: string }[] = [
-  { names: ['table', 'schema'], sql: true, instead: 'Redis has --key-prefix' },
+  { names: ['table', 'schema'], sql: true, instead: 'Redis has --prefix' },
   { names: ['key-prefix'], sql: false, instead: 'SQL stores have --table and --schema' },
   { names: ['allow-eviction', 'wait-replicas'], sql: false, instead: 'SQL stores have no such option' },
 ]
@@ -44,11 +44,11 @@ export function checkKind(given: Given, isSql: boolean): void {
         throw new UsageError(`--${name} is for ${sql ? 'SQL stores' : 'Redis'}: ${instead}`)
 }
 
-export type UserKind = 'u64' | 'number' | 'text'
+export type UserKind = 'bigint' | 'number' | 'string'
 
 export function userKindOf(given: Given): UserKind {
-  const kind = given.get('user-ids') ?? 'u64'
-  if (kind === 'u64' || kind === 'number' || kind === 'text') return kind
+  const kind = given.get('user-ids') ?? 'bigint'
+  if (kind === 'bigint' || kind === 'number' || kind === 'string') return kind
   throw new UsageError("--user-ids: expected u64, number or text, as the application's option userIds")
 }
 
@@ -59,15 +59,15 @@ const CONTROL = /[\u0000-\u001f\u007f]/
 
 /** The USER of the command line, as canonical text: '042' would be no one, and end nothing. */
 export function userFrom(text: string, kind: UserKind): string {
-  if (kind === 'text') {
+  if (kind === 'string') {
     if (text === '' || text.length > 128 || !text.isWellFormed() || CONTROL.test(text))
       throw new UsageError('USER: expected text of 1 to 128 characters without control characters')
     return text
   }
-  const max = kind === 'u64' ? MAX_U64 : BigInt(Number.MAX_SAFE_INTEGER)
+  const max = kind === 'bigint' ? MAX_U64 : BigInt(Number.MAX_SAFE_INTEGER)
   if (!/^(0|[1-9][0-9]{0,19})$/.test(text) || BigInt(text) > max)
     throw new UsageError(
-      `USER: expected a whole number from 0 to ${max}, without signs and leading zeros (for other user IDs: --user-ids text)`,
+      `USER: expected a whole number from 0 to ${max}, without signs and leading zeros (for other user IDs: --user-ids string)`,
     )
   return text
 }

@@ -89,7 +89,7 @@ export function schemeOf(text: string, source: string): Scheme {
   if (scheme !== undefined) return scheme
   if (name.toLowerCase() === 'memory')
     throw new UsageError(
-      `${source}: memory: is inside the application's own process, where no command reaches it; sessions.count(), all() and endAll() do`,
+      `${source}: memory: is inside the application's own process, where no command reaches it; sessions.count(), all() and invalidateAll() do`,
     )
   throw new UsageError(
     `${source}: ${slashes === undefined ? 'this is no URL of a store' : `${name}:// is no store`}: ${EXPECTED}`,

@@ -5,7 +5,7 @@ import type { Output } from './output.ts'
 import type { Progress } from './progress.ts'
 
 /** Its user IDs are text: so it reads those of every application, and prints them exactly. */
-export type Sessions = SessionManager<Record<string, unknown>, 'text'>
+export type Sessions = SessionManager<Record<string, unknown>, 'string'>
 
 /** What a command works with once its store is open. */
 export interface Task {

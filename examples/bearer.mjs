@@ -5,7 +5,8 @@
 //   curl -i -H 'Authorization: Bearer …' localhost:3000/profile
 import { createServer } from 'node:http'
 import { json } from 'node:stream/consumers'
-import { openVisit, SessionManager, sessionId, stringify } from 'coatcheck'
+import { SessionManager, sessionId, stringify } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 
 const sessions = new SessionManager({ store: new MemoryStore() })
@@ -31,7 +32,7 @@ function visitOf({ method = '', headers, socket }) {
   })
 }
 
-/** @type {Record<string, (visit: ReturnType<typeof visitOf>, body: any) => Promise<unknown>>} */
+/** @type {Record<string, (visit: import('coatcheck').Visit, body: any) => Promise<unknown>>} */
 const endpoints = {
   async 'POST /login'(visit, body) {
     const user = users.find(({ name, password }) => name === body?.username && password === body.password)
@@ -40,7 +41,7 @@ const endpoints = {
     return 'Logged in.'
   },
   'GET /profile': async visit => (await visit.get())?.user ?? null,
-  'POST /rotate': async visit => ((await visit.rotate({ grace: '30s' })) ? 'A new token.' : null),
+  'POST /rotate': async visit => ((await visit.regenerate({ grace: '30s' })) ? 'A new token.' : null),
   'POST /logout': async visit => visit.logOut().then(() => 'Logged out.'),
 }
 

@@ -1,7 +1,7 @@
 // @ts-check
 // A shopping cart: typed data that begins without a login and is carried over when its owner logs in.
 import { SessionManager } from 'coatcheck'
-import { httpEdge } from 'coatcheck/http'
+import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { failure, listener, serve } from './serve.mjs'
 
@@ -10,12 +10,12 @@ const sessions = new SessionManager({
   store: new MemoryStore(),
   initial: () => ({ cart: /** @type {Record<string, number>} */ ({}), hint: '' }),
 })
-const visitOf = httpEdge(sessions)
+const visits = nodeVisits(sessions)
 
 const articles = new Set(['coat', 'hat', 'umbrella'])
 
 serve(
-  listener(visitOf, {
+  listener(visits.of, {
     // The first article begins an anonymous session. Until then visitors cost nothing: no row, no cookie.
     async 'POST /cart'(visit, { article }) {
       if (!articles.has(article)) throw failure(400, 'There is no such article.')

@@ -1,8 +1,8 @@
 // @ts-check
 // A front end on another origin of the same site (app.example.com calling api.example.com; here two ports of
-// localhost). The list is given twice: CORS says whose pages may read the answers, the edge whose may send.
+// localhost). The list is given twice: CORS says whose pages may read the answers, the visits object whose may send.
 import { SessionManager } from 'coatcheck'
-import { cors, httpEdge } from 'coatcheck/http'
+import { cors, nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { listener, serve } from './serve.mjs'
 
@@ -13,9 +13,9 @@ const sessions = new SessionManager({ store: new MemoryStore() })
 const allow = cors({ origins })
 // The site is the same, so SameSite=Lax lets the cookie through. A front end on another site needs
 // `cookie: { sameSite: 'none', partitioned: true }`, and browsers that refuse third-party cookies still refuse it.
-const visitOf = httpEdge(sessions, { origins })
+const visits = nodeVisits(sessions, { trustedOrigins: origins })
 
-const answer = listener(visitOf, {
+const answer = listener(visits.of, {
   async 'POST /login'(visit) {
     await visit.logIn({ user: { id: 42n, name: 'ada' } }) // after the password was verified: see login.mjs
     return 'Logged in.'

@@ -33,7 +33,7 @@ export function encryptedStore(inner, secret) {
     }
   }
 
-  /** @param {readonly import('coatcheck').SessionRecord[]} records @returns {import('coatcheck').SessionRecord[]} */
+  /** @param {readonly import('coatcheck/custom-store').SessionRecord[]} records @returns {import('coatcheck/custom-store').SessionRecord[]} */
   const decrypted = records =>
     records.flatMap(record => {
       const data = decrypt(record.key, record.data)

@@ -4,8 +4,8 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { it } from 'node:test'
 import { SessionManager } from 'coatcheck'
+import { testStore } from 'coatcheck/custom-store/testing'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { testStore } from 'coatcheck/testing'
 import { encryptedStore } from './encrypted-store.mjs'
 
 testStore(it, () => encryptedStore(new MemoryStore(), randomBytes(32)))

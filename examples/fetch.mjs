@@ -1,17 +1,17 @@
 // @ts-check
 // For servers that speak Request and Response: Hono, Next route handlers, React Router, Deno, Bun.
 //   deno serve --port 3000 examples/fetch.mjs        bun examples/fetch.mjs
-// Around Hono: fetch: request => edge.handle(request, visit => app.fetch(request, { visit })), then c.env.visit. Not in a
+// Around Hono: fetch: request => visits.handle(request, visit => app.fetch(request, { visit })), then c.env.visit. Not in a
 // middleware: assigning c.res lets the cookies and the Cache-Control that are there already replace ours.
 import { createServer } from 'node:http'
 import { SessionManager, stringify } from 'coatcheck'
-import { fetchEdge } from 'coatcheck/fetch'
+import { fetchVisits } from 'coatcheck/fetch'
 import { MemoryStore } from 'coatcheck/stores/memory'
 
 const sessions = new SessionManager({ store: new MemoryStore() })
-const edge = fetchEdge(sessions)
+const visits = fetchVisits(sessions)
 
-/** @param {Request} request @param {ReturnType<typeof edge>} visit */
+/** @param {Request} request @param {ReturnType<typeof visits.of>} visit */
 async function answer(request, visit) {
   switch (`${request.method} ${new URL(request.url).pathname}`) {
     case 'POST /login':
@@ -33,7 +33,7 @@ const app = {
   /** @param {Request} request */
   fetch: request =>
     // Cookies, Vary and Cache-Control go into the response, whatever it is.
-    edge.handle(request, visit =>
+    visits.handle(request, visit =>
       answer(request, visit).catch(error => {
         const { status = 500, message } = error
         if (status >= 500) console.error(error) // the details are for the log alone

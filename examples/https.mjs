@@ -3,20 +3,20 @@
 // `__Host-` prefix, with which no other host and no page without TLS can plant one. A certificate for development:
 //   openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj /CN=localhost -keyout key.pem -out cert.pem
 // Behind a proxy that ends TLS keep `createServer` of node:http and name the proxy in both places:
-//   httpEdge(sessions, { trustedProxies: ['10.0.0.0/8'] }), requireHttps({ trustedProxies: ['10.0.0.0/8'] })
+//   nodeVisits(sessions, { trustedProxies: ['10.0.0.0/8'] }), requireHttps({ trustedProxies: ['10.0.0.0/8'] })
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import { SessionManager } from 'coatcheck'
-import { httpEdge, requireHttps } from 'coatcheck/http'
+import { nodeVisits, requireHttps } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { listener, serve } from './serve.mjs'
 
 const { PORT = '3443', HTTP_PORT = '3000', KEY = 'key.pem', CERT = 'cert.pem' } = process.env
 
 const sessions = new SessionManager({ store: new MemoryStore() })
-const visitOf = httpEdge(sessions, { cookie: { hostPrefix: true } })
+const visits = nodeVisits(sessions, { cookie: { hostPrefix: true } })
 
-const answer = listener(visitOf, {
+const answer = listener(visits.of, {
   async 'POST /login'(visit) {
     await visit.logIn({ user: { id: 42n, name: 'ada' } }) // after the password was verified: see login.mjs
     return 'Logged in.'

@@ -5,11 +5,11 @@
 import { createServer } from 'node:http'
 import { json } from 'node:stream/consumers'
 import { SessionManager, stringify } from 'coatcheck'
-import { httpEdge } from 'coatcheck/http'
+import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 
 const sessions = new SessionManager({ store: new MemoryStore() })
-const visitOf = httpEdge(sessions)
+const visits = nodeVisits(sessions)
 
 // In place of your user table and its password hashes, which server/users.mjs shows.
 const users = [{ id: 42n, name: 'ada', password: 'lovelace' }]
@@ -17,7 +17,7 @@ const users = [{ id: 42n, name: 'ada', password: 'lovelace' }]
 /** @type {(status: number, message: string) => Error} */
 const failure = (status, message) => Object.assign(new Error(message), { status })
 
-/** @type {Record<string, (visit: ReturnType<typeof visitOf>, body: any) => Promise<unknown>>} */
+/** @type {Record<string, (visit: ReturnType<typeof visits.of>, body: any) => Promise<unknown>>} */
 const endpoints = {
   async 'POST /login'(visit, body) {
     const user = users.find(({ name, password }) => name === body?.username && password === body.password)
@@ -35,7 +35,7 @@ const server = createServer(async (request, response) => {
     if (!endpoint) throw failure(404, 'nothing here')
     const isJson = request.headers['content-type']?.startsWith('application/json')
     if (isJson && !(Number(request.headers['content-length']) <= 16_384)) throw failure(413, 'over 16 KiB or no length')
-    const answer = await endpoint(visitOf(request, response), isJson && (await json(request)))
+    const answer = await endpoint(visits.of(request, response), isJson && (await json(request)))
     response.setHeader('Content-Type', 'application/json').end(stringify(answer))
   } catch (error) {
     // The library's errors carry the status that fits: 401, 403, 503. From 500 on, details are for the log alone.

@@ -8,7 +8,7 @@
  * @typedef {(operation: string, run: (end: (outcome: string, error?: unknown) => void) => unknown) => unknown} Watch
  */
 
-/** @param {string} operation @param {any} answer what the contract says: see coatcheck/store */
+/** @param {string} operation @param {any} answer what the contract says: see coatcheck/custom-store */
 function outcomeOf(operation, answer) {
   if (operation !== 'read') return typeof answer === 'string' ? answer : `${answer?.outcome ?? 'done'}`
   if (answer === null) return 'none'

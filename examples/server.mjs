@@ -1,5 +1,5 @@
 // @ts-check
-// The example service, `npm start`: log-in, profile, log-out, password change and devices, with a page at `/`.
+// The example service, `npm start`: login, profile, logout, password change and devices, with a page at `/`.
 // PORT (3000), HOST (127.0.0.1) and STORE_URL (memory:) come from the environment.
 import { createServer } from 'node:http'
 import { SessionManager } from 'coatcheck'
@@ -12,7 +12,7 @@ const { PORT = '3000', HOST = '127.0.0.1', STORE_URL = 'memory:' } = process.env
 
 /**
  * What an operator wants to hear. Events have keys, which are safe to log, never session IDs.
- * @param {import('coatcheck').SessionEvent<'u64'>} event
+ * @param {import('coatcheck').SessionEvent<'bigint'>} event
  */
 function report(event) {
   if (event.type === 'store-error') console.error(`store: ${event.error.message}`)
@@ -25,7 +25,7 @@ async function main() {
   if (!/^\d{1,5}$/.test(PORT) || port > 65_535)
     throw new ConfigurationError(`PORT: expected a number from 0 to 65535, got "${PORT}"`)
   const { store, name, close } = await openStore(STORE_URL)
-  const sessions = new SessionManager({ store, initial: () => ({ label: '' }), remember: '30d', onEvent: report })
+  const sessions = new SessionManager({ store, initial: () => ({ label: '' }), rememberFor: '30d', onEvent: report })
   const server = createServer(
     // A body that does not arrive within this time is answered with 408 by node:http.
     { requestTimeout: 30_000 },

@@ -1,5 +1,5 @@
 export { type ExpressSession, expressSession } from './express-session/middleware.ts'
-export type { BridgedData, BridgedUser, ExpressSessionOptions, LogInTerms } from './express-session/options.ts'
+export type { BridgedData, BridgedUser, ExpressSessionOptions, LoginOptions } from './express-session/options.ts'
 export type {
   CookieView,
   RequestSession,

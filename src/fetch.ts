@@ -1,3 +1,3 @@
-export { type FetchEdge, type FetchEdgeOptions, type FetchVisit, fetchEdge } from './edge/fetch.ts'
-export type { ClearSiteData } from './edge/setup.ts'
-export type { Visit } from './edge/visit.ts'
+export { type FetchVisit, type FetchVisits, type FetchVisitsOptions, fetchVisits } from './visits/fetch.ts'
+export type { ClearSiteData } from './visits/setup.ts'
+export type { Visit } from './visits/visit.ts'

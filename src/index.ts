@@ -1,45 +1,19 @@
 export { SessionError, type SessionErrorCode, SessionStoreError, type StoreOperation } from './contract/errors.ts'
-export { corruption } from './contract/record.ts'
-export {
-  CLOCK_TOLERANCE,
-  type Corrupt,
-  type CreateOptions,
-  type CreateResult,
-  type DeleteUserOptions,
-  FORWARD_LIFETIME,
-  type Forward,
-  type ReadAnswer,
-  type RecordChange,
-  type ReplaceResult,
-  type ScanPage,
-  type SessionLimit,
-  type SessionRecord,
-  type Store,
-  type StoreCall,
-  SWEEP_MARGIN,
-} from './contract/store.ts'
+export type { SessionLimit, Store } from './contract/store.ts'
 export type { Change } from './data/change.ts'
 export type { Codec } from './data/codec.ts'
 export type { Frozen, SchemaResult, StandardSchemaV1 } from './data/schema.ts'
-export {
-  type CookieOptions,
-  type ParsedCookie,
-  type ResponseCookie,
-  SessionCookie,
-  withCookies,
-} from './edge/cookie.ts'
-export type { HeadRules } from './edge/head-rules.ts'
-export { openVisit } from './edge/open-visit.ts'
-export type { ClearSiteData, EdgeOptions, VisitOptions } from './edge/setup.ts'
-export type { Visit, VisitLogin, VisitOf, VisitRequest } from './edge/visit.ts'
-export type { EndAllOptions, EndAllProgress } from './manager/end-all.ts'
 export type { SessionEvent } from './manager/events.ts'
+export type { InvalidateAllOptions, InvalidateAllProgress } from './manager/invalidate-all.ts'
 export { SessionManager, type SessionOf } from './manager/manager.ts'
 export { DEFAULTS, presets, type SessionOptions } from './manager/options.ts'
-export type { Recalled } from './manager/remember.ts'
+export type { Redeemed } from './manager/remember.ts'
 export { type SessionId, type SessionKey, sessionId } from './session/id.ts'
-export type { Current, Session, SessionInfo, StoredSession, User, UserSession } from './session/session.ts'
+export type { Session, SessionInfo, SessionRef, StoredSession, User, UserSession } from './session/session.ts'
 export type { UserId, UserIdInput, UserIds } from './session/user-id.ts'
 export type { Login } from './session/users.ts'
 export type { Duration } from './text/duration.ts'
-export { replacer, stringify } from './text/json.ts'
+export { bigintReplacer, stringify } from './text/json.ts'
+export type { CookieOptions } from './visits/cookie.ts'
+export type { ClearSiteData, NodeVisitsOptions } from './visits/setup.ts'
+export type { Visit, VisitLogin, VisitOf } from './visits/visit.ts'

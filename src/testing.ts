@@ -1,5 +1,1 @@
-export { keyFor, newUserId, newWriteId, type TestStoreOptions } from '../stores/testing/kit.ts'
-export { type FastCheck, modelTest } from '../stores/testing/model.ts'
-export { type KeptFloor, type KeptForward, ReferenceStore } from '../stores/testing/reference.ts'
-export { testStore } from '../stores/testing/suite.ts'
-export { cookieHeader, type StorageState, storageState } from './edge/test-cookies.ts'
+export { cookieHeader, type StorageState, storageState } from './visits/test-cookies.ts'

@@ -28,14 +28,18 @@ function imports(path: string, { types = true } = {}): string[] {
 const isOwn = (name: string) => /^(?:src|stores|command)\//.test(name)
 
 const SRC = under('src')
-const STORES = under('stores')
+const STORES = [...under('stores'), ...under('testing')]
 /** The program behind `npx coatcheck`: built beside the package, and no subpath of it. */
 const COMMAND = under('command')
+const nameOf = (path: string) => {
+  if (path === 'src/index.ts') return '.'
+  return path === 'testing/index.ts' ? './custom-store/testing' : `./${path.replace(/^src\//, '').slice(0, -3)}`
+}
 /** The files of the top of src and stores: each is a subpath, and only re-exports. */
 const ENTRIES = Object.fromEntries(
   [...SRC, ...STORES]
-    .filter(path => /^\w+\/[\w-]+\.ts$/.test(path))
-    .map(path => [path === 'src/index.ts' ? '.' : `./${path.replace(/^src\//, '').slice(0, -3)}`, path]),
+    .filter(path => /^(?:src|stores)\/[\w-]+\.ts$|^testing\/index\.ts$/.test(path))
+    .map(path => [nameOf(path), path]),
 )
 
 describe('the package', () => {
@@ -121,7 +125,7 @@ describe('who imports whom', () => {
   it('src knows no database and no framework: its only package is cookie, in one file', () => {
     for (const path of SRC) {
       const packages = imports(path).filter(name => !isOwn(name) && !name.startsWith('node:'))
-      expect(packages, path).toEqual(path === 'src/edge/cookie.ts' ? ['cookie'] : [])
+      expect(packages, path).toEqual(path === 'src/visits/cookie.ts' ? ['cookie'] : [])
     }
   })
 
@@ -131,18 +135,18 @@ describe('who imports whom', () => {
     expect([...used].filter(name => !needed.includes(name))).toEqual([])
   })
 
-  it('src never imports a store, but for the entry file of the suite', () => {
-    for (const path of SRC.filter(file => file !== 'src/testing.ts'))
+  it('src never imports a store', () => {
+    for (const path of SRC)
       expect(
         imports(path).filter(name => name.startsWith('stores/')),
         path,
       ).toEqual([])
   })
 
-  it('only the edges know node:http: the core has no server in it', () => {
-    // express-session is an edge too, for what is built around its req.session.
+  it('only visits know node:http: the core has no server in it', () => {
+    // express-session makes visits too, for what is built around its req.session.
     for (const path of SRC)
-      if (imports(path).includes('node:http')) expect(path).toMatch(/^src\/(?:edge|express-session)\//)
+      if (imports(path).includes('node:http')) expect(path).toMatch(/^src\/(?:visits|express-session)\//)
   })
 
   it('stores take the contract, deadlines and the texts of messages from src, and nothing else', () => {
@@ -153,7 +157,7 @@ describe('who imports whom', () => {
 
   it('stores never import each other, only what they share', () => {
     const family = (path: string) => path.split('/')[1]!.replace('.ts', '')
-    for (const path of STORES)
+    for (const path of under('stores').filter(file => /^stores\/[\w-]+\//.test(file)))
       for (const name of imports(path).filter(own => own.startsWith('stores/')))
         expect([family(path), 'shared'], `${path} imports ${name}`).toContain(family(name))
   })
@@ -190,8 +194,8 @@ describe('who imports whom', () => {
       'session',
       'guard',
       'manager',
-      'edge',
-      'adopt',
+      'visits',
+      'import',
       'device-bound',
       'express-session',
     ]
@@ -221,7 +225,7 @@ describe('who imports whom', () => {
   })
 
   it('nothing but one file takes setImmediate from the globals: a browser that a test imitates has none', () => {
-    for (const path of [...SRC, ...STORES].filter(file => !file.startsWith('stores/testing/')))
+    for (const path of [...SRC, ...STORES].filter(file => !file.startsWith('testing/')))
       if (/\bsetImmediate\(/.test(read(path)) && path !== 'src/time/next-turn.ts')
         expect(imports(path), path).toContain('node:timers')
   })

@@ -20,8 +20,10 @@ export async function revoke(task: Task): Promise<Ending> {
 export async function endUser(task: Task): Promise<Ending> {
   const { sessions, user, given, output } = task
   const passwordVersion = numberOf(given, 'password-version', 0xffff_ffff)
-  const ended = await sessions.invalidateUser(user!, { ...(passwordVersion !== undefined && { passwordVersion }) })
-  const floor = passwordVersion === undefined ? '' : ` Log-ins below password version ${passwordVersion} are refused.`
+  const ended = await sessions.invalidateUser(user!, {
+    ...(passwordVersion !== undefined && { minPasswordVersion: passwordVersion }),
+  })
+  const floor = passwordVersion === undefined ? '' : ` Logins below password version ${passwordVersion} are refused.`
   await output.result(`${counted(ended)} of ${whose(user!)} ended.${floor}`, { ended })
   if (ended === 0) hintFor(task)
   return 'done'

@@ -6,7 +6,7 @@ import type { Task } from '../task.ts'
 import { hintFor } from './hint.ts'
 
 /** With the namespace where all are listed. */
-type Info = SessionInfo<Record<string, unknown>, 'text'> & { readonly namespace?: string | null }
+type Info = SessionInfo<Record<string, unknown>, 'string'> & { readonly namespace?: string | null }
 
 const HEAD = ['KEY', 'USER', 'BEGAN', 'LAST SEEN', 'ENDS', 'NAME']
 const WIDTHS = [46, 20, 20, 20, 20]

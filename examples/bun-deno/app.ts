@@ -1,15 +1,15 @@
 import { SessionManager, stringify, type VisitOf } from 'coatcheck'
-import { fetchEdge } from 'coatcheck/fetch'
+import { fetchVisits } from 'coatcheck/fetch'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { openUsers } from '../server/users.mjs' // in place of your user table
 
 const users = await openUsers()
 const sessions = new SessionManager({
   store: new MemoryStore(),
-  remember: '30d',
+  rememberFor: '30d',
   initial: () => ({ cart: {} as Record<string, number>, hint: '' }),
 })
-const edge = fetchEdge(sessions)
+const visits = fetchVisits(sessions)
 type Handler = (visit: VisitOf<typeof sessions>, request: Request) => Promise<Response>
 
 /** User IDs are bigint, which `Response.json` cannot write. */
@@ -64,7 +64,7 @@ const routes: Record<string, Handler> = {
   },
 
   'POST /account': async (visit, request) => {
-    await visit.requireUser({ within: '15m' })
+    await visit.requireUser({ freshWithin: '15m' })
     await visit.checkCsrf((await request.formData()).get('csrf'))
     await visit.update({ hint: 'Saved.' })
     return new Response(null, { status: 303, headers: { Location: '/cart' } })
@@ -82,7 +82,7 @@ export default {
   fetch(request: Request): Promise<Response> {
     const route = routes[`${request.method} ${new URL(request.url).pathname}`]
     // Errors become answers inside of `handle`, so that their headers are ours as well.
-    return edge.handle(request, async visit =>
+    return visits.handle(request, async visit =>
       route ? route(visit, request).catch(answerError) : json({ error: 'not_found' }, 404),
     )
   },

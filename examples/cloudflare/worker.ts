@@ -1,16 +1,16 @@
 import { SessionError, SessionManager, stringify } from 'coatcheck'
-import { fetchEdge } from 'coatcheck/fetch'
+import { fetchVisits } from 'coatcheck/fetch'
 import { MemoryStore } from 'coatcheck/stores/memory'
 
 const sessions = new SessionManager({
   store: new MemoryStore(), // for a try: each isolate of Cloudflare has its own
-  remember: '30d',
+  rememberFor: '30d',
   initial: () => ({ cart: {} as Record<string, number>, hint: '' }),
 })
 // On Cloudflare the URL says how the browser came. `wrangler dev` speaks HTTP, and adds the header of a proxy.
 const isSecure = ({ url }: Request) => /^(?:https:|http:\/\/(?:localhost|127\.0\.0\.1)[:/])/.test(url)
-const edge = fetchEdge(sessions, { isSecure })
-type Visit = ReturnType<typeof edge>
+const visits = fetchVisits(sessions, { isSecure })
+type Visit = ReturnType<typeof visits.of>
 
 // A Worker may not draw random numbers before its first request: the demo users are made then.
 const openUsers = async () => (await import('../server/users.mjs')).openUsers() // in place of your user table
@@ -74,7 +74,7 @@ const routes: Record<string, (visit: Visit, request: Request) => Promise<Respons
   },
 
   async 'POST /account'(visit, request) {
-    await visit.requireUser({ within: '15m' })
+    await visit.requireUser({ freshWithin: '15m' })
     await visit.checkCsrf((await request.formData()).get('csrf'))
     await visit.update({ hint: 'Saved.' })
     return new Response(null, { status: 303, headers: { Location: '/cart' } })
@@ -85,7 +85,7 @@ export default {
   fetch(request: Request) {
     const route = routes[`${request.method} ${new URL(request.url).pathname}`]
     if (!route) return refusal(404, 'not_found')
-    return edge.handle(request, visit =>
+    return visits.handle(request, visit =>
       route(visit, request).catch(error => {
         if (error instanceof Response) return error
         if (!(error instanceof SessionError)) throw error

@@ -1,6 +1,6 @@
 // @ts-check
-import { replacer, SessionManager } from 'coatcheck'
-import { httpEdge } from 'coatcheck/http'
+import { bigintReplacer, SessionManager } from 'coatcheck'
+import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import express from 'express'
 import { openUsers } from '../server/users.mjs' // in place of your user table
@@ -8,21 +8,21 @@ import { openUsers } from '../server/users.mjs' // in place of your user table
 const users = await openUsers()
 const sessions = new SessionManager({
   store: new MemoryStore(),
-  remember: '30d',
+  rememberFor: '30d',
   initial: () => ({ cart: /** @type {Record<string, number>} */ ({}), hint: '' }),
 })
-const visitOf = httpEdge(sessions)
+const visits = nodeVisits(sessions)
 
-const app = express().set('json replacer', replacer)
+const app = express().set('json replacer', bigintReplacer)
 app.use(express.json({ limit: '16kb' }), express.urlencoded({ limit: '16kb' }))
 
 app.get('/profile', async (request, response) => {
-  const { user } = await visitOf(request, response).requireUser()
+  const { user } = await visits.of(request, response).requireUser()
   response.json(user)
 })
 
 app.get('/cart', async (request, response) => {
-  const visit = visitOf(request, response)
+  const visit = visits.of(request, response)
   const session = await visit.get()
   const hint = await visit.take('hint') // shown once
   response.json({ cart: session?.data.cart ?? {}, hint: hint ?? '' })
@@ -31,7 +31,7 @@ app.get('/cart', async (request, response) => {
 app.post('/cart', async (request, response) => {
   const { article } = request.body ?? {}
   if (!['coat', 'hat'].includes(article)) return response.status(400).json({ error: 'unknown_article' })
-  const session = await visitOf(request, response).update(data => {
+  const session = await visits.of(request, response).update(data => {
     data.cart[article] = (data.cart[article] ?? 0) + 1
   })
   response.json(session?.data.cart ?? {})
@@ -41,7 +41,7 @@ app.post('/login', async (request, response) => {
   const { username, password, remember } = request.body ?? {}
   const user = await users.authenticate(`${username}`, `${password}`)
   if (!user) return response.status(401).json({ error: 'wrong_credentials' })
-  const session = await visitOf(request, response).logIn({
+  const session = await visits.of(request, response).logIn({
     user,
     remember: remember === true,
     data: before => ({ cart: before.cart }),
@@ -50,20 +50,20 @@ app.post('/login', async (request, response) => {
 })
 
 app.post('/logout', async (request, response) => {
-  await visitOf(request, response).logOut()
+  await visits.of(request, response).logOut()
   response.json('Logged out.')
 })
 
 app.get('/account', async (request, response) => {
-  const visit = visitOf(request, response)
+  const visit = visits.of(request, response)
   await visit.requireUser()
   const csrf = await visit.csrfToken()
   response.send(`<form method="post"><input type="hidden" name="csrf" value="${csrf}"><button>Save</button></form>`)
 })
 
 app.post('/account', async (request, response) => {
-  const visit = visitOf(request, response)
-  await visit.requireUser({ within: '15m' })
+  const visit = visits.of(request, response)
+  await visit.requireUser({ freshWithin: '15m' })
   await visit.checkCsrf(request.body?.csrf)
   await visit.update({ hint: 'Saved.' })
   response.redirect(303, '/cart')

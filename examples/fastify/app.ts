@@ -58,7 +58,7 @@ app.get('/account', async ({ visit }, reply) => {
 })
 
 app.post<{ Body: { csrf: string } }>('/account', async ({ visit, body }, reply) => {
-  await visit.requireUser({ within: '15m' })
+  await visit.requireUser({ freshWithin: '15m' })
   await visit.checkCsrf(body?.csrf)
   await visit.update({ hint: 'Saved.' })
   return reply.redirect('/cart', 303)

@@ -1,14 +1,14 @@
 import { SessionManager, stringify, type VisitOf } from 'coatcheck'
-import { httpEdge } from 'coatcheck/http'
+import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import plugin from 'fastify-plugin'
 
 const sessions = new SessionManager({
   store: new MemoryStore(),
-  remember: '30d',
+  rememberFor: '30d',
   initial: () => ({ cart: {} as Record<string, number>, hint: '' }),
 })
-const visitOf = httpEdge(sessions)
+const ofNode = nodeVisits(sessions)
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -20,7 +20,7 @@ declare module 'fastify' {
 export const visits = plugin(async app => {
   app.decorateRequest('visit')
   app.addHook('onRequest', async (request, reply) => {
-    request.visit = visitOf(request.raw, reply.raw)
+    request.visit = ofNode.of(request.raw, reply.raw)
   })
   app.setReplySerializer(stringify) // user IDs are bigint
   app.addHook('onClose', () => sessions.close())

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { SessionError, SessionManager, type VisitOf } from 'coatcheck'
-import { httpEdge } from 'coatcheck/http'
+import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { GraphQLError } from 'graphql'
 import { createSchema, createYoga, maskError } from 'graphql-yoga'
@@ -9,10 +9,10 @@ import { openUsers } from '../server/users.mjs' // in place of your user table
 const users = await openUsers()
 const sessions = new SessionManager({
   store: new MemoryStore(),
-  remember: '30d',
+  rememberFor: '30d',
   initial: () => ({ cart: {} as Record<string, number>, hint: '' }),
 })
-const visitOf = httpEdge(sessions)
+const visits = nodeVisits(sessions)
 
 type Served = { req: IncomingMessage; res: ServerResponse }
 type Context = { visit: VisitOf<typeof sessions> }
@@ -59,7 +59,7 @@ const schema = createSchema<Served & Context>({
       },
       logout: async (_, __, { visit }) => visit.logOut().then(() => true),
       save: async (_, __, { visit }) => {
-        await visit.requireUser({ within: '15m' })
+        await visit.requireUser({ freshWithin: '15m' })
         return (await visit.update({ hint: 'Saved.' })) !== null
       },
     },
@@ -68,7 +68,7 @@ const schema = createSchema<Served & Context>({
 
 const yoga = createYoga<Served, Context>({
   schema,
-  context: ({ req, res }) => ({ visit: visitOf(req, res) }),
+  context: ({ req, res }) => ({ visit: visits.of(req, res) }),
   maskedErrors: {
     // Our errors with their status and code; Yoga hides the others, and logs them.
     maskError(error, message, isDev) {

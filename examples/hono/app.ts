@@ -1,6 +1,6 @@
 import { type HttpBindings, serve } from '@hono/node-server'
 import { SessionManager, stringify, type VisitOf } from 'coatcheck'
-import { httpEdge } from 'coatcheck/http'
+import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
@@ -10,15 +10,15 @@ import { openUsers } from '../server/users.mjs' // in place of your user table
 const users = await openUsers()
 const sessions = new SessionManager({
   store: new MemoryStore(),
-  remember: '30d',
+  rememberFor: '30d',
   initial: () => ({ cart: {} as Record<string, number>, hint: '' }),
 })
-const visitOf = httpEdge(sessions)
+const visits = nodeVisits(sessions)
 
 const app = new Hono<{ Bindings: HttpBindings; Variables: { visit: VisitOf<typeof sessions> } }>()
 
 app.use(async (c, next) => {
-  c.set('visit', visitOf(c.env.incoming, c.env.outgoing))
+  c.set('visit', visits.of(c.env.incoming, c.env.outgoing))
   await next()
 })
 app.use(
@@ -89,7 +89,7 @@ app.get('/account', async c => {
 })
 
 app.post('/account', async c => {
-  await c.var.visit.requireUser({ within: '15m' })
+  await c.var.visit.requireUser({ freshWithin: '15m' })
   await c.var.visit.checkCsrf((await c.req.parseBody()).csrf)
   await c.var.visit.update({ hint: 'Saved.' })
   return c.redirect('/cart', 303)

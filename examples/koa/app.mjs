@@ -2,7 +2,7 @@
 import { bodyParser } from '@koa/bodyparser'
 import Router from '@koa/router'
 import { SessionManager, stringify } from 'coatcheck'
-import { httpEdge } from 'coatcheck/http'
+import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import Koa from 'koa'
 import { openUsers } from '../server/users.mjs' // in place of your user table
@@ -10,12 +10,12 @@ import { openUsers } from '../server/users.mjs' // in place of your user table
 const users = await openUsers()
 const sessions = new SessionManager({
   store: new MemoryStore(),
-  remember: '30d',
+  rememberFor: '30d',
   initial: () => ({ cart: /** @type {Record<string, number>} */ ({}), hint: '' }),
 })
-const visitOf = httpEdge(sessions)
+const visits = nodeVisits(sessions)
 /** @param {import('koa').Context} ctx */
-const visitIn = ctx => visitOf(ctx.req, ctx.res) // those of node:http, not ctx.request
+const visitIn = ctx => visits.of(ctx.req, ctx.res) // those of node:http, not ctx.request
 /** @param {{ request: { body?: any } }} ctx */
 const bodyOf = ctx => ctx.request.body ?? {}
 
@@ -84,7 +84,7 @@ router.get('/account', async ctx => {
 })
 
 router.post('/account', async ctx => {
-  await visitIn(ctx).requireUser({ within: '15m' })
+  await visitIn(ctx).requireUser({ freshWithin: '15m' })
   await visitIn(ctx).checkCsrf(bodyOf(ctx).csrf)
   await visitIn(ctx).update({ hint: 'Saved.' })
   ctx.status = 303

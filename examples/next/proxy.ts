@@ -1,13 +1,14 @@
-import { SessionError, withCookies } from 'coatcheck'
+import { SessionError } from 'coatcheck'
+import { withCookies } from 'coatcheck/custom-server'
 import { type NextRequest, NextResponse } from 'next/server'
-import { edge } from './lib/sessions'
+import { visits } from './lib/sessions'
 
 export const config = { matcher: '/' } // your pages; route handlers and actions have visits of their own
 
 /** A page cannot set cookies: what renews a session or brings a remembered user back happens here, before it. */
 export function proxy(request: NextRequest) {
   if (request.method !== 'GET') return NextResponse.next()
-  return edge
+  return visits
     .handle(request, async visit => {
       await visit.get()
       const headers = new Headers(request.headers)

@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import { json } from 'node:stream/consumers'
 import { context, propagation, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
 import { SessionManager, stringify } from 'coatcheck'
-import { httpEdge } from 'coatcheck/http'
+import { nodeVisits } from 'coatcheck/node'
 import { openStore } from '../server/store.mjs' // in place of your store
 import { openUsers } from '../server/users.mjs' // in place of your user table
 import { gaugeLive, requests, stopTelemetry, traced } from './telemetry.mjs'
@@ -14,16 +14,16 @@ const url = process.env.STORE_URL ?? 'memory:'
 const { store, close } = await openStore(url)
 const sessions = new SessionManager({
   store: traced(store, url.split(':', 1)[0] ?? ''), // 'redis', 'postgresql', …
-  remember: '30d',
+  rememberFor: '30d',
   initial: () => ({ theme: 'light' }),
 })
-const visitOf = httpEdge(sessions)
+const visits = nodeVisits(sessions)
 gaugeLive(() => sessions.count())
 
 /** @type {(status: number, code: string) => Error} */
 const failure = (status, code) => Object.assign(new Error(code), { status, code })
 
-/** @type {Record<string, (visit: ReturnType<typeof visitOf>, body: () => Promise<any>) => Promise<unknown>>} */
+/** @type {Record<string, (visit: import('coatcheck').Visit, body: () => Promise<any>) => Promise<unknown>>} */
 const endpoints = {
   async 'POST /login'(visit, body) {
     const { username, password, remember } = await body()
@@ -47,7 +47,7 @@ async function answer(request, response) {
     const name = `${request.method} ${request.url}`
     const endpoint = Object.hasOwn(endpoints, name) ? endpoints[name] : undefined
     if (!endpoint) throw failure(404, 'not_found')
-    const found = await endpoint(visitOf(request, response), async () => {
+    const found = await endpoint(visits.of(request, response), async () => {
       if (!(Number(request.headers['content-length']) <= 16_384)) throw failure(413, 'too_large')
       return (await json(request)) ?? {}
     })

@@ -3,7 +3,7 @@
 import { createServer } from 'node:http'
 import { json } from 'node:stream/consumers'
 import { SessionManager, stringify } from 'coatcheck'
-import { httpEdge } from 'coatcheck/http'
+import { nodeVisits } from 'coatcheck/node'
 import { register } from 'prom-client'
 import { openStore } from '../server/store.mjs' // in place of your store
 import { openUsers } from '../server/users.mjs' // in place of your user table
@@ -11,14 +11,14 @@ import { gaugeLive, measured, requests } from './metrics.mjs'
 
 const users = await openUsers()
 const { store, close } = await openStore(process.env.STORE_URL ?? 'memory:')
-const sessions = new SessionManager({ store: measured(store), remember: '30d', initial: () => ({ theme: 'light' }) })
-const visitOf = httpEdge(sessions)
+const sessions = new SessionManager({ store: measured(store), rememberFor: '30d', initial: () => ({ theme: 'light' }) })
+const visits = nodeVisits(sessions)
 gaugeLive(() => sessions.count())
 
 /** @type {(status: number, code: string) => Error} */
 const failure = (status, code) => Object.assign(new Error(code), { status, code })
 
-/** @type {Record<string, (visit: ReturnType<typeof visitOf>, body: () => Promise<any>) => Promise<unknown>>} */
+/** @type {Record<string, (visit: import('coatcheck').Visit, body: () => Promise<any>) => Promise<unknown>>} */
 const endpoints = {
   async 'POST /login'(visit, body) {
     const { username, password, remember } = await body()
@@ -44,7 +44,7 @@ const app = createServer(async (request, response) => {
   response.once('close', () => stop({ status: response.statusCode }))
   try {
     if (!endpoint) throw failure(404, 'not_found')
-    const answer = await endpoint(visitOf(request, response), async () => {
+    const answer = await endpoint(visits.of(request, response), async () => {
       if (!(Number(request.headers['content-length']) <= 16_384)) throw failure(413, 'too_large')
       return (await json(request)) ?? {}
     })

@@ -37,8 +37,8 @@ const events = new Counter({
   labelNames: ['type', 'reason'],
 })
 // From the start at 0: where the first theft made the time series, Prometheus would see no increase.
-for (const reason of ['cross-origin', 'csrf', 'insecure', 'limit', 'stale-login', 'conflict'])
-  events.inc({ type: 'refused', reason }, 0)
+for (const reason of ['cross-origin', 'csrf', 'insecure']) events.inc({ type: 'request-refused', reason }, 0)
+for (const reason of ['limit', 'stale-login', 'conflict']) events.inc({ type: 'write-refused', reason }, 0)
 for (const type of ['remember-theft', 'store-error', 'corrupt-record', 'unsent-cookie', 'ambiguous-cookie'])
   events.inc({ type, reason: '' }, 0)
 

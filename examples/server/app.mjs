@@ -2,7 +2,7 @@
 // The endpoints of the example service, as a listener for node:http.
 import { SessionError, SessionStoreError, stringify } from 'coatcheck'
 import { deviceBound, deviceOf } from 'coatcheck/device-bound'
-import { httpEdge } from 'coatcheck/http'
+import { nodeVisits } from 'coatcheck/node'
 import { Aborted, flagField, HttpError, mediaType, readForm, readJson, textField } from './body.mjs'
 import { asset, renderPage } from './page.mjs'
 
@@ -22,7 +22,7 @@ const GRACE = '30s'
 /**
  * @typedef {object} Call one request
  * @property {import('node:http').IncomingMessage} request
- * @property {ReturnType<ReturnType<typeof httpEdge<Data, 'u64', Data>>>} visit
+ * @property {import('coatcheck').Visit<Data>} visit
  * @property {string} key the last part of /sessions/KEY
  */
 
@@ -46,7 +46,7 @@ const labelOf = request =>
  */
 const json = (value, status = 200, headers = {}) => ({
   status,
-  // No cache may keep what depends on a session. The edge says so only where a session was looked at.
+  // No cache may keep what depends on a session. The visits object says so only where a session was looked at.
   headers: { 'Content-Type': 'application/json; charset=utf-8', 'Cache-Control': 'no-store', ...headers },
   body: `${stringify(value)}\n`,
 })
@@ -68,10 +68,10 @@ function endpoints(sessions, users) {
    * Ends what the user's old password began. Without this a password change is not complete, so it is noted in the
    * user's row: the same request again, or the next login, finishes what an outage interrupted.
    * @param {import('./users.mjs').User} user
-   * @param {import('coatcheck').UserSession<Data, 'u64'>} session
+   * @param {import('coatcheck').UserSession<Data, 'bigint'>} session
    */
   async function endOthers(user, session) {
-    await sessions.invalidateUser(user.id, { except: session, passwordVersion: user.passwordVersion })
+    await sessions.invalidateUser(user.id, { except: session, minPasswordVersion: user.passwordVersion })
     users.othersEnded(user)
   }
 
@@ -109,8 +109,8 @@ function endpoints(sessions, users) {
 
     /** @param {Call} call */
     async password({ request, visit }) {
-      // Not with a session that a remember token started, nor on a device where the last log-in was long ago.
-      const before = await visit.requireUser({ within: FRESH })
+      // Not with a session that a remember token started, nor on a device where the last login was long ago.
+      const before = await visit.requireUser({ freshWithin: FRESH })
       const body = await readJson(request)
       const oldPassword = textField(body, 'oldPassword')
       const newPassword = textField(body, 'newPassword')
@@ -166,7 +166,8 @@ function endpoints(sessions, users) {
     async rotate({ request, visit }) {
       await visit.requireUser()
       if (isForm(request)) await visit.checkCsrf((await readForm(request)).get('csrf'))
-      if (!(await visit.rotate({ grace: GRACE }))) throw new HttpError(401, 'unauthenticated', 'The session has ended.')
+      if (!(await visit.regenerate({ grace: GRACE })))
+        throw new HttpError(401, 'unauthenticated', 'The session has ended.')
       await visit.update({ rotatedAt: Date.now() })
       return isForm(request) ? toPage() : json('The session has a new ID.')
     },
@@ -207,7 +208,7 @@ function endpoints(sessions, users) {
 /**
  * The session's times, epoch ms. `seenAt` is written down at most once a minute.
  * @typedef {ReturnType<typeof timesOf>} Times
- * @param {import('coatcheck').Session<Data, 'u64'>} session
+ * @param {import('coatcheck').Session<Data, 'bigint'>} session
  */
 const timesOf = session => {
   const { createdAt, seenAt, expiresAt, absoluteExpiresAt, remembered, data } = session
@@ -250,7 +251,7 @@ function answerTo(error) {
  */
 export function createApp({ sessions, users }) {
   // A browser that can keeps a key in its device, and proves every few minutes that it has it: copied cookies end soon.
-  const visitOf = httpEdge(sessions, { deviceBound: deviceBound() })
+  const visits = nodeVisits(sessions, { deviceBound: deviceBound() })
   const { login, profile, logout, password, listSessions, session, rotate, endSession, endAllSessions, page } =
     endpoints(sessions, users)
   /** @type {[RegExp, Partial<Record<string, (call: Call) => Promise<Answer>>>][]} */
@@ -273,7 +274,7 @@ export function createApp({ sessions, users }) {
    * @returns {Promise<Answer | null>} null where it is answered
    */
   async function handle(request, response) {
-    if (await visitOf.handled(request, response)) return null
+    if (await visits.handled(request, response)) return null
     const path = (request.url ?? '/').split('?', 1)[0] ?? '/'
     const method = request.method === 'HEAD' ? 'GET' : (request.method ?? 'GET')
     const file = asset(path)
@@ -286,7 +287,7 @@ export function createApp({ sessions, users }) {
       if (!match) continue
       const endpoint = Object.hasOwn(methods, method) ? methods[method] : undefined
       if (!endpoint) throw methodNotAllowed(Object.keys(methods))
-      return await endpoint({ request, visit: visitOf(request, response), key: match[1] ?? '' })
+      return await endpoint({ request, visit: visits.of(request, response), key: match[1] ?? '' })
     }
     throw new HttpError(404, 'not_found', 'There is nothing here.')
   }

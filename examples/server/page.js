@@ -243,7 +243,7 @@ onSubmit(element('form', 'rotate'), async () => {
   notice.textContent = 'The session goes on under a new ID. The old one ends in half a minute.'
 })
 
-onSubmit(element('form', 'end-all'), async () => {
+onSubmit(element('form', 'invalidate-all'), async () => {
   const answer = await call('DELETE', '/sessions')
   if (answer.ok || answer.status === 401) return reload('You are logged out on all your devices.')
   showError(element('p', 'devices-error'), explain(answer.body))
@@ -279,7 +279,7 @@ if (document.body.dataset.state === 'in') {
   ahead = Number(element('dl', 'session').dataset.now) - Date.now()
   tellTimes()
   setInterval(tellTimes, 1000)
-  // A browser registers its key while the page after the log-in is loading.
+  // A browser registers its key while the page after the login is loading.
   if (document.querySelector('time[data-time=provedAt][datetime=""]')) setTimeout(lookAtSession, 2000)
   setInterval(() => {
     if (document.visibilityState === 'visible') lookAtSession()

@@ -86,7 +86,7 @@ function timeLine({ now, createdAt, remembered, seenAt, rotatedAt, expiresAt, ab
 }
 
 /**
- * `failed`: the name of a log-in that was refused.
+ * `failed`: the name of a login that was refused.
  * @param {{ state: 'unavailable' } | { state: 'out', failed?: string }
  *   | { state: 'in', user: { id: bigint, name: string }, csrf: string, times: import('./app.mjs').Times }} page
  * @returns {import('./app.mjs').Answer}

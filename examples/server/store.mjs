@@ -123,7 +123,7 @@ const OPENERS = {
   async postgres(url) {
     const name = `PostgreSQL at ${hostOf(url)}`
     const { default: pg } = await driver('pg', () => import('pg'))
-    const { PostgresStore } = await import('coatcheck/stores/sql')
+    const { PostgresStore } = await import('coatcheck/stores/postgres')
     const pool = new pg.Pool({ connectionString: url, connectionTimeoutMillis: CONNECT_TIMEOUT })
     // An idle connection that the server closes is replaced; without a listener it would end the process.
     pool.on('error', error => console.error(`${name}: ${error.message}`))
@@ -135,7 +135,7 @@ const OPENERS = {
   async mysql(url) {
     const name = `MySQL at ${hostOf(url)}`
     const { createPool } = await driver('mysql2', () => import('mysql2/promise'))
-    const { MysqlStore } = await import('coatcheck/stores/sql')
+    const { MysqlStore } = await import('coatcheck/stores/mysql')
     const pool = createPool({ uri: url, connectTimeout: CONNECT_TIMEOUT })
     const store = new MysqlStore(pool)
     await reach(name, store.migrate(), () => pool.end())
@@ -146,7 +146,7 @@ const OPENERS = {
     const file = decodeURIComponent(url.slice('sqlite:'.length).replace(/^\/\/(?=\/)/, ''))
     if (!file) throw new ConfigurationError('STORE_URL: expected sqlite:FILE')
     const name = `SQLite in ${file}`
-    const { SqliteStore } = await import('coatcheck/stores/sql')
+    const { SqliteStore } = await import('coatcheck/stores/sqlite')
     const database = await openSqlite(file).catch(error => {
       throw error instanceof ConfigurationError
         ? error

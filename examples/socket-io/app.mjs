@@ -1,7 +1,7 @@
 // @ts-check
 import { createServer } from 'node:http'
 import { SessionManager } from 'coatcheck'
-import { httpEdge } from 'coatcheck/http'
+import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { Server } from 'socket.io'
 
@@ -13,10 +13,10 @@ const sessions = new SessionManager({
     if (event.type === 'regenerated') io.in(event.oldKey).disconnectSockets(true) // it connects again, with the new cookie
   },
 })
-const visitOf = httpEdge(sessions)
+const visits = nodeVisits(sessions)
 
 const server = createServer(async (request, response) => {
-  const visit = visitOf(request, response)
+  const visit = visits.of(request, response)
   try {
     if (request.method === 'POST' && request.url === '/login')
       await visit.logIn({ user: { id: 42n, name: 'ada' } }) // after the password was verified
@@ -36,7 +36,8 @@ const io = new Server(server, {
   transports: ['websocket'],
   allowRequest: (request, answer) => {
     // Without a response no session can begin. Sockets connect again by themselves: that does not extend the session.
-    visitOf(request)
+    visits
+      .of(request)
       .get({ touch: false })
       .then(
         session => answer(session?.user ? null : 'ERR_SESSION_UNAUTHENTICATED', Boolean(session?.user)),
@@ -47,7 +48,7 @@ const io = new Server(server, {
 
 io.use(async (socket, next) => {
   try {
-    socket.data.session = await visitOf(socket.request).get({ touch: false }) // the same visit: not read again
+    socket.data.session = await visits.of(socket.request).get({ touch: false }) // the same visit: not read again
     next()
   } catch (error) {
     next(/** @type {Error} */ (error))
@@ -60,7 +61,7 @@ io.on('connection', socket => {
   socket.join(session.key) // so that onEvent finds it
   const check = setInterval(
     () => {
-      // An outage is no log-out: asked again later.
+      // An outage is no logout: asked again later.
       sessions.get(session.secret, { touch: false }).then(
         live => live ?? socket.disconnect(true),
         error => console.error(error),

@@ -1,7 +1,7 @@
 import { initTRPC, TRPCError } from '@trpc/server'
 import { createHTTPServer } from '@trpc/server/adapters/standalone'
 import { SessionError, SessionManager, type VisitOf } from 'coatcheck'
-import { httpEdge } from 'coatcheck/http'
+import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { z } from 'zod'
 import { openUsers } from '../server/users.mjs' // in place of your user table
@@ -9,10 +9,10 @@ import { openUsers } from '../server/users.mjs' // in place of your user table
 const users = await openUsers()
 const sessions = new SessionManager({
   store: new MemoryStore(),
-  remember: '30d',
+  rememberFor: '30d',
   initial: () => ({ cart: {} as Record<string, number>, hint: '' }),
 })
-const visitOf = httpEdge(sessions)
+const visits = nodeVisits(sessions)
 
 // Without `isDev: false` the stack goes to the browser unless NODE_ENV is production.
 const t = initTRPC.context<{ visit: VisitOf<typeof sessions> }>().create({ isDev: false })
@@ -61,7 +61,7 @@ const router = t.router({
   logout: open.mutation(({ ctx }) => ctx.visit.logOut()),
 
   save: open.mutation(async ({ ctx }) => {
-    await ctx.visit.requireUser({ within: '15m' })
+    await ctx.visit.requireUser({ freshWithin: '15m' })
     await ctx.visit.update({ hint: 'Saved.' })
   }),
 })
@@ -69,7 +69,7 @@ export type AppRouter = typeof router
 
 createHTTPServer({
   router,
-  createContext: ({ req, res }) => ({ visit: visitOf(req, res) }),
+  createContext: ({ req, res }) => ({ visit: visits.of(req, res) }),
   maxBodySize: 16_384,
   onError: ({ error }) => {
     if (/^(?:INTERNAL|SERVICE)/.test(error.code)) console.error(error) // the details are for the log alone

@@ -1,7 +1,7 @@
 // @ts-check
 import { createServer } from 'node:http'
 import { SessionManager } from 'coatcheck'
-import { httpEdge } from 'coatcheck/http'
+import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { WebSocketServer } from 'ws'
 
@@ -20,10 +20,10 @@ const sessions = new SessionManager({
     if (event.type === 'regenerated') closeSockets(event.oldKey) // the browser connects again, with its new cookie
   },
 })
-const visitOf = httpEdge(sessions)
+const visits = nodeVisits(sessions)
 
 const server = createServer(async (request, response) => {
-  const visit = visitOf(request, response)
+  const visit = visits.of(request, response)
   try {
     if (request.method === 'POST' && request.url === '/login')
       await visit.logIn({ user: { id: 42n, name: 'ada' } }) // after the password was verified
@@ -43,7 +43,7 @@ server.on('upgrade', async (request, socket, head) => {
   try {
     // Without a response: another origin is refused, and no session can begin. Sockets connect again by themselves, and
     // live on while no person is there: they do not extend the session.
-    const session = await visitOf(request).get({ touch: false })
+    const session = await visits.of(request).get({ touch: false })
     if (!session?.user) throw Object.assign(new Error('no user is logged in'), { status: 401 })
     const { user } = session
     websockets.handleUpgrade(request, socket, head, websocket => {
@@ -68,7 +68,7 @@ function keep(session, websocket) {
   socketsOf.set(session.key, sockets.add(websocket))
   const check = setInterval(
     () => {
-      // An outage is no log-out: asked again later.
+      // An outage is no logout: asked again later.
       sessions.get(session.secret, { touch: false }).then(
         live => live ?? websocket.close(4401, 'logged out'),
         error => console.error(error),

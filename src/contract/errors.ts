@@ -85,7 +85,7 @@ const READING = new Set<StoreOperation>(['read', 'listUser', 'scan', 'count'])
 export const isReading = (operation: StoreOperation): boolean => READING.has(operation)
 
 /**
- * The store failed, was too slow, or answered nonsense: an outage, never a log-out.
+ * The store failed, was too slow, or answered nonsense: an outage, never a logout.
  * Code `ERR_SESSION_STORE`, status 503; `cause` is what the store said.
  */
 export class SessionStoreError extends SessionError {

@@ -16,9 +16,9 @@ export function corruption(record: SessionRecord): string | null {
   if (record.kind !== 'session' && record.kind !== 'remember') return 'kind is unknown'
   if (record.parent !== null && !(typeof record.parent === 'string' && KEY.test(record.parent)))
     return 'parent is malformed'
-  if ((record.userId === null) !== (record.username === null)) return 'user ID without name, or name without user ID'
+  if ((record.userId === null) !== (record.userName === null)) return 'user ID without name, or name without user ID'
   if (record.userId !== null && (typeof record.userId !== 'string' || record.userId === '')) return 'user ID is empty'
-  if (record.username !== null && typeof record.username !== 'string') return 'name is not text'
+  if (record.userName !== null && typeof record.userName !== 'string') return 'name is not text'
   const { passwordVersion } = record
   if (
     passwordVersion !== null &&

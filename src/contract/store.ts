@@ -7,7 +7,7 @@
  */
 export const CLOCK_TOLERANCE = 300_000
 /**
- * How long after its `until` a forward is kept, so that a late log-out still finds the successor: 2 minutes by the clock
+ * How long after its `until` a forward is kept, so that a late logout still finds the successor: 2 minutes by the clock
  * of any node, in ms.
  */
 export const FORWARD_LIFETIME = 120_000 + CLOCK_TOLERANCE
@@ -34,8 +34,8 @@ export interface SessionRecord {
   /** Canonical text of the user ID (decimal for numbers), at most 200 characters; `null` for an anonymous session. */
   readonly userId: string | null
   /** At most 256 characters, may be empty; well-formed Unicode without NUL. `null` exactly when `userId` is. */
-  readonly username: string | null
-  /** Which password the log-in verified: an unsigned 32-bit number. `null` counts as 0 where it is compared with a floor. */
+  readonly userName: string | null
+  /** Which password the login verified: an unsigned 32-bit number. `null` counts as 0 where it is compared with a floor. */
   readonly passwordVersion: number | null
   /** Opaque to the store: well-formed Unicode without NUL. */
   readonly data: string
@@ -43,7 +43,7 @@ export interface SessionRecord {
   readonly version: number
   /** Of the last create, replace or update: 8 to 32 characters of `A-Z a-z 0-9 _ -`. A touch does not change it. */
   readonly writeId: string
-  /** When the log-in was, or the start of an anonymous session, epoch ms. A replacement of the same session keeps it. */
+  /** When the login was, or the start of an anonymous session, epoch ms. A replacement of the same session keeps it. */
   readonly createdAt: number
   /**
    * When a request last used the session, as far as it was written down (at most once per `touchInterval`), epoch ms.
@@ -83,7 +83,7 @@ export interface Corrupt {
 /** What `read` answers; `null` where nothing live stands under the key: absent and expired are the same. */
 export type ReadAnswer = SessionRecord | Forward | Corrupt | null
 
-/** How many live sessions one user may have, and what a log-in beyond that does. */
+/** How many live sessions one user may have, and what a login beyond that does. */
 export interface SessionLimit {
   /** A whole number of sessions, at least 1; the new one counts. Remember-me series do not count. */
   readonly max: number
@@ -174,10 +174,10 @@ export interface DeleteUserOptions {
    * meanwhile. Another user's key spares nothing.
    */
   readonly exceptKey?: string
-  /** Raises the user's floor to this. The floor only rises, and holds until the latest of all `floorUntil`. */
-  readonly passwordVersion?: number
+  /** Raises the user's floor to this. The floor only rises, and holds until the latest of all `minPasswordVersionUntil`. */
+  readonly minPasswordVersion?: number
   /** Until when the floor has to be kept, epoch ms. Without `passwordVersion` it means nothing. */
-  readonly floorUntil: number
+  readonly minPasswordVersionUntil: number
 }
 
 /**
@@ -223,7 +223,7 @@ export interface Store {
   /**
    * Ends all records of the user, of both kinds, and whatever is derived from them while it runs. With
    * `passwordVersion`, from then on `create` and `replace` answer `'stale-login'` to a lower (or missing) one while
-   * the floor holds (`floorUntil > now`). Answers how many live records of kind `'session'` it ended.
+   * the floor holds (`minPasswordVersionUntil > now`). Answers how many live records of kind `'session'` it ended.
    *
    * Many records may be ended in pieces, the floor first; `create` and `replace` go on in between. It resolves once there
    * was a moment, after it was called, at which no record was left. Where the time is over before, it rejects with
@@ -249,7 +249,7 @@ export interface Store {
    * them or not. So a walk that deletes each user and each key that it meets ends every session that existed when it
    * began, those that got a new ID meanwhile too: under the old key stands their forward.
    *
-   * Not implemented: the manager's `count`, `all` and `endAll` say so.
+   * Not implemented: the manager's `count`, `all` and `invalidateAll` say so.
    */
   scan?(cursor: string | null, limit: number, call: StoreCall): Promise<ScanPage>
   /**

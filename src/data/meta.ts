@@ -10,7 +10,7 @@ export interface Meta {
   readonly idle?: number
   /** What `coatcheck/device-bound` keeps, in a form of its own. Without it: the session is bound to no device, and cannot be. */
   readonly device?: string
-  /** Names of the latest changes of `updateUser` that the data has: 8 characters of base64url each, at most `MAX_CHANGES`. */
+  /** Names of the latest changes of `updateUserSessions` that the data has: 8 characters of base64url each, at most `MAX_CHANGES`. */
   readonly changes?: readonly string[]
 }
 

@@ -1,6 +1,6 @@
 // What browsers are told. Statuses matter: at 400, 401, 403 without a challenge and 429 Chromium forgets the session that it
 // keeps for the device, at 503 it tries again.
-import type { DeviceAnswer } from '../edge/devices.ts'
+import type { DeviceAnswer } from '../visits/devices.ts'
 import { type Binding, refreshChallenge } from './binding.ts'
 import type { Setup } from './options.ts'
 

@@ -6,7 +6,7 @@ import { OFFER, seal, unseal } from '../data/meta.ts'
 import { hashOf, hmac, newSalt, newSecret } from '../session/id.ts'
 import { type DeviceKey, isSame } from './proof.ts'
 
-/** How long a challenge is good from when it can be answered first, and an offer from the log-in, in ms. */
+/** How long a challenge is good from when it can be answered first, and an offer from the login, in ms. */
 export const CHALLENGE_LIFE = 300_000
 /** Values are good each until its own end. As many at a time: a response may be lost, and the browser asks again. */
 const MAX_VALUES = 8

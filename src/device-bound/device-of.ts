@@ -1,9 +1,9 @@
-import type { DeviceState } from '../edge/devices.ts'
-import type { Visit } from '../edge/visit.ts'
-import { DOOR, type VisitDoor } from '../edge/visit-door.ts'
 import { type AnySession, recordOf, type SessionInfo } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { quote } from '../text/quote.ts'
+import type { DeviceState } from '../visits/devices.ts'
+import type { Visit } from '../visits/visit.ts'
+import { DOOR, type VisitDoor } from '../visits/visit-door.ts'
 import { bindingIn } from './binding.ts'
 import type { DeviceAlgorithm } from './proof.ts'
 
@@ -42,7 +42,7 @@ export async function deviceState(visit: Visit<any, any, any>): Promise<DeviceSt
   const look = () => (visit as { readonly [DOOR]?: VisitDoor } | null | undefined)?.[DOOR]
   if (look() === undefined)
     throw new TypeError(
-      `deviceState: expected a visit, such as edge(request, response), got ${quote(visit)} (two versions of coatcheck in one process do not know each other: npm ls coatcheck)`,
+      `deviceState: expected a visit, such as visits.of(request, response), got ${quote(visit)} (two versions of coatcheck in one process do not know each other: npm ls coatcheck)`,
     )
   const session = await visit.get()
   if (session !== null) return deviceOf(session) === null ? 'unbound' : 'bound'

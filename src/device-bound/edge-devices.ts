@@ -1,10 +1,10 @@
 import { SessionError } from '../contract/errors.ts'
-import type { DeviceAnswer, DeviceCall, Devices, VisitDevice } from '../edge/devices.ts'
-import type { VisitRequest } from '../edge/visit.ts'
 import type { AnyContext, Context } from '../manager/context.ts'
 import { contextOf } from '../manager/context-of.ts'
 import { type AnySession, recordOf } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
+import type { DeviceAnswer, DeviceCall, Devices, VisitDevice } from '../visits/devices.ts'
+import type { VisitRequest } from '../visits/visit.ts'
 import { busy, challengeHeader } from './answers.ts'
 import { type Binding, CHALLENGE_LIFE, deviceIn, offerChallenge, valueIn } from './binding.ts'
 import { endStolen } from './end.ts'
@@ -22,7 +22,7 @@ const BOUND: DeviceLook = Object.freeze({ state: 'bound', challenge: null, isExp
 const REQUIRED: DeviceLook = Object.freeze({ state: 'required', challenge: null, isExpired: false })
 const STOLEN: DeviceLook = Object.freeze({ state: 'stolen', challenge: null, isExpired: false })
 
-/** What the edges ask about devices. */
+/** What the visits objects ask about devices. */
 export class EdgeDevices implements Devices, Looking {
   readonly #setup: Setup
   readonly #rate: Rate
@@ -75,7 +75,7 @@ export class EdgeDevices implements Devices, Looking {
   }
 
   async answer(sessions: object, call: DeviceCall): Promise<DeviceAnswer> {
-    // A cookie that cannot be trusted is no log-out, and too many proofs are none either.
+    // A cookie that cannot be trusted is no logout, and too many proofs are none either.
     if (call.isDoubtful || (call.proof !== null && !this.#rate.take())) return busy()
     const verb = call.path === this.#setup.registerPath ? register : refresh
     try {

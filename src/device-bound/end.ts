@@ -12,7 +12,7 @@ import type { SessionKey } from '../session/id.ts'
  */
 export async function endStolen(context: AnyContext, record: SessionRecord, deadline: number): Promise<void> {
   const { key, userId } = record
-  const isUser = context.options.onTheft === 'end-user' && userId !== null
+  const isUser = context.options.onTheft === 'invalidate-user' && userId !== null
   if (isUser) await endUser(context, userId, { exceptKey: key }, deadline)
   const hasWritten = isUser || (await endDevice(context, record, deadline))
   const end = () => endSession(context, key, userId, 'theft', deadline)

@@ -1,8 +1,8 @@
-import { type CookieOptions, SessionCookie } from '../edge/cookie.ts'
 import type { AnySession, Session } from '../session/session.ts'
 import { listOf, type OptionPlace, oneOf, refuse, rule, wholeNumber } from '../text/check-options.ts'
 import { type Duration, durationUpTo, milliseconds } from '../text/duration.ts'
 import { quote } from '../text/quote.ts'
+import { type CookieOptions, SessionCookie } from '../visits/cookie.ts'
 import type { DeviceAlgorithm } from './proof.ts'
 
 /** What `deviceBound` takes. */
@@ -18,7 +18,7 @@ export interface DeviceBoundOptions {
   /** Beginnings of paths that never wait for a proof, such as `'/assets'`: they must not need a session. @default none */
   exclude?: readonly string[]
   /**
-   * Sessions of users that have to be bound: one that is not is refused from 5 minutes after its log-in, and remember tokens
+   * Sessions of users that have to be bound: one that is not is refused from 5 minutes after its login, and remember tokens
    * begin none. A function is asked at each request, and must not wait for anything. @default false
    */
   // biome-ignore lint/suspicious/noExplicitAny: of whichever data and user IDs
@@ -57,7 +57,7 @@ export const OPTIONS: OptionPlace<DeviceBoundOptions> = {
   },
 }
 
-/** The options with what follows from them and from the session cookie of one edge. */
+/** The options with what follows from them and from the session cookie of one nodeVisits. */
 export interface Setup {
   /** ms */
   readonly lifetime: number

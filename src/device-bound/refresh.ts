@@ -1,9 +1,9 @@
 import type { SessionRecord } from '../contract/store.ts'
-import type { DeviceAnswer, DeviceCall } from '../edge/devices.ts'
 import type { AnyContext } from '../manager/context.ts'
 import { chainFrom, find } from '../manager/lookup.ts'
 import { write } from '../manager/writing.ts'
 import { newSalt, newWriteId } from '../session/id.ts'
+import type { DeviceAnswer, DeviceCall } from '../visits/devices.ts'
 import { busy, challenged, instructed, over, refused } from './answers.ts'
 import {
   answers,

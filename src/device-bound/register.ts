@@ -1,8 +1,8 @@
-import type { DeviceAnswer, DeviceCall } from '../edge/devices.ts'
 import type { AnyContext, Found } from '../manager/context.ts'
 import { find } from '../manager/lookup.ts'
 import { type Attempt, write } from '../manager/writing.ts'
 import { newWriteId, type SessionKey } from '../session/id.ts'
+import type { DeviceAnswer, DeviceCall } from '../visits/devices.ts'
 import { instructed, refused } from './answers.ts'
 import { answers, bindingIn, CHALLENGE_LIFE, deviceIn, newBinding, offerChallenge, withBinding } from './binding.ts'
 import type { Setup } from './options.ts'
@@ -20,8 +20,8 @@ export function offerOf({ record }: Pick<Found, 'record'>, now: number): string 
 
 /**
  * Binds a session to the key that a browser has made for it. What is not a genuine answer to the offer leaves it open; the
- * genuine one takes it by the write that stores the key, so that a log-out, the end of the user's sessions and another
- * log-in all win against it.
+ * genuine one takes it by the write that stores the key, so that a logout, the end of the user's sessions and another
+ * login all win against it.
  */
 export async function register(context: AnyContext, setup: Setup, call: DeviceCall): Promise<DeviceAnswer> {
   const deadline = context.deadline()

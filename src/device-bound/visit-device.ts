@@ -1,11 +1,11 @@
-import type { DeviceState, VisitDevice } from '../edge/devices.ts'
-import type { HeadRules } from '../edge/head-rules.ts'
-import { tellRefusedRequest } from '../edge/refusals.ts'
-import type { VisitRequest } from '../edge/visit.ts'
 import type { AnyContext, Context } from '../manager/context.ts'
 import { visitedHeld } from '../manager/touch.ts'
 import type { AnySession, Session } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
+import type { DeviceState, VisitDevice } from '../visits/devices.ts'
+import type { HeadRules } from '../visits/head-rules.ts'
+import { tellRefusedRequest } from '../visits/refusals.ts'
+import type { VisitRequest } from '../visits/visit.ts'
 
 /** What the response to a request carries. */
 export interface DeviceLook {
@@ -16,7 +16,7 @@ export interface DeviceLook {
   readonly isExpired: boolean
 }
 
-/** What a visit asks of its edge. */
+/** What a visit asks of nodeVisits. */
 export interface Looking {
   readonly cookieName: string
   /** The `Set-Cookie` value that removes the bound cookie. */

@@ -1,17 +1,17 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { SessionError } from '../contract/errors.ts'
 import { copyPlain, isPlain } from '../data/plain.ts'
-import type { Visit, VisitLogin } from '../edge/visit.ts'
 import type { Context } from '../manager/context.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import type { SessionKey } from '../session/id.ts'
 import type { Session } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { quote } from '../text/quote.ts'
+import type { Visit, VisitLogin } from '../visits/visit.ts'
 import { type CookieLook, cookieView } from './cookie-view.ts'
 import type { Settling } from './held-response.ts'
 import { type Identity, identityOf } from './identity.ts'
-import type { ExpressSessionOptions, LogInTerms } from './options.ts'
+import type { ExpressSessionOptions, LoginOptions } from './options.ts'
 import {
   type CookieView,
   fill,
@@ -340,7 +340,7 @@ export class Bridge<D extends object, I extends UserIds, In extends object> impl
       return hasContent(texts) ? this.#begin(data) : null
     }
     if (current === null && !this.#isStored) return this.#begin(data)
-    // `null` where the session ended meanwhile: a log-out is not undone by a slow request.
+    // `null` where the session ended meanwhile: a logout is not undone by a slow request.
     return visit.update(change as Partial<D>)
   }
 
@@ -349,7 +349,7 @@ export class Bridge<D extends object, I extends UserIds, In extends object> impl
     before: Identity | null,
     texts: Map<string, string>,
     change: Record<string, unknown>,
-    usual: LogInTerms = {},
+    usual: LoginOptions = {},
   ): Promise<Session<D, I>> {
     const data = dataOf(texts)
     const terms = { ...usual, ...this.#setup.logIn(this.request, data) }

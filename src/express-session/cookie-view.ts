@@ -1,12 +1,12 @@
-import type { CookieOptions } from '../edge/cookie.ts'
-import { responseCookie, SessionCookie } from '../edge/cookie.ts'
 import type { AnyContext } from '../manager/context.ts'
 import type { AnySession } from '../session/session.ts'
 import { quote } from '../text/quote.ts'
+import type { CookieOptions } from '../visits/cookie.ts'
+import { responseCookie, SessionCookie } from '../visits/cookie.ts'
 import type { CookieView } from './request-session.ts'
 
 const LIFETIME =
-  "a session's lifetime is set at its log-in: expressSession(sessions, { logIn: request => ({ idle: '5m' }) }), or for all of them by idleTimeout of the SessionManager; a longer one for a user who asks to be remembered is { remember: true }"
+  "a session's lifetime is set at its login: expressSession(sessions, { logIn: request => ({ idle: '5m' }) }), or for all of them by idleTimeout of the SessionManager; a longer one for a user who asks to be remembered is { remember: true }"
 
 /** The attributes of the cookie of one bridge, read once. */
 export class CookieLook {

@@ -1,8 +1,8 @@
 // A response that waits for its session. express-session sends the head and saves meanwhile; here the cookie of a session
 // that begins is known when the store has it, so that the head waits. A response that has nothing to save never waits.
 import type { ServerResponse } from 'node:http'
-import { HELD } from '../edge/node-head.ts'
 import { nextTurn } from '../time/next-turn.ts'
+import { HELD } from '../visits/node-head.ts'
 
 /** What the response asks of its bridge. */
 export interface Settling {

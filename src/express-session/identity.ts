@@ -57,7 +57,7 @@ const DECIMAL = /^(?:0|[1-9][0-9]{0,19})$/
 function converted({ options }: AnyContext, id: unknown): unknown {
   const isDecimal = typeof id === 'string' && DECIMAL.test(id)
   switch (options.userIds) {
-    case 'u64':
+    case 'bigint':
       return isDecimal ? BigInt(id) : id
     case 'number':
       return isDecimal ? Number(id) : id

@@ -1,10 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { checkSessions } from '../edge/check-arguments.ts'
-import { httpEdge } from '../edge/http.ts'
-import type { Visit } from '../edge/visit.ts'
 import { contextOf } from '../manager/context-of.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import type { UserIds } from '../session/user-id.ts'
+import { checkSessions } from '../visits/check-arguments.ts'
+import { type NodeVisits, nodeVisits } from '../visits/node.ts'
 import { Bridge, type BridgeSetup } from './bridge.ts'
 import { CookieLook } from './cookie-view.ts'
 import { holdResponse } from './held-response.ts'
@@ -15,12 +14,12 @@ import { makeSessionStore } from './session-store.ts'
 /** The middleware, for `app.use(…)` of Express and Connect, or to be called by hand. */
 export interface ExpressSession<
   D extends object = Record<string, unknown>,
-  I extends UserIds = 'u64',
+  I extends UserIds = 'bigint',
   In extends object = D,
 > {
   (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void): void
   /** The visit behind `req.session`: for code that is written for coatcheck already. */
-  visitOf(request: IncomingMessage, response?: ServerResponse): Visit<D, I, In>
+  readonly visits: Pick<NodeVisits<D, I, In>, 'of'>
 }
 
 /**
@@ -34,15 +33,15 @@ export function expressSession<D extends object, I extends UserIds, In extends o
   options: ExpressSessionOptions<I> = {},
 ): ExpressSession<D, I, In> {
   checkSessions('expressSession', sessions)
-  const { own, edge } = splitOptions<I>(options)
-  const visitOf = httpEdge(sessions, edge)
+  const { own, forVisits } = splitOptions<I>(options)
+  const visits = nodeVisits(sessions, forVisits)
   const sessionStore = makeSessionStore(sessions)
   const setup: BridgeSetup<D, I, In> = {
     sessions,
     context: contextOf<D, I, In>(sessions),
     userOf: own.userOf ?? (passportUser as NonNullable<typeof own.userOf>),
     logIn: own.logIn ?? (() => ({})),
-    look: new CookieLook(edge.cookie),
+    look: new CookieLook(forVisits.cookie),
   }
   const middleware = (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void) => {
     // As express-session does: an application may have put a session there, and a test often has.
@@ -53,7 +52,7 @@ export function expressSession<D extends object, I extends UserIds, In extends o
     // `ws` and others call it for an upgrade, with {} for a response.
     const answer = typeof response?.writeHead === 'function' ? response : null
     const open = async () => {
-      const visit = answer === null ? visitOf(request) : visitOf(request, answer)
+      const visit = answer === null ? visits.of(request) : visits.of(request, answer)
       const bridge = new Bridge(setup, visit, request, answer, next)
       await bridge.open()
       Object.assign(request, { sessionStore })
@@ -65,5 +64,5 @@ export function expressSession<D extends object, I extends UserIds, In extends o
       error => process.nextTick(next, error),
     )
   }
-  return Object.assign(middleware, { visitOf })
+  return Object.assign(middleware, { visits })
 }

@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http'
-import type { EdgeOptions } from '../edge/setup.ts'
 import type { UserIdInput, UserIds } from '../session/user-id.ts'
 import { aFunction, checkOptionNames } from '../text/check-options.ts'
 import type { Duration } from '../text/duration.ts'
 import { hintsFor } from '../text/option-hints.ts'
+import type { NodeVisitsOptions } from '../visits/setup.ts'
 
 /** Who is logged in, as the data of req.session says it. */
 export interface BridgedUser<I extends UserIds = UserIds> {
@@ -11,12 +11,12 @@ export interface BridgedUser<I extends UserIds = UserIds> {
   id: UserIdInput<I> | string | number
   /** @default '' */
   name?: string | undefined
-  /** For log-out-everywhere at a password change, see `sessions.invalidateUser`. @default none */
+  /** For logout-everywhere at a password change, see `sessions.invalidateUser`. @default none */
   passwordVersion?: number | null | undefined
 }
 
-/** What a log-in may have beside its user, as `visit.logIn` takes it. */
-export interface LogInTerms {
+/** What a login may have beside its user, as `visit.logIn` takes it. */
+export interface LoginOptions {
   /** Gives the browser a remember token; needs `remember` of the SessionManager. @default false */
   remember?: boolean | undefined
   /** How long the session may be idle, such as `'5m'`; at most the manager's idleTimeout. @default idleTimeout */
@@ -31,22 +31,22 @@ export interface LogInTerms {
 // biome-ignore lint/suspicious/noExplicitAny: as in the types of express-session, so that a userOf needs no casts
 export type BridgedData = Record<string, any>
 
-/** Of `expressSession`: those of an edge, and how a user is found in the data of req.session. */
-export interface ExpressSessionOptions<I extends UserIds = UserIds> extends EdgeOptions<IncomingMessage> {
+/** Of `expressSession`: those of a visits object, and how a user is found in the data of req.session. */
+export interface ExpressSessionOptions<I extends UserIds = UserIds> extends NodeVisitsOptions<IncomingMessage> {
   /**
    * Who is logged in, by the data of req.session; `null` where no user is. Where a request changes the answer, that is a
-   * log-in or a log-out. Synchronous. @default Passport's user: `passport.user`, its name from `request.user`
+   * login or a logout. Synchronous. @default Passport's user: `passport.user`, its name from `request.user`
    */
   userOf?: (data: BridgedData, request: IncomingMessage) => BridgedUser<I> | null | undefined
-  /** Terms of the log-in that this request makes, such as `{ idle: '5m' }`. Synchronous. @default none */
-  logIn?: (request: IncomingMessage, data: BridgedData) => LogInTerms
+  /** Terms of the login that this request makes, such as `{ idle: '5m' }`. Synchronous. @default none */
+  logIn?: (request: IncomingMessage, data: BridgedData) => LoginOptions
 }
 
 const OWN = ['userOf', 'logIn'] as const
-const EDGE = [
+const OPTIONS = [
   'cookie',
   'rememberCookie',
-  'origins',
+  'trustedOrigins',
   'clearSiteData',
   'deviceBound',
   'trustedProxies',
@@ -54,7 +54,7 @@ const EDGE = [
 ] as const
 // Said where express-session's options are brought along as they were.
 const HINTS = {
-  ...hintsFor('edge'),
+  ...hintsFor('visits'),
   name: 'the cookie has its name from cookie: { name }, and is no connect.sid',
   store: "it belongs to the manager: new SessionManager({ store }), with a store of 'coatcheck/stores/…'",
   resave: 'what changed is written, key by key, and nothing else',
@@ -65,9 +65,9 @@ const HINTS = {
 /** @throws TypeError that names the option, and says what to do in place of one of express-session */
 export function splitOptions<I extends UserIds>(
   options: ExpressSessionOptions<I>,
-): { own: Pick<ExpressSessionOptions<I>, (typeof OWN)[number]>; edge: EdgeOptions<IncomingMessage> } {
-  checkOptionNames('expressSession', options, [...OWN, ...EDGE], HINTS)
+): { own: Pick<ExpressSessionOptions<I>, (typeof OWN)[number]>; forVisits: NodeVisitsOptions<IncomingMessage> } {
+  checkOptionNames('expressSession', options, [...OWN, ...OPTIONS], HINTS)
   for (const name of OWN) if (options[name] !== undefined) aFunction(options[name], name)
-  const { userOf, logIn, ...edge } = options
-  return { own: { ...(userOf && { userOf }), ...(logIn && { logIn }) }, edge }
+  const { userOf, logIn, ...forVisits } = options
+  return { own: { ...(userOf && { userOf }), ...(logIn && { logIn }) }, forVisits }
 }

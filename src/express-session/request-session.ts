@@ -1,8 +1,8 @@
 // The object that req.session is: its own keys are the data, and its members speak to the bridge of its request.
 import type { IncomingMessage } from 'node:http'
-import { SideTable } from '../edge/side-table.ts'
 import type { SessionKey } from '../session/id.ts'
 import { quote } from '../text/quote.ts'
+import { SideTable } from '../visits/side-table.ts'
 import { MEMBERS } from './values.ts'
 
 /** What express-session calls back with: nothing, or the error. */
@@ -34,7 +34,7 @@ export interface RequestSessionMembers {
   regenerate(callback?: SessionCallback): this
   /** Writes the keys that changed. Without it, that is done at the end of the response. */
   save(callback?: SessionCallback): this
-  /** Log-out: ends the session; `req.session` is `undefined` from now on. */
+  /** Logout: ends the session; `req.session` is `undefined` from now on. */
   destroy(callback?: SessionCallback): this
   /** Reads the data anew, in the same object. The error is ERR_SESSION_CONFLICT where the session has ended. */
   reload(callback?: SessionCallback): this

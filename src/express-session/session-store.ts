@@ -27,7 +27,7 @@ const ABSENT: Readonly<Record<string, string>> = {
   createSession: 'req.session is made by the middleware, for its own request alone',
   all: 'the SessionManager walks over the sessions: sessions.all()',
   length: 'the SessionManager counts the sessions: sessions.count()',
-  clear: 'the SessionManager ends the sessions: sessions.endAll()',
+  clear: 'the SessionManager ends the sessions: sessions.invalidateAll()',
   ids: 'the SessionManager walks over the sessions: sessions.all()',
 }
 

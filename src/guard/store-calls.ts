@@ -28,7 +28,7 @@ const REPLACED = new Set<unknown>([...CREATED, 'conflict', 'gone'])
 
 const isObject = (answer: unknown): answer is Record<string, unknown> => typeof answer === 'object' && answer !== null
 const isCount = (answer: unknown) => Number.isSafeInteger(answer) && (answer as number) >= 0
-/** Has what is decided by: a record with less would pass for an expired one, and an outage for a log-out. */
+/** Has what is decided by: a record with less would pass for an expired one, and an outage for a logout. */
 const isSoundRecord = (answer: object): answer is SessionRecord => {
   const record = answer as Record<string, unknown>
   return (

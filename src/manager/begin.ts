@@ -1,7 +1,7 @@
 import type { SessionRecord } from '../contract/store.ts'
 import { lifetimeOf } from '../session/expiry.ts'
 import { newId } from '../session/id.ts'
-import type { AnySession, Current, Session } from '../session/session.ts'
+import type { AnySession, Session, SessionRef } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { ANONYMOUS, type Login, type Owner } from '../session/users.ts'
 import { afterWrite } from './after-write.ts'
@@ -42,10 +42,10 @@ function created<D extends object, I extends UserIds>(
   return session
 }
 
-/** Log-in: the session that was there, anyone's, ends in the same step in which the new one begins. */
+/** Login: the session that was there, anyone's, ends in the same step in which the new one begins. */
 export async function logIn<D extends object, I extends UserIds, In extends object>(
   context: Context<D, I, In>,
-  current: Current<D, I>,
+  current: SessionRef<D, I>,
   login: Login<D, I, In>,
 ): Promise<Session<D, I>> {
   const owner = context.users.ownerOf(login, context.now())
@@ -111,7 +111,7 @@ function takePlace<D extends object, I extends UserIds>(
     const answer = await calls.replace(before.key, before.version, next, limitFor(context, owner), call)
     noticeAnswer(context, answer, owner, before.key)
     if (answer.outcome !== 'created') return answer.outcome
-    // A parallel log-in or log-out may come with the old cookie, later or even earlier: it ends this anonymous session.
+    // A parallel login or logout may come with the old cookie, later or even earlier: it ends this anonymous session.
     if (owner === ANONYMOUS) {
       for (const key of [before.key, before.parent]) if (key !== null) endings.follows(key, next.key)
     } else endings.loggedIn(owner.userId!)
@@ -141,7 +141,7 @@ export function regenerated<D extends object, I extends UserIds>(
   return session
 }
 
-/** Last, since a log-in that fails must leave the remember token. Where this fails, the token could start a session again. */
+/** Last, since a login that fails must leave the remember token. Where this fails, the token could start a session again. */
 async function endSeriesOf(
   context: AnyContext,
   before: SessionRecord,
@@ -172,8 +172,8 @@ export async function beginRemembered<D extends object, I extends UserIds>(
 ): Promise<Session<D, I> | 'expired' | null> {
   const now = context.now()
   const call = { now, deadline }
-  const { userId, username, passwordVersion } = series
-  const owner = { userId, username, passwordVersion }
+  const { userId, userName, passwordVersion } = series
+  const owner = { userId, userName, passwordVersion }
   const fresh = newRecord(context, id, owner, context.shape.first(undefined), now)
   // Stored as not yet seen, so that its first visit is written down: that tells a lost response from a theft.
   const seenAt = Math.min(now, createdAt) - context.options.touchInterval

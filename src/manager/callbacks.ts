@@ -7,7 +7,7 @@ interface Rule {
 
 /**
  * Lets every verb of a class refuse a callback where it takes none: users of express-session and Passport pass one. If
- * it were ignored it would never be called, so that a request hangs, or goes on before the log-out is done. Thrown at
+ * it were ignored it would never be called, so that a request hangs, or goes on before the logout is done. Thrown at
  * once, not as a rejection: such a caller awaits nothing, and an unhandled rejection ends the process.
  */
 export function refuseCallbacks(owner: string, prototype: object, { changes, except = [] }: Rule): void {

@@ -3,7 +3,7 @@ import { quote } from '../text/quote.ts'
 import type { AnyContext, Context } from './context.ts'
 
 // Registered, because a process may hold several copies of this package (its ESM and its CommonJS build, or one in each
-// bundle of a framework) and keep one manager for all. The number rises when edges need something else of a context.
+// bundle of a framework) and keep one manager for all. The number rises when visits objects need something else of a context.
 const CONTEXT = Symbol.for('coatcheck.context.1')
 
 // Not a private field: the types of two copies would then not fit each other, and a tenant could not be made from its
@@ -25,7 +25,7 @@ export function keepContext(sessions: object, context: AnyContext): void {
 }
 
 /**
- * For the verbs and the edges, not for users: what is behind a manager, whichever copy of the package it is from.
+ * For the verbs and the visits objects, not for users: what is behind a manager, whichever copy of the package it is from.
  * @throws TypeError for anything else
  */
 export function contextOf<D extends object, I extends UserIds, In extends object>(sessions: object): Context<D, I, In> {

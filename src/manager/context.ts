@@ -20,7 +20,7 @@ import { quote } from '../text/quote.ts'
 import { Deadlines } from '../time/deadlines.ts'
 import { Endings } from './endings.ts'
 import { emitTo, type SessionEvent } from './events.ts'
-import { LogIns } from './log-ins.ts'
+import { LogIns } from './logins.ts'
 import { type ResolvedOptions, resolveOptions, type SessionOptions } from './options.ts'
 import { Recent } from './recent.ts'
 import { Sweeper } from './sweeper.ts'
@@ -53,7 +53,7 @@ interface Shared<D extends object, I extends UserIds, In extends object> {
   readonly touched: Recent<number>
   readonly endings: Endings
   readonly logIns: LogIns
-  /** Whether sessions of users begin with an offer to be bound to their device: edges with `deviceBound` turn it on. */
+  /** Whether sessions of users begin with an offer to be bound to their device: visits objects with `deviceBound` turn it on. */
   readonly offers: { areMade: boolean }
   readonly sweeper: Sweeper
   /** The managers of tenants, by name. */

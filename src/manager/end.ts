@@ -9,7 +9,7 @@ import { tellRefused } from './refusals.ts'
 
 export type EndReason = Extract<SessionEvent, { type: 'destroyed' }>['reason']
 
-/** What the memory of this process keeps of an end: after a log-out nothing may begin in the session's place. */
+/** What the memory of this process keeps of an end: after a logout nothing may begin in the session's place. */
 const fateOf = (reason: EndReason) => (reason === 'logout' ? 'left' : 'ended')
 
 /** Deletes a session, the successor that its key leads to, and what began in its place in this process. */
@@ -36,7 +36,7 @@ function noticeEnd(context: AnyContext, key: string, userId: string | null, reas
   context.emit({ type: 'destroyed', key: key as SessionKey, userId: context.userIdOf({ userId }), reason })
 }
 
-/** What a store answered to a log-in: the limit ended others of the user, or it was refused. `key`: what was to end for it. */
+/** What a store answered to a login: the limit ended others of the user, or it was refused. `key`: what was to end for it. */
 export function noticeAnswer(
   context: AnyContext,
   { outcome, ended }: Pick<ReplaceResult, 'outcome' | 'ended'>,
@@ -51,17 +51,17 @@ export function noticeAnswer(
 export async function endUser(
   context: AnyContext,
   user: string,
-  options: { exceptKey?: string; passwordVersion?: number },
+  options: { exceptKey?: string; minPasswordVersion?: number },
   deadline: number,
 ): Promise<number> {
   const {
     endings,
     calls,
-    options: { floorLifetime },
+    options: { minPasswordVersionLifetime: floorLifetime },
   } = context
   const run = () => {
     const now = context.now()
-    return calls.deleteUser(user, { floorUntil: now + floorLifetime, ...options }, { now, deadline })
+    return calls.deleteUser(user, { minPasswordVersionUntil: now + floorLifetime, ...options }, { now, deadline })
   }
   const exceptKey = options.exceptKey ?? null
   endings.endUser(user, exceptKey)
@@ -70,7 +70,7 @@ export async function endUser(
   try {
     count = await run()
     endings.endUser(user, exceptKey)
-    // The cookie of such a log-in is never sent. Where it began after the store had ended all, no browser would have it.
+    // The cookie of such a login is never sent. Where it began after the store had ended all, no browser would have it.
     if (watch.hasLoggedIn) count += await afterWrite(run)
   } finally {
     watch.end()

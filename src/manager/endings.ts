@@ -1,5 +1,5 @@
 // What ended in this process a moment ago, and what followed from it. The requests of one browser run in parallel: a slow
-// response must not send the cookie of what has ended meanwhile (it would overwrite the cookie of a log-in), and a late
+// response must not send the cookie of what has ended meanwhile (it would overwrite the cookie of a login), and a late
 // request must not begin something in its place.
 
 import { nextOrder, orderOf, recordOf } from '../session/session.ts'
@@ -7,7 +7,7 @@ import { Recent } from './recent.ts'
 
 /** How long it is remembered: longer than a slow response takes, in ms. */
 const LIFETIME = 300_000
-/** A client that keeps asking with one dead ID can begin any number of sessions: a log-in ends the last few. */
+/** A client that keeps asking with one dead ID can begin any number of sessions: a login ends the last few. */
 const MAX_FOLLOWERS = 8
 /** How many successors in a row are looked at: as many as a late request may have missed. */
 const MAX_HOPS = 8
@@ -65,7 +65,7 @@ export class Endings {
 
   /**
    * A session or series ends, and all that followed from it in this process; answers the keys of what began in its
-   * place, which a store cannot know. By the browser's own log-in or log-out: `'left'`. `exceptKey` goes on.
+   * place, which a store cannot know. By the browser's own login or logout: `'left'`. `exceptKey` goes on.
    */
   end(key: string, fate: 'left' | 'ended', exceptKey: string | null = null): string[] {
     const began: string[] = []
@@ -103,7 +103,7 @@ export class Endings {
   }
 
   /**
-   * While the store is asked to end all sessions of a user, log-ins of that user are watched for. Whether they began before
+   * While the store is asked to end all sessions of a user, logins of that user are watched for. Whether they began before
    * the store did so or after is not known here, and their cookies are held back.
    */
   watch(user: string): LogInWatch {

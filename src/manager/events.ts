@@ -29,7 +29,7 @@ export type SessionEvent<I extends UserIds = UserIds> = {
     }
   | { type: 'invalidated'; userId: UserId<I>; count: number }
   | {
-      type: 'refused'
+      type: 'request-refused'
       /**
        * `insecure`: a cookie that came without HTTPS was not honoured, or nothing may begin without HTTPS. `device`: the
        * session is bound to a device, or has to be, and the request brought no proof of it.
@@ -44,9 +44,9 @@ export type SessionEvent<I extends UserIds = UserIds> = {
       host: string | null
     }
   | {
-      type: 'refused'
+      type: 'write-refused'
       reason: 'limit' | 'stale-login' | 'conflict'
-      /** The session that was to be written to, or to end at a log-in. */
+      /** The session that was to be written to, or to end at a login. */
       key: SessionKey | null
       /** Who was to log in, or whose session it is. */
       userId: UserId<I> | null
@@ -61,11 +61,10 @@ export type SessionEvent<I extends UserIds = UserIds> = {
   | { type: 'store-error'; error: SessionStoreError }
 )
 
-type Refusal = Extract<SessionEvent, { type: 'refused' }>
-/** Why an edge refused a request. */
-export type RequestRefusal = Extract<Refusal, { method: string }>['reason']
-/** Why a log-in or a write was refused. */
-export type WriteRefusal = Exclude<Refusal['reason'], RequestRefusal>
+/** Why a request was refused. */
+export type RequestRefusal = Extract<SessionEvent, { type: 'request-refused' }>['reason']
+/** Why a login or a write was refused. */
+export type WriteRefusal = Extract<SessionEvent, { type: 'write-refused' }>['reason']
 
 const published = channel('coatcheck')
 

@@ -1,4 +1,4 @@
-// Which session `invalidateUser` and `endAll` spare.
+// Which session `invalidateUser` and `invalidateAll` spare.
 import { isKey, type SessionKey } from '../session/id.ts'
 import type { AnySession } from '../session/session.ts'
 import type { Rule } from '../text/check-options.ts'

@@ -1,7 +1,7 @@
 import { CLOCK_TOLERANCE, type Forward, type SessionRecord } from '../contract/store.ts'
 import type { Reading } from '../guard/store-calls.ts'
 import { deriveId, isId, type SessionKey, shardOf } from '../session/id.ts'
-import { type Current, recordOf, type Session, spaceOf, wasFollowed } from '../session/session.ts'
+import { recordOf, type Session, type SessionRef, spaceOf, wasFollowed } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import type { AnyContext, Context, Found } from './context.ts'
 import { isOutdated } from './password-version.ts'
@@ -27,7 +27,7 @@ export function held<D, I extends UserIds>(context: AnyContext, session: Session
 }
 
 /** The ID to look for; `null` for nothing and for what cannot be one (which never reaches the store). */
-export function idOf<D, I extends UserIds>(context: AnyContext, current: Current<D, I>): string | null {
+export function idOf<D, I extends UserIds>(context: AnyContext, current: SessionRef<D, I>): string | null {
   if (current === null || current === undefined) return null
   if (typeof current === 'string') return isId(current) ? current : null
   heldRecord(context, current)
@@ -71,7 +71,7 @@ function foundIn<D extends object, I extends UserIds>(
     const userId = context.userIdOf(record)
     if (record.userId !== null && userId === null) return removeForeign(context, key, deadline)
     const found = { id, record, userId, isFollowed: hops > 0 }
-    return context.given.passwordVersion === undefined ? found : unlessOutdated(context, found, deadline)
+    return context.given.getPasswordVersion === undefined ? found : unlessOutdated(context, found, deadline)
   }
   if (corrupt !== null) context.emit({ type: 'corrupt-record', key, cause: corrupt })
   if (forward === null) return null
@@ -105,7 +105,7 @@ async function removeForeign(context: AnyContext, key: SessionKey, deadline: num
 /** What a verb works on: the snapshot that the caller holds, else what the store has. */
 export async function findCurrent<D extends object, I extends UserIds>(
   context: Context<D, I>,
-  current: Current<D, I>,
+  current: SessionRef<D, I>,
   deadline: number,
 ): Promise<Found<I> | null> {
   const id = idOf(context, current)

@@ -3,17 +3,17 @@ import { unseal } from '../data/meta.ts'
 import { lifetimeOf } from '../session/expiry.ts'
 import { isKey, type SessionKey } from '../session/id.ts'
 import {
-  type Current,
   recordOf,
   type Session,
   type SessionInfo,
+  type SessionRef,
   type StoredSession,
   type UserSession,
 } from '../session/session.ts'
 import type { UserIdInput, UserIds } from '../session/user-id.ts'
 import { ANONYMOUS, checkLogin, type Login, passwordVersionOf } from '../session/users.ts'
 import { checkOptions, type OptionPlace } from '../text/check-options.ts'
-import { type Duration, durationUpTo, milliseconds } from '../text/duration.ts'
+import { type Duration, milliseconds } from '../text/duration.ts'
 import { quote } from '../text/quote.ts'
 import { afterWrite } from './after-write.ts'
 import { begin, logIn } from './begin.ts'
@@ -22,30 +22,25 @@ import { Context } from './context.ts'
 import { contextOf, keepContext, offerContexts } from './context-of.ts'
 import { takeKey, writeData } from './edit.ts'
 import { endSession, endUser } from './end.ts'
-import { type EndAllOptions, endAllSessions } from './end-all.ts'
 import { anExcept, keyOfExcept } from './except.ts'
+import { offerToVisits } from './for-visits.ts'
+import { type InvalidateAllOptions, invalidateAllSessions } from './invalidate-all.ts'
 import { find, heldRecord, idOf, storedRecord } from './lookup.ts'
 import { allSessions, countSessions } from './operations.ts'
-import { GET_OPTIONS, type SessionOptions } from './options.ts'
+import { GET_OPTIONS, REGENERATE_OPTIONS, type SessionOptions } from './options.ts'
 import { recordsOfUser } from './password-version.ts'
 import { firstData } from './records.ts'
-import { forgetToken, issueToken, type Recalled, redeemToken } from './remember.ts'
+import { forgetToken, issueToken, type Redeemed, redeemToken } from './remember.ts'
 import { reissue } from './rotate.ts'
 import { endSeries, endWithDevice } from './series-end.ts'
 import { visited } from './touch.ts'
-import { updateUser } from './update-user.ts'
+import { updateSessionsOfUser } from './update-user.ts'
 
 const NAMESPACE_NAME = /^[A-Za-z0-9_.-]{1,32}$/
 
-const ROTATE_OPTIONS: OptionPlace<{ grace: Duration }> = {
-  where: 'rotate',
-  required: ['grace'],
-  rules: { grace: durationUpTo('2m') },
-}
-
-const INVALIDATE_OPTIONS: OptionPlace<{ except: unknown; passwordVersion: unknown }> = {
+const INVALIDATE_OPTIONS: OptionPlace<{ except: unknown; minPasswordVersion: unknown }> = {
   where: 'invalidateUser',
-  rules: { except: anExcept, passwordVersion: passwordVersionOf },
+  rules: { except: anExcept, minPasswordVersion: passwordVersionOf },
 }
 
 /**
@@ -55,16 +50,17 @@ const INVALIDATE_OPTIONS: OptionPlace<{ except: unknown; passwordVersion: unknow
  */
 export class SessionManager<
   D extends object = Record<string, unknown>,
-  I extends UserIds = 'u64',
+  I extends UserIds = 'bigint',
   In extends object = D,
 > {
-  /** Not there at run time: the types that `SessionOf`, `VisitOf` and the edges take from a manager. */
+  /** Not there at run time: the types that `SessionOf`, `VisitOf` and the visits objects take from a manager. */
   declare readonly '~types'?: { readonly data: D; readonly userIds: I; readonly input: In }
 
   static {
     offerContexts(SessionManager.prototype)
+    offerToVisits(SessionManager.prototype)
     refuseCallbacks('sessions', SessionManager.prototype, {
-      changes: { update: 1, updateUser: 1 },
+      changes: { update: 1, updateUserSessions: 1 },
       except: ['isFresh', 'namespace', 'all'],
     })
   }
@@ -80,7 +76,7 @@ export class SessionManager<
 
   /**
    * Begins a session: of a user whose credentials were verified just now, or an anonymous one.
-   * At a login in a browser use `regenerate`, which ends the session that was there before.
+   * At a login in a browser use `logIn`, which ends the session that was there before.
    * @throws SessionError ERR_SESSION_STALE_LOGIN, ERR_SESSION_LIMIT, ERR_SESSION_DATA
    * @throws SessionStoreError with outcome 'unknown': no cookie was set, log in again
    */
@@ -103,10 +99,10 @@ export class SessionManager<
   /**
    * The live session of this request, or `null`. One read; at most once per touch interval also one write, which a
    * poll, a socket or a job declines with `touch: false`. A whole Cookie header is no ID: it finds nothing, and the
-   * compiler refuses it. An edge reads the header, and `sessionId(value)` makes an ID of the value of a cookie.
-   * @throws SessionStoreError where the store cannot say: not a log-out
+   * compiler refuses it. A visits object reads the header, and `sessionId(value)` makes an ID of the value of a cookie.
+   * @throws SessionStoreError where the store cannot say: not a logout
    */
-  async get(current: Current<D, I>, options?: { touch?: boolean }): Promise<Session<D, I> | null> {
+  async get(current: SessionRef<D, I>, options?: { touch?: boolean }): Promise<Session<D, I> | null> {
     const context = contextOf<D, I, In>(this)
     if (options !== undefined && typeof options?.touch !== 'boolean') checkOptions(GET_OPTIONS, options)
     const id = idOf(context, current)
@@ -138,36 +134,36 @@ export class SessionManager<
   }
 
   /**
-   * Gives a session a new ID. With a login: ends the session that was there (anyone's) and begins the user's, in one
-   * atomic step; without: the same session goes on under a new ID, `null` where it is gone.
-   * @throws SessionError ERR_SESSION_STALE_LOGIN where the password was changed after it was verified, ERR_SESSION_LIMIT
+   * Logs in a user whose credentials you have just checked: ends whatever session is there (anyone's) and starts the
+   * user's, with a new ID, in one atomic step.
+   * @throws SessionError ERR_SESSION_STALE_LOGIN if the password was changed after it was checked, ERR_SESSION_LIMIT,
+   * ERR_SESSION_DATA
+   * @throws SessionStoreError with outcome 'unknown': no cookie was set, log in again
    */
-  regenerate(current: Current<D, I>): Promise<Session<D, I> | null>
-  regenerate(current: Current<D, I>, login: Login<D, I, In>): Promise<UserSession<D, I>>
-  async regenerate(current: Current<D, I>, login?: Login<D, I, In>): Promise<Session<D, I> | null> {
-    if (login === undefined) return reissue(contextOf<D, I, In>(this), current, null)
+  async logIn(current: SessionRef<D, I>, login: Login<D, I, In>): Promise<UserSession<D, I>> {
     if (typeof login !== 'object' || login === null || !('user' in login))
-      throw new TypeError('regenerate: expected { user, data } for a login, or nothing')
-    checkLogin('regenerate', login)
-    return logIn(contextOf<D, I, In>(this), current, login)
+      throw new TypeError('logIn: expected { user, data }')
+    checkLogin('logIn', login)
+    return logIn(contextOf<D, I, In>(this), current, login) as Promise<UserSession<D, I>>
   }
 
   /**
-   * Periodic rotation: a new ID for the same session. For the grace time (at most 2 minutes), and 5 minutes more since
-   * clocks differ, the old ID leads to the new session, so that parallel requests get the same new cookie. Never at a
-   * login: there `regenerate`.
+   * Gives the same session a new ID; `null` if it has ended. The old ID is dead at once. With `grace` (at most 2 minutes)
+   * it leads to the new session that long, and 5 minutes more since clocks differ, so that parallel requests get the same
+   * new cookie. To log someone in use `logIn`.
    */
-  async rotate(current: Current<D, I>, options: { grace: Duration }): Promise<Session<D, I> | null> {
-    checkOptions(ROTATE_OPTIONS, options)
-    return reissue(contextOf<D, I, In>(this), current, milliseconds(options.grace, 'grace'))
+  async regenerate(current: SessionRef<D, I>, options: { grace?: Duration } = {}): Promise<Session<D, I> | null> {
+    checkOptions(REGENERATE_OPTIONS, options)
+    const { grace } = options
+    return reissue(contextOf<D, I, In>(this), current, grace === undefined ? null : milliseconds(grace, 'grace'))
   }
 
   /**
-   * Log-out: ends the session for good, its successor too where the ID was replaced a moment ago, and the remember-me
+   * Logout: ends the session for good, its successor too where the ID was replaced a moment ago, and the remember-me
    * series that it began with (for that an ID alone is looked up first, where `remember` is on).
    * @throws SessionStoreError keep the cookie, answer 503: the call may be repeated
    */
-  async destroy(current: Current<D, I>): Promise<void> {
+  async destroy(current: SessionRef<D, I>): Promise<void> {
     const context = contextOf<D, I, In>(this)
     const id = idOf(context, current)
     if (id === null) return
@@ -176,7 +172,7 @@ export class SessionManager<
     let record = typeof current === 'object' && current !== null ? recordOf(current) : null
     // Before the answers: even where they are lost, a slow response must not send this cookie again.
     context.endings.end(key, 'left')
-    if (record === null && context.options.remember !== null) record = await storedRecord(context, key, deadline)
+    if (record === null && context.options.rememberFor !== null) record = await storedRecord(context, key, deadline)
     // Delete the remember series first: while it lives, its token could start this session again.
     const end = () => endSession(context, key, record?.userId ?? null, 'logout', deadline)
     if (record?.parent) {
@@ -186,24 +182,24 @@ export class SessionManager<
   }
 
   /**
-   * Log-out-everywhere: when it resolves, every session and remember token of the user that existed when it was called
-   * is dead, with what was derived from them meanwhile. With `passwordVersion`, a login that verified an older password
+   * Logout-everywhere: when it resolves, every session and remember token of the user that existed when it was called
+   * is dead, with what was derived from them meanwhile. With `minPasswordVersion`, a login that verified an older password
    * gets no session, however late it finishes. Answers how many sessions it ended.
    * @throws SessionStoreError repeat it until it resolves, before telling the user
    */
   async invalidateUser(
     userId: UserIdInput<I>,
-    options: { except?: Session<D, I> | SessionKey | null; passwordVersion?: number } = {},
+    options: { except?: Session<D, I> | SessionKey | null; minPasswordVersion?: number } = {},
   ): Promise<number> {
     const context = contextOf<D, I, In>(this)
     const user = context.users.toText(userId)
     checkOptions(INVALIDATE_OPTIONS, options)
-    const passwordVersion = passwordVersionOf(options.passwordVersion, 'passwordVersion')
+    const minPasswordVersion = passwordVersionOf(options.minPasswordVersion, 'minPasswordVersion')
     const exceptKey = keyOfExcept(context, options.except)
     return endUser(
       context,
       user,
-      { ...(exceptKey !== null && { exceptKey }), ...(passwordVersion !== null && { passwordVersion }) },
+      { ...(exceptKey !== null && { exceptKey }), ...(minPasswordVersion !== null && { minPasswordVersion }) },
       context.deadline(),
     )
   }
@@ -219,20 +215,20 @@ export class SessionManager<
   /**
    * Writes to the data of all live sessions of a user, as `update` does to one: a role that was given or taken. Commit it
    * to your own table of users first; a session that begins while this runs may have the change or not. Each other one has
-   * it exactly once, under whatever ID, also where a log-in carries its data over with a function; none is prolonged.
+   * it exactly once, under whatever ID, also where a login carries its data over with a function; none is prolonged.
    * Answers how many sessions were written to.
    * @throws SessionError ERR_SESSION_DATA where one session cannot hold the change (the others have it),
    * ERR_SESSION_CONFLICT
    * @throws SessionStoreError some sessions may have the change: keys to set may be set again
    */
-  async updateUser<R>(userId: UserIdInput<I>, change: Change<D, R>): Promise<number> {
+  async updateUserSessions<R>(userId: UserIdInput<I>, change: Change<D, R>): Promise<number> {
     const context = contextOf<D, I, In>(this)
-    return updateUser(context, context.users.toText(userId), change)
+    return updateSessionsOfUser(context, context.users.toText(userId), change)
   }
 
   /**
    * Ends one session of this user by its key, and the remember-me series of that device: which the session began with, or
-   * which it asked for. One that was asked for before a log-in by `regenerate` is not among them: `forget` ends it, as
+   * which it asked for. One that was asked for before a login by `logIn` is not among them: `revokeRememberToken` ends it, as
    * `visit.logIn` does. `false` where the user has no such session, even where another user has it.
    */
   async revoke(userId: UserIdInput<I>, key: string): Promise<boolean> {
@@ -250,7 +246,7 @@ export class SessionManager<
    * new ID by a rotation whose grace lasts.
    * @throws SessionError ERR_SESSION_UNAUTHENTICATED where the session ended meanwhile
    */
-  async remember(session: UserSession<D, I>): Promise<string> {
+  async issueRememberToken(session: UserSession<D, I>): Promise<string> {
     const context = contextOf<D, I, In>(this)
     return issueToken(context, session, context.deadline())
   }
@@ -260,13 +256,13 @@ export class SessionManager<
    * where it is worth nothing: unknown, expired, invalidated, or stolen; or where the user is at a limit that refuses:
    * then it works again as soon as a session is free.
    */
-  recall(token: string): Promise<Recalled<D, I> | null> {
+  redeemRememberToken(token: string): Promise<Redeemed<D, I> | null> {
     const context = contextOf<D, I, In>(this)
     return redeemToken(context, token, context.deadline())
   }
 
   /** Ends the series of a remember token; nothing where there is none. */
-  forget(token: string): Promise<void> {
+  revokeRememberToken(token: string): Promise<void> {
     const context = contextOf<D, I, In>(this)
     return forgetToken(context, token, context.deadline())
   }
@@ -315,7 +311,7 @@ export class SessionManager<
   /**
    * All live sessions, page by page, in an order of the store's own: of all tenants, with anonymous ones; of a tenant,
    * those of its users alone. Each is shown as it was when its page was read, and one that gets a new ID meanwhile under
-   * the old key, the new one, both, or neither. The option `passwordVersion` is not asked. You may take your time between
+   * the old key, the new one, both, or neither. The option `getPasswordVersion` is not asked. You may take your time between
    * two sessions, and leave the loop at any time.
    * @param options - `pageSize`: how many the store is asked for at once, 1 to 1000, by default 500; `signal` ends the
    * walk with its reason
@@ -334,8 +330,8 @@ export class SessionManager<
    * @throws TypeError where the store has no `scan`
    * @throws SessionStoreError some are ended: repeat it until it resolves. The message says how many.
    */
-  async endAll(options: EndAllOptions = {}): Promise<number> {
-    return endAllSessions(contextOf<D, I, In>(this), options)
+  async invalidateAll(options: InvalidateAllOptions = {}): Promise<number> {
+    return invalidateAllSessions(contextOf<D, I, In>(this), options)
   }
 
   /** Removes what has been expired for 5 minutes, in small steps; answers how many. 0 where the store does so itself. */

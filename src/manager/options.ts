@@ -22,7 +22,7 @@ import type { SessionEvent } from './events.ts'
 /** What a `SessionManager` takes. Lengths of time are text with a unit, such as `'30m'`. */
 export interface SessionOptions<
   D extends object = Record<string, unknown>,
-  I extends UserIds = 'u64',
+  I extends UserIds = 'bigint',
   In extends object = D,
 > {
   /** Where the sessions are. There is no default: a memory store is a choice to be made. */
@@ -38,7 +38,7 @@ export interface SessionOptions<
   // A store that hangs must not fill the memory with calls.
   /** Calls of one store under way, given up or not; those beyond are refused at once, in a burst too. @default 5000 */
   maxPendingCalls?: number
-  /** What user IDs look like; all three are canonical text in the store. @default 'u64' */
+  /** What user IDs look like; all three are canonical text in the store. @default 'bigint' */
   userIds?: I
   /** Any Standard Schema (zod, valibot, arktype, …), synchronous, that accepts its own output. */
   schema?: StandardSchemaV1<In, D>
@@ -49,13 +49,13 @@ export interface SessionOptions<
   /** Text form of the data. @default JSON that refuses what JSON would silently change */
   codec?: Codec
   /** The user's password version now; compared at each `get`, a session that is older is refused. */
-  passwordVersion?: (userId: UserId<I>) => number | Promise<number>
+  getPasswordVersion?: (userId: UserId<I>) => number | Promise<number>
   /** Sessions of one user at a time. `onLimit` @default 'end-oldest' */
   limit?: { max: number; onLimit?: SessionLimit['onLimit'] }
   /** Life of a remember token, at most '400d' (RFC 6265bis, section 5.5). Off unless set; '30d' is usual. */
-  remember?: Duration
+  rememberFor?: Duration
   /** What dies where a remember token was stolen: the device's series and its sessions, or everything of the user. @default 'end-device' */
-  onTheft?: 'end-device' | 'end-user'
+  onTheft?: 'end-device' | 'invalidate-user'
   /** How often expired records are removed; `false`: never by this manager. @default '5m' where the store has no TTL of its own */
   sweepInterval?: Duration | false
   /** Hears what happens; also published on `node:diagnostics_channel` 'coatcheck'. */
@@ -69,7 +69,7 @@ function deepFrozen<T extends object>(value: T): T {
   return Object.freeze(value)
 }
 
-/** All defaults in one place: of the manager, of an edge and its cookie, of `cors` and `requireHttps`. */
+/** All defaults in one place: of the manager, of a visits object and its cookie, of `cors` and `requireHttps`. */
 export const DEFAULTS = deepFrozen({
   idleTimeout: '30m',
   absoluteTimeout: '12h',
@@ -77,7 +77,7 @@ export const DEFAULTS = deepFrozen({
   touchInterval: '3m',
   storeTimeout: `${DEFAULT_STORE_TIMEOUT / 1000}s`,
   maxPendingCalls: 5000,
-  userIds: 'u64',
+  userIds: 'bigint',
   maxDataBytes: 16_384,
   onLimit: 'end-oldest',
   onTheft: 'end-device',
@@ -117,6 +117,17 @@ const VERBS = ['create', 'read', 'update', 'touch', 'replace', 'delete', 'delete
 /** Of `get`, in a manager and in a visit. */
 export const GET_OPTIONS: OptionPlace<{ touch?: boolean }> = { where: 'get', rules: { touch: aBoolean } }
 
+const LOG_IN = 'a login is logIn(session, { user }), which ends the session that was there'
+
+/** Of `regenerate`, in a manager and in a visit. */
+export const REGENERATE_OPTIONS: OptionPlace<{ grace?: Duration }> = {
+  where: 'regenerate',
+  rules: { grace: durationUpTo('2m') },
+  hints: Object.fromEntries(
+    ['user', 'data', 'verifiedAt', 'idleTimeout', 'absoluteTimeout', 'remember'].map(name => [name, LOG_IN]),
+  ),
+}
+
 /** The options with their numbers in ms. */
 export interface ResolvedOptions<I extends UserIds> extends Lifetimes {
   readonly store: Store
@@ -125,10 +136,10 @@ export interface ResolvedOptions<I extends UserIds> extends Lifetimes {
   readonly userIds: I
   readonly maxDataBytes: number
   readonly limit: SessionLimit | null
-  readonly remember: number | null
-  readonly onTheft: 'end-device' | 'end-user'
+  readonly rememberFor: number | null
+  readonly onTheft: 'end-device' | 'invalidate-user'
   readonly sweepInterval: number | null
-  readonly floorLifetime: number
+  readonly minPasswordVersionLifetime: number
   readonly now: () => number
 }
 
@@ -163,7 +174,7 @@ const MANAGER: OptionPlace<SessionOptions> = {
     // A timer of Node.js takes 2^31 - 1 ms; the sweeper waits up to 1.25 times as long.
     storeTimeout: durationUpTo('24d'),
     maxPendingCalls: wholeNumber(1),
-    userIds: oneOf('u64', 'number', 'text'),
+    userIds: oneOf('bigint', 'number', 'string'),
     schema: rule(
       'a Standard Schema (standardschema.dev)',
       value => typeof (value as StandardSchemaV1 | null)?.['~standard']?.validate === 'function',
@@ -174,10 +185,10 @@ const MANAGER: OptionPlace<SessionOptions> = {
       const { encode, decode } = (value ?? {}) as Partial<Codec>
       return typeof encode === 'function' && typeof decode === 'function'
     }),
-    passwordVersion: aFunction,
+    getPasswordVersion: aFunction,
     limit: value => checkOptions(LIMIT, value),
-    remember: durationUpTo('400d', ', longer cookies are cut by browsers'),
-    onTheft: oneOf('end-device', 'end-user'),
+    rememberFor: durationUpTo('400d', ', longer cookies are cut by browsers'),
+    onTheft: oneOf('end-device', 'invalidate-user'),
     sweepInterval: (value, name) => {
       if (value !== false) upTo12Days(value, name)
     },
@@ -217,11 +228,11 @@ export function resolveOptions<D extends object, I extends UserIds, In extends o
     userIds: options.userIds ?? (DEFAULTS.userIds as I),
     maxDataBytes: options.maxDataBytes ?? DEFAULTS.maxDataBytes,
     limit: limit ? { max: limit.max, onLimit: limit.onLimit ?? DEFAULTS.onLimit } : null,
-    remember: options.remember === undefined ? null : milliseconds(options.remember, 'remember'),
+    rememberFor: options.rememberFor === undefined ? null : milliseconds(options.rememberFor, 'rememberFor'),
     onTheft: options.onTheft ?? DEFAULTS.onTheft,
     sweepInterval: store.sweep && sweepInterval !== false ? milliseconds(sweepInterval, 'sweepInterval') : null,
     // It has to outlast a login in flight, not the account.
-    floorLifetime: Math.max(DAY, absolute),
+    minPasswordVersionLifetime: Math.max(DAY, absolute),
     now: options.now ?? (() => Date.now()),
   }
 }

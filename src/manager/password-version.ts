@@ -11,7 +11,7 @@ export async function isOutdated(context: AnyContext, record: SessionRecord, dea
 
 /** The user's password version; 0 where the application does not say. It has what is left of `storeTimeout`, as a store. */
 export function versionNow(context: AnyContext, user: string, deadline: number): Promise<number> {
-  const { passwordVersion } = context.given
+  const { getPasswordVersion: passwordVersion } = context.given
   if (!passwordVersion) return Promise.resolve(0)
   const { calls, deadlines, users } = context
   const asked = async () => passwordVersionOf(await passwordVersion(users.fromText(user)!), 'passwordVersion()') ?? 0

@@ -8,7 +8,7 @@ import type { Login, Owner } from '../session/users.ts'
 import { milliseconds } from '../text/duration.ts'
 import type { AnyContext, Context } from './context.ts'
 
-type FirstData<D, I extends UserIds, In> = Pick<Login<D, I, In>, 'data' | 'verifiedAt' | 'idle'>
+type FirstData<D, I extends UserIds, In> = Pick<Login<D, I, In>, 'data' | 'verifiedAt' | 'idleTimeout'>
 
 /** How long a session may be idle, and live in all, in ms. */
 export type Lifetime = Pick<Lifetimes, 'idle' | 'absolute'>
@@ -27,22 +27,22 @@ export const encode = (context: AnyContext, record: SessionRecord, draft: object
 /** Encoded first data; `before` is the session that ends here, where its data may be carried over. */
 export function firstData<D extends object, I extends UserIds, In extends object>(
   context: Context<D, I, In>,
-  { data, verifiedAt, idle }: FirstData<D, I, In>,
+  { data, verifiedAt, idleTimeout }: FirstData<D, I, In>,
   before: SessionRecord | null,
 ): string {
   const { shape } = context
   const meta = {
     ...metaOf(context, verifiedAt),
-    ...(idle !== undefined && { idle: milliseconds(idle, 'idle') }),
+    ...(idleTimeout !== undefined && { idle: milliseconds(idleTimeout, 'idleTimeout') }),
   }
   if (typeof data !== 'function') return seal(meta, shape.first(data))
   if (before === null) return seal(meta, shape.first(data(shape.start())))
-  // What is made of changed data has the change: `updateUser` must not make it again.
+  // What is made of changed data has the change: `updateUserSessions` must not make it again.
   const { changes } = unseal(before.data).meta
   return seal({ ...meta, ...(changes && { changes }) }, shape.first(data(thaw(context, before))))
 }
 
-/** A change of `updateUser` is known by a name of its own, which goes wherever the data goes. */
+/** A change of `updateUserSessions` is known by a name of its own, which goes wherever the data goes. */
 export const newChange = (): string => newSalt().slice(0, 8)
 
 export const hasChange = (record: SessionRecord, name: string): boolean =>
@@ -59,7 +59,7 @@ function metaOf(context: AnyContext, verifiedAt: number | null | undefined): Met
   return verifiedAt === undefined || (verifiedAt !== null && verifiedAt >= context.now()) ? {} : { verifiedAt }
 }
 
-/** Random, so that only who gets the response to the log-in, and not who has its cookie, can take the offer. */
+/** Random, so that only who gets the response to the login, and not who has its cookie, can take the offer. */
 function withOffer(data: string): string {
   const { meta, text } = unseal(data)
   return seal({ ...meta, device: OFFER + newSalt() }, text)

@@ -23,14 +23,14 @@ export function refusal({ options }: AnyContext, outcome: Refused): SessionError
   }
 }
 
-/** An event for each log-in or write that is refused; `key` and `userId` as the record has them. */
+/** An event for each login or write that is refused; `key` and `userId` as the record has them. */
 export function tellRefused(
   context: AnyContext,
   reason: WriteRefusal,
   { key, userId }: { key: string | null; userId: string | null },
 ): void {
   if (!isHeard(context.given.onEvent)) return
-  context.emit({ type: 'refused', reason, key: key as SessionKey | null, userId: context.userIdOf({ userId }) })
+  context.emit({ type: 'write-refused', reason, key: key as SessionKey | null, userId: context.userIdOf({ userId }) })
 }
 
 export const tooManyWriters = () =>

@@ -21,7 +21,7 @@ import { write } from './writing.ts'
 const GRACE = 60_000 + CLOCK_TOLERANCE
 
 /** The answer to a redeemed token. */
-export interface Recalled<D = Record<string, unknown>, I extends UserIds = 'u64'> {
+export interface Redeemed<D = Record<string, unknown>, I extends UserIds = 'bigint'> {
   readonly session: UserSession<D, I>
   /** The token that replaces the presented one. */
   readonly token: string
@@ -46,11 +46,11 @@ export async function issueToken<D extends object, I extends UserIds>(
 ): Promise<string> {
   const { options, calls, users, namespace } = context
   const start = held(context, session)
-  if (options.remember === null) throw new TypeError("remember: is off: give the manager { remember: '30d' }")
-  const life = options.remember
+  if (options.rememberFor === null) throw new TypeError("remember: is off: give the manager { rememberFor: '30d' }")
+  const life = options.rememberFor
   if (start.userId === null) throw new TypeError('remember: expected the session of a user, got an anonymous one')
   const token = await write(context, 'create', start, deadline, async ({ record }) => {
-    const { userId, username, passwordVersion } = record
+    const { userId, userName, passwordVersion } = record
     const selector = newId(users.shardOf(userId))
     const verifier = newId()
     const now = context.now()
@@ -71,7 +71,7 @@ export async function issueToken<D extends object, I extends UserIds>(
         // It can begin only while the session lives: an invalidation in between wins.
         parent: record.key,
         userId,
-        username,
+        userName,
         passwordVersion,
         data: JSON.stringify(series),
         version: 1,
@@ -98,7 +98,7 @@ export async function redeemToken<D extends object, I extends UserIds>(
   context: Context<D, I>,
   token: string,
   deadline: number,
-): Promise<Recalled<D, I> | null> {
+): Promise<Redeemed<D, I> | null> {
   const writes = new Writes()
   try {
     return await redeem(context, token, writes, deadline)
@@ -112,9 +112,9 @@ async function redeem<D extends object, I extends UserIds>(
   token: string,
   writes: Writes,
   deadline: number,
-): Promise<Recalled<D, I> | null> {
+): Promise<Redeemed<D, I> | null> {
   const presented = parseToken(context.namespace, token)
-  if (presented === null || context.options.remember === null) return null
+  if (presented === null || context.options.rememberFor === null) return null
   const { key, verifier } = presented
   /** `createdAt` of a session that expired before it was used. */
   let expired: number | null = null
@@ -190,7 +190,7 @@ async function answerOf<D extends object, I extends UserIds>(
   { selector, verifier }: Presented,
   { salt, createdAt, visitedAt }: Series,
   deadline: number,
-): Promise<Recalled<D, I> | 'expired' | null> {
+): Promise<Redeemed<D, I> | 'expired' | null> {
   const id = rememberedId(selector, verifier, salt, createdAt)
   const found = await find(context, id, context.now(), deadline)
   // Used once, and gone now: it has ended, and does not begin again.

@@ -1,7 +1,7 @@
 import { withCsrfToken } from '../session/csrf.ts'
 import { isUnvisited } from '../session/expiry.ts'
 import { deriveId, newId, newSalt, newWriteId, shardOf } from '../session/id.ts'
-import type { Current, Session } from '../session/session.ts'
+import type { Session, SessionRef } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { regenerated } from './begin.ts'
 import type { Context } from './context.ts'
@@ -13,7 +13,7 @@ import { write } from './writing.ts'
 /** The same session under a new ID: derived from the old one where there is a grace (in ms), random otherwise. */
 export async function reissue<D extends object, I extends UserIds>(
   context: Context<D, I>,
-  current: Current<D, I>,
+  current: SessionRef<D, I>,
   grace: number | null,
 ): Promise<Session<D, I> | null> {
   const deadline = context.deadline()

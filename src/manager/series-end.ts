@@ -50,7 +50,7 @@ export async function endStoredSeries(
 }
 
 /**
- * For a store that is full: it has no room for the forward, and a log-out must not wait until there is some. What began
+ * For a store that is full: it has no room for the forward, and a logout must not wait until there is some. What began
  * with the tokens ends first, so that a repeated call finds the series; what begins meanwhile ends after it.
  */
 async function endInPlace(
@@ -109,7 +109,7 @@ async function endBegun(
   { reason, exceptKey, seriesAt }: BegunEnd,
   deadline: number,
 ): Promise<void> {
-  if (reason === 'theft' && context.options.onTheft === 'end-user')
+  if (reason === 'theft' && context.options.onTheft === 'invalidate-user')
     await endUser(context, series.userId!, { exceptKey: seriesAt }, deadline)
   else await endChildren(context, series, isThis(exceptKey), reason, deadline)
 }
@@ -165,7 +165,7 @@ const isThis = (key: string | null) => (session: SessionRecord) => session.key =
 export async function endDevice(context: AnyContext, session: SessionRecord, deadline: number): Promise<boolean> {
   const { calls, options } = context
   const { userId } = session
-  if (options.remember === null || userId === null) return false
+  if (options.rememberFor === null || userId === null) return false
   const writes = new Writes()
   let isAny = false
   for (const record of await calls.listUser(userId, 'remember', { now: context.now(), deadline })) {

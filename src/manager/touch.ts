@@ -53,7 +53,7 @@ async function touch<D extends object, I extends UserIds>(
   } catch (error) {
     if (!(error instanceof SessionStoreError)) throw error
     // Told as an event by the guard: a visit that could not be written down is no reason to refuse the visitor. Tried
-    // again soon: else one failure with a long interval would be a log-out.
+    // again soon: else one failure with a long interval would be a logout.
     touched.set(record.key, now - Math.floor(options.touchInterval * 0.9), now)
     return context.session(found, isFollowed)
   }

@@ -10,18 +10,18 @@ import { recordsOfUser } from './password-version.ts'
 import { hasChange, newChange } from './records.ts'
 import { eachOf } from './walk.ts'
 
-/** How often at most the sessions are listed, for those that a log-in begins beside it. */
+/** How often at most the sessions are listed, for those that a login begins beside it. */
 const MAX_LISTS = 8
 
 /** Changes the data of all live sessions of a user, each once; answers how many. */
-export async function updateUser<D extends object, I extends UserIds, R>(
+export async function updateSessionsOfUser<D extends object, I extends UserIds, R>(
   context: Context<D, I>,
   user: string,
   change: Change<D, R>,
 ): Promise<number> {
-  checkChange('updateUser', change)
+  checkChange('updateUserSessions', change)
   const latest = context.now() + CLOCK_TOLERANCE
-  // Stored with the data in one step, and carried over with it by a new ID and by a log-in: who has it has the change.
+  // Stored with the data in one step, and carried over with it by a new ID and by a login: who has it has the change.
   const name = newChange()
   /** Keys of those that have it, which more changes meanwhile may take its name from, and of those that cannot hold it. */
   const done = new Set<string>()
@@ -45,7 +45,7 @@ export async function updateUser<D extends object, I extends UserIds, R>(
     for (let lists = 1; records.length > 0; lists += 1) {
       await eachOf(records, write)
       if (lists >= MAX_LISTS) break
-      // A log-in may have begun a session from data that did not have the change yet.
+      // A login may have begun a session from data that did not have the change yet.
       const listed = await recordsOfUser(context, user, context.deadline())
       records = listed.filter(record => !done.has(record.key) && record.createdAt <= latest && !hasChange(record, name))
     }

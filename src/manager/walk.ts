@@ -25,7 +25,7 @@ export const aSignal: Rule = rule('an AbortSignal', value => {
 export function requireScan({ options }: AnyContext, verb: string): void {
   if (typeof options.store.scan !== 'function')
     throw new TypeError(
-      `${verb}: this store has no scan, the verb of the contract that walks over all that is stored (see Store in 'coatcheck/store')`,
+      `${verb}: this store has no scan, the verb of the contract that walks over all that is stored (see Store in 'coatcheck/custom-store')`,
     )
 }
 

@@ -1,6 +1,6 @@
 // The CSRF token of a session. It is derived from the first ID of the session. A new ID must not make the forms useless
 // that were rendered before, so the token goes along in the record, masked by what only the holder of the new ID can
-// derive: who reads the store learns nothing, and each mask is used once. A log-in begins a record without it.
+// derive: who reads the store learns nothing, and each mask is used once. A login begins a record without it.
 import { seal, unseal } from '../data/meta.ts'
 import { hmac } from './id.ts'
 

@@ -17,22 +17,22 @@ export const expiryOf = (seenAt: number, absoluteExpiresAt: number, idle: number
  * @throws TypeError that quotes the value
  */
 export function lifetimeOf(
-  login: { idle?: Duration | undefined; absolute?: Duration | undefined },
+  login: { idleTimeout?: Duration | undefined; absoluteTimeout?: Duration | undefined },
   { idle, absolute, touchInterval }: Lifetimes,
 ): Pick<Lifetimes, 'idle' | 'absolute'> {
   const own = {
-    idle: login.idle === undefined ? idle : milliseconds(login.idle, 'idle'),
-    absolute: login.absolute === undefined ? absolute : milliseconds(login.absolute, 'absolute'),
+    idle: login.idleTimeout === undefined ? idle : milliseconds(login.idleTimeout, 'idleTimeout'),
+    absolute: login.absoluteTimeout === undefined ? absolute : milliseconds(login.absoluteTimeout, 'absoluteTimeout'),
   }
-  if (own.idle > idle) refuse('idle', `at most the manager's idleTimeout (${idle} ms)`, login.idle)
+  if (own.idle > idle) refuse('idleTimeout', `at most the manager's idleTimeout (${idle} ms)`, login.idleTimeout)
   if (own.idle < 2 * touchInterval)
     refuse(
-      'idle',
+      'idleTimeout',
       `at least twice the touchInterval (${touchInterval} ms), else a session in use would expire`,
-      login.idle,
+      login.idleTimeout,
     )
   if (own.absolute > absolute)
-    refuse('absolute', `at most the manager's absoluteTimeout (${absolute} ms)`, login.absolute)
+    refuse('absoluteTimeout', `at most the manager's absoluteTimeout (${absolute} ms)`, login.absoluteTimeout)
   return own
 }
 

@@ -6,7 +6,7 @@ import type { SessionId, SessionKey } from './id.ts'
 import type { UserId, UserIds } from './user-id.ts'
 
 /** Who is logged in. JSON shows `id` and `name`, the body of GET /profile (`stringify` writes a bigint exactly). */
-export interface User<I extends UserIds = 'u64'> {
+export interface User<I extends UserIds = 'bigint'> {
   readonly id: UserId<I>
   readonly name: string
   /** Not enumerable: for the server alone. */
@@ -14,7 +14,7 @@ export interface User<I extends UserIds = 'u64'> {
 }
 
 /** What may be shown of a session. Instants are epoch ms. */
-export interface SessionInfo<D = Record<string, unknown>, I extends UserIds = 'u64'> {
+export interface SessionInfo<D = Record<string, unknown>, I extends UserIds = 'bigint'> {
   readonly key: SessionKey
   /** Both fields or none; `null` in an anonymous session. */
   readonly user: User<I> | null
@@ -30,7 +30,7 @@ export interface SessionInfo<D = Record<string, unknown>, I extends UserIds = 'u
 }
 
 /** A session as a walk over all of them shows it. */
-export interface StoredSession<D = Record<string, unknown>, I extends UserIds = 'u64'> extends SessionInfo<D, I> {
+export interface StoredSession<D = Record<string, unknown>, I extends UserIds = 'bigint'> extends SessionInfo<D, I> {
   /** The tenant of its user; `null` where there is none, and in each anonymous session: only its browser knows. */
   readonly namespace: string | null
 }
@@ -40,21 +40,21 @@ export interface StoredSession<D = Record<string, unknown>, I extends UserIds = 
 export type AnySession = Session<any, any>
 
 /** A snapshot. `secret` and `csrfToken` are getters that JSON, spread and inspect do not see. */
-export interface Session<D = Record<string, unknown>, I extends UserIds = 'u64'> extends SessionInfo<D, I> {
+export interface Session<D = Record<string, unknown>, I extends UserIds = 'bigint'> extends SessionInfo<D, I> {
   /** The session ID, for the cookie alone. */
   readonly secret: SessionId
-  /** Survives a new ID of the same session, dies at a log-in and at the log-out; costs no store write. */
+  /** Survives a new ID of the same session, dies at a login and at the logout; costs no store write. */
   readonly csrfToken: string
   /** The ID or the expiry is new, so that the cookie has to be sent (again). */
   readonly cookieDue: boolean
 }
 
 /** A session in which a user is logged in. */
-export type UserSession<D = Record<string, unknown>, I extends UserIds = 'u64'> = Session<D, I> & {
+export type UserSession<D = Record<string, unknown>, I extends UserIds = 'bigint'> = Session<D, I> & {
   readonly user: User<I>
 }
 /** Whose session: a snapshot, or what the cookie contained. */
-export type Current<D = Record<string, unknown>, I extends UserIds = 'u64'> =
+export type SessionRef<D = Record<string, unknown>, I extends UserIds = 'bigint'> =
   | Session<D, I>
   | SessionId
   | null
@@ -121,7 +121,7 @@ class SessionSnapshot<D, I extends UserIds> implements SessionInfo<D, I> {
     const { record, userId } = parts
     this.#parts = parts
     this.key = record.key as SessionKey
-    this.user = userId === null ? null : makeUser<I>(userId, record.username ?? '', record.passwordVersion)
+    this.user = userId === null ? null : makeUser<I>(userId, record.userName ?? '', record.passwordVersion)
     this.createdAt = record.createdAt
     // A remembered session is stored as not yet seen, see remember.ts.
     this.seenAt = Math.max(record.seenAt, record.createdAt)

@@ -1,11 +1,11 @@
 import { quote } from '../text/quote.ts'
 
 /** How an application's user IDs look: unsigned 64-bit, safe integers, or text (UUID, ULID, …). */
-export type UserIds = 'u64' | 'number' | 'text'
+export type UserIds = 'bigint' | 'number' | 'string'
 /** A user ID as it comes out. */
-export type UserId<I extends UserIds = 'u64'> = I extends 'u64' ? bigint : I extends 'number' ? number : string
+export type UserId<I extends UserIds = 'bigint'> = I extends 'bigint' ? bigint : I extends 'number' ? number : string
 /** A user ID as it may go in. */
-export type UserIdInput<I extends UserIds = 'u64'> = I extends 'u64' ? bigint | number : UserId<I>
+export type UserIdInput<I extends UserIds = 'bigint'> = I extends 'bigint' ? bigint | number : UserId<I>
 
 export interface UserIdFormat<I extends UserIds> {
   /** Canonical text. @throws TypeError that quotes the value */
@@ -29,8 +29,8 @@ const isTextId = (value: unknown): value is string =>
 /** Which `userIds` would take a value that the manager's does not. */
 function hintFor(value: unknown): string {
   if (typeof value === 'string' && DECIMAL.test(value))
-    return "; convert it, with BigInt(id) or Number(id), or set userIds: 'text' in the manager's options"
-  const kind = isTextId(value) ? 'text' : isU64(value) ? 'u64' : isSafeId(value) ? 'number' : null
+    return "; convert it, with BigInt(id) or Number(id), or set userIds: 'string' in the manager's options"
+  const kind = isTextId(value) ? 'string' : isU64(value) ? 'bigint' : isSafeId(value) ? 'number' : null
   return kind === null ? '' : `; for such IDs set userIds: '${kind}' in the manager's options`
 }
 
@@ -39,7 +39,7 @@ function refuse(expected: string, value: unknown): never {
 }
 
 // `BigInt()` alone would take '', '0x10' and ' 12' for numbers: the pattern and the range decide.
-const u64: UserIdFormat<'u64'> = {
+const bigint: UserIdFormat<'bigint'> = {
   toText(value) {
     if (isU64(value)) return value.toString()
     if (isSafeId(value)) return `${value}`
@@ -60,13 +60,13 @@ const number: UserIdFormat<'number'> = {
   },
 }
 
-const text: UserIdFormat<'text'> = {
+const string: UserIdFormat<'string'> = {
   // A copy: V8 would keep the whole text that a short one was cut out of, as long as a store or this process keeps the ID.
   toText: value =>
     isTextId(value)
       ? Buffer.from(value).toString()
-      : refuse('text of 1 to 128 characters without control characters (userIds is "text")', value),
+      : refuse('text of 1 to 128 characters without control characters (userIds is "string")', value),
   fromText: value => (isTextId(value) ? value : null),
 }
 
-export const USER_ID_FORMATS: { readonly [I in UserIds]: UserIdFormat<I> } = { u64, number, text }
+export const USER_ID_FORMATS: { readonly [I in UserIds]: UserIdFormat<I> } = { bigint, number, string }

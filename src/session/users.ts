@@ -6,24 +6,24 @@ import { quote } from '../text/quote.ts'
 import { USER_ID_FORMATS, type UserId, type UserIdFormat, type UserIdInput, type UserIds } from './user-id.ts'
 
 /** Whose session begins. */
-export interface Login<D = Record<string, unknown>, I extends UserIds = 'u64', In = D> {
+export interface Login<D = Record<string, unknown>, I extends UserIds = 'bigint', In = D> {
   user: { id: UserIdInput<I>; name: string; passwordVersion?: number | null | undefined }
   /** First data. The function gets the data of the session that ends here: anonymous or the same user's, else initial. */
   data?: Partial<In> | ((before: D) => Partial<In>)
   /** When the password was verified, epoch ms (of single sign-on its `auth_time`, of an adopted session its begin); `null`: never, so that `isFresh` refuses. @default now */
   verifiedAt?: number | null | undefined
   /** How long this session may be idle, such as `'5m'` on a shared computer; at most the manager's idleTimeout, at least twice its touchInterval. @default idleTimeout */
-  idle?: Duration | undefined
+  idleTimeout?: Duration | undefined
   /** How long this session may live in all, at most the manager's absoluteTimeout. @default absoluteTimeout */
-  absolute?: Duration | undefined
+  absoluteTimeout?: Duration | undefined
 }
 
-const LOGIN = ['user', 'data', 'verifiedAt', 'idle', 'absolute']
+const LOGIN = ['user', 'data', 'verifiedAt', 'idleTimeout', 'absoluteTimeout']
 const LOGIN_HINTS = {
-  remember: 'sessions.remember(session) makes the token, and visit.logIn({ user, remember: true }) sends it',
+  remember: 'sessions.issueRememberToken(session) makes the token, and visit.logIn({ user, remember: true }) sends it',
   passwordVersion: 'it belongs to user: { id, name, passwordVersion }',
-  idleTimeout: "it is called idle, and is at most the manager's idleTimeout",
-  absoluteTimeout: "it is called absolute, and is at most the manager's absoluteTimeout",
+  idle: 'it is called idleTimeout',
+  absolute: 'it is called absoluteTimeout',
 }
 
 /** A visit sends the token too. */
@@ -44,13 +44,13 @@ export function loginFrom<T extends object>(given: T): T {
 /** @throws TypeError for what is no first data; a login is no visitor */
 export function checkAnonymous(anonymous: object): void {
   if (typeof anonymous === 'object' && anonymous !== null && 'user' in anonymous)
-    throw new TypeError('create: begins an anonymous session; a log-in is logIn({ user })')
+    throw new TypeError('create: begins an anonymous session; a login is logIn({ user })')
   checkOptionNames('create', anonymous, ['data'])
 }
 
 /** The part of a record that says whose it is. */
-export type Owner = Pick<SessionRecord, 'userId' | 'username' | 'passwordVersion'>
-export const ANONYMOUS: Owner = { userId: null, username: null, passwordVersion: null }
+export type Owner = Pick<SessionRecord, 'userId' | 'userName' | 'passwordVersion'>
+export const ANONYMOUS: Owner = { userId: null, userName: null, passwordVersion: null }
 
 const MAX_NAME = 256
 const SHARD = /^[A-Za-z0-9_-]{3}$/
@@ -112,7 +112,7 @@ export class Users<I extends UserIds> {
       throw new TypeError(`user.name: expected text of at most ${MAX_NAME} characters without NUL, got ${quote(name)}`)
     return {
       userId: this.toText(user.id),
-      username: name,
+      userName: name,
       passwordVersion: passwordVersionOf(user.passwordVersion, 'user.passwordVersion'),
     }
   }

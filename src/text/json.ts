@@ -20,11 +20,11 @@ export function stringify(value: unknown): string {
 }
 
 /**
- * For `JSON.stringify(value, replacer)`, and whatever takes a replacer: `app.set('json replacer', replacer)` of Express.
+ * For `JSON.stringify(value, bigintReplacer)`, and whatever takes a replacer: `app.set('json replacer', bigintReplacer)` of Express.
  * A bigint becomes an exact JSON integer, on Node.js 20 (which has no `JSON.rawJSON`) a safe one only.
  * @throws TypeError for a bigint that this Node.js cannot write exactly here, though `stringify` can
  */
-export function replacer(this: unknown, key: string, value: unknown): unknown {
+export function bigintReplacer(this: unknown, key: string, value: unknown): unknown {
   // BigInt.prototype.toJSON, a common patch, has been asked already: what it was asked about stands in the holder.
   const own = 'toJSON' in BigInt.prototype ? ((this as Record<string, unknown> | undefined)?.[key] ?? value) : value
   const integer = types.isBigIntObject(own) ? BigInt.prototype.valueOf.call(own) : own
@@ -34,7 +34,7 @@ export function replacer(this: unknown, key: string, value: unknown): unknown {
   const number = Number(integer)
   if (Number.isSafeInteger(number)) return number
   throw new TypeError(
-    `replacer: without JSON.rawJSON (Node.js 22) no exact JSON for the bigint at ${quote(key)}: send stringify(value)`,
+    `bigintReplacer: without JSON.rawJSON (Node.js 22) no exact JSON for the bigint at ${quote(key)}: send stringify(value)`,
   )
 }
 

@@ -15,24 +15,24 @@ const FOREIGN: Hints = {
   ...each(['secret', 'keys', 'password', 'signed', 'algorithm'], () => UNSIGNED),
   ...each(['resave', 'autoCommit', 'beforeSave'], () => WRITTEN),
   ...each(['maxAge', 'ttl', 'expires', 'expiration', 'duration'], () => TIMEOUTS),
-  saveUninitialized: 'a session begins at its first update or log-in, and visitors store nothing',
-  ...each(['rolling', 'renew'], () => "the cookie slides with the session: lifetime of the edge's cookie"),
+  saveUninitialized: 'a session begins at its first update or login, and visitors store nothing',
+  ...each(['rolling', 'renew'], () => 'the cookie slides with the session: lifetime, an option of the cookie'),
   ...each(['genid', 'idGenerator', 'prefix', 'cookiePrefix'], () => 'an ID is always 240 random bits and nothing else'),
-  ...each(['proxy', 'trustProxy'], () => 'trustedProxies or isSecure of the edge say what came over HTTPS'),
+  ...each(['proxy', 'trustProxy'], () => 'trustedProxies or isSecure of nodeVisits say what came over HTTPS'),
   unset: 'visit.logOut() ends a session',
   httpOnly: 'the cookie always is',
   ...each(['encode', 'decode', 'externalKey', 'ContextStore'], () => 'the ID travels as it is, in one cookie'),
   priority: 'browsers decide it',
   overwrite: 'a cookie of our name in the same response is always replaced',
-  ...each(['cookieName', 'key'], () => 'the cookie has its name from the edge: { cookie: { name } }'),
-  cookieOptions: 'it is called cookie, an option of the edge',
+  ...each(['cookieName', 'key'], () => 'the cookie has its name from nodeVisits: { cookie: { name } }'),
+  cookieOptions: 'it is called cookie, an option of nodeVisits',
   ...each(['touchAfter', 'disableTouch', 'resaveInterval'], () => 'it is called touchInterval, of the SessionManager'),
 }
 
 /** Names that our own options had before the first release. */
 const FORMER: Hints = {
   sweepEvery: 'it is called sweepInterval, of the SessionManager',
-  rememberName: 'it is called rememberCookie: { name }, of the edge',
+  rememberName: 'it is called rememberCookie: { name }, of nodeVisits',
 }
 
 /** The options of each place: given to another place, they are told where they belong. */
@@ -40,18 +40,18 @@ const OWN = {
   manager: each(
     [
       ...['store', 'idleTimeout', 'absoluteTimeout', 'touchInterval', 'storeTimeout', 'maxPendingCalls', 'userIds'],
-      ...['schema', 'initial', 'maxDataBytes', 'codec', 'passwordVersion', 'limit', 'remember', 'onTheft'],
+      ...['schema', 'initial', 'maxDataBytes', 'codec', 'getPasswordVersion', 'limit', 'rememberFor', 'onTheft'],
       ...['sweepInterval', 'onEvent', 'now'],
     ],
     name => `it belongs to new SessionManager({ ${name} })`,
   ),
   cookie: each(
     ['name', 'hostPrefix', 'clearDomains', 'lifetime', 'sameSite', 'domain', 'path', 'secure', 'partitioned'],
-    name => `it belongs to the cookie of the edge: { cookie: { ${name} } }`,
+    name => `it belongs to the cookie of nodeVisits: { cookie: { ${name} } }`,
   ),
-  edge: each(
-    ['cookie', 'rememberCookie', 'origins', 'clearSiteData', 'deviceBound', 'trustedProxies', 'isSecure'],
-    name => `it belongs to the edge: httpEdge(sessions, { ${name} })`,
+  visits: each(
+    ['cookie', 'rememberCookie', 'trustedOrigins', 'clearSiteData', 'deviceBound', 'trustedProxies', 'isSecure'],
+    name => `it belongs to nodeVisits(sessions, { ${name} })`,
   ),
 }
 

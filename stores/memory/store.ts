@@ -88,7 +88,7 @@ const answer = <O extends string>(outcome: O, ended: readonly string[] = NOTHING
  *
  * It is bounded: at `maxRecords`, a new record takes the place of an expired one, else of the oldest anonymous session.
  * Where nothing of the kind is left, the call rejects with a `SessionStoreError` (`'not-applied'`) whose cause names the
- * option: no user is logged out for a new session, and no mark of a log-out is dropped. Password floors (one small object
+ * option: no user is logged out for a new session, and no mark of a logout is dropped. Password floors (one small object
  * for each user who changed the password within a day) are not counted. Each reader gets an object of its own. It sets no timer.
  *
  * @throws TypeError for a `maxRecords` that is not a whole number above 0
@@ -179,8 +179,8 @@ export class MemoryStore implements Store {
   }
 
   async deleteUser(userId: string, options: DeleteUserOptions, { now, deadline }: StoreCall): Promise<number> {
-    const { passwordVersion, floorUntil } = options
-    if (passwordVersion !== undefined) this.#raiseFloor(userId, passwordVersion, floorUntil)
+    const { minPasswordVersion: passwordVersion, minPasswordVersionUntil } = options
+    if (passwordVersion !== undefined) this.#raiseFloor(userId, passwordVersion, minPasswordVersionUntil)
     let ended = 0
     for (;;) {
       // Looked up for each piece: the excepted session may rotate its ID in between.
@@ -362,7 +362,7 @@ export class MemoryStore implements Store {
       kind: KINDS[slots.link(slot, KIND)]!,
       parent: slots.text(slot, PARENT),
       userId: slots.text(slot, USER_ID),
-      username: slots.text(slot, USERNAME),
+      userName: slots.text(slot, USERNAME),
       passwordVersion: Number.isNaN(passwordVersion) ? null : passwordVersion,
       data: slots.text(slot, DATA)!,
       version: slots.number(slot, VERSION),
@@ -378,7 +378,7 @@ export class MemoryStore implements Store {
     const slots = this.#slots
     const slot = slots.take()
     slots.setLink(slot, KIND, KINDS.indexOf(record.kind))
-    slots.setShortTexts(slot, [record.key, record.userId, record.username, record.parent, record.writeId])
+    slots.setShortTexts(slot, [record.key, record.userId, record.userName, record.parent, record.writeId])
     slots.setData(slot, record.data)
     slots.setNumber(slot, PASSWORD_VERSION, record.passwordVersion ?? Number.NaN)
     slots.setNumber(slot, VERSION, record.version)

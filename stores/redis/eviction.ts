@@ -1,5 +1,5 @@
 // A Redis that evicts removes the index of active users first (of 194 of 200 under allkeys-lru). Their sessions stay, and
-// log-out-everywhere no longer finds them. So the store refuses to work on such a Redis.
+// logout-everywhere no longer finds them. So the store refuses to work on such a Redis.
 import { type Link, NotReady } from './link.ts'
 import { refusalOf } from './refusals.ts'
 
@@ -19,7 +19,7 @@ export async function evictionHazard(link: Link): Promise<string | null> {
     const limit = /^maxmemory:(\d+)/m.exec(memory)?.[1]
     if (limit === undefined && policy === undefined) throw new NotReady('INFO memory was not understood')
     if (limit !== '0' && policy !== 'noeviction')
-      return `Redis evicts keys when it is full (maxmemory ${limit}, maxmemory-policy ${policy}), and then log-out-everywhere would miss sessions: set maxmemory-policy noeviction, or pass allowEviction: true`
+      return `Redis evicts keys when it is full (maxmemory ${limit}, maxmemory-policy ${policy}), and then logout-everywhere would miss sessions: set maxmemory-policy noeviction, or pass allowEviction: true`
   }
   return null
 }

@@ -30,7 +30,7 @@ const spanOf = (ms: number) => {
 
 /** The value of a record's key; the script that stores it knows until when it is kept. */
 export function encodeRecord(record: SessionRecord): string {
-  const { createdAt, seenAt, userId, username } = record
+  const { createdAt, seenAt, userId, userName } = record
   const fields = [
     record.kind === 'session' ? 's' : 'r',
     record.version,
@@ -43,7 +43,7 @@ export function encodeRecord(record: SessionRecord): string {
     record.passwordVersion ?? '-',
     record.parent ?? '-',
     userId === null ? '-' : escaped(userId),
-    username === null ? '-' : escaped(username),
+    userName === null ? '-' : escaped(userName),
   ]
   return `${fields.join(' ')}\n${record.data}`
 }
@@ -74,10 +74,10 @@ export function decode(key: string, value: string): (SessionRecord & { movedTo?:
   const createdAt = Number(line[4])
   const seenAt = createdAt + msOf(line[5]!, line[6]!)
   let userId: string | null = null
-  let username: string | null = null
+  let userName: string | null = null
   try {
     if (line[15] !== '-') userId = unescaped(line[15]!)
-    if (line[16] !== '-') username = unescaped(line[16]!)
+    if (line[16] !== '-') userName = unescaped(line[16]!)
   } catch {
     return { corrupt: 'user ID or name is malformed' }
   }
@@ -86,7 +86,7 @@ export function decode(key: string, value: string): (SessionRecord & { movedTo?:
     kind: line[1] === 's' ? 'session' : 'remember',
     parent: line[14] === '-' ? null : line[14]!,
     userId,
-    username,
+    userName,
     passwordVersion: line[13] === undefined ? null : Number(line[13]),
     data: value.slice(line[0].length),
     version: Number(line[2]),

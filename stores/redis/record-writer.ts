@@ -146,7 +146,7 @@ export class RecordWriter {
     const surplus = limit.onLimit === 'refuse' ? [] : living.splice(0, Math.max(0, living.length - limit.max))
     const ended = surplus.map(({ key }) => key)
     if (ended.length > 0) call.partly = true
-    const run = this.#users.ending(call, userId, { now, floorUntil: now })
+    const run = this.#users.ending(call, userId, { now, minPasswordVersionUntil: now })
     await Promise.all(chunks([...ended, ...gone].map(memberOf), CHUNK).map(part => run('part', part)))
     return { isFull, ended, members: [...living.map(({ key }) => key), ...others].map(memberOf) }
   }

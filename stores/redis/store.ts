@@ -38,7 +38,7 @@ export interface RedisStoreOptions {
    * not remove it. @default 0
    */
   waitReplicas?: number
-  /** Work on a Redis whose `maxmemory-policy` evicts keys, which makes log-out-everywhere incomplete. @default false */
+  /** Work on a Redis whose `maxmemory-policy` evicts keys, which makes logout-everywhere incomplete. @default false */
   allowEviction?: boolean
 }
 

@@ -34,7 +34,12 @@ export class UserIndex {
   ending(
     call: Call,
     userId: string,
-    { now, exceptKey, passwordVersion, floorUntil }: DeleteUserOptions & { readonly now: number },
+    {
+      now,
+      exceptKey,
+      minPasswordVersion: passwordVersion,
+      minPasswordVersionUntil,
+    }: DeleteUserOptions & { readonly now: number },
   ) {
     const shard = shardOf(userId)
     const spared = exceptKey !== undefined && shardOfKey(exceptKey) === shard ? [exceptKey] : []
@@ -50,7 +55,7 @@ export class UserIndex {
             ...members.map(member => this.#keys.session(shard + member)),
           ],
           now,
-          args: [escaped(userId), known, extent, passwordVersion ?? '', floorUntil, SWEEP_MARGIN],
+          args: [escaped(userId), known, extent, passwordVersion ?? '', minPasswordVersionUntil, SWEEP_MARGIN],
           acknowledged: extent === 'all',
         })
         if (answer[0] !== 'follow') return answer

@@ -55,7 +55,7 @@ export class Late extends Broken {
 const notIdle = (open: 'begun' | 'autocommit off') =>
   open === 'begun'
     ? new Broken('a connection came back to the pool with a transaction open', { outcome: 'not-applied', retry: true })
-    : new Broken('autocommit is off on the connections of this pool: no write would be committed, no log-out seen', {
+    : new Broken('autocommit is off on the connections of this pool: no write would be committed, no logout seen', {
         outcome: 'not-applied',
         retry: false,
       })

@@ -1,7 +1,7 @@
 import { type OptionPlace, oneOf, rule } from '../../src/text/check-options.ts'
 
 /** Options that all SQL stores share. */
-export interface SqlOptions {
+export interface SqlStoreOptions {
   /**
    * Name of the session table; each user's small row is kept in `${table}_users`.
    * @default 'coatcheck_sessions'
@@ -13,11 +13,11 @@ export interface SqlOptions {
    */
   schema?: string
   /**
-   * As the manager's option of the same name: `'u64'` and `'number'` are kept as exact numbers, `'text'` is for UUIDs,
+   * As the manager's option of the same name: `'bigint'` and `'number'` are kept as exact numbers, `'string'` is for UUIDs,
    * ULIDs and names.
-   * @default 'u64'
+   * @default 'bigint'
    */
-  userIds?: 'u64' | 'number' | 'text'
+  userIds?: 'bigint' | 'number' | 'string'
 }
 
 // The shortest limit is PostgreSQL's 63 bytes, and "_users_expires" is added for an index.
@@ -27,16 +27,16 @@ const identifier = rule(
   value => typeof value === 'string' && IDENTIFIER.test(value),
 )
 
-const RULES: OptionPlace<SqlOptions>['rules'] = {
+const RULES: OptionPlace<SqlStoreOptions>['rules'] = {
   table: identifier,
   schema: identifier,
-  userIds: oneOf('u64', 'number', 'text'),
+  userIds: oneOf('bigint', 'number', 'string'),
 }
 
 /** The options of one store; `more` are those that only it has. */
-export const optionsOf = <O extends SqlOptions = SqlOptions>(
+export const optionsOf = <O extends SqlStoreOptions = SqlStoreOptions>(
   where: string,
-  more: Omit<OptionPlace<O>['rules'], keyof SqlOptions>,
+  more: Omit<OptionPlace<O>['rules'], keyof SqlStoreOptions>,
 ): OptionPlace<O> => ({
   where,
   rules: { ...RULES, ...more } as OptionPlace<O>['rules'],
@@ -54,11 +54,11 @@ export interface Names {
   /** Quotes one identifier. */
   quote(name: string): string
   /** How the tables keep user IDs. */
-  readonly userIds: 'u64' | 'text'
+  readonly userIds: 'bigint' | 'string'
 }
 
 /** Quotes the names. */
-export function namesOf({ table = 'coatcheck_sessions', schema, userIds }: SqlOptions, mark: '"' | '`'): Names {
+export function namesOf({ table = 'coatcheck_sessions', schema, userIds }: SqlStoreOptions, mark: '"' | '`'): Names {
   const quote = (name: string) => mark + name + mark
   const within = (name: string) => (schema === undefined ? quote(name) : `${quote(schema)}.${quote(name)}`)
   const plain = { sessions: table, users: `${table}_users` }
@@ -68,6 +68,6 @@ export function namesOf({ table = 'coatcheck_sessions', schema, userIds }: SqlOp
     schema: schema ?? null,
     plain,
     quote,
-    userIds: userIds === 'text' ? 'text' : 'u64',
+    userIds: userIds === 'string' ? 'string' : 'bigint',
   }
 }

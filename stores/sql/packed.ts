@@ -12,11 +12,11 @@ const PACKED = ROW_COLUMNS.slice(0, AT.tenant)
  * that is text comes by itself, and its place in the pack is empty. `cell` says how a column is read, `pack` joins them.
  */
 export function packedList(
-  userIds: 'u64' | 'text',
+  userIds: 'bigint' | 'string',
   cell: (name: ColumnName) => string,
   pack: (cells: readonly string[], separator: string) => string,
 ): string {
-  const isText = userIds === 'text'
+  const isText = userIds === 'string'
   const packed = PACKED.map(name => {
     if (name === 'user_id' && isText) return "''"
     // '' stands for NULL here. Where a hand has put '' into one of these it must not pass for that: no statement that asks

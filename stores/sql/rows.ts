@@ -20,7 +20,7 @@ export const ROW_COLUMNS = [
   'moved_to',
   'user_id',
   'tenant',
-  'username',
+  'user_name',
   'data',
 ] as const satisfies readonly ColumnName[]
 
@@ -41,7 +41,7 @@ function integer(cell: Cell): number {
 }
 
 /** What a row says; `null` for one whose time is over. */
-export function fromRow(row: Row, now: number, userIds: 'u64' | 'text'): SessionRecord | Forward | Corrupt | null {
+export function fromRow(row: Row, now: number, userIds: 'bigint' | 'string'): SessionRecord | Forward | Corrupt | null {
   const expiresAt = integer(row[AT.expires_at])
   if (expiresAt <= now && expiresAt >= 0) return null
   if (row[AT.moved_to] !== null) return forwardFrom(row, expiresAt)
@@ -50,7 +50,7 @@ export function fromRow(row: Row, now: number, userIds: 'u64' | 'text'): Session
     kind: row[AT.kind],
     parent: row[AT.parent],
     userId: row[AT.user_id] === null ? null : userFrom(row, userIds),
-    username: row[AT.username],
+    userName: row[AT.user_name],
     passwordVersion: row[AT.password_version] === null ? null : integer(row[AT.password_version]),
     data: row[AT.data],
     version: integer(row[AT.version]),
@@ -65,9 +65,9 @@ export function fromRow(row: Row, now: number, userIds: 'u64' | 'text'): Session
 }
 
 // '' is what `corruption` refuses: a user ID that cannot be what the store wrote.
-function userFrom(row: Row, userIds: 'u64' | 'text'): string {
+function userFrom(row: Row, userIds: 'bigint' | 'string'): string {
   const [tenant, user] = [row[AT.tenant], row[AT.user_id]]
-  if (typeof tenant !== 'string' || typeof user !== 'string' || (userIds === 'u64' && !isU64(user))) return ''
+  if (typeof tenant !== 'string' || typeof user !== 'string' || (userIds === 'bigint' && !isU64(user))) return ''
   return joinUser(tenant, user)
 }
 

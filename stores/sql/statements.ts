@@ -41,7 +41,7 @@ export const FORWARD: Readonly<Partial<Record<ColumnName, string>>> = {
   parent: 'NULL',
   tenant: "''",
   user_id: 'NULL',
-  username: 'NULL',
+  user_name: 'NULL',
   password_version: 'NULL',
 }
 
@@ -95,7 +95,7 @@ export function commonStatements({ sessions, users }: Names, dialect: Dialect, {
          CASE WHEN n.moved_to IS NULL AND n.tenant = :tenant AND n.user_id ${same} ${user}
            AND n.created_at = :createdAt THEN n.write_id END,
          o.version, o.parent,
-         EXISTS (SELECT 1 FROM ${users} WHERE ${ofUser()} AND floor > :provenVersion AND floor_until > :now),
+         EXISTS (SELECT 1 FROM ${users} WHERE ${ofUser()} AND floor > :provenVersion AND min_password_version_until > :now),
          EXISTS (SELECT 1 FROM ${sessions} WHERE id = :parent AND ${live()})
        FROM (SELECT 1) one
        LEFT JOIN ${sessions} n ON n.id = :id

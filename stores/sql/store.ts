@@ -241,13 +241,17 @@ export abstract class SqlStore implements Store {
   // pieces may be ended by the next.
   async deleteUser(
     userId: string,
-    { exceptKey, passwordVersion, floorUntil }: DeleteUserOptions,
+    { exceptKey, minPasswordVersion: passwordVersion, minPasswordVersionUntil }: DeleteUserOptions,
     { now, deadline }: StoreCall,
   ): Promise<number> {
     const end = endOf(deadline)
     const user = this.#user('deleteUser', userId)
     const raises = passwordVersion !== undefined
-    const floor = { floor: passwordVersion ?? 0, floorUntil: raises ? floorUntil : 0, userUntil: floorUntil }
+    const floor = {
+      floor: passwordVersion ?? 0,
+      minPasswordVersionUntil: raises ? minPasswordVersionUntil : 0,
+      userUntil: minPasswordVersionUntil,
+    }
     const values = { ...user, ...floor, now, except: exceptKey ?? '' }
     let sessions = 0
     for (let begun = false; ; begun = true) {
@@ -423,14 +427,14 @@ export abstract class SqlStore implements Store {
       forgetAt: Math.max(now, forward?.until ?? 0) + FORWARD_LIFETIME,
       // For the lock of a user's row that raises no floor.
       floor: 0,
-      floorUntil: 0,
+      minPasswordVersionUntil: 0,
     }
     return this.make(operation, { record, options, old, values }, endOf(deadline))
   }
 }
 
 /** What a page's rows say; `null` where there are more of them, and none from whose key the next page could begin. */
-function pageFrom(rows: readonly Row[], isLast: boolean, now: number, userIds: 'u64' | 'text'): ScanPage | null {
+function pageFrom(rows: readonly Row[], isLast: boolean, now: number, userIds: 'bigint' | 'string'): ScanPage | null {
   const records: SessionRecord[] = []
   const forwards: string[] = []
   let next: string | null = null

@@ -8,7 +8,7 @@ export type Content =
   | 'kind'
   | 'tenant'
   | 'user'
-  | 'username'
+  | 'user_name'
   | 'uint32'
   | 'data'
   | 'writeId'
@@ -39,7 +39,7 @@ export const SESSION_COLUMNS = [
   column('parent', 'reference', false),
   column('tenant', 'tenant'),
   column('user_id', 'user', false),
-  column('username', 'username', false),
+  column('user_name', 'user_name', false),
   column('password_version', 'uint32', false),
   column('data', 'data'),
   column('version', 'integer'),
@@ -55,7 +55,7 @@ const USER_COLUMNS = [
   column('tenant', 'tenant'),
   column('user_id', 'user'),
   column('floor', 'uint32'),
-  column('floor_until', 'integer'),
+  column('min_password_version_until', 'integer'),
   column('expires_at', 'integer'),
 ] as const
 

@@ -19,12 +19,12 @@ export function splitUser(userId: string): UserValues {
 export const joinUser = (tenant: string, user: string) => (tenant === '' ? user : `${tenant}\t${user}`)
 
 /** Says why a user ID cannot be kept exactly, or `null`. */
-export function userFault(given: string, kind: 'u64' | 'text'): string | null {
+export function userFault(given: string, kind: 'bigint' | 'string'): string | null {
   if (typeof given !== 'string' || given === '') return 'the user ID is not text or is empty'
   // A database would replace a lone surrogate, and two users would become one.
   if (!given.isWellFormed() || given.includes('\0')) return 'the user ID is not well-formed Unicode without NUL'
   const { tenant, userId } = splitUser(given)
-  if (kind === 'u64' && !isU64(userId))
-    return "the user ID is not an integer from 0 to 2^64-1; give the store the option userIds: 'text'"
+  if (kind === 'bigint' && !isU64(userId))
+    return "the user ID is not an integer from 0 to 2^64-1; give the store the option userIds: 'string'"
   return tenant.length > 200 || userId.length > 200 ? 'the user ID is longer than 200 characters' : null
 }

@@ -36,10 +36,10 @@ export const answer = <O extends ReplaceResult['outcome']>(outcome: O) => ({ out
 const isText = (text: string | null) => text === null || (text.isWellFormed() && !text.includes('\0'))
 
 /** Says why the tables cannot keep a record exactly as it is; `null` where they can. */
-export function recordFault(record: SessionRecord, userIds: 'u64' | 'text'): string | null {
+export function recordFault(record: SessionRecord, userIds: 'bigint' | 'string'): string | null {
   const fault = corruption(record) ?? (record.userId === null ? null : userFault(record.userId, userIds))
   if (fault !== null) return fault
-  if (!isText(record.username) || (record.username?.length ?? 0) > 256)
+  if (!isText(record.userName) || (record.userName?.length ?? 0) > 256)
     return 'the name is longer than 256 characters, or not well-formed Unicode without NUL'
   return changeFault(record)
 }

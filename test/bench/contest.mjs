@@ -56,12 +56,12 @@ export async function check(row, load) {
   await bodyOf(load, load.request('POST', '/write?value=5', first))
   await expect('after a write', first, USER)
   await bodyOf(load, load.request('POST', '/logout', first))
-  await expect('after a log-out', first, row.keepsNothing ? USER : 'null')
-  await expect('another session after a log-out', second, USER)
+  await expect('after a logout', first, row.keepsNothing ? USER : 'null')
+  await expect('another session after a logout', second, USER)
   if (!row.everywhere) return
   await bodyOf(load, load.request('POST', '/logout-everywhere', second))
-  await expect('after a log-out-everywhere', second, 'null')
-  await expect('another session after a log-out-everywhere', third, 'null')
+  await expect('after a logout-everywhere', second, 'null')
+  await expect('another session after a logout-everywhere', third, 'null')
 }
 
 const WARM_UP_STEP = 1024

@@ -277,7 +277,7 @@ export async function benchGrowth(isQuick) {
     console.log(
       'Processor time of one call, µs, the database included; a ratio is of one round. The cycles of the last row,',
     )
-    console.log('log-ins and log-outs, are those of the second; the user of the first has none behind him.\n')
+    console.log('logins and logouts, are those of the second; the user of the first has none behind him.\n')
     console.log(users)
   }
   await memoryGrowth(sizes)

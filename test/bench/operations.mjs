@@ -1,5 +1,5 @@
 // @ts-check
-// What the servers are asked. Users up to KEPT have the sessions that requests are made with; log-ins and log-outs are
+// What the servers are asked. Users up to KEPT have the sessions that requests are made with; logins and logouts are
 // those of the others, so that nothing ends a session that is still needed.
 export const KEPT = 200
 /** better-auth has this many users. */
@@ -44,19 +44,19 @@ export const OPERATIONS = {
       times(count, at => load.request('POST', `/write?value=${first + at}`, cookies[(first + at) % cookies.length])),
   },
   login: {
-    title: 'log-in',
+    title: 'login',
     connections: 64,
     requests: async (load, _, count, first) =>
       others(count, first).map(user => load.request('POST', `/login?user=${user}`)),
   },
   logout: {
-    title: 'log-out',
+    title: 'logout',
     connections: 64,
     skips: row => row.keepsNothing === true,
     requests: withFreshSession('/logout'),
   },
   everywhere: {
-    title: 'log-out-everywhere',
+    title: 'logout-everywhere',
     connections: 64,
     skips: row => row.everywhere !== true,
     requests: withFreshSession('/logout-everywhere'),

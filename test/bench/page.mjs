@@ -118,7 +118,7 @@ ${inShort(stores)}
 - Requests that arrive in the same turn of the event loop share one command to Redis, PostgreSQL and MySQL; the handler by hand sends one for each.
 - A ratio belongs to its row: by hand is a Map in the first, a query over a socket in most others. The tables below have requests per second of processor time.
 - express-session includes Express; the table of memory tells its share apart.
-- A JWT is verified and not looked up: a log-out ends nothing at the server, and there is no log-out-everywhere.
+- A JWT is verified and not looked up: a logout ends nothing at the server, and there is no logout-everywhere.
 
 ## How it was measured
 
@@ -135,13 +135,13 @@ ${inShort(stores)}
 | without a cookie, or with a malformed one | none |
 | with a session | at most one read; requests of the same turn of the event loop share one |
 | with a session, once per \`touchInterval\` | a read and one write |
-| \`update\`, a log-in, a log-out, a new ID | one each, beside the read |
+| \`update\`, a login, a logout, a new ID | one each, beside the read |
 
 In the tables below, commands are what the database received per request, the beginning and the end of a transaction included.
 
 ## The tables
 
-By hand knows no touch, no hash and no race. Requests arrive 64 at once, the next 64 when all are answered; \`in a stream\` is the ratio where each connection sends its next request as soon as it has an answer, and p50 and p99 are of that. The processor time of the database is that of all its processes, per request. A log-in checks no password. Bytes per session are those of 2,000 sessions, first tables included: rough in memory.
+By hand knows no touch, no hash and no race. Requests arrive 64 at once, the next 64 when all are answered; \`in a stream\` is the ratio where each connection sends its next request as soon as it has an answer, and p50 and p99 are of that. The processor time of the database is that of all its processes, per request. A login checks no password. Bytes per session are those of 2,000 sessions, first tables included: rough in memory.
 
 ${stores.map(show).join('\n\n')}
 ${aims ? `\n## ${AIMS}\n\nFor coatcheck, a GET of a user unless it says more; "coatcheck = 1" compares another with it.\n\n${aims.body}\n` : ''}

@@ -8,7 +8,7 @@ import { mariadbEngine, missing, postgresEngine, redisEngine, sqliteEngine } fro
  * @property {string} name the entry of the file
  * @property {string} file
  * @property {boolean} [keepsNothing] all is in the cookie: nothing can be ended at the server
- * @property {boolean} [everywhere] it has a log-out-everywhere
+ * @property {boolean} [everywhere] it has a logout-everywhere
  * @property {number} [sessions] how many the size of one is taken from, unless those of the table
  * @property {boolean} [own] by hand, or coatcheck: not a peer
  * @property {boolean} [quick] part of the short run

@@ -75,8 +75,7 @@ async function sweepOf(kind, url, query) {
       const session = await sessions.get(living[at])
       if (session === null) throw new Error('a living session was swept')
       if (turn % 30 === 0) await sessions.update(session, { turn })
-      else if (turn % 30 === 10)
-        living[at] = await sessions.regenerate(session, { user: { id: at + 1, name: 'again' } })
+      else if (turn % 30 === 10) living[at] = await sessions.logIn(session, { user: { id: at + 1, name: 'again' } })
       else if (turn % 30 === 20) {
         await sessions.destroy(session)
         living[at] = await sessions.create({ user: { id: at + 1, name: 'anew' } })

@@ -46,7 +46,7 @@ raw node:http with the least that the request needs, no touch, no hash, no race 
 half of the rounds lie in the middle half. 64 connections: 64 requests arrive together, the next 64 when all are answered.
 "In a stream" is the same ratio where each connection sends its next request as soon as it has an answer; p50 and p99 are
 of that, with the load on the same machine. Commands are what the database received, and its processor time is that of all
-its processes, per request. A log-in checks no password; better-auth's is its internal one.`)
+its processes, per request. A login checks no password; better-auth's is its internal one.`)
   if (length === 'quick') console.log('A quick run: fewer requests, rows and rounds.')
   /** @type {Map<string, Medians>} */
   const all = new Map()

@@ -9,7 +9,7 @@ import { fixed, table, whole } from './table.mjs'
  * @typedef {{ list: number, invalidate: number }} Cost µs of a call
  * @typedef {object} Asked a place with sessions
  * @property {(shape: Shape, firstUser: number, isOneUser: boolean) => Promise<Cost>} cost
- * @property {(user: number, cycles: number) => Promise<void>} cycle log-ins and log-outs of one user
+ * @property {(user: number, cycles: number) => Promise<void>} cycle logins and logouts of one user
  * @property {() => Promise<void>} [settle] waits until a database has done what it left for later
  * @property {(() => Promise<unknown>) | undefined} [vacuum] removes what was deleted, where the database leaves it in its tables
  */
@@ -80,8 +80,8 @@ function columns(few, many) {
 }
 
 /**
- * Two places in turn, so that what else the machine does falls on both. The user of the last row has so many log-ins and
- * log-outs behind him in the second.
+ * Two places in turn, so that what else the machine does falls on both. The user of the last row has so many logins and
+ * logouts behind him in the second.
  * @param {Asked} few
  * @param {Asked} many
  * @param {number} firstUser IDs from here on are free

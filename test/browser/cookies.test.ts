@@ -7,7 +7,7 @@ import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { SessionManager } from 'coatcheck'
-import { cors, type EdgeOptions, httpEdge } from 'coatcheck/http'
+import { cors, type NodeVisitsOptions, nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { storageState } from 'coatcheck/testing'
 import type { BrowserContext, Page } from 'playwright-core'
@@ -38,7 +38,7 @@ describeEngine('chromium', 'cookies in Chromium', () => {
   let page: Page
   let now: number
   let sessions: SessionManager
-  let visitOf: ReturnType<typeof httpEdge>
+  let visits: ReturnType<typeof nodeVisits>
   let allow: ReturnType<typeof cors>
   /** What the server saw: `METHOD host/path` and whether our cookie was there. */
   let seen: { what: string; cookie: string; site: string | undefined }[]
@@ -50,9 +50,9 @@ describeEngine('chromium', 'cookies in Chromium', () => {
   const ada = { user: { id: 42n, name: 'ada' } }
   const eve = { user: { id: 666n, name: 'eve' } }
 
-  function setUp(edge: EdgeOptions<IncomingMessage> = {}, options: { idleTimeout?: `${number}s` } = {}) {
+  function setUp(edge: NodeVisitsOptions<IncomingMessage> = {}, options: { idleTimeout?: `${number}s` } = {}) {
     sessions = new SessionManager({ store: new MemoryStore(), now: () => now, sweepInterval: false, ...options })
-    visitOf = httpEdge(sessions, edge) as typeof visitOf
+    visits = nodeVisits(sessions, edge) as typeof visits
   }
 
   async function answer(request: IncomingMessage, response: ServerResponse) {
@@ -86,7 +86,7 @@ describeEngine('chromium', 'cookies in Chromium', () => {
       return
     }
     if (allow(request, response)) return
-    const visit = visitOf(request, response)
+    const visit = visits.of(request, response)
     if (path === '/login') await visit.logIn(ada)
     else if (path === '/logout') await visit.logOut()
     else if (path === '/slow') {
@@ -102,7 +102,8 @@ describeEngine('chromium', 'cookies in Chromium', () => {
       answer(request, response).catch(error => answerError(response, error))
     })
     server.on('upgrade', (request, socket) => {
-      visitOf(request)
+      visits
+        .of(request)
         .get()
         .then(
           session => seen.push({ what: `upgrade ${session?.user?.name}`, cookie: '', site: undefined }),
@@ -185,7 +186,7 @@ describeEngine('chromium', 'cookies in Chromium', () => {
     expect(await who()).toBe('ada')
   })
 
-  it('log-out really empties the jar', async () => {
+  it('logout really empties the jar', async () => {
     await login()
     await fetchIn('/logout')
     expect(await browser.cookies()).toEqual([])
@@ -264,14 +265,14 @@ describeEngine('chromium', 'cookies in Chromium', () => {
   })
 
   it.each([OTHER, BLOCKED])('Partitioned: a page embedded in %s has a session of its own there', async host => {
-    setUp({ cookie: { sameSite: 'none', partitioned: true }, origins: [originOf(host)] })
+    setUp({ cookie: { sameSite: 'none', partitioned: true }, trustedOrigins: [originOf(host)] })
     await login()
     await page.goto(at(host))
     expect(await inFrame('/framed')).toBe('anonymous')
     await fetchIn('/login')
     expect(await inFrame('/framed-again')).toBe('ada')
     expect(await ours()).toHaveLength(2)
-    // Log-out there ends that one, and the one on our own site goes on.
+    // Logout there ends that one, and the one on our own site goes on.
     await fetchIn('/logout')
     expect(await inFrame('/framed-at-last')).toBe('anonymous')
     expect(await who()).toBe('ada')
@@ -279,7 +280,7 @@ describeEngine('chromium', 'cookies in Chromium', () => {
   })
 
   it('CORS: the front end listed reads with cookies, another one does not', async () => {
-    setUp({ cookie: { sameSite: 'none' }, origins: [originOf(OTHER), originOf(BLOCKED)] })
+    setUp({ cookie: { sameSite: 'none' }, trustedOrigins: [originOf(OTHER), originOf(BLOCKED)] })
     await page.goto(at(OTHER))
     expect(await fetchIn('/login')).toContain('ada')
     expect(await fetchIn('/profile', 'GET')).toContain('ada')
@@ -324,7 +325,7 @@ describeEngine('chromium', 'cookies in Chromium', () => {
     expect(await ours()).toHaveLength(2)
     expect(await who()).toBe('anonymous')
     expect(await who()).toBe('anonymous')
-    visitOf = httpEdge(sessions, { cookie: { clearDomains: ['example.test'] } }) as typeof visitOf
+    visits = nodeVisits(sessions, { cookie: { clearDomains: ['example.test'] } }) as typeof visits
     expect(await who()).toBe('anonymous')
     expect(await ours()).toMatchObject([{ domain: APP }])
     expect(await who()).toBe('ada')
@@ -384,7 +385,7 @@ describeEngine('chromium', 'cookies in Chromium', () => {
     ])
   })
 
-  it('storageState logs a browser in, by the cookie that a log-in would have left', async () => {
+  it('storageState logs a browser in, by the cookie that a login would have left', async () => {
     await login()
     const [left] = await ours()
     await browser.clearCookies()

@@ -4,8 +4,8 @@ import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type SessionEvent, SessionManager } from 'coatcheck'
 import { deviceBound, deviceOf, deviceState } from 'coatcheck/device-bound'
-import { httpEdge } from 'coatcheck/http'
-import { SqliteStore } from 'coatcheck/stores/sql'
+import { nodeVisits } from 'coatcheck/node'
+import { SqliteStore } from 'coatcheck/stores/sqlite'
 import type { BrowserContext, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
 import { createApp } from '../../examples/server/app.mjs'
@@ -29,7 +29,7 @@ describeEngine('chromium 150', 'a session in Chromium 150', () => {
   /** How far the server's clock is ahead. */
   let later = 0
   let isDown = false
-  const events: SessionEvent<'u64'>[] = []
+  const events: SessionEvent<'bigint'>[] = []
   /** What browsers asked to register and to refresh, in order. */
   const posts: IncomingMessage[] = []
 
@@ -50,11 +50,11 @@ describeEngine('chromium 150', 'a session in Chromium 150', () => {
       now: () => Date.now() + later,
       onEvent: event => events.push(event),
     })
-    const edge = httpEdge(sessions, { deviceBound: deviceBound({ lifetime: '3s' }) })
+    const visits = nodeVisits(sessions, { deviceBound: deviceBound({ lifetime: '3s' }) })
     const server: Server = createServer(async (request, response) => {
       if (request.url?.startsWith('/device-session/')) posts.push(request)
-      if (await edge.handled(request, response)) return
-      const visit = edge(request, response)
+      if (await visits.handled(request, response)) return
+      const visit = visits.of(request, response)
       response.setHeader('Content-Type', 'text/html')
       // Another site: the same server by another name.
       if (request.url === '/elsewhere') {
@@ -129,7 +129,7 @@ describeEngine('chromium 150', 'a session in Chromium 150', () => {
     await until('the bound cookie', async () => expect(await boundCookie()).toBeDefined())
   }
 
-  it('is bound at the log-in, and proved again by itself when the bound cookie has ended', async () => {
+  it('is bound at the login, and proved again by itself when the bound cookie has ended', async () => {
     await logIn()
     expect(await boundCookie()).toMatchObject({ httpOnly: true, secure: true, sameSite: 'Lax', path: '/' })
     for (let round = 0; round < 2; round += 1) {
@@ -246,7 +246,7 @@ describeEngine('chromium 150', 'a session in Chromium 150', () => {
     }
   })
 
-  it('is over after a log-out, and the next log-in binds anew', async () => {
+  it('is over after a logout, and the next login binds anew', async () => {
     await logIn()
     await fetchInPage('/logout')
     expect(await boundCookie()).toBeUndefined()

@@ -58,7 +58,7 @@ describeEngine('chromium', 'the page at / in Chromium', () => {
     const sessions = new SessionManager({
       store,
       initial: () => ({ label: '' }),
-      remember: '30d',
+      rememberFor: '30d',
       now: () => Date.now() + later,
     })
     server = createServer(createApp({ sessions, users: await openUsers() })).listen(0, '127.0.0.1')
@@ -193,7 +193,7 @@ describeEngine('chromium', 'the page at / in Chromium', () => {
     await see('Your session has expired or was ended. Please log in again.')
   })
 
-  it('tells an outage from a log-out', async () => {
+  it('tells an outage from a logout', async () => {
     await logIn()
     await page.locator('#devices li').waitFor()
     isDown = true

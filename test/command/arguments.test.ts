@@ -28,7 +28,7 @@ describe('a command line', () => {
   it.each([
     [[], /^expected a command: schema, migrate, /],
     [['lst', '42'], 'there is no command lst: did you mean list?'],
-    [['end_user', '42'], 'there is no command end_user: did you mean end-user?'],
+    [['end_user', '42'], 'there is no command end_user: did you mean invalidate-user?'],
     [['frobnicate'], /^there is no command frobnicate: expected schema, migrate/],
     [['sweep', '--jsno'], 'there is no option --jsno: did you mean --json?'],
     [['sweep', '-x'], 'there is no option -x'],
@@ -40,9 +40,9 @@ describe('a command line', () => {
     [['sweep', '--store='], '--store needs a value: --store URL'],
     [['sweep', '--json=yes'], '--json takes no value'],
     [['sweep', '--table', 'a', '--table', 'b'], '--table is given twice'],
-    [['sweep', '--password-version', '3'], 'sweep takes no --password-version'],
+    [['sweep', '--min-password-version', '3'], 'sweep takes no --min-password-version'],
     [['schema', '--namespace', 'acme'], 'schema takes no --namespace'],
-    [['end-user', '42', '--user-ids', 'uuid'], /^--user-ids: expected u64, number or text/],
+    [['invalidate-user', '42', '--user-ids', 'uuid'], /^--user-ids: expected u64, number or text/],
   ])('%j is refused: %s', (argv, message) => {
     const said = wrong(...argv)
     if (typeof message === 'string') expect(said).toBe(message)
@@ -52,18 +52,20 @@ describe('a command line', () => {
   it.each(['', '-1', '042', '1e3', ' 42', '0x2a', '18446744073709551616', 'ada', '4 2'])(
     'takes no %j for the ID of a user where IDs are numbers',
     user => {
-      expect(wrong('end-user', '--', user)).toMatch(/^USER: expected a whole number from 0 to 18446744073709551615/)
+      expect(wrong('invalidate-user', '--', user)).toMatch(
+        /^USER: expected a whole number from 0 to 18446744073709551615/,
+      )
     },
   )
 
   it('takes user IDs as the application has them', () => {
     const userOf = (...argv: string[]) => (parseArguments(argv) as { user: string }).user
-    expect(userOf('end-user', '18446744073709551615')).toBe('18446744073709551615')
-    expect(userOf('end-user', '0')).toBe('0')
-    expect(userOf('end-user', 'ada', '--user-ids', 'text')).toBe('ada')
-    expect(userOf('end-user', '--user-ids=text', '--', '-ada')).toBe('-ada')
-    expect(wrong('end-user', '9007199254740993', '--user-ids', 'number')).toMatch(/from 0 to 9007199254740991/)
-    expect(wrong('end-user', 'a\tb', '--user-ids', 'text')).toMatch(/without control characters/)
+    expect(userOf('invalidate-user', '18446744073709551615')).toBe('18446744073709551615')
+    expect(userOf('invalidate-user', '0')).toBe('0')
+    expect(userOf('invalidate-user', 'ada', '--user-ids', 'string')).toBe('ada')
+    expect(userOf('invalidate-user', '--user-ids=text', '--', '-ada')).toBe('-ada')
+    expect(wrong('invalidate-user', '9007199254740993', '--user-ids', 'number')).toMatch(/from 0 to 9007199254740991/)
+    expect(wrong('invalidate-user', 'a\tb', '--user-ids', 'string')).toMatch(/without control characters/)
   })
 
   it('takes a key that begins with a dash, which one in 64 does', () => {

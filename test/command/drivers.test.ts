@@ -80,7 +80,7 @@ describeEngine('redis', 'coatcheck with redis and with ioredis', () => {
           expect(refused, driver).toMatchObject({ code: 1, out: '' })
           expect(refused.err).toMatch(/^coatcheck: Redis at [^\n]*: WRONGPASS[^\n]*\n$/)
           expect(refused.err).not.toContain('hunter2')
-          expect(await run(right, 'end-user', '42', '--json'), driver).toEqual({
+          expect(await run(right, 'invalidate-user', '42', '--json'), driver).toEqual({
             code: 0,
             out: '{"ended":0}\n',
             err: '',
@@ -113,7 +113,7 @@ describeEngine('redis', 'coatcheck with redis and with ioredis', () => {
           expect(await on('count'), driver).toEqual({ code: 0, out: '{"count":3}\n', err: '' })
           const listed = (await on('list')).out.trim().split('\n')
           expect(listed.map(line => JSON.parse(line).userId).sort()).toEqual(['1', '2', '3'])
-          expect((await on('end-all', '--yes')).out).toBe('{"ended":3,"interrupted":false}\n')
+          expect((await on('invalidate-all', '--yes')).out).toBe('{"ended":3,"interrupted":false}\n')
           const wrong = await run(`redis+cluster://:wrong-hunter2@${hosts}`, 'count')
           expect(wrong).toMatchObject({ code: 1, out: '', err: expect.stringMatching(/^coatcheck: Redis Cluster at /) })
           expect(wrong.err).not.toContain('hunter2')

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SessionManager } from 'coatcheck'
-import { SqliteStore } from 'coatcheck/stores/sql'
+import { SqliteStore } from 'coatcheck/stores/sqlite'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { build } from '../scripts/build.mjs'
 import { describeEngine } from '../services/engines.ts'
@@ -101,7 +101,7 @@ describeEngine('libsql', 'coatcheck on a file', () => {
         ['yes\n', 0, /1 session ended\./],
       ] as const) {
         expect(await sessions.get(session.secret), answer).not.toBeNull()
-        const running = start(terminal!, ['-qec', `'${process.execPath}' '${COMMAND}' end-all`, '/dev/null'], {
+        const running = start(terminal!, ['-qec', `'${process.execPath}' '${COMMAND}' invalidate-all`, '/dev/null'], {
           env: { ...process.env, COATCHECK_STORE_URL: `sqlite:${join(folder, 'asked.db')}` },
           cwd: root,
           stdio: ['pipe', 'pipe', 'pipe'],
@@ -120,7 +120,7 @@ describeEngine('libsql', 'coatcheck on a file', () => {
   )
 
   it('ends with 2 for a wrong command line, and opens nothing', async () => {
-    for (const args of [[], ['frobnicate'], ['end-user'], ['list', 'ada'], ['list', '42', '--timeout', '5']]) {
+    for (const args of [[], ['frobnicate'], ['invalidate-user'], ['list', 'ada'], ['list', '42', '--timeout', '5']]) {
       const { code, out, err } = await on('never.db').run(...args)
       expect({ code, out }).toEqual({ code: 2, out: '' })
       expect(err).toMatch(/^coatcheck: .*\nSee coatcheck .*--help\.\n$/)
@@ -136,6 +136,8 @@ describeEngine('libsql', 'coatcheck on a file', () => {
   it('prints its release and its help', async () => {
     const version = await coatcheck(['--version'])
     expect(version).toMatchObject({ code: 0, err: '', out: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) })
-    expect((await coatcheck(['end-user', '--help'])).out).toMatch(/^Usage: coatcheck end-user USER \[options\]\n/)
+    expect((await coatcheck(['invalidate-user', '--help'])).out).toMatch(
+      /^Usage: coatcheck invalidate-user USER \[options\]\n/,
+    )
   })
 })

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { SessionManager } from 'coatcheck'
-import { PostgresStore } from 'coatcheck/stores/sql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { build } from '../scripts/build.mjs'
@@ -77,16 +77,16 @@ describeEngine('postgresql', 'a signal', () => {
     expect((await admin.query('SELECT count(*)::int AS left FROM coatcheck_sessions')).rows[0].left).toBe(0)
   })
 
-  it('stops end-all after the page under way, and a second run does the rest', async () => {
+  it('stops invalidate-all after the page under way, and a second run does the rest', async () => {
     await seed(1200, Date.now())
-    const { running, release, interrupt } = await waiting('end-all', '--yes', '--json')
+    const { running, release, interrupt } = await waiting('invalidate-all', '--yes', '--json')
     await interrupt('SIGINT')
     await release()
     await until('the end', () => expect(running.ended()).toBe(true))
     expect(running.child.exitCode).toBe(130)
     const { ended, interrupted } = JSON.parse(/^\{.*\}$/m.exec(running.output())![0])
     expect([ended > 0, ended < 1200, interrupted]).toEqual([true, true, true])
-    expect(await commandOn(server.url()).json('end-all', '--yes')).toEqual([
+    expect(await commandOn(server.url()).json('invalidate-all', '--yes')).toEqual([
       { ended: 1200 - ended, interrupted: false },
     ])
     expect(await commandOn(server.url()).json('count')).toEqual([{ count: 0 }])
@@ -107,7 +107,7 @@ describeEngine('postgresql', 'a signal', () => {
   })
 
   it('does not make a call that succeeds an interrupted one', async () => {
-    const { running, release, interrupt } = await waiting('end-user', '42')
+    const { running, release, interrupt } = await waiting('invalidate-user', '42')
     await interrupt('SIGINT')
     await release()
     await until('the end', () => expect(running.ended()).toBe(true))

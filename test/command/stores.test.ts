@@ -1,7 +1,9 @@
 // The built command against real stores, in a process of its own.
 import { SessionManager, type Store } from 'coatcheck'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
 import { RedisStore } from 'coatcheck/stores/redis'
-import { MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
+import { SqliteStore } from 'coatcheck/stores/sqlite'
 import { createClient } from 'redis'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { build } from '../scripts/build.mjs'
@@ -111,7 +113,7 @@ for (const { name, engine, sql, open } of STORES)
     beforeAll(async () => {
       opened = await open()
       on = commandOn(opened.url)
-      sessions = new SessionManager({ store: opened.store, remember: '30d', sweepInterval: false, now: () => now })
+      sessions = new SessionManager({ store: opened.store, rememberFor: '30d', sweepInterval: false, now: () => now })
     }, 240_000)
     afterAll(() => opened?.close())
 
@@ -130,9 +132,9 @@ for (const { name, engine, sql, open } of STORES)
     itOnSql('prints the DDL that migrate runs, without a connection', async () => {
       const scheme = opened.url.slice(0, opened.url.indexOf(':') + 1)
       const Sql = opened.store.constructor as typeof SqliteStore
-      expect(await on.text('schema', '--store', scheme)).toBe(Sql.schema().trim())
-      expect(await on.json('schema', '--table', 'mine', '--user-ids', 'text')).toEqual([
-        { schema: Sql.schema({ table: 'mine', userIds: 'text' }) },
+      expect(await on.text('schema', '--store', scheme)).toBe(Sql.ddl().trim())
+      expect(await on.json('schema', '--table', 'mine', '--user-ids', 'string')).toEqual([
+        { schema: Sql.ddl({ table: 'mine', userIds: 'string' }) },
       ])
     })
 
@@ -144,14 +146,11 @@ for (const { name, engine, sql, open } of STORES)
         2,
         expect.stringMatching(/^coatcheck: --table: expected 1 to 48 letters/),
       ])
-      const redis = await on.run('list', '42', '--key-prefix', 'a:')
-      expect([redis.code, redis.err]).toEqual([
-        2,
-        expect.stringMatching(/--key-prefix is for Redis: SQL stores have --t/),
-      ])
+      const redis = await on.run('list', '42', '--prefix', 'a:')
+      expect([redis.code, redis.err]).toEqual([2, expect.stringMatching(/--prefix is for Redis: SQL stores have --t/)])
       // In SQLite the IDs of every kind are the same text.
       if (name === 'SQLite') return
-      const kinds = await on.run('list', 'ada', '--user-ids', 'text')
+      const kinds = await on.run('list', 'ada', '--user-ids', 'string')
       expect([kinds.code, kinds.err]).toEqual([1, expect.stringMatching(/column user_id is .*, not /)])
     })
 
@@ -167,11 +166,8 @@ for (const { name, engine, sql, open } of STORES)
         2,
         expect.stringMatching(/--table is for SQL stores: Redis has --key-p/),
       ])
-      const prefix = await on.run('list', '42', '--key-prefix', 'a{b}')
-      expect([prefix.code, prefix.err]).toEqual([
-        2,
-        expect.stringMatching(/^coatcheck: --key-prefix: expected at most/),
-      ])
+      const prefix = await on.run('list', '42', '--prefix', 'a{b}')
+      expect([prefix.code, prefix.err]).toEqual([2, expect.stringMatching(/^coatcheck: --prefix: expected at most/)])
     })
 
     it('lists the sessions of exactly this user, for people and in JSON', async () => {
@@ -203,33 +199,33 @@ for (const { name, engine, sql, open } of STORES)
       expect(none).toMatchObject({ code: 0, out: '' })
       expect(none.err).toMatch(/^0 sessions of user 7\.\nIf there should be some, see whether an option differs/)
       expect(await on.json('list', '7')).toEqual([])
-      const end = await on.run('end-user', '7')
+      const end = await on.run('invalidate-user', '7')
       expect(end.out).toBe('0 sessions of user 7 ended.\n')
     })
 
     it('revokes one session with the remember tokens of its device, and no session of another user', async () => {
       const [one, other, foreign] = [await logIn(1), await logIn(1), await logIn(2)]
-      const token = await sessions.remember(one)
+      const token = await sessions.issueRememberToken(one)
       secrets.push(...token.split('.'))
       expect(await on.json('revoke', '1', foreign.key)).toEqual([{ ended: 0 }])
       expect((await on.run('revoke', '1', foreign.key)).out).toBe('0 sessions ended: user 1 has none with this key.\n')
       expect(await on.text('revoke', '1', one.key)).toBe('1 session of user 1 ended.')
       expect(await sessions.get(one.secret)).toBeNull()
-      expect(await sessions.recall(token)).toBeNull()
+      expect(await sessions.redeemRememberToken(token)).toBeNull()
       for (const alive of [other, foreign]) expect(await sessions.get(alive.secret)).not.toBeNull()
       expect(await on.json('revoke', '1', one.key)).toEqual([{ ended: 0 }])
     })
 
-    it('ends all sessions and remember tokens of a user, and late log-ins with an older password', async () => {
+    it('ends all sessions and remember tokens of a user, and late logins with an older password', async () => {
       const [one, other] = [await logIn(3), await logIn(4)]
       await logIn(3)
-      const token = await sessions.remember(one)
+      const token = await sessions.issueRememberToken(one)
       secrets.push(...token.split('.'))
-      expect(await on.text('end-user', '3', '--password-version', '5')).toBe(
-        '2 sessions of user 3 ended. Log-ins below password version 5 are refused.',
+      expect(await on.text('invalidate-user', '3', '--min-password-version', '5')).toBe(
+        '2 sessions of user 3 ended. Logins below password version 5 are refused.',
       )
       expect(await sessions.get(one.secret)).toBeNull()
-      expect(await sessions.recall(token)).toBeNull()
+      expect(await sessions.redeemRememberToken(token)).toBeNull()
       expect(await sessions.get(other.secret)).not.toBeNull()
       const late = sessions.create({ user: { id: 3, name: 'ada', passwordVersion: 4 } })
       await expect(late).rejects.toMatchObject({ code: 'ERR_SESSION_STALE_LOGIN' })
@@ -240,7 +236,7 @@ for (const { name, engine, sql, open } of STORES)
       const [theirs, ours] = [await logIn(5, 'ada', tenant), await logIn(5)]
       expect((await on.json('list', '5', '--namespace', 'acme')).map(({ key }) => key)).toEqual([theirs.key])
       expect((await on.json('list', '5')).map(({ key }) => key)).toEqual([ours.key])
-      expect(await on.json('end-user', '5', '--namespace', 'acme')).toEqual([{ ended: 1 }])
+      expect(await on.json('invalidate-user', '5', '--namespace', 'acme')).toEqual([{ ended: 1 }])
       expect(await tenant.get(theirs.secret)).toBeNull()
       expect(await sessions.get(ours.secret)).not.toBeNull()
       const wrong = await on.run('list', '5', '--namespace', 'a b')
@@ -287,23 +283,25 @@ for (const { name, engine, sql, open } of STORES)
       const tenant = sessions.namespace('ended')
       const [user, theirs] = [await logIn(9), await logIn(9, 'ada', tenant)]
       const visitor = await sessions.create({ data: { cart: 1 } })
-      const token = await sessions.remember(user)
+      const token = await sessions.issueRememberToken(user)
       secrets.push(visitor.secret, ...token.split('.'))
-      const refused = await on.run('end-all')
+      const refused = await on.run('invalidate-all')
       expect([refused.code, refused.err]).toEqual([
         2,
         expect.stringMatching(/no one is here to be asked: give --yes\n/),
       ])
-      expect(await on.json('end-all', '--yes', '--namespace', 'ended')).toEqual([{ ended: 1, interrupted: false }])
+      expect(await on.json('invalidate-all', '--yes', '--namespace', 'ended')).toEqual([
+        { ended: 1, interrupted: false },
+      ])
       expect(await tenant.get(theirs.secret)).toBeNull()
       for (const alive of [user, visitor]) expect(await sessions.get(alive.secret)).not.toBeNull()
       const [{ count }] = await on.json('count')
       expect(count).toBeGreaterThan(1)
-      expect(await on.json('end-all', '--yes')).toEqual([{ ended: count, interrupted: false }])
+      expect(await on.json('invalidate-all', '--yes')).toEqual([{ ended: count, interrupted: false }])
       for (const dead of [user, visitor]) expect(await sessions.get(dead.secret)).toBeNull()
-      expect(await sessions.recall(token)).toBeNull()
+      expect(await sessions.redeemRememberToken(token)).toBeNull()
       expect(await on.json('count')).toEqual([{ count: 0 }])
-      expect(await on.json('end-all', '--yes')).toEqual([{ ended: 0, interrupted: false }])
+      expect(await on.json('invalidate-all', '--yes')).toEqual([{ ended: 0, interrupted: false }])
       expect(await on.run('list')).toMatchObject({
         code: 0,
         out: '',
@@ -314,7 +312,7 @@ for (const { name, engine, sql, open } of STORES)
     it('names the store without its password where the store is down, in one line', async () => {
       if (opened.kill === undefined) return
       await opened.kill()
-      for (const args of [['list'], ['revoke', '42', 'x'.repeat(46)], ['end-all', '--yes']]) {
+      for (const args of [['list'], ['revoke', '42', 'x'.repeat(46)], ['invalidate-all', '--yes']]) {
         const { code, out, err } = await on.run(...args)
         expect({ code, out }).toEqual({ code: 1, out: '' })
         expect(err).toMatch(/^coatcheck: [^\n]* at 127\.0\.0\.1:\d+[^\n]*\n$/)

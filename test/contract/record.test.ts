@@ -1,5 +1,5 @@
 // What the author of a store can ask of a row that others can edit.
-import { corruption, type SessionRecord } from 'coatcheck/store'
+import { corruption, type SessionRecord } from 'coatcheck/custom-store'
 import { describe, expect, it } from 'vitest'
 import { isInstant } from '../../src/contract/record.ts'
 
@@ -10,7 +10,7 @@ const sound: SessionRecord = {
   kind: 'session',
   parent: null,
   userId: '42',
-  username: 'ada',
+  userName: 'ada',
   passwordVersion: null,
   data: '{}',
   version: 1,
@@ -24,8 +24,8 @@ const sound: SessionRecord = {
 describe('a sound record', () => {
   it.each<[string, Partial<SessionRecord>]>([
     ['of a user', {}],
-    ['of an anonymous visitor', { userId: null, username: null }],
-    ['of a user with an empty name', { username: '' }],
+    ['of an anonymous visitor', { userId: null, userName: null }],
+    ['of a user with an empty name', { userName: '' }],
     ['of user 0', { userId: '0' }],
     ['that is a series, begun by a session', { kind: 'remember', parent: KEY }],
     ['with the least password version', { passwordVersion: 0 }],
@@ -44,9 +44,9 @@ describe('an impossible record', () => {
     ['key is malformed', { key: malformedKeys }],
     ['kind is unknown', { kind: ['', 'Session', 'remembered', null, 1] }],
     ['parent is malformed', { parent: malformedKeys.filter(parent => parent !== null) }],
-    ['user ID without name, or name without user ID', { userId: [null], username: [null] }],
+    ['user ID without name, or name without user ID', { userId: [null], userName: [null] }],
     ['user ID is empty', { userId: ['', 42, 42n, {}] }],
-    ['name is not text', { username: [42, true, {}] }],
+    ['name is not text', { userName: [42, true, {}] }],
     [
       'password version is not an unsigned 32-bit number',
       { passwordVersion: [-1, 0.5, 2 ** 32, Number.NaN, '1', true, undefined] },

@@ -88,9 +88,9 @@ describe('what JSON would silently change is refused, and the old data kept', ()
     await expect(
       sessions.update(session, draft => void Object.defineProperties(draft, Object.getOwnPropertyDescriptors(data))),
     ).rejects.toMatchObject(error)
-    await expect(
-      sessions.regenerate(session, { user: { id: 1, name: 'a' }, data: data as never }),
-    ).rejects.toMatchObject(error)
+    await expect(sessions.logIn(session, { user: { id: 1, name: 'a' }, data: data as never })).rejects.toMatchObject(
+      error,
+    )
     await expect(sessions.update(session, data)).rejects.toBeInstanceOf(SessionError)
     expect((await sessions.get(session))?.data).toEqual({ old: 1 })
     expect(({} as { isAdmin?: boolean }).isAdmin).toBeUndefined()
@@ -292,7 +292,7 @@ it.each([
     const error = { code: 'ERR_SESSION_DATA', message: expect.stringMatching(/^data: expected an object, got /) }
     await expect(sessions.create({ data: wrong as never })).rejects.toMatchObject(error)
     await expect(
-      sessions.regenerate(session, { user: { id: 1, name: '' }, data: () => wrong as never }),
+      sessions.logIn(session, { user: { id: 1, name: '' }, data: () => wrong as never }),
     ).rejects.toMatchObject(error)
   }
   expect((await sessions.get(session))?.data).toEqual({ old: 1 })

@@ -216,7 +216,7 @@ describe('a schema that cannot work', () => {
     )
   })
 
-  it('one that throws is not a log-out', async () => {
+  it('one that throws is not a logout', async () => {
     let breaks = false
     const schema: StandardSchemaV1<object, object> = {
       '~standard': {

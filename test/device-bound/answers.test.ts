@@ -2,7 +2,7 @@
 import { SessionError, SessionManager, type SessionOptions } from 'coatcheck'
 import type { DeviceBoundOptions } from 'coatcheck/device-bound'
 import { deviceBound, deviceOf, deviceState } from 'coatcheck/device-bound'
-import { fetchEdge } from 'coatcheck/fetch'
+import { fetchVisits } from 'coatcheck/fetch'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it, vi } from 'vitest'
 import { seal, unseal } from '../../src/data/meta.ts'
@@ -72,7 +72,7 @@ describe('a registration is answered', () => {
     expect((await browser.register(offer)).status).toBe(200)
   })
 
-  it('403, where nothing is offered any more: from five minutes after the log-in, or once it is bound', async () => {
+  it('403, where nothing is offered any more: from five minutes after the login, or once it is bound', async () => {
     const { browser, clock } = service()
     await browser.logIn(ADA)
     const late = browser.copy()
@@ -88,7 +88,7 @@ describe('a registration is answered', () => {
   it('403, where it began at an edge that binds none', async () => {
     const { store, clock } = service()
     const sessions = new SessionManager({ store, now: clock, sweepInterval: false })
-    const plain = fetchEdge(sessions)(new Request('https://shop.example/', { method: 'POST' }))
+    const plain = fetchVisits(sessions).of(new Request('https://shop.example/', { method: 'POST' }))
     const { secret } = await plain.logIn({ user: ADA })
     const client = new DeviceClient(boundEdge(sessions))
     client.jar.set('session_id', secret)
@@ -179,7 +179,7 @@ describe('a registration is answered', () => {
     await browser.logIn(ADA)
     const old = browser.tab()
     await browser.page(async visit => {
-      await visit.rotate({ grace: '1m' })
+      await visit.regenerate({ grace: '1m' })
       return new Response()
     })
     expect((await old.register()).status).toBe(200)
@@ -197,9 +197,9 @@ describe('a registration is answered', () => {
           throw fault
         },
       })
-      const edge = fetchEdge(broken, { deviceBound: deviceBound() })
-      const request = new DeviceClient(edge).request(REGISTER, 'POST', { 'secure-session-response': 'x' })
-      await expect(edge.handled(request)).rejects.toBe(fault)
+      const visits = fetchVisits(broken, { deviceBound: deviceBound() })
+      const request = new DeviceClient(visits).request(REGISTER, 'POST', { 'secure-session-response': 'x' })
+      await expect(visits.handled(request)).rejects.toBe(fault)
     }
   })
 
@@ -228,7 +228,7 @@ describe('a registration is answered', () => {
       expect(await answers(`${path}/`, 'POST')).toBeNull()
     }
     expect(await answers('/', 'POST')).toBeNull()
-    const plain = fetchEdge(new SessionManager({ store: new MemoryStore() }))
+    const plain = fetchVisits(new SessionManager({ store: new MemoryStore() }))
     expect(await plain.handled(new Request(`https://shop.example${REFRESH}`, { method: 'POST' }))).toBeNull()
   })
 })
@@ -300,18 +300,18 @@ describe('a refresh is answered', () => {
     expect(await browser.user()).toBe('ada')
   })
 
-  it.each(['end-device', 'end-user'] as const)(
+  it.each(['end-device', 'invalidate-user'] as const)(
     '400 where another key has signed: with %s the rest ends',
     async onTheft => {
-      const { edge, events, sessions } = service({}, newDevice(), { onTheft, remember: '30d' })
+      const { edge, events, sessions } = service({}, newDevice(), { onTheft, rememberFor: '30d' })
       const [browser, other] = [new DeviceClient(edge), new DeviceClient(edge)]
       await other.logIn(ADA)
       await browser.logIn(ADA, { remember: true })
       await browser.register()
       const token = browser.jar.get('remember_token')!
       expect((await browser.copy().refresh()).status).toBe(400)
-      expect([await browser.user(), await sessions.recall(token)]).toEqual([null, null])
-      expect(await other.user()).toBe(onTheft === 'end-user' ? null : 'ada')
+      expect([await browser.user(), await sessions.redeemRememberToken(token)]).toEqual([null, null])
+      expect(await other.user()).toBe(onTheft === 'invalidate-user' ? null : 'ada')
       const thefts = events.filter(({ type, reason }) => type === 'device-theft' || reason === 'theft')
       expect(thefts.map(({ type }) => type)).toContain('device-theft')
       expect(thefts.find(({ type }) => type === 'destroyed')).toMatchObject({ userId: 42n, reason: 'theft' })
@@ -445,7 +445,7 @@ describe('a refresh is answered', () => {
 })
 
 describe('what a request says about its device', () => {
-  const stateOf = async (edge: DeviceClient['edge'], request: Request) => deviceState(edge(request))
+  const stateOf = async (edge: DeviceClient['edge'], request: Request) => deviceState(edge.of(request))
 
   it('is told by deviceState', async () => {
     const { browser, edge, clock } = await bound()
@@ -477,15 +477,15 @@ describe('what a request says about its device', () => {
         return proceed()
       })
       if (!isBound) browser.jar.set(BOUND_COOKIE, 'of another session')
-      const visit = edge(browser.request('/'))
+      const visit = edge.of(browser.request('/'))
       expect([await deviceState(visit), visit.headers.getSetCookie()]).toEqual(['none', []])
     }
   })
 
   it('is none without a session, also where the edge binds none', async () => {
     const { sessions, edge } = service()
-    for (const each of [edge, fetchEdge(sessions)])
-      expect(await deviceState(each(new Request('https://shop.example/')))).toBe('none')
+    for (const each of [edge, fetchVisits(sessions)])
+      expect(await deviceState(each.of(new Request('https://shop.example/')))).toBe('none')
   })
 
   it('is a TypeError for what is no visit, and no session', async () => {

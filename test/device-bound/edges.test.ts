@@ -1,9 +1,10 @@
 // The same over node:http and frameworks, and where an edge, a manager and the option are of different copies of the package.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { openVisit, SessionManager, type Visit } from 'coatcheck'
+import { SessionManager, type Visit } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
 import { deviceBound, deviceOf, deviceState } from 'coatcheck/device-bound'
-import { fetchEdge } from 'coatcheck/fetch'
-import { httpEdge } from 'coatcheck/http'
+import { fetchVisits } from 'coatcheck/fetch'
+import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import express from 'express'
 import fastify from 'fastify'
@@ -22,59 +23,59 @@ async function pageOf(visit: Visit, path: string): Promise<string> {
   return JSON.stringify({ name: (await visit.get())?.user?.name ?? null, state: await deviceState(visit) })
 }
 
-describe('httpEdge', () => {
+describe('nodeVisits', () => {
   const sessions = () => new SessionManager({ store: new MemoryStore() })
   const options = () => ({ deviceBound: deviceBound({ lifetime: '1m' }) })
 
   it('registers, refreshes and logs out over node:http', async () => {
-    const edge = httpEdge(sessions(), options())
+    const visits = nodeVisits(sessions(), options())
     const server = async (request: IncomingMessage, response: ServerResponse) => {
-      if (await edge.handled(request, response)) return
-      response.end(await pageOf(edge(request, response), request.url!))
+      if (await visits.handled(request, response)) return
+      response.end(await pageOf(visits.of(request, response), request.url!))
     }
     await walkOver(await served(server))
   })
 
   it('registers, refreshes and logs out over Express, below a path', async () => {
-    const edge = httpEdge(sessions(), options())
+    const visits = nodeVisits(sessions(), options())
     const app = express()
     app.use('/device-session', async (request, response, next) => {
-      if (!(await edge.handled(request, response))) next()
+      if (!(await visits.handled(request, response))) next()
     })
     app.use(async (request, response) => {
-      response.end(await pageOf(edge(request, response), request.url))
+      response.end(await pageOf(visits.of(request, response), request.url))
     })
     await walkOver(await served(app))
   })
 
   it('registers, refreshes and logs out over Fastify, in a hook', async () => {
-    const edge = httpEdge(sessions(), options())
+    const visits = nodeVisits(sessions(), options())
     const app = fastify()
     app.addHook('onRequest', async (request, reply) => {
-      if (await edge.handled(request.raw, reply.raw)) reply.hijack()
+      if (await visits.handled(request.raw, reply.raw)) reply.hijack()
     })
-    app.all('/*', (request, reply) => pageOf(edge(request.raw, reply.raw), request.url))
+    app.all('/*', (request, reply) => pageOf(visits.of(request.raw, reply.raw), request.url))
     await app.ready()
     await walkOver(await served((request, response) => app.routing(request, response)))
   })
 
   it('registers, refreshes and logs out over Koa, in a middleware', async () => {
-    const edge = httpEdge(sessions(), options())
+    const visits = nodeVisits(sessions(), options())
     const app = new Koa()
     app.use(async (ctx, next) => {
-      if (await edge.handled(ctx.req, ctx.res)) ctx.respond = false
+      if (await visits.handled(ctx.req, ctx.res)) ctx.respond = false
       else await next()
     })
     app.use(async ctx => {
-      ctx.body = await pageOf(edge(ctx.req, ctx.res), ctx.path)
+      ctx.body = await pageOf(visits.of(ctx.req, ctx.res), ctx.path)
     })
     await walkOver(await served(app.callback()))
   })
 
   it('answers at its paths with a query, too', async () => {
-    const edge = httpEdge(sessions(), options())
+    const visits = nodeVisits(sessions(), options())
     const origin = await served(async (request, response) => {
-      if (!(await edge.handled(request, response))) response.end('a page')
+      if (!(await visits.handled(request, response))) response.end('a page')
     })
     const answer = await send(`${origin}${REFRESH}?from=menu`, 'POST', {})
     expect([answer.status, await answer.json()]).toEqual([400, { error: expect.any(String) }])
@@ -82,20 +83,20 @@ describe('httpEdge', () => {
   })
 
   it('leaves a response alone that has begun already', async () => {
-    const edge = httpEdge(sessions(), options())
+    const visits = nodeVisits(sessions(), options())
     const origin = await served(async (request, response) => {
       response.writeHead(200).flushHeaders()
-      response.end(`handled: ${await edge.handled(request, response)}`)
+      response.end(`handled: ${await visits.handled(request, response)}`)
     })
     const answer = await send(origin + REFRESH, 'POST', {})
     expect([answer.status, await answer.text()]).toEqual([200, 'handled: true'])
   })
 
   it('refuses a request without its response, at any path', async () => {
-    const edge = httpEdge(sessions(), options())
+    const visits = nodeVisits(sessions(), options())
     const origin = await served(async (request, response) => {
       // @ts-expect-error plain JavaScript
-      response.end(String(await edge.handled(request).catch((error: Error) => error)))
+      response.end(String(await visits.handled(request).catch((error: Error) => error)))
     })
     for (const path of [REFRESH, '/page'])
       expect(await (await send(origin + path, 'POST', {})).text()).toMatch(
@@ -104,26 +105,26 @@ describe('httpEdge', () => {
   })
 
   it('answers nothing where it binds no session', async () => {
-    const edge = httpEdge(new SessionManager({ store: new MemoryStore() }))
+    const visits = nodeVisits(new SessionManager({ store: new MemoryStore() }))
     const origin = await served(async (request, response) => {
-      response.end(String(await edge.handled(request, response)))
+      response.end(String(await visits.handled(request, response)))
     })
     expect(await (await send(origin + REFRESH, 'POST', {})).text()).toBe('false')
-    expect(() => httpEdge(new SessionManager({ store: new MemoryStore() }), { deviceBound: {} as never })).toThrow(
+    expect(() => nodeVisits(new SessionManager({ store: new MemoryStore() }), { deviceBound: {} as never })).toThrow(
       /deviceBound: expected deviceBound\(\{ … \}\) of 'coatcheck\/device-bound', got/,
     )
   })
 })
 
-describe('fetchEdge', () => {
+describe('fetchVisits', () => {
   it('registers, refreshes and logs out in front of Hono, and of any function from Request to Response', async () => {
-    const edge = fetchEdge(new SessionManager({ store: new MemoryStore() }), {
+    const visits = fetchVisits(new SessionManager({ store: new MemoryStore() }), {
       deviceBound: deviceBound({ lifetime: '1m' }),
     })
     const app = new Hono<{ Bindings: { visit: Visit } }>()
     app.all('*', async c => c.body(await pageOf(c.env.visit, c.req.path)))
     const answer = async (request: Request) =>
-      (await edge.handled(request)) ?? edge.handle(request, visit => app.fetch(request, { visit }))
+      (await visits.handled(request)) ?? visits.handle(request, visit => app.fetch(request, { visit }))
     await walkOver(
       await served(async (incoming, response) => {
         const { method, url, headers } = incoming
@@ -164,16 +165,16 @@ describe('two copies of the package', () => {
     const sessions = new SessionManager({ store: new MemoryStore() })
     vi.resetModules()
     const { deviceBound: otherBound, deviceState: otherState } = await import('coatcheck/device-bound')
-    const { fetchEdge: otherEdge } = await import('coatcheck/fetch')
+    const { fetchVisits: otherEdge } = await import('coatcheck/fetch')
     expect(otherBound).not.toBe(deviceBound)
-    for (const edge of [
+    for (const visits of [
       otherEdge(sessions, { deviceBound: deviceBound() }),
       otherEdge(sessions, { deviceBound: otherBound() }),
     ]) {
-      const browser = new DeviceClient(edge)
+      const browser = new DeviceClient(visits)
       await browser.logIn(ADA)
       expect((await browser.register()).status).toBe(200)
-      const visit = edge(browser.request('/'))
+      const visit = visits.of(browser.request('/'))
       expect([await otherState(visit), await deviceState(visit)]).toEqual(['bound', 'bound'])
       expect(deviceOf((await visit.get())!)).not.toBeNull()
       browser.jar.set(BOUND_COOKIE, 'wrong')

@@ -30,7 +30,7 @@ async function boundBrowser(made: ReturnType<typeof setUp>) {
   return browser
 }
 
-describe('a log-in', () => {
+describe('a login', () => {
   it('offers to bind the session, by one header and no write of its own', async () => {
     const { store, client } = setUp()
     const response = await client().logIn(ADA)
@@ -136,7 +136,7 @@ describe('a registration', () => {
     expect(await thief.user()).toBeNull()
   })
 
-  it('is refused from five minutes after the log-in, and under another session', async () => {
+  it('is refused from five minutes after the login, and under another session', async () => {
     const { client, clock } = setUp()
     const [one, two] = [client(), client()]
     await one.logIn(ADA)
@@ -148,9 +148,9 @@ describe('a registration', () => {
   })
 
   it.each([
-    ['a log-out', async (_: any, browser: DeviceClient) => browser.copy().logOut()],
-    ['log-out-everywhere', async (made: any) => made.sessions.invalidateUser(ADA.id)],
-    ['another log-in', async (_: any, browser: DeviceClient) => browser.copy().logIn({ id: 7n, name: 'max' })],
+    ['a logout', async (_: any, browser: DeviceClient) => browser.copy().logOut()],
+    ['logout-everywhere', async (made: any) => made.sessions.invalidateUser(ADA.id)],
+    ['another login', async (_: any, browser: DeviceClient) => browser.copy().logIn({ id: 7n, name: 'max' })],
     [
       'a new ID',
       async (_: any, browser: DeviceClient) =>
@@ -233,7 +233,7 @@ describe('a bound session', () => {
         expect(await visit.update({ a: 1 })).toBeNull()
         await expect(visit.create()).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
         expect(await visit.regenerate()).toBeNull()
-        expect(await visit.rotate({ grace: '1m' })).toBeNull()
+        expect(await visit.regenerate({ grace: '1m' })).toBeNull()
         expect(await visit.csrfToken()).toBeNull()
         expect(await deviceState(visit)).toBe('unproved')
         return new Response()
@@ -259,7 +259,7 @@ describe('a bound session', () => {
       const thief = browser.copy()
       thief.loseValue()
       const response = await thief.page(async visit => {
-        expect(await (verb === 'rotate' ? visit.rotate({ grace: '1m' }) : visit.regenerate())).toBeNull()
+        expect(await (verb === 'rotate' ? visit.regenerate({ grace: '1m' }) : visit.regenerate())).toBeNull()
         return new Response()
       })
       expect(response.headers.getSetCookie()).toEqual([])
@@ -317,7 +317,7 @@ describe('a bound session', () => {
   })
 
   it('ends where a wrong value comes, with its series, and tells it once', async () => {
-    const made = setUp({}, { remember: '30d' })
+    const made = setUp({}, { rememberFor: '30d' })
     const browser = made.client()
     await browser.logIn(ADA, { remember: true })
     await browser.register()
@@ -336,7 +336,7 @@ describe('a bound session', () => {
   })
 
   it('ends all sessions of the user where onTheft says so', async () => {
-    const made = setUp({}, { onTheft: 'end-user' })
+    const made = setUp({}, { onTheft: 'invalidate-user' })
     const browser = await boundBrowser(made)
     const elsewhere = made.client()
     await elsewhere.logIn(ADA)
@@ -347,7 +347,7 @@ describe('a bound session', () => {
   })
 
   it('ends all of the user also where the store fails when it has ended the copied session, and tells it once', async () => {
-    const made = setUp({}, { onTheft: 'end-user' })
+    const made = setUp({}, { onTheft: 'invalidate-user' })
     const browser = await boundBrowser(made)
     const elsewhere = made.client()
     await elsewhere.logIn(ADA)
@@ -378,7 +378,7 @@ describe('a bound session', () => {
     const value = browser.jar.get('session_bound')
     const cookie = `session_id=${browser.jar.get('session_id')}`
     const seen = async (line: string) => {
-      const visit = edge(new Request('https://shop.example/app', { headers: { cookie: line } }))
+      const visit = edge.of(new Request('https://shop.example/app', { headers: { cookie: line } }))
       return (await visit.get())?.user?.name ?? null
     }
     expect(await seen(`${cookie}; session_bound=planted; session_bound=${value}`)).toBe('ada')
@@ -392,7 +392,7 @@ describe('a bound session', () => {
     for (const verb of ['update', 'regenerate', 'rotate'] as const) {
       await browser.page(async visit => {
         if (verb === 'update') await visit.update({ a: 1 })
-        else await (verb === 'rotate' ? visit.rotate({ grace: '1m' }) : visit.regenerate())
+        else await (verb === 'rotate' ? visit.regenerate({ grace: '1m' }) : visit.regenerate())
         return new Response()
       })
       await browser.page(async visit => {
@@ -402,7 +402,7 @@ describe('a bound session', () => {
         return new Response()
       })
     }
-    await made.sessions.updateUser(ADA.id, { role: 'admin' })
+    await made.sessions.updateUserSessions(ADA.id, { role: 'admin' })
     expect((await made.sessions.list(ADA.id)).map(each => deviceOf(each)?.provedAt)).toEqual([provedAt])
     made.clock.advance(LIFE)
     // The challenge was derived from an ID that has been replaced: the browser signs the one that it is told.
@@ -412,7 +412,7 @@ describe('a bound session', () => {
     expect(deviceOf((await made.sessions.list(ADA.id))[0]!)?.provedAt).toBe(made.clock())
   })
 
-  it('tells the browser to forget its session after a log-out, and clears both cookies', async () => {
+  it('tells the browser to forget its session after a logout, and clears both cookies', async () => {
     const made = setUp()
     const browser = await boundBrowser(made)
     await browser.logOut()
@@ -605,7 +605,7 @@ describe('a thief with a copied jar', () => {
 })
 
 describe('where a binding is required', () => {
-  it('a session that is not bound is refused from five minutes after its log-in', async () => {
+  it('a session that is not bound is refused from five minutes after its login', async () => {
     const made = setUp({ require: session => session.user?.id === ADA.id })
     const [ada, max] = [made.client(), made.client()]
     await ada.logIn(ADA)
@@ -621,7 +621,7 @@ describe('where a binding is required', () => {
   })
 
   it('no remember token is given, and one that was begins nothing and ends', async () => {
-    const before = setUp({}, { remember: '30d' })
+    const before = setUp({}, { rememberFor: '30d' })
     const browser = before.client()
     await browser.logIn(ADA, { remember: true })
     const token = browser.jar.get('remember_token')!
@@ -629,7 +629,7 @@ describe('where a binding is required', () => {
     const later = new DeviceClient(strict)
     later.jar.set('remember_token', token)
     expect(await later.user()).toBeNull()
-    expect(await before.sessions.recall(token)).toBeNull()
+    expect(await before.sessions.redeemRememberToken(token)).toBeNull()
     const fresh = new DeviceClient(strict)
     await fresh.logIn(ADA, { remember: true })
     expect(fresh.jar.has('remember_token')).toBe(false)
@@ -638,7 +638,7 @@ describe('where a binding is required', () => {
 
 describe('a remembered session', () => {
   it('begins unbound, and registers again', async () => {
-    const made = setUp({}, { remember: '30d' })
+    const made = setUp({}, { rememberFor: '30d' })
     const browser = made.client()
     await browser.logIn(ADA, { remember: true })
     await browser.register()

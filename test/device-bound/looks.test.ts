@@ -92,7 +92,7 @@ describe('a request of a bound session', () => {
     events.length = 0
     expect(await ask(wrong(1))).toMatchObject({ state: 'stolen', cookies: [`${BOUND_COOKIE}=`], challenge: null })
     expect(events.map(({ type, reason }) => [type, reason])).toEqual([
-      ['refused', 'device'],
+      ['request-refused', 'device'],
       ['destroyed', 'theft'],
       ['device-theft', undefined],
     ])
@@ -106,7 +106,7 @@ describe('a request of a bound session', () => {
     await ask([])
     expect(events).toEqual([
       expect.objectContaining({
-        type: 'refused',
+        type: 'request-refused',
         reason: 'device',
         userId: 42n,
         key: expect.any(String),
@@ -116,7 +116,7 @@ describe('a request of a bound session', () => {
   })
 
   it('that is not proved begins nothing by a remember token', async () => {
-    const { clock, browser, sessions } = await bound({}, { remember: '30d' }, true)
+    const { clock, browser, sessions } = await bound({}, { rememberFor: '30d' }, true)
     clock.advance(MINUTE)
     const copy = browser.copy()
     copy.loseValue()
@@ -134,7 +134,7 @@ describe('a request of a bound session', () => {
     for (const ask of [
       (visit: Visit) => visit.update({ a: 1 }),
       (visit: Visit) => visit.regenerate(),
-      (visit: Visit) => visit.rotate({ grace: '1m' }),
+      (visit: Visit) => visit.regenerate({ grace: '1m' }),
     ]) {
       const response = await copy.page(async visit => new Response(String(await ask(visit))))
       expect([await response.text(), response.headers.getSetCookie()]).toEqual(['null', []])
@@ -143,7 +143,7 @@ describe('a request of a bound session', () => {
   })
 
   it('that has gone, with a token of a series that has gone, is of nobody', async () => {
-    const { edge, store } = await bound({}, { remember: '30d' })
+    const { edge, store } = await bound({}, { rememberFor: '30d' })
     const visitor = new DeviceClient(edge)
     visitor.jar.set('session_id', 'a'.repeat(43))
     visitor.jar.set('remember_token', `${'s'.repeat(43)}.${'v'.repeat(43)}`)
@@ -192,7 +192,7 @@ describe('a visit is written down', () => {
       clock.advance(4 * MINUTE)
       store.reset()
       await browser.page(async visit => {
-        await (verb === 'rotate' ? visit.rotate({ grace: '1m' }) : visit.regenerate())
+        await (verb === 'rotate' ? visit.regenerate({ grace: '1m' }) : visit.regenerate())
         return new Response()
       })
       expect(store.counts()).toEqual({ read: 1, replace: 1 })
@@ -200,7 +200,7 @@ describe('a visit is written down', () => {
   })
 
   it('of a remembered session at its first use', async () => {
-    const { browser, clock, store } = await bound({}, { remember: '30d' }, true)
+    const { browser, clock, store } = await bound({}, { rememberFor: '30d' }, true)
     clock.advance(60 * MINUTE)
     browser.jar.delete('session_id')
     expect(await browser.user()).toBe('ada')
@@ -228,7 +228,7 @@ describe('a page that another site led to loads itself anew', () => {
 })
 
 describe('where a binding is required', () => {
-  it('a session that is not bound is one until five minutes after its log-in', async () => {
+  it('a session that is not bound is one until five minutes after its login', async () => {
     const { edge, clock, events } = await bound({ require: true })
     const other = new DeviceClient(edge)
     await other.logIn(ADA)
@@ -241,7 +241,7 @@ describe('where a binding is required', () => {
       return new Response()
     })
     expect([response.headers.getSetCookie(), response.headers.get('cache-control')]).toEqual([[], 'no-store'])
-    expect(events.at(-1)).toMatchObject({ type: 'refused', reason: 'device' })
+    expect(events.at(-1)).toMatchObject({ type: 'request-refused', reason: 'device' })
     // The value of another session stays: it may be good again.
     other.jar.set(BOUND_COOKIE, 'of another session')
     expect(await other.user()).toBeNull()
@@ -249,12 +249,12 @@ describe('where a binding is required', () => {
   })
 
   it('no remember token is given, and one that was begins nothing and ends', async () => {
-    const { sessions } = await bound({}, { remember: '30d' })
-    const token = await sessions.remember(await sessions.create({ user: ADA }))
+    const { sessions } = await bound({}, { rememberFor: '30d' })
+    const token = await sessions.issueRememberToken(await sessions.create({ user: ADA }))
     const strict = new DeviceClient(boundEdge(sessions, { require: true }))
     strict.jar.set('remember_token', token)
     expect(await strict.user()).toBeNull()
-    expect(await sessions.recall(token)).toBeNull()
+    expect(await sessions.redeemRememberToken(token)).toBeNull()
     await strict.logIn(ADA, { remember: true })
     expect(strict.jar.has('remember_token')).toBe(false)
   })
@@ -272,7 +272,7 @@ describe('where a binding is required', () => {
 })
 
 describe('the bound cookie of an earlier session', () => {
-  it('goes with a new log-in and with a log-out, where the browser has one; the application cannot set it', async () => {
+  it('goes with a new login and with a logout, where the browser has one; the application cannot set it', async () => {
     for (const has of [true, false])
       for (const verb of ['logIn', 'logOut'] as const) {
         const { browser } = await bound()
@@ -300,7 +300,7 @@ describe('the bound cookie of an earlier session', () => {
     expect(browser.jar.get(BOUND_COOKIE)).toBe(value)
   })
 
-  it('goes beside what else a log-out says', async () => {
+  it('goes beside what else a logout says', async () => {
     const { sessions, browser } = await bound()
     const other = new DeviceClient(boundEdge(sessions, {}, { clearSiteData: ['cache'] }))
     other.jar = browser.jar
@@ -308,10 +308,10 @@ describe('the bound cookie of an earlier session', () => {
     expect([response.headers.get('clear-site-data'), [...other.jar.keys()]]).toEqual(['"cache"', []])
   })
 
-  it('goes with a log-out that proves nothing, and no challenge comes after it', async () => {
+  it('goes with a logout that proves nothing, and no challenge comes after it', async () => {
     const { edge, browser, clock } = await bound()
     clock.advance(5 * MINUTE)
-    const visit = edge(browser.request('/', 'POST'))
+    const visit = edge.of(browser.request('/', 'POST'))
     expect(await visit.get()).toBeNull()
     expect(visit.headers.has('secure-session-challenge')).toBe(true)
     await visit.logOut()
@@ -357,11 +357,11 @@ describe('the bound cookie of an earlier session', () => {
   })
 })
 
-it('a handler that throws after a log-in without a proof leaves the browser its challenge', async () => {
+it('a handler that throws after a login without a proof leaves the browser its challenge', async () => {
   const { browser, clock, edge } = await bound()
   clock.advance(MINUTE)
   browser.loseValue()
-  const visit = edge(browser.request('/')) as any
+  const visit = edge.of(browser.request('/')) as any
   expect(await visit.get()).toBeNull()
   await visit.logIn({ user: { id: 7n, name: 'max' } })
   await visit.abandon('its handler threw')

@@ -4,7 +4,7 @@ import { type DeviceBoundOptions, deviceBound } from 'coatcheck/device-bound'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { setUp } from '../../src/device-bound/options.ts'
-import type { CookieOptions } from '../../src/edge/cookie.ts'
+import type { CookieOptions } from '../../src/visits/cookie.ts'
 
 const of = (options: DeviceBoundOptions = {}, cookie: CookieOptions = {}) => setUp(options, cookie)
 

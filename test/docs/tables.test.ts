@@ -1,7 +1,11 @@
 // What the pages list is compared with the sources.
 import { inspect } from 'node:util'
 import { DEFAULTS, presets, SessionError, type SessionErrorCode } from 'coatcheck'
-import { D1Store, LibsqlStore, MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
+import { D1Store } from 'coatcheck/stores/d1'
+import { LibsqlStore } from 'coatcheck/stores/libsql'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
+import { SqliteStore } from 'coatcheck/stores/sqlite'
 import { describe, expect, it } from 'vitest'
 import { BLOCKS, PAGES, read, table } from '../support/pages.ts'
 
@@ -26,7 +30,7 @@ describe('the tables of the SQL stores', () => {
     ['D1Store', D1Store],
   ])('are what %s.schema() prints', (_, store) => {
     const shown = BLOCKS.filter(({ language }) => language === 'sql').map(({ code }) => code.trim())
-    expect(shown).toContain(store.schema().trim())
+    expect(shown).toContain(store.ddl().trim())
   })
 })
 
@@ -56,13 +60,16 @@ describe('the page of options', () => {
     )
   })
 
-  it('lists every option of the edges', () => {
-    const options = [...members('src/edge/setup.ts', 'EdgeOptions'), ...members('src/edge/secure.ts', 'SecureOptions')]
-    expect(table(page, 'Edge options').map(([option]) => plain(option))).toEqual(options.map(([name]) => name))
+  it('lists every option of nodeVisits', () => {
+    const options = [
+      ...members('src/visits/setup.ts', 'NodeVisitsOptions'),
+      ...members('src/visits/secure.ts', 'SecureOptions'),
+    ]
+    expect(table(page, 'Options of nodeVisits').map(([option]) => plain(option))).toEqual(options.map(([name]) => name))
   })
 
   it('lists every option of the cookie, with its default', () => {
-    const options = members('src/edge/cookie.ts', 'CookieOptions')
+    const options = members('src/visits/cookie.ts', 'CookieOptions')
     expect(table(page, 'Cookie options').map(([option, shown]) => [plain(option), plain(shown)])).toEqual([...options])
   })
 
@@ -109,7 +116,11 @@ describe('the tables of all pages', () => {
     const subpaths: Record<string, () => Promise<object>> = {
       'coatcheck/stores/memory': () => import('coatcheck/stores/memory'),
       'coatcheck/stores/redis': () => import('coatcheck/stores/redis'),
-      'coatcheck/stores/sql': () => import('coatcheck/stores/sql'),
+      'coatcheck/stores/postgres': () => import('coatcheck/stores/postgres'),
+      'coatcheck/stores/mysql': () => import('coatcheck/stores/mysql'),
+      'coatcheck/stores/sqlite': () => import('coatcheck/stores/sqlite'),
+      'coatcheck/stores/d1': () => import('coatcheck/stores/d1'),
+      'coatcheck/stores/libsql': () => import('coatcheck/stores/libsql'),
     }
     for (const [name, subpath] of rows) expect(Object.keys(await subpaths[plain(subpath)]!())).toContain(plain(name))
   })
@@ -141,22 +152,22 @@ describe('the other tables', () => {
       'docs/options.md',
       'requireHttps',
       [
-        ['src/edge/https.ts', 'HttpsOptions'],
-        ['src/edge/secure.ts', 'SecureOptions'],
+        ['src/visits/https.ts', 'HttpsOptions'],
+        ['src/visits/secure.ts', 'SecureOptions'],
       ],
     ],
-    ['docs/options.md', 'cors', [['src/edge/cors.ts', 'CorsOptions']]],
+    ['docs/options.md', 'cors', [['src/visits/cors.ts', 'CorsOptions']]],
     ['docs/options.md', 'MemoryStore', [['stores/memory/store.ts', 'MemoryStoreOptions']]],
     ['docs/options.md', 'RedisStore', [['stores/redis/store.ts', 'RedisStoreOptions']]],
-    ['docs/options.md', 'SQL stores', [['stores/sql/options.ts', 'SqlOptions']]],
+    ['docs/options.md', 'SQL stores', [['stores/sql/options.ts', 'SqlStoreOptions']]],
     ['docs/express-session.md', 'Options', [['src/express-session/options.ts', 'ExpressSessionOptions']]],
-    ['docs/stores/mysql.md', 'Options', [['stores/sql/options.ts', 'SqlOptions']]],
-    ['docs/stores/sqlite.md', 'Options', [['stores/sql/options.ts', 'SqlOptions']]],
+    ['docs/stores/mysql.md', 'Options', [['stores/sql/options.ts', 'SqlStoreOptions']]],
+    ['docs/stores/sqlite.md', 'Options', [['stores/sql/options.ts', 'SqlStoreOptions']]],
     [
       'docs/stores/postgresql.md',
       'Options',
       [
-        ['stores/sql/options.ts', 'SqlOptions'],
+        ['stores/sql/options.ts', 'SqlStoreOptions'],
         ['stores/sql/postgres/store.ts', 'PostgresOptions'],
       ],
     ],
@@ -173,7 +184,7 @@ describe('the other tables', () => {
 
   it('name every verb of a visit', () => {
     const verbs = verbsIn(table('docs/guide.md', 'All verbs')).filter(verb => verb !== 'headers')
-    expect(verbs.sort()).toEqual(methods('src/edge/visit.ts', 'interface', 'Visit').sort())
+    expect(verbs.sort()).toEqual(methods('src/visits/visit.ts', 'interface', 'Visit').sort())
   })
 
   it('name every verb of the manager', () => {

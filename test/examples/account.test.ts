@@ -1,7 +1,8 @@
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import { connect } from 'node:net'
-import { SessionManager, type SessionRecord, type Store } from 'coatcheck'
+import { SessionManager, type Store } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createApp } from '../../examples/server/app.mjs'
@@ -42,7 +43,7 @@ beforeEach(async () => {
   const sessions = new SessionManager({
     store,
     initial: () => ({ label: '' }),
-    remember: '30d',
+    rememberFor: '30d',
     storeTimeout: '300ms',
     now: () => now,
   })
@@ -206,7 +207,7 @@ describe('remember me', () => {
     expect(await phone.whoami()).toBeNull()
   })
 
-  it('ends with the log-out', async () => {
+  it('ends with the logout', async () => {
     const phone = await loggedIn('phone', true)
     const before = phone.cookie
     const answer = await phone.send('POST', '/logout')
@@ -258,7 +259,7 @@ describe('devices', () => {
     expect(await max.whoami()).toBe('max')
   })
 
-  it('end by their own request as by a log-out', async () => {
+  it('end by their own request as by a logout', async () => {
     const ada = await loggedIn()
     const { key } = (await ada.send('GET', '/sessions')).body[0]
     expect((await ada.send('DELETE', `/sessions/${key}`)).status).toBe(200)

@@ -1,6 +1,6 @@
 import { SessionManager, type Store } from 'coatcheck'
+import { testStore } from 'coatcheck/custom-store/testing'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { testStore } from 'coatcheck/testing'
 import { describe, expect, it } from 'vitest'
 import { observedStore } from '../../examples/observed-store.mjs'
 
@@ -22,7 +22,7 @@ describe('a store that is observed', () => {
     await sessions.get(session)
     await sessions.update(session, { n: 1 })
     await sessions.update(session, { n: 2 })
-    await sessions.rotate(session, { grace: '1m' })
+    await sessions.regenerate(session, { grace: '1m' })
     await sessions.get(session.secret)
     await sessions.list(1)
     await sessions.destroy(session)

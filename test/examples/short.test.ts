@@ -89,7 +89,7 @@ describe('bearer.mjs', () => {
       expect((await app.send('GET', '/profile', { Authorization: `Bearer ${dead}` })).body).toBeNull()
   })
 
-  it('gives a log-in a new token, and ends the session of the old one', async () => {
+  it('gives a login a new token, and ends the session of the old one', async () => {
     const app = appOf(await open('bearer.mjs'))
     await app.logIn()
     const before = app.token()
@@ -135,7 +135,7 @@ describe('bearer.mjs', () => {
   })
 })
 
-describe.each(['login.mjs', 'log-out-everywhere.mjs', 'cart.mjs', 'bearer.mjs'])('%s', name => {
+describe.each(['login.mjs', 'logout-everywhere.mjs', 'cart.mjs', 'bearer.mjs'])('%s', name => {
   it('reads a body of at most 16 KiB, and none whose length is not said', async () => {
     const url = await open(name)
     const post = (body: string | ReadableStream) =>
@@ -162,7 +162,7 @@ describe.each(['login.mjs', 'log-out-everywhere.mjs', 'cart.mjs', 'bearer.mjs'])
   })
 })
 
-describe.each(['login.mjs', 'log-out-everywhere.mjs', 'cart.mjs', 'cors.mjs', 'fetch.mjs'])('%s', name => {
+describe.each(['login.mjs', 'logout-everywhere.mjs', 'cart.mjs', 'cors.mjs', 'fetch.mjs'])('%s', name => {
   it('keeps what went wrong inside to itself, and in its log', async () => {
     // The store fails, or the handler does where it looks a thing up.
     const failing = `import { MemoryStore } from 'coatcheck/stores/memory'
@@ -219,9 +219,9 @@ describe('login.mjs', () => {
   })
 })
 
-describe('log-out-everywhere.mjs', () => {
+describe('logout-everywhere.mjs', () => {
   it('ends every other session and every late login at a password change', async () => {
-    const url = await open('log-out-everywhere.mjs')
+    const url = await open('logout-everywhere.mjs')
     const [mine, second, third] = [new Client(url), new Client(url), new Client(url)]
     for (const client of [mine, second, third]) await client.login('ada', 'lovelace')
     const old = mine.cookie

@@ -123,7 +123,7 @@ for (const { name, engine, canFail, open } of DATABASES)
       await database?.stop()
     })
 
-    it('share the sessions: a login on one, a profile and a log-out on the other', async () => {
+    it('share the sessions: a login on one, a profile and a logout on the other', async () => {
       const first = on(0)
       expect((await first.login('max')).status).toBe(200)
       const second = on(1, first)
@@ -177,11 +177,9 @@ for (const { name, engine, canFail, open } of DATABASES)
           ['GET', '/profile'],
           ['POST', '/logout'],
         ] as const) {
-          const begun = Date.now()
           const answer = await ada.send(method, path)
           expect([answer.status, answer.body.error]).toEqual([503, 'store_unavailable'])
           expect(answer.headers.getSetCookie()).toEqual([])
-          expect(Date.now() - begun).toBeLessThan(10_000)
         }
         expect((await on(0).send('GET', '/profile')).text.trim()).toBe('null')
         await outage.end()

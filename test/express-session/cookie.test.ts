@@ -145,7 +145,7 @@ describe('the cookie', () => {
     }
   })
 
-  it('is 403 for a log-in that came without TLS, and no cookie', async () => {
+  it('is 403 for a login that came without TLS, and no cookie', async () => {
     const { port } = await serve(usual)
     const { sender } = await import('../support/edge-service.ts')
     const reply = await sender(port)('/set?a=1', { headers: { host: 'app.example', 'x-forwarded-proto': 'http' } })

@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { createGzip } from 'node:zlib'
 import { expressSession } from 'coatcheck/express-session'
-import { httpEdge } from 'coatcheck/http'
+import { nodeVisits } from 'coatcheck/node'
 import { describe, expect, it, vi } from 'vitest'
 import { controlled, listen, makeManager, type OldRequest, serve } from './service.ts'
 
@@ -224,11 +224,11 @@ describe('a head that is held', () => {
   )('still brings the cookie of another edge, asked for %s and given by %s', async (when, how) => {
     const { store, control } = controlled()
     const bridge = expressSession(makeManager({ store }).sessions)
-    const other = httpEdge(makeManager().sessions, { cookie: { name: 'other' } })
+    const other = nodeVisits(makeManager().sessions, { cookie: { name: 'other' } })
     const { browser } = await listen((request, response) => {
-      if (when === 'before') other(request, response).get()
+      if (when === 'before') other.of(request, response).get()
       bridge(request, response, async () => {
-        if (when === 'after') await other(request, response).get()
+        if (when === 'after') await other.of(request, response).get()
         change(request as OldRequest)
         let goOn = () => {}
         const isHeld = new Promise<void>(resolve => {
@@ -237,7 +237,7 @@ describe('a head that is held', () => {
         control.before = async verb => (verb === 'create' ? isHeld : undefined)
         if (how === 'writeHead') response.writeHead(200)
         else response.flushHeaders()
-        await other(request, response).logIn({ user: { id: 42n, name: 'ada' } })
+        await other.of(request, response).logIn({ user: { id: 42n, name: 'ada' } })
         goOn()
         response.end('hello')
       })
@@ -249,9 +249,9 @@ describe('a head that is held', () => {
   it.each(['before', 'after'])('is not changed by a second answer beside a guard set %s it', async when => {
     const { sessions } = makeManager()
     const bridge = expressSession(sessions)
-    const other = httpEdge(makeManager().sessions, { cookie: { name: 'other' } })
+    const other = nodeVisits(makeManager().sessions, { cookie: { name: 'other' } })
     const { browser } = await listen((request, response) => {
-      const guard = () => other(request, response).get()
+      const guard = () => other.of(request, response).get()
       if (when === 'before') guard()
       bridge(request, response, () => {
         if (when === 'after') guard()

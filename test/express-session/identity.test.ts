@@ -8,7 +8,7 @@ import { serve } from './service.ts'
 async function loggedIn(
   stored: unknown,
   more: object = {},
-  { manager, bridge }: { manager?: Partial<SessionOptions>; bridge?: ExpressSessionOptions<'u64'> } = {},
+  { manager, bridge }: { manager?: Partial<SessionOptions>; bridge?: ExpressSessionOptions<'bigint'> } = {},
 ) {
   const { browser, sessions } = await serve(
     {
@@ -95,9 +95,9 @@ describe('the user whom Passport stored', () => {
         ['text', '42'],
       ] as const)
         expect((await loggedIn(stored, {}, { manager: { userIds } as never })).user?.id).toBe(id)
-    expect((await loggedIn('042', {}, { manager: { userIds: 'text' } as never })).user?.id).toBe('042')
+    expect((await loggedIn('042', {}, { manager: { userIds: 'string' } as never })).user?.id).toBe('042')
     expect((await loggedIn('042', {}, { manager: { userIds: 'number' } as never })).user).toBeNull()
-    expect((await loggedIn(1.5, {}, { manager: { userIds: 'text' } as never })).user).toBeNull()
+    expect((await loggedIn(1.5, {}, { manager: { userIds: 'string' } as never })).user).toBeNull()
   })
 })
 
@@ -106,7 +106,7 @@ async function floored(): Promise<Partial<SessionOptions>> {
   const { MemoryStore } = await import('coatcheck/stores/memory')
   const store = new MemoryStore()
   const { sessions } = await serve({}, { manager: { store } })
-  await sessions.invalidateUser(42n, { passwordVersion: 2 })
+  await sessions.invalidateUser(42n, { minPasswordVersion: 2 })
   return { store }
 }
 

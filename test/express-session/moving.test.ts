@@ -1,6 +1,7 @@
 // An application with Passport on express-session moves: its sessions are taken over, and Passport goes on as it was.
-import { adopt, fromExpressSession } from 'coatcheck/adopt'
+
 import { expressSession } from 'coatcheck/express-session'
+import { fromExpressSession, sessionImporter } from 'coatcheck/import'
 import express from 'express'
 import theirs, { MemoryStore as TheirStore } from 'express-session'
 import { Passport } from 'passport'
@@ -43,7 +44,7 @@ describe('an application with Passport that moves from express-session', () => {
 
     const { sessions } = makeManager({ now: () => Date.now() })
     const session = expressSession(sessions)
-    const takeOver = adopt(sessions, {
+    const takeOver = sessionImporter(sessions, {
       from: fromExpressSession({ secret, store }),
       toLogin: data => {
         const { passport } = data as { passport?: { user?: string } }
@@ -51,7 +52,7 @@ describe('an application with Passport that moves from express-session', () => {
       },
     })
     const adopting: express.RequestHandler = async (request, response, next) => {
-      await takeOver(session.visitOf(request, response))
+      await takeOver(session.visits.of(request, response))
       next()
     }
     const after = await listen(application(adopting, session))

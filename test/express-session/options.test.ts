@@ -144,12 +144,12 @@ describe('a user of one’s own', () => {
       {
         ...handlers,
         '/logout': async (request, response) => {
-          await session.visitOf(request, response).logOut()
+          await session.visits.of(request, response).logOut()
           request.session.notice = 'bye'
           response.end()
         },
         '/switch': async (request, response) => {
-          const visit = session.visitOf(request, response)
+          const visit = session.visits.of(request, response)
           await visit.logOut()
           await visit.create({ data: { anonymous: true } })
           request.session.notice = 'bye'
@@ -175,22 +175,22 @@ describe('a user of one’s own', () => {
       {
         ...handlers,
         '/create': async (request, response) => {
-          await session.visitOf(request, response).create({ data: { note: 'new' } })
+          await session.visits.of(request, response).create({ data: { note: 'new' } })
           request.session.cart = ['hat']
           response.end()
         },
         '/same': async (request, response) => {
-          await session.visitOf(request, response).logIn({ user: { id: 7n, name: 'someone' } })
+          await session.visits.of(request, response).logIn({ user: { id: 7n, name: 'someone' } })
           request.session.userId = '7'
           response.end()
         },
         '/other': async (request, response) => {
-          await session.visitOf(request, response).logIn({ user: { id: 8n, name: 'other' } })
+          await session.visits.of(request, response).logIn({ user: { id: 8n, name: 'other' } })
           delete request.session.userId
           response.end()
         },
         '/out': async (request, response) => {
-          await session.visitOf(request, response).logOut()
+          await session.visits.of(request, response).logOut()
           delete request.session.userId
           request.session.notice = 'bye'
           response.end()
@@ -206,14 +206,14 @@ describe('a user of one’s own', () => {
     expect(await go('/create')).toEqual({ note: 'new', cart: ['hat'] })
     calls.length = 0
     expect(await go('/same')).toEqual({ userId: '7' })
-    expect(calls, 'one log-in').toEqual(['create', 'update', 'read'])
-    await sessions.endAll()
+    expect(calls, 'one login').toEqual(['create', 'update', 'read'])
+    await sessions.invalidateAll()
     expect(await go('/user?id=7', '/cart', '/out')).toEqual({ cart: ['coat'], notice: 'bye' })
     expect(await go('/user?id=7', '/other')).toEqual({})
     expect([(await sessions.list(7n)).length, (await sessions.list(8n)).length]).toEqual([0, 1])
   })
 
-  it('has terms of its log-in, which are checked as those of a log-in are', async () => {
+  it('has terms of its login, which are checked as those of a login are', async () => {
     const { browser, errors } = await serve(handlers, { bridge: { userOf, logIn: () => ({ idle: 5 }) as never } })
     await browser().go('/user?id=7')
     expect(String(errors[0])).toMatch(/idle: expected a duration with its unit/)
@@ -254,7 +254,7 @@ describe('the options', () => {
   })
 
   it('take a manager with whatever data and IDs', () => {
-    const typed = new SessionManager({ store: new MemoryStore(), userIds: 'text', initial: () => ({ n: 0 }) })
+    const typed = new SessionManager({ store: new MemoryStore(), userIds: 'string', initial: () => ({ n: 0 }) })
     expect(typeof expressSession(typed, { userOf: data => ({ id: data.user }) })).toBe('function')
   })
 })

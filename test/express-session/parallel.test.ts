@@ -54,13 +54,13 @@ async function serveEither(make: () => Middleware) {
     old.session[old.params.key] = 1
     response.end()
   })
-  route('/log-in', (old, response) =>
+  route('/login', (old, response) =>
     old.session.regenerate(() => {
       old.session.passport = { user: 42 }
       response.end()
     }),
   )
-  route('/log-out', (old, response) => old.session.destroy(() => response.end()))
+  route('/logout', (old, response) => old.session.destroy(() => response.end()))
   route('/slow', async (old, response) => {
     await meet()
     await new Promise<void>(resolve => {
@@ -109,13 +109,13 @@ describe('parallel requests of one browser', () => {
   it.each(MIDDLEWARE)('of which one logs out while another is slow: %s', async (name, make) => {
     const { browser, meetAt, proceed } = await serveEither(make)
     const ada = browser()
-    await ada.go('/log-in')
+    await ada.go('/login')
     const thief = browser()
     for (const [cookie, value] of ada.cookies) thief.cookies.set(cookie, value)
     const meet = meetAt(2)
     const slow = thief.go('/slow')
     await meet()
-    await ada.go('/log-out')
+    await ada.go('/logout')
     proceed()
     await slow
     afterwards[name] = (await thief.go('/')).body
@@ -126,13 +126,13 @@ describe('parallel requests of one browser', () => {
     expect(JSON.parse(afterwards['the bridge']!)).toEqual({})
   })
 
-  it('stay logged out also where the log-out came to another server', async () => {
+  it('stay logged out also where the logout came to another server', async () => {
     const store = new MemoryStore()
     const other = makeManager({ store })
     const { browser } = await serve(
       {
         '/': (request, response) => response.end(JSON.stringify(request.session)),
-        '/log-in': (request, response) => {
+        '/login': (request, response) => {
           request.session.passport = { user: 42 }
           response.end()
         },
@@ -150,19 +150,19 @@ describe('parallel requests of one browser', () => {
       { manager: { store } },
     )
     const ada = browser()
-    await ada.go('/log-in')
+    await ada.go('/login')
     expect((await ada.go('/slow')).status).toBe(200)
     expect((await ada.go('/')).body).toBe('{}')
     expect(await other.sessions.list(42n)).toEqual([])
   })
 
-  it('are answered, and begin no session, where one comes after the log-out with the cookie from before', async () => {
+  it('are answered, and begin no session, where one comes after the logout with the cookie from before', async () => {
     const { browser, sessions, errors } = await serve({
       '/message': (request, response) => {
         request.session.message = 'hello'
         response.end('fine')
       },
-      '/log-out': (request, response) => {
+      '/logout': (request, response) => {
         request.session.destroy()
         response.end()
       },
@@ -170,7 +170,7 @@ describe('parallel requests of one browser', () => {
     const [ada, late] = [browser(), browser()]
     await ada.go('/message')
     late.cookies.set('session_id', ada.cookies.get('session_id')!)
-    await ada.go('/log-out')
+    await ada.go('/logout')
     expect([(await late.go('/message')).body, errors]).toEqual(['fine', []])
     expect(await sessions.count()).toBe(0)
   })
@@ -195,7 +195,7 @@ describe('parallel requests of one browser', () => {
         response.end()
       },
       '/take': async (request, response) => {
-        const notice = await session.visitOf(request, response).take('notice')
+        const notice = await session.visits.of(request, response).take('notice')
         response.end(JSON.stringify(notice ?? null))
       },
     })
@@ -208,7 +208,7 @@ describe('parallel requests of one browser', () => {
   it('that log in twice end in one user, and a browser that is logged in whichever answer comes last', async () => {
     const { browser, sessions } = await serve({
       '/': (request, response) => response.end(JSON.stringify(request.session)),
-      '/log-in': (request, response, next) =>
+      '/login': (request, response, next) =>
         request.session.regenerate((error: unknown) => {
           if (error) return next(error)
           request.session.passport = { user: 42 }
@@ -223,7 +223,7 @@ describe('parallel requests of one browser', () => {
     await ada.go('/set')
     const [one, two] = [browser(), browser()]
     for (const each of [one, two]) each.cookies.set('session_id', ada.cookies.get('session_id')!)
-    await Promise.all([one.go('/log-in'), two.go('/log-in')])
+    await Promise.all([one.go('/login'), two.go('/login')])
     for (const each of [one, two]) expect((await each.go('/')).body).toBe('{"passport":{"user":42}}')
     expect((await ada.go('/')).body).toBe('{}')
     expect(await sessions.invalidateUser(42n)).toBe(2)

@@ -1,7 +1,7 @@
-// Passport 0.7, as it is on npm, over coatcheck: what it stores is a log-in, so that all that coatcheck does with users works.
+// Passport 0.7, as it is on npm, over coatcheck: what it stores is a login, so that all that coatcheck does with users works.
 import type { SessionOptions } from 'coatcheck'
 import { type ExpressSessionOptions, expressSession } from 'coatcheck/express-session'
-import { httpEdge } from 'coatcheck/http'
+import { nodeVisits } from 'coatcheck/node'
 import express from 'express'
 import { Passport } from 'passport'
 import { Strategy } from 'passport-local'
@@ -40,7 +40,7 @@ function makePassport(serialize: (user: (typeof USERS)[number]) => unknown = use
 async function serveExpress(
   options: {
     manager?: Partial<SessionOptions>
-    bridge?: ExpressSessionOptions<'u64'>
+    bridge?: ExpressSessionOptions<'bigint'>
     serialize?: Parameters<typeof makePassport>[0]
     more?: (app: express.Express, sessions: AnyManager) => void
   } = {},
@@ -122,9 +122,9 @@ describe('Passport on Express 5', () => {
     expect((await sessions.list(2n ** 64n - 1n)).length).toBe(1)
   })
 
-  it('gives a log-in that verified an older password no session', async () => {
+  it('gives a login that verified an older password no session', async () => {
     const { browser, whoIs, sessions } = await serveExpress()
-    await sessions.invalidateUser(42n, { passwordVersion: 2 })
+    await sessions.invalidateUser(42n, { minPasswordVersion: 2 })
     const ada = browser()
     const reply = await ada.post('/login', LOG_IN)
     expect([reply.status, reply.body]).toEqual([401, 'ERR_SESSION_STALE_LOGIN'])
@@ -144,7 +144,7 @@ describe('Passport on Express 5', () => {
     expect(await whoIs(thief)).toMatchObject({ user: null })
   })
 
-  it('carries a cart over the log-in where the application says so', async () => {
+  it('carries a cart over the login where the application says so', async () => {
     const { browser, whoIs } = await serveExpress()
     const ada = browser()
     await ada.post('/cart')
@@ -152,7 +152,7 @@ describe('Passport on Express 5', () => {
     expect(await whoIs(ada)).toMatchObject({ user: 'ada', cart: ['coat'] })
   })
 
-  it('keeps the rest of the data at a log-out where the application says so, in a session of no user', async () => {
+  it('keeps the rest of the data at a logout where the application says so, in a session of no user', async () => {
     const { browser, whoIs, sessions } = await serveExpress({
       more: app =>
         app.post('/logout-keep', (request, response, next) =>
@@ -178,7 +178,7 @@ describe('Passport on Express 5', () => {
     expect(await sessions.list(42n)).toEqual([])
   })
 
-  it('answers an outage at the log-in with 503, and the user is not logged in', async () => {
+  it('answers an outage at the login with 503, and the user is not logged in', async () => {
     const { store, control } = controlled()
     const { browser, whoIs } = await serveExpress({ manager: { store } })
     const ada = browser()
@@ -194,7 +194,7 @@ describe('Passport on Express 5', () => {
     expect((await ada.post('/login', LOG_IN)).status).toBe(200)
   })
 
-  it('answers an outage at the log-out with 503: the cookie stays, and the log-out may be repeated', async () => {
+  it('answers an outage at the logout with 503: the cookie stays, and the logout may be repeated', async () => {
     const { store, control } = controlled()
     const { browser, whoIs, sessions } = await serveExpress({ manager: { store } })
     const ada = browser()
@@ -208,7 +208,7 @@ describe('Passport on Express 5', () => {
     expect(await sessions.list(42n)).toEqual([])
   })
 
-  it('keeps the message of a failed log-in for the next page', async () => {
+  it('keeps the message of a failed login for the next page', async () => {
     const { browser } = await serveExpress({
       more: app =>
         app.get('/messages', (request, response) => {
@@ -253,12 +253,12 @@ describe('Passport on Express 5', () => {
     }
   })
 
-  it('takes terms for a log-in: a short idle time, or a password that was never verified', async () => {
+  it('takes terms for a login: a short idle time, or a password that was never verified', async () => {
     const { browser, sessions } = await serveExpress({
       bridge: { logIn: () => ({ idle: '6m', verifiedAt: null }) },
       more: (app, all) =>
         app.get('/fresh', async (request, response) => {
-          const session = await httpEdge(all)(request, response).get()
+          const session = await nodeVisits(all).of(request, response).get()
           response.json(all.isFresh(session, '1h'))
         }),
     })
@@ -269,9 +269,9 @@ describe('Passport on Express 5', () => {
     expect((await ada.go('/fresh')).body).toBe('false')
   })
 
-  it('gives the browser a remember token where the terms say so, and a log-out ends that too', async () => {
+  it('gives the browser a remember token where the terms say so, and a logout ends that too', async () => {
     const { browser, sessions, clock, whoIs } = await serveExpress({
-      manager: { remember: '30d' },
+      manager: { rememberFor: '30d' },
       bridge: { logIn: () => ({ remember: true }) },
     })
     const ada = browser()
@@ -284,12 +284,12 @@ describe('Passport on Express 5', () => {
     expect(ada.cookies.size).toBe(0)
   })
 
-  it('leaves a log-in alone that the application made by the visit, beside data of its own', async () => {
+  it('leaves a login alone that the application made by the visit, beside data of its own', async () => {
     const { browser, sessions } = await serveExpress({
       more: (app, all) => {
         const session = expressSession(all)
         app.post('/native', async (request, response) => {
-          await session.visitOf(request, response).logIn({ user: { id: 7n, name: 'eve' } })
+          await session.visits.of(request, response).logIn({ user: { id: 7n, name: 'eve' } })
           response.end()
         })
       },

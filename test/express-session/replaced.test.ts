@@ -51,7 +51,7 @@ describe('req.session replaced by an object', () => {
     expect((await visitor.go('/')).body).toBe('{"a":1,"b":{"c":2}}')
   })
 
-  it('without the user is a log-out: the rest goes into a session with a new ID', async () => {
+  it('without the user is a logout: the rest goes into a session with a new ID', async () => {
     const { browser, sessions } = await serve({
       ...usual,
       '/replace': (request, response) => {
@@ -239,7 +239,7 @@ describe('req.session kept beyond its request', () => {
     expect((await visitor.go('/')).body).toBe('{}')
   })
 
-  it('does not come back to life by that after a log-out', async () => {
+  it('does not come back to life by that after a logout', async () => {
     const { request, sessions, visitor } = await keep()
     await called(back => request.session.reload(back))
     await sessions.destroy(visitor.cookies.get('session_id') as never)

@@ -39,7 +39,7 @@ export function controlled(inner: Store = new MemoryStore()) {
   return { store, control }
 }
 
-export type AnyManager = SessionManager<Record<string, unknown>, 'u64'>
+export type AnyManager = SessionManager<Record<string, unknown>, 'bigint'>
 
 export function makeManager(options: Partial<SessionOptions> = {}) {
   const { store, calls } = counting(options.store ?? new MemoryStore())
@@ -109,7 +109,7 @@ export async function listen(listener: (request: IncomingMessage, response: Serv
 /** Handlers by path, each behind the bridge, without a framework; errors are answered by their status and code. */
 export async function serve(
   handlers: Record<string, OldHandler>,
-  { manager = {}, bridge = {} }: { manager?: Partial<SessionOptions>; bridge?: ExpressSessionOptions<'u64'> } = {},
+  { manager = {}, bridge = {} }: { manager?: Partial<SessionOptions>; bridge?: ExpressSessionOptions<'bigint'> } = {},
 ) {
   const made = makeManager(manager)
   const session = expressSession(made.sessions, bridge)

@@ -783,7 +783,7 @@ describe('req.session.cookie', () => {
     [
       'maxAge',
       (request: OldRequest) => (request.session.cookie.maxAge = 60_000),
-      /maxAge: cannot become 60000; a session's lifetime is set at its log-in: .*idle/,
+      /maxAge: cannot become 60000; a session's lifetime is set at its login: .*idle/,
     ],
     [
       'expires',
@@ -867,7 +867,7 @@ describe('req.sessionStore', () => {
     const { browser } = await serve({
       ...usual,
       '/anew': async (request, response) => {
-        await called(back => request.sessionStore.regenerate(request, back))
+        await called(back => request.sessionStore.logIn(request, back))
         response.end(JSON.stringify(request.session))
       },
     })

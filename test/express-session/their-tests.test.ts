@@ -96,7 +96,7 @@ const RUN: [theirs: string, ours: string[]][] = [
   ],
   ['.cookie: should preserve cookies set before and in writeHead', ['writeHead with a reason and cookies of its own']],
   ['.cookie: .originalMaxAge', ['says how long the cookie lasts, and what it is like']],
-  ['.cookie: .secure', ['is 403 for a log-in that came without TLS, and no cookie']],
+  ['.cookie: .secure', ['is 403 for a login that came without TLS, and no cookie']],
   ['.cookie: .partitioned', ['has the name and the attributes that the edge is given']],
   ['.cookie: .maxAge, .expires', ['refuses what it could not keep, and says what to do: %s']],
   ['synchronous store', ['works over a store that answers at once, as the memory store does']],
@@ -118,7 +118,7 @@ const NOT_RUN: [theirs: string, reason: string][] = [
   ],
   ['when sid not properly signed, cookieParser()', 'nothing is signed, and the cookie is read from the header alone'],
   ['when session without cookie property in store', 'the cookie is not stored'],
-  ['proxy option', 'trustedProxies and isSecure of the edge, which test/edge/https.test.ts asks'],
+  ['proxy option', 'trustedProxies and isSecure of the edge, which test/visits/https.test.ts asks'],
   [
     'cookie option: when "path" set to "/foo/bar", when mounted',
     'the path limits the cookie; the middleware is mounted where it is to run',
@@ -140,7 +140,7 @@ const NOT_RUN: [theirs: string, reason: string][] = [
   ['unset option: should reject unknown values, should default to keep', 'req.session = null always ends the session'],
   [
     'req.session: should not be set if store is disconnected, should be set when store reconnects',
-    'an outage is an error for next: an empty session would look like a log-out',
+    'an outage is an error for next: an empty session would look like a logout',
   ],
   ['.cookie: should forward errors setting cookie', 'attributes are checked when the middleware is made'],
 ]

@@ -36,7 +36,7 @@ app.get('/', async (request, response) => {
   request.session.save(error => response.json(error ?? request.session.views))
   const views: number | undefined = request.session.views
   const { maxAge } = request.session.cookie
-  const user: bigint | undefined = (await session.visitOf(request, response).get())?.user?.id
+  const user: bigint | undefined = (await session.visits.of(request, response).get())?.user?.id
   console.log(views, maxAge, user, request.sessionID)
 })
 `

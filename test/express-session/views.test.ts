@@ -114,7 +114,7 @@ describe('req.session.cookie', () => {
     expect(lists.map(each => each.sort())).toEqual([all, all, all])
   })
 
-  it('counts from the log-in where it does not', async () => {
+  it('counts from the login where it does not', async () => {
     const { before, after } = await shown('absolute')
     expect(before.slice(0, 3)).toEqual([TWELVE, TWELVE, TWELVE])
     expect(after.slice(0, 3)).toEqual([TWELVE, TWELVE - MINUTE, TWELVE - MINUTE])
@@ -230,8 +230,8 @@ describe('req.sessionStore', () => {
   it('regenerates no session of a request that has none, and says so', async () => {
     const { reply, errors } = await withStore(async (store, _, request) => {
       await called(back => request.session.destroy(back))
-      expect(() => store.regenerate({ session: null }, () => {})).toThrow('this request has no session')
-      store.regenerate(request, () => {})
+      expect(() => store.logIn({ session: null }, () => {})).toThrow('this request has no session')
+      store.logIn(request, () => {})
     })
     expect(reply.status).toBe(500)
     expect(String(errors[0])).toContain('regenerate: this request has no session')
@@ -241,7 +241,7 @@ describe('req.sessionStore', () => {
     const store = BarrierStore.over(new MemoryStore())
     const { browser, sessions, errors } = await serve(
       {
-        '/log-in': (request, response) => {
+        '/login': (request, response) => {
           request.session.passport = { user: 42 }
           response.end()
         },
@@ -249,7 +249,9 @@ describe('req.sessionStore', () => {
           const { key } = store.calls.find(({ args }) => args[0]?.kind === 'remember')!.args[0]
           expect(await asked(back => request.sessionStore.get(key, back))).toBeNull()
           await called(back => request.sessionStore.destroy(key, back))
-          expect(await sessions.recall(request.headers.cookie!.match(/remember_token=([^;]*)/)![1]!)).not.toBeNull()
+          expect(
+            await sessions.redeemRememberToken(request.headers.cookie!.match(/remember_token=([^;]*)/)![1]!),
+          ).not.toBeNull()
           response.end()
         },
         '/end': async (request, response) => {
@@ -257,15 +259,15 @@ describe('req.sessionStore', () => {
           response.end()
         },
       },
-      { manager: { store, remember: '30d' }, bridge: { logIn: () => ({ remember: true }) } },
+      { manager: { store, rememberFor: '30d' }, bridge: { logIn: () => ({ remember: true }) } },
     )
     const ada = browser()
-    await ada.go('/log-in')
+    await ada.go('/login')
     await ada.go('/run')
     expect(errors).toEqual([])
     const token = ada.cookies.get('remember_token')!
     await ada.go('/end')
-    expect(await sessions.recall(token), 'it ends with its session').toBeNull()
+    expect(await sessions.redeemRememberToken(token), 'it ends with its session').toBeNull()
   })
 
   it('ends a visitor’s session as the operator does', async () => {

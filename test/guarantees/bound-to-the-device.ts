@@ -17,7 +17,7 @@ export function boundToTheDevice({ setUp, atEveryPoint, backend: { dump } }: Gua
   }
 
   describe('a session that is bound to its device', () => {
-    it('is renewed by proof, lost to a thief with a copied jar, and over at the log-out', async () => {
+    it('is renewed by proof, lost to a thief with a copied jar, and over at the logout', async () => {
       const at = await setUp()
       const browser = await boundBrowser(at)
       const thief = browser.copy()
@@ -65,10 +65,10 @@ export function boundToTheDevice({ setUp, atEveryPoint, backend: { dump } }: Gua
     })
 
     for (const [name, end] of Object.entries({
-      'a log-out': (at: SetUp, browser: DeviceClient) => at.manager().destroy(browser.jar.get('session_id') as never),
-      'log-out-everywhere': (at: SetUp) => at.manager().invalidateUser(at.user.id),
-      'another log-in': (at: SetUp, browser: DeviceClient) =>
-        at.manager().regenerate(browser.jar.get('session_id') as never, { user: { id: newUser(), name: 'max' } }),
+      'a logout': (at: SetUp, browser: DeviceClient) => at.manager().destroy(browser.jar.get('session_id') as never),
+      'logout-everywhere': (at: SetUp) => at.manager().invalidateUser(at.user.id),
+      'another login': (at: SetUp, browser: DeviceClient) =>
+        at.manager().logIn(browser.jar.get('session_id') as never, { user: { id: newUser(), name: 'max' } }),
     }))
       it(`never begins again by a registration or a refresh that ${name} overtakes`, async () => {
         for (const step of ['register', 'refresh'] as const)
@@ -86,7 +86,7 @@ export function boundToTheDevice({ setUp, atEveryPoint, backend: { dump } }: Gua
             async (at, browser, outcome, where) => {
               assert.equal(outcome.status, 'fulfilled', where)
               assert.equal(await browser.user(), null, where)
-              if (name !== 'another log-in') assert.deepEqual(await at.sessions.list(at.user.id), [], where)
+              if (name !== 'another login') assert.deepEqual(await at.sessions.list(at.user.id), [], where)
               assert.deepEqual(await (await browser.refresh(browser.challenge!, 'x'.repeat(16))).json(), {
                 continue: false,
               })

@@ -8,16 +8,16 @@ import { MINUTE, SECOND } from '../support/test-clock.ts'
 
 export function destroyedStaysDestroyed({ setUp, atEveryPoint }: GuaranteeKit): void {
   describe('G1: destroyed stays destroyed', () => {
-    const lateWriters: Record<string, (at: SetUp, session: UserSession<Data, 'u64'>) => Promise<unknown>> = {
+    const lateWriters: Record<string, (at: SetUp, session: UserSession<Data, 'bigint'>) => Promise<unknown>> = {
       'a touch': async ({ sessions }, session) => sessions.get(session.secret),
       'an update': async ({ sessions }, session) => sessions.update(session, { late: true }),
       'a take': async ({ sessions }, session) => sessions.take(session, 'flash'),
       'a regenerate': async ({ sessions }, session) => sessions.regenerate(session),
       'a regenerate by ID': async ({ sessions }, session) => sessions.regenerate(session.secret),
-      'a rotation': async ({ sessions }, session) => sessions.rotate(session, { grace: '1m' }),
+      'a rotation': async ({ sessions }, session) => sessions.regenerate(session, { grace: '1m' }),
     }
     for (const [name, write] of Object.entries(lateWriters)) {
-      it(`${name} that arrives around a log-out does not revive the session`, () =>
+      it(`${name} that arrives around a logout does not revive the session`, () =>
         atEveryPoint(
           {},
           async at => {
@@ -35,7 +35,7 @@ export function destroyedStaysDestroyed({ setUp, atEveryPoint }: GuaranteeKit): 
           },
         ))
 
-      it(`${name} after the log-out says that the session is gone`, async () => {
+      it(`${name} after the logout says that the session is gone`, async () => {
         const at = await setUp()
         const session = await at.sessions.create({ user: at.user, data: { flash: 'hello' } })
         at.clock.advance(10 * MINUTE)
@@ -59,7 +59,7 @@ export function destroyedStaysDestroyed({ setUp, atEveryPoint }: GuaranteeKit): 
       const chain = [first]
       for (const _ of times(4)) {
         clock.advance(5 * SECOND)
-        chain.push((await sessions.rotate(chain.at(-1), { grace: '1m' }))! as typeof first)
+        chain.push((await sessions.regenerate(chain.at(-1), { grace: '1m' }))! as typeof first)
       }
       assert.equal(new Set(chain.map(({ secret }) => secret)).size, 5)
       await sessions.destroy(first.secret)
@@ -79,7 +79,7 @@ export function destroyedStaysDestroyed({ setUp, atEveryPoint }: GuaranteeKit): 
     })
 
     for (const [edge, crowd] of Object.entries(CROWDS))
-      it(`a log-out among 50 requests of one turn ends the session for whoever asks after it, over ${edge}`, async () => {
+      it(`a logout among 50 requests of one turn ends the session for whoever asks after it, over ${edge}`, async () => {
         const { sessions, user } = await setUp({ storeTimeout: '20s' })
         const other = await sessions.create({ user: { ...user, name: 'max' } })
         const strangers = times(5).map(() => ({ cookie: `session_id=${other.secret}` }))
@@ -92,7 +92,7 @@ export function destroyedStaysDestroyed({ setUp, atEveryPoint }: GuaranteeKit): 
             for (const { status, body } of replies.slice(5))
               assert.ok(status === 200 && (body === 'ada' || body === ''), `${status} ${body}`)
             assert.equal(replies[5 + place]!.body, '')
-            // The log-out alone clears the cookie.
+            // The logout alone clears the cookie.
             for (const [index, { cookies }] of replies.entries())
               assert.equal(cookies.length, index === 5 + place ? 1 : 0)
             for (const { body } of await ask(times(50).map(() => ({ cookie })))) assert.equal(body, '')
@@ -101,7 +101,7 @@ export function destroyedStaysDestroyed({ setUp, atEveryPoint }: GuaranteeKit): 
         })
       })
 
-    it('of 100 gets in one turn with a log-out, those that are asked for after it resolved find nothing', async () => {
+    it('of 100 gets in one turn with a logout, those that are asked for after it resolved find nothing', async () => {
       const { sessions, user } = await setUp({ storeTimeout: '20s' })
       const other = await sessions.create({ user: { ...user, name: 'max' } })
       const turn = () => new Promise<void>(resolve => setImmediate(resolve))
@@ -120,7 +120,7 @@ export function destroyedStaysDestroyed({ setUp, atEveryPoint }: GuaranteeKit): 
       }
     })
 
-    it('20 parallel log-outs, touches, updates and renewals of one session leave nothing', async () => {
+    it('20 parallel logouts, touches, updates and renewals of one session leave nothing', async () => {
       const { sessions, clock, user } = await setUp({ storeTimeout: '20s' })
       for (const _ of times(3)) {
         const session = await sessions.create({ user })
@@ -130,7 +130,7 @@ export function destroyedStaysDestroyed({ setUp, atEveryPoint }: GuaranteeKit): 
             if (index === 7) return sessions.destroy(session.secret)
             if (index % 4 === 0) return sessions.get(session.secret)
             if (index % 4 === 1) return sessions.update(session, { [`k${index}`]: index })
-            if (index % 4 === 2) return sessions.rotate(session, { grace: '1m' })
+            if (index % 4 === 2) return sessions.regenerate(session, { grace: '1m' })
             return sessions.regenerate(session.secret)
           }),
         )

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Current, Session, SessionStoreError } from 'coatcheck'
+import type { Session, SessionRef, SessionStoreError } from 'coatcheck'
 import { describe, it } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
 import { type Data, type GuaranteeKit, type SetUp, times } from '../support/guarantee-kit.ts'
@@ -54,10 +54,11 @@ export function noLostUpdate({ setUp, atEveryPoint }: GuaranteeKit): void {
     })
 
     const moves = {
-      regenerate: ({ sessions }: SetUp, current: Current<Data, 'u64'>) => sessions.regenerate(current),
-      rotate: ({ sessions }: SetUp, current: Current<Data, 'u64'>) => sessions.rotate(current, { grace: '1m' }),
-      'a login that carries the data': ({ sessions, user }: SetUp, current: Current<Data, 'u64'>) =>
-        sessions.regenerate(current, { user, data: before => before }),
+      regenerate: ({ sessions }: SetUp, current: SessionRef<Data, 'bigint'>) => sessions.regenerate(current),
+      rotate: ({ sessions }: SetUp, current: SessionRef<Data, 'bigint'>) =>
+        sessions.regenerate(current, { grace: '1m' }),
+      'a login that carries the data': ({ sessions, user }: SetUp, current: SessionRef<Data, 'bigint'>) =>
+        sessions.logIn(current, { user, data: before => before }),
     }
     const owners = {
       'an anonymous session': (_: SetUp) => undefined,
@@ -66,16 +67,16 @@ export function noLostUpdate({ setUp, atEveryPoint }: GuaranteeKit): void {
     for (const [name, move] of Object.entries(moves))
       for (const [whose, ownerOf] of Object.entries(owners))
         for (const [how, current] of [
-          ['by session', (session: Session<Data, 'u64'>) => session],
-          ['by ID', (session: Session<Data, 'u64'>) => session.secret],
+          ['by session', (session: Session<Data, 'bigint'>) => session],
+          ['by ID', (session: Session<Data, 'bigint'>) => session.secret],
         ] as const) {
-          const prepare = async (at: SetUp): Promise<Session<Data, 'u64'>> => {
+          const prepare = async (at: SetUp): Promise<Session<Data, 'bigint'>> => {
             const user = ownerOf(at)
             const data = { cart: 'book' }
             return user ? at.sessions.create({ user, data }) : at.sessions.create({ data })
           }
-          const save = (at: SetUp, session: Session<Data, 'u64'>) => at.manager().update(session, { saved: 1 })
-          type Moved = Session<Data, 'u64'> | null
+          const save = (at: SetUp, session: Session<Data, 'bigint'>) => at.manager().update(session, { saved: 1 })
+          type Moved = Session<Data, 'bigint'> | null
 
           it(`a save in ${whose} that was acknowledged during ${name} ${how} is not lost`, async () => {
             const answers: string[] = []
@@ -132,8 +133,8 @@ export function noLostUpdate({ setUp, atEveryPoint }: GuaranteeKit): void {
       atEveryPoint(
         {},
         ({ sessions }) => sessions.create({ data: { cart: 'book' } }),
-        ({ sessions, user }, session) => sessions.regenerate(session, { user, data: before => before }),
-        (at, session) => at.manager().rotate(session.secret, { grace: '1m' }),
+        ({ sessions, user }, session) => sessions.logIn(session, { user, data: before => before }),
+        (at, session) => at.manager().regenerate(session.secret, { grace: '1m' }),
         async ({ sessions }, _session, outcome, where) => {
           assert.equal(outcome.status, 'fulfilled', where)
           const login = (outcome as PromiseFulfilledResult<any>).value

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { CLOCK_TOLERANCE, type SessionId } from 'coatcheck'
+import type { SessionId } from 'coatcheck'
+import { CLOCK_TOLERANCE } from 'coatcheck/custom-store'
 import { describe, it } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
 import { type Data, type GuaranteeKit, isCode, newUser, times } from '../support/guarantee-kit.ts'
@@ -15,7 +16,7 @@ export function newIdAtLogin({ setUp }: GuaranteeKit): void {
         await sessions.create({ user }),
         await sessions.create({ user: other }),
       ]) {
-        const next = await sessions.regenerate(before.secret, { user })
+        const next = await sessions.logIn(before.secret, { user })
         assert.notEqual(next.secret, before.secret)
         assert.equal(await sessions.get(before.secret), null)
       }
@@ -38,7 +39,7 @@ export function newIdAtLogin({ setUp }: GuaranteeKit): void {
           // Met twice: what a conflict makes it read again is no different.
           await manager().update(before, { seen: 1 })
           const offered: Data[] = []
-          const login = await sessions.regenerate(current(before), {
+          const login = await sessions.logIn(current(before), {
             user,
             data: held => {
               offered.push({ ...held })
@@ -58,7 +59,7 @@ export function newIdAtLogin({ setUp }: GuaranteeKit): void {
       assert.equal(chosen.length, 43)
       assert.equal(await sessions.get(chosen as SessionId), null)
       assert.equal(await sessions.regenerate(chosen as SessionId), null)
-      const login = await sessions.regenerate(chosen as SessionId, { user })
+      const login = await sessions.logIn(chosen as SessionId, { user })
       assert.notEqual(login.secret, chosen)
       assert.equal(await sessions.get(chosen as SessionId), null)
     })
@@ -85,7 +86,7 @@ export function newIdAtLogin({ setUp }: GuaranteeKit): void {
         const other = manager()
         const session = await sessions.create({ user, data: { cart: 1 } })
         const results = await Promise.all(
-          times(20).map(index => (index % 2 ? sessions : other).rotate(current(session), { grace: '1m' })),
+          times(20).map(index => (index % 2 ? sessions : other).regenerate(current(session), { grace: '1m' })),
         )
         assert.equal(new Set(results.map(result => result?.secret)).size, 1)
         assert.equal((await sessions.get(results[0]!))?.data.cart, 1)
@@ -97,7 +98,7 @@ export function newIdAtLogin({ setUp }: GuaranteeKit): void {
         const other = manager()
         const before = await sessions.create()
         const logins = await Promise.all(
-          times(20).map(index => (index % 2 ? sessions : other).regenerate(current(before), { user })),
+          times(20).map(index => (index % 2 ? sessions : other).logIn(current(before), { user })),
         )
         assert.equal(new Set(logins.map(({ secret }) => secret)).size, 20)
         assert.equal(await sessions.get(before.secret), null)
@@ -108,7 +109,7 @@ export function newIdAtLogin({ setUp }: GuaranteeKit): void {
       const { sessions, store, user } = await setUp()
       const before = await sessions.create({ data: { cart: 1 } })
       store.next('replace', faults.rejects)
-      await assert.rejects(sessions.regenerate(before, { user }), isCode('ERR_SESSION_STORE'))
+      await assert.rejects(sessions.logIn(before, { user }), isCode('ERR_SESSION_STORE'))
       assert.deepEqual(await sessions.list(user.id), [])
       assert.equal((await sessions.get(before))?.data.cart, 1)
     })
@@ -118,18 +119,18 @@ export function newIdAtLogin({ setUp }: GuaranteeKit): void {
       for (const skew of [-5 * MINUTE, 5 * MINUTE]) {
         const other = manager({ now: () => clock() + skew })
         const before = await sessions.create({ user })
-        const next = await sessions.rotate(before, { grace: '30s' })
+        const next = await sessions.regenerate(before, { grace: '30s' })
         clock.advance(29 * SECOND)
         const followed = await other.get(before.secret)
         assert.equal(followed?.secret, next?.secret)
-        assert.equal((await other.rotate(before.secret, { grace: '30s' }))?.secret, next?.secret)
+        assert.equal((await other.regenerate(before.secret, { grace: '30s' }))?.secret, next?.secret)
       }
     })
 
     it('the old ID of a renewal leads to the new session until grace and clock tolerance are over', async () => {
       const { sessions, clock, user } = await setUp()
       const before = await sessions.create({ user })
-      const next = await sessions.rotate(before, { grace: '30s' })
+      const next = await sessions.regenerate(before, { grace: '30s' })
       clock.advance(30 * SECOND + CLOCK_TOLERANCE - 1)
       const followed = await sessions.get(before.secret)
       assert.equal(followed?.secret, next?.secret)

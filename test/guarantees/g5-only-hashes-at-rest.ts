@@ -8,23 +8,23 @@ import { holdsPartOf, leaked, shown } from '../support/scan.ts'
 export function onlyHashesAtRest({ setUp, backend: { dump } }: GuaranteeKit): void {
   describe('G5: only hashes at rest', () => {
     it('neither what a store is given nor what it keeps holds a secret, and what it keeps is no way to log in', async () => {
-      const { sessions, store, user } = await setUp({ remember: '30d' })
-      const held: Session<Data, 'u64'>[] = []
+      const { sessions, store, user } = await setUp({ rememberFor: '30d' })
+      const held: Session<Data, 'bigint'>[] = []
       const tokens: string[] = []
-      const keep = <S extends Session<Data, 'u64'> | null>(session: S): NonNullable<S> => {
+      const keep = <S extends Session<Data, 'bigint'> | null>(session: S): NonNullable<S> => {
         assert.ok(session)
         held.push(session)
         return session
       }
       const anonymous = keep(await sessions.create({ data: { cart: 1 } }))
-      const login = keep(await sessions.regenerate(anonymous.secret, { user, data: before => before }))
-      const token = await sessions.remember(login)
+      const login = keep(await sessions.logIn(anonymous.secret, { user, data: before => before }))
+      const token = await sessions.issueRememberToken(login)
       const saved = keep(await sessions.update(login, { a: 1 }))
-      const renewed = keep(await sessions.rotate(saved, { grace: '1m' }))
+      const renewed = keep(await sessions.regenerate(saved, { grace: '1m' }))
       keep(await sessions.get(login.secret))
       keep(await sessions.regenerate(renewed))
       for (const _ of times(2)) {
-        const recalled = (await sessions.recall(token))!
+        const recalled = (await sessions.redeemRememberToken(token))!
         keep(recalled.session)
         tokens.push(token, recalled.token!)
       }
@@ -51,8 +51,8 @@ export function onlyHashesAtRest({ setUp, backend: { dump } }: GuaranteeKit): vo
       for (const text of found)
         for (const id of [text, text.slice(0, 43), text.slice(-43), `${login.key.slice(0, 3)}${text}`.slice(0, 43)]) {
           assert.equal(await sessions.get(id as SessionId), null)
-          assert.equal(await sessions.recall(`${id}.${id}`), null)
-          assert.equal(await sessions.recall(`${id}.${text.slice(0, 43)}`), null)
+          assert.equal(await sessions.redeemRememberToken(`${id}.${id}`), null)
+          assert.equal(await sessions.redeemRememberToken(`${id}.${text.slice(0, 43)}`), null)
         }
       assert.ok(found.size > 10)
     })

@@ -16,7 +16,7 @@ export function anonymousTrafficWritesNothing({ setUp, backend }: GuaranteeKit):
       'a'.repeat(4096),
     ]
     it('a visitor without a cookie, or with a malformed one, does not reach the store', async () => {
-      const { sessions, store } = await setUp({ remember: '30d' })
+      const { sessions, store } = await setUp({ rememberFor: '30d' })
       const before = await backend.dump?.()
       store.reset()
       for (const cookie of [
@@ -35,7 +35,7 @@ export function anonymousTrafficWritesNothing({ setUp, backend }: GuaranteeKit):
       for (const id of malformed) {
         assert.equal(await sessions.get(id as SessionId), null)
         assert.equal(await sessions.regenerate(id as SessionId), null)
-        assert.equal(await sessions.rotate(id as SessionId, { grace: '1m' }), null)
+        assert.equal(await sessions.regenerate(id as SessionId, { grace: '1m' }), null)
         await sessions.destroy(id as SessionId)
       }
       assert.deepEqual(store.counts(), {})
@@ -46,7 +46,7 @@ export function anonymousTrafficWritesNothing({ setUp, backend }: GuaranteeKit):
       const { sessions, store, user } = await setUp()
       const { secret } = await sessions.create({ user })
       store.reset()
-      await CROWDS.fetchEdge(sessions, async ask => {
+      await CROWDS.fetchVisits(sessions, async ask => {
         const replies = await ask(
           [secret, ...malformed, secret, ...malformed].map(id => ({ cookie: `session_id=${id}` })),
         )
@@ -60,7 +60,7 @@ export function anonymousTrafficWritesNothing({ setUp, backend }: GuaranteeKit):
     })
 
     it('an ID and a token that do not exist cost at most a read each, and leave no row and no cookie', async () => {
-      const { sessions, store } = await setUp({ remember: '30d' })
+      const { sessions, store } = await setUp({ rememberFor: '30d' })
       const before = await backend.dump?.()
       const unknown = `session_id=${'A'.repeat(43)}; remember_token=${'B'.repeat(43)}.${'C'.repeat(43)}`
       for (const run of visitsOf(unknown, ['logOut'])) {

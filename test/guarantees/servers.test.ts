@@ -1,6 +1,9 @@
 // What is promised to an application, and remember-me, on each kind of database.
+
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
 import { RedisStore } from 'coatcheck/stores/redis'
-import { MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
+import { SqliteStore } from 'coatcheck/stores/sqlite'
 import { afterAll, beforeAll, it } from 'vitest'
 import type { Store } from '../../src/contract/store.ts'
 import { describeEngine, type EngineName } from '../services/engines.ts'

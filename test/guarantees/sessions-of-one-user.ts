@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { openVisit } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
 import { describe, it } from 'vitest'
 import { type GuaranteeKit, isCode, newUser, times } from '../support/guarantee-kit.ts'
 import { HOUR, MINUTE, SECOND } from '../support/test-clock.ts'
@@ -25,13 +25,13 @@ export function sessionsOfOneUser({ setUp }: GuaranteeKit): void {
 
     it('a remember token at a limit that refuses begins nothing and is not spent: it works when one is free', async () => {
       const { sessions, clock, events, user } = await setUp({
-        remember: '30d',
+        rememberFor: '30d',
         limit: { max: 1, onLimit: 'refuse' },
         absoluteTimeout: '48h',
         idleTimeout: '24h',
       })
       const first = await sessions.create({ user })
-      const token = await sessions.remember(first)
+      const token = await sessions.issueRememberToken(first)
       await sessions.destroy(await sessions.regenerate(first))
       const login = await sessions.create({ user })
       const visitWith = async () => {
@@ -72,8 +72,8 @@ export function sessionsOfOneUser({ setUp }: GuaranteeKit): void {
       clock.advance(SECOND)
       await sessions.create({ user })
       await assert.rejects(sessions.create({ user }), isCode('ERR_SESSION_LIMIT'))
-      await assert.rejects(sessions.regenerate(await sessions.create(), { user }), isCode('ERR_SESSION_LIMIT'))
-      await sessions.regenerate(first, { user })
+      await assert.rejects(sessions.logIn(await sessions.create(), { user }), isCode('ERR_SESSION_LIMIT'))
+      await sessions.logIn(first, { user })
       assert.equal((await sessions.list(user.id)).length, 2)
     })
 

@@ -27,7 +27,7 @@ function setUp(options: object = {}) {
   const sessions = new SessionManager({
     store,
     sweepInterval: false,
-    remember: '30d',
+    rememberFor: '30d',
     ...options,
     onEvent: event => events.push(event),
   })
@@ -46,14 +46,14 @@ const cases: Record<string, Case> = {
   update: { verb: 'update', run: ({ sessions }, session) => sessions.update(session, { a: 1 }) },
   take: { verb: 'update', run: ({ sessions }, session) => sessions.take(session, 'flash') },
   regenerate: { verb: 'replace', run: ({ sessions }, session) => sessions.regenerate(session) },
-  'a login': { verb: 'replace', run: ({ sessions }, session) => sessions.regenerate(session, { user }) },
-  rotate: { verb: 'replace', run: ({ sessions }, session) => sessions.rotate(session, { grace: '1m' }) },
+  'a login': { verb: 'replace', run: ({ sessions }, session) => sessions.logIn(session, { user }) },
+  rotate: { verb: 'replace', run: ({ sessions }, session) => sessions.regenerate(session, { grace: '1m' }) },
   destroy: { verb: 'delete', run: ({ sessions }, session) => sessions.destroy(session) },
   invalidateUser: { verb: 'deleteUser', run: ({ sessions }) => sessions.invalidateUser(1) },
   list: { verb: 'listUser', run: ({ sessions }) => sessions.list(1) },
   revoke: { verb: 'read', run: ({ sessions }, session) => sessions.revoke(1, session.key) },
-  remember: { verb: 'create', run: ({ sessions }, session) => sessions.remember(session) },
-  recall: { verb: 'read', run: ({ sessions }) => sessions.recall(`${'s'.repeat(43)}.${'v'.repeat(43)}`) },
+  remember: { verb: 'create', run: ({ sessions }, session) => sessions.issueRememberToken(session) },
+  recall: { verb: 'read', run: ({ sessions }) => sessions.redeemRememberToken(`${'s'.repeat(43)}.${'v'.repeat(43)}`) },
   sweep: { verb: 'sweep', run: ({ sessions }) => sessions.sweep() },
 }
 const reading = new Set<Verb>(['read', 'listUser'])
@@ -570,7 +570,7 @@ describe('a store that answers a read at once', () => {
       const { sessions, session } = await answering(read)
       expect((await sessions.get(session.secret))?.user).toEqual({ id: 1n, name: 'ada' })
       expect(await sessions.get('A'.repeat(43) as SessionId)).toBeNull()
-      const renewed = (await sessions.rotate(session, { grace: '1m' }))!
+      const renewed = (await sessions.regenerate(session, { grace: '1m' }))!
       expect((await sessions.get(session.secret))?.secret).toBe(renewed.secret)
       await sessions.destroy(renewed)
       expect(await sessions.get(session.secret)).toBeNull()
@@ -619,9 +619,9 @@ describe('a store that answers a read at once', () => {
   it('leads over rotations, and not beyond eight', async () => {
     const { sessions, session } = await answering(inner => inner.read.bind(inner))
     let latest = session as any
-    for (let hop = 0; hop < 8; hop += 1) latest = await sessions.rotate(latest, { grace: '1m' })
+    for (let hop = 0; hop < 8; hop += 1) latest = await sessions.regenerate(latest, { grace: '1m' })
     expect((await sessions.get(session.secret))?.secret).toBe(latest.secret)
-    await sessions.rotate(latest, { grace: '1m' })
+    await sessions.regenerate(latest, { grace: '1m' })
     expect(await sessions.get(session.secret)).toBeNull()
   })
 

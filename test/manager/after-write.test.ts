@@ -1,6 +1,9 @@
 // What the failure of a verb says that writes more than once: "certainly nothing was written" only where that holds of all.
-import { openVisit, type Session, type SessionRecord, SessionStoreError } from 'coatcheck'
-import { ReferenceStore } from 'coatcheck/testing'
+
+import { type Session, SessionStoreError } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
+import type { SessionRecord } from 'coatcheck/custom-store'
+import { ReferenceStore } from 'coatcheck/custom-store/testing'
 import { describe, expect, it } from 'vitest'
 import { endStolen } from '../../src/device-bound/end.ts'
 import { afterWrite, Writes } from '../../src/manager/after-write.ts'
@@ -38,15 +41,18 @@ it('the end of what began in place of a session is such a step', async () => {
   await expect(sessions.destroy(session)).rejects.toMatchObject({ outcome: 'unknown' })
 })
 
-it.each(['end-user', 'end-device'] as const)('the end of a stolen session is such a step (%s)', async onTheft => {
-  const { sessions, store, clock } = barrierManagers(new ReferenceStore(), { remember: '30d', onTheft })
-  const session = await sessions.create({ user })
-  if (onTheft === 'end-device') await sessions.remember(session)
-  const record = (await store.inner.read(session.key, { now: clock() })) as SessionRecord
-  store.every('delete', (proceed, [key]) => (key === session.key ? full() : proceed()))
-  const call = endStolen(contextOf(sessions), record, performance.now() + 2000)
-  await expect(call).rejects.toMatchObject({ outcome: 'unknown' })
-})
+it.each(['invalidate-user', 'end-device'] as const)(
+  'the end of a stolen session is such a step (%s)',
+  async onTheft => {
+    const { sessions, store, clock } = barrierManagers(new ReferenceStore(), { rememberFor: '30d', onTheft })
+    const session = await sessions.create({ user })
+    if (onTheft === 'end-device') await sessions.issueRememberToken(session)
+    const record = (await store.inner.read(session.key, { now: clock() })) as SessionRecord
+    store.every('delete', (proceed, [key]) => (key === session.key ? full() : proceed()))
+    const call = endStolen(contextOf(sessions), record, performance.now() + 2000)
+    await expect(call).rejects.toMatchObject({ outcome: 'unknown' })
+  },
+)
 
 it('the end of sessions of a user who logged in meanwhile is such a step', async () => {
   const { sessions, store } = barrierManagers(new ReferenceStore())
@@ -79,75 +85,75 @@ describe('of several writes', () => {
 type At = ReturnType<typeof barrierManagers>
 /** What stands before the call, and the call. */
 const VERBS: Readonly<Record<string, (at: At) => Promise<() => Promise<unknown>>>> = {
-  'a log-out of a remembered session': async at => {
+  'a logout of a remembered session': async at => {
     const { session } = await remembered(at)
     return () => at.sessions.destroy(session.secret)
   },
-  'a log-in in place of a remembered session': async at => {
+  'a login in place of a remembered session': async at => {
     const { session } = await remembered(at)
-    return () => at.sessions.regenerate(session, { user })
+    return () => at.sessions.logIn(session, { user })
   },
-  'a log-in with an ID that finds nothing': async at => {
+  'a login with an ID that finds nothing': async at => {
     const old = await at.sessions.create({ user })
     await at.manager().regenerate(old)
-    return () => at.sessions.regenerate(old.secret, { user })
+    return () => at.sessions.logIn(old.secret, { user })
   },
-  'a log-in in place of a session that a parallel request gave a new ID': async at => {
+  'a login in place of a session that a parallel request gave a new ID': async at => {
     const old = await at.sessions.create({ user })
     await at.manager().regenerate(old)
-    return () => at.sessions.regenerate(old, { user })
+    return () => at.sessions.logIn(old, { user })
   },
   recall: async at => {
-    const token = await at.sessions.remember(await at.sessions.create({ user }))
-    return () => at.sessions.recall(token)
+    const token = await at.sessions.issueRememberToken(await at.sessions.create({ user }))
+    return () => at.sessions.redeemRememberToken(token)
   },
   'recall of a session that expired before it was used': async at => {
     const { token } = await remembered(at)
     at.clock.advance(3_600_000)
-    return () => at.sessions.recall(token)
+    return () => at.sessions.redeemRememberToken(token)
   },
   'recall of a token whose answer was lost': async at => {
     const { token } = await remembered(at)
     at.clock.advance(700_000)
-    return () => at.sessions.recall(token)
+    return () => at.sessions.redeemRememberToken(token)
   },
   'recall of a stolen token': async at => {
     const { token, session } = await remembered(at)
     await at.sessions.get(session.secret)
     at.clock.advance(700_000)
-    return () => at.sessions.recall(token)
+    return () => at.sessions.redeemRememberToken(token)
   },
   'forget, of a token that began a session': async at => {
     const { next } = await remembered(at)
-    return () => at.sessions.forget(next)
+    return () => at.sessions.revokeRememberToken(next)
   },
   'revoke, of a device with a token': async at => {
     const session = await at.sessions.create({ user })
-    await at.sessions.remember(session)
+    await at.sessions.issueRememberToken(session)
     return () => at.sessions.revoke(1, session.key)
   },
-  'updateUser, of several sessions': async at => {
+  'updateUserSessions, of several sessions': async at => {
     for (let count = 0; count < 10; count += 1) await at.sessions.create({ user })
-    return () => at.sessions.updateUser(1, { role: 'none' })
+    return () => at.sessions.updateUserSessions(1, { role: 'none' })
   },
-  'endAll, of several users': async at => {
+  'invalidateAll, of several users': async at => {
     for (const id of [1, 2, 3]) await at.sessions.create({ user: { id, name: '' } })
     for (let count = 0; count < 10; count += 1) await at.sessions.create()
-    return () => at.sessions.endAll()
+    return () => at.sessions.invalidateAll()
   },
 }
 
 /** A token and the session that it began, which has not been used. */
 async function remembered({ sessions }: At): Promise<{ token: string; next: string; session: Session }> {
-  const token = await sessions.remember(await sessions.create({ user }))
-  const { session, token: next } = (await sessions.recall(token))!
+  const token = await sessions.issueRememberToken(await sessions.create({ user }))
+  const { session, token: next } = (await sessions.redeemRememberToken(token))!
   return { token, next, session }
 }
 
 it.each(Object.keys(VERBS))('%s says that nothing was written only where nothing was', async name => {
   let outcomes = ''
   for (let failing = 1; ; failing += 1) {
-    const at = barrierManagers(new ReferenceStore(), { remember: '30d' })
+    const at = barrierManagers(new ReferenceStore(), { rememberFor: '30d' })
     const call = await VERBS[name]!(at)
     const before = at.events.length
     let [calls, written] = [0, 0]

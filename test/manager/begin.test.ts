@@ -1,5 +1,7 @@
 // How a session begins, in place of another or of none, and how its writers keep out of each other's way.
-import { openVisit, type SessionManager } from 'coatcheck'
+
+import type { SessionManager } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { barrierManagers } from '../support/barrier-managers.ts'
@@ -14,14 +16,14 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-describe('a log-in', () => {
+describe('a login', () => {
   it('with an ID that leads nowhere here ends what may stand there for a node with a slower clock', async () => {
     const { sessions, store, clock, manager, events } = setUp()
     const old = await sessions.create({ user: other })
     clock.advance(30 * MINUTE)
     const slow = manager({ now: clock.skewed(-5 * MINUTE) })
     events.length = 0
-    const session = await sessions.regenerate(old.secret, { user })
+    const session = await sessions.logIn(old.secret, { user })
     expect(await slow.get(old.secret)).toBeNull()
     expect((await store.inner.listUser('2', 'session', { now: 0 })).length).toBe(0)
     expect(events).toEqual([
@@ -32,7 +34,7 @@ describe('a log-in', () => {
 
   it('with none at all begins one, and ends nothing', async () => {
     const { sessions, store } = setUp()
-    for (const none of [null, undefined, 'no ID']) await sessions.regenerate(none as null, { user })
+    for (const none of [null, undefined, 'no ID']) await sessions.logIn(none as null, { user })
     expect(store.counts()).toEqual({ create: 3 })
   })
 
@@ -42,7 +44,7 @@ describe('a log-in', () => {
       const held = owner === null ? await sessions.create() : await sessions.create({ user: owner })
       const next = (await manager().regenerate(held))!
       events.length = 0
-      const session = await sessions.regenerate(held, { user })
+      const session = await sessions.logIn(held, { user })
       expect(await manager().get(next.secret)).toBeNull()
       expect((await manager().get(session.secret))?.user?.id).toBe(1n)
       expect(events.map(({ type, reason }) => [type, reason])).toEqual([
@@ -63,18 +65,18 @@ describe('a log-in', () => {
       for (const of of [(session: any) => session, (session: any) => session.secret]) {
         const data = { cart: ['tea'] }
         const before = owner === null ? await sessions.create({ data }) : await sessions.create({ user: owner, data })
-        expect((await sessions.regenerate(of(before), login)).data).toEqual({ cart })
+        expect((await sessions.logIn(of(before), login)).data).toEqual({ cart })
       }
-    expect((await sessions.regenerate(null, login)).data).toEqual({ cart: ['new'] })
+    expect((await sessions.logIn(null, login)).data).toEqual({ cart: ['new'] })
     const kept = await sessions.create({ data: { cart: ['tea'] } })
-    expect((await sessions.regenerate(kept, { user })).data).toEqual({ cart: [] })
+    expect((await sessions.logIn(kept, { user })).data).toEqual({ cart: [] })
   })
 
-  it('has the data as it was written while the log-in was under way', async () => {
+  it('has the data as it was written while the login was under way', async () => {
     const { sessions, store, manager } = setUp()
     const before = await sessions.create({ data: { n: 1 } })
     const pause = store.pause('replace', 'before')
-    const login = sessions.regenerate(before, { user, data: (data: any) => data })
+    const login = sessions.logIn(before, { user, data: (data: any) => data })
     await pause.reached
     await manager().update(before, { n: 2 })
     pause.resume()
@@ -86,15 +88,15 @@ describe('IDs that collide', () => {
   const collision = { outcome: 'collision', ended: [] }
   const verbs: [string, 'create' | 'replace', (sessions: SessionManager, session: any) => Promise<any>][] = [
     ['create', 'create', sessions => sessions.create({ user })],
-    ['a log-in', 'replace', (sessions, session) => sessions.regenerate(session, { user })],
+    ['a login', 'replace', (sessions, session) => sessions.logIn(session, { user })],
     ['regenerate', 'replace', (sessions, session) => sessions.regenerate(session)],
-    ['rotate', 'replace', (sessions, session) => sessions.rotate(session, { grace: '1m' })],
-    ['remember', 'create', (sessions, session) => sessions.remember(session)],
+    ['rotate', 'replace', (sessions, session) => sessions.regenerate(session, { grace: '1m' })],
+    ['remember', 'create', (sessions, session) => sessions.issueRememberToken(session)],
   ]
 
   it.each(verbs)('%s: are drawn again, five times', async (...given) => {
     const [, verb, run] = given
-    const { sessions, store } = setUp({ remember: '30d' })
+    const { sessions, store } = setUp({ rememberFor: '30d' })
     const session = await sessions.create({ user })
     store.reset()
     for (let times = 0; times < 5; times += 1) store.next(verb, faults.answers(collision))
@@ -105,7 +107,7 @@ describe('IDs that collide', () => {
 
   it.each(verbs)('%s: mean a broken generator where that does not help, and nothing begins', async (...given) => {
     const [, verb, run] = given
-    const { sessions, store } = setUp({ remember: '30d' })
+    const { sessions, store } = setUp({ rememberFor: '30d' })
     const session = await sessions.create({ user })
     store.reset()
     store.every(verb, faults.answers(collision))
@@ -167,7 +169,7 @@ describe('a visitor’s session in place of the one that a visit has', () => {
     expect(await sessions.get(session.secret)).toBeNull()
   })
 
-  it('ends with a log-out of a parallel request that has the cookie of before', async () => {
+  it('ends with a logout of a parallel request that has the cookie of before', async () => {
     const { sessions } = setUp()
     const before = await sessions.create({ user })
     const [visit, parallel] = [open(sessions, before.secret), open(sessions, before.secret)]
@@ -179,7 +181,7 @@ describe('a visitor’s session in place of the one that a visit has', () => {
     expect(visit.headers.getSetCookie()).toEqual([])
   })
 
-  it('does not outlive a log-out that came while it was made', async () => {
+  it('does not outlive a logout that came while it was made', async () => {
     for (const when of ['before', 'after'] as const) {
       const { sessions, store, events } = setUp()
       const before = await sessions.create({ user })
@@ -200,17 +202,17 @@ describe('a visitor’s session in place of the one that a visit has', () => {
 
 describe('two processes that redeem one remember token', () => {
   const redeeming = async () => {
-    const at = setUp({ remember: '30d' })
-    const token = await at.sessions.remember(await at.sessions.create({ user }))
+    const at = setUp({ rememberFor: '30d' })
+    const token = await at.sessions.issueRememberToken(await at.sessions.create({ user }))
     const pause = at.store.pause('create', 'before')
-    const slow = at.sessions.recall(token)
+    const slow = at.sessions.redeemRememberToken(token)
     await pause.reached
     return { ...at, token, slow, pause, node: at.manager() }
   }
 
   it('begin one session, whichever stores it', async () => {
     const { slow, pause, node, token, sessions } = await redeeming()
-    const quick = (await node.recall(token))!
+    const quick = (await node.redeemRememberToken(token))!
     pause.resume()
     const answer = (await slow)!
     expect([answer.session.secret, answer.token]).toEqual([quick.session.secret, quick.token])
@@ -221,10 +223,11 @@ describe('two processes that redeem one remember token', () => {
   it('begin no second one where the first got a new ID meanwhile, or ended', async () => {
     for (const end of [
       (node: SessionManager, session: any) => node.regenerate(session),
-      (node: SessionManager, session: any) => node.rotate(session, { grace: '1m' }).then(next => node.regenerate(next)),
+      (node: SessionManager, session: any) =>
+        node.regenerate(session, { grace: '1m' }).then(next => node.regenerate(next)),
     ]) {
       const { slow, pause, node, token, sessions } = await redeeming()
-      await end(node, (await node.recall(token))!.session)
+      await end(node, (await node.redeemRememberToken(token))!.session)
       pause.resume()
       expect(await slow).toBeNull()
       expect(await sessions.list(1)).toHaveLength(2)
@@ -282,16 +285,16 @@ describe('data that no longer fits', () => {
   })
 })
 
-describe('a late request with the cookie of before a log-in', () => {
+describe('a late request with the cookie of before a login', () => {
   const open = (sessions: SessionManager, cookie: string) =>
     openVisit(sessions, { method: 'POST', secure: true, cookie, header: () => null })
   const cookiesOf = (visit: { headers: Headers }) =>
     visit.headers.getSetCookie().filter(each => !each.includes('Max-Age=0'))
 
-  it('begins nothing, and its log-out does not end the log-in', async () => {
+  it('begins nothing, and its logout does not end the login', async () => {
     const { sessions } = setUp()
     const before = await sessions.create()
-    const session = await sessions.regenerate(before, { user })
+    const session = await sessions.logIn(before, { user })
     const late = open(sessions, `session_id=${before.secret}`)
     await expect(late.create()).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
     await sessions.destroy(before)
@@ -300,21 +303,21 @@ describe('a late request with the cookie of before a log-in', () => {
   })
 
   it('begins nothing with the remember token of before either', async () => {
-    const { sessions, clock } = setUp({ remember: '30d' })
-    const token = await sessions.remember(await sessions.create({ user }))
+    const { sessions, clock } = setUp({ rememberFor: '30d' })
+    const token = await sessions.issueRememberToken(await sessions.create({ user }))
     clock.advance(60 * MINUTE)
-    const recalled = (await sessions.recall(token))!
-    await sessions.regenerate(recalled.session, { user })
+    const recalled = (await sessions.redeemRememberToken(token))!
+    await sessions.logIn(recalled.session, { user })
     const late = open(sessions, `remember_token=${recalled.token}`)
     await expect(late.create()).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
     expect(await sessions.count()).toBe(1)
   })
 
-  it('that began a session before the log-in was answered loses it, and its cookie is not sent', async () => {
+  it('that began a session before the login was answered loses it, and its cookie is not sent', async () => {
     const { sessions, store, events } = setUp()
     const before = await sessions.create()
     const pause = store.pause('replace', 'after')
-    const login = sessions.regenerate(before, { user })
+    const login = sessions.logIn(before, { user })
     await pause.reached
     const late = open(sessions, `session_id=${before.secret}`)
     const begun = await late.create()
@@ -330,11 +333,11 @@ describe('a late request with the cookie of before a log-in', () => {
     ])
   })
 
-  it('that loses it where the store fails in that moment is no reason to fail the log-in', async () => {
+  it('that loses it where the store fails in that moment is no reason to fail the login', async () => {
     const { sessions, store } = setUp()
     const before = await sessions.create()
     const pause = store.pause('replace', 'after')
-    const login = sessions.regenerate(before, { user })
+    const login = sessions.logIn(before, { user })
     await pause.reached
     const late = open(sessions, `session_id=${before.secret}`)
     await late.create()

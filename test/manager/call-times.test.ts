@@ -1,6 +1,9 @@
 // What each store call of a verb is told: the manager's time, by which a store decides what is live, and when the verb gives
 // up. A verb of several calls has one storeTimeout for all of them.
-import { CLOCK_TOLERANCE, openVisit, SessionManager } from 'coatcheck'
+
+import { SessionManager } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
+import { CLOCK_TOLERANCE } from 'coatcheck/custom-store'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { expect, it } from 'vitest'
 import { BarrierStore, faults } from '../support/barrier-store.ts'
@@ -20,18 +23,18 @@ async function setUp(options: object = {}) {
       now: clock,
       sweepInterval: false,
       storeTimeout: `${TIMEOUT}ms`,
-      remember: '30d',
+      rememberFor: '30d',
       idleTimeout: '20d',
       absoluteTimeout: '30d',
       ...options,
     })
   const sessions = node()
   const asked = await sessions.create({ user, data: { flash: 'saved' } })
-  const token = await sessions.remember(asked)
+  const token = await sessions.issueRememberToken(asked)
   clock.advance(DAY)
-  const first = (await sessions.recall(token))!
+  const first = (await sessions.redeemRememberToken(token))!
   clock.advance(1)
-  const begun = (await sessions.recall(first.token!))!
+  const begun = (await sessions.redeemRememberToken(first.token!))!
   const visitor = await sessions.create()
   return { store, clock, node, sessions, asked, token, first, begun, visitor }
 }
@@ -47,7 +50,7 @@ const lose = async ({ clock }: At) => clock.advance(GRACE + CLOCK_TOLERANCE + 1)
 const failToList = async ({ store, node, begun }: At) => {
   store.next('listUser', faults.rejects)
   await node()
-    .forget(begun.token!)
+    .revokeRememberToken(begun.token!)
     .catch(() => {})
 }
 
@@ -55,7 +58,7 @@ const VERBS: Record<
   string,
   { options?: object; before?: (at: At) => Promise<unknown>; run: (at: At) => Promise<unknown> }
 > = {
-  'create, a log-in': { run: at => at.sessions.create({ user }) },
+  'create, a login': { run: at => at.sessions.create({ user }) },
   'create, of a visitor': { run: at => at.sessions.create() },
   get: { run: at => at.sessions.get(at.asked.secret, { touch: false }) },
   'get, a touch': { run: at => at.sessions.get(at.asked.secret) },
@@ -64,12 +67,12 @@ const VERBS: Record<
   take: { run: at => at.sessions.take(at.asked, 'flash') },
   regenerate: { run: at => at.sessions.regenerate(at.asked) },
   'regenerate, of an ID': { run: at => at.node().regenerate(at.asked.secret) },
-  rotate: { run: at => at.sessions.rotate(at.asked.secret, { grace: '1m' }) },
-  'a log-in in place of a session': { run: at => at.sessions.regenerate(at.asked, { user }) },
-  'a log-in in place of a remembered session': { run: at => at.sessions.regenerate(at.begun.session.secret, { user }) },
-  'a log-in in place of a remembered session without its series': {
-    before: at => at.node().forget(at.begun.token!),
-    run: at => at.sessions.regenerate(at.begun.session, { user }),
+  rotate: { run: at => at.sessions.regenerate(at.asked.secret, { grace: '1m' }) },
+  'a login in place of a session': { run: at => at.sessions.logIn(at.asked, { user }) },
+  'a login in place of a remembered session': { run: at => at.sessions.logIn(at.begun.session.secret, { user }) },
+  'a login in place of a remembered session without its series': {
+    before: at => at.node().revokeRememberToken(at.begun.token!),
+    run: at => at.sessions.logIn(at.begun.session, { user }),
   },
   destroy: { run: at => at.sessions.destroy(at.asked) },
   'destroy, of an ID': { run: at => at.sessions.destroy(at.asked.secret) },
@@ -86,23 +89,26 @@ const VERBS: Record<
   list: { run: at => at.sessions.list(1) },
   'revoke, of the session that asked for the token': { run: at => at.sessions.revoke(1, at.asked.key) },
   'revoke, of a session that began with it': { run: at => at.sessions.revoke(1, at.begun.session.key) },
-  remember: { run: at => at.sessions.remember(at.asked) },
-  recall: { run: at => at.sessions.recall(at.begun.token!) },
-  'recall, once more': { run: at => at.node().recall(at.first.token!) },
-  'recall, after a lost answer': { before: lose, run: at => at.node().recall(at.first.token!) },
-  'recall, after a theft': { before: visit, run: at => at.node().recall(at.first.token!) },
+  remember: { run: at => at.sessions.issueRememberToken(at.asked) },
+  recall: { run: at => at.sessions.redeemRememberToken(at.begun.token!) },
+  'recall, once more': { run: at => at.node().redeemRememberToken(at.first.token!) },
+  'recall, after a lost answer': { before: lose, run: at => at.node().redeemRememberToken(at.first.token!) },
+  'recall, after a theft': { before: visit, run: at => at.node().redeemRememberToken(at.first.token!) },
   'recall, after a theft that ends all of the user': {
-    options: { onTheft: 'end-user' },
+    options: { onTheft: 'invalidate-user' },
     before: visit,
-    run: at => at.node().recall(at.first.token!),
+    run: at => at.node().redeemRememberToken(at.first.token!),
   },
   'recall, of what is no series': {
     before: async ({ store }) => store.next('read', proceed => proceed().then(record => ({ ...record, data: '{' }))),
-    run: at => at.sessions.recall(at.begun.token!),
+    run: at => at.sessions.redeemRememberToken(at.begun.token!),
   },
-  'recall, where the end of the series had failed': { before: failToList, run: at => at.node().recall(at.token) },
-  forget: { run: at => at.sessions.forget(at.begun.token!) },
-  'forget, once more after a failure': { before: failToList, run: at => at.sessions.forget(at.token) },
+  'recall, where the end of the series had failed': {
+    before: failToList,
+    run: at => at.node().redeemRememberToken(at.token),
+  },
+  forget: { run: at => at.sessions.revokeRememberToken(at.begun.token!) },
+  'forget, once more after a failure': { before: failToList, run: at => at.sessions.revokeRememberToken(at.token) },
   count: { run: at => at.sessions.count() },
   sweep: { run: at => at.sessions.sweep() },
 }
@@ -123,16 +129,18 @@ it.each(Object.entries(VERBS))('%s: each call is told the time, and when the ver
   expect(told).toEqual(told.map(() => ({ now: at.clock(), deadline })))
 })
 
-it.each(['endAll', 'updateUser'] as const)(
+it.each(['invalidateAll', 'updateUserSessions'] as const)(
   '%s, of any number of sessions: each call has a storeTimeout',
   async verb => {
     const at = await setUp()
-    await at.sessions.rotate(at.asked.secret, { grace: '1m' })
+    await at.sessions.regenerate(at.asked.secret, { grace: '1m' })
     // Nothing is found behind the forward.
-    if (verb === 'endAll') at.store.next('read', () => null)
+    if (verb === 'invalidateAll') at.store.next('read', () => null)
     at.store.reset()
     const before = performance.now()
-    await (verb === 'endAll' ? at.sessions.endAll({ except: at.visitor }) : at.sessions.updateUser(1, { n: 1 }))
+    await (verb === 'invalidateAll'
+      ? at.sessions.invalidateAll({ except: at.visitor })
+      : at.sessions.updateUserSessions(1, { n: 1 }))
     const after = performance.now()
     // What is stored is looked for as a node sees it whose clock is behind.
     for (const { now, deadline } of at.store.calls.map(({ args }) => args.at(-1))) {

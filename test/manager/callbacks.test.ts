@@ -1,9 +1,11 @@
 // The habits of express-session and Passport, whose verbs take callbacks.
-import { openVisit, SessionManager } from 'coatcheck'
+
+import { SessionManager } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, describe, expect, it } from 'vitest'
 
-const sessions = new SessionManager({ store: new MemoryStore(), remember: '30d', sweepInterval: false })
+const sessions = new SessionManager({ store: new MemoryStore(), rememberFor: '30d', sweepInterval: false })
 const open = () => openVisit(sessions, { method: 'POST', cookie: null, secure: true, header: () => null })
 const rejections: unknown[] = []
 const note = (error: unknown) => rejections.push(error)

@@ -6,10 +6,11 @@ import { testClock } from '../support/test-clock.ts'
 async function loadCopy() {
   vi.resetModules()
   const core = await import('coatcheck')
-  const { httpEdge } = await import('coatcheck/http')
-  const { fetchEdge } = await import('coatcheck/fetch')
+  const { openVisit } = await import('coatcheck/custom-server')
+  const { nodeVisits } = await import('coatcheck/node')
+  const { fetchVisits } = await import('coatcheck/fetch')
   const { MemoryStore } = await import('coatcheck/stores/memory')
-  return { ...core, httpEdge, fetchEdge, MemoryStore }
+  return { ...core, openVisit, nodeVisits, fetchVisits, MemoryStore }
 }
 type Copy = Awaited<ReturnType<typeof loadCopy>>
 
@@ -18,7 +19,7 @@ const user = { id: 42, name: 'ada' }
 
 function managerOf(copy: Copy, options: object = {}) {
   const store = new copy.MemoryStore()
-  return new copy.SessionManager({ store, now: testClock(), sweepInterval: false, remember: '30d', ...options })
+  return new copy.SessionManager({ store, now: testClock(), sweepInterval: false, rememberFor: '30d', ...options })
 }
 
 afterEach(() => {
@@ -41,7 +42,7 @@ describe('the edge of one copy and the manager of another', () => {
     await login.logIn({ user, remember: true })
     const cookies = cookieOf(login.headers)
     expect(cookies.map(each => each.split('=')[0])).toEqual(['session_id', 'remember_token'])
-    expect((await open(cookies.join('; ')).requireUser({ within: '1m' })).user.id).toBe(42n)
+    expect((await open(cookies.join('; ')).requireUser({ freshWithin: '1m' })).user.id).toBe(42n)
     const remembered = open(cookies[1]!)
     expect((await remembered.get())?.remembered).toBe(true)
     const logOut = open(cookies.join('; '))
@@ -79,7 +80,7 @@ describe('the edge of one copy and the manager of another', () => {
     await expect(open('https://evil.example', true).get()).rejects.toThrow(one.SessionError)
     await expect(open(null, false).create()).rejects.toThrow(one.SessionError)
     await expect(open(null, true).checkCsrf('guessed')).rejects.toThrow(one.SessionError)
-    const told = { type: 'refused', key: null, userId: null, method: 'POST', host: null, namespace: 'acme' }
+    const told = { type: 'request-refused', key: null, userId: null, method: 'POST', host: null, namespace: 'acme' }
     expect(events).toEqual([
       { ...told, reason: 'cross-origin', origin: 'https://evil.example' },
       { ...told, reason: 'insecure', origin: null },
@@ -87,14 +88,14 @@ describe('the edge of one copy and the manager of another', () => {
     ])
   })
 
-  it('understand each other at fetchEdge and httpEdge, also for a tenant', async () => {
+  it('understand each other at fetchVisits and nodeVisits, also for a tenant', async () => {
     for (const sessions of [managerOf(one), managerOf(one).namespace('acme')]) {
       const { secret } = await sessions.create({ user })
       const headers = { cookie: `session_id=${secret}`, host: 'a.example' }
-      const visit = two.fetchEdge(sessions)(new Request('https://a.example/', { headers }))
+      const visit = two.fetchVisits(sessions).of(new Request('https://a.example/', { headers }))
       expect((await visit.requireUser()).user.name).toBe('ada')
-      const edge = two.httpEdge(sessions, { isSecure: () => true })
-      expect((await edge({ method: 'GET', headers } as never).requireUser()).user.name).toBe('ada')
+      const visits = two.nodeVisits(sessions, { isSecure: () => true })
+      expect((await visits.of({ method: 'GET', headers } as never).requireUser()).user.name).toBe('ada')
     }
   })
 })
@@ -108,9 +109,9 @@ describe('a session of one copy at the manager of another', () => {
     expect(updated.data).toEqual({ n: 2, flash: 'hello' })
     expect(await here.take(updated, 'flash')).toBe('hello')
     expect(there.isFresh(updated, '1m')).toBe(true)
-    const rotated = (await here.rotate(updated, { grace: '1m' }))!
-    expect((await there.rotate(await here.get(session.secret), { grace: '1m' }))?.secret).toBe(rotated.secret)
-    expect(await there.remember(rotated as never)).toMatch(/^.{43}\..{43}$/)
+    const rotated = (await here.regenerate(updated, { grace: '1m' }))!
+    expect((await there.regenerate(await here.get(session.secret), { grace: '1m' }))?.secret).toBe(rotated.secret)
+    expect(await there.issueRememberToken(rotated as never)).toMatch(/^.{43}\..{43}$/)
     await there.create({ user })
     await there.invalidateUser(42, { except: rotated })
     expect((await here.list(42)).map(({ key }) => key)).toEqual([rotated.key])

@@ -1,5 +1,7 @@
 // What a session's data is after `update` and `take`, and which cookie the answer asks for.
-import { openVisit, SessionManager, SessionStoreError } from 'coatcheck'
+
+import { SessionManager, SessionStoreError } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { BarrierStore, faults } from '../support/barrier-store.ts'
@@ -136,7 +138,7 @@ describe('the cookie after a write', () => {
     const { sessions, manager } = setUp()
     const { secret } = await sessions.create()
     const held = (await sessions.get(secret))!
-    const next = (await manager().rotate(secret, { grace: '1m' }))!
+    const next = (await manager().regenerate(secret, { grace: '1m' }))!
     const written = (await sessions.update(held, { n: 1 }))!
     expect([written.secret, written.cookieDue]).toEqual([next.secret, true])
   })
@@ -157,10 +159,10 @@ describe('a writer for whom earlier ones left no time', () => {
   const verbs: [string, string, (sessions: any, session: any) => Promise<unknown>][] = [
     ['update', 'update', (sessions, session) => sessions.update(session, { n: 1 })],
     ['take', 'update', (sessions, session) => sessions.take(session, 'n')],
-    ['updateUser', 'update', sessions => sessions.updateUser(1, { n: 1 })],
+    ['updateUserSessions', 'update', sessions => sessions.updateUserSessions(1, { n: 1 })],
     ['regenerate', 'replace', (sessions, session) => sessions.regenerate(session)],
-    ['rotate', 'replace', (sessions, session) => sessions.rotate(session, { grace: '1m' })],
-    ['a log-in', 'replace', (sessions, session) => sessions.regenerate(session, { user })],
+    ['rotate', 'replace', (sessions, session) => sessions.regenerate(session, { grace: '1m' })],
+    ['a login', 'replace', (sessions, session) => sessions.logIn(session, { user })],
   ]
   it.each(verbs)('%s: is told so, by the name of what it was to do, and that nothing was written', async (...given) => {
     const [, operation, run] = given
@@ -182,8 +184,8 @@ describe('a writer for whom earlier ones left no time', () => {
 
   it.each<[string, (sessions: any, id: string) => Promise<unknown>]>([
     ['regenerate', (sessions, id) => sessions.regenerate(id)],
-    ['rotate', (sessions, id) => sessions.rotate(id, { grace: '1m' })],
-    ['a log-in', (sessions, id) => sessions.regenerate(id, { user })],
+    ['rotate', (sessions, id) => sessions.regenerate(id, { grace: '1m' })],
+    ['a login', (sessions, id) => sessions.logIn(id, { user })],
   ])('%s with an ID, whose lookup took a while: the error says what took the time', async (_, run) => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
     const { sessions, store } = setUp({ storeTimeout: '2s' })
@@ -206,7 +208,7 @@ describe('a writer for whom earlier ones left no time', () => {
   })
 })
 
-describe('updateUser', () => {
+describe('updateUserSessions', () => {
   it('lets those beside it take turns, instead of colliding', async () => {
     const { sessions, store } = setUp()
     const session = await sessions.create({ user: { id: 1, name: 'ada' } })
@@ -214,7 +216,7 @@ describe('updateUser', () => {
     const increment = (data: { n: number }) => {
       data.n += 1
     }
-    await Promise.all(Array.from({ length: 5 }, () => sessions.updateUser(1, increment)))
+    await Promise.all(Array.from({ length: 5 }, () => sessions.updateUserSessions(1, increment)))
     expect((await sessions.get(session.secret))?.data.n).toBe(5)
     expect(store.counts().update).toBe(5)
   })
@@ -222,9 +224,11 @@ describe('updateUser', () => {
   it('refuses a function that returns the new data, and takes one that returns what its edit took out', async () => {
     const { sessions } = setUp({ initial: () => ({ tags: ['a', 'b'] }) }) as any
     const session = await sessions.create({ user: { id: 1, name: 'ada' } })
-    await expect(sessions.updateUser(1, (data: any) => data.tags.filter(() => true))).rejects.toThrow('would be lost')
+    await expect(sessions.updateUserSessions(1, (data: any) => data.tags.filter(() => true))).rejects.toThrow(
+      'would be lost',
+    )
     expect((await sessions.get(session.secret)).data.tags).toEqual(['a', 'b'])
-    expect(await sessions.updateUser(1, (data: any) => data.tags.splice(0, 1))).toBe(1)
+    expect(await sessions.updateUserSessions(1, (data: any) => data.tags.splice(0, 1))).toBe(1)
     expect((await sessions.get(session.secret)).data.tags).toEqual(['b'])
   })
 
@@ -233,7 +237,7 @@ describe('updateUser', () => {
     const user = { id: 1, name: 'ada' }
     let session: any = await sessions.create({ user })
     const pause = store.pause('update', 'before')
-    const updating = sessions.updateUser(1, data => {
+    const updating = sessions.updateUserSessions(1, data => {
       data.n += 1
     })
     await pause.reached

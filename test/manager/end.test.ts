@@ -1,5 +1,7 @@
 // What the end of a session means for later requests of its browser, in the process that ended it, and what is told of it.
-import { openVisit, SessionManager } from 'coatcheck'
+
+import { SessionManager } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 
@@ -18,7 +20,7 @@ function setUp(options: object = {}) {
   return { events, sessions, request }
 }
 
-it('after a log-out nothing begins in the place of the session', async () => {
+it('after a logout nothing begins in the place of the session', async () => {
   const { sessions, request } = setUp()
   const session = await sessions.create({ user })
   await sessions.destroy(session)
@@ -26,16 +28,16 @@ it('after a log-out nothing begins in the place of the session', async () => {
   expect(await sessions.count()).toBe(0)
 })
 
-it('after a log-in with a cookie that finds nothing any more, nothing begins by a late request with that cookie', async () => {
+it('after a login with a cookie that finds nothing any more, nothing begins by a late request with that cookie', async () => {
   const { sessions, request } = setUp()
   const gone = await setUp().sessions.create()
-  const login = await sessions.regenerate(gone.secret, { user })
+  const login = await sessions.logIn(gone.secret, { user })
   await expect(request(gone).create()).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
   expect((await sessions.get(login.secret))?.user?.id).toBe(1n)
   expect(await sessions.count()).toBe(1)
 })
 
-it('after it was revoked from another device its browser begins as a visitor, whose session a late log-out ends', async () => {
+it('after it was revoked from another device its browser begins as a visitor, whose session a late logout ends', async () => {
   const { sessions, events, request } = setUp()
   const session = await sessions.create({ user })
   await sessions.revoke(1, session.key)

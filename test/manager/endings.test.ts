@@ -1,4 +1,5 @@
-import { openVisit, SessionManager } from 'coatcheck'
+import { SessionManager } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { Endings } from '../../src/manager/endings.ts'
@@ -25,9 +26,9 @@ it('what began in the place of a session is named when that one ends, and begins
 })
 
 it('the cookie of a session is held back when its remember-me series ended', async () => {
-  const sessions = new SessionManager({ store: new MemoryStore(), remember: '30d', sweepInterval: false })
-  const token = await sessions.remember(await sessions.create({ user: { id: 1, name: 'ada' } }))
-  const { session } = (await sessions.recall(token))!
+  const sessions = new SessionManager({ store: new MemoryStore(), rememberFor: '30d', sweepInterval: false })
+  const token = await sessions.issueRememberToken(await sessions.create({ user: { id: 1, name: 'ada' } }))
+  const { session } = (await sessions.redeemRememberToken(token))!
   const endings = new Endings()
   expect(endings.has(session)).toBe(false)
   endings.end(recordOf(session)!.parent!, 'left')
@@ -130,7 +131,7 @@ describe('what this process remembers of a session', () => {
     expect(endings.end('a', 'left')).toEqual(['b'])
   })
 
-  it('costs a log-out no more than some store calls, however long a chain a client made', () => {
+  it('costs a logout no more than some store calls, however long a chain a client made', () => {
     const endings = new Endings()
     for (let at = 0; at < 1000; at += 1) endings.follows(`s${at}`, `s${at + 1}`)
     const began = endings.end('s0', 'left')
@@ -175,7 +176,7 @@ it('nothing is known of what is no session', () => {
   expect(endings.has({ key: 'a' })).toBe(false)
 })
 
-describe('two log-outs of all devices of a user at once, and a log-in', () => {
+describe('two logouts of all devices of a user at once, and a login', () => {
   it('each knows of it until it ends itself, and one that begins later does not', () => {
     const endings = new Endings()
     const [first, second] = [endings.watch('1'), endings.watch('1')]
@@ -243,7 +244,7 @@ describe('the cookie of a session whose user was logged out everywhere', () => {
   })
 })
 
-describe('a log-in beside a log-out of all devices of its user, whose cookie is held back', () => {
+describe('a login beside a logout of all devices of its user, whose cookie is held back', () => {
   const user = { id: 1, name: 'ada' }
   const ways: [string, (sessions: SessionManager) => Promise<(sessions: SessionManager) => Promise<object>>][] = [
     ['in place of none', async () => sessions => sessions.create({ user })],
@@ -251,28 +252,28 @@ describe('a log-in beside a log-out of all devices of its user, whose cookie is 
       'in place of a visitor’s session',
       async before => {
         const visitor = await before.create()
-        return sessions => sessions.regenerate(visitor, { user })
+        return sessions => sessions.logIn(visitor, { user })
       },
     ],
     [
       'in place of another user’s session',
       async before => {
         const other = await before.create({ user: { id: 2, name: 'max' } })
-        return sessions => sessions.regenerate(other, { user })
+        return sessions => sessions.logIn(other, { user })
       },
     ],
     [
       'by a remember token of before',
       async before => {
-        const token = await before.remember(await before.create({ user }))
-        return sessions => sessions.recall(token).then(answer => answer ?? {})
+        const token = await before.issueRememberToken(await before.create({ user }))
+        return sessions => sessions.redeemRememberToken(token).then(answer => answer ?? {})
       },
     ],
   ]
   it.each(ways)('%s: leaves no session that no browser has', async (_, prepare) => {
     for (const when of ['before', 'after'] as const) {
       const store = BarrierStore.over(new MemoryStore())
-      const sessions = new SessionManager({ store, remember: '30d', sweepInterval: false })
+      const sessions = new SessionManager({ store, rememberFor: '30d', sweepInterval: false })
       const logIn = await prepare(sessions)
       const pause = store.pause('deleteUser', when)
       const everywhere = sessions.invalidateUser(1)
@@ -284,7 +285,7 @@ describe('a log-in beside a log-out of all devices of its user, whose cookie is 
     }
   })
 
-  it('and a visitor’s new session beside it is no log-in: the store is asked once', async () => {
+  it('and a visitor’s new session beside it is no login: the store is asked once', async () => {
     const store = BarrierStore.over(new MemoryStore())
     const sessions = new SessionManager({ store, sweepInterval: false })
     await sessions.create({ user })

@@ -17,8 +17,8 @@ it('the life of a session is told in order, with keys', async () => {
     onEvent: event => events.push(event),
   })
   const a = await sessions.create()
-  const b = await sessions.regenerate(a, { user })
-  const c = (await sessions.rotate(b, { grace: '1m' }))!
+  const b = await sessions.logIn(a, { user })
+  const c = (await sessions.regenerate(b, { grace: '1m' }))!
   await sessions.destroy(c)
   await sessions.destroy(c)
   const d = await sessions.create({ user })

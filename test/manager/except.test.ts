@@ -1,4 +1,5 @@
-import { openVisit, SessionManager } from 'coatcheck'
+import { SessionManager } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { BarrierStore } from '../support/barrier-store.ts'
@@ -14,9 +15,9 @@ const open = (sessions: SessionManager, secret: string) =>
   openVisit(sessions, { method: 'POST', secure: true, cookie: `session_id=${secret}`, header: () => null })
 const cookieOf = ({ headers }: { headers: Headers }) => headers.getSetCookie().map(each => each.split(/[=;]/)[1])
 
-describe('log-out-everywhere but here, beside a new ID for the session here: that session lives, and its cookie is sent', () => {
+describe('logout-everywhere but here, beside a new ID for the session here: that session lives, and its cookie is sent', () => {
   const changes = {
-    rotate: (visit: ReturnType<typeof open>) => visit.rotate({ grace: '1m' }),
+    rotate: (visit: ReturnType<typeof open>) => visit.regenerate({ grace: '1m' }),
     regenerate: (visit: ReturnType<typeof open>) => visit.regenerate(),
   }
   const excepts = {
@@ -74,7 +75,7 @@ describe('log-out-everywhere but here, beside a new ID for the session here: tha
 it('a parallel request that brought the old ID, and was led on to the new one, sends it too', async () => {
   const { sessions } = setUp()
   const here = await sessions.create({ user })
-  const next = (await sessions.rotate(here, { grace: '1m' }))!
+  const next = (await sessions.regenerate(here, { grace: '1m' }))!
   const late = open(sessions, here.secret)
   expect((await late.get())?.secret).toBe(next.secret)
   await sessions.invalidateUser(42, { except: here })
@@ -85,8 +86,8 @@ it('so does one that was led on to what another node had rotated', async () => {
   const { sessions, store, clock } = setUp()
   const node = new SessionManager({ store, now: clock, sweepInterval: false })
   const here = await sessions.create({ user })
-  const between = (await node.rotate(here, { grace: '1m' }))!
-  const next = (await node.rotate(between, { grace: '1m' }))!
+  const between = (await node.regenerate(here, { grace: '1m' }))!
+  const next = (await node.regenerate(between, { grace: '1m' }))!
   const late = open(sessions, here.secret)
   expect((await late.get())?.secret).toBe(next.secret)
   await sessions.invalidateUser(42, { except: here })
@@ -97,9 +98,9 @@ it('the cookie of every other session of the user is held back, whatever followe
   const { sessions } = setUp()
   const [here, other] = [await sessions.create({ user }), await sessions.create({ user })]
   const visits = [open(sessions, other.secret), open(sessions, (await sessions.create({ user })).secret)]
-  await visits[0]!.rotate({ grace: '1m' })
+  await visits[0]!.regenerate({ grace: '1m' })
   await visits[1]!.regenerate()
-  await sessions.rotate(here, { grace: '1m' })
+  await sessions.regenerate(here, { grace: '1m' })
   await sessions.invalidateUser(42, { except: here })
   expect(visits.flatMap(cookieOf)).toEqual([])
 })

@@ -1,5 +1,7 @@
 // A session with a shorter life than the others of its manager: a shared computer, an administrator, a kiosk.
-import { openVisit, SessionManager } from 'coatcheck'
+
+import { SessionManager } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -12,10 +14,10 @@ function setUp(options: object = {}) {
   return { clock, store, sessions: new SessionManager({ store, now: clock, sweepInterval: false, ...options }) }
 }
 
-describe('a log-in with idle', () => {
+describe('a login with idle', () => {
   it('ends after that long without a request, not before', async () => {
     const { clock, sessions } = setUp()
-    const { secret } = await sessions.create({ user, idle: '10m' })
+    const { secret } = await sessions.create({ user, idleTimeout: '10m' })
     for (let visit = 0; visit < 20; visit += 1) {
       clock.advance(10 * MINUTE - 1)
       expect(await sessions.get(secret)).not.toBeNull()
@@ -26,11 +28,11 @@ describe('a log-in with idle', () => {
 
   it('keeps it over writes, a flash message, a new ID, a rotation and a restart', async () => {
     const { clock, sessions, store } = setUp()
-    let session = await sessions.regenerate(null, { user, idle: '10m' })
+    let session = await sessions.logIn(null, { user, idleTimeout: '10m' })
     const steps = [
       () => sessions.update(session, { a: 1 }),
       () => sessions.regenerate(session),
-      () => sessions.rotate(session, { grace: '1m' }),
+      () => sessions.regenerate(session, { grace: '1m' }),
       async () => {
         await sessions.take(session, 'a')
         return sessions.get(session)
@@ -46,16 +48,16 @@ describe('a log-in with idle', () => {
     expect(await sessions.get(session.secret)).toBeNull()
   })
 
-  it('is over with the session: the next log-in in its place has the usual time', async () => {
+  it('is over with the session: the next login in its place has the usual time', async () => {
     const { clock, sessions } = setUp()
-    const short = await sessions.create({ user, idle: '10m', absolute: '1h' })
-    const next = await sessions.regenerate(short, { user })
+    const short = await sessions.create({ user, idleTimeout: '10m', absoluteTimeout: '1h' })
+    const next = await sessions.logIn(short, { user })
     expect([next.expiresAt - clock(), next.absoluteExpiresAt - clock()]).toEqual([30 * MINUTE, 12 * HOUR])
   })
 
   it('never lives longer than a manager allows that was made stricter since', async () => {
     const { clock, sessions, store } = setUp()
-    const { secret } = await sessions.create({ user, idle: '20m' })
+    const { secret } = await sessions.create({ user, idleTimeout: '20m' })
     const strict = new SessionManager({ store, now: clock, sweepInterval: false, idleTimeout: '5m' })
     clock.advance(19 * MINUTE)
     expect((await strict.get(secret))!.expiresAt - clock()).toBe(5 * MINUTE)
@@ -64,15 +66,15 @@ describe('a log-in with idle', () => {
   it('has a cookie that lives as long', async () => {
     const { sessions } = setUp()
     const visit = openVisit(sessions, { method: 'POST', cookie: null, secure: true, header: () => null })
-    await visit.logIn({ user, idle: '10m' })
+    await visit.logIn({ user, idleTimeout: '10m' })
     expect(visit.headers.getSetCookie()[0]).toContain('Max-Age=600;')
   })
 })
 
-describe('a log-in with absolute', () => {
+describe('a login with absolute', () => {
   it('ends then, however busy it is', async () => {
     const { clock, sessions } = setUp()
-    const { secret, absoluteExpiresAt } = await sessions.create({ user, absolute: '1h' })
+    const { secret, absoluteExpiresAt } = await sessions.create({ user, absoluteTimeout: '1h' })
     expect(absoluteExpiresAt).toBe(clock() + HOUR)
     for (let minute = 0; minute < 59; minute += 1) {
       clock.advance(MINUTE)
@@ -84,7 +86,7 @@ describe('a log-in with absolute', () => {
 
   it('may be shorter than the idle time', async () => {
     const { clock, sessions } = setUp()
-    const { secret, expiresAt } = await sessions.create({ user, absolute: '90s' })
+    const { secret, expiresAt } = await sessions.create({ user, absoluteTimeout: '90s' })
     expect(expiresAt).toBe(clock() + 90 * SECOND)
     clock.advance(90 * SECOND)
     expect(await sessions.get(secret)).toBeNull()
@@ -100,7 +102,7 @@ it('lives for at most idle after its last visit, and at most absolute in all, wh
       fc.array(fc.integer({ min: 1, max: 40 })),
       async (idle, absolute, gaps) => {
         const { clock, sessions } = setUp({ touchInterval: '1ms' })
-        const { secret } = await sessions.create({ user, idle: `${idle}m`, absolute: `${absolute}m` })
+        const { secret } = await sessions.create({ user, idleTimeout: `${idle}m`, absoluteTimeout: `${absolute}m` })
         let age = 0
         let isLive = true
         for (const gap of gaps) {
@@ -126,7 +128,7 @@ describe('what cannot be', () => {
     const { sessions } = setUp()
     for (const begin of [
       () => sessions.create({ user, ...lifetime } as never),
-      () => sessions.regenerate(null, { user, ...lifetime } as never),
+      () => sessions.logIn(null, { user, ...lifetime } as never),
       () =>
         openVisit(sessions, { method: 'POST', cookie: null, secure: true, header: () => null }).logIn({
           user,
@@ -147,7 +149,7 @@ describe('what cannot be', () => {
   })
 })
 
-it('log-ins with the same cookies share no session where their lifetimes differ', async () => {
+it('logins with the same cookies share no session where their lifetimes differ', async () => {
   const { sessions } = setUp()
   const { secret } = await sessions.create()
   const logIn = (lifetime: object) =>

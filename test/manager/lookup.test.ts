@@ -1,12 +1,7 @@
 // What an ID leads to, and what the first visit of an interval writes.
-import {
-  CLOCK_TOLERANCE,
-  type Session,
-  type SessionId,
-  type SessionManager,
-  SessionStoreError,
-  type UserSession,
-} from 'coatcheck'
+
+import { type Session, type SessionId, type SessionManager, SessionStoreError, type UserSession } from 'coatcheck'
+import { CLOCK_TOLERANCE } from 'coatcheck/custom-store'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { barrierManagers } from '../support/barrier-managers.ts'
@@ -20,7 +15,7 @@ describe('an ID that was rotated', () => {
   it('leads on for its grace and five minutes more, and not a moment longer', async () => {
     const { sessions, clock } = setUp()
     const old = await sessions.create({ user })
-    const next = (await sessions.rotate(old, { grace: '1m' }))!
+    const next = (await sessions.regenerate(old, { grace: '1m' }))!
     clock.advance(MINUTE + CLOCK_TOLERANCE - 1)
     const found = (await sessions.get(old.secret, { touch: false }))!
     expect([found.secret, found.cookieDue]).toEqual([next.secret, true])
@@ -33,7 +28,7 @@ describe('an ID that was rotated', () => {
     const { sessions } = setUp()
     const ids = [(await sessions.create()).secret]
     for (let times = 0; times < 9; times += 1)
-      ids.push((await sessions.rotate(ids.at(-1)! as SessionId, { grace: '1m' }))!.secret)
+      ids.push((await sessions.regenerate(ids.at(-1)! as SessionId, { grace: '1m' }))!.secret)
     expect((await sessions.get(ids[1]))?.secret).toBe(ids[9])
     expect(await sessions.get(ids[0])).toBeNull()
   })
@@ -41,7 +36,7 @@ describe('an ID that was rotated', () => {
   it('leads nowhere where the forward was not made from it: a reader of the store cannot write a way to a session', async () => {
     const { sessions, store, clock } = setUp()
     const old = await sessions.create()
-    await sessions.rotate(old, { grace: '1m' })
+    await sessions.regenerate(old, { grace: '1m' })
     const target = await sessions.create({ user })
     const forward: any = await store.inner.read(old.key, { now: clock() })
     store.every('read', async (proceed, [key]) => (key === old.key ? { ...forward, movedTo: target.key } : proceed()))
@@ -69,7 +64,7 @@ describe('an ID that was rotated', () => {
 
 describe.each([8, 30])('a session that got %i new IDs since', count => {
   async function renewedOften(begin: (sessions: SessionManager) => Promise<Session>) {
-    const { sessions, manager } = setUp({ remember: '30d' })
+    const { sessions, manager } = setUp({ rememberFor: '30d' })
     const old = await begin(sessions)
     let last = old
     for (let times = 0; times < count; times += 1) last = (await manager().regenerate(last))!
@@ -85,13 +80,15 @@ describe.each([8, 30])('a session that got %i new IDs since', count => {
   it('ends by its first ID, and the remember token that it began with', async () => {
     let token = ''
     const { sessions, manager, old, last } = await renewedOften(async at => {
-      const recalled = await at.recall(await at.remember((await at.create({ user })) as UserSession))
+      const recalled = await at.redeemRememberToken(
+        await at.issueRememberToken((await at.create({ user })) as UserSession),
+      )
       token = recalled!.token
       return recalled!.session
     })
     await sessions.destroy(old.secret)
     expect(await manager().get(last.secret)).toBeNull()
-    expect(await manager().recall(token)).toBeNull()
+    expect(await manager().redeemRememberToken(token)).toBeNull()
   })
 })
 
@@ -111,20 +108,20 @@ it('a session that has expired is neither revoked nor changed, though its store 
   clock.advance(30 * MINUTE)
   events.length = 0
   expect(await sessions.revoke(1, session.key)).toBe(false)
-  expect(await sessions.updateUser(1, { n: 1 })).toBe(0)
+  expect(await sessions.updateUserSessions(1, { n: 1 })).toBe(0)
   expect(await store.inner.read(session.key, { now: 0 })).not.toBeNull()
   expect(events).toEqual([])
 })
 
 it('what is no session at all is refused by the verbs that need one', async () => {
-  const { sessions, store } = setUp({ remember: '30d' })
+  const { sessions, store } = setUp({ rememberFor: '30d' })
   const secret = (await sessions.create({ user })).secret
   store.reset()
   for (const wrong of [null, undefined, 7, true, secret])
     for (const run of [
       () => sessions.update(wrong as never, { n: 1 }),
       () => sessions.take(wrong as never, 'n'),
-      () => sessions.remember(wrong as never),
+      () => sessions.issueRememberToken(wrong as never),
     ])
       await expect(run()).rejects.toThrow('session: expected a session from this library')
   expect(store.calls).toEqual([])
@@ -146,7 +143,7 @@ describe('what a store answers to a read', () => {
     expect(events.slice(1)).toEqual([{ type: 'corrupt-record', key: session.key, cause: 'data is no text' }])
   })
 
-  it('is an outage, and no log-out and no one else’s session, where it is another record', async () => {
+  it('is an outage, and no logout and no one else’s session, where it is another record', async () => {
     const { sessions, session } = await answering(record => ({ ...record, key: `${record.key.slice(0, -1)}-` }))
     const error = await sessions.get(session.secret).catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(SessionStoreError)
@@ -171,11 +168,13 @@ describe('what a store answers to a read', () => {
 
   it('is removed and told where its user ID is of another kind', async () => {
     const { sessions, store, events, manager } = setUp()
-    const session = await manager({ userIds: 'text' }).create({ user: { id: 'ada@example.com', name: 'ada' } } as never)
+    const session = await manager({ userIds: 'string' }).create({
+      user: { id: 'ada@example.com', name: 'ada' },
+    } as never)
     events.length = 0
     store.reset()
     expect(await sessions.get(session.secret)).toBeNull()
-    expect(events).toEqual([{ type: 'corrupt-record', key: session.key, cause: "user ID is not of kind 'u64'" }])
+    expect(events).toEqual([{ type: 'corrupt-record', key: session.key, cause: "user ID is not of kind 'bigint'" }])
     expect(store.counts()).toEqual({ read: 1, delete: 1 })
     expect(await store.inner.read(session.key, { now: 0 })).toBeNull()
   })
@@ -183,9 +182,9 @@ describe('what a store answers to a read', () => {
 
 describe('what a store answers to a list', () => {
   it('is shown and written to where it is a session of this user, and not where it is another’s or a series', async () => {
-    const { sessions, store } = setUp({ remember: '30d' })
+    const { sessions, store } = setUp({ rememberFor: '30d' })
     const mine = await sessions.create({ user })
-    await sessions.remember(mine)
+    await sessions.issueRememberToken(mine)
     const theirs = [
       await sessions.create({ user: { id: 2, name: 'max' } }),
       await sessions.create(),
@@ -199,7 +198,7 @@ describe('what a store answers to a list', () => {
     expect(records).toHaveLength(5)
     store.every('listUser', async () => records)
     expect((await sessions.list(1)).map(({ key }) => key)).toEqual([mine.key])
-    expect(await sessions.updateUser(1, { role: 'admin' })).toBe(1)
+    expect(await sessions.updateUserSessions(1, { role: 'admin' })).toBe(1)
     expect((await sessions.get(mine.secret))?.data).toEqual({ role: 'admin' })
     const seen = [await sessions.get(theirs[0]!.secret), await sessions.get(theirs[1]!.secret)]
     expect(seen.map(each => each?.data)).toEqual([{}, {}])
@@ -212,17 +211,17 @@ describe('what is handed to a verb in place of a session', () => {
     ['update', (sessions, session) => sessions.update(session, { n: 1 })],
     ['take', (sessions, session) => sessions.take(session, 'n')],
     ['regenerate', (sessions, session) => sessions.regenerate(session)],
-    ['a log-in', (sessions, session) => sessions.regenerate(session, { user })],
-    ['rotate', (sessions, session) => sessions.rotate(session, { grace: '1m' })],
+    ['a login', (sessions, session) => sessions.logIn(session, { user })],
+    ['rotate', (sessions, session) => sessions.regenerate(session, { grace: '1m' })],
     ['destroy', (sessions, session) => sessions.destroy(session)],
-    ['remember', (sessions, session) => sessions.remember(session)],
+    ['remember', (sessions, session) => sessions.issueRememberToken(session)],
     ['invalidateUser', (sessions, session) => sessions.invalidateUser(1, { except: session })],
   ]
   it.each(verbs)(
     '%s refuses a copy, an entry of a list and another tenant’s, and asks the store nothing',
     async (...given) => {
       const [, run] = given
-      const { sessions, store } = setUp({ remember: '30d' })
+      const { sessions, store } = setUp({ rememberFor: '30d' })
       const session = await sessions.create({ user })
       const [listed] = await sessions.list(1)
       const theirs = await sessions.namespace('acme').create({ user })
@@ -271,23 +270,23 @@ describe('the visit of an interval', () => {
     const pause = store.pause('touch', 'before')
     const visit = sessions.get(session.secret)
     await pause.reached
-    const next = (await manager().rotate(session.secret, { grace: '1m' }))!
+    const next = (await manager().regenerate(session.secret, { grace: '1m' }))!
     pause.resume()
     const found = (await visit)!
     expect([found.secret, found.cookieDue]).toEqual([next.secret, true])
     // Known as one that was led on: it is not rotated again.
-    expect((await sessions.rotate(found, { grace: '1m' }))?.secret).toBe(next.secret)
+    expect((await sessions.regenerate(found, { grace: '1m' }))?.secret).toBe(next.secret)
   })
 
   it('of a session that was led on and rotated once more stays one that was led on', async () => {
     const { sessions, store, session, manager, clock } = await due()
     const node = manager()
-    const between = (await node.rotate(session, { grace: '1m' }))!
+    const between = (await node.regenerate(session, { grace: '1m' }))!
     clock.advance(3 * MINUTE)
     const pause = store.pause('touch', 'before')
     const visit = sessions.get(session.secret)
     await pause.reached
-    const last = (await node.rotate(between, { grace: '1m' }))!
+    const last = (await node.regenerate(between, { grace: '1m' }))!
     pause.resume()
     const found = (await visit)!
     expect([found.secret, found.cookieDue]).toEqual([last.secret, true])
@@ -309,7 +308,7 @@ describe('the visit of an interval', () => {
     const found = (await sessions.get(session.secret))!
     expect([found.secret, found.cookieDue]).toEqual([session.secret, false])
     // It was not led on: a rotation gives it a new ID.
-    expect((await sessions.rotate(found, { grace: '1m' }))?.secret).not.toBe(session.secret)
+    expect((await sessions.regenerate(found, { grace: '1m' }))?.secret).not.toBe(session.secret)
   })
 
   it('tells what fails beside the store: it hides no defect of the application', async () => {
@@ -339,8 +338,10 @@ describe('the visit of an interval', () => {
   })
 
   it('of a session that a remember token began is noted in its series once, at the first', async () => {
-    const { sessions, store, clock } = setUp({ remember: '30d' })
-    const { session } = (await sessions.recall(await sessions.remember(await sessions.create({ user }))))!
+    const { sessions, store, clock } = setUp({ rememberFor: '30d' })
+    const { session } = (await sessions.redeemRememberToken(
+      await sessions.issueRememberToken(await sessions.create({ user })),
+    ))!
     store.reset()
     await sessions.get(session.secret)
     expect(store.counts()).toEqual({ read: 2, update: 1, touch: 1 })

@@ -1,4 +1,5 @@
-import { openVisit, type SessionEvent, type SessionId, SessionManager, SessionStoreError } from 'coatcheck'
+import { type SessionEvent, type SessionId, SessionManager, SessionStoreError } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it, vi } from 'vitest'
 import { BarrierStore, faults } from '../support/barrier-store.ts'
@@ -23,7 +24,7 @@ describe('the option passwordVersion, alone', () => {
     for (const dead of [none!, older!]) {
       expect(await sessions.get(dead.secret)).toBeNull()
       expect(await sessions.regenerate(dead.secret)).toBeNull()
-      expect(await sessions.rotate(dead.secret, { grace: '1m' })).toBeNull()
+      expect(await sessions.regenerate(dead.secret, { grace: '1m' })).toBeNull()
     }
     for (const live of [same!, newer!, other, anonymous]) expect(await sessions.get(live.secret)).not.toBeNull()
     expect(new Set((await sessions.list(1)).map(({ key }) => key))).toEqual(new Set([same!.key, newer!.key]))
@@ -35,11 +36,11 @@ describe('the option passwordVersion, alone', () => {
   it('a login with an outdated session leaves nothing under the old ID', async () => {
     const { sessions, store } = setUp({ passwordVersion: () => 2 })
     const old = await sessions.create({ user: { ...user, passwordVersion: 1 } })
-    await sessions.regenerate(old.secret, { user: { ...user, passwordVersion: 2 } })
+    await sessions.logIn(old.secret, { user: { ...user, passwordVersion: 2 } })
     expect(await store.inner.read(old.key, { now: 0 })).toBeNull()
   })
 
-  it('that throws, or answers nonsense, is an error and no log-out', async () => {
+  it('that throws, or answers nonsense, is an error and no logout', async () => {
     let answer: () => unknown = () => 1
     const { sessions } = setUp({ passwordVersion: () => answer() })
     const session = await sessions.create({ user: { ...user, passwordVersion: 1 } })
@@ -55,7 +56,7 @@ describe('the option passwordVersion, alone', () => {
     expect(await sessions.get(session.secret)).not.toBeNull()
   })
 
-  it('that never answers is an outage after storeTimeout, no log-out and no hang', async () => {
+  it('that never answers is an outage after storeTimeout, no logout and no hang', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
     try {
       let answer: () => unknown = () => 1
@@ -63,21 +64,21 @@ describe('the option passwordVersion, alone', () => {
       const onEvent = (event: SessionEvent) => event.type === 'store-error' && errors.push(event.error)
       const { sessions, store } = setUp({
         passwordVersion: () => answer(),
-        remember: '30d',
+        rememberFor: '30d',
         storeTimeout: '3s',
         onEvent,
       })
       const session = await sessions.create({ user: { ...user, passwordVersion: 1 } })
-      const token = await sessions.remember(session)
+      const token = await sessions.issueRememberToken(session)
       let answerLate!: (error: Error) => void
       answer = () => new Promise((_, reject) => (answerLate = reject))
       for (const call of [
         () => sessions.get(session.secret),
         () => sessions.list(1),
-        () => sessions.recall(token),
+        () => sessions.redeemRememberToken(token),
         () => sessions.regenerate(session.secret),
-        () => sessions.rotate(session.secret, { grace: '1m' }),
-        () => sessions.regenerate(session.secret, { user }),
+        () => sessions.regenerate(session.secret, { grace: '1m' }),
+        () => sessions.logIn(session.secret, { user }),
       ]) {
         const settled = call().then(
           () => 'an answer',
@@ -154,7 +155,7 @@ it('isFresh: a password, verified lately, by this person', async () => {
   expect(sessions.isFresh(null, '10m')).toBe(false)
 })
 
-describe('verifiedAt: a log-in whose password was verified elsewhere, earlier or never', () => {
+describe('verifiedAt: a login whose password was verified elsewhere, earlier or never', () => {
   it('counts for isFresh from then on, or never, and says nothing about when the session ends', async () => {
     const { sessions, clock } = setUp()
     const now = clock()
@@ -180,17 +181,17 @@ describe('verifiedAt: a log-in whose password was verified elsewhere, earlier or
       cookie: `session_id=${secret}`,
       header: () => null,
     })
-    expect((await visit.requireUser({ within: '1h' })).user.id).toBe(1n)
-    await expect(visit.requireUser({ within: '59m' })).rejects.toMatchObject({ code: 'ERR_SESSION_NOT_FRESH' })
+    expect((await visit.requireUser({ freshWithin: '1h' })).user.id).toBe(1n)
+    await expect(visit.requireUser({ freshWithin: '59m' })).rejects.toMatchObject({ code: 'ERR_SESSION_NOT_FRESH' })
   })
 
-  it('survives each change of the session but the next log-in, and is no part of the data', async () => {
+  it('survives each change of the session but the next login, and is no part of the data', async () => {
     for (const verifiedAt of [null, 8]) {
-      const { sessions, clock } = setUp({ initial: () => ({ n: 1, flash: 'hi' }), remember: '30d' })
+      const { sessions, clock } = setUp({ initial: () => ({ n: 1, flash: 'hi' }), rememberFor: '30d' })
       const given = verifiedAt === null ? null : clock() - verifiedAt * MINUTE
       const freshness = (session: any) => ['9m', '7m'].map(within => sessions.isFresh(session, within as '9m'))
       const anonymous = await sessions.create({ data: { n: 5 } })
-      let session: any = await sessions.regenerate(anonymous, {
+      let session: any = await sessions.logIn(anonymous, {
         user,
         verifiedAt: given,
         data: (d: any) => ({ n: d.n }),
@@ -204,7 +205,7 @@ describe('verifiedAt: a log-in whose password was verified elsewhere, earlier or
             draft.n += 1
           }),
         () => sessions.take(session, 'flash' as never).then(() => sessions.get(session.secret)),
-        () => sessions.rotate(session, { grace: '1m' }),
+        () => sessions.regenerate(session, { grace: '1m' }),
         () => sessions.regenerate(session),
         () => sessions.regenerate(session.secret),
       ]
@@ -213,9 +214,9 @@ describe('verifiedAt: a log-in whose password was verified elsewhere, earlier or
         expect(freshness(session)).toEqual(expected)
       }
       expect(session.data).toEqual({ n: 3, flash: 'hi' })
-      const remembered = await sessions.recall(await sessions.remember(session))
+      const remembered = await sessions.redeemRememberToken(await sessions.issueRememberToken(session))
       expect(freshness(remembered!.session)).toEqual([false, false])
-      const again = await sessions.regenerate(session, { user, data: (before: any) => before })
+      const again = await sessions.logIn(session, { user, data: (before: any) => before })
       expect(freshness(again)).toEqual([true, true])
       expect(again.data).toEqual({ n: 3, flash: 'hi' })
     }
@@ -237,14 +238,16 @@ describe('verifiedAt: a log-in whose password was verified elsewhere, earlier or
   })
 
   it('that is nonsense, in the future, or in seconds is a TypeError, and nothing begins', async () => {
-    const { sessions, store, clock } = setUp({ remember: '30d' })
-    const { secret } = (await sessions.recall(await sessions.remember(await sessions.create({ user }))))!.session
+    const { sessions, store, clock } = setUp({ rememberFor: '30d' })
+    const { secret } = (await sessions.redeemRememberToken(
+      await sessions.issueRememberToken(await sessions.create({ user })),
+    ))!.session
     store.reset()
     const wrong = [clock() + 6 * MINUTE, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, '2026-01-01', 5n, new Date()]
     for (const verifiedAt of wrong as never[]) {
       const message = /^verifiedAt: expected epoch milliseconds, not in the future, or null for never, got /
       await expect(sessions.create({ user, verifiedAt })).rejects.toThrow(message)
-      await expect(sessions.regenerate(secret, { user, verifiedAt })).rejects.toThrow(message)
+      await expect(sessions.logIn(secret, { user, verifiedAt })).rejects.toThrow(message)
     }
     const seconds = Math.floor(clock() / 1000)
     await expect(sessions.create({ user, verifiedAt: seconds })).rejects.toThrow('1000 times as much')
@@ -382,13 +385,13 @@ it('update: what the function throws is the caller’s, and the old data stays',
 it('a session that a parallel request rotated is not rotated again, nor shown once it is gone', async () => {
   const { sessions, clock } = setUp()
   const old = await sessions.create({ user })
-  const next = (await sessions.rotate(old, { grace: '1m' }))!
+  const next = (await sessions.regenerate(old, { grace: '1m' }))!
   clock.advance(SECOND)
   const followed = (await sessions.get(old.secret))!
-  expect((await sessions.rotate(followed, { grace: '1m' }))?.secret).toBe(next.secret)
-  expect((await sessions.rotate(old.secret, { grace: '1m' }))?.secret).toBe(next.secret)
+  expect((await sessions.regenerate(followed, { grace: '1m' }))?.secret).toBe(next.secret)
+  expect((await sessions.regenerate(old.secret, { grace: '1m' }))?.secret).toBe(next.secret)
   await sessions.destroy(next)
-  expect(await sessions.rotate(followed, { grace: '1m' })).toBeNull()
+  expect(await sessions.regenerate(followed, { grace: '1m' })).toBeNull()
 })
 
 it('anonymous traffic writes nothing', async () => {

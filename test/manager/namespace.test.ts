@@ -1,4 +1,5 @@
-import { openVisit, SessionManager } from 'coatcheck'
+import { SessionManager } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { BarrierStore, faults } from '../support/barrier-store.ts'
@@ -95,7 +96,7 @@ describe('what one tenant ends, touches and writes', () => {
   })
 
   it('concerns no other tenant, though the user has the same ID there', async () => {
-    const { sessions } = setUp({ userIds: 'text' })
+    const { sessions } = setUp({ userIds: 'string' })
     const ada = { id: 'ada', name: 'ada' }
     const spaces = [sessions, sessions.namespace('blue'), sessions.namespace('green'), sessions.namespace('bluegreen')]
     for (const ending of spaces) {

@@ -1,7 +1,9 @@
 // What operators ask of all sessions, and do to all of them.
-import { FORWARD_LIFETIME, SessionManager, SessionStoreError, type StoredSession } from 'coatcheck'
+
+import { SessionManager, SessionStoreError, type StoredSession } from 'coatcheck'
+import { FORWARD_LIFETIME } from 'coatcheck/custom-store'
+import { ReferenceStore } from 'coatcheck/custom-store/testing'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { ReferenceStore } from 'coatcheck/testing'
 import { describe, expect, it } from 'vitest'
 import { barrierManagers } from '../support/barrier-managers.ts'
 import { faults } from '../support/barrier-store.ts'
@@ -10,7 +12,7 @@ import { HOUR, MINUTE, type testClock } from '../support/test-clock.ts'
 const user = (id: number | bigint) => ({ id, name: `user ${id}` })
 
 function setUp(options: object = {}, inner: object = new ReferenceStore()) {
-  return barrierManagers(inner as ReferenceStore, { remember: '30d', ...options })
+  return barrierManagers(inner as ReferenceStore, { rememberFor: '30d', ...options })
 }
 
 /** A store that has neither a walk nor a count, as one of an earlier version of the contract. */
@@ -27,7 +29,7 @@ const increment = (data: any) => {
   data.n += 1
 }
 
-const gather = async <D, I extends 'u64'>(walk: AsyncIterable<StoredSession<D, I>>) => {
+const gather = async <D, I extends 'bigint'>(walk: AsyncIterable<StoredSession<D, I>>) => {
   const met: StoredSession<D, I>[] = []
   for await (const each of walk) met.push(each)
   return met
@@ -39,8 +41,8 @@ async function populate(sessions: SessionManager) {
   const mine = [await sessions.create({ user: user(0) }), await sessions.create({ user: user(2n ** 64n - 1n) })]
   const theirs = [await acme.create({ user: user(0) }), await acme.create({ user: user(7) })]
   const visitors = [await sessions.create(), await acme.create({ data: { cart: [1] } })]
-  const token = await sessions.remember(mine[0] as never)
-  const rotated = (await sessions.rotate(mine[1]!, { grace: '1m' }))!
+  const token = await sessions.issueRememberToken(mine[0] as never)
+  const rotated = (await sessions.regenerate(mine[1]!, { grace: '1m' }))!
   return { acme, mine: [mine[0]!, rotated], theirs, visitors, token, old: mine[1]! }
 }
 
@@ -186,7 +188,7 @@ describe('all', () => {
   it('shows once what the store shows twice, and leaves out users of another application', async () => {
     const { sessions, store } = setUp()
     const [one, two] = [await sessions.create({ user: user(1) }), await sessions.create()]
-    await setUp({ userIds: 'text' }, store.inner).sessions.create({ user: { id: 'ada', name: 'ada' } } as never)
+    await setUp({ userIds: 'string' }, store.inner).sessions.create({ user: { id: 'ada', name: 'ada' } } as never)
     store.every('scan', async proceed => {
       const page = (await proceed()) as { records: unknown[] }
       return { ...page, records: [...page.records, ...page.records] }
@@ -235,16 +237,16 @@ describe('all', () => {
   })
 })
 
-describe('endAll', () => {
+describe('invalidateAll', () => {
   it('ends every session and token of all users, visitors and tenants, says how many, and tells whose', async () => {
     const { sessions, events } = setUp()
     const { acme, mine, theirs, visitors, token, old } = await populate(sessions)
     events.length = 0
     const progress: unknown[] = []
-    expect(await sessions.endAll({ onProgress: each => progress.push(each) })).toBe(6)
+    expect(await sessions.invalidateAll({ onProgress: each => progress.push(each) })).toBe(6)
     for (const { secret } of [...mine, ...visitors, old]) expect(await sessions.get(secret)).toBeNull()
     for (const { secret } of [...theirs, ...visitors]) expect(await acme.get(secret)).toBeNull()
-    expect(await sessions.recall(token)).toBeNull()
+    expect(await sessions.redeemRememberToken(token)).toBeNull()
     expect(await gather(sessions.all())).toEqual([])
     // Six sessions, a series, and the forward of the one that was rotated.
     expect(progress).toEqual([{ ended: 6, met: 8 }])
@@ -259,26 +261,26 @@ describe('endAll', () => {
         'invalidated 7 acme undefined',
       ].sort(),
     )
-    expect(await sessions.endAll()).toBe(0)
+    expect(await sessions.invalidateAll()).toBe(0)
   })
 
   it('of a tenant ends the sessions and tokens of its users, and those of no other', async () => {
     const { sessions } = setUp()
     const { acme, mine, theirs, visitors, token } = await populate(sessions)
-    const theirToken = await acme.remember(theirs[1] as never)
-    expect(await acme.endAll()).toBe(2)
+    const theirToken = await acme.issueRememberToken(theirs[1] as never)
+    expect(await acme.invalidateAll()).toBe(2)
     for (const { secret } of theirs) expect(await acme.get(secret)).toBeNull()
-    expect(await acme.recall(theirToken)).toBeNull()
+    expect(await acme.redeemRememberToken(theirToken)).toBeNull()
     for (const { key, secret } of mine) expect((await sessions.get(secret))?.key).toBe(key)
     expect((await sessions.get(visitors[0]!.secret))?.key).toBe(visitors[0]!.key)
     expect((await acme.get(visitors[1]!.secret))?.key).toBe(visitors[1]!.key)
-    expect(await sessions.recall(token)).not.toBeNull()
+    expect(await sessions.redeemRememberToken(token)).not.toBeNull()
   })
 
   it('lets users log in again at once', async () => {
     const { sessions } = setUp()
     await sessions.create({ user: user(1) })
-    await sessions.endAll()
+    await sessions.invalidateAll()
     const again = await sessions.create({ user: user(1) })
     expect((await sessions.get(again.secret))?.key).toBe(again.key)
   })
@@ -291,13 +293,13 @@ describe('endAll', () => {
           const start = owner === null ? {} : { user: owner }
           const [first, other] = [await sessions.create(start as never), await sessions.create(start as never)]
           const visitor = await sessions.create()
-          const mine = moved === 'before' ? (await sessions.rotate(first, { grace: '1m' }))! : first
+          const mine = moved === 'before' ? (await sessions.regenerate(first, { grace: '1m' }))! : first
           let latest = moved === 'never' ? first : mine
           // The old session and the new one lead to the same.
           const except = moved === 'after' ? first : mine
-          if (moved === 'after') latest = (await sessions.rotate(first, { grace: '1m' }))!
+          if (moved === 'after') latest = (await sessions.regenerate(first, { grace: '1m' }))!
           clock.advance(MINUTE)
-          const ended = await sessions.endAll({ except: by === 'session' ? except : except.key })
+          const ended = await sessions.invalidateAll({ except: by === 'session' ? except : except.key })
           expect(ended, `${owner?.id} ${moved} ${by}`).toBe(2)
           expect((await sessions.get(latest.secret))?.key).toBe(latest.key)
           for (const { secret } of [other, visitor]) expect(await sessions.get(secret)).toBeNull()
@@ -314,11 +316,11 @@ describe('endAll', () => {
       last = progress
       controller.abort(new Error('interrupted'))
     }
-    await expect(sessions.endAll({ signal: controller.signal, onProgress })).rejects.toThrow('interrupted')
+    await expect(sessions.invalidateAll({ signal: controller.signal, onProgress })).rejects.toThrow('interrupted')
     expect(last).toEqual({ ended: 500, met: 500 })
     expect(store.counts().scan).toBe(1)
     expect(await sessions.count()).toBe(700)
-    expect(await sessions.endAll()).toBe(700)
+    expect(await sessions.invalidateAll()).toBe(700)
   })
 
   it('waits for what onProgress answers before the next page, and rejects with what it throws', async () => {
@@ -326,7 +328,7 @@ describe('endAll', () => {
     for (let made = 0; made < 600; made++) await sessions.create()
     store.reset()
     let scans = 0
-    await sessions.endAll({
+    await sessions.invalidateAll({
       onProgress: async () => {
         scans = store.counts().scan!
         await new Promise(setImmediate)
@@ -338,7 +340,7 @@ describe('endAll', () => {
     const fails = () => {
       throw new RangeError('a defect of the caller')
     }
-    await expect(sessions.endAll({ onProgress: fails })).rejects.toThrow(RangeError)
+    await expect(sessions.invalidateAll({ onProgress: fails })).rejects.toThrow(RangeError)
   })
 
   it('says how many were ended where the store fails, begins nothing more, and ends the rest when it is repeated', async () => {
@@ -346,16 +348,18 @@ describe('endAll', () => {
     for (let made = 0; made < 30; made++) await sessions.create({ user: user(made) })
     for (let call = 0; call < 10; call++) store.next('deleteUser', proceed => proceed())
     store.every('deleteUser', faults.rejects)
-    const error = await sessions.endAll().catch((thrown: unknown) => thrown)
+    const error = await sessions.invalidateAll().catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(SessionStoreError)
     expect(error).toMatchObject({ operation: 'deleteUser', outcome: 'unknown', status: 503 })
     expect((error as Error).cause).toBeInstanceOf(SessionStoreError)
-    expect((error as Error).message).toContain('endAll: 10 sessions were ended, then the store failed: repeat it')
+    expect((error as Error).message).toContain(
+      'invalidateAll: 10 sessions were ended, then the store failed: repeat it',
+    )
     const calls = store.counts().deleteUser
     await new Promise(setImmediate)
     expect(store.counts().deleteUser).toBe(calls)
     store.every('deleteUser', null)
-    expect(await sessions.endAll()).toBe(20)
+    expect(await sessions.invalidateAll()).toBe(20)
   })
 
   it('asks the store for few things at once', async () => {
@@ -370,7 +374,7 @@ describe('endAll', () => {
         underWay -= 1
         return proceed()
       })
-    expect(await sessions.endAll()).toBe(100)
+    expect(await sessions.invalidateAll()).toBe(100)
     expect(most).toBe(8)
   })
 
@@ -381,7 +385,7 @@ describe('endAll', () => {
     clock.advance(28 * MINUTE)
     expect(await sessions.get(visitor.secret)).toBeNull()
     expect((await behind.get(visitor.secret, { touch: false }))?.key).toBe(visitor.key)
-    await sessions.endAll()
+    await sessions.invalidateAll()
     expect(await behind.get(visitor.secret)).toBeNull()
   })
 
@@ -397,13 +401,13 @@ describe('endAll', () => {
     })
     const late = held.find(({ key }) => key !== first!.key)!
     store.next('scan', async proceed => {
-      escaped = (await sessions.rotate(late, { grace: '1m' }))!
+      escaped = (await sessions.regenerate(late, { grace: '1m' }))!
       clock.advance(MINUTE + FORWARD_LIFETIME)
       const page = (await proceed()) as { records: { key: string }[] }
       const hidden = new Set<string>([escaped.key, late.key])
       return { ...page, records: page.records.filter(({ key }) => !hidden.has(key)), forwards: [] }
     })
-    expect(await sessions.endAll()).toBe(20)
+    expect(await sessions.invalidateAll()).toBe(20)
     expect(await sessions.get(escaped.secret)).toBeNull()
     expect(store.counts().scan).toBe(3)
   })
@@ -417,7 +421,7 @@ describe('endAll', () => {
       await sessions.create({ user: user(logIns++) })
       return proceed()
     })
-    expect(await sessions.endAll()).toBe(1)
+    expect(await sessions.invalidateAll()).toBe(1)
     expect(store.counts().scan).toBe(2)
     expect(await sessions.count()).toBe(2)
   })
@@ -431,12 +435,12 @@ describe('endAll', () => {
     const onProgress = async () => {
       again ??= (await sessions.create({ user: user(1) })) as never
     }
-    expect(await sessions.endAll({ onProgress })).toBe(1200)
+    expect(await sessions.invalidateAll({ onProgress })).toBe(1200)
     expect(await sessions.get(again!.secret)).not.toBeNull()
   })
 })
 
-describe('updateUser', () => {
+describe('updateUserSessions', () => {
   const withRole = { initial: () => ({ role: 'user', n: 0 }) }
   const toGuest = (data: any) => {
     data.role = 'guest'
@@ -448,9 +452,9 @@ describe('updateUser', () => {
     const held = [await sessions.create({ user: user(1), data: { n: 5 } }), await sessions.create({ user: user(1) })]
     const other = await sessions.create({ user: user(2) })
     const theirs = await sessions.namespace('acme').create({ user: user(1) })
-    await sessions.remember(held[0])
+    await sessions.issueRememberToken(held[0])
     clock.advance(10 * MINUTE)
-    expect(await sessions.updateUser(1, { role: 'admin' })).toBe(2)
+    expect(await sessions.updateUserSessions(1, { role: 'admin' })).toBe(2)
     for (const each of held) {
       const now = await sessions.get(each.secret, { touch: false })
       expect(now.data).toEqual({ ...each.data, role: 'admin' })
@@ -459,17 +463,17 @@ describe('updateUser', () => {
     }
     expect((await sessions.get(other.secret)).data.role).toBe('user')
     expect((await sessions.namespace('acme').get(theirs.secret)).data.role).toBe('user')
-    expect(await sessions.namespace('acme').updateUser(1n, toGuest)).toBe(1)
+    expect(await sessions.namespace('acme').updateUserSessions(1n, toGuest)).toBe(1)
     expect(await roles(sessions, 1)).toEqual(['admin', 'admin'])
-    expect(await sessions.updateUser(3, { role: 'admin' })).toBe(0)
+    expect(await sessions.updateUserSessions(3, { role: 'admin' })).toBe(0)
   })
 
   it('reaches a session that gets a new ID meanwhile, once, at whichever point', async () => {
     const renewals: Record<string, (sessions: any, session: any) => Promise<any>> = {
-      rotate: (sessions, session) => sessions.rotate(session, { grace: '1m' }),
+      rotate: (sessions, session) => sessions.regenerate(session, { grace: '1m' }),
       regenerate: (sessions, session) => sessions.regenerate(session),
       'rotate twice': async (sessions, session) =>
-        sessions.rotate(await sessions.rotate(session, { grace: '1m' }), { grace: '1m' }),
+        sessions.regenerate(await sessions.regenerate(session, { grace: '1m' }), { grace: '1m' }),
       update: (sessions, session) => sessions.update(session, { role: 'admin' }),
     }
     for (const [name, renew] of Object.entries(renewals))
@@ -480,7 +484,7 @@ describe('updateUser', () => {
           const held = [await sessions.create({ user: user(1) }), await sessions.create({ user: user(1) })]
           for (let before = 0; before < point; before++) store.next('any', (proceed: any) => proceed())
           const pause = store.pause('any', when)
-          const updating = sessions.updateUser(1, increment)
+          const updating = sessions.updateUserSessions(1, increment)
           await pause.reached
           const renewed = await renew(node, held[0])
           pause.resume()
@@ -499,12 +503,12 @@ describe('updateUser', () => {
       // As a store answers that lists in pieces: what it read first is no more when it reads the rest.
       store.next('listUser', async (proceed: any) => {
         const before = await proceed()
-        await sessions.rotate(held, { grace: '1m' })
+        await sessions.regenerate(held, { grace: '1m' })
         const after = await proceed()
         const old = before.find(({ key }: any) => key === held.key)
         return shown === 'both' ? [...after, old] : after.filter(({ key }: any) => key === other.key)
       })
-      expect(await sessions.updateUser(1, increment), shown).toBe(2)
+      expect(await sessions.updateUserSessions(1, increment), shown).toBe(2)
       for (const { data } of await sessions.list(1)) expect(data.n, shown).toBe(1)
     }
   })
@@ -514,7 +518,7 @@ describe('updateUser', () => {
     const node: any = new SessionManager({ store, now: clock, sweepInterval: false, ...withRole })
     const session = await sessions.create({ user: user(1) })
     const writes = [sessions, node].flatMap(each => [
-      ...Array.from({ length: 5 }, () => each.updateUser(1, increment)),
+      ...Array.from({ length: 5 }, () => each.updateUserSessions(1, increment)),
       ...Array.from({ length: 5 }, () => each.update(session, increment)),
     ])
     await Promise.all(writes)
@@ -525,7 +529,7 @@ describe('updateUser', () => {
     const { sessions, store } = setUp(withRole) as never as any
     const session = await sessions.create({ user: user(1) })
     const pause = store.pause('update', 'before')
-    const updating = sessions.updateUser(1, { role: 'admin' })
+    const updating = sessions.updateUserSessions(1, { role: 'admin' })
     await pause.reached
     await sessions.destroy(session)
     pause.resume()
@@ -537,7 +541,9 @@ describe('updateUser', () => {
     const { sessions } = setUp({ maxDataBytes: 100 }) as never as any
     await sessions.create({ user: user(1), data: { text: 'x'.repeat(80) } })
     const other = await sessions.create({ user: user(1) })
-    await expect(sessions.updateUser(1, { role: 'administrator' })).rejects.toMatchObject({ code: 'ERR_SESSION_DATA' })
+    await expect(sessions.updateUserSessions(1, { role: 'administrator' })).rejects.toMatchObject({
+      code: 'ERR_SESSION_DATA',
+    })
     expect((await sessions.get(other)).data.role).toBe('administrator')
   })
 
@@ -545,16 +551,18 @@ describe('updateUser', () => {
     const { sessions } = setUp() as never as any
     await sessions.create({ user: user(1) })
     for (const wrong of [undefined, null, 'admin', [], 7])
-      await expect(sessions.updateUser(1, wrong)).rejects.toThrow('updateUser: expected keys to set or a function')
-    await expect(sessions.updateUser(1, async () => {})).rejects.toThrow('must be synchronous')
-    await expect(sessions.updateUser('1', {})).rejects.toThrow('user ID: expected')
+      await expect(sessions.updateUserSessions(1, wrong)).rejects.toThrow(
+        'updateUserSessions: expected keys to set or a function',
+      )
+    await expect(sessions.updateUserSessions(1, async () => {})).rejects.toThrow('must be synchronous')
+    await expect(sessions.updateUserSessions('1', {})).rejects.toThrow('user ID: expected')
   })
 
   it('leaves alone a session that the password version of the application refuses', async () => {
     const { sessions } = setUp({ passwordVersion: () => 2 }) as never as any
     await sessions.create({ user: { ...user(1), passwordVersion: 1 } })
     await sessions.create({ user: { ...user(1), passwordVersion: 2 } })
-    expect(await sessions.updateUser(1, { role: 'admin' })).toBe(1)
+    expect(await sessions.updateUserSessions(1, { role: 'admin' })).toBe(1)
   })
 })
 
@@ -565,10 +573,14 @@ describe('what operators ask for wrongly', () => {
       ['count', () => sessions.count({ signal: 'now' }), 'signal: expected an AbortSignal, got "now"'],
       ['count', () => sessions.count({ signl: undefined }), 'did you mean signal?'],
       ['count', () => sessions.count(null), 'count: expected an object of options'],
-      ['endAll', () => sessions.endAll({ onProgress: true }), 'onProgress: expected a function, got true'],
-      ['endAll', () => sessions.endAll({ except: 'a secret' }), 'except: expected a session or its key'],
-      ['endAll', () => sessions.endAll({ except: {} }), 'session: expected a session from this library'],
-      ['endAll', () => sessions.endAll({ passwordVersion: 1 }), 'is not an option'],
+      [
+        'invalidateAll',
+        () => sessions.invalidateAll({ onProgress: true }),
+        'onProgress: expected a function, got true',
+      ],
+      ['invalidateAll', () => sessions.invalidateAll({ except: 'a secret' }), 'except: expected a session or its key'],
+      ['invalidateAll', () => sessions.invalidateAll({ except: {} }), 'session: expected a session from this library'],
+      ['invalidateAll', () => sessions.invalidateAll({ passwordVersion: 1 }), 'is not an option'],
     ]
     for (const [verb, call, message] of wrong) {
       const error = await (call() as Promise<unknown>).catch((thrown: unknown) => thrown)
@@ -586,12 +598,12 @@ describe('what operators ask for wrongly', () => {
     const { sessions } = setUp({}, new WithoutAWalk())
     const lacks = 'this store has no scan, the verb of the contract that walks over all that is stored'
     await expect(sessions.count()).rejects.toThrow(`count: ${lacks}`)
-    await expect(sessions.endAll()).rejects.toThrow(`endAll: ${lacks}`)
+    await expect(sessions.invalidateAll()).rejects.toThrow(`invalidateAll: ${lacks}`)
     expect(() => sessions.all()).toThrow(TypeError)
     expect(() => sessions.all()).toThrow(`all: ${lacks}`)
     // What needs no walk goes on.
     await sessions.create({ user: user(1) })
-    expect(await sessions.updateUser(1, { role: 'admin' })).toBe(1)
+    expect(await sessions.updateUserSessions(1, { role: 'admin' })).toBe(1)
     const { sessions: counting } = setUp({}, Object.assign(new ReferenceStore(), { scan: undefined }))
     expect(await counting.count()).toBe(0)
     await expect(counting.namespace('acme').count()).rejects.toThrow(`count: ${lacks}`)
@@ -601,7 +613,7 @@ describe('what operators ask for wrongly', () => {
     const { sessions } = setUp({}, new MemoryStore({ maxRecords: 3 }))
     for (let made = 0; made < 3; made++) await sessions.create({ user: user(made) })
     expect(await sessions.count()).toBe(3)
-    expect(await sessions.endAll()).toBe(3)
+    expect(await sessions.invalidateAll()).toBe(3)
     expect(await sessions.count()).toBe(0)
   })
 })

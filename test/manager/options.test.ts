@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { inspect } from 'node:util'
-import { DEFAULTS, openVisit, presets, SessionCookie, type SessionId, SessionManager } from 'coatcheck'
-import { fetchEdge } from 'coatcheck/fetch'
-import { cors, httpEdge, requireHttps } from 'coatcheck/http'
+import { DEFAULTS, presets, type SessionId, SessionManager } from 'coatcheck'
+import { openVisit, SessionCookie } from 'coatcheck/custom-server'
+import { fetchVisits } from 'coatcheck/fetch'
+import { cors, nodeVisits, requireHttps } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { resolveOptions } from '../../src/manager/options.ts'
@@ -55,11 +56,11 @@ describe('a wrong option is a TypeError that names it and quotes the value', () 
     ['idleTimeout: expected at most absoluteTimeout (60000 ms), got "30m"', { absoluteTimeout: '1m' }],
     ['touchInterval: expected at most half of idleTimeout (1800000 ms), else', { touchInterval: '16m' }],
     ['storeTimeout: expected at most \'24d\', got "25d"', { storeTimeout: '25d' }],
-    ['remember: expected at most \'400d\', longer cookies are cut by browsers, got "401d"', { remember: '401d' }],
+    ['remember: expected at most \'400d\', longer cookies are cut by browsers, got "401d"', { rememberFor: '401d' }],
     ['sweepInterval: expected at most \'12d\', got "13d"', { sweepInterval: '13d' }],
     ['sweepInterval: expected a duration', { sweepInterval: true }],
-    ["userIds: expected 'u64', 'number' or 'text', got \"bigint\"", { userIds: 'bigint' }],
-    ["userIds: expected 'u64', 'number' or 'text', got 64", { userIds: 64 }],
+    ["userIds: expected 'bigint', 'number' or 'text', got \"bigint\"", { userIds: 'bigint' }],
+    ["userIds: expected 'bigint', 'number' or 'text', got 64", { userIds: 64 }],
     ['maxDataBytes: expected a whole number from 1, got 0', { maxDataBytes: 0 }],
     ['maxPendingCalls: expected a whole number from 1, got 0', { maxPendingCalls: 0 }],
     ['maxPendingCalls: expected a whole number from 1, got "5000"', { maxPendingCalls: '5000' }],
@@ -74,7 +75,7 @@ describe('a wrong option is a TypeError that names it and quotes the value', () 
       "limit.onLimit: expected 'refuse' or 'end-oldest', got \"end-newest\"",
       { limit: { max: 1, onLimit: 'end-newest' } },
     ],
-    ["onTheft: expected 'end-device' or 'end-user', got \"ignore\"", { onTheft: 'ignore' }],
+    ["onTheft: expected 'end-device' or 'invalidate-user', got \"ignore\"", { onTheft: 'ignore' }],
     ['initial: expected a function, got an object', { initial: {} }],
     ['passwordVersion: expected a function, got 3', { passwordVersion: 3 }],
     ['onEvent: expected a function, got "log"', { onEvent: 'log' }],
@@ -95,12 +96,12 @@ describe('a wrong option is a TypeError that names it and quotes the value', () 
 describe('an option that does not exist is refused, rather than ignored without a word', () => {
   const { sessions } = makeSessions()
   const places: Record<string, (options: object) => unknown> = {
-    rememberCookie: options => httpEdge(sessions, { rememberCookie: { name: 'keep', ...options } }),
+    rememberCookie: options => nodeVisits(sessions, { rememberCookie: { name: 'keep', ...options } }),
     SessionManager: options => build(options)(),
     limit: options => build({ limit: { max: 1, ...options } })(),
     cookie: options => new SessionCookie(options),
-    httpEdge: options => httpEdge(sessions, options),
-    fetchEdge: options => fetchEdge(sessions, options),
+    nodeVisits: options => nodeVisits(sessions, options),
+    fetchVisits: options => fetchVisits(sessions, options),
     openVisit: options =>
       openVisit(sessions, { method: 'GET', cookie: null, secure: true, header: () => null }, options),
     cors: options => cors({ origins: ['https://app.example.com'], ...options }),
@@ -137,9 +138,9 @@ describe('an option that does not exist is refused, rather than ignored without 
 
   it('an option of the manager, of an edge or of the cookie is known to the two others', () => {
     for (const [owner, others] of [
-      ['SessionManager', ['cookie', 'httpEdge', 'fetchEdge', 'openVisit']],
-      ['cookie', ['SessionManager', 'httpEdge', 'fetchEdge', 'openVisit']],
-      ['httpEdge', ['SessionManager', 'cookie']],
+      ['SessionManager', ['cookie', 'nodeVisits', 'fetchVisits', 'openVisit']],
+      ['cookie', ['SessionManager', 'nodeVisits', 'fetchVisits', 'openVisit']],
+      ['nodeVisits', ['SessionManager', 'cookie']],
     ] as const)
       for (const name of namesOf(owner))
         for (const where of others)
@@ -151,8 +152,8 @@ describe('an option that does not exist is refused, rather than ignored without 
     ['SessionManager', 'onEvents', 'onEvent'],
     ['limit', 'maxx', 'max'],
     ['cookie', 'samesite', 'sameSite'],
-    ['httpEdge', 'trustedProxy', 'trustedProxies'],
-    ['fetchEdge', 'origin', 'origins'],
+    ['nodeVisits', 'trustedProxy', 'trustedProxies'],
+    ['fetchVisits', 'origin', 'origins'],
     ['openVisit', 'clearsitedata', 'clearSiteData'],
     ['cors', 'method', 'methods'],
     ['requireHttps', 'hosts', 'host'],
@@ -178,22 +179,22 @@ describe('an option that does not exist is refused, rather than ignored without 
   it('a former name of our own is told the present one', () => {
     for (const [where, name, hint] of [
       ['SessionManager', 'sweepEvery', 'it is called sweepInterval, of the SessionManager'],
-      ['httpEdge', 'rememberName', 'it is called rememberCookie: { name }, of the edge'],
-      ['fetchEdge', 'rememberName', 'it is called rememberCookie: { name }, of the edge'],
-      ['openVisit', 'rememberName', 'it is called rememberCookie: { name }, of the edge'],
+      ['nodeVisits', 'rememberName', 'it is called rememberCookie: { name }, of nodeVisits'],
+      ['fetchVisits', 'rememberName', 'it is called rememberCookie: { name }, of nodeVisits'],
+      ['openVisit', 'rememberName', 'it is called rememberCookie: { name }, of nodeVisits'],
     ] as const)
       expect(() => places[where]!({ [name]: 1 })).toThrow(`${where}: "${name}" is not an option; ${hint} (there are: `)
   })
 
   it('one that belongs elsewhere is told where', () => {
     for (const [where, name, hint] of [
-      ['SessionManager', 'cookie', 'it belongs to the edge: httpEdge(sessions, { cookie })'],
-      ['SessionManager', 'sameSite', 'it belongs to the cookie of the edge: { cookie: { sameSite } }'],
-      ['httpEdge', 'store', 'it belongs to new SessionManager({ store })'],
-      ['httpEdge', 'name', 'it belongs to the cookie of the edge: { cookie: { name } }'],
+      ['SessionManager', 'cookie', 'it belongs to nodeVisits(sessions, { cookie })'],
+      ['SessionManager', 'sameSite', 'it belongs to the cookie of nodeVisits: { cookie: { sameSite } }'],
+      ['nodeVisits', 'store', 'it belongs to new SessionManager({ store })'],
+      ['nodeVisits', 'name', 'it belongs to the cookie of nodeVisits: { cookie: { name } }'],
       ['cookie', 'idleTimeout', 'it belongs to new SessionManager({ idleTimeout })'],
-      ['cookie', 'trustedProxies', 'it belongs to the edge: httpEdge(sessions, { trustedProxies })'],
-      ['fetchEdge', 'trustedProxies', 'a Request has no peer address, so give isSecure(request) instead'],
+      ['cookie', 'trustedProxies', 'it belongs to nodeVisits(sessions, { trustedProxies })'],
+      ['fetchVisits', 'trustedProxies', 'a Request has no peer address, so give isSecure(request) instead'],
       ['openVisit', 'isSecure', '`secure` of the request says whether it came over HTTPS'],
       ['cors', 'credentials', 'they are always allowed, to the origins listed'],
       ['requireHttps', 'maxAge', 'it belongs to hsts: { maxAge, includeSubDomains, preload }'],
@@ -255,10 +256,10 @@ it('the defaults are all that the types name, and they cannot be changed', () =>
     )
   const { onLimit, touchInterval, cookie, cors, https, rememberCookie, ...rest } = DEFAULTS
   expect(told('src/manager/options.ts')).toEqual({ ...rest, limit: onLimit })
-  expect(told('src/edge/cookie.ts')).toEqual(cookie)
-  expect({ exposeHeaders: [], ...told('src/edge/cors.ts') }).toEqual(cors)
-  expect(told('src/edge/https.ts')).toEqual(https)
-  expect(told('src/edge/setup.ts')).toEqual({ rememberCookie })
+  expect(told('src/visits/cookie.ts')).toEqual(cookie)
+  expect({ exposeHeaders: [], ...told('src/visits/cors.ts') }).toEqual(cors)
+  expect(told('src/visits/https.ts')).toEqual(https)
+  expect(told('src/visits/setup.ts')).toEqual({ rememberCookie })
   const defaults = resolveOptions({ store: new MemoryStore() })
   expect(milliseconds(touchInterval, 'touchInterval')).toBe(defaults.touchInterval)
   const isFrozen = (value: unknown): boolean =>
@@ -274,7 +275,7 @@ it('the defaults in milliseconds are what the manager works with', () => {
     touchInterval: 180_000,
     storeTimeout: 2000,
     maxPendingCalls: 5000,
-    userIds: 'u64',
+    userIds: 'bigint',
     maxDataBytes: 16_384,
     limit: null,
     remember: null,
@@ -282,7 +283,7 @@ it('the defaults in milliseconds are what the manager works with', () => {
     sweepInterval: 300_000,
     floorLifetime: 86_400_000,
   })
-  expect(resolveOptions({ store, absoluteTimeout: '30d' }).floorLifetime).toBe(30 * 86_400_000)
+  expect(resolveOptions({ store, absoluteTimeout: '30d' }).minPasswordVersionLifetime).toBe(30 * 86_400_000)
   expect(resolveOptions({ store, limit: { max: 2 } }).limit).toEqual({ max: 2, onLimit: 'end-oldest' })
 })
 
@@ -297,11 +298,11 @@ it('the options in milliseconds are what the manager works with', () => {
       touchInterval: '1h',
       storeTimeout: '3s',
       maxPendingCalls: 7,
-      userIds: 'text',
+      userIds: 'string',
       maxDataBytes: 8,
       limit: { max: 9, onLimit: 'refuse' },
-      remember: '30d',
-      onTheft: 'end-user',
+      rememberFor: '30d',
+      onTheft: 'invalidate-user',
       sweepInterval: '10m',
       now,
     }),
@@ -312,11 +313,11 @@ it('the options in milliseconds are what the manager works with', () => {
     touchInterval: 3_600_000,
     storeTimeout: 3000,
     maxPendingCalls: 7,
-    userIds: 'text',
+    userIds: 'string',
     maxDataBytes: 8,
     limit: { max: 9, onLimit: 'refuse' },
     remember: 2_592_000_000,
-    onTheft: 'end-user',
+    onTheft: 'invalidate-user',
     sweepInterval: 600_000,
     floorLifetime: 86_400_000,
     now,
@@ -391,13 +392,13 @@ it('an option of a verb that does not exist is refused: misspelt, it would let t
     [options => visit().get(options), { touh: false }, 'get: "touh" is not an option; did you mean touch?'],
     [options => sessions.get(session, options), { touh: false }, 'get: "touh" is not an option'],
     [
-      options => visit().rotate(options as never),
+      options => visit().regenerate(options as never),
       { grace: '1m', graze: 1 },
       'rotate: "graze" is not an option; did you',
     ],
-    [options => sessions.rotate(session, options as never), {}, 'grace: expected a duration'],
+    [options => sessions.regenerate(session, options as never), {}, 'grace: expected a duration'],
     [
-      options => sessions.rotate(session, options as never),
+      options => sessions.regenerate(session, options as never),
       { grace: '121s' },
       'grace: expected at most \'2m\', got "121s"',
     ],
@@ -409,7 +410,7 @@ it('an option of a verb that does not exist is refused: misspelt, it would let t
     ],
     [options => sessions.create(options), { user, dat: {} }, 'create: "dat" is not an option; did you mean data?'],
     [
-      options => sessions.regenerate(session, options as never),
+      options => sessions.logIn(session, options as never),
       { user, passwordVersion: 3 },
       'regenerate: "passwordVersion" is not an option; it belongs to user: { id, name, passwordVersion }',
     ],
@@ -419,9 +420,9 @@ it('an option of a verb that does not exist is refused: misspelt, it would let t
       'logIn: "verifiedAtt" is not an option; did you mean verifiedAt?',
     ],
     [
-      options => sessions.regenerate(session, options as never),
+      options => sessions.logIn(session, options as never),
       { user, remember: true },
-      'regenerate: "remember" is not an option; sessions.remember(session) makes the token',
+      'regenerate: "remember" is not an option; sessions.issueRememberToken(session) makes the token',
     ],
   ]
   for (const [call, options, message] of calls) {

@@ -1,4 +1,5 @@
-import { openVisit, type SessionEvent, SessionManager, type SessionOptions } from 'coatcheck'
+import { type SessionEvent, SessionManager, type SessionOptions } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { jar } from '../support/edge-service.ts'
@@ -6,7 +7,7 @@ import { testClock } from '../support/test-clock.ts'
 
 const user = { id: 1, name: 'ada' }
 
-function telling(options: Partial<SessionOptions<Record<string, unknown>, 'u64', Record<string, unknown>>> = {}) {
+function telling(options: Partial<SessionOptions<Record<string, unknown>, 'bigint', Record<string, unknown>>> = {}) {
   const events: SessionEvent[] = []
   const store = new MemoryStore()
   const sessions = new SessionManager({
@@ -16,32 +17,32 @@ function telling(options: Partial<SessionOptions<Record<string, unknown>, 'u64',
     onEvent: event => events.push(event),
     ...options,
   })
-  return { sessions, store, events, refusals: () => events.filter(event => event.type === 'refused') }
+  return { sessions, store, events, refusals: () => events.filter(event => event.type === 'write-refused') }
 }
 
 afterEach(() => {
   vi.useRealTimers()
 })
 
-describe('a log-in that is refused is told', () => {
+describe('a login that is refused is told', () => {
   it('by the limit: with the user, and with the session that was to end for it', async () => {
     const { sessions, refusals } = telling({ limit: { max: 1, onLimit: 'refuse' } })
     await sessions.create({ user })
     await expect(sessions.create({ user })).rejects.toMatchObject({ code: 'ERR_SESSION_LIMIT' })
     const visitor = await sessions.create()
-    await expect(sessions.regenerate(visitor, { user })).rejects.toMatchObject({ code: 'ERR_SESSION_LIMIT' })
+    await expect(sessions.logIn(visitor, { user })).rejects.toMatchObject({ code: 'ERR_SESSION_LIMIT' })
     expect(refusals()).toEqual([
-      { type: 'refused', reason: 'limit', key: null, userId: 1n },
-      { type: 'refused', reason: 'limit', key: visitor.key, userId: 1n },
+      { type: 'write-refused', reason: 'limit', key: null, userId: 1n },
+      { type: 'write-refused', reason: 'limit', key: visitor.key, userId: 1n },
     ])
   })
 
   it('by the limit, where a remember token was to begin the session', async () => {
-    const { sessions, refusals } = telling({ limit: { max: 1, onLimit: 'refuse' }, remember: '30d' })
+    const { sessions, refusals } = telling({ limit: { max: 1, onLimit: 'refuse' }, rememberFor: '30d' })
     const session = await sessions.create({ user })
-    const token = await sessions.remember(session)
-    expect(await sessions.recall(token)).toBeNull()
-    expect(refusals()).toEqual([{ type: 'refused', reason: 'limit', key: null, userId: 1n }])
+    const token = await sessions.issueRememberToken(session)
+    expect(await sessions.redeemRememberToken(token)).toBeNull()
+    expect(refusals()).toEqual([{ type: 'write-refused', reason: 'limit', key: null, userId: 1n }])
   })
 
   it('and not where the limit ends the oldest', async () => {
@@ -53,17 +54,17 @@ describe('a log-in that is refused is told', () => {
   })
 
   it('by a password that was changed meanwhile: at each verb that begins or carries on a session', async () => {
-    const { sessions, refusals } = telling({ remember: '30d' })
+    const { sessions, refusals } = telling({ rememberFor: '30d' })
     const old = { user: { ...user, passwordVersion: 1 } }
     const kept = await sessions.create(old)
     const visitor = await sessions.create()
-    await sessions.invalidateUser(1, { except: kept, passwordVersion: 2 })
+    await sessions.invalidateUser(1, { except: kept, minPasswordVersion: 2 })
     const stale = { code: 'ERR_SESSION_STALE_LOGIN' }
     await expect(sessions.create(old)).rejects.toMatchObject(stale)
-    await expect(sessions.regenerate(visitor, old)).rejects.toMatchObject(stale)
+    await expect(sessions.logIn(visitor, old)).rejects.toMatchObject(stale)
     await expect(sessions.regenerate(kept)).rejects.toMatchObject(stale)
-    await expect(sessions.remember(kept)).rejects.toMatchObject(stale)
-    const told = { type: 'refused', reason: 'stale-login', userId: 1n }
+    await expect(sessions.issueRememberToken(kept)).rejects.toMatchObject(stale)
+    const told = { type: 'write-refused', reason: 'stale-login', userId: 1n }
     expect(refusals()).toEqual([
       { ...told, key: null },
       { ...told, key: visitor.key },
@@ -77,7 +78,7 @@ describe('a log-in that is refused is told', () => {
     const tenant = sessions.namespace('acme')
     await tenant.create({ user })
     await expect(tenant.create({ user })).rejects.toMatchObject({ code: 'ERR_SESSION_LIMIT' })
-    expect(refusals()).toEqual([{ type: 'refused', reason: 'limit', key: null, userId: 1n, namespace: 'acme' }])
+    expect(refusals()).toEqual([{ type: 'write-refused', reason: 'limit', key: null, userId: 1n, namespace: 'acme' }])
   })
 })
 
@@ -99,7 +100,7 @@ describe('a conflict is told', () => {
     await vi.advanceTimersByTimeAsync(10_000)
     await refused
     expect(conflicts).toBeGreaterThan(2)
-    expect(refusals()).toEqual([{ type: 'refused', reason: 'conflict', key: session.key, userId: 1n }])
+    expect(refusals()).toEqual([{ type: 'write-refused', reason: 'conflict', key: session.key, userId: 1n }])
   })
 
   it('and not for writes that went through at last', async () => {
@@ -130,7 +131,7 @@ describe('a conflict is told', () => {
       message:
         'a parallel request of this browser logged in or out: nothing begins in place of the session that ended there',
     })
-    expect(refusals()).toEqual([{ type: 'refused', reason: 'conflict', key: session.key, userId: null }])
+    expect(refusals()).toEqual([{ type: 'write-refused', reason: 'conflict', key: session.key, userId: null }])
   })
 
   it('where a parallel request ended the session that another was to take the place of', async () => {
@@ -143,14 +144,14 @@ describe('a conflict is told', () => {
     await visit.get()
     await sessions.destroy(session)
     await expect(visit.create()).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
-    expect(refusals()).toEqual([{ type: 'refused', reason: 'conflict', key: session.key, userId: null }])
+    expect(refusals()).toEqual([{ type: 'write-refused', reason: 'conflict', key: session.key, userId: null }])
   })
 })
 
 it('a session says whether a remember token began it', async () => {
-  const { sessions, events } = telling({ remember: '30d' })
-  const token = await sessions.remember(await sessions.create({ user }))
-  const recalled = await sessions.recall(token)
+  const { sessions, events } = telling({ rememberFor: '30d' })
+  const token = await sessions.issueRememberToken(await sessions.create({ user }))
+  const recalled = await sessions.redeemRememberToken(token)
   expect(events).toMatchObject([
     { type: 'created', remembered: false },
     { type: 'created', remembered: true, key: recalled!.session.key, userId: 1n },
@@ -158,7 +159,7 @@ it('a session says whether a remember token began it', async () => {
 })
 
 it('an event of a tenant has its name, and one of the manager itself has none', async () => {
-  const { sessions, events } = telling({ remember: '30d' })
+  const { sessions, events } = telling({ rememberFor: '30d' })
   for (const manager of [sessions.namespace('acme'), sessions]) {
     const session = await manager.create({ user })
     await manager.destroy(await manager.regenerate(session))
@@ -178,17 +179,17 @@ describe('a refusal says why, and what helps', () => {
 
   it('where the password was changed after it was verified', async () => {
     const { sessions } = telling()
-    await sessions.invalidateUser(1, { passwordVersion: 2 })
+    await sessions.invalidateUser(1, { minPasswordVersion: 2 })
     await expect(sessions.create({ user: { ...user, passwordVersion: 1 } })).rejects.toThrow(
       'the password was changed after it was verified: log in again',
     )
   })
 
   it('where the session to be remembered has ended meanwhile', async () => {
-    const { sessions } = telling({ remember: '30d' })
+    const { sessions } = telling({ rememberFor: '30d' })
     const session = await sessions.create({ user })
     await sessions.destroy(session)
-    const error = await sessions.remember(session).catch((thrown: unknown) => thrown)
+    const error = await sessions.issueRememberToken(session).catch((thrown: unknown) => thrown)
     expect(error).toMatchObject({
       code: 'ERR_SESSION_UNAUTHENTICATED',
       message: 'the session has ended meanwhile: log in again',

@@ -1,5 +1,5 @@
 // Remember-me on several nodes whose clocks differ.
-import { CLOCK_TOLERANCE } from 'coatcheck'
+import { CLOCK_TOLERANCE } from 'coatcheck/custom-store'
 import { describe, expect, it } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
 import { DAY, device, GRACE, setUpRemember as setUp, times } from '../support/remembered.ts'
@@ -19,13 +19,13 @@ describe('on nodes whose clocks are up to five minutes apart', () => {
         const at = skewed()
         const { token } = await device(at)
         const [one, two] = swapped ? [at.other, at.sessions] : [at.sessions, at.other]
-        const first = (await one.recall(token))!
-        expect((await two.recall(token))?.token).toBe(first.token)
+        const first = (await one.redeemRememberToken(token))!
+        expect((await two.redeemRememberToken(token))?.token).toBe(first.token)
         expect(await one.get(first.session.secret)).not.toBeNull()
         for (const _ of times(3)) {
           at.clock.advance(20 * SECOND)
           for (const node of [one, two]) {
-            const again = (await node.recall(token))!
+            const again = (await node.redeemRememberToken(token))!
             expect([again.session.secret, again.token]).toEqual([first.session.secret, first.token])
             expect(await node.get(first.session.secret)).not.toBeNull()
           }
@@ -40,15 +40,15 @@ describe('on nodes whose clocks are up to five minutes apart', () => {
           const at = skewed()
           const { token } = await device(at)
           const [one, two] = swapped ? [at.other, at.sessions] : [at.sessions, at.other]
-          await one.recall(token)
+          await one.redeemRememberToken(token)
           at.clock.advance(wait)
           // Two windows that open together: either answer may be the one that the browser keeps.
-          const answers = await Promise.all([one.recall(token), two.recall(token)])
+          const answers = await Promise.all([one.redeemRememberToken(token), two.redeemRememberToken(token)])
           for (const answer of answers) expect(await two.get(answer!.session.secret)).not.toBeNull()
-          for (const node of [two, one]) expect(await node.recall(token)).not.toBeNull()
+          for (const node of [two, one]) expect(await node.redeemRememberToken(token)).not.toBeNull()
           at.clock.advance(DAY)
-          expect(await one.recall(answers[0]!.token!)).not.toBeNull()
-          expect(await two.recall(answers[1]!.token!)).not.toBeNull()
+          expect(await one.redeemRememberToken(answers[0]!.token!)).not.toBeNull()
+          expect(await two.redeemRememberToken(answers[1]!.token!)).not.toBeNull()
           expect(at.thefts()).toEqual([])
         }
     })
@@ -57,23 +57,23 @@ describe('on nodes whose clocks are up to five minutes apart', () => {
       const at = skewed()
       const { token } = await device(at)
       at.store.next('create', faults.rejects)
-      await expect(at.sessions.recall(token)).rejects.toMatchObject({ operation: 'create' })
-      const first = (await at.other.recall(token))!
+      await expect(at.sessions.redeemRememberToken(token)).rejects.toMatchObject({ operation: 'create' })
+      const first = (await at.other.redeemRememberToken(token))!
       await at.sessions.get((await at.sessions.regenerate(first.session.secret))!)
       at.clock.advance(GRACE + CLOCK_TOLERANCE + 1)
-      expect(await at.sessions.recall(token)).toBeNull()
+      expect(await at.sessions.redeemRememberToken(token)).toBeNull()
       expect(at.thefts()).toHaveLength(1)
     })
 
     it(`a visit with an earlier session is not taken for one with what was lost ${apart}`, async () => {
       const at = skewed()
       const { token } = await device(at)
-      const first = (await at.other.recall(token))!
+      const first = (await at.other.redeemRememberToken(token))!
       at.clock.advance(SECOND)
-      await at.sessions.recall(first.token!)
+      await at.sessions.redeemRememberToken(first.token!)
       await at.sessions.get(first.session.secret)
       at.clock.advance(DAY)
-      expect(await at.sessions.recall(first.token!)).not.toBeNull()
+      expect(await at.sessions.redeemRememberToken(first.token!)).not.toBeNull()
       expect(at.thefts()).toEqual([])
     })
 
@@ -82,13 +82,13 @@ describe('on nodes whose clocks are up to five minutes apart', () => {
         const at = skewed()
         const { token } = await device(at)
         const [victim, thief] = swapped ? [at.other, at.sessions] : [at.sessions, at.other]
-        const first = (await victim.recall(token))!
+        const first = (await victim.redeemRememberToken(token))!
         await thief.get(first.session.secret)
         at.clock.advance(GRACE + CLOCK_TOLERANCE + 1)
-        expect(await thief.recall(token)).toBeNull()
+        expect(await thief.redeemRememberToken(token)).toBeNull()
         expect(at.thefts()).toHaveLength(1)
         expect(await victim.get(first.session.secret)).toBeNull()
-        expect(await victim.recall(first.token!)).toBeNull()
+        expect(await victim.redeemRememberToken(first.token!)).toBeNull()
       }
     })
   }
@@ -96,7 +96,7 @@ describe('on nodes whose clocks are up to five minutes apart', () => {
   it('a visit on a node whose clock is behind is the first one: the next, elsewhere, writes nothing', async () => {
     const at = setUp()
     const { token } = await device(at)
-    const { session } = (await at.sessions.recall(token))!
+    const { session } = (await at.sessions.redeemRememberToken(token))!
     await at.manager({ now: () => at.clock() - 5 * MINUTE }).get(session.secret)
     at.store.reset()
     expect(await at.manager().get(session.secret)).not.toBeNull()
@@ -106,12 +106,12 @@ describe('on nodes whose clocks are up to five minutes apart', () => {
   it('a stolen token whose answer the victim never used is found out when the victim comes back', async () => {
     const at = setUp()
     const { token } = await device(at)
-    const victim = (await at.sessions.recall(token))!
+    const victim = (await at.sessions.redeemRememberToken(token))!
     at.clock.advance(DAY)
-    const thief = (await at.sessions.recall(token))!
-    expect(await at.sessions.recall(victim.token!)).toBeNull()
+    const thief = (await at.sessions.redeemRememberToken(token))!
+    expect(await at.sessions.redeemRememberToken(victim.token!)).toBeNull()
     expect(at.thefts()).toHaveLength(1)
     expect(await at.sessions.get(thief.session.secret)).toBeNull()
-    expect(await at.sessions.recall(thief.token!)).toBeNull()
+    expect(await at.sessions.redeemRememberToken(thief.token!)).toBeNull()
   })
 })

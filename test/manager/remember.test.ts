@@ -1,5 +1,6 @@
 import { inspect } from 'node:util'
-import { CLOCK_TOLERANCE, openVisit } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
+import { CLOCK_TOLERANCE } from 'coatcheck/custom-store'
 import { describe, expect, it } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
 import { DAY, device, GRACE, setUpRemember as setUp, times, user } from '../support/remembered.ts'
@@ -9,26 +10,26 @@ it('a token brings its user back, as remembered and never fresh', async () => {
   const at = setUp()
   const { session, token } = await device(at)
   expect(await at.sessions.get(session)).toBeNull()
-  const recalled = (await at.sessions.recall(token))!
+  const recalled = (await at.sessions.redeemRememberToken(token))!
   expect(recalled.session.user).toEqual({ id: 1n, name: 'ada' })
   expect([recalled.session.remembered, session.remembered]).toEqual([true, false])
   expect(at.sessions.isFresh(recalled.session, '1h')).toBe(false)
   expect(recalled.token).not.toBe(token)
   expect((await at.sessions.get(recalled.session.secret))?.remembered).toBe(true)
-  expect(await at.sessions.recall(recalled.token!)).not.toBeNull()
+  expect(await at.sessions.redeemRememberToken(recalled.token!)).not.toBeNull()
 })
 
 describe('a token is given', () => {
-  const refused = (at: ReturnType<typeof setUp>) => at.events.filter(({ type }) => type === 'refused')
+  const refused = (at: ReturnType<typeof setUp>) => at.events.filter(({ type }) => type === 'write-refused')
 
   it('with a series that ends when it says, and is told as nothing', async () => {
     const at = setUp()
     const session = await at.sessions.create({ user })
     at.events.length = 0
-    await at.sessions.remember(session)
+    await at.sessions.issueRememberToken(session)
     const [series] = await at.store.inner.listUser('1', 'remember', { now: at.clock() })
     const end = at.clock() + 30 * DAY
-    expect(series).toMatchObject({ username: 'ada', parent: session.key, expiresAt: end, absoluteExpiresAt: end })
+    expect(series).toMatchObject({ userName: 'ada', parent: session.key, expiresAt: end, absoluteExpiresAt: end })
     expect(at.events).toEqual([])
   })
 
@@ -36,19 +37,19 @@ describe('a token is given', () => {
     const at = setUp()
     const session = await at.sessions.create({ user })
     at.store.next('create', faults.answers({ outcome: 'collision', ended: [] }))
-    const token = await at.sessions.remember(session)
+    const token = await at.sessions.issueRememberToken(session)
     expect(at.store.counts().create).toBe(3)
-    expect(await at.sessions.recall(token)).not.toBeNull()
+    expect(await at.sessions.redeemRememberToken(token)).not.toBeNull()
   })
 
-  it('not to a session that has ended, nor to one whose password is older than the last log-out everywhere', async () => {
+  it('not to a session that has ended, nor to one whose password is older than the last logout everywhere', async () => {
     const at = setUp()
     const [ended, old] = [await at.sessions.create({ user }), await at.sessions.create({ user })]
     await at.sessions.destroy(ended)
-    await expect(at.sessions.remember(ended)).rejects.toMatchObject({ code: 'ERR_SESSION_UNAUTHENTICATED' })
+    await expect(at.sessions.issueRememberToken(ended)).rejects.toMatchObject({ code: 'ERR_SESSION_UNAUTHENTICATED' })
     expect(refused(at).filter(({ reason }) => reason === 'stale-login')).toEqual([])
-    await at.sessions.invalidateUser(1, { except: old, passwordVersion: 1 })
-    await expect(at.sessions.remember(old)).rejects.toMatchObject({ code: 'ERR_SESSION_STALE_LOGIN' })
+    await at.sessions.invalidateUser(1, { except: old, minPasswordVersion: 1 })
+    await expect(at.sessions.issueRememberToken(old)).rejects.toMatchObject({ code: 'ERR_SESSION_STALE_LOGIN' })
     expect(refused(at).at(-1)).toMatchObject({ reason: 'stale-login', key: old.key, userId: 1n })
     expect(await at.store.inner.listUser('1', 'remember', { now: at.clock() })).toEqual([])
   })
@@ -60,7 +61,9 @@ it('20 parallel requests with one token in two processes: 20 successes, 1 rotati
   const other = at.manager()
   const series = () => at.store.inner.listUser('1', 'remember', { now: at.clock() })
   const [before] = await series()
-  const results = await Promise.all(times(20).map(index => (index % 2 ? other : at.sessions).recall(token)))
+  const results = await Promise.all(
+    times(20).map(index => (index % 2 ? other : at.sessions).redeemRememberToken(token)),
+  )
   expect(results.every(result => result !== null)).toBe(true)
   expect(new Set(results.map(result => result?.session.secret)).size).toBe(1)
   expect(new Set(results.map(result => result?.token)).size).toBe(1)
@@ -72,9 +75,9 @@ it('20 parallel requests with one token in two processes: 20 successes, 1 rotati
 it('within the grace a spent token gives the same answer again, used or not', async () => {
   const at = setUp()
   const { token } = await device(at)
-  const first = (await at.sessions.recall(token))!
+  const first = (await at.sessions.redeemRememberToken(token))!
   const isSame = async () => {
-    const again = (await at.sessions.recall(token))!
+    const again = (await at.sessions.redeemRememberToken(token))!
     expect([again.session.secret, again.token]).toEqual([first.session.secret, first.token])
   }
   at.clock.advance(5 * MINUTE)
@@ -93,10 +96,10 @@ it('to the last moment of the grace a spent token writes nothing, and to the las
   for (const wait of [GRACE, GRACE + CLOCK_TOLERANCE]) {
     const at = setUp()
     const { token } = await device(at)
-    const first = (await at.sessions.recall(token))!
+    const first = (await at.sessions.redeemRememberToken(token))!
     at.clock.advance(wait)
     at.store.reset()
-    const again = (await at.sessions.recall(token))!
+    const again = (await at.sessions.redeemRememberToken(token))!
     expect([again.session.secret, again.token]).toEqual([first.session.secret, first.token])
     expect(at.store.counts()).toEqual(wait === GRACE ? { read: 2 } : { read: 2, update: 1 })
   }
@@ -105,9 +108,9 @@ it('to the last moment of the grace a spent token writes nothing, and to the las
 it('each rotation begins a session later than the one before, also where the clock stands still or is set back', async () => {
   const at = setUp()
   const { token } = await device(at)
-  const first = (await at.sessions.recall(token))!
-  const second = (await at.sessions.recall(first.token!))!
-  const third = (await at.manager({ now: at.clock.skewed(-5 * MINUTE) }).recall(second.token!))!
+  const first = (await at.sessions.redeemRememberToken(token))!
+  const second = (await at.sessions.redeemRememberToken(first.token!))!
+  const third = (await at.manager({ now: at.clock.skewed(-5 * MINUTE) }).redeemRememberToken(second.token!))!
   expect(first.session.createdAt).toBe(at.clock())
   expect(second.session.createdAt).toBeGreaterThan(first.session.createdAt)
   expect(third.session.createdAt).toBeGreaterThan(second.session.createdAt)
@@ -129,21 +132,21 @@ it('a token whose series ends while it is redeemed begins nothing, and asks the 
   const at = setUp()
   const { token } = await device(at)
   at.store.next('update', async proceed => {
-    await at.store.inner.deleteUser('1', { floorUntil: at.clock() }, { now: at.clock() })
+    await at.store.inner.deleteUser('1', { minPasswordVersionUntil: at.clock() }, { now: at.clock() })
     return proceed()
   })
   at.store.reset()
-  expect(await at.sessions.recall(token)).toBeNull()
+  expect(await at.sessions.redeemRememberToken(token)).toBeNull()
   expect(at.store.counts()).toEqual({ read: 1, update: 1 })
 })
 
 it('a lost response is no theft: the spent token is rotated again, and the session that it started ends', async () => {
   const at = setUp()
   const { token } = await device(at)
-  const lost = (await at.sessions.recall(token))!
+  const lost = (await at.sessions.redeemRememberToken(token))!
   for (const _ of times(3)) {
     at.clock.advance(GRACE + CLOCK_TOLERANCE + 1)
-    const again = (await at.sessions.recall(token))!
+    const again = (await at.sessions.redeemRememberToken(token))!
     expect(again.session.secret).not.toBe(lost.session.secret)
     expect(again.token).not.toBe(lost.token)
     expect(await at.sessions.get(lost.session.secret)).toBeNull()
@@ -156,9 +159,12 @@ it('a lost response is no theft: the spent token is rotated again, and the sessi
 it('a session that expired before it was used begins again under another ID, its token stays', async () => {
   const at = setUp({ idleTimeout: '2m', absoluteTimeout: '2m' })
   const { token } = await device(at)
-  const lost = (await at.sessions.recall(token))!
+  const lost = (await at.sessions.redeemRememberToken(token))!
   at.clock.advance(3 * MINUTE)
-  const [again, other] = await Promise.all([at.sessions.recall(token), at.manager().recall(token)])
+  const [again, other] = await Promise.all([
+    at.sessions.redeemRememberToken(token),
+    at.manager().redeemRememberToken(token),
+  ])
   expect(again?.session.secret).not.toBe(lost.session.secret)
   expect(other?.session.secret).toBe(again?.session.secret)
   expect([again?.token, other?.token]).toEqual([lost.token, lost.token])
@@ -172,11 +178,11 @@ it('where the user is at a limit that refuses, a token is not spent: it works as
     const { token } = await device(at)
     const login = await at.sessions.create({ user })
     for (const _ of times(3)) {
-      expect(await at.sessions.recall(token)).toBeNull()
+      expect(await at.sessions.redeemRememberToken(token)).toBeNull()
       at.clock.advance(wait / 3)
     }
     await at.sessions.destroy(login)
-    const recalled = (await at.sessions.recall(token))!
+    const recalled = (await at.sessions.redeemRememberToken(token))!
     expect((await at.sessions.get(recalled.session.secret))?.user?.name).toBe('ada')
     expect(at.thefts()).toEqual([])
   }
@@ -194,7 +200,7 @@ describe('theft', () => {
       await sessions.get(next!.secret)
     },
     'came back by a rotation, then by a request': async ({ sessions }, { session }) => {
-      const next = await sessions.rotate(session.secret, { grace: '1m' })
+      const next = await sessions.regenerate(session.secret, { grace: '1m' })
       await sessions.get(next!.secret)
     },
   }
@@ -202,14 +208,14 @@ describe('theft', () => {
     it(`a spent token after the grace is theft, where the browser ${how}`, async () => {
       const at = setUp()
       const { token } = await device(at)
-      const first = (await at.sessions.recall(token))!
+      const first = (await at.sessions.redeemRememberToken(token))!
       await comeBack(at, first)
       at.clock.advance(GRACE + 1)
-      expect(await at.sessions.recall(token)).toBeNull()
+      expect(await at.sessions.redeemRememberToken(token)).toBeNull()
       expect(at.thefts()).toMatchObject([{ userId: 1n }])
       expect(await at.sessions.list(1)).toEqual([])
-      expect(await at.sessions.recall(first.token!)).toBeNull()
-      expect(await at.sessions.recall(token)).toBeNull()
+      expect(await at.sessions.redeemRememberToken(first.token!)).toBeNull()
+      expect(await at.sessions.redeemRememberToken(token)).toBeNull()
       expect(at.thefts()).toHaveLength(1)
     })
   }
@@ -217,25 +223,25 @@ describe('theft', () => {
   it('a save in the request that started the session is no visit: its response may be lost', async () => {
     const at = setUp()
     const { token } = await device(at)
-    const { session } = (await at.sessions.recall(token))!
+    const { session } = (await at.sessions.redeemRememberToken(token))!
     await at.sessions.update(session, { hello: 1 })
     at.clock.advance(2 * GRACE)
-    expect(await at.sessions.recall(token)).not.toBeNull()
+    expect(await at.sessions.redeemRememberToken(token)).not.toBeNull()
     expect(at.thefts()).toEqual([])
   })
 
   it('ends this device alone, or everything of the user by option', async () => {
-    for (const onTheft of ['end-device', 'end-user'] as const) {
+    for (const onTheft of ['end-device', 'invalidate-user'] as const) {
       const at = setUp({ onTheft })
       const { token } = await device(at)
-      const first = (await at.sessions.recall(token))!
+      const first = (await at.sessions.redeemRememberToken(token))!
       await at.sessions.get(first.session.secret)
       const other = await at.sessions.create({ user })
-      const otherToken = await at.sessions.remember(other)
+      const otherToken = await at.sessions.issueRememberToken(other)
       at.clock.advance(GRACE + 1)
-      expect(await at.sessions.recall(token)).toBeNull()
+      expect(await at.sessions.redeemRememberToken(token)).toBeNull()
       expect((await at.sessions.get(other)) !== null).toBe(onTheft === 'end-device')
-      expect((await at.sessions.recall(otherToken)) !== null).toBe(onTheft === 'end-device')
+      expect((await at.sessions.redeemRememberToken(otherToken)) !== null).toBe(onTheft === 'end-device')
       expect(at.thefts()).toHaveLength(1)
     }
   })
@@ -243,19 +249,19 @@ describe('theft', () => {
   it('an old token of two rotations ago, and a verifier of another series, are theft; both users stay apart', async () => {
     const at = setUp()
     const { token } = await device(at)
-    const second = (await at.sessions.recall(token))!
+    const second = (await at.sessions.redeemRememberToken(token))!
     at.clock.advance(DAY)
-    const third = (await at.sessions.recall(second.token!))!
-    expect(await at.sessions.recall(token)).toBeNull()
+    const third = (await at.sessions.redeemRememberToken(second.token!))!
+    expect(await at.sessions.redeemRememberToken(token)).toBeNull()
     expect(await at.sessions.get(third.session.secret)).toBeNull()
     expect(at.thefts()).toHaveLength(1)
 
     const a = await device(at)
     const b = await device(at, { id: 2, name: 'max' })
     const spliced = `${a.token.slice(0, 43)}.${b.token.slice(44)}`
-    expect(await at.sessions.recall(spliced)).toBeNull()
-    expect(await at.sessions.recall(a.token)).toBeNull()
-    expect((await at.sessions.recall(b.token))?.session.user.id).toBe(2n)
+    expect(await at.sessions.redeemRememberToken(spliced)).toBeNull()
+    expect(await at.sessions.redeemRememberToken(a.token)).toBeNull()
+    expect((await at.sessions.redeemRememberToken(b.token))?.session.user.id).toBe(2n)
   })
 })
 
@@ -265,16 +271,16 @@ it('a token expires with its series, however often it was rotated', async () => 
   const end = at.clock() + 29 * DAY
   for (const _ of times(28)) {
     at.clock.advance(DAY)
-    const recalled = (await at.sessions.recall(token))!
+    const recalled = (await at.sessions.redeemRememberToken(token))!
     expect(recalled.expiresAt).toBe(end)
     token = recalled.token!
   }
   at.clock.advance(DAY)
-  expect(await at.sessions.recall(token)).toBeNull()
+  expect(await at.sessions.redeemRememberToken(token)).toBeNull()
   expect(at.thefts()).toEqual([])
 })
 
-describe('log-out ends the series of the device', () => {
+describe('logout ends the series of the device', () => {
   for (const [how, of] of [
     ['a session', (session: any) => session],
     ['an ID', (session: any) => session.secret],
@@ -283,11 +289,11 @@ describe('log-out ends the series of the device', () => {
       for (const rotated of [false, true]) {
         const at = setUp()
         const { token } = await device(at)
-        const { session, token: next } = (await at.sessions.recall(token))!
-        if (rotated) await at.sessions.rotate(session.secret, { grace: '1m' })
+        const { session, token: next } = (await at.sessions.redeemRememberToken(token))!
+        if (rotated) await at.sessions.regenerate(session.secret, { grace: '1m' })
         await at.sessions.destroy(of(session))
-        expect(await at.sessions.recall(token)).toBeNull()
-        expect(await at.sessions.recall(next!)).toBeNull()
+        expect(await at.sessions.redeemRememberToken(token)).toBeNull()
+        expect(await at.sessions.redeemRememberToken(next!)).toBeNull()
         expect(await at.sessions.get(session.secret)).toBeNull()
         expect(await at.sessions.list(1)).toEqual([])
         expect(at.thefts()).toEqual([])
@@ -298,9 +304,9 @@ describe('log-out ends the series of the device', () => {
   it('with the token in hand, forget does it', async () => {
     const at = setUp()
     const { token } = await device(at)
-    await at.sessions.forget(token)
-    expect(await at.sessions.recall(token)).toBeNull()
-    await at.sessions.forget(token)
+    await at.sessions.revokeRememberToken(token)
+    expect(await at.sessions.redeemRememberToken(token)).toBeNull()
+    await at.sessions.revokeRememberToken(token)
   })
 })
 
@@ -308,10 +314,10 @@ it('the ID of a remembered session is dead after a login, also while its token i
   for (const of of [(session: any) => session, (session: any) => session.secret]) {
     const at = setUp()
     const { token } = await device(at)
-    const { session } = (await at.sessions.recall(token))!
-    const login = await at.sessions.regenerate(of(session), { user })
+    const { session } = (await at.sessions.redeemRememberToken(token))!
+    const login = await at.sessions.logIn(of(session), { user })
     expect(login.remembered).toBe(false)
-    await at.sessions.recall(token)
+    await at.sessions.redeemRememberToken(token)
     expect(await at.sessions.get(session.secret)).toBeNull()
     expect((await at.sessions.list(1)).map(({ key }) => key)).toEqual([login.key])
   }
@@ -320,10 +326,10 @@ it('the ID of a remembered session is dead after a login, also while its token i
 it('a token begins no second session where the first one got a new ID in the same request', async () => {
   const at = setUp()
   const { token } = await device(at)
-  const { session } = (await at.sessions.recall(token))!
+  const { session } = (await at.sessions.redeemRememberToken(token))!
   const next = (await at.sessions.regenerate(session))!
   // On this node and on another, which knows of the new ID by the store alone.
-  for (const sessions of [at.sessions, at.manager()]) expect(await sessions.recall(token)).toBeNull()
+  for (const sessions of [at.sessions, at.manager()]) expect(await sessions.redeemRememberToken(token)).toBeNull()
   expect((await at.sessions.list(1)).map(({ key }) => key)).toEqual([next.key])
   expect(at.thefts()).toEqual([])
 })
@@ -331,10 +337,10 @@ it('a token begins no second session where the first one got a new ID in the sam
 it('a remembered session that ended after it was seen does not begin again in the grace', async () => {
   const at = setUp({ limit: { max: 1, onLimit: 'end-oldest' } })
   const { token } = await device(at)
-  const { session } = (await at.sessions.recall(token))!
+  const { session } = (await at.sessions.redeemRememberToken(token))!
   await at.sessions.get(session.secret)
   const login = await at.sessions.create({ user })
-  expect(await at.sessions.recall(token)).toBeNull()
+  expect(await at.sessions.redeemRememberToken(token)).toBeNull()
   expect(await at.sessions.get(session.secret)).toBeNull()
   expect(await at.sessions.get(login)).not.toBeNull()
   expect(at.thefts()).toEqual([])
@@ -344,17 +350,17 @@ it('revoking a device ends its token and the session that it started, told as re
   const at = setUp()
   const laptop = await device(at)
   const phone = await device(at)
-  const started = (await at.sessions.recall(laptop.token))!
+  const started = (await at.sessions.redeemRememberToken(laptop.token))!
   const desk = await at.sessions.create({ user })
-  const deskToken = await at.sessions.remember(desk)
+  const deskToken = await at.sessions.issueRememberToken(desk)
   expect(await at.sessions.revoke(1, started.session.key)).toBe(true)
-  expect(await at.sessions.recall(laptop.token)).toBeNull()
-  expect(await at.sessions.recall(started.token!)).toBeNull()
+  expect(await at.sessions.redeemRememberToken(laptop.token)).toBeNull()
+  expect(await at.sessions.redeemRememberToken(started.token!)).toBeNull()
   // A session that asked for a token, rotated since.
   const next = (await at.sessions.regenerate(desk))!
   expect(await at.sessions.revoke(1, next.key)).toBe(true)
-  expect(await at.sessions.recall(deskToken)).toBeNull()
-  expect(await at.sessions.recall(phone.token)).not.toBeNull()
+  expect(await at.sessions.redeemRememberToken(deskToken)).toBeNull()
+  expect(await at.sessions.redeemRememberToken(phone.token)).not.toBeNull()
   expect(new Set(at.events.filter(({ type }) => type === 'destroyed').map(({ reason }) => reason))).toEqual(
     new Set(['revoked']),
   )
@@ -363,9 +369,11 @@ it('revoking a device ends its token and the session that it started, told as re
 it('an older password version is worth nothing, by the floor and by the option', async () => {
   const at = setUp()
   const old = await at.sessions.create({ user: { ...user, passwordVersion: 1 } })
-  const token = await at.sessions.remember(old)
-  expect((await at.manager({ passwordVersion: () => 1 }).recall(token))?.session.user.passwordVersion).toBe(1)
-  expect(await at.manager({ passwordVersion: () => 2 }).recall(token)).toBeNull()
+  const token = await at.sessions.issueRememberToken(old)
+  expect(
+    (await at.manager({ passwordVersion: () => 1 }).redeemRememberToken(token))?.session.user.passwordVersion,
+  ).toBe(1)
+  expect(await at.manager({ passwordVersion: () => 2 }).redeemRememberToken(token)).toBeNull()
 })
 
 describe('when the store fails', () => {
@@ -376,9 +384,9 @@ describe('when the store fails', () => {
         const { token } = await device(at)
         for (const _ of times(call)) at.store.next('any', proceed => proceed())
         at.store.next('any', fault)
-        const first = await at.sessions.recall(token).catch((error: unknown) => error)
+        const first = await at.sessions.redeemRememberToken(token).catch((error: unknown) => error)
         expect(first).toMatchObject({ code: 'ERR_SESSION_STORE' })
-        const again = (await at.sessions.recall(token))!
+        const again = (await at.sessions.redeemRememberToken(token))!
         expect((await at.sessions.get(again.session.secret))?.user?.name).toBe('ada')
         expect(at.thefts()).toEqual([])
         expect(await at.sessions.list(1)).toHaveLength(1)
@@ -390,7 +398,7 @@ describe('when the store fails', () => {
 it('neither a token nor a part of one is in the store', async () => {
   const at = setUp()
   const { token } = await device(at)
-  const recalled = (await at.sessions.recall(token))!
+  const recalled = (await at.sessions.redeemRememberToken(token))!
   const kept = [
     await at.store.inner.listUser('1', 'remember', { now: at.clock() }),
     await at.store.inner.listUser('1', 'session', { now: at.clock() }),
@@ -405,25 +413,25 @@ it('recall costs four calls at a rotation and two in the grace', async () => {
   const at = setUp()
   const { token } = await device(at)
   at.store.reset()
-  await at.sessions.recall(token)
+  await at.sessions.redeemRememberToken(token)
   expect(at.store.counts()).toEqual({ read: 2, update: 1, create: 1 })
   at.store.reset()
-  await at.sessions.recall(token)
+  await at.sessions.redeemRememberToken(token)
   expect(at.store.counts()).toEqual({ read: 2 })
   at.clock.advance(5 * MINUTE)
 })
 
-describe('forget tells what it ends as a log-out', () => {
+describe('forget tells what it ends as a logout', () => {
   it('the session that began with the token, though it was getting a new ID while the sessions were listed', async () => {
     for (const when of ['before', 'after'] as const) {
       const at = setUp()
       const { token } = await device(at)
-      const { session, token: next } = (await at.sessions.recall(token))!
+      const { session, token: next } = (await at.sessions.redeemRememberToken(token))!
       const list = at.store.pause('listUser', when)
       at.events.length = 0
-      const forgetting = at.sessions.forget(next!)
+      const forgetting = at.sessions.revokeRememberToken(next!)
       await list.reached
-      const renewed = (await at.manager().rotate(session.secret, { grace: '1m' }))!
+      const renewed = (await at.manager().regenerate(session.secret, { grace: '1m' }))!
       list.resume()
       await forgetting
       const key = when === 'before' ? renewed.key : session.key
@@ -436,11 +444,11 @@ describe('forget tells what it ends as a log-out', () => {
   it('and where the list had it, once', async () => {
     const at = setUp()
     const { token } = await device(at)
-    const { session, token: next } = (await at.sessions.recall(token))!
+    const { session, token: next } = (await at.sessions.redeemRememberToken(token))!
     const other = await at.sessions.create({ user })
     at.store.reset()
     at.events.length = 0
-    await at.sessions.forget(next!)
+    await at.sessions.revokeRememberToken(next!)
     expect(at.events).toEqual([{ type: 'destroyed', key: session.key, userId: 1n, reason: 'logout' }])
     expect(at.store.counts().delete).toBe(2)
     expect(await at.sessions.get(other.secret)).not.toBeNull()
@@ -460,34 +468,34 @@ describe('forget tells what it ends as a log-out', () => {
       7,
       null,
     ])
-      await at.sessions.forget(wrong as string)
+      await at.sessions.revokeRememberToken(wrong as string)
     expect(at.store.calls).toEqual([])
-    expect(await at.sessions.recall(token)).not.toBeNull()
+    expect(await at.sessions.redeemRememberToken(token)).not.toBeNull()
   })
 })
 
-describe('a log-in in place of a remembered session', () => {
-  it('ends the series, tells it as a log-out and keeps its own session', async () => {
+describe('a login in place of a remembered session', () => {
+  it('ends the series, tells it as a logout and keeps its own session', async () => {
     const at = setUp()
     const { token } = await device(at)
-    const { session, token: next } = (await at.sessions.recall(token))!
-    const parallel = (await at.sessions.recall(token))!
+    const { session, token: next } = (await at.sessions.redeemRememberToken(token))!
+    const parallel = (await at.sessions.redeemRememberToken(token))!
     expect(parallel.session.key).toBe(session.key)
     at.events.length = 0
-    const login = await at.sessions.regenerate(session, { user })
+    const login = await at.sessions.logIn(session, { user })
     expect(at.events).toEqual([{ type: 'regenerated', key: login.key, oldKey: session.key, userId: 1n }])
-    expect(await at.sessions.recall(next!)).toBeNull()
+    expect(await at.sessions.redeemRememberToken(next!)).toBeNull()
     expect((await at.sessions.list(1)).map(({ key }) => key)).toEqual([login.key])
   })
 
-  it('that cannot end the series is no log-in: its session ends, and the error is the caller’s', async () => {
+  it('that cannot end the series is no login: its session ends, and the error is the caller’s', async () => {
     for (const fault of [faults.rejects, faults.throws]) {
       const at = setUp()
       const { token } = await device(at)
-      const { session } = (await at.sessions.recall(token))!
+      const { session } = (await at.sessions.redeemRememberToken(token))!
       at.store.next('delete', fault)
       at.events.length = 0
-      await expect(at.sessions.regenerate(session, { user })).rejects.toMatchObject({ operation: 'delete' })
+      await expect(at.sessions.logIn(session, { user })).rejects.toMatchObject({ operation: 'delete' })
       expect(await at.sessions.list(1)).toEqual([])
       expect(at.events.filter(({ type }) => type === 'destroyed')).toMatchObject([{ reason: 'logout', userId: null }])
     }
@@ -496,9 +504,9 @@ describe('a log-in in place of a remembered session', () => {
   it('that can end nothing at all rejects with the first failure', async () => {
     const at = setUp()
     const { token } = await device(at)
-    const { session } = (await at.sessions.recall(token))!
+    const { session } = (await at.sessions.redeemRememberToken(token))!
     at.store.every('delete', faults.rejects)
-    const error = await at.sessions.regenerate(session, { user }).catch((thrown: unknown) => thrown)
+    const error = await at.sessions.logIn(session, { user }).catch((thrown: unknown) => thrown)
     expect(error).toMatchObject({ operation: 'delete' })
     expect(at.events.filter(({ type }) => type === 'store-error').map(each => each.error)[0]).toBe(error)
   })
@@ -509,13 +517,13 @@ describe('the first use of a session that a token began', () => {
     for (const isFinished of [true, false]) {
       const at = setUp()
       const { token } = await device(at)
-      const { session, token: next } = (await at.sessions.recall(token))!
+      const { session, token: next } = (await at.sessions.redeemRememberToken(token))!
       at.store.next('read', proceed => proceed())
       at.store.next('read', async proceed => {
         if (!isFinished) at.store.next('listUser', faults.rejects)
         await at
           .manager()
-          .forget(next!)
+          .revokeRememberToken(next!)
           .catch(() => {})
         return proceed()
       })
@@ -529,7 +537,7 @@ describe('the first use of a session that a token began', () => {
   it('is noted once, also where it could not be noted in the session', async () => {
     const at = setUp()
     const { token } = await device(at)
-    const { session } = (await at.sessions.recall(token))!
+    const { session } = (await at.sessions.redeemRememberToken(token))!
     at.store.next('touch', faults.rejects)
     await at.manager().get(session.secret)
     at.store.reset()
@@ -540,27 +548,27 @@ describe('the first use of a session that a token began', () => {
   it('is noted beside another write to the series', async () => {
     const at = setUp()
     const { token } = await device(at)
-    const { session } = (await at.sessions.recall(token))!
+    const { session } = (await at.sessions.redeemRememberToken(token))!
     at.clock.advance(GRACE + 1)
     at.store.next('update', async proceed => {
-      expect(await at.manager().recall(token)).not.toBeNull()
+      expect(await at.manager().redeemRememberToken(token)).not.toBeNull()
       return proceed()
     })
     await at.manager().get(session.secret)
     at.clock.advance(GRACE + CLOCK_TOLERANCE + 1)
-    expect(await at.sessions.recall(token)).toBeNull()
+    expect(await at.sessions.redeemRememberToken(token)).toBeNull()
     expect(at.thefts()).toHaveLength(1)
   })
 
   it('says nothing of a session that its token began before', async () => {
     const at = setUp()
     const { token } = await device(at)
-    const first = (await at.sessions.recall(token))!
-    await at.sessions.recall(first.token!)
+    const first = (await at.sessions.redeemRememberToken(token))!
+    await at.sessions.redeemRememberToken(first.token!)
     await at.manager().get(first.session.secret)
     at.clock.advance(GRACE + CLOCK_TOLERANCE + 1)
     // The answer to it was lost.
-    expect(await at.sessions.recall(first.token!)).not.toBeNull()
+    expect(await at.sessions.redeemRememberToken(first.token!)).not.toBeNull()
     expect(at.thefts()).toEqual([])
   })
 })

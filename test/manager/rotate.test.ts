@@ -11,15 +11,15 @@ const grace = { grace: '1m' } as const
 it('an old ID within its grace gets the same new cookie, by the ID and by the session that was found with it', async () => {
   const { sessions, store } = setUp()
   const old = await sessions.create({ user })
-  const next = (await sessions.rotate(old, grace))!
+  const next = (await sessions.regenerate(old, grace))!
   const found = (await sessions.get(old.secret))!
   store.reset()
-  const byId = (await sessions.rotate(old.secret, grace))!
+  const byId = (await sessions.regenerate(old.secret, grace))!
   expect([byId.secret, byId.cookieDue]).toEqual([next.secret, true])
   // What leads there, and what it leads to.
   expect(store.counts()).toEqual({ read: 2 })
   store.reset()
-  const bySession = (await sessions.rotate(found, grace))!
+  const bySession = (await sessions.regenerate(found, grace))!
   expect([bySession.secret, bySession.cookieDue]).toEqual([next.secret, true])
   // Not shown as it was, but as it is.
   expect(store.counts()).toEqual({ read: 1 })
@@ -28,21 +28,21 @@ it('an old ID within its grace gets the same new cookie, by the ID and by the se
 it('an old ID within its grace shows what was written since, and nothing once the session is gone', async () => {
   const { sessions } = setUp()
   const old = await sessions.create({ user })
-  const next = (await sessions.rotate(old, grace))!
+  const next = (await sessions.regenerate(old, grace))!
   const found = (await sessions.get(old.secret))!
   await sessions.update(next, { n: 1 })
-  expect((await sessions.rotate(found, grace))?.data).toEqual({ n: 1 })
+  expect((await sessions.regenerate(found, grace))?.data).toEqual({ n: 1 })
   await sessions.destroy(next)
-  expect(await sessions.rotate(found, grace)).toBeNull()
+  expect(await sessions.regenerate(found, grace)).toBeNull()
 })
 
 it('a rotation that another process came before answers the other’s new ID, and its cookie is due', async () => {
   const { sessions, store, manager } = setUp()
   const old = await sessions.create({ user })
   const pause = store.pause('replace', 'before')
-  const rotating = sessions.rotate(old, grace)
+  const rotating = sessions.regenerate(old, grace)
   await pause.reached
-  const next = (await manager().rotate(old, grace))!
+  const next = (await manager().regenerate(old, grace))!
   pause.resume()
   const found = (await rotating)!
   expect([found.secret, found.cookieDue]).toEqual([next.secret, true])
@@ -52,7 +52,7 @@ it('a rotation that another process came before answers the other’s new ID, an
 it('regenerate gives a new ID of its own to a session that an old ID leads to', async () => {
   const { sessions } = setUp()
   const old = await sessions.create({ user })
-  const next = (await sessions.rotate(old, grace))!
+  const next = (await sessions.regenerate(old, grace))!
   const last = (await sessions.regenerate(old.secret))!
   expect([old.secret, next.secret]).not.toContain(last.secret)
   expect(last.cookieDue).toBe(true)
@@ -66,7 +66,7 @@ it('regenerate that another process came before with a rotation gives a new ID a
   const pause = store.pause('replace', 'before')
   const regenerating = sessions.regenerate(old)
   await pause.reached
-  const next = (await manager().rotate(old, grace))!
+  const next = (await manager().regenerate(old, grace))!
   pause.resume()
   const last = (await regenerating)!
   expect([old.secret, next.secret]).not.toContain(last.secret)
@@ -80,7 +80,7 @@ it('a new ID is a visit: the session lives on from then, in all no longer than i
     const old = await sessions.create({ user })
     clock.advance(20 * MINUTE)
     const renew = (secret: typeof old.secret) =>
-      verb === 'rotate' ? sessions.rotate(secret, grace) : sessions.regenerate(secret)
+      verb === 'rotate' ? sessions.regenerate(secret, grace) : sessions.regenerate(secret)
     const next = (await renew(old.secret))!
     expect([next.seenAt, next.expiresAt - next.createdAt]).toEqual([clock(), 50 * MINUTE])
     clock.advance(29 * MINUTE)
@@ -94,15 +94,15 @@ it('an ID that leads nowhere gets no new one, and nothing is written', async () 
   const gone = await sessions.create({ user })
   await sessions.destroy(gone)
   store.reset()
-  expect([await sessions.rotate(gone.secret, grace), await sessions.regenerate(gone.secret)]).toEqual([null, null])
+  expect([await sessions.regenerate(gone.secret, grace), await sessions.regenerate(gone.secret)]).toEqual([null, null])
   expect(store.counts()).toEqual({ read: 2 })
 })
 
 /** A remembered session, as the one who recalled it holds it: not visited yet. */
 async function unvisited() {
-  const at = setUp({ remember: '30d', idleTimeout: '30m' })
-  const token = await at.sessions.remember(await at.sessions.create({ user }))
-  const { session } = (await at.sessions.recall(token))!
+  const at = setUp({ rememberFor: '30d', idleTimeout: '30m' })
+  const token = await at.sessions.issueRememberToken(await at.sessions.create({ user }))
+  const { session } = (await at.sessions.redeemRememberToken(token))!
   return { ...at, session }
 }
 
@@ -115,7 +115,7 @@ it.each(['rotate', 'regenerate'] as const)(
         clock.advance(MINUTE)
         await sessions.get(session.secret)
       }
-      const next = (await (verb === 'rotate' ? sessions.rotate(session, grace) : sessions.regenerate(session)))!
+      const next = (await (verb === 'rotate' ? sessions.regenerate(session, grace) : sessions.regenerate(session)))!
       expect([next.seenAt, next.expiresAt]).toEqual([clock(), clock() + 30 * MINUTE])
       expect(await sessions.get(next.secret, { touch: false })).toMatchObject({
         seenAt: next.seenAt,
@@ -130,7 +130,7 @@ it('a new ID beside the first visit of a remembered session ends it no earlier t
     const { sessions, store, clock, session } = await unvisited()
     clock.advance(29 * MINUTE)
     const pause = store.pause('replace', 'before')
-    const renewing = verb === 'rotate' ? sessions.rotate(session, grace) : sessions.regenerate(session)
+    const renewing = verb === 'rotate' ? sessions.regenerate(session, grace) : sessions.regenerate(session)
     await pause.reached
     const visited = (await sessions.get(session.secret))!
     expect(visited.expiresAt).toBe(clock() + 30 * MINUTE)
@@ -141,38 +141,38 @@ it('a new ID beside the first visit of a remembered session ends it no earlier t
 })
 
 describe('remember with the session of before a new ID', () => {
-  const withRemember = () => setUp({ remember: '30d' })
+  const withRemember = () => setUp({ rememberFor: '30d' })
 
   it('gives a token within the grace of a rotation, which lives and ends with the session', async () => {
     for (const isBeside of [false, true]) {
       const { sessions, store, manager } = withRemember()
       const old = await sessions.create({ user })
-      const rotate = async () => (await manager().rotate(old, grace))!
+      const rotate = async () => (await manager().regenerate(old, grace))!
       const rotated = isBeside ? null : await rotate()
       store.reset()
       const pause = store.pause('create', 'before')
-      const asking = sessions.remember(old)
+      const asking = sessions.issueRememberToken(old)
       await pause.reached
       const next = rotated ?? (await rotate())
       pause.resume()
       const token = await asking
       expect(store.counts()).toMatchObject({ create: 2, read: 2 })
-      expect((await sessions.recall(token))?.session.user.name).toBe('ada')
+      expect((await sessions.redeemRememberToken(token))?.session.user.name).toBe('ada')
       await sessions.revoke(1, next.key)
-      expect(await sessions.recall(token)).toBeNull()
+      expect(await sessions.redeemRememberToken(token)).toBeNull()
     }
   })
 
   it('goes on with a session that gets another new ID while it is looked for', async () => {
     const { sessions, store, manager } = withRemember()
     const old = await sessions.create({ user })
-    const next = (await manager().rotate(old, grace))!
+    const next = (await manager().regenerate(old, grace))!
     store.next('create', proceed => proceed())
     store.next('create', async proceed => {
-      await manager().rotate(next, grace)
+      await manager().regenerate(next, grace)
       return proceed()
     })
-    expect(await sessions.recall(await sessions.remember(old))).not.toBeNull()
+    expect(await sessions.redeemRememberToken(await sessions.issueRememberToken(old))).not.toBeNull()
   })
 
   it('gives none where the session has ended, or got a new ID that the old one does not lead to', async () => {
@@ -180,7 +180,7 @@ describe('remember with the session of before a new ID', () => {
       const { sessions } = withRemember()
       const old = await sessions.create({ user })
       await sessions[end](old)
-      await expect(sessions.remember(old)).rejects.toMatchObject({ code: 'ERR_SESSION_UNAUTHENTICATED' })
+      await expect(sessions.issueRememberToken(old)).rejects.toMatchObject({ code: 'ERR_SESSION_UNAUTHENTICATED' })
       expect(await sessions.list(1)).toHaveLength(end === 'destroy' ? 0 : 1)
     }
   })

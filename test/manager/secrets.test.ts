@@ -51,7 +51,7 @@ it('no secret is seen in sessions, errors, events, the diagnostics channel, stor
   subscribe('coatcheck', onMessage)
   const sessions = new SessionManager({
     store,
-    remember: '30d',
+    rememberFor: '30d',
     sweepInterval: false,
     limit: { max: 2 },
     onEvent: event => events.push(event),
@@ -59,12 +59,12 @@ it('no secret is seen in sessions, errors, events, the diagnostics channel, stor
   const user = { id: 1, name: 'ada' }
   const seen: unknown[] = []
   const anonymous = keep(await sessions.create({ data: { cart: 1 } }))
-  const login = keep(await sessions.regenerate(anonymous.secret, { user, data: before => before }))
-  const rotated = keep((await sessions.rotate(login, { grace: '1m' }))!)
+  const login = keep(await sessions.logIn(anonymous.secret, { user, data: before => before }))
+  const rotated = keep((await sessions.regenerate(login, { grace: '1m' }))!)
   const followed = keep((await sessions.get(login.secret))!)
   const updated = keep((await sessions.update(rotated, { a: 1 }))!)
-  const token = keepToken(await sessions.remember(updated as typeof login))
-  const recalled = (await sessions.recall(token))!
+  const token = keepToken(await sessions.issueRememberToken(updated as typeof login))
+  const recalled = (await sessions.redeemRememberToken(token))!
   keep(recalled.session)
   keepToken(recalled.token!)
   seen.push(anonymous, login, rotated, followed, updated, recalled.session, await sessions.list(1))
@@ -76,7 +76,7 @@ it('no secret is seen in sessions, errors, events, the diagnostics channel, stor
       () => sessions.update(updated, { b: 1 }),
       () => sessions.regenerate(updated.secret),
       () => sessions.destroy(updated.secret),
-      () => sessions.recall(recalled.token!),
+      () => sessions.redeemRememberToken(recalled.token!),
       () => sessions.invalidateUser(1, { except: updated }),
     ]) {
       store.next('any', fault)
@@ -91,8 +91,8 @@ it('no secret is seen in sessions, errors, events, the diagnostics channel, stor
     () => sessions.update({ ...updated } as never, { a: 1 }),
     () => sessions.update(updated.secret as never, { a: 1 }),
     () => sessions.create(updated.secret as never),
-    () => sessions.regenerate(updated, updated.secret as never),
-    () => sessions.remember(updated.secret as never),
+    () => sessions.logIn(updated, updated.secret as never),
+    () => sessions.issueRememberToken(updated.secret as never),
     () => sessions.isFresh(updated, updated.secret as never),
   ])
     try {

@@ -1,6 +1,8 @@
 // The end of a remember-me series beside what else goes on: other devices, other requests of its browser, other processes,
 // and records that no manager of ours wrote.
-import { CLOCK_TOLERANCE, openVisit, type SessionRecord } from 'coatcheck'
+
+import { openVisit } from 'coatcheck/custom-server'
+import { CLOCK_TOLERANCE, type SessionRecord } from 'coatcheck/custom-store'
 import { describe, expect, it } from 'vitest'
 import { endStolen } from '../../src/device-bound/end.ts'
 import { contextOf } from '../../src/manager/context-of.ts'
@@ -11,28 +13,30 @@ import { MINUTE } from '../support/test-clock.ts'
 
 it('two requests that finish the end of one series find that it is over, and so does one that finds less', async () => {
   const at = await setUp()
-  await expect(at.failing(2, faults.rejects).forget(at.begun.token!)).rejects.toMatchObject({ operation: 'listUser' })
+  await expect(at.failing(2, faults.rejects).revokeRememberToken(at.begun.token!)).rejects.toMatchObject({
+    operation: 'listUser',
+  })
   const damaged = at.failing(1, proceed => proceed().then(record => ({ ...record, data: '{' })))
-  expect(await damaged.recall(at.token)).toBeNull()
+  expect(await damaged.redeemRememberToken(at.token)).toBeNull()
   // The one has read where the series stands now, when the other finishes its end.
   const late = at.failing(1, async proceed => {
-    expect(await at.node().recall(at.token)).toBeNull()
+    expect(await at.node().redeemRememberToken(at.token)).toBeNull()
     return proceed()
   })
-  expect(await late.recall(at.token)).toBeNull()
+  expect(await late.redeemRememberToken(at.token)).toBeNull()
   expect(await at.left()).toEqual([])
 })
 
 it('the other devices of the user go on, also where a theft would end them', async () => {
   for (const [name, { end }] of Object.entries(WAYS)) {
     if (name.includes('theft') || name.includes('stolen')) continue
-    const at = await setUp({ onTheft: 'end-user' })
+    const at = await setUp({ onTheft: 'invalidate-user' })
     at.clock.advance(1)
     const other = await at.node().create({ user })
-    const token = await at.node().remember(other)
+    const token = await at.node().issueRememberToken(other)
     await end(at.node(), at)
     expect((await at.node().get(other.secret))?.key, name).toBe(other.key)
-    expect(await at.node().recall(token), name).not.toBeNull()
+    expect(await at.node().redeemRememberToken(token), name).not.toBeNull()
   }
 })
 
@@ -69,9 +73,9 @@ it('a series without a user, which no manager of ours wrote, is removed, and the
   const at = await setUp()
   const barrier = BarrierStore.over(at.store)
   barrier.next('read', proceed => proceed().then(record => ({ ...record, userId: null })))
-  await at.node(barrier).forget(at.begun.token!)
+  await at.node(barrier).revokeRememberToken(at.begun.token!)
   expect(barrier.counts().listUser).toBeUndefined()
-  expect(await at.node().recall(at.begun.token!)).toBeNull()
+  expect(await at.node().redeemRememberToken(at.begun.token!)).toBeNull()
 })
 
 it('revoking costs two calls where no tokens are given, and two more where they are', async () => {
@@ -92,7 +96,7 @@ it('a token that the session asks for while it is revoked, or found to be stolen
     theft: (sessions: Node, record: SessionRecord) =>
       endStolen(contextOf(sessions), record, performance.now() + 30_000),
   }
-  for (const onTheft of ['end-device', 'end-user'] as const)
+  for (const onTheft of ['end-device', 'invalidate-user'] as const)
     for (const [name, end] of Object.entries(ways)) {
       const at = await setUp({ onTheft })
       const barrier = BarrierStore.over(at.store)
@@ -101,10 +105,10 @@ it('a token that the session asks for while it is revoked, or found to be stolen
       const pause = barrier.pause('delete', 'before')
       const ending = end(at.node(barrier), record)
       await pause.reached
-      const token = await at.node().remember(asking)
+      const token = await at.node().issueRememberToken(asking)
       pause.resume()
       await ending
-      expect(await at.node().recall(token), `${name}, ${onTheft}`).toBeNull()
+      expect(await at.node().redeemRememberToken(token), `${name}, ${onTheft}`).toBeNull()
     }
 })
 
@@ -116,7 +120,7 @@ describe('a request of that browser that comes later, with the token alone', () 
       header: () => null,
       cookie: `remember_token=${begun.token}`,
     })
-  const logOuts = Object.entries(WAYS).filter(([name]) => name === 'log-out' || name.startsWith('forget'))
+  const logOuts = Object.entries(WAYS).filter(([name]) => name === 'logout' || name.startsWith('forget'))
   it.each(logOuts)('begins nothing after a %s', async (_, { end }) => {
     const at = await setUp()
     const sessions = at.node()
@@ -137,7 +141,7 @@ describe('a request of that browser that comes later, with the token alone', () 
   it('is a visitor where the user is at a limit, and is over once another one logs out', async () => {
     const ends: ((sessions: Node, at: At) => Promise<unknown>)[] = [
       (sessions, at) => late(sessions, at).logOut(),
-      (sessions, at) => sessions.forget(at.begun.token!),
+      (sessions, at) => sessions.revokeRememberToken(at.begun.token!),
       (sessions, at) => sessions.revoke(1, at.begun.session.key),
     ]
     for (const end of ends) {
@@ -153,7 +157,7 @@ describe('a request of that browser that comes later, with the token alone', () 
 })
 
 it('a theft is told once, whatever else ends the series between its mark and its end', async () => {
-  const others = Object.entries(WAYS).filter(([name]) => /^(?:forget|a log-in|revoking the)/.test(name))
+  const others = Object.entries(WAYS).filter(([name]) => /^(?:forget|a login|revoking the)/.test(name))
   expect(others).toHaveLength(4)
   for (const [name, { end }] of others) {
     const at = await setUp()
@@ -164,7 +168,7 @@ it('a theft is told once, whatever else ends the series between its mark and its
     let recalled: Promise<unknown> | null = null
     // It has looked at the series, and the thief moves it first.
     other.next('replace', async proceed => {
-      recalled = at.node(barrier).recall(at.first.token!)
+      recalled = at.node(barrier).redeemRememberToken(at.first.token!)
       await marked.reached
       return proceed()
     })
@@ -181,10 +185,10 @@ it('a series that is written to while it ends has ended afterwards', async () =>
   const sessions = at.failing(1, async proceed => {
     // Between the look at the series and its move: a visit, and a rotation of the token.
     await at.node().get(at.begun.session.secret)
-    await at.node().recall(at.begun.token!)
+    await at.node().redeemRememberToken(at.begun.token!)
     return proceed()
   })
-  await sessions.forget(at.begun.token!)
+  await sessions.revokeRememberToken(at.begun.token!)
   expect(await at.left()).toEqual([])
 })
 
@@ -193,9 +197,9 @@ describe('a series that another process writes to while it ends', () => {
   const meeting = async () => {
     const at = await setUp()
     const barrier = BarrierStore.over(at.store)
-    const other: { answer: Awaited<ReturnType<Node['recall']>> } = { answer: null }
+    const other: { answer: Awaited<ReturnType<Node['redeemRememberToken']>> } = { answer: null }
     barrier.next('replace', async proceed => {
-      other.answer = await at.node().recall(at.begun.token!)
+      other.answer = await at.node().redeemRememberToken(at.begun.token!)
       return proceed()
     })
     return { ...at, barrier, other }
@@ -205,10 +209,10 @@ describe('a series that another process writes to while it ends', () => {
     const at = await meeting()
     at.barrier.next('listUser', async proceed => {
       const listed = await proceed()
-      expect(await at.node().recall(at.other.answer!.token!)).toBeNull()
+      expect(await at.node().redeemRememberToken(at.other.answer!.token!)).toBeNull()
       return listed
     })
-    await at.node(at.barrier).forget(at.begun.token!)
+    await at.node(at.barrier).revokeRememberToken(at.begun.token!)
     expect(at.other.answer).not.toBeNull()
     expect(await at.left()).toEqual([])
   })
@@ -216,8 +220,10 @@ describe('a series that another process writes to while it ends', () => {
   it('is found by a repeated call where the store failed after that', async () => {
     const at = await meeting()
     at.barrier.next('listUser', faults.rejects)
-    await expect(at.node(at.barrier).forget(at.begun.token!)).rejects.toMatchObject({ operation: 'listUser' })
-    await at.node().forget(at.begun.token!)
+    await expect(at.node(at.barrier).revokeRememberToken(at.begun.token!)).rejects.toMatchObject({
+      operation: 'listUser',
+    })
+    await at.node().revokeRememberToken(at.begun.token!)
     expect(await at.left()).toEqual([])
   })
 
@@ -225,9 +231,9 @@ describe('a series that another process writes to while it ends', () => {
     const at = await setUp()
     await visit(at)
     const barrier = BarrierStore.over(at.store)
-    const steal = (sessions: Node) => sessions.recall(at.first.token!)
+    const steal = (sessions: Node) => sessions.redeemRememberToken(at.first.token!)
     barrier.next('replace', async proceed => {
-      await at.node().recall(at.begun.token!)
+      await at.node().redeemRememberToken(at.begun.token!)
       const outcome = await proceed()
       await steal(at.node())
       return outcome
@@ -242,31 +248,33 @@ it('where two processes end a series at once and fail, a third finds what is lef
   const at = await setUp()
   const barrier = BarrierStore.over(at.store)
   barrier.next('replace', async proceed => {
-    await expect(at.failing(2, faults.rejects).forget(at.begun.token!)).rejects.toMatchObject({ operation: 'listUser' })
+    await expect(at.failing(2, faults.rejects).revokeRememberToken(at.begun.token!)).rejects.toMatchObject({
+      operation: 'listUser',
+    })
     return proceed()
   })
   barrier.next('listUser', faults.rejects)
-  await expect(at.node(barrier).forget(at.begun.token!)).rejects.toMatchObject({ operation: 'listUser' })
+  await expect(at.node(barrier).revokeRememberToken(at.begun.token!)).rejects.toMatchObject({ operation: 'listUser' })
   expect(await at.left()).not.toEqual([])
-  await at.node().forget(at.begun.token!)
+  await at.node().revokeRememberToken(at.begun.token!)
   expect(await at.left()).toEqual([])
 })
 
 it('costs four store calls, and one for each session that began with it', async () => {
   const at = await setUp()
   const barrier = BarrierStore.over(at.store)
-  await at.node(barrier).forget(at.begun.token!)
+  await at.node(barrier).revokeRememberToken(at.begun.token!)
   expect(barrier.counts()).toEqual({ read: 1, replace: 1, listUser: 1, delete: 3 })
 })
 
-it('a visitor who began in its place is over by a log-out also where another process has ended the series', async () => {
+it('a visitor who began in its place is over by a logout also where another process has ended the series', async () => {
   const at = await setUp()
   const sessions = at.node(at.store, { limit: { max: 1, onLimit: 'refuse' } })
   const request = { method: 'POST', secure: true, header: () => null, cookie: `remember_token=${at.begun.token}` }
   const visitor = await openVisit(sessions, request).create()
-  await at.node().forget(at.begun.token!)
+  await at.node().revokeRememberToken(at.begun.token!)
   at.events.length = 0
-  await sessions.forget(at.begun.token!)
+  await sessions.revokeRememberToken(at.begun.token!)
   expect(await sessions.get(visitor.secret)).toBeNull()
   expect(at.events).toEqual([{ type: 'destroyed', key: visitor.key, userId: null, reason: 'logout' }])
   await expect(openVisit(sessions, request).create()).rejects.toMatchObject({ code: 'ERR_SESSION_CONFLICT' })
@@ -277,23 +285,23 @@ it('an end that failed twice is finished by the third call', async () => {
   for (const _ of times(2)) {
     const barrier = BarrierStore.over(at.store)
     barrier.next('listUser', faults.rejects)
-    await expect(at.node(barrier).forget(at.begun.token!)).rejects.toMatchObject({ operation: 'listUser' })
+    await expect(at.node(barrier).revokeRememberToken(at.begun.token!)).rejects.toMatchObject({ operation: 'listUser' })
   }
   expect(await at.left()).not.toEqual([])
-  await at.node().forget(at.begun.token!)
+  await at.node().revokeRememberToken(at.begun.token!)
   expect(await at.left()).toEqual([])
 })
 
 it('a token that is presented again after its answer was lost ends what that began, as revoked, and nothing later', async () => {
   const at = await setUp()
   at.clock.advance(MINUTE + 2 * CLOCK_TOLERANCE + 1)
-  const again = (await at.node().recall(at.first.token!))!
+  const again = (await at.node().redeemRememberToken(at.first.token!))!
   const ended = at.events.filter(({ type }) => type === 'destroyed')
   expect(ended.map(({ reason }) => reason)).toEqual(ended.map(() => 'revoked'))
   expect(ended.map(({ key }) => key)).toContain(at.begun.session.key)
   expect(await at.node().get(again.session.secret)).not.toBeNull()
   // A parallel request, once the browser has used that session.
-  expect((await at.node().recall(at.first.token!))?.session.key).toBe(again.session.key)
+  expect((await at.node().redeemRememberToken(at.first.token!))?.session.key).toBe(again.session.key)
   expect(await at.node().get(again.session.secret)).not.toBeNull()
 })
 
@@ -311,7 +319,7 @@ it('a stolen token that comes twice at once is one theft, also where the other i
   const at = await setUp()
   await visit(at)
   const barrier = BarrierStore.over(at.store)
-  const steal = (sessions: Node) => sessions.recall(at.first.token!)
+  const steal = (sessions: Node) => sessions.redeemRememberToken(at.first.token!)
   barrier.next('replace', async proceed => {
     expect(await steal(at.node())).toBeNull()
     return proceed()
@@ -324,7 +332,7 @@ it('a series of a user who is being logged out everywhere ends at once, where it
   const at = await setUp()
   const barrier = BarrierStore.over(at.store)
   barrier.every('replace', () => ({ outcome: 'stale-login', ended: [] }))
-  await at.node(barrier).forget(at.begun.token!)
+  await at.node(barrier).revokeRememberToken(at.begun.token!)
   expect(barrier.counts().replace).toBe(1)
   expect(await at.left()).toEqual([])
 })
@@ -334,7 +342,7 @@ it('what a lost answer began ends by the next request too, where the store faile
   at.clock.advance(MINUTE + 2 * CLOCK_TOLERANCE + 1)
   const barrier = BarrierStore.over(at.store)
   barrier.next('listUser', faults.rejects)
-  await expect(at.node(barrier).recall(at.first.token!)).rejects.toMatchObject({ operation: 'listUser' })
-  expect(await at.node().recall(at.first.token!)).not.toBeNull()
+  await expect(at.node(barrier).redeemRememberToken(at.first.token!)).rejects.toMatchObject({ operation: 'listUser' })
+  expect(await at.node().redeemRememberToken(at.first.token!)).not.toBeNull()
   expect(await at.node().get(at.begun.session.secret, { touch: false })).toBeNull()
 })

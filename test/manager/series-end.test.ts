@@ -1,6 +1,8 @@
 // The end of a remember-me series where the store fails on the way, while another process began a session with its token:
 // what ends it rejects, and the same call, repeated anywhere, finishes it.
-import { CLOCK_TOLERANCE, SessionManager, SessionStoreError } from 'coatcheck'
+
+import { SessionManager, SessionStoreError } from 'coatcheck'
+import { CLOCK_TOLERANCE } from 'coatcheck/custom-store'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { faults } from '../support/barrier-store.ts'
@@ -24,7 +26,7 @@ describe.each(Object.entries(WAYS))('%s', (_, { options, before, end }) => {
         expect(await at.left(), `failing at call ${place}`).toEqual([])
         for (const { session, token } of [at.first, at.begun]) {
           expect(await at.node().get(session.secret)).toBeNull()
-          expect(await at.node().recall(token!)).toBeNull()
+          expect(await at.node().redeemRememberToken(token!)).toBeNull()
         }
       }
     expect(failures).toBeGreaterThan(9)
@@ -66,11 +68,11 @@ describe.each(Object.entries(WAYS))('%s, in a store that is full', (_, { options
 })
 
 it('a theft is told once in a store that is full', async () => {
-  for (const onTheft of ['end-device', 'end-user']) {
+  for (const onTheft of ['end-device', 'invalidate-user']) {
     const at = await setUp({ onTheft })
     await visit(at)
     fill(at)
-    await Promise.all(times(3).map(() => at.node().recall(at.first.token!)))
+    await Promise.all(times(3).map(() => at.node().redeemRememberToken(at.first.token!)))
     expect(thefts(at.events), onTheft).toHaveLength(1)
     expect(await at.left()).toEqual([])
   }
@@ -78,12 +80,13 @@ it('a theft is told once in a store that is full', async () => {
 
 it('a memory store that is full of users lets each log out who has a remember token', async () => {
   const store = new MemoryStore({ maxRecords: 10 })
-  const sessions = new SessionManager({ store, remember: '30d', sweepInterval: false })
+  const sessions = new SessionManager({ store, rememberFor: '30d', sweepInterval: false })
   const tokens: string[] = []
-  for (const id of times(5)) tokens.push(await sessions.remember(await sessions.create({ user: { id, name: '' } })))
+  for (const id of times(5))
+    tokens.push(await sessions.issueRememberToken(await sessions.create({ user: { id, name: '' } })))
   await expect(sessions.create({ user: { id: 9, name: '' } })).rejects.toMatchObject({ outcome: 'not-applied' })
-  for (const token of tokens) await sessions.forget(token)
-  for (const token of tokens) expect(await sessions.recall(token)).toBeNull()
+  for (const token of tokens) await sessions.revokeRememberToken(token)
+  for (const token of tokens) expect(await sessions.redeemRememberToken(token)).toBeNull()
 })
 
 it('a token that comes while the end of its series is not finished begins nothing, and finishes it', async () => {
@@ -91,19 +94,21 @@ it('a token that comes while the end of its series is not finished begins nothin
     const at = await setUp()
     const presented = token === 'token' ? at.token : at[token].token!
     // It reads the series, moves it, and fails to list the sessions.
-    await expect(at.failing(2, faults.rejects).forget(at.begun.token!)).rejects.toMatchObject({ operation: 'listUser' })
+    await expect(at.failing(2, faults.rejects).revokeRememberToken(at.begun.token!)).rejects.toMatchObject({
+      operation: 'listUser',
+    })
     expect(await at.left()).not.toEqual([])
-    expect(await at.node().recall(presented)).toBeNull()
+    expect(await at.node().redeemRememberToken(presented)).toBeNull()
     expect(await at.left()).toEqual([])
   }
 })
 
 it('a theft is told once, also where the store failed in the middle of it, and by parallel requests', async () => {
-  for (const onTheft of ['end-device', 'end-user'])
+  for (const onTheft of ['end-device', 'invalidate-user'])
     for (const place of times(10)) {
       const at = await setUp({ onTheft })
       await visit(at)
-      const steal = (sessions: Node) => sessions.recall(at.first.token!)
+      const steal = (sessions: Node) => sessions.redeemRememberToken(at.first.token!)
       const failed = await steal(at.failing(place, faults.rejects)).then(
         () => false,
         () => true,
@@ -129,18 +134,18 @@ describe('a token whose answer was lost, and that is presented again after the g
         const at = await lose()
         const failed = await at
           .failing(place, fault)
-          .recall(at.first.token!)
+          .redeemRememberToken(at.first.token!)
           .then(
             () => false,
             () => true,
           )
         failures += Number(failed)
-        const answer = (await at.node().recall(at.first.token!))!
+        const answer = (await at.node().redeemRememberToken(at.first.token!))!
         expect(await at.node().get(answer.session.secret), `failing at call ${place}`).not.toBeNull()
         expect(await at.node().get(at.begun.session.secret, { touch: false }), `failing at call ${place}`).toBeNull()
         // Nor does a parallel request end what goes on under a new ID.
         const renewed = (await at.node().regenerate(answer.session))!
-        await at.node().recall(at.first.token!)
+        await at.node().redeemRememberToken(at.first.token!)
         expect(await at.node().get(renewed.secret)).not.toBeNull()
         expect(thefts(at.events)).toEqual([])
       }
@@ -149,11 +154,11 @@ describe('a token whose answer was lost, and that is presented again after the g
 
   it('ends it also where it is presented again much later', async () => {
     const at = await lose()
-    await expect(at.failing(2, faults.rejects).recall(at.first.token!)).rejects.toMatchObject({
+    await expect(at.failing(2, faults.rejects).redeemRememberToken(at.first.token!)).rejects.toMatchObject({
       code: 'ERR_SESSION_STORE',
     })
     at.clock.advance(MINUTE + 2 * CLOCK_TOLERANCE + 1)
-    await at.node().recall(at.first.token!)
+    await at.node().redeemRememberToken(at.first.token!)
     expect(await at.node().get(at.begun.session.secret, { touch: false })).toBeNull()
   })
 })

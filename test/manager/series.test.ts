@@ -25,10 +25,10 @@ describe('what is no token does not reach the store', () => {
     const at = setUp()
     const { token } = await device(at)
     at.store.reset()
-    expect(await at.sessions.recall(mangle(token))).toBeNull()
-    await at.sessions.forget(mangle(token))
+    expect(await at.sessions.redeemRememberToken(mangle(token))).toBeNull()
+    await at.sessions.revokeRememberToken(mangle(token))
     expect(at.store.calls).toEqual([])
-    expect(await at.sessions.recall(token)).not.toBeNull()
+    expect(await at.sessions.redeemRememberToken(token)).not.toBeNull()
   })
 })
 
@@ -39,30 +39,32 @@ it('a session ID is no token, and a token no session ID', async () => {
   expect(await at.sessions.get(token as SessionId)).toBeNull()
   expect(await at.sessions.get(token.slice(0, 43) as SessionId)).toBeNull()
   expect(await at.sessions.get(token.slice(44) as SessionId)).toBeNull()
-  expect(await at.sessions.recall(session.secret)).toBeNull()
-  expect(await at.sessions.recall(`${session.secret}.${session.secret}`)).toBeNull()
-  expect(await at.sessions.recall(`${session.secret}.${token.slice(44)}`)).toBeNull()
+  expect(await at.sessions.redeemRememberToken(session.secret)).toBeNull()
+  expect(await at.sessions.redeemRememberToken(`${session.secret}.${session.secret}`)).toBeNull()
+  expect(await at.sessions.redeemRememberToken(`${session.secret}.${token.slice(44)}`)).toBeNull()
   expect(
     await at.sessions.revoke(1, (await at.store.inner.listUser('1', 'remember', { now: at.clock() }))[0]!.key),
   ).toBe(false)
-  expect(await at.sessions.recall(token)).not.toBeNull()
+  expect(await at.sessions.redeemRememberToken(token)).not.toBeNull()
   expect(at.thefts()).toEqual([])
 })
 
 it('a token of one tenant is nothing to another, nor where remember is off', async () => {
   const at = setUp()
   const [blue, green] = [at.sessions.namespace('blue'), at.sessions.namespace('green')]
-  const token = await blue.remember(await blue.create({ user }))
-  expect(await green.recall(token)).toBeNull()
-  expect(await at.sessions.recall(token)).toBeNull()
+  const token = await blue.issueRememberToken(await blue.create({ user }))
+  expect(await green.redeemRememberToken(token)).toBeNull()
+  expect(await at.sessions.redeemRememberToken(token)).toBeNull()
   const off = at.manager({ remember: undefined })
-  expect(await off.namespace('blue').recall(token)).toBeNull()
-  expect((await blue.recall(token))?.session.user.id).toBe(1n)
-  await expect(off.remember(await off.create({ user }))).rejects.toThrow(
-    "remember: is off: give the manager { remember: '30d' }",
+  expect(await off.namespace('blue').redeemRememberToken(token)).toBeNull()
+  expect((await blue.redeemRememberToken(token))?.session.user.id).toBe(1n)
+  await expect(off.issueRememberToken(await off.create({ user }))).rejects.toThrow(
+    "remember: is off: give the manager { rememberFor: '30d' }",
   )
-  await expect(at.sessions.remember((await at.sessions.create()) as never)).rejects.toThrow('got an anonymous one')
-  await expect(at.sessions.remember({} as never)).rejects.toThrow(TypeError)
+  await expect(at.sessions.issueRememberToken((await at.sessions.create()) as never)).rejects.toThrow(
+    'got an anonymous one',
+  )
+  await expect(at.sessions.issueRememberToken({} as never)).rejects.toThrow(TypeError)
 })
 
 describe('a series that no manager of ours wrote', () => {
@@ -92,12 +94,12 @@ describe('a series that no manager of ours wrote', () => {
   it.each(broken)('%s: is worth nothing, is removed and is told, and the session goes on', async (_, change) => {
     const at = setUp()
     const session = await at.sessions.create({ user })
-    const token = await at.sessions.remember(session)
+    const token = await at.sessions.issueRememberToken(session)
     const [record] = await at.store.inner.listUser('1', 'remember', { now: at.clock() })
     const data = JSON.stringify(change(JSON.parse(record!.data))) ?? '{'
     at.store.next('read', faults.answers({ ...record, data }))
     at.events.length = 0
-    expect(await at.sessions.recall(token)).toBeNull()
+    expect(await at.sessions.redeemRememberToken(token)).toBeNull()
     expect(at.events).toEqual([{ type: 'corrupt-record', key: record!.key, cause: 'not a remember-me series' }])
     expect(await at.store.inner.listUser('1', 'remember', { now: at.clock() })).toEqual([])
     expect(await at.sessions.get(session.secret)).not.toBeNull()
@@ -109,7 +111,7 @@ describe('a series that no manager of ours wrote', () => {
     const [record] = await at.store.inner.listUser('1', 'remember', { now: at.clock() })
     at.store.next('read', faults.answers({ corrupt: 'data is no text' }))
     at.events.length = 0
-    expect(await at.sessions.recall(token)).toBeNull()
+    expect(await at.sessions.redeemRememberToken(token)).toBeNull()
     expect(at.events).toEqual([{ type: 'corrupt-record', key: record!.key, cause: 'data is no text' }])
   })
 
@@ -124,10 +126,10 @@ describe('a series that no manager of ours wrote', () => {
       const { token } = await device(at)
       const [record] = await at.store.inner.listUser('1', 'remember', { now: at.clock() })
       at.store.next('read', faults.answers(change(record, at.clock())))
-      expect(await at.sessions.recall(token)).toBeNull()
+      expect(await at.sessions.redeemRememberToken(token)).toBeNull()
       expect(at.thefts()).toEqual([])
       // It was no answer about this token.
-      expect(await at.sessions.recall(token)).not.toBeNull()
+      expect(await at.sessions.redeemRememberToken(token)).not.toBeNull()
     }
   })
 
@@ -137,9 +139,9 @@ describe('a series that no manager of ours wrote', () => {
     const [mine] = await at.store.inner.listUser('1', 'remember', { now: at.clock() })
     const two = await device(at)
     at.store.next('read', faults.answers(mine))
-    expect(await at.sessions.recall(two.token)).toBeNull()
+    expect(await at.sessions.redeemRememberToken(two.token)).toBeNull()
     expect(at.thefts()).toEqual([])
-    for (const { token } of [one, two]) expect(await at.sessions.recall(token)).not.toBeNull()
+    for (const { token } of [one, two]) expect(await at.sessions.redeemRememberToken(token)).not.toBeNull()
   })
 
   it('is removed and told where its user is of another kind than this manager has', async () => {
@@ -148,7 +150,7 @@ describe('a series that no manager of ours wrote', () => {
     const [record] = await at.store.inner.listUser('1', 'remember', { now: at.clock() })
     at.store.next('read', faults.answers({ ...record, userId: 'ada' }))
     at.events.length = 0
-    expect(await at.sessions.recall(token)).toBeNull()
+    expect(await at.sessions.redeemRememberToken(token)).toBeNull()
     expect(at.events).toEqual([{ type: 'corrupt-record', key: record!.key, cause: 'not a remember-me series' }])
     expect(await at.store.inner.listUser('1', 'remember', { now: at.clock() })).toEqual([])
   })
@@ -164,9 +166,9 @@ it('a token of the series that is not its own is a stolen one, whatever stands i
       at.store.next('read', faults.answers({ ...record, data }))
     }
     const presented = hash === undefined ? `${token.slice(0, 44)}${'x'.repeat(43)}` : token
-    expect(await at.sessions.recall(presented)).toBeNull()
+    expect(await at.sessions.redeemRememberToken(presented)).toBeNull()
     expect(at.thefts()).toHaveLength(1)
-    expect(await at.sessions.recall(token)).toBeNull()
+    expect(await at.sessions.redeemRememberToken(token)).toBeNull()
   }
 })
 

@@ -1,5 +1,7 @@
 // One change for all sessions of a user: what it asks of the store, and what one session's trouble is to the others.
-import { CLOCK_TOLERANCE, type Session, type SessionRecord } from 'coatcheck'
+
+import type { Session } from 'coatcheck'
+import { CLOCK_TOLERANCE, type SessionRecord } from 'coatcheck/custom-store'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { barrierManagers } from '../support/barrier-managers.ts'
@@ -21,10 +23,10 @@ async function withSessions(count: number, options: object = {}) {
 
 it('costs two lists and a write for each session, and one list where the user has none', async () => {
   const { sessions, store } = await withSessions(3)
-  expect(await sessions.updateUser(1, increment)).toBe(3)
+  expect(await sessions.updateUserSessions(1, increment)).toBe(3)
   expect(store.counts()).toEqual({ listUser: 2, update: 3 })
   store.reset()
-  expect(await sessions.updateUser(2, increment)).toBe(0)
+  expect(await sessions.updateUserSessions(2, increment)).toBe(0)
   expect(store.counts()).toEqual({ listUser: 1 })
 })
 
@@ -32,7 +34,7 @@ it('leaves alone what got a new ID after its change, and lists no third time for
   const { sessions, store, manager, made } = await withSessions(1)
   store.next('listUser', proceed => proceed())
   const pause = store.pause('listUser', 'before')
-  const updating = sessions.updateUser(1, increment)
+  const updating = sessions.updateUserSessions(1, increment)
   await pause.reached
   const next = (await manager().regenerate(made[0]!.secret))!
   pause.resume()
@@ -48,7 +50,7 @@ it.each([1, 8, 9, 10, 30])(
       const { sessions, store, manager, made } = await withSessions(1)
       let last = made[0]!
       const renew = async () => {
-        for (let times = 0; times < count; times += 1) last = (await manager().rotate(last, { grace: '1m' }))!
+        for (let times = 0; times < count; times += 1) last = (await manager().regenerate(last, { grace: '1m' }))!
       }
       if (!isBefore) store.next('listUser', proceed => proceed())
       store.next('listUser', async proceed => {
@@ -57,13 +59,13 @@ it.each([1, 8, 9, 10, 30])(
         if (isBefore) await renew()
         return list
       })
-      expect(await sessions.updateUser(1, increment)).toBe(1)
+      expect(await sessions.updateUserSessions(1, increment)).toBe(1)
       expect((await sessions.get(last.secret))?.data.n).toBe(1)
     }
   },
 )
 
-describe('a session that a log-in begins with the data of another one meanwhile', () => {
+describe('a session that a login begins with the data of another one meanwhile', () => {
   const again = { user, data: (before: Record<string, unknown>) => before }
 
   it.each([
@@ -73,9 +75,9 @@ describe('a session that a log-in begins with the data of another one meanwhile'
     const { sessions, store, manager, made } = await withSessions(1)
     if (verb === 'listUser') store.next(verb, proceed => proceed())
     const pause = store.pause(verb, 'before')
-    const updating = sessions.updateUser(1, increment)
+    const updating = sessions.updateUserSessions(1, increment)
     await pause.reached
-    const next = await manager().regenerate(made[0]!, again)
+    const next = await manager().logIn(made[0]!, again)
     pause.resume()
     expect(await updating).toBe(1)
     expect((await sessions.get(next.secret))?.data).toEqual({ index: 0, n: 1 })
@@ -86,10 +88,10 @@ describe('a session that a log-in begins with the data of another one meanwhile'
     const { sessions, store, manager, made } = await withSessions(1)
     store.next('listUser', proceed => proceed())
     const pause = store.pause('listUser', 'before')
-    const updating = sessions.updateUser(1, increment)
+    const updating = sessions.updateUserSessions(1, increment)
     await pause.reached
-    expect(await manager().updateUser(1, increment)).toBe(1)
-    const next = await manager().regenerate(made[0]!.secret, again)
+    expect(await manager().updateUserSessions(1, increment)).toBe(1)
+    const next = await manager().logIn(made[0]!.secret, again)
     await manager().update(next, { more: true })
     const last = (await manager().regenerate(next))!
     pause.resume()
@@ -101,9 +103,9 @@ describe('a session that a log-in begins with the data of another one meanwhile'
     const { sessions, store, manager, made } = await withSessions(1)
     store.next('listUser', proceed => proceed())
     const pause = store.pause('listUser', 'before')
-    const updating = sessions.updateUser(1, increment)
+    const updating = sessions.updateUserSessions(1, increment)
     await pause.reached
-    const next = await manager().regenerate(made[0]!, { user, data: { index: 1 } })
+    const next = await manager().logIn(made[0]!, { user, data: { index: 1 } })
     pause.resume()
     expect(await updating).toBe(2)
     expect((await sessions.get(next.secret))?.data).toEqual({ index: 1, n: 1 })
@@ -114,7 +116,7 @@ it('makes each change of a session, however many, and lets what is stored grow f
   const { sessions, store, clock, made, counters } = await withSessions(1)
   const sizes: number[] = []
   for (let count = 1; count <= 40; count += 1) {
-    expect(await sessions.updateUser(1, data => increment(data))).toBe(1)
+    expect(await sessions.updateUserSessions(1, data => increment(data))).toBe(1)
     const { data } = (await store.inner.read(made[0]!.key, { now: clock() })) as SessionRecord
     sizes.push(data.length - `${count}`.length)
   }
@@ -130,14 +132,14 @@ it('makes a change once where more others are made meanwhile than a session keep
     if (isMoved)
       store.next('listUser', async proceed => {
         const list = await proceed()
-        last = (await manager().rotate(last, { grace: '1m' }))!
+        last = (await manager().regenerate(last, { grace: '1m' }))!
         return list
       })
     else store.next('listUser', proceed => proceed())
     const pause = store.pause('listUser', 'before')
-    const updating = sessions.updateUser(1, increment)
+    const updating = sessions.updateUserSessions(1, increment)
     await pause.reached
-    for (let others = 0; others < 16; others += 1) await manager().updateUser(1, increment)
+    for (let others = 0; others < 16; others += 1) await manager().updateUserSessions(1, increment)
     pause.resume()
     expect(await updating).toBe(1)
     expect((await sessions.get(last.secret))?.data.n).toBe(17)
@@ -148,14 +150,14 @@ it('reaches a session that is listed under its old ID and its new one once, howe
   const { sessions, store, manager, made, counters } = await withSessions(12)
   const listed: SessionRecord[] = await store.inner.listUser('1', 'session', { now: made[0]!.createdAt })
   const old = listed.find(({ key }) => key === made[0]!.key)!
-  const next = (await manager().rotate(made[0]!.secret, { grace: '1m' }))!
+  const next = (await manager().regenerate(made[0]!.secret, { grace: '1m' }))!
   const moved = await store.inner.read(next.key, { now: made[0]!.createdAt })
   // Beside the first, and when others are done.
   for (const place of [1, 11]) {
     const shown: any[] = [old, ...listed.filter(record => record !== old)]
     shown.splice(place, 0, moved)
     store.next('listUser', async () => shown)
-    expect(await sessions.updateUser(1, increment)).toBe(12)
+    expect(await sessions.updateUserSessions(1, increment)).toBe(12)
   }
   expect(await counters()).toEqual(Array(12).fill(2))
 })
@@ -166,7 +168,7 @@ it('ends though the user logs in at each moment: after eight lists', async () =>
     await sessions.create({ user })
     return proceed()
   })
-  expect(await sessions.updateUser(1, increment)).toBe(8)
+  expect(await sessions.updateUserSessions(1, increment)).toBe(8)
   expect(store.counts().listUser).toBe(8)
 })
 
@@ -180,7 +182,7 @@ it.each([
     await manager({ now: clock.skewed(ahead) }).create({ user })
     return list
   })
-  expect(await sessions.updateUser(1, increment)).toBe(changed)
+  expect(await sessions.updateUserSessions(1, increment)).toBe(changed)
 })
 
 it('goes on where one session cannot hold the change, which is told when the others have it', async () => {
@@ -189,14 +191,14 @@ it('goes on where one session cannot hold the change, which is told when the oth
     increment(data)
     if ((data.index as number) % 5 === 0) data.large = 'x'.repeat(20_000)
   }
-  await expect(sessions.updateUser(1, change)).rejects.toMatchObject({ code: 'ERR_SESSION_DATA' })
+  await expect(sessions.updateUserSessions(1, change)).rejects.toMatchObject({ code: 'ERR_SESSION_DATA' })
   expect(await counters()).toEqual(Array.from({ length: 12 }, (_, index) => (index % 5 === 0 ? 0 : 1)))
 })
 
 it('begins no further write after one that the store failed at', async () => {
   const { sessions, store } = await withSessions(40)
   store.every('update', faults.rejects)
-  await expect(sessions.updateUser(1, increment)).rejects.toMatchObject({
+  await expect(sessions.updateUserSessions(1, increment)).rejects.toMatchObject({
     code: 'ERR_SESSION_STORE',
     operation: 'update',
   })

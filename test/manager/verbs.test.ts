@@ -1,5 +1,7 @@
 // What the verbs of a manager take and answer, each by itself.
-import { openVisit, SessionManager } from 'coatcheck'
+
+import { SessionManager } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { barrierManagers } from '../support/barrier-managers.ts'
@@ -20,7 +22,7 @@ describe('what is no login is refused, and the store is not asked', () => {
     const { sessions, store } = setUp()
     const session = await sessions.create()
     store.reset()
-    const refused = sessions.regenerate(session, wrong as never)
+    const refused = sessions.logIn(session, wrong as never)
     await expect(refused).rejects.toThrow('regenerate: expected { user, data } for a login, or nothing')
     expect(store.calls).toEqual([])
   })
@@ -30,10 +32,10 @@ describe('what is no login is refused, and the store is not asked', () => {
     await expect(sessions.create({ usr: user } as never)).rejects.toThrow(/^create: .*usr/)
     const session = await sessions.create({ user })
     store.reset()
-    await expect(sessions.regenerate(session, { user, dta: {} } as never)).rejects.toThrow(/^regenerate: .*dta/)
-    await expect(sessions.rotate(session, { grce: '1m' } as never)).rejects.toThrow(/^rotate: .*grce/)
-    await expect(sessions.rotate(session, {} as never)).rejects.toThrow('grace')
-    await expect(sessions.rotate(session, { grace: '3m' })).rejects.toThrow('grace')
+    await expect(sessions.logIn(session, { user, dta: {} } as never)).rejects.toThrow(/^regenerate: .*dta/)
+    await expect(sessions.regenerate(session, { grce: '1m' } as never)).rejects.toThrow(/^rotate: .*grce/)
+    await expect(sessions.regenerate(session, {} as never)).rejects.toThrow('grace')
+    await expect(sessions.regenerate(session, { grace: '3m' })).rejects.toThrow('grace')
     await expect(sessions.get(session, { tuch: false } as never)).rejects.toThrow(/^get: .*tuch/)
     await expect(sessions.get(session, { touch: 'no' } as never)).rejects.toThrow('touch: expected')
     await expect(sessions.get(session, null as never)).rejects.toThrow(/^get: /)
@@ -96,14 +98,14 @@ describe('list', () => {
 
 describe('revoke', () => {
   it('answers whether it ended a session of this user, and ends nothing else', async () => {
-    const { sessions, store, clock, events } = setUp({ remember: '30d' })
+    const { sessions, store, clock, events } = setUp({ rememberFor: '30d' })
     const [mine, theirs, visitor] = [
       await sessions.create({ user }),
       await sessions.create({ user: { id: 2, name: 'max' } }),
       await sessions.create(),
     ]
     clock.advance(SECOND)
-    await sessions.remember(mine)
+    await sessions.issueRememberToken(mine)
     const [series] = await store.inner.listUser('1', 'remember', { now: mine.createdAt })
     events.length = 0
     for (const key of [theirs.key, visitor.key, series!.key]) expect(await sessions.revoke(1, key)).toBe(false)
@@ -123,19 +125,19 @@ describe('revoke', () => {
 describe('destroy', () => {
   it('ends the remember-me series that the session began with, by the session and by its ID', async () => {
     for (const by of ['session', 'ID'] as const) {
-      const { sessions, store } = setUp({ remember: '30d' })
-      const token = await sessions.remember(await sessions.create({ user }))
-      const { session, token: next } = (await sessions.recall(token))!
+      const { sessions, store } = setUp({ rememberFor: '30d' })
+      const token = await sessions.issueRememberToken(await sessions.create({ user }))
+      const { session, token: next } = (await sessions.redeemRememberToken(token))!
       await sessions.destroy(by === 'session' ? session : session.secret)
-      expect(await sessions.recall(next ?? token), by).toBeNull()
+      expect(await sessions.redeemRememberToken(next ?? token), by).toBeNull()
       expect(await store.inner.listUser('1', 'remember', { now: session.createdAt })).toEqual([])
     }
   })
 
   it('of a session that a remember token began lets nothing begin with that token either', async () => {
-    const { sessions, store } = setUp({ remember: '30d' })
-    const token = await sessions.remember(await sessions.create({ user }))
-    const { session } = (await sessions.recall(token))!
+    const { sessions, store } = setUp({ rememberFor: '30d' })
+    const token = await sessions.issueRememberToken(await sessions.create({ user }))
+    const { session } = (await sessions.redeemRememberToken(token))!
     // The series has ended, then the store fails.
     store.next('delete', proceed => proceed())
     store.next('delete', faults.rejects)
@@ -158,7 +160,7 @@ describe('destroy', () => {
     for (const wrong of ['', 'x', null, undefined]) await sessions.destroy(wrong as never)
     expect(store.counts()).toEqual({ delete: 2 })
     // What began with a password has no series to look for.
-    const remembering = setUp({ remember: '30d' })
+    const remembering = setUp({ rememberFor: '30d' })
     const held = await remembering.sessions.create({ user })
     remembering.store.reset()
     await remembering.sessions.destroy(held)
@@ -166,9 +168,9 @@ describe('destroy', () => {
   })
 })
 
-describe('a log-out that fails', () => {
+describe('a logout that fails', () => {
   const begun = async () => {
-    const at = setUp({ remember: '30d' })
+    const at = setUp({ rememberFor: '30d' })
     const open = (cookie: string | null) =>
       openVisit(at.sessions, { method: 'POST', secure: true, cookie, header: () => null })
     const login = open(null)
@@ -208,19 +210,21 @@ describe('invalidateUser', () => {
       await (sessions.invalidateUser as (...given: unknown[]) => Promise<number>)(1, ...given)
       return Object.keys(store.calls.find(({ verb }) => verb === 'deleteUser')!.args[1]).sort()
     }
-    expect(await asked({ except: session })).toEqual(['exceptKey', 'floorUntil'])
-    expect(await asked({ passwordVersion: 0 })).toEqual(['floorUntil', 'passwordVersion'])
+    expect(await asked({ except: session })).toEqual(['exceptKey', 'minPasswordVersionUntil'])
+    expect(await asked({ passwordVersion: 0 })).toEqual(['minPasswordVersionUntil', 'passwordVersion'])
     for (const nothing of [undefined, {}, { except: null, passwordVersion: undefined }])
-      expect(await asked(nothing)).toEqual(['floorUntil'])
+      expect(await asked(nothing)).toEqual(['minPasswordVersionUntil'])
   })
 })
 
 describe('isFresh', () => {
   it('is false for a session that a remember token began, until its user logs in', async () => {
-    const { sessions } = setUp({ remember: '30d' })
-    const { session } = (await sessions.recall(await sessions.remember(await sessions.create({ user }))))!
+    const { sessions } = setUp({ rememberFor: '30d' })
+    const { session } = (await sessions.redeemRememberToken(
+      await sessions.issueRememberToken(await sessions.create({ user })),
+    ))!
     expect(sessions.isFresh(session, '10m')).toBe(false)
-    expect(sessions.isFresh(await sessions.regenerate(session, { user }), '10m')).toBe(true)
+    expect(sessions.isFresh(await sessions.logIn(session, { user }), '10m')).toBe(true)
   })
 
   it('refuses a time that is none, whatever the session', () => {

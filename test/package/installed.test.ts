@@ -67,7 +67,7 @@ describe.each([
       expect(stacks.option).toContain('at new SessionManager (')
       expect(places.outage?.at(0)).toBe(file('core/guard'))
       expect(places.edge?.at(-1)).toBe(file('core/http'))
-      expect(stacks.edge).toContain('at httpEdge (')
+      expect(stacks.edge).toContain('at nodeVisits (')
       expect(places.store).toContain(file('stores/memory'))
       expect(stacks.store).toContain('at new MemoryStore (')
     }
@@ -121,7 +121,7 @@ it('lets Express, Fastify, Koa and Hono answer with 64-bit user IDs', async () =
     const answers = JSON.parse(await project.node('frameworks.mjs', id))
     expect(answers).toMatchObject({ fastify: exact, koa: exact, hono: exact })
     if ('rawJSON' in JSON || id === '42') expect(answers.express).toBe(exact)
-    else expect(answers.express).toMatch(/TypeError: replacer: .*send stringify\(value\)/)
+    else expect(answers.express).toMatch(/TypeError: bigintReplacer: .*send stringify\(value\)/)
   }
 }, 240_000)
 

@@ -95,7 +95,7 @@ export function walkPages(
       expect([page.answer.status, page.name, page.coats, names(page)]).toEqual([200, null, 0, []])
     })
 
-    it('keep what a visitor did before the log-in, under a new ID, and greet them once', async () => {
+    it('keep what a visitor did before the login, under a new ID, and greet them once', async () => {
       const ada = reader()
       const added = await ada.click('Add a coat')
       expect([added.coats, added.name, names(added)]).toEqual([1, null, ['session_id']])

@@ -54,7 +54,7 @@ describe.each(['memory', 'redis'])('the recipe for Prometheus, its store: %s', s
     expect(series.get('coatcheck_sessions_live')).toBe(0)
   })
 
-  it.skipIf(isMissing)('counts lookups, touches, conflicts, log-ins, refusals, a theft and an outage', async () => {
+  it.skipIf(isMissing)('counts lookups, touches, conflicts, logins, refusals, a theft and an outage', async () => {
     await visitEverything(running, () =>
       until('the session is read', async () => {
         expect((await scrape()).get(call('read', 'found'))).toBe(1)
@@ -75,8 +75,8 @@ describe.each(['memory', 'redis'])('the recipe for Prometheus, its store: %s', s
       [event('destroyed', 'logout')]: 1,
       [event('destroyed', 'theft')]: 1,
       [event('remember-theft')]: 1,
-      [event('refused', 'cross-origin')]: 3,
-      [event('refused', 'insecure')]: 1,
+      [event('request-refused', 'cross-origin')]: 3,
+      [event('request-refused', 'insecure')]: 1,
       [event('store-error')]: 1,
     })
     for (const [name, value] of Object.entries(starting(series, new RegExp(`^${CALLS}_sum`))))

@@ -24,7 +24,7 @@ export type Connect = (url: string, headers: Record<string, string>) => Promise<
 /** A client package that the recipe itself installed. */
 export const packageOf = (recipe: string, name: string) => createRequire(join(folderOf(recipe), 'package.json'))(name)
 
-/** `refusals`: what the client is told without a log-in, from another origin, and while the store is away. */
+/** `refusals`: what the client is told without a login, from another origin, and while the store is away. */
 export function walkSockets(
   title: string,
   recipe: string,
@@ -77,7 +77,7 @@ export function walkSockets(
         await expect(connectAs(ada, cross)).rejects.toThrow(refusals.foreign)
       })
 
-      it('closes the sockets of a session at its log-out, at once and no others', async () => {
+      it('closes the sockets of a session at its logout, at once and no others', async () => {
         const [ada, other] = [await logIn(), await logIn()]
         const [first, second, others] = [await connectAs(ada), await connectAs(ada), await connectAs(other)]
         expect((await ada.send('POST', '/logout')).status).toBe(204)
@@ -86,7 +86,7 @@ export function walkSockets(
         others.close()
       })
 
-      it('closes the sockets of the session that a new log-in replaced', async () => {
+      it('closes the sockets of the session that a new login replaced', async () => {
         const ada = await logIn()
         const socket = await connectAs(ada)
         expect((await ada.send('POST', '/login')).status).toBe(204)

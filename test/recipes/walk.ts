@@ -101,14 +101,14 @@ export function walk(
         { username: ['ada'], password: [PASSWORD] },
       ]) {
         const answer = await visitor().enter(input)
-        // The last one only looks right once it is made text: refused, or the log-in of this very user.
+        // The last one only looks right once it is made text: refused, or the login of this very user.
         if (answer.status === 200) expect([input.username, ...nameIn(answer)]).toEqual([['ada'], 'ada', '42'])
         else expect([400, 401]).toContain(answer.status)
         if (answer.status !== 200) expect(answer.headers.getSetCookie()).toEqual([])
       }
     })
 
-    it('keeps a cart from before the log-in, and its ID not', async () => {
+    it('keeps a cart from before the login, and its ID not', async () => {
       const ada = visitor()
       const added = await ada.add('hat')
       expect([added.status, added.body]).toEqual([200, { hat: 1 }])
@@ -157,7 +157,7 @@ export function walk(
       expect(hints.map(({ body }) => body.hint).sort()).toEqual(['', '', 'Saved.'])
     })
 
-    it('refuses what a page of another origin sends, log-in and log-out included', async () => {
+    it('refuses what a page of another origin sends, login and logout included', async () => {
       const ada = visitor()
       await ada.logIn()
       const evil = { Origin: 'https://evil.example', 'Sec-Fetch-Site': 'cross-site' }
@@ -222,7 +222,7 @@ export function walk(
     })
 
     if (isRuled)
-      it('asks for the password again where the log-in was long ago', async () => {
+      it('asks for the password again where the login was long ago', async () => {
         const ada = visitor()
         await ada.logIn()
         const csrf = await ada.csrf()

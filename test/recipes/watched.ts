@@ -44,8 +44,8 @@ async function conflict(running: RunningRecipe, hasRead: () => Promise<unknown>)
 }
 
 /**
- * 3 log-ins with a password, one of them remembered, and 1 by its token; 3 refusals of another origin and 1 without HTTPS;
- * a conflict, a touch, a theft, a log-out, an outage. `hasRead` waits until the request that belongs to `TRACE` has read
+ * 3 logins with a password, one of them remembered, and 1 by its token; 3 refusals of another origin and 1 without HTTPS;
+ * a conflict, a touch, a theft, a logout, an outage. `hasRead` waits until the request that belongs to `TRACE` has read
  * its session.
  */
 export async function visitEverything(running: RunningRecipe, hasRead: () => Promise<unknown>): Promise<void> {
@@ -81,7 +81,7 @@ export async function visitEverything(running: RunningRecipe, hasRead: () => Pro
 export const COUNTED = {
   // 3 sessions of a password, one of a token, and the series of that token.
   create: { created: 5 },
-  // The 2 of the conflict, and again after it; the touch; at the log-out; the series, by its user and by the thief.
+  // The 2 of the conflict, and again after it; the touch; at the logout; the series, by its user and by the thief.
   // Nothing: the session of the token before it began, and after the theft this session and the series.
   read: { found: 7, none: 3, error: 1 },
   update: { updated: 3, conflict: 1 },

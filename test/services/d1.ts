@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs'
 import { Agent, type IncomingMessage, request } from 'node:http'
 import { createRequire } from 'node:module'
 import { text } from 'node:stream/consumers'
-import type { D1Answer, D1Client, D1Query } from 'coatcheck/stores/sql'
+import type { D1Answer, D1Client, D1Query } from 'coatcheck/stores/d1'
 import { memoryFolder } from './memory-folder.ts'
 
 interface Miniflare {

@@ -1,5 +1,6 @@
 // SQLite databases on a network: what tests of both have in common.
-import { D1Store, LibsqlStore, type RemoteSqliteOptions } from 'coatcheck/stores/sql'
+import { D1Store, type RemoteSqliteOptions } from 'coatcheck/stores/d1'
+import { LibsqlStore } from 'coatcheck/stores/libsql'
 import { patient } from '../support/sql/patient.ts'
 import { startD1 } from './d1.ts'
 import { startSqld } from './sqld.ts'

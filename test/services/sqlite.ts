@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { SqliteDatabase } from 'coatcheck/stores/sql'
+import type { SqliteDatabase } from 'coatcheck/stores/sqlite'
 
 export const SQLITE_DRIVERS = ['libsql', 'better-sqlite3', 'node:sqlite'] as const
 export type SqliteDriver = (typeof SQLITE_DRIVERS)[number]

@@ -8,21 +8,24 @@ it('a session expires when it was idle too long or is too old, whichever comes f
   expect(expiryOf(8_000, 9_000, 5_000)).toBe(9_000)
 })
 
-it('a log-in may ask for less than the manager allows, down to two touches, and for all of it', () => {
+it('a login may ask for less than the manager allows, down to two touches, and for all of it', () => {
   expect(lifetimeOf({}, limits)).toEqual({ idle: 60_000, absolute: 600_000 })
-  expect(lifetimeOf({ idle: '20s', absolute: '1s' }, limits)).toEqual({ idle: 20_000, absolute: 1_000 })
-  expect(lifetimeOf({ idle: '60s', absolute: '10m' }, limits)).toEqual({ idle: 60_000, absolute: 600_000 })
+  expect(lifetimeOf({ idleTimeout: '20s', absoluteTimeout: '1s' }, limits)).toEqual({ idle: 20_000, absolute: 1_000 })
+  expect(lifetimeOf({ idleTimeout: '60s', absoluteTimeout: '10m' }, limits)).toEqual({
+    idle: 60_000,
+    absolute: 600_000,
+  })
 })
 
-it('a log-in that asks for more, or for so little that a session in use would expire, is told the limit', () => {
-  expect(() => lifetimeOf({ idle: '60001ms' }, limits)).toThrow(
-    'idle: expected at most the manager\'s idleTimeout (60000 ms), got "60001ms"',
+it('a login that asks for more, or for so little that a session in use would expire, is told the limit', () => {
+  expect(() => lifetimeOf({ idleTimeout: '60001ms' }, limits)).toThrow(
+    'idleTimeout: expected at most the manager\'s idleTimeout (60000 ms), got "60001ms"',
   )
-  expect(() => lifetimeOf({ idle: '19999ms' }, limits)).toThrow(
-    'idle: expected at least twice the touchInterval (10000 ms), else a session in use would expire, got "19999ms"',
+  expect(() => lifetimeOf({ idleTimeout: '19999ms' }, limits)).toThrow(
+    'idleTimeout: expected at least twice the touchInterval (10000 ms), else a session in use would expire, got "19999ms"',
   )
-  expect(() => lifetimeOf({ absolute: '600001ms' }, limits)).toThrow(
-    'absolute: expected at most the manager\'s absoluteTimeout (600000 ms), got "600001ms"',
+  expect(() => lifetimeOf({ absoluteTimeout: '600001ms' }, limits)).toThrow(
+    'absoluteTimeout: expected at most the manager\'s absoluteTimeout (600000 ms), got "600001ms"',
   )
 })
 

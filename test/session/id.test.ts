@@ -9,7 +9,7 @@ import { BarrierStore } from '../support/barrier-store.ts'
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 const setUp = () => {
   const store = BarrierStore.over(new MemoryStore())
-  return { store, sessions: new SessionManager({ store, sweepInterval: false, remember: '30d' }) }
+  return { store, sessions: new SessionManager({ store, sweepInterval: false, rememberFor: '30d' }) }
 }
 
 describe('a malformed ID leads to no session, and does not reach the store', () => {
@@ -51,13 +51,13 @@ describe('a malformed ID leads to no session, and does not reach the store', () 
     const { store, sessions } = setUp()
     expect(await sessions.get(id as SessionId)).toBeNull()
     expect(await sessions.regenerate(id as SessionId)).toBeNull()
-    expect(await sessions.rotate(id as SessionId, { grace: '1m' })).toBeNull()
+    expect(await sessions.regenerate(id as SessionId, { grace: '1m' })).toBeNull()
     await sessions.destroy(id as SessionId)
-    expect(await sessions.recall(id)).toBeNull()
-    await sessions.forget(id)
+    expect(await sessions.redeemRememberToken(id)).toBeNull()
+    await sessions.revokeRememberToken(id)
     expect(await sessions.revoke(1, id)).toBe(false)
     expect(store.calls).toHaveLength(0)
-    const login = await sessions.regenerate(id as SessionId, { user: { id: 1, name: 'ada' } })
+    const login = await sessions.logIn(id as SessionId, { user: { id: 1, name: 'ada' } })
     expect(store.counts()).toEqual({ create: 1 })
     expect(login.secret).not.toBe(id)
   })
@@ -367,8 +367,8 @@ it('an ID that is taken is drawn again, and a generator that repeats itself is a
   for (const attempt of [
     () => sessions.create({ user }),
     () => sessions.regenerate(session),
-    () => sessions.rotate(session, { grace: '1m' }),
-    () => sessions.regenerate(session, { user }),
+    () => sessions.regenerate(session, { grace: '1m' }),
+    () => sessions.logIn(session, { user }),
   ])
     await expect(attempt()).rejects.toMatchObject({ code: 'ERR_SESSION_ID_COLLISION', status: 500 })
   expect(store.calls.length).toBeLessThan(30)
@@ -376,21 +376,21 @@ it('an ID that is taken is drawn again, and a generator that repeats itself is a
   const login = await sessions.create({ user })
   store.every('create', collides)
   store.reset()
-  await expect(sessions.remember(login)).rejects.toMatchObject({ code: 'ERR_SESSION_ID_COLLISION' })
+  await expect(sessions.issueRememberToken(login)).rejects.toMatchObject({ code: 'ERR_SESSION_ID_COLLISION' })
   expect(store.calls.length).toBeLessThan(10)
 })
 
 it("a user's sessions begin with the shard that the store names, on every way to a session", async () => {
   const memory = new MemoryStore()
   const store = BarrierStore.over(Object.assign(memory, { shard: (user: string) => `_-${user.at(-1)}` }))
-  const sessions = new SessionManager({ store, sweepInterval: false, remember: '30d' })
+  const sessions = new SessionManager({ store, sweepInterval: false, rememberFor: '30d' })
   const user = { id: 37, name: 'ada' }
   const created = await sessions.create({ user })
-  const login = await sessions.regenerate((await sessions.create()).secret, { user })
+  const login = await sessions.logIn((await sessions.create()).secret, { user })
   const next = (await sessions.regenerate(login))!
-  const rotated = (await sessions.rotate(next, { grace: '1m' }))!
-  const token = await sessions.remember(created)
-  const recalled = (await sessions.recall(token))!
+  const rotated = (await sessions.regenerate(next, { grace: '1m' }))!
+  const token = await sessions.issueRememberToken(created)
+  const recalled = (await sessions.redeemRememberToken(token))!
   for (const text of [
     created.secret,
     login.secret,

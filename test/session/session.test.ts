@@ -26,22 +26,22 @@ it('an anonymous session has no user, a login has both fields', async () => {
   await expect(sessions.create({ user: undefined } as never)).rejects.toThrow(
     'user: expected { id, name, passwordVersion? }',
   )
-  await expect(sessions.regenerate(null, {} as never)).rejects.toThrow('regenerate: expected { user, data }')
-  await expect(sessions.regenerate(null, null as never)).rejects.toThrow('regenerate: expected { user, data }')
+  await expect(sessions.logIn(null, {} as never)).rejects.toThrow('regenerate: expected { user, data }')
+  await expect(sessions.logIn(null, null as never)).rejects.toThrow('regenerate: expected { user, data }')
   for (const wrong of [null, 7, 'ada'])
     await expect(sessions.create(wrong as never)).rejects.toThrow(/^create: expected/)
 })
 
 describe('the user of a session', () => {
   it('is a plain object with an ID and a name, wherever it comes from', async () => {
-    const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false, remember: '30d' })
+    const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false, rememberFor: '30d' })
     const created = await sessions.create({ user: { ...user, passwordVersion: 3 } })
-    const token = await sessions.remember(created)
+    const token = await sessions.issueRememberToken(created)
     const found = [
       created,
       await sessions.get(created.secret),
       (await sessions.list(user.id))[0],
-      (await sessions.recall(token))?.session,
+      (await sessions.redeemRememberToken(token))?.session,
       await sessions.update(created, { a: 1 }),
       await sessions.regenerate(created),
     ]
@@ -134,9 +134,9 @@ it('another copy of the package knows a session by a registered symbol, which it
 })
 
 it('a session that a remember token began was last seen when it began, though no visit came yet', async () => {
-  const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false, remember: '30d' })
-  const token = await sessions.remember(await sessions.create({ user }))
-  const { session } = (await sessions.recall(token))!
+  const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false, rememberFor: '30d' })
+  const token = await sessions.issueRememberToken(await sessions.create({ user }))
+  const { session } = (await sessions.redeemRememberToken(token))!
   expect(session.seenAt).toBe(session.createdAt)
   expect(session.remembered).toBe(true)
 })
@@ -151,14 +151,14 @@ it('what is no session belongs to no tenant, and no rotation led to it', () => {
   expect([recordOf({}), spaceOf({}), wasFollowed({})]).toEqual([null, undefined, false])
 })
 
-it('the CSRF token is bound to the session: the same at each look and after a new ID, another one after a log-in', async () => {
+it('the CSRF token is bound to the session: the same at each look and after a new ID, another one after a login', async () => {
   const sessions = setUp()
   const session = await sessions.create()
   expect((await sessions.get(session.secret))?.csrfToken).toBe(session.csrfToken)
   expect(session.csrfToken).not.toContain(session.secret.slice(3))
   const rotated = (await sessions.regenerate(session))!
   expect(rotated.csrfToken).toBe(session.csrfToken)
-  expect((await sessions.regenerate(rotated, { user })).csrfToken).not.toBe(session.csrfToken)
+  expect((await sessions.logIn(rotated, { user })).csrfToken).not.toBe(session.csrfToken)
   expect((await sessions.create()).csrfToken).not.toBe(session.csrfToken)
 })
 
@@ -169,7 +169,7 @@ it('a copy of a session, and an entry of list, are no session to write with', as
   for (const wrong of [{ ...session }, structuredClone({ ...session }), entry, { secret: session.secret }, []]) {
     await expect(sessions.update(wrong as never, { a: 1 })).rejects.toThrow(TypeError)
     await expect(sessions.destroy(wrong as never)).rejects.toThrow(TypeError)
-    await expect(sessions.remember(wrong as never)).rejects.toThrow(TypeError)
+    await expect(sessions.issueRememberToken(wrong as never)).rejects.toThrow(TypeError)
   }
   expect('secret' in entry!).toBe(false)
 })
@@ -184,8 +184,8 @@ it("a session of one tenant is refused by another's manager", async () => {
       () => manager.update(session, { a: 1 }),
       () => manager.take(session, 'a'),
       () => manager.regenerate(session),
-      () => manager.regenerate(session, { user }),
-      () => manager.rotate(session, { grace: '1m' }),
+      () => manager.logIn(session, { user }),
+      () => manager.regenerate(session, { grace: '1m' }),
       () => manager.destroy(session),
       () => manager.invalidateUser(user.id, { except: session }),
     ])

@@ -6,7 +6,7 @@ import { USER_ID_FORMATS } from '../../src/session/user-id.ts'
 import { quote } from '../../src/text/quote.ts'
 import { BOUNDARY_IDS } from '../support/guarantee-kit.ts'
 
-const { u64, number, text } = USER_ID_FORMATS
+const { bigint, number, string } = USER_ID_FORMATS
 
 // A function is taken for a callback, and refused as one.
 const badForAll: unknown[] = [undefined, null, true, Symbol('id'), {}, [], [1], new Date(0), Number.NaN, '']
@@ -26,12 +26,12 @@ const badNumbers: unknown[] = [
   new Number(1),
 ]
 const bad: Record<UserIds, unknown[]> = {
-  u64: [...badNumbers, 2n ** 64n, 2n ** 65n],
+  bigint: [...badNumbers, 2n ** 64n, 2n ** 65n],
   number: [...badNumbers, 1n, 0n],
-  text: [...badForAll, 12, 12n, 'x'.repeat(129), 'a\tb', 'a\0b', 'a\nb', '\u007f', '\ud800', 'a\udfffb'],
+  string: [...badForAll, 12, 12n, 'x'.repeat(129), 'a\tb', 'a\0b', 'a\nb', '\u007f', '\ud800', 'a\udfffb'],
 }
 
-for (const kind of ['u64', 'number', 'text'] as const) {
+for (const kind of ['bigint', 'number', 'string'] as const) {
   describe(`userIds: '${kind}'`, () => {
     it.each(bad[kind].map(value => [quote(value), value]))(
       '%s is a TypeError that quotes it',
@@ -43,7 +43,7 @@ for (const kind of ['u64', 'number', 'text'] as const) {
         )
         for (const attempt of [
           () => sessions.create({ user: { id, name: 'ada' } }),
-          () => sessions.regenerate(null, { user: { id, name: 'ada' } }),
+          () => sessions.logIn(null, { user: { id, name: 'ada' } }),
           () => sessions.invalidateUser(id),
           () => sessions.list(id),
           () => sessions.revoke(id, 'k'),
@@ -57,30 +57,30 @@ for (const kind of ['u64', 'number', 'text'] as const) {
 }
 
 it('an error says which IDs this manager takes', () => {
-  expect(() => u64.toText(-1)).toThrow(
+  expect(() => bigint.toText(-1)).toThrow(
     'user ID: expected a bigint from 0n to 18446744073709551615n (or a safe integer), got -1',
   )
   expect(() => number.toText(-1)).toThrow('user ID: expected a safe integer from 0 (userIds is "number"), got -1')
-  expect(() => text.toText('')).toThrow(
+  expect(() => string.toText('')).toThrow(
     'user ID: expected text of 1 to 128 characters without control characters (userIds is "text"), got ""',
   )
 })
 
 it('-0 is user 0', () => {
-  expect([u64.toText(-0), number.toText(-0)]).toEqual(['0', '0'])
+  expect([bigint.toText(-0), number.toText(-0)]).toEqual(['0', '0'])
 })
 
 it.each([
-  ['u64', 'b6f1c7b2-7f0e-4c0a-9a59-3d1f3f0f2c11', "; for such IDs set userIds: 'text' in the manager's options"],
-  ['u64', '42', "; convert it, with BigInt(id) or Number(id), or set userIds: 'text' in the manager's options"],
-  ['u64', -1, ''],
-  ['u64', 2n ** 64n, ''],
-  ['number', 'ada', "; for such IDs set userIds: 'text' in the manager's options"],
-  ['number', 42n, "; for such IDs set userIds: 'u64' in the manager's options"],
-  ['text', 42, "; for such IDs set userIds: 'number' in the manager's options"],
-  ['text', 42n, "; for such IDs set userIds: 'u64' in the manager's options"],
-  ['text', '', ''],
-  ['text', 'x'.repeat(129), ''],
+  ['bigint', 'b6f1c7b2-7f0e-4c0a-9a59-3d1f3f0f2c11', "; for such IDs set userIds: 'string' in the manager's options"],
+  ['bigint', '42', "; convert it, with BigInt(id) or Number(id), or set userIds: 'string' in the manager's options"],
+  ['bigint', -1, ''],
+  ['bigint', 2n ** 64n, ''],
+  ['number', 'ada', "; for such IDs set userIds: 'string' in the manager's options"],
+  ['number', 42n, "; for such IDs set userIds: 'bigint' in the manager's options"],
+  ['string', 42, "; for such IDs set userIds: 'number' in the manager's options"],
+  ['string', 42n, "; for such IDs set userIds: 'bigint' in the manager's options"],
+  ['string', '', ''],
+  ['string', 'x'.repeat(129), ''],
 ] as const)("at userIds: '%s' the error for %s names what to set instead", (kind, id, hint) => {
   let message = ''
   try {
@@ -92,16 +92,16 @@ it.each([
   expect(message.replace(/^[^;]*/, '')).toBe(hint)
 })
 
-it('u64 IDs are exact from 0 to 2^64-1, in and out', () => {
-  for (const id of BOUNDARY_IDS) expect(u64.fromText(u64.toText(id))).toBe(id)
+it('bigint IDs are exact from 0 to 2^64-1, in and out', () => {
+  for (const id of BOUNDARY_IDS) expect(bigint.fromText(bigint.toText(id))).toBe(id)
   fc.assert(
-    fc.property(fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }), id => u64.fromText(u64.toText(id)) === id),
+    fc.property(fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }), id => bigint.fromText(bigint.toText(id)) === id),
     { numRuns: 1000 },
   )
 })
 
 it('a safe integer is the same user as the bigint', () => {
-  for (const id of [0, -0, 1, 42, Number.MAX_SAFE_INTEGER]) expect(u64.toText(id)).toBe(u64.toText(BigInt(id)))
+  for (const id of [0, -0, 1, 42, Number.MAX_SAFE_INTEGER]) expect(bigint.toText(id)).toBe(bigint.toText(BigInt(id)))
 })
 
 it('only canonical decimal text in range comes back as a number', () => {
@@ -120,10 +120,10 @@ it('only canonical decimal text in range comes back as a number', () => {
     '18446744073709551616',
     '٣',
   ])
-    expect([stored, u64.fromText(stored), number.fromText(stored)]).toEqual([stored, null, null])
+    expect([stored, bigint.fromText(stored), number.fromText(stored)]).toEqual([stored, null, null])
   expect(number.fromText('9007199254740992')).toBeNull()
-  expect(u64.fromText('18446744073709551615')).toBe(18446744073709551615n)
-  expect(u64.fromText('99999999999999999999')).toBeNull()
+  expect(bigint.fromText('18446744073709551615')).toBe(18446744073709551615n)
+  expect(bigint.fromText('99999999999999999999')).toBeNull()
 })
 
 it('text IDs keep every well-formed character but control characters', () => {
@@ -137,13 +137,13 @@ it('text IDs keep every well-formed character but control characters', () => {
     "'; --",
     '%00',
   ])
-    expect(text.fromText(text.toText(id))).toBe(id)
+    expect(string.fromText(string.toText(id))).toBe(id)
   // Not one user but two: nothing is normalised.
-  expect(text.toText('\u00e4')).not.toBe(text.toText('a\u0308'))
+  expect(string.toText('\u00e4')).not.toBe(string.toText('a\u0308'))
 })
 
 it('the text IDs 0, 00 and __proto__ are three users', async () => {
-  const sessions = new SessionManager({ store: new MemoryStore(), userIds: 'text', sweepInterval: false })
+  const sessions = new SessionManager({ store: new MemoryStore(), userIds: 'string', sweepInterval: false })
   for (const id of ['0', '00', '__proto__', 'constructor', ' 0']) await sessions.create({ user: { id, name: '' } })
   for (const id of ['0', '00', '__proto__', 'constructor', ' 0']) {
     expect((await sessions.list(id)).map(({ user }) => user?.id)).toEqual([id])
@@ -153,9 +153,9 @@ it('the text IDs 0, 00 and __proto__ are three users', async () => {
 
 it('user 0 with an empty name is a user', async () => {
   for (const [userIds, id] of [
-    ['u64', 0n],
+    ['bigint', 0n],
     ['number', 0],
-    ['text', '0'],
+    ['string', '0'],
   ] as const) {
     const sessions = new SessionManager({ store: new MemoryStore(), userIds: userIds as any, sweepInterval: false })
     const session = await sessions.create({ user: { id: id as never, name: '' } })
@@ -190,7 +190,7 @@ it.each([
   const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false })
   await expect(sessions.create({ user: wrong } as never)).rejects.toThrow(TypeError)
   await expect(sessions.create({ user: wrong } as never)).rejects.toThrow(message)
-  await expect(sessions.regenerate(null, { user: wrong } as never)).rejects.toThrow(message)
+  await expect(sessions.logIn(null, { user: wrong } as never)).rejects.toThrow(message)
 })
 
 it('names and password versions at their limits are kept exactly', async () => {

@@ -9,7 +9,7 @@ import {
   Users,
 } from '../../src/session/users.ts'
 
-const users = (namespace: string | null) => new Users('u64', namespace, new MemoryStore())
+const users = (namespace: string | null) => new Users('bigint', namespace, new MemoryStore())
 
 describe('the user of a tenant', () => {
   it('is stored under the name of the tenant, and found by no other', () => {
@@ -31,9 +31,9 @@ describe('first data of an anonymous session', () => {
     for (const right of [{}, { data: { a: 1 } }]) expect(() => checkAnonymous(right)).not.toThrow()
   })
 
-  it('is no log-in, and says how one begins', () => {
+  it('is no login, and says how one begins', () => {
     expect(() => checkAnonymous({ user: { id: 1, name: 'ada' } })).toThrow(
-      new TypeError('create: begins an anonymous session; a log-in is logIn({ user })'),
+      new TypeError('create: begins an anonymous session; a login is logIn({ user })'),
     )
   })
 
@@ -43,7 +43,7 @@ describe('first data of an anonymous session', () => {
   })
 })
 
-describe('a log-in', () => {
+describe('a login', () => {
   it('is an object, whatever is in it', () => {
     const login = { user: { id: 1, name: 'ada' } }
     expect(loginFrom(login)).toBe(login)
@@ -57,7 +57,10 @@ describe('a log-in', () => {
     const right = { user: {}, data: {}, verifiedAt: 1, idle: '5m', absolute: '1h' }
     expect(() => checkLogin('create', right)).not.toThrow()
     for (const [wrong, advice] of [
-      ['remember', 'sessions.remember(session) makes the token, and visit.logIn({ user, remember: true }) sends it'],
+      [
+        'remember',
+        'sessions.issueRememberToken(session) makes the token, and visit.logIn({ user, remember: true }) sends it',
+      ],
       ['passwordVersion', 'it belongs to user: { id, name, passwordVersion }'],
       ['idleTimeout', "it is called idle, and is at most the manager's idleTimeout"],
       ['absoluteTimeout', "it is called absolute, and is at most the manager's absoluteTimeout"],
@@ -68,7 +71,7 @@ describe('a log-in', () => {
   it('says what is wrong with its user', () => {
     const ownerOf = (user: unknown, verifiedAt?: unknown) =>
       users(null).ownerOf({ user, verifiedAt } as never, Date.UTC(2026, 0, 1))
-    expect(ownerOf({ id: 0, name: '' })).toEqual({ userId: '0', username: '', passwordVersion: null })
+    expect(ownerOf({ id: 0, name: '' })).toEqual({ userId: '0', userName: '', passwordVersion: null })
     expect(ownerOf({ id: 0, name: 'x'.repeat(256), passwordVersion: 2 ** 32 - 1 }).passwordVersion).toBe(2 ** 32 - 1)
     for (const user of [null, undefined, 'ada'])
       expect(() => ownerOf(user)).toThrow(/^user: expected { id, name, passwordVersion\? }, got/)
@@ -100,7 +103,7 @@ describe('a log-in', () => {
 
 describe('the shard of a user', () => {
   const shardOf = (shard: unknown, userId: string | null = '7') =>
-    new Users('u64', null, Object.assign(new MemoryStore(), { shard: () => shard }) as never).shardOf(userId)
+    new Users('bigint', null, Object.assign(new MemoryStore(), { shard: () => shard }) as never).shardOf(userId)
 
   it('is what the store says, and none where it says nothing or there is no user', () => {
     expect(shardOf('a-_')).toBe('a-_')

@@ -4,8 +4,8 @@ import { once } from 'node:events'
 import { Agent, createServer, request as send } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { SessionError, type SessionManager, type Visit } from 'coatcheck'
-import { fetchEdge } from 'coatcheck/fetch'
-import { httpEdge } from 'coatcheck/http'
+import { fetchVisits } from 'coatcheck/fetch'
+import { nodeVisits } from 'coatcheck/node'
 import type { Data } from './guarantee-kit.ts'
 
 export interface Reply {
@@ -19,7 +19,7 @@ export interface Reply {
 /** Handles requests with these cookies in one turn. One with the path `/logout` logs out first. */
 export type Crowd = (requests: readonly { path?: string; cookie: string }[]) => Promise<Reply[]>
 
-async function answer(visit: Visit<Data, 'u64', Data>, path: string): Promise<{ status: number; body: string }> {
+async function answer(visit: Visit<Data, 'bigint', Data>, path: string): Promise<{ status: number; body: string }> {
   try {
     if (path === '/logout') await visit.logOut()
     return { status: 200, body: (await visit.get())?.user?.name ?? '' }
@@ -30,7 +30,7 @@ async function answer(visit: Visit<Data, 'u64', Data>, path: string): Promise<{ 
 }
 
 async function overHttp(sessions: SessionManager<Data>, work: (crowd: Crowd) => Promise<void>): Promise<void> {
-  const visitOf = httpEdge(sessions)
+  const visits = nodeVisits(sessions)
   let waiting: (() => void)[] = []
   let expected = 0
   const server = createServer(async (request, response) => {
@@ -40,7 +40,7 @@ async function overHttp(sessions: SessionManager<Data>, work: (crowd: Crowd) => 
       waiting = []
       for (const go of all) go()
     })
-    const { status, body } = await answer(visitOf(request, response), request.url!)
+    const { status, body } = await answer(visits.of(request, response), request.url!)
     response.statusCode = status
     response.end(body)
   })
@@ -76,12 +76,12 @@ async function overHttp(sessions: SessionManager<Data>, work: (crowd: Crowd) => 
 }
 
 async function overFetch(sessions: SessionManager<Data>, work: (crowd: Crowd) => Promise<void>): Promise<void> {
-  const edge = fetchEdge(sessions)
+  const visits = fetchVisits(sessions)
   await work(requests =>
     Promise.all(
       requests.map(async ({ path = '/', cookie }) => {
         const request = new Request(`https://shop.example${path}`, { headers: { cookie } })
-        const response = await edge.handle(request, async visit => {
+        const response = await visits.handle(request, async visit => {
           const { status, body } = await answer(visit, path)
           return new Response(body, { status })
         })
@@ -92,4 +92,4 @@ async function overFetch(sessions: SessionManager<Data>, work: (crowd: Crowd) =>
 }
 
 /** A crowd for each edge; the server behind it lives as long as `work` runs. */
-export const CROWDS = { httpEdge: overHttp, fetchEdge: overFetch }
+export const CROWDS = { nodeVisits: overHttp, fetchVisits: overFetch }

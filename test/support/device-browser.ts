@@ -23,7 +23,7 @@ interface Registered {
   challenge: string | null
 }
 
-/** What a log-in offers: where to register, and the challenge to sign. */
+/** What a login offers: where to register, and the challenge to sign. */
 export interface Offer {
   readonly path: string
   readonly challenge: string
@@ -55,7 +55,7 @@ const attributesOf = (parts: readonly string[]) =>
 export class DeviceBrowser {
   readonly jar = new Map<string, Cookie>()
   readonly registered = new Map<string, Registered>()
-  /** Offers of log-ins, the last one at the end. */
+  /** Offers of logins, the last one at the end. */
   readonly offers: Offer[] = []
   /** Each request to register or to refresh, and the status of its answer. */
   readonly posts: { readonly path: string; readonly proof: string | null; readonly status: number }[] = []

@@ -2,7 +2,7 @@
 // they arrive. The one that walks through the protocol by itself is device-browser.ts.
 import type { SessionManager } from 'coatcheck'
 import { type DeviceBoundOptions, deviceBound } from 'coatcheck/device-bound'
-import { type FetchEdge, type FetchEdgeOptions, fetchEdge } from 'coatcheck/fetch'
+import { type FetchVisits, type FetchVisitsOptions, fetchVisits } from 'coatcheck/fetch'
 import { type DevicePair, newDevice, refreshProof, registrationProof } from './device-key.ts'
 
 const ORIGIN = 'https://shop.example'
@@ -10,13 +10,13 @@ export const REGISTER = '/device-session/register'
 export const REFRESH = '/device-session/refresh'
 export const BOUND_COOKIE = '__Host-session_bound'
 
-export type Edge = FetchEdge<any, any, any>
+export type Edge = FetchVisits<any, any, any>
 
 export const boundEdge = (
   sessions: SessionManager<any, any, any>,
   options: DeviceBoundOptions = {},
-  edge: FetchEdgeOptions = {},
-): Edge => fetchEdge(sessions, { ...edge, deviceBound: deviceBound(options) })
+  edge: FetchVisitsOptions = {},
+): Edge => fetchVisits(sessions, { ...edge, deviceBound: deviceBound(options) })
 
 /** The challenge in a header of ours, of either kind. */
 export const challengeIn = (response: Response): string | null =>

@@ -2,7 +2,7 @@
 // those who have its cookies: run for every store.
 import type { SessionManager, SessionOptions, Store } from 'coatcheck'
 import { type DeviceBoundOptions, deviceBound, deviceOf, deviceState } from 'coatcheck/device-bound'
-import { fetchEdge } from 'coatcheck/fetch'
+import { fetchVisits } from 'coatcheck/fetch'
 import { describe, expect, it } from 'vitest'
 import { faults } from './barrier-store.ts'
 import { DeviceBrowser, type Options } from './device-browser.ts'
@@ -27,18 +27,18 @@ interface Service {
 function serviceOf(
   at: SetUp,
   options: DeviceBoundOptions = {},
-  manager?: Partial<SessionOptions<Data, 'u64', Data>>,
+  manager?: Partial<SessionOptions<Data, 'bigint', Data>>,
 ): Service {
   const sessions: SessionManager<Data> = manager === undefined ? at.sessions : at.manager(manager)
-  const edge = fetchEdge(sessions, { deviceBound: deviceBound(options) })
+  const visits = fetchVisits(sessions, { deviceBound: deviceBound(options) })
   async function send(request: Request): Promise<Response> {
-    const answer = await edge.handled(request)
+    const answer = await visits.handled(request)
     if (answer !== null) return answer
-    return edge.handle(request, async visit => {
+    return visits.handle(request, async visit => {
       const { pathname } = new URL(request.url)
       if (pathname === '/login') await visit.logIn({ user: at.user, remember: request.headers.has('x-remember') })
       if (pathname === '/logout') await visit.logOut()
-      if (pathname === '/rotate') await visit.rotate({ grace: '1m' })
+      if (pathname === '/rotate') await visit.regenerate({ grace: '1m' })
       if (pathname === '/regenerate') await visit.regenerate()
       const session = await visit.get()
       return new Response(`${session?.user?.name ?? 'no one'} ${await deviceState(visit)}`)
@@ -77,7 +77,7 @@ export function testDevices(open: () => Store | Promise<Store>): void {
       ['as Chromium speaks', {}],
       ['as the specification has it, in quotation marks', { isQuoting: true }],
       ['with a key for RS256', { newDevice: () => rsaDevice() }],
-    ])('%s: registers, refreshes, and is told to forget it at the log-out', async (_, options: Options) => {
+    ])('%s: registers, refreshes, and is told to forget it at the logout', async (_, options: Options) => {
       const service = await start()
       const browser = await bound(service, options)
       expect(service.count('device-bound')).toBe(1)
@@ -162,7 +162,7 @@ export function testDevices(open: () => Store | Promise<Store>): void {
       expect(service.count('device-bound')).toBe(1)
     })
 
-    it('binds anew at each log-in, and forgets the session before', async () => {
+    it('binds anew at each login, and forgets the session before', async () => {
       const service = await start()
       const browser = await bound(service)
       const [before] = browser.registered.keys()
@@ -311,7 +311,7 @@ export function testDevices(open: () => Store | Promise<Store>): void {
       for (const browser of [one, other]) expect(await service.who(browser)).toBe('ada bound')
     })
 
-    it('does not burn the offer of a log-in by junk', async () => {
+    it('does not burn the offer of a login by junk', async () => {
       const service = await start()
       const browser = service.browser({ isEager: false })
       await browser.request('/login', { method: 'POST' })
@@ -360,9 +360,9 @@ export function testDevices(open: () => Store | Promise<Store>): void {
 
   describe('a registration under way', () => {
     const ends: Record<string, (service: Service, browser: DeviceBrowser) => Promise<unknown>> = {
-      'a log-out': (_, browser) => browser.request('/logout', { method: 'POST' }),
+      'a logout': (_, browser) => browser.request('/logout', { method: 'POST' }),
       'the end of all sessions of the user': ({ at }) => at.manager().invalidateUser(at.user.id),
-      'another log-in': (_, browser) => browser.request('/login', { method: 'POST' }),
+      'another login': (_, browser) => browser.request('/login', { method: 'POST' }),
     }
     it.each(Object.keys(ends))('loses against %s, before and after each of its store calls', async name => {
       await kit.atEveryPoint(
@@ -388,8 +388,8 @@ export function testDevices(open: () => Store | Promise<Store>): void {
           expect(await service.who(before), where).toBe('no one none')
           // The new session is bound by its own offer alone.
           const live = await at.sessions.list(at.user.id)
-          expect(live.map(deviceOf), where).toEqual(name === 'another log-in' ? [null] : [])
-          if (name === 'another log-in') {
+          expect(live.map(deviceOf), where).toEqual(name === 'another login' ? [null] : [])
+          if (name === 'another login') {
             expect(await browser.register(), where).toBe(200)
             at.clock.advance(11 * SECOND)
             expect(await service.who(browser), where).toBe('ada bound')
@@ -419,7 +419,7 @@ export function testDevices(open: () => Store | Promise<Store>): void {
 
   describe('a session that has to be bound', () => {
     it('is refused when five minutes have gone by without, and is none that a copied remember token begins', async () => {
-      const service = await start({ require: true }, { remember: '30d' })
+      const service = await start({ require: true }, { rememberFor: '30d' })
       const unable = service.browser({ isAble: false })
       await unable.request('/login', { method: 'POST', headers: { 'x-remember': '1' } })
       expect(await service.who(unable)).toBe('ada unbound')
@@ -429,7 +429,7 @@ export function testDevices(open: () => Store | Promise<Store>): void {
       service.at.clock.advance(5 * MINUTE)
       expect(await service.who(able)).toBe('ada bound')
       // The session cookie is thrown away: the remember token alone. Where nothing has to be bound it begins a session.
-      const lenient = await start({}, { remember: '30d' })
+      const lenient = await start({}, { rememberFor: '30d' })
       const free = lenient.browser({ isAble: false })
       await free.request('/login', { method: 'POST', headers: { 'x-remember': '1' } })
       for (const browser of [unable, free])

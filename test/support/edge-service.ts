@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse, request as send } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { SessionError, SessionManager, type SessionOptions, type Store } from 'coatcheck'
-import { type EdgeOptions, httpEdge, type Visit } from 'coatcheck/http'
+import { type NodeVisitsOptions, nodeVisits, type Visit } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach } from 'vitest'
 
@@ -13,7 +13,7 @@ export interface Data {
   n?: number
 }
 export type Manager = SessionManager<Data>
-export type AnyVisit = Visit<Data, 'u64', Data>
+export type AnyVisit = Visit<Data, 'bigint', Data>
 export const ada = { user: { id: 42n, name: 'ada' } }
 
 /** A store that counts what is asked of it, by verb. */
@@ -38,7 +38,7 @@ afterEach(async () => {
 })
 
 /** A manager on a counted memory store, with a clock that stands until it is moved. */
-export function makeSessions(options: Partial<SessionOptions<Data, 'u64', Data>> = {}) {
+export function makeSessions(options: Partial<SessionOptions<Data, 'bigint', Data>> = {}) {
   const { store, calls } = counting(options.store ?? new MemoryStore())
   const clock = { now: 1_800_000_000_000 }
   const events: string[] = []
@@ -122,12 +122,12 @@ export const sender =
 /** A server whose handler gets a visit of each request. */
 export async function serve(
   handler: Handler,
-  options: { edge?: EdgeOptions<IncomingMessage>; manager?: Partial<SessionOptions<Data, 'u64', Data>> } = {},
+  options: { edge?: NodeVisitsOptions<IncomingMessage>; manager?: Partial<SessionOptions<Data, 'bigint', Data>> } = {},
 ) {
   const made = makeSessions(options.manager)
-  const edge = httpEdge(made.sessions, options.edge)
-  const listening = await listen((request, response) => handler(edge(request, response), request, response))
-  return { ...made, ...listening, edge }
+  const visits = nodeVisits(made.sessions, options.edge)
+  const listening = await listen((request, response) => handler(visits.of(request, response), request, response))
+  return { ...made, ...listening, visits }
 }
 
 /** The Cookie header that a browser would send after these Set-Cookie values. */

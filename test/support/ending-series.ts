@@ -1,5 +1,7 @@
 // A remember-me series with sessions that began with its tokens in several processes, and the ways in which it ends.
-import { CLOCK_TOLERANCE, SessionManager, type Store } from 'coatcheck'
+
+import { SessionManager, type Store } from 'coatcheck'
+import { CLOCK_TOLERANCE } from 'coatcheck/custom-store'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { BarrierStore, type Handler } from './barrier-store.ts'
 import { DAY, times, user } from './remembered.ts'
@@ -19,7 +21,7 @@ export async function setUpSeries(options: object = {}) {
       store: over,
       now: clock,
       sweepInterval: false,
-      remember: '30d',
+      rememberFor: '30d',
       idleTimeout: '20d',
       absoluteTimeout: '30d',
       onEvent: event => events.push(event),
@@ -34,11 +36,11 @@ export async function setUpSeries(options: object = {}) {
     return node(barrier)
   }
   const asked = await node().create({ user })
-  const token = await node().remember(asked)
+  const token = await node().issueRememberToken(asked)
   clock.advance(DAY)
-  const first = (await node().recall(token))!
+  const first = (await node().redeemRememberToken(token))!
   clock.advance(MINUTE)
-  const begun = (await node().recall(first.token!))!
+  const begun = (await node().redeemRememberToken(first.token!))!
   /** What stands in the store of the series and of what began with it. */
   const left = async () => {
     const call = { now: clock() }
@@ -62,20 +64,23 @@ export async function visit(at: At): Promise<void> {
 }
 
 export const WAYS: Record<string, Way> = {
-  forget: { end: (sessions, at) => sessions.forget(at.begun.token!) },
-  'forget with an old token': { end: (sessions, at) => sessions.forget(at.token) },
-  'log-out': { end: (sessions, at) => sessions.destroy(at.begun.session.secret) },
-  'a log-in in place of a session that began with it, in a browser that has the token': {
+  forget: { end: (sessions, at) => sessions.revokeRememberToken(at.begun.token!) },
+  'forget with an old token': { end: (sessions, at) => sessions.revokeRememberToken(at.token) },
+  logout: { end: (sessions, at) => sessions.destroy(at.begun.session.secret) },
+  'a login in place of a session that began with it, in a browser that has the token': {
     async end(sessions, at) {
-      await sessions.regenerate(at.begun.session.secret, { user })
-      await sessions.forget(at.begun.token!)
+      await sessions.logIn(at.begun.session.secret, { user })
+      await sessions.revokeRememberToken(at.begun.token!)
     },
   },
-  'the second use of a stolen token': { before: visit, end: (sessions, at) => sessions.recall(at.first.token!) },
-  'the second use of a stolen token, which ends all of the user': {
-    options: { onTheft: 'end-user' },
+  'the second use of a stolen token': {
     before: visit,
-    end: (sessions, at) => sessions.recall(at.first.token!),
+    end: (sessions, at) => sessions.redeemRememberToken(at.first.token!),
+  },
+  'the second use of a stolen token, which ends all of the user': {
+    options: { onTheft: 'invalidate-user' },
+    before: visit,
+    end: (sessions, at) => sessions.redeemRememberToken(at.first.token!),
   },
   'revoking the session that asked for the token': { end: (sessions, at) => sessions.revoke(1, at.asked.key) },
   'revoking a session that began with it': { end: (sessions, at) => sessions.revoke(1, at.begun.session.key) },

@@ -1,10 +1,11 @@
 // What the files of test/guarantees share: managers over a store that can be stopped, and every interleaving of two calls.
 import assert from 'node:assert/strict'
-import { openVisit, SessionError, type SessionManager, type SessionOptions, type Store, type Visit } from 'coatcheck'
+import { SessionError, type SessionManager, type SessionOptions, type Store, type Visit } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
 import { barrierManagers } from './barrier-managers.ts'
 
 export type Data = Record<string, unknown>
-export type Options = Partial<SessionOptions<Data, 'u64', Data>>
+export type Options = Partial<SessionOptions<Data, 'bigint', Data>>
 
 // A store may outlive a test file: no two tests share a user.
 let lastUser = BigInt(Date.now()) * 1_000_000n + BigInt(Math.floor(Math.random() * 1000)) * 1000n
@@ -29,12 +30,12 @@ export const isCode = (code: string) => (error: unknown) => error instanceof Ses
 
 export const isKey = (value: unknown): value is string => typeof value === 'string' && /^[A-Za-z0-9_-]{46}$/.test(value)
 
-const VISITS: Record<string, (visit: Visit<Data, 'u64', Data>) => Promise<unknown>> = {
+const VISITS: Record<string, (visit: Visit<Data, 'bigint', Data>) => Promise<unknown>> = {
   get: visit => visit.get(),
   requireUser: visit => visit.requireUser(),
   take: visit => visit.take('flash'),
   regenerate: visit => visit.regenerate(),
-  rotate: visit => visit.rotate({ grace: '1m' }),
+  rotate: visit => visit.regenerate({ grace: '1m' }),
   csrfToken: visit => visit.csrfToken(),
   checkCsrf: visit => visit.checkCsrf('x'),
   logOut: visit => visit.logOut(),

@@ -1,8 +1,14 @@
 // A service of express-session that is being replaced: its records as its stores have them, its signed cookies, and nodes
 // of the new service, each with a manager of its own over one store.
 import { createHmac } from 'node:crypto'
-import { openVisit, SessionManager, type SessionOptions, type Store, type VisitRequest, withCookies } from 'coatcheck'
-import { type Adopt, type AdoptOptions, adopt, fromExpressSession } from 'coatcheck/adopt'
+import { SessionManager, type SessionOptions, type Store } from 'coatcheck'
+import { openVisit, type VisitRequest, withCookies } from 'coatcheck/custom-server'
+import {
+  fromExpressSession,
+  type SessionImporter,
+  type SessionImporterOptions,
+  sessionImporter,
+} from 'coatcheck/import'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { BarrierStore } from './barrier-store.ts'
 
@@ -85,8 +91,8 @@ export const cookieAt = (at: number, maxAge = HOUR) => ({
 })
 
 export interface Options {
-  manager?: Partial<SessionOptions<Data, 'u64', Data>>
-  adopt?: Partial<AdoptOptions<Data, 'u64', Data, OldRecord>>
+  manager?: Partial<SessionOptions<Data, 'bigint', Data>>
+  adopt?: Partial<SessionImporterOptions<Data, 'bigint', Data, OldRecord>>
   secret?: string | readonly string[]
 }
 
@@ -109,7 +115,7 @@ export function replacement(inner: Store = new MemoryStore()) {
       ...manager,
     })
     managers.push(sessions)
-    const adopting: Adopt = adopt(sessions, {
+    const adopting: SessionImporter = sessionImporter(sessions, {
       from: fromExpressSession<OldRecord>({ secret, store: old }),
       toLogin: ({ userId, name, loginAt, cart }) =>
         userId === undefined || userId === null

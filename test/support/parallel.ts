@@ -1,15 +1,16 @@
 // Two parallel requests of one browser, in every order of their store calls and of the moments when their heads are
 // written. The browser's jar applies Set-Cookie in the order of the heads. What must hold in the end: the browser has the
-// session of the log-in, no log-out that was acknowledged is undone, and nothing lives that nobody holds.
+// session of the login, no logout that was acknowledged is undone, and nothing lives that nobody holds.
 import assert from 'node:assert/strict'
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { openVisit, type SessionId, SessionManager, type SessionOptions, type Store, type Visit } from 'coatcheck'
+import { type SessionId, SessionManager, type SessionOptions, type Store, type Visit } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
 import { it } from 'vitest'
 import { BarrierStore, type Verb } from './barrier-store.ts'
 import { HOUR, MINUTE, testClock } from './test-clock.ts'
 
 type Data = Record<string, unknown>
-export type AnyVisit = Visit<Data, 'u64', Data>
+export type AnyVisit = Visit<Data, 'bigint', Data>
 export type Manager = SessionManager<Data>
 
 const VERBS: readonly Verb[] = ['create', 'read', 'update', 'touch', 'replace', 'delete', 'deleteUser', 'listUser']
@@ -56,7 +57,7 @@ export interface Scene {
 export type Outcome = PromiseSettledResult<any>
 export type Step = (visit: AnyVisit, scene: Scene) => Promise<unknown>
 
-async function openScene(open: () => Store | Promise<Store>, options: Partial<SessionOptions<Data, 'u64', Data>>) {
+async function openScene(open: () => Store | Promise<Store>, options: Partial<SessionOptions<Data, 'bigint', Data>>) {
   const store = BarrierStore.over(await open())
   const clock = testClock()
   const jar = new Jar()
@@ -66,7 +67,7 @@ async function openScene(open: () => Store | Promise<Store>, options: Partial<Se
       store,
       now: clock,
       sweepInterval: false,
-      remember: '30d',
+      rememberFor: '30d',
       storeTimeout: '20s',
       onEvent: event => events.push(event),
       ...options,
@@ -124,7 +125,7 @@ export interface Plan {
   readonly open: () => Store | Promise<Store>
   /** Every order, at most so many; or so many random ones. */
   readonly orders: { readonly all: number } | { readonly random: number; readonly seed: number }
-  readonly options?: Partial<SessionOptions<Data, 'u64', Data>>
+  readonly options?: Partial<SessionOptions<Data, 'bigint', Data>>
   /** Fills the jar. */
   readonly prepare: (scene: Scene) => Promise<void>
   readonly requests: readonly Step[]
@@ -300,14 +301,14 @@ export const steps: Record<string, Step> = {
     await visit.regenerate()
     return visit.update({ later: 1 })
   },
-  'a rotation': visit => visit.rotate({ grace: '1m' }),
-  'a log-in': (visit, { max }) => visit.logIn({ user: max }),
-  'a log-in to be remembered': (visit, { max }) => visit.logIn({ user: max, remember: true }),
-  'a log-out': visit => visit.logOut(),
+  'a rotation': visit => visit.regenerate({ grace: '1m' }),
+  'a login': (visit, { max }) => visit.logIn({ user: max }),
+  'a login to be remembered': (visit, { max }) => visit.logIn({ user: max, remember: true }),
+  'a logout': visit => visit.logOut(),
 }
 
-const isLogIn = (name: string) => name.startsWith('a log-in')
-const isLogOut = (name: string) => name === 'a log-out'
+const isLogIn = (name: string) => name.startsWith('a login')
+const isLogOut = (name: string) => name === 'a logout'
 
 /** What must hold after two requests of these names. */
 export async function checkEnding(names: readonly [string, string], ending: Ending): Promise<void> {
@@ -324,8 +325,8 @@ export async function checkEnding(names: readonly [string, string], ending: Endi
   const logsOut = names.some(isLogOut)
   if (logsIn && !logsOut) assert.equal(held?.user?.id, scene.max.id, `the browser is not logged in: ${where}`)
   if (logsOut && !logsIn) {
-    assert.equal(held, null, `the log-out was undone: ${where}`)
-    assert.deepEqual(series, [], `a series outlived the log-out: ${where}`)
+    assert.equal(held, null, `the logout was undone: ${where}`)
+    assert.deepEqual(series, [], `a series outlived the logout: ${where}`)
   }
   if (logsIn && logsOut && held !== null) assert.equal(held.user?.id, scene.max.id, where)
   if (logsIn || logsOut)
@@ -334,7 +335,7 @@ export async function checkEnding(names: readonly [string, string], ending: Endi
   assert.ok(!scene.events.some(({ type }) => type === 'remember-theft'), `an alarm: ${where}`)
   // Requests of a browser that has no live session cannot be told from those of several browsers.
   if (held?.user === null && !logsIn && !logsOut && names.every(name => BEGINS.has(name))) return
-  // Two log-ins that differ, where the cookie of the first may have arrived.
+  // Two logins that differ, where the cookie of the first may have arrived.
   if (names.every(isLogIn) && names[0] !== names[1]) {
     assert.ok(live.length <= 2 && live.includes(held!.key), where)
     return
@@ -348,12 +349,12 @@ const BEGINS = new Set(['a save', 'a new anonymous session', 'a new ID, used at 
 /** What must hold on every store, with its own order of calls that run at the same time. */
 export function testParallel(open: () => Store | Promise<Store>): void {
   const pairs = [
-    ['a remember token alone', 'a page view', 'a log-out'],
-    ['a remember token alone', 'a page view', 'a log-in'],
-    ['a session that was never used, and its next token', 'a page view', 'a log-out'],
-    ['a dead session', 'a save', 'a log-in'],
-    ['a session', 'a new ID', 'a log-in'],
-    ['an anonymous session', 'a log-in', 'a log-in'],
+    ['a remember token alone', 'a page view', 'a logout'],
+    ['a remember token alone', 'a page view', 'a login'],
+    ['a session that was never used, and its next token', 'a page view', 'a logout'],
+    ['a dead session', 'a save', 'a login'],
+    ['a session', 'a new ID', 'a login'],
+    ['an anonymous session', 'a login', 'a login'],
   ] as const
   for (const [before, first, second] of pairs)
     it(`a browser with ${before} sends ${first} beside ${second}`, async () => {
@@ -364,9 +365,9 @@ export function testParallel(open: () => Store | Promise<Store>): void {
       )
     }, 60_000)
 
-  it('what one process began with a remember token is dead after a log-out at another', async () => {
-    const recall: Step = (_, { other, jar }) => other.recall(jar.cookies.get('remember_token')!)
-    const requests = [recall, steps['a log-out']!]
+  it('what one process began with a remember token is dead after a logout at another', async () => {
+    const recall: Step = (_, { other, jar }) => other.redeemRememberToken(jar.cookies.get('remember_token')!)
+    const requests = [recall, steps['a logout']!]
     const orders = { random: 40, seed: 9 }
     const prepare = prepared['a remember token alone']!
     await inEveryOrder({ open, orders, prepare, requests }, async ({ scene, series, trace }) => {
@@ -375,15 +376,15 @@ export function testParallel(open: () => Store | Promise<Store>): void {
     })
   }, 60_000)
 
-  it('what one process began with a remember token is dead after a log-out at another, without any order', async () => {
+  it('what one process began with a remember token is dead after a logout at another, without any order', async () => {
     for (let round = 0; round < 30; round += 1)
       await inEveryOrder(
         { open, orders: { all: 1 }, prepare: prepared['a remember token alone']!, requests: [] },
         async ({ scene }) => {
           const token = scene.jar.cookies.get('remember_token')!
-          await Promise.all([scene.other.recall(token), scene.visit().logOut()])
+          await Promise.all([scene.other.redeemRememberToken(token), scene.visit().logOut()])
           assert.deepEqual(await scene.sessions.list(scene.ada.id), [])
-          assert.equal(await scene.other.recall(token), null)
+          assert.equal(await scene.other.redeemRememberToken(token), null)
         },
       )
   }, 60_000)

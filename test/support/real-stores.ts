@@ -1,6 +1,9 @@
 // One store of each kind of database, on a private server or a file of its own, with its tables made.
+
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
 import { RedisStore } from 'coatcheck/stores/redis'
-import { MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
+import { SqliteStore } from 'coatcheck/stores/sqlite'
 import { afterAll, beforeAll } from 'vitest'
 import type { Store } from '../../src/contract/store.ts'
 import { describeEngine, type EngineName } from '../services/engines.ts'

@@ -1,9 +1,10 @@
-// Remember-me against a small reference: random schedules of a browser, a thief, lost responses, log-outs and the clock,
+// Remember-me against a small reference: random schedules of a browser, a thief, lost responses, logouts and the clock,
 // on two nodes whose clocks are up to five minutes apart, the store calls of parallel requests interleaved at random.
 // What the requests of one moment answer must be what the reference answers to the same requests in some order. The
 // reference knows the true time alone: where a clock that is wrong by five minutes could decide otherwise, it allows both.
 import assert from 'node:assert/strict'
-import { CLOCK_TOLERANCE, type SessionId, SessionManager, type Store } from 'coatcheck'
+import { type SessionId, SessionManager, type Store } from 'coatcheck'
+import { CLOCK_TOLERANCE } from 'coatcheck/custom-store'
 import fc from 'fast-check'
 import { BarrierStore } from './barrier-store.ts'
 import { MINUTE, SECOND, testClock } from './test-clock.ts'
@@ -182,7 +183,7 @@ export async function checkRemember(open: () => Store | Promise<Store>, runs: nu
             idleTimeout: '24h',
             absoluteTimeout: '24h',
             sweepInterval: false,
-            remember: '30d',
+            rememberFor: '30d',
             storeTimeout: '20s',
             touchInterval: '1s',
             onEvent: event => {
@@ -193,7 +194,7 @@ export async function checkRemember(open: () => Store | Promise<Store>, runs: nu
       lastUser += 1n
       const user = lastUser
       const login = await nodes[0]!.create({ user: { id: user, name: 'ada' } })
-      const tokens = [await nodes[0]!.remember(login)]
+      const tokens = [await nodes[0]!.issueRememberToken(login)]
       await nodes[0]!.destroy(login)
 
       const start: Model = {
@@ -223,9 +224,9 @@ export async function checkRemember(open: () => Store | Promise<Store>, runs: nu
           const node = nodes[index % 2]!
           switch (type) {
             case 'recall':
-              return node.recall(secret)
+              return node.redeemRememberToken(secret)
             case 'forget':
-              return node.forget(secret)
+              return node.revokeRememberToken(secret)
             case 'visit':
               return node.get(secret as SessionId)
             case 'destroy':
@@ -302,7 +303,7 @@ export async function checkRemember(open: () => Store | Promise<Store>, runs: nu
           }
           if ((seriesEnded && after.alive) || after.alive !== alive) return null
           if (ended.some(session => after.live.has(session))) return null
-          // A series that a log-out ended at the same moment gives no alarm any more.
+          // A series that a logout ended at the same moment gives no alarm any more.
           if (after.alarms > alarms && known.some(({ type }) => type !== 'recall' && type !== 'visit'))
             after = { ...after, alarms }
           if (after.alarms !== alarms || after.live.size !== live.size) return null

@@ -52,21 +52,21 @@ export async function failuresOf(
   sabotage: () => unknown,
   storeTimeout: Duration = '200ms',
 ): Promise<{ errors: Record<string, unknown>; events: unknown[] }> {
-  const events: SessionEvent<'u64'>[] = []
+  const events: SessionEvent<'bigint'>[] = []
   const managerWith = (timeout: Duration) =>
     new SessionManager<{ text?: string }>({
       store,
       storeTimeout: timeout,
-      remember: '30d',
+      rememberFor: '30d',
       sweepInterval: false,
       onEvent: event => events.push(event),
     })
   const login = { user: { id: 4_242_424_242, name }, data: { text: data } }
   // While the store works, a machine that is slow must fail nothing.
   const before = managerWith('30s')
-  const session = await before.regenerate(null, login)
+  const session = await before.logIn(null, login)
   const anonymous = await before.create({ data: { text: data } })
-  const token = await before.remember(session)
+  const token = await before.issueRememberToken(session)
   await sabotage()
   const sessions = managerWith(storeTimeout)
   const verbs = {
@@ -74,14 +74,14 @@ export async function failuresOf(
     'anonymous create': () => sessions.create({ data: { text: data } }),
     get: () => sessions.get(session.secret),
     update: () => sessions.update(session, { text: `more ${data}` }),
-    'log-in': () => sessions.regenerate(anonymous, login),
+    login: () => sessions.logIn(anonymous, login),
     regenerate: () => sessions.regenerate(session),
-    rotate: () => sessions.rotate(session, { grace: '1m' }),
-    remember: () => sessions.remember(session),
-    recall: () => sessions.recall(token),
+    rotate: () => sessions.regenerate(session, { grace: '1m' }),
+    remember: () => sessions.issueRememberToken(session),
+    recall: () => sessions.redeemRememberToken(token),
     list: () => sessions.list(login.user.id),
     destroy: () => sessions.destroy(session),
-    invalidateUser: () => sessions.invalidateUser(login.user.id, { passwordVersion: 1 }),
+    invalidateUser: () => sessions.invalidateUser(login.user.id, { minPasswordVersion: 1 }),
   }
   const errors: Record<string, unknown> = {}
   for (const [verb, call] of Object.entries(verbs)) await call().catch((error: unknown) => (errors[verb] = error))

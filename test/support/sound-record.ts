@@ -1,4 +1,4 @@
-import type { SessionRecord } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
 
 /** What a store may answer under this key: an anonymous session that lives for long. */
 export const soundRecord = (key: string): SessionRecord => ({
@@ -6,7 +6,7 @@ export const soundRecord = (key: string): SessionRecord => ({
   kind: 'session',
   parent: null,
   userId: null,
-  username: null,
+  userName: null,
   passwordVersion: null,
   data: '{}',
   version: 1,

@@ -64,9 +64,11 @@ it.each(['idleTimeout', 'absoluteTimeout', 'touchInterval', 'storeTimeout', 'rem
 it('the grace of a renewal and the age of a login are durations too', async () => {
   const sessions = new SessionManager({ store: new MemoryStore() })
   const session = await sessions.create()
-  await expect(sessions.rotate(session, { grace: 60 as never })).rejects.toThrow(/^grace: .*got 60$/)
-  await expect(sessions.rotate(session, { grace: '121s' })).rejects.toThrow(`grace: expected at most '2m', got "121s"`)
-  await expect(sessions.rotate(session, undefined as never)).rejects.toThrow(
+  await expect(sessions.regenerate(session, { grace: 60 as never })).rejects.toThrow(/^grace: .*got 60$/)
+  await expect(sessions.regenerate(session, { grace: '121s' })).rejects.toThrow(
+    `grace: expected at most '2m', got "121s"`,
+  )
+  await expect(sessions.regenerate(session, undefined as never)).rejects.toThrow(
     /^rotate: expected an object of options, got undefined/,
   )
   expect(() => sessions.isFresh(session, 10 as never)).toThrow(/^within: .*got 10$/)

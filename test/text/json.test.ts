@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { replacer, stringify } from '../../src/text/json.ts'
+import { bigintReplacer, stringify } from '../../src/text/json.ts'
 
 const outcome = (make: () => unknown) => {
   try {
@@ -138,7 +138,7 @@ describe('stringify', () => {
   })
 })
 
-describe('replacer', () => {
+describe('bigintReplacer', () => {
   const hasRawJson = 'rawJSON' in JSON
   const without = () => vi.stubGlobal('JSON', { stringify: JSON.stringify })
   afterEach(() => {
@@ -147,21 +147,21 @@ describe('replacer', () => {
   const max = { id: 2n ** 64n - 1n, name: 'max' }
 
   it.runIf(hasRawJson)('makes JSON.stringify write user IDs that no double holds, to the last digit', () => {
-    expect(JSON.stringify(max, replacer)).toBe('{"id":18446744073709551615,"name":"max"}')
-    expect(JSON.stringify({ user: max, ids: [0n, -1n, Object(7n)] }, replacer)).toBe(
+    expect(JSON.stringify(max, bigintReplacer)).toBe('{"id":18446744073709551615,"name":"max"}')
+    expect(JSON.stringify({ user: max, ids: [0n, -1n, Object(7n)] }, bigintReplacer)).toBe(
       '{"user":{"id":18446744073709551615,"name":"max"},"ids":[0,-1,7]}',
     )
-    expect(JSON.stringify(5n, replacer)).toBe('5')
+    expect(JSON.stringify(5n, bigintReplacer)).toBe('5')
   })
 
   it('writes safe integers exactly on any Node.js, and says what to do about others', () => {
     without()
-    expect(JSON.stringify({ id: 42n, ids: [-(2n ** 53n) + 1n, Object(7n)] }, replacer)).toBe(
+    expect(JSON.stringify({ id: 42n, ids: [-(2n ** 53n) + 1n, Object(7n)] }, bigintReplacer)).toBe(
       '{"id":42,"ids":[-9007199254740991,7]}',
     )
     for (const id of [2n ** 53n, -(2n ** 53n), 2n ** 64n - 1n]) {
-      expect(() => JSON.stringify({ id }, replacer)).toThrow(TypeError)
-      expect(() => JSON.stringify({ id }, replacer)).toThrow(/"id".*stringify\(value\)/)
+      expect(() => JSON.stringify({ id }, bigintReplacer)).toThrow(TypeError)
+      expect(() => JSON.stringify({ id }, bigintReplacer)).toThrow(/"id".*stringify\(value\)/)
     }
   })
 
@@ -171,12 +171,12 @@ describe('replacer', () => {
       return Number(this)
     }
     try {
-      expect(JSON.stringify({ id: 5n, big: ['a'] }, replacer)).toBe('{"id":5,"big":["a"]}')
+      expect(JSON.stringify({ id: 5n, big: ['a'] }, bigintReplacer)).toBe('{"id":5,"big":["a"]}')
       // By another replacer, which does not say of whose member it speaks.
-      expect(JSON.stringify({ id: 5n }, (key, value) => replacer.call(undefined, key, value))).toBe('{"id":5}')
-      if (hasRawJson) expect(JSON.stringify([2n ** 64n - 1n], replacer)).toBe('[18446744073709551615]')
+      expect(JSON.stringify({ id: 5n }, (key, value) => bigintReplacer.call(undefined, key, value))).toBe('{"id":5}')
+      if (hasRawJson) expect(JSON.stringify([2n ** 64n - 1n], bigintReplacer)).toBe('[18446744073709551615]')
       without()
-      expect(() => JSON.stringify([2n ** 64n - 1n], replacer)).toThrow(TypeError)
+      expect(() => JSON.stringify([2n ** 64n - 1n], bigintReplacer)).toThrow(TypeError)
     } finally {
       delete prototype.toJSON
     }
@@ -184,7 +184,7 @@ describe('replacer', () => {
 
   it('is called by another replacer as a function too', () => {
     const json = JSON.stringify({ id: 42n, password: 'x' }, (key, value) =>
-      key === 'password' ? undefined : replacer(key, value),
+      key === 'password' ? undefined : bigintReplacer(key, value),
     )
     expect(json).toBe('{"id":42}')
   })
@@ -202,7 +202,7 @@ describe('replacer', () => {
     const small = fc.dictionary(fc.string(), fc.bigInt({ min: -(2n ** 53n) + 1n, max: 2n ** 53n - 1n }))
     fc.assert(
       fc.property(fc.oneof(anything, small), value => {
-        expect(JSON.stringify(value, replacer)).toBe(stringify(value))
+        expect(JSON.stringify(value, bigintReplacer)).toBe(stringify(value))
       }),
       { numRuns: 2000 },
     )

@@ -6,7 +6,7 @@ const INSTEAD: Record<string, string> = {
   'secret keys password signed algorithm': 'no secret is needed',
   'resave autoCommit beforeSave': 'update',
   'maxAge ttl expires expiration duration': 'idleTimeout and absoluteTimeout',
-  saveUninitialized: 'first update or log-in',
+  saveUninitialized: 'first update or login',
   'rolling renew': 'lifetime',
   'genid idGenerator prefix cookiePrefix': '240 random bits',
   'proxy trustProxy': 'trustedProxies or isSecure',
@@ -24,7 +24,7 @@ const INSTEAD: Record<string, string> = {
 
 it.each(Object.entries(INSTEAD))('%s: at each place it says what to use instead', (names, instead) => {
   for (const name of names.split(' '))
-    for (const place of ['manager', 'cookie', 'edge'] as const) expect(hintsFor(place)[name], name).toContain(instead)
+    for (const place of ['manager', 'cookie', 'visits'] as const) expect(hintsFor(place)[name], name).toContain(instead)
 })
 
 it('an option of another place is told where it belongs, and one of the place itself is not', () => {
@@ -33,7 +33,7 @@ it('an option of another place is told where it belongs, and one of the place it
       'store idleTimeout absoluteTimeout touchInterval storeTimeout maxPendingCalls userIds schema initial maxDataBytes ' +
       'codec passwordVersion limit remember onTheft sweepInterval onEvent now',
     cookie: 'name hostPrefix clearDomains lifetime sameSite domain path secure partitioned',
-    edge: 'cookie rememberCookie origins clearSiteData deviceBound trustedProxies isSecure',
+    visits: 'cookie rememberCookie origins clearSiteData deviceBound trustedProxies isSecure',
   }
   for (const [place, names] of Object.entries(own))
     for (const name of names.split(' '))

@@ -3,15 +3,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import {
   type Change,
-  type Current,
   type Duration,
-  type EdgeOptions,
   type Login,
-  openVisit,
+  type NodeVisitsOptions,
   presets,
-  type Recalled,
+  type Redeemed,
   type Session,
-  SessionCookie,
   SessionError,
   type SessionEvent,
   type SessionId,
@@ -20,6 +17,7 @@ import {
   SessionManager,
   type SessionOf,
   type SessionOptions,
+  type SessionRef,
   SessionStoreError,
   type Store,
   sessionId,
@@ -31,10 +29,11 @@ import {
   type Visit,
   type VisitOf,
 } from 'coatcheck'
-import { type FetchEdge, type FetchVisit, fetchEdge } from 'coatcheck/fetch'
-import { cors, httpEdge, requireHttps } from 'coatcheck/http'
+import { openVisit, SessionCookie } from 'coatcheck/custom-server'
+import { testStore } from 'coatcheck/custom-store/testing'
+import { type FetchVisit, type FetchVisits, fetchVisits } from 'coatcheck/fetch'
+import { cors, nodeVisits, requireHttps } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { testStore } from 'coatcheck/testing'
 import * as valibot from 'valibot'
 import { it } from 'vitest'
 import * as zod from 'zod'
@@ -51,14 +50,14 @@ export async function theShortestProgram() {
   const sessions = new SessionManager({ store })
   const session = await sessions.create({ user: { id: 42, name: 'ada' } })
   same<bigint, typeof session.user.id>(true)
-  same<Session<Record<string, unknown>, 'u64'> | null, Awaited<ReturnType<typeof sessions.get>>>(true)
+  same<Session<Record<string, unknown>, 'bigint'> | null, Awaited<ReturnType<typeof sessions.get>>>(true)
   await sessions.get(session.secret)
   await sessions.get(new SessionCookie().parse(request.headers.cookie).id)
   const jar: { get(name: string): string | undefined } = new Map<string, string>()
   await sessions.get(sessionId(jar.get('session_id')))
   await sessions.destroy(undefined)
-  await sessions.regenerate(null, { user: { id: 2n ** 64n - 1n, name: '' } })
-  await sessions.invalidateUser(0, { except: session, passwordVersion: 3 })
+  await sessions.logIn(null, { user: { id: 2n ** 64n - 1n, name: '' } })
+  await sessions.invalidateUser(0, { except: session, minPasswordVersion: 3 })
   await sessions.invalidateUser(0n, { except: session.key })
   await sessions.revoke(42, 'any text: it is checked')
   same<number, Awaited<ReturnType<typeof sessions.count>>>(true)
@@ -66,16 +65,19 @@ export async function theShortestProgram() {
     same<string | null, typeof namespace>(true)
     if (user) await sessions.revoke(user.id, key)
   }
-  const ended: number = await sessions.endAll({ except: session, onProgress: ({ ended, met }) => void (ended + met) })
-  const changed: number = await sessions.updateUser(42n, { ended })
-  await sessions.updateUser(42, data => {
+  const ended: number = await sessions.invalidateAll({
+    except: session,
+    onProgress: ({ ended, met }) => void (ended + met),
+  })
+  const changed: number = await sessions.updateUserSessions(42n, { ended })
+  await sessions.updateUserSessions(42, data => {
     data.changed = changed
   })
 }
 
 export async function userIdsOfEachKind() {
   const numbers = new SessionManager({ store, userIds: 'number' })
-  const texts = new SessionManager({ store, userIds: 'text' })
+  const texts = new SessionManager({ store, userIds: 'string' })
   const one = await numbers.create({ user: { id: 1, name: 'ada' } })
   const two = await texts.create({ user: { id: '0190b2c4', name: 'ada', passwordVersion: null } })
   same<number, typeof one.user.id>(true)
@@ -100,7 +102,7 @@ export async function dataTypedByInitial() {
   await sessions.update(session, draft => draft.cart.splice(0, 1))
   const theme = await sessions.take(session, 'theme')
   same<string | undefined, typeof theme>(true)
-  await sessions.regenerate(session, { user: { id: 1, name: 'ada' }, data: before => ({ cart: before.cart }) })
+  await sessions.logIn(session, { user: { id: 1, name: 'ada' }, data: before => ({ cart: before.cart }) })
 }
 
 export async function dataTypedByZod() {
@@ -122,7 +124,10 @@ export async function dataTypedByValibot() {
 
 export async function aVisit() {
   const sessions = new SessionManager({ store, initial: () => ({ flash: undefined as string | undefined, n: 0 }) })
-  const visit = httpEdge(sessions, { cookie: { hostPrefix: true }, trustedProxies: ['10.0.0.0/8'] })(request, response)
+  const visit = nodeVisits(sessions, { cookie: { hostPrefix: true }, trustedProxies: ['10.0.0.0/8'] }).of(
+    request,
+    response,
+  )
   const session = await visit.requireUser()
   same<bigint, typeof session.user.id>(true)
   await visit.logIn({ user: { id: 1n, name: 'ada' }, remember: true })
@@ -130,7 +135,7 @@ export async function aVisit() {
   const flash = await visit.take('flash')
   same<string | undefined, typeof flash>(true)
   await visit.checkCsrf(request.headers['x-csrf-token'])
-  const answer: Response = fetchEdge(sessions)(new Request('https://a.example/')).respond(new Response(null))
+  const answer: Response = fetchVisits(sessions).of(new Request('https://a.example/')).respond(new Response(null))
   return [answer, visit.headers.getSetCookie()]
 }
 
@@ -140,21 +145,21 @@ export async function aRequestOfEitherProtocol(
   answer: ServerResponse | Http2ServerResponse,
 ) {
   const sessions = new SessionManager({ store })
-  const visitOf = httpEdge(sessions)
+  const visits = nodeVisits(sessions)
   if (requireHttps()(either, answer) || cors({ origins: [] })(either, answer)) return null
-  if (await visitOf.handled(either, answer)) return null
-  same<IncomingMessage, Parameters<typeof visitOf>[0]>(true)
-  return visitOf(either, answer).get()
+  if (await visits.handled(either, answer)) return null
+  same<IncomingMessage, Parameters<typeof visits.of>[0]>(true)
+  return visits.of(either, answer).get()
 }
 
 export async function aHandlerOfOneApplication() {
-  const sessions = new SessionManager({ store, userIds: 'text', initial: () => ({ theme: 'dark' }) })
+  const sessions = new SessionManager({ store, userIds: 'string', initial: () => ({ theme: 'dark' }) })
   type MyVisit = VisitOf<typeof sessions>
-  same<Visit<{ theme: string }, 'text', { theme: string }>, MyVisit>(true)
-  same<Session<{ theme: string }, 'text'>, SessionOf<typeof sessions>>(true)
+  same<Visit<{ theme: string }, 'string', { theme: string }>, MyVisit>(true)
+  same<Session<{ theme: string }, 'string'>, SessionOf<typeof sessions>>(true)
   const login = (visit: MyVisit) => visit.logIn({ user: { id: '0190b2c4', name: 'ada' }, data: { theme: 'light' } })
-  await login(httpEdge(sessions)(request, response))
-  await login(fetchEdge(sessions)(new Request('https://a.example/')))
+  await login(nodeVisits(sessions).of(request, response))
+  await login(fetchVisits(sessions).of(new Request('https://a.example/')))
   await login(openVisit(sessions.namespace('shop'), { method: 'GET', cookie: null, secure: true, header: () => null }))
   same<never, VisitOf<Store>>(true)
   same<never, SessionOf<Store>>(true)
@@ -166,25 +171,25 @@ export async function typesByTheirNamesAlone() {
   const login: Login = { user: { id: 42, name: 'ada' }, data: { theme: 'dark' } }
   const session: UserSession = await sessions.create(login)
   const any: Session = session
-  const current: Current = any.secret
+  const current: SessionRef = any.secret
   const user: User = session.user
   const id: UserId = user.id
   const infos: readonly SessionInfo[] = await sessions.list(id satisfies UserIdInput)
-  const options: EdgeOptions = { origins: ['https://app.example.com'], isSecure: () => true }
-  const visit: Visit = httpEdge(sessions, options)(request, response)
+  const options: NodeVisitsOptions = { trustedOrigins: ['https://app.example.com'], isSecure: () => true }
+  const visit: Visit = nodeVisits(sessions, options).of(request, response)
   same<VisitOf<typeof sessions>, Visit>(true)
   same<SessionOf<typeof sessions>, Session>(true)
   same<SessionManager, typeof sessions>(true)
   const change: Change = { theme: 'light' }
   await visit.update(change)
-  const edge: FetchEdge = fetchEdge(sessions)
-  const fetchVisit: FetchVisit = edge(new Request('https://a.example/'))
-  const recalled: Recalled | null = await sessions.recall(await sessions.remember(session))
+  const visits: FetchVisits = fetchVisits(sessions)
+  const fetchVisit: FetchVisit = visits.of(new Request('https://a.example/'))
+  const recalled: Redeemed | null = await sessions.redeemRememberToken(await sessions.issueRememberToken(session))
   const settings: SessionOptions = { store, onEvent: (event: SessionEvent) => console.log(event.type) }
   return [await sessions.get(current), infos, recalled, fetchVisit, new SessionManager(settings)]
 }
 
-export function aHandlerTakesAnySession(session: Session<object, 'u64'>): string {
+export function aHandlerTakesAnySession(session: Session<object, 'bigint'>): string {
   return stringify({ id: session.user?.id, name: session.user?.name })
 }
 
@@ -198,14 +203,14 @@ export const options = new SessionManager({
   touchInterval: '1m',
   storeTimeout: '2s',
   limit: { max: 5, onLimit: 'refuse' },
-  remember: '30d',
+  rememberFor: '30d',
   sweepInterval: false,
-  passwordVersion: async userId => Number(userId % 2n),
+  getPasswordVersion: async userId => Number(userId % 2n),
   onEvent: event => describe(event),
   now: () => Date.now(),
 })
 
-function describe(event: SessionEvent<'u64'>): string {
+function describe(event: SessionEvent<'bigint'>): string {
   switch (event.type) {
     case 'destroyed':
       return `${event.reason} ${event.key}`
@@ -229,7 +234,7 @@ export function errors(error: unknown): string | null {
   return null
 }
 
-export function keysAndIds(session: UserSession<object, 'u64'>, info: SessionInfo<object, 'u64'>) {
+export function keysAndIds(session: UserSession<object, 'bigint'>, info: SessionInfo<object, 'bigint'>) {
   const key: SessionKey = info.key
   const text: string = key
   const id: SessionId = session.secret

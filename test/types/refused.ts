@@ -2,7 +2,6 @@
 import type { IncomingMessage } from 'node:http'
 import {
   type Session,
-  SessionCookie,
   type SessionInfo,
   type SessionKey,
   SessionManager,
@@ -10,18 +9,19 @@ import {
   type Store,
   type Visit,
 } from 'coatcheck'
-import { httpEdge } from 'coatcheck/http'
+import { SessionCookie } from 'coatcheck/custom-server'
+import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import * as zod from 'zod'
 
 declare const key: SessionKey
 declare const request: IncomingMessage
-declare const info: SessionInfo<{ n: number }, 'u64'>
-declare const visit: Visit<{ n: number }, 'u64', { n: number }>
-declare const foreign: Session<{ n: number }, 'text'>
+declare const info: SessionInfo<{ n: number }, 'bigint'>
+declare const visit: Visit<{ n: number }, 'bigint', { n: number }>
+declare const foreign: Session<{ n: number }, 'string'>
 const store = new MemoryStore()
 const sessions = new SessionManager({ store, initial: () => ({ cart: ['a'], n: 0, nested: { on: true } }) })
-const texts = new SessionManager({ store, userIds: 'text' })
+const texts = new SessionManager({ store, userIds: 'string' })
 const numbers = new SessionManager({ store, userIds: 'number' })
 type MySession = SessionOf<typeof sessions>
 declare const session: MySession
@@ -50,7 +50,7 @@ export async function refused() {
   // @ts-expect-error TS2339
   info.secret
 
-  // A log-in has its own verb, and a visit has no other names for it.
+  // A login has its own verb, and a visit has no other names for it.
   // @ts-expect-error TS2554
   await visit.regenerate({ user: { id: 1, name: 'ada' } })
   // @ts-expect-error TS2339
@@ -96,9 +96,9 @@ export async function refused() {
   // @ts-expect-error TS2345
   await sessions.list('42')
   // @ts-expect-error TS2345
-  await texts.updateUser(42, { role: 'admin' })
+  await texts.updateUserSessions(42, { role: 'admin' })
   // @ts-expect-error TS2322
-  await sessions.endAll({ except: 42n })
+  await sessions.invalidateAll({ except: 42n })
   // Both fields or none.
   // @ts-expect-error TS2769 Property 'name' is missing
   await sessions.create({ user: { id: 42 } })
@@ -144,7 +144,7 @@ export function refusedOptions() {
   // @ts-expect-error TS2353
   new SessionCookie({ httpOnly: false })
   // @ts-expect-error TS2353
-  httpEdge(sessions, { trustProxy: true })
+  nodeVisits(sessions, { trustProxy: true })
   // exactOptionalPropertyTypes: an option is there or it is not.
   // @ts-expect-error TS2379
   new SessionManager({ store, idleTimeout: undefined })

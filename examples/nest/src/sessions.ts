@@ -15,14 +15,14 @@ import {
 } from '@nestjs/common'
 import { APP_FILTER, Reflector } from '@nestjs/core'
 import { type Duration, SessionError, SessionManager, type VisitOf } from 'coatcheck'
-import { httpEdge } from 'coatcheck/http'
+import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import type { Response } from 'express'
 
 const open = () =>
   new SessionManager({
     store: new MemoryStore(),
-    remember: '30d',
+    rememberFor: '30d',
     initial: () => ({ cart: {} as Record<string, number>, hint: '' }),
   })
 export type Sessions = ReturnType<typeof open>
@@ -34,7 +34,7 @@ export const SESSIONS = Symbol('sessions')
 export const CurrentVisit = createParamDecorator((_, context: ExecutionContext) => visitIn(context))
 const visitIn = (context: ExecutionContext): Visit => context.switchToHttp().getRequest().visit
 
-/** `@Within('15m')`: the log-in has to be that fresh. */
+/** `@Within('15m')`: the login has to be that fresh. */
 export const Within = (within: Duration) => SetMetadata('within', within)
 
 /** `@UseGuards(UserGuard)`: only for users who are logged in. */
@@ -70,10 +70,10 @@ export class SessionsModule {
   constructor(@Inject(SESSIONS) private readonly sessions: Sessions) {}
 
   configure(consumer: MiddlewareConsumer) {
-    const visitOf = httpEdge(this.sessions)
+    const visits = nodeVisits(this.sessions)
     consumer
       .apply((request, response, next) => {
-        request.visit = visitOf(request, response)
+        request.visit = visits.of(request, response)
         next()
       })
       .forRoutes('*path')

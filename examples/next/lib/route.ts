@@ -1,10 +1,10 @@
 import { SessionError, type VisitOf } from 'coatcheck'
-import { edge, type sessions } from './sessions'
+import { type sessions, visits } from './sessions'
 
 /** A route handler with the visit of its request; errors are answered in JSON. */
 export const route =
   (handler: (visit: VisitOf<typeof sessions>, request: Request) => Promise<Response>) => (request: Request) =>
-    edge.handle(request, visit =>
+    visits.handle(request, visit =>
       handler(visit, request).catch(error => {
         if (!(error instanceof SessionError)) throw error
         if (error.status >= 500) console.error(error) // the details are for the log alone

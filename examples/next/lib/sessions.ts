@@ -1,11 +1,11 @@
 import { SessionManager } from 'coatcheck'
-import { fetchEdge } from 'coatcheck/fetch'
+import { fetchVisits } from 'coatcheck/fetch'
 import { MemoryStore } from 'coatcheck/stores/memory'
 
 const open = () =>
   new SessionManager({
     store: new MemoryStore(),
-    remember: '30d',
+    rememberFor: '30d',
     initial: () => ({ cart: {} as Record<string, number>, hint: '' }),
   })
 
@@ -14,4 +14,4 @@ const kept = globalThis as { sessions?: ReturnType<typeof open> }
 kept.sessions ??= open()
 
 export const sessions = kept.sessions
-export const edge = fetchEdge(sessions)
+export const visits = fetchVisits(sessions)

@@ -1,14 +1,14 @@
 import { cookies, headers } from 'next/headers'
-import { edge } from './sessions'
+import { visits } from './sessions'
 
-type CurrentVisit = ReturnType<typeof edge>
-const visits = new WeakMap<object, CurrentVisit>()
+type CurrentVisit = ReturnType<typeof visits.of>
+const opened = new WeakMap<object, CurrentVisit>()
 
 /** Next gives pages and actions the headers alone, the same object to all of one request. */
 async function visitOf(method: 'GET' | 'POST'): Promise<CurrentVisit> {
   const given = await headers()
-  const visit = visits.get(given) ?? edge(new Request(`http://${given.get('host')}/`, { method, headers: given }))
-  visits.set(given, visit)
+  const visit = opened.get(given) ?? visits.of(new Request(`http://${given.get('host')}/`, { method, headers: given }))
+  opened.set(given, visit)
   return visit
 }
 

@@ -1,10 +1,10 @@
 import { Outlet, Scripts } from 'react-router'
 import type { Route } from './+types/root'
-import { edge, visitContext } from './sessions.server'
+import { visitContext, visits } from './sessions.server'
 
 export const middleware: Route.MiddlewareFunction[] = [
   ({ request, context }, next) =>
-    edge.handle(request, visit => {
+    visits.handle(request, visit => {
       context.set(visitContext, visit)
       return next()
     }),

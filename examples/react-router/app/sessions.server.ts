@@ -1,5 +1,5 @@
 import { SessionError, SessionManager, type VisitOf } from 'coatcheck'
-import { fetchEdge } from 'coatcheck/fetch'
+import { fetchVisits } from 'coatcheck/fetch'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { createContext, type LoaderFunctionArgs } from 'react-router'
 import { openUsers } from '../../server/users.mjs' // in place of your user table
@@ -7,10 +7,10 @@ import { openUsers } from '../../server/users.mjs' // in place of your user tabl
 export const users = await openUsers()
 export const sessions = new SessionManager({
   store: new MemoryStore(),
-  remember: '30d',
+  rememberFor: '30d',
   initial: () => ({ cart: {} as Record<string, number>, hint: '' }),
 })
-export const edge = fetchEdge(sessions)
+export const visits = fetchVisits(sessions)
 
 type Visit = VisitOf<typeof sessions>
 export const visitContext = createContext<Visit>()

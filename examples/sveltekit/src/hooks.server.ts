@@ -1,9 +1,9 @@
 import type { Handle, HandleServerError } from '@sveltejs/kit'
 import { SessionError } from 'coatcheck'
-import { edge } from '$lib/server/sessions'
+import { visits } from '$lib/server/sessions'
 
 export const handle: Handle = ({ event, resolve }) =>
-  edge.handle(event.request, async visit => {
+  visits.handle(event.request, async visit => {
     event.locals.visit = visit
     const response = await resolve(event)
     const { status } = event.locals.refusal ?? response

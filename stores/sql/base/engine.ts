@@ -52,12 +52,16 @@ export interface Dialect {
   readonly startClock: string
   /** Whether writers run at once and need row locks; if not, one writer waits for the other. */
   readonly locks: boolean
+  /** Whether a network may deliver a statement late. What makes a session live has to see that it is still in time then. */
+  readonly isRemote: boolean
   /** The type of a column, as the catalogue names it. */
   readonly types: Readonly<Record<Content, string>>
   /** What follows the columns of CREATE TABLE. */
   readonly tableOptions: string
   /** Whether an index may leave out rows, and CREATE INDEX says IF NOT EXISTS; if not, the table's own lines list the indexes. */
   readonly partialIndexes: boolean
+  /** Whether CREATE INDEX names the schema with the index (SQLite), not with the table. */
+  readonly indexesInSchema?: boolean
   /**
    * Lists the columns of `:table` in `:schema` (NULL: the connection's own): `name`, `type`, and `required` = 1 if an
    * INSERT has to name it.

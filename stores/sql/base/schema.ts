@@ -88,7 +88,9 @@ export function namesOf({ table = 'coatcheck_sessions', schema }: SqlStoreOption
 }
 
 /** The statements that create the tables. */
-export function ddl(names: Names, { types, mark, tableOptions, partialIndexes }: Dialect): readonly string[] {
+export function ddl(names: Names, dialect: Dialect): readonly string[] {
+  const { types, mark, tableOptions, partialIndexes, indexesInSchema } = dialect
+  const within = indexesInSchema && names.schema !== null ? `${mark}${names.schema}${mark}.` : ''
   const table = (which: 'sessions' | 'users', columns: readonly Column[], key: string) => {
     const plain = names.plain[which]
     const indexes = [
@@ -106,7 +108,7 @@ export function ddl(names: Names, { types, mark, tableOptions, partialIndexes }:
       `CREATE TABLE IF NOT EXISTS ${names[which]} (\n${lines.map(line => `  ${line}`).join(',\n')}\n)${tableOptions}`,
       ...(partialIndexes ? indexes : []).map(
         ({ name, on, where }) =>
-          `CREATE INDEX IF NOT EXISTS ${mark}${name}${mark} ON ${names[which]} (${on})${where && ` WHERE ${where}`}`,
+          `CREATE INDEX IF NOT EXISTS ${within}${mark}${name}${mark} ON ${within ? `${mark}${plain}${mark}` : names[which]} (${on})${where && ` WHERE ${where}`}`,
       ),
     ]
   }

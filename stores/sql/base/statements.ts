@@ -16,7 +16,7 @@ export interface Form {
 }
 
 /** Pieces that the statements of all databases are made of. */
-export function partsOf({ users }: Names, { greatest, least, clock, locks }: Dialect) {
+export function partsOf({ users }: Names, { greatest, least, clock, isRemote }: Dialect) {
   const columns = SESSION_COLUMNS.map(({ name }) => name)
   const ofUser = (table = '') => `${table}user_id = :userId AND ${table}namespace = :namespace`
   return {
@@ -30,14 +30,30 @@ export function partsOf({ users }: Names, { greatest, least, clock, locks }: Dia
     slide: `seen_at = ${greatest}(seen_at, :seenAt),
       expires_at = ${least}(absolute_expires_at, ${greatest}(expires_at, :expiresAt))`,
     /** What a `replace` with a forward makes of the old row. */
-    forward: `moved_to = :id, data = :salt, seen_at = :now, expires_at = :forgetAt, absolute_expires_at = :until,
-      parent_key = NULL, namespace = '', user_id = NULL, user_name = NULL, password_version = NULL`,
+    forwardOf: {
+      moved_to: ':id',
+      data: ':salt',
+      seen_at: ':now',
+      expires_at: ':forgetAt',
+      absolute_expires_at: ':until',
+      parent_key: 'NULL',
+      namespace: "''",
+      user_id: 'NULL',
+      user_name: 'NULL',
+      password_version: 'NULL',
+    } as Readonly<Record<string, string>>,
     /** True until the tolerance of clocks after the caller's end is over. SQLite has no network that could delay a write. */
-    inTime: locks ? `${clock} <= :latest` : '1 = 1',
+    inTime: isRemote ? `${clock} <= :latest` : '1 = 1',
     stale: `SELECT 1 FROM ${users} WHERE ${ofUser()} AND min_password_version > :proven
       AND min_password_version_until > :now`,
   }
 }
+
+/** What an UPDATE sets. */
+export const assignments = (values: Readonly<Record<string, string>>, table = '') =>
+  Object.entries(values)
+    .map(([name, value]) => `${table}${name} = ${value}`)
+    .join(', ')
 
 /**
  * A statement that waited for a lock must not decide by its older snapshot. Hence on servers:
@@ -48,7 +64,7 @@ export function partsOf({ users }: Names, { greatest, least, clock, locks }: Dia
 export function statements(names: Names, dialect: Dialect) {
   const { sessions, users } = names
   const { greatest, least, clock, locks, same } = dialect
-  const { columns, values, ofUser, live, slide, forward, inTime, stale } = partsOf(names, dialect)
+  const { columns, values, ofUser, live, slide, forwardOf, inTime, stale } = partsOf(names, dialect)
   const all = Object.values(values).join(', ')
   const parent = `SELECT 1 FROM ${sessions} WHERE id = :parentKey AND ${live()}`
   const upsert = (version: string, until: string) =>
@@ -73,15 +89,14 @@ export function statements(names: Names, dialect: Dialect) {
         WHERE u.min_password_version > :proven AND u.min_password_version_until > :now RETURNING min_password_version)`)
     // FOR SHARE: the parent can neither end nor move until the new session is committed. FOR KEY SHARE would not do.
     if (locks && checksParent) first.push(`p AS (${parent} AND ${mayLogIn} FOR SHARE)`)
-    const move = `UPDATE ${sessions} SET ${forward}`
+    const move = `UPDATE ${sessions} SET ${assignments(forwardOf)}`
     if (locks && leavesForward) first.push(`o AS (${move} ${where} RETURNING 1)`)
     const before = first.length === 0 ? '' : `WITH ${first.join(', ')} `
     const insert = `${before}INSERT INTO ${sessions} (${columns}) SELECT ${all}`
     if (leavesForward)
       return locks ? [`${insert} FROM o`] : [`${insert} FROM ${sessions} ${where}`, `${move} WHERE id = :old`]
     if (!replaces) return [`${insert} ${where}`]
-    const changes = Object.entries(values).map(([name, value]) => `${name} = ${value}`)
-    return [`${before}UPDATE ${sessions} SET ${changes.join(', ')} ${where}`]
+    return [`${before}UPDATE ${sessions} SET ${assignments(values)} ${where}`]
   }
 
   const some = (key: string, table: string, where: string, lock: string) => {

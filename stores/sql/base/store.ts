@@ -19,7 +19,7 @@ import type { Engine, Mode, Row, Steps, Values } from './engine.ts'
 import { changedMeanwhile, endOf, inputError, NOT_APPLIED, Refusal, retry, storeError } from './retry.ts'
 import { changeFault, fromRow, isKey, recordFault, recordValues, userFault, userValues } from './rows.ts'
 import { ddl, isMigrated, migrate, type Names, namesOf, type SqlStoreOptions } from './schema.ts'
-import { statements } from './statements.ts'
+import { type Form, statements } from './statements.ts'
 
 /** How many rows one statement of a sweep removes at most: its locks are held for some milliseconds only. */
 const SWEEP_BATCH = 250
@@ -47,7 +47,7 @@ export interface Ended {
   readonly isLast: boolean
 }
 
-type TouchValues = Values & { readonly id: string; readonly now: number }
+export type TouchValues = Values & { readonly id: string; readonly now: number }
 
 export abstract class SqlStore implements Store {
   protected readonly engine: Engine
@@ -171,13 +171,9 @@ export abstract class SqlStore implements Store {
   }
 
   /** Writes what makes the session live; false if something stood in the way. */
-  protected *write({ record, old, leavesForward, values }: Pending): Steps<boolean> {
-    const form = {
-      hasUser: record.userId !== null,
-      checksParent: record.parent !== null,
-      replaces: old !== undefined,
-      leavesForward,
-    }
+  protected *write(pending: Pending): Steps<boolean> {
+    const { values } = pending
+    const form = formOf(pending)
     const name = Object.values(form).join()
     const [first, ...others] = this.#forms.get(name) ?? this.texts.make(form)
     this.#forms.set(name, [first!, ...others])
@@ -199,7 +195,8 @@ export abstract class SqlStore implements Store {
   #answer(row: Row | null, key: string, now: number, end: number): ReadAnswer | Promise<ReadAnswer> {
     if (row === null) return null
     // A driver's mistake must not hand one user's session to another.
-    if (row.id !== key) throw storeError('read', new Refusal('the driver answered for another key'), NOT_APPLIED)
+    if (row.id !== key)
+      return Promise.reject(storeError('read', new Refusal('the driver answered for another key'), NOT_APPLIED))
     const found = fromRow(row, now)
     if (found === null || !('corrupt' in found)) return found
     return this.run('read', 'each', end, () => this.removeEach([key])).then(() => found)
@@ -280,15 +277,15 @@ export abstract class SqlStore implements Store {
   // piece locks the user's row. The last one proves under that lock that no session from before the call is left.
   async deleteUser(
     userId: string,
-    { exceptKey, passwordVersion, floorUntil }: DeleteUserOptions,
+    { exceptKey, passwordVersion, minPasswordVersionUntil }: DeleteUserOptions,
     { now, deadline }: StoreCall,
   ): Promise<number> {
     const end = endOf(deadline)
     const values = {
       ...this.#user('deleteUser', userId),
       minPasswordVersion: passwordVersion ?? 0,
-      minPasswordVersionUntil: passwordVersion === undefined ? 0 : floorUntil,
-      userUntil: floorUntil,
+      minPasswordVersionUntil: passwordVersion === undefined ? 0 : minPasswordVersionUntil,
+      userUntil: minPasswordVersionUntil,
       now,
       except: exceptKey ?? '',
       limit: this.batch,
@@ -318,7 +315,11 @@ export abstract class SqlStore implements Store {
 
   /** Ends some of a user's records. The user's row is locked: no session of this user becomes live meanwhile. */
   protected *endSome(values: Values): Steps<Ended> {
-    const { rows } = yield [this.texts.endUser, values]
+    return this.endedBy((yield [this.texts.endUser, values]).rows, values)
+  }
+
+  /** What the rows that `endUser` gave say. */
+  protected endedBy(rows: readonly Row[], values: Values): Ended {
     const isSession = ({ kind, moved_to, expires_at }: Row) =>
       kind === 'session' && moved_to === null && Number(expires_at) > Number(values.now)
     return { sessions: rows.filter(isSession).length, isLast: rows.length < this.batch }
@@ -402,11 +403,19 @@ export abstract class SqlStore implements Store {
 export const ddlText = (options: SqlStoreOptions, dialect: Engine['dialect']): string =>
   `${ddl(namesOf(options, dialect), dialect).join(';\n')};\n`
 
+/** What a `create` or `replace` has to look at. */
+export const formOf = ({ record, old, leavesForward }: Pending): Form => ({
+  hasUser: record.userId !== null,
+  checksParent: record.parent !== null,
+  replaces: old !== undefined,
+  leavesForward,
+})
+
 /** Until when the database may run what makes something live, by its own clock. */
 const latestOf = (end: number) => Math.ceil(Date.now() + end - performance.now()) + CLOCK_TOLERANCE
 
 /** The refusal of a statement that came to the database after its time; `null` if it came in time. */
-function late({ clock }: Row, latest: number): Refusal | null {
+export function late({ clock }: Row, latest: number): Refusal | null {
   if (Number(clock) <= latest) return null
   const [theirs, ours] = [Number(clock), Date.now()].map(instant => new Date(instant).toISOString())
   return new Refusal(`came too late: the clock of the database says ${theirs}, that of this process ${ours}`)

@@ -15,6 +15,7 @@ export const DIALECT: Dialect = {
   // clock_timestamp() may differ from row to row: an index would be read to its end.
   startClock: epoch('statement_timestamp()'),
   locks: true,
+  isRemote: true,
   types: { key: BY_BYTES, word: 'text', id: BY_BYTES, name: 'text', data: 'text', integer: 'bigint' },
   tableOptions: '',
   partialIndexes: true,

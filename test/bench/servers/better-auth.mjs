@@ -1,12 +1,12 @@
 // @ts-check
-// better-auth's sessions, without its password check: a log-in is an endpoint of a plugin that makes a session for a user
+// better-auth's sessions, without its password check: a login is an endpoint of a plugin that makes a session for a user
 // who is there already. Its other endpoints are its own.
 
 import { SECRET } from './frameworks.mjs'
 import { valueIn } from './handlers.mjs'
 import { pathOf, send, userOf } from './serve.mjs'
 
-/** As many as the log-ins of a round go through. */
+/** As many as the logins of a round go through. */
 export const USERS = 2000
 
 /** @param {number} id */
@@ -39,7 +39,7 @@ export async function betterAuthServer(options, { migrate = false } = {}) {
     import('better-auth/cookies'),
     import('better-auth/node'),
   ])
-  const logIn = createAuthEndpoint('/bench/log-in', { method: 'POST', requireHeaders: true }, async context => {
+  const logIn = createAuthEndpoint('/bench/login', { method: 'POST', requireHeaders: true }, async context => {
     const user = row(/** @type {any} */ (context).body.id)
     const session = await context.context.internalAdapter.createSession(user.id)
     await setSessionCookie(context, { session, user })

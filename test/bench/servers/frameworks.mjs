@@ -1,5 +1,5 @@
 // @ts-check
-// Each peer as its documentation sets it up for a log-in, with the store that it is given; a store of `undefined` is the
+// Each peer as its documentation sets it up for a login, with the store that it is given; a store of `undefined` is the
 // peer's own memory store. A package is loaded by the server that needs it, so that one that is missing costs its row alone.
 import { Server } from 'node:http'
 import { valueIn } from './handlers.mjs'

@@ -18,7 +18,7 @@ export const valueIn = url => Number(/value=(\d+)/.exec(url ?? '')?.[1])
  * @property {(id: string, user: { id: number, name: string }) => unknown} create
  * @property {(id: string, value: number) => unknown} write
  * @property {(id: string) => unknown} end
- * @property {(id: string) => unknown} endAll all sessions of the user of this one
+ * @property {(id: string) => unknown} invalidateAll all sessions of the user of this one
  */
 
 /**
@@ -38,7 +38,7 @@ export const byHand = service => async (request, response) => {
     if (path === '/write') await service.write(id, valueIn(request.url))
     else {
       if (path === '/logout') await service.end(id)
-      else await service.endAll(id)
+      else await service.invalidateAll(id)
       response.setHeader('Set-Cookie', 'session_id=; Max-Age=0; HttpOnly')
     }
   }
@@ -59,21 +59,21 @@ export const withHeaders = handler => (request, response) => {
 
 const sha256 = (/** @type {string} */ id) => hash('sha256', id, 'base64url')
 /** The same, which knows the SHA-256 of each ID in place of the ID. @param {ByHand} service @returns {ByHand} */
-export const hashed = ({ get, create, write, end, endAll }) => ({
+export const hashed = ({ get, create, write, end, invalidateAll }) => ({
   get: id => get(sha256(id)),
   create: (id, user) => create(sha256(id), user),
   write: (id, value) => write(sha256(id), value),
   end: id => end(sha256(id)),
-  endAll: id => endAll(sha256(id)),
+  invalidateAll: id => invalidateAll(sha256(id)),
 })
 
 /** @param {unknown} store */
 export async function coatcheckEdge(store) {
   const { SessionManager, stringify } = await coatcheck('index.js')
-  const { httpEdge } = await coatcheck('http.js')
+  const { nodeVisits } = await coatcheck('http.js')
   // On a busy machine a burst may wait longer than the usual 2 seconds; that would be an error, not a figure.
   const sessions = new SessionManager({ store, storeTimeout: '30s' })
-  return { sessions, visitOf: httpEdge(sessions), stringify }
+  return { sessions, visitOf: nodeVisits(sessions), stringify }
 }
 
 /**

@@ -37,7 +37,7 @@ function mapsByHand() {
       sessions.delete(id)
       idsOf.get(session.user.id)?.delete(id)
     },
-    endAll(/** @type {string} */ id) {
+    invalidateAll(/** @type {string} */ id) {
       const session = sessions.get(id)
       if (!session) return
       for (const each of idsOf.get(session.user.id) ?? []) sessions.delete(each)

@@ -71,7 +71,7 @@ async function ioredisCommands() {
 }
 
 /**
- * One GET by hand. For log-out-everywhere a set has the session IDs of each user.
+ * One GET by hand. For logout-everywhere a set has the session IDs of each user.
  * @param {Commands} commands
  */
 const floor = ({ get, set, keep, del, add, remove, members }) =>
@@ -90,7 +90,7 @@ const floor = ({ get, set, keep, del, add, remove, members }) =>
       if (stored !== null)
         await Promise.all([del([`floor:${id}`]), remove(`floor-user:${JSON.parse(stored).user.id}`, id)])
     },
-    async endAll(id) {
+    async invalidateAll(id) {
       const stored = await get(`floor:${id}`)
       if (stored === null) return
       const user = `floor-user:${JSON.parse(stored).user.id}`

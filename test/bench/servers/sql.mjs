@@ -85,7 +85,7 @@ const statements = run => ({
   create: (id, user) => run('insert', [id, user.id, user.name, inHalfAnHour()]),
   write: (id, value) => run('update', [value, id, Date.now()]),
   end: id => run('delete', [id]),
-  endAll: id => run('deleteAll', [id]),
+  invalidateAll: id => run('deleteAll', [id]),
 })
 const STATEMENTS = {
   select: 'SELECT user_id, name FROM floor WHERE id = ? AND expires > ?',

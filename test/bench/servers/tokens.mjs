@@ -1,5 +1,5 @@
 // @ts-check
-// What people pick instead of a session: a signed token (JWT, HS256) in the cookie. Nothing is stored, so that a log-out
+// What people pick instead of a session: a signed token (JWT, HS256) in the cookie. Nothing is stored, so that a logout
 // clears the cookie and ends nothing: the token goes on to be good until it expires.
 import { SECRET } from './frameworks.mjs'
 import { valueIn } from './handlers.mjs'

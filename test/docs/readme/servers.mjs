@@ -1,5 +1,5 @@
 // @ts-nocheck: it stands around a block of the README, which has the names that are not declared here.
-import { fetchEdge } from 'coatcheck/fetch'
+import { fetchVisits } from 'coatcheck/fetch'
 import newExpress from 'express'
 import newFastify from 'fastify'
 import { Hono } from 'hono'
@@ -7,8 +7,8 @@ import Koa from 'koa'
 
 const [express, fastify, koa, hono] = [newExpress(), newFastify(), new Koa(), new Hono()]
 // biome-ignore lint/correctness/noUnusedVariables: the block uses it
-const visitOf = httpEdge(sessions)
-const edge = fetchEdge(sessions)
+const visits = nodeVisits(sessions)
+const webVisits = fetchVisits(sessions)
 /* the block */
 const headers = { cookie: `session_id=${session.secret}` }
 const request = new Request('https://example.com/me', { headers })
@@ -18,7 +18,7 @@ async function textAt(server) {
 }
 await fastify.listen({ port: 0 })
 const answers = [server.listen(0), express.listen(0), fastify.server, koa.listen(0)].map(textAt)
-const fromHono = edge.handle(request, visit => hono.fetch(request, { visit }))
+const fromHono = webVisits.handle(request, visit => hono.fetch(request, { visit }))
 assert.deepEqual(await Promise.all(answers), ['ada', 'ada', 'ada', 'ada'])
 assert.equal(await (await fromHono).text(), 'ada')
 assert.equal(await (await GET(request)).text(), 'ada')

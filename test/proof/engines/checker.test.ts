@@ -1,6 +1,7 @@
-import type { SessionRecord, Store } from 'coatcheck'
+import type { Store } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
+import { ReferenceStore } from 'coatcheck/custom-store/testing'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { ReferenceStore } from 'coatcheck/testing'
 import { describe, expect, it } from 'vitest'
 import { life } from '../../support/wrong-stores/life.ts'
 import { names } from '../../support/wrong-stores/names.ts'
@@ -15,7 +16,7 @@ const NOW = 1_767_225_600_000
 const HOUR = 3_600_000
 
 const record = (key: string, over: Partial<SessionRecord> = {}): SessionRecord => ({
-  ...{ key: key.padEnd(46, '_'), kind: 'session', parent: null, userId: '42', username: 'ada', passwordVersion: null },
+  ...{ key: key.padEnd(46, '_'), kind: 'session', parent: null, userId: '42', userName: 'ada', passwordVersion: null },
   ...{ data: '{}', version: 1, writeId: `write_${key}`, createdAt: NOW, seenAt: NOW },
   ...{ expiresAt: NOW + HOUR, absoluteExpiresAt: NOW + 12 * HOUR },
   ...over,
@@ -33,7 +34,7 @@ const end = ({ key }: SessionRecord): Call => ({ verb: 'delete', key, now: NOW }
 const endUser = (over = {}): Call => ({
   verb: 'deleteUser',
   userId: '42',
-  options: { floorUntil: NOW + HOUR, ...over },
+  options: { minPasswordVersionUntil: NOW + HOUR, ...over },
   now: NOW,
 })
 const list = (): Call => ({ verb: 'listUser', userId: '42', kind: 'session', now: NOW })
@@ -65,7 +66,7 @@ const GOOD: Record<string, readonly Line[]> = {
     [4, 5, end(A), true],
     [6, 7, read(A), null],
   ],
-  'a read that overlaps a log-out, and saw the session': [
+  'a read that overlaps a logout, and saw the session': [
     [0, 1, create(A), CREATED],
     [2, 9, end(A), true],
     [3, 4, read(A), A],
@@ -77,17 +78,17 @@ const GOOD: Record<string, readonly Line[]> = {
     [2, 9, update(A, 1, 'write_y'), 'updated'],
     [10, 11, read(A), written(A, 'write_y')],
   ],
-  'a log-out of unknown outcome that took effect': [
+  'a logout of unknown outcome that took effect': [
     [0, 1, create(A), CREATED],
     [2, 9, end(A)],
     [10, 11, read(A), null],
   ],
-  'a log-out of unknown outcome that took no effect': [
+  'a logout of unknown outcome that took no effect': [
     [0, 1, create(A), CREATED],
     [2, 9, end(A)],
     [10, 11, read(A), A],
   ],
-  'a log-out of unknown outcome that took effect between two reads, within its time': [
+  'a logout of unknown outcome that took effect between two reads, within its time': [
     [0, 1, create(A), CREATED],
     [2, 90, end(A)],
     [10, 11, read(A), A],
@@ -98,17 +99,17 @@ const GOOD: Record<string, readonly Line[]> = {
     [2, 9, list(), []],
     [3, 4, replace(A, B), CREATED],
   ],
-  'a log-in below the floor that was refused': [
+  'a login below the floor that was refused': [
     [0, 1, endUser({ passwordVersion: 2 }), 0],
     [2, 3, create(A), { outcome: 'stale-login', ended: [] }],
   ],
-  'a log-out that beats a renewal by its forward': [
+  'a logout that beats a renewal by its forward': [
     [0, 1, create(A), CREATED],
     [2, 8, replace(A, B), CREATED],
     [2, 9, end(A), true],
     [10, 11, read(B), null],
   ],
-  'a log-in that its client repeats, and that runs again after a log-out of unknown outcome': [
+  'a login that its client repeats, and that runs again after a logout of unknown outcome': [
     [0, 3, create(A)],
     [4, 5, list(), [A]],
     [16, 82, create(A), CREATED],
@@ -116,7 +117,7 @@ const GOOD: Record<string, readonly Line[]> = {
     [53, 60, end(A)],
     [81, 85, update(A, 2, 'write_y'), 'conflict'],
   ],
-  'a log-out that found no session, and took away the forward that was left': [
+  'a logout that found no session, and took away the forward that was left': [
     [0, 30, end(A), false],
     [1, 2, create(A), CREATED],
     [3, 4, replace(A, B), CREATED],
@@ -127,7 +128,7 @@ const GOOD: Record<string, readonly Line[]> = {
 }
 
 const BAD: Record<string, readonly Line[]> = {
-  'a session that lives after its log-out (G1)': [
+  'a session that lives after its logout (G1)': [
     [0, 1, create(A), CREATED],
     [2, 3, end(A), true],
     [4, 5, read(A), A],
@@ -148,19 +149,19 @@ const BAD: Record<string, readonly Line[]> = {
     [2, 9, update(A, 1, 'write_x'), 'updated'],
     [2, 9, update(A, 1, 'write_y'), 'updated'],
   ],
-  'a session from before that lives after a log-out everywhere (G3)': [
+  'a session from before that lives after a logout everywhere (G3)': [
     [0, 1, create(A), CREATED],
     [2, 3, create(B), CREATED],
     [4, 5, endUser(), 1],
     [6, 7, read(B), B],
   ],
-  'a successor of a session that lives after a log-out everywhere (G3)': [
+  'a successor of a session that lives after a logout everywhere (G3)': [
     [0, 1, create(A), CREATED],
     [2, 9, replace(A, B), CREATED],
     [3, 20, endUser(), 1],
     [21, 22, read(B), B],
   ],
-  'a log-in below the floor (G3)': [
+  'a login below the floor (G3)': [
     [0, 1, endUser({ passwordVersion: 2 }), 0],
     [2, 3, create(A), CREATED],
   ],
@@ -230,7 +231,7 @@ describe('the checker', () => {
     expect(verdict(lines, { rules: { resends: true } })).toMatchObject({ ok: true })
   })
 
-  it('lets a log-in be delivered three times within its call, and no more', () => {
+  it('lets a login be delivered three times within its call, and no more', () => {
     const times = (count: number): Line[] => [
       [0, 90, create(A), CREATED],
       ...Array.from({ length: count }, (_, i): Line => [10 * i + 1, 10 * i + 9, end(A), true]),
@@ -240,7 +241,7 @@ describe('the checker', () => {
     expect(verdict(times(4), { rules: { resends: true } })).toMatchObject({ ok: false })
   })
 
-  it('lets a log-in across two slots come to nothing half-way only where the engine says so', () => {
+  it('lets a login across two slots come to nothing half-way only where the engine says so', () => {
     const lines: Line[] = [
       [0, 1, create(A), CREATED],
       [2, 9, replace(A, B, false)],
@@ -251,7 +252,7 @@ describe('the checker', () => {
     expect(verdict(lines, { rules: { crosses: () => true } })).toMatchObject({ ok: true })
   })
 
-  it('lets a log-out that failed leave the way to a session that has ended only where the engine ends it first', () => {
+  it('lets a logout that failed leave the way to a session that has ended only where the engine ends it first', () => {
     const lines = (last: unknown): Line[] => [
       [0, 1, create(A), CREATED],
       [2, 3, replace(A, B), CREATED],
@@ -278,7 +279,7 @@ describe('the checker', () => {
     })
     const found = verdict([
       ...others.flat(),
-      ...BAD['a session that lives after its log-out (G1)']!,
+      ...BAD['a session that lives after its logout (G1)']!,
       [6, 7, read(A), A],
       [8, 9, update(A, 1, 'write_x'), 'gone'],
     ])

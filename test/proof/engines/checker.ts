@@ -23,7 +23,7 @@ export interface CheckOptions {
   readonly grace?: number
   /** Times in which the engine, a client or the network stood still: what had begun may end after them. */
   readonly holds?: readonly Hold[]
-  /** A log-out everywhere that waits in the network may end sessions when it arrives. @default false */
+  /** A logout everywhere that waits in the network may end sessions when it arrives. @default false */
   readonly lateEndings?: boolean
   /** Configurations that are looked at before the search is given up. @default 300000 */
   readonly most?: number
@@ -249,7 +249,7 @@ function explain(ops: readonly Op[], { rules = {}, most = 300_000 }: CheckOption
 
   /**
    * Gives a place to all that only looks and was told what stands here: no other order would gain by waiting. Another call
-   * that changes nothing here may change something elsewhere: a repeated write, a log-out that finds no session.
+   * that changes nothing here may change something elsewhere: a repeated write, a logout that finds no session.
    */
   const settle = (from: Configuration): Configuration | null => {
     let at = from

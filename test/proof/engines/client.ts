@@ -1,6 +1,6 @@
 // Runs a schedule against a store and writes down what it did and heard.
 import { SessionStoreError, type Store } from 'coatcheck'
-import { randomNumbers } from '../../../stores/testing/random.ts'
+import { randomNumbers } from '../../../testing/random.ts'
 import { type Entry, instant } from './history.ts'
 import type { Call } from './model.ts'
 import { type Cell, Client, cellOf } from './schedule.ts'

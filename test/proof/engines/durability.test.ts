@@ -1,7 +1,10 @@
 // What an engine may forget of what it acknowledged when it dies, by its settings: the pages of the stores say which.
-import type { SessionRecord, Store } from 'coatcheck'
+
+import type { Store } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
 import { RedisStore } from 'coatcheck/stores/redis'
-import { MysqlStore, PostgresStore } from 'coatcheck/stores/sql'
 import { expect, it } from 'vitest'
 import { describeEngine } from '../../services/engines.ts'
 import { startMariadb } from '../../services/mariadb.ts'
@@ -22,7 +25,7 @@ interface Mortal {
 const LOG_OUTS = 3
 
 /**
- * How many of some log-outs that were acknowledged are lost: the session is back after the server was killed in the
+ * How many of some logouts that were acknowledged are lost: the session is back after the server was killed in the
  * moment of the answer, and started again.
  */
 async function lost({ open, keep, kill, restart }: Mortal): Promise<number> {
@@ -48,7 +51,7 @@ async function isThere(open: Mortal['open'], { key }: SessionRecord): Promise<bo
   return found !== null
 }
 
-describeEngine('redis', 'a Redis that is killed right after it acknowledged a log-out', () => {
+describeEngine('redis', 'a Redis that is killed right after it acknowledged a logout', () => {
   const loss = async (...options: string[]) => {
     const server = await startRedis(options)
     try {
@@ -70,12 +73,12 @@ describeEngine('redis', 'a Redis that is killed right after it acknowledged a lo
     expect(await loss('--save', '3600 1')).toBe(LOG_OUTS)
   })
 
-  it('loses no log-out with appendonly yes and appendfsync always', { timeout: 120_000 }, async () => {
+  it('loses no logout with appendonly yes and appendfsync always', { timeout: 120_000 }, async () => {
     expect(await loss('--appendonly', 'yes', '--appendfsync', 'always')).toBe(0)
   })
 })
 
-describeEngine('postgresql', 'a PostgreSQL that is killed right after it acknowledged a log-out', () => {
+describeEngine('postgresql', 'a PostgreSQL that is killed right after it acknowledged a logout', () => {
   const loss = async (settings: Record<string, string>) => {
     const server = await startPostgres(settings)
     try {
@@ -99,12 +102,12 @@ describeEngine('postgresql', 'a PostgreSQL that is killed right after it acknowl
     expect(await loss({ synchronous_commit: 'off', wal_writer_delay: '10s' })).toBeGreaterThan(0)
   })
 
-  it('loses no log-out with its defaults', { timeout: 120_000 }, async () => {
+  it('loses no logout with its defaults', { timeout: 120_000 }, async () => {
     expect(await loss({ fsync: 'on' })).toBe(0)
   })
 })
 
-describeEngine('mariadb', 'a MariaDB that is killed right after it acknowledged a log-out', () => {
+describeEngine('mariadb', 'a MariaDB that is killed right after it acknowledged a logout', () => {
   const loss = async (flush: string) => {
     // The log goes to the file at most so often then, in seconds: each second by default, which a slow machine may be beaten by.
     const seldom = { 'innodb-flush-log-at-timeout': '2700' }
@@ -135,7 +138,7 @@ describeEngine('mariadb', 'a MariaDB that is killed right after it acknowledged 
     expect(await loss('0')).toBeGreaterThan(0)
   })
 
-  it('loses no log-out with innodb_flush_log_at_trx_commit = 1', { timeout: 120_000 }, async () => {
+  it('loses no logout with innodb_flush_log_at_trx_commit = 1', { timeout: 120_000 }, async () => {
     expect(await loss('1')).toBe(0)
   })
 })

@@ -1,5 +1,5 @@
-import type { SessionRecord } from 'coatcheck'
-import { ReferenceStore } from 'coatcheck/testing'
+import type { SessionRecord } from 'coatcheck/custom-store'
+import { ReferenceStore } from 'coatcheck/custom-store/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { make } from './client.ts'
@@ -99,7 +99,7 @@ describe('the model of the contract', { timeout: 180_000 }, () => {
       }
     }))
 
-  it('only raises a floor, and lets no older log-in in below it (G3)', () =>
+  it('only raises a floor, and lets no older login in below it (G3)', () =>
     always(steps => {
       for (const { call, before, after } of steps) {
         for (const [userId, { passwordVersion, until }] of before.floors) {

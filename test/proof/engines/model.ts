@@ -1,8 +1,8 @@
 // The contract of a store as a pure step function: what a state and a call may lead to. The rules of admission are the
 // reference's of the suite; a property test compares the whole with it.
 import { isDeepStrictEqual } from 'node:util'
-import type { CreateOptions, DeleteUserOptions, RecordChange, SessionRecord } from 'coatcheck'
-import { type KeptFloor, type KeptForward, ReferenceStore } from 'coatcheck/testing'
+import type { CreateOptions, DeleteUserOptions, RecordChange, SessionRecord } from 'coatcheck/custom-store'
+import { type KeptForward, type KeptMinPasswordVersion, ReferenceStore } from 'coatcheck/custom-store/testing'
 
 /** A call of the contract with its arguments; `now` is the caller's clock. */
 export type Call =
@@ -61,7 +61,7 @@ export type Stage =
 export interface State {
   readonly records: ReadonlyMap<string, SessionRecord>
   readonly forwards: ReadonlyMap<string, KeptForward>
-  readonly floors: ReadonlyMap<string, KeptFloor>
+  readonly floors: ReadonlyMap<string, KeptMinPasswordVersion>
   /** Keys of records that are prepared on another slot and not live yet, with their users. */
   readonly pending: ReadonlyMap<string, string | null>
   /** Keys of records that have ended for a prepared one, with its key. */
@@ -122,13 +122,17 @@ class Draft extends ReferenceStore {
   }
 
   /** Ends a user's records but one; answers how many sessions were live at `now`. */
-  endUser(userId: string, { exceptKey, passwordVersion, floorUntil }: DeleteUserOptions, now: number): number {
+  endUser(
+    userId: string,
+    { exceptKey, minPasswordVersion: passwordVersion, minPasswordVersionUntil }: DeleteUserOptions,
+    now: number,
+  ): number {
     const spared = this.successor(exceptKey)
     if (passwordVersion !== undefined) {
       const floor = this.floors.get(userId) ?? { passwordVersion: 0, until: 0 }
       this.floors.set(userId, {
         passwordVersion: Math.max(floor.passwordVersion, passwordVersion),
-        until: Math.max(floor.until, floorUntil),
+        until: Math.max(floor.until, minPasswordVersionUntil),
       })
     }
     for (const [key, owner] of this.pending) if (owner === userId && key !== spared) this.pending.delete(key)

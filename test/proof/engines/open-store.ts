@@ -1,8 +1,10 @@
 // A store as one process opens it.
 import type { Store } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
 import { RedisStore } from 'coatcheck/stores/redis'
-import { MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
+import { SqliteStore } from 'coatcheck/stores/sqlite'
 import mysql from 'mysql2/promise'
 import pg from 'pg'
 import { openSqlite, type SqliteDriver } from '../../services/sqlite.ts'

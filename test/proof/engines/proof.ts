@@ -2,7 +2,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { randomNumbers } from '../../../stores/testing/random.ts'
+import { randomNumbers } from '../../../testing/random.ts'
 import { check, type Verdict } from './checker.ts'
 import type { Round } from './client.ts'
 import type { Engine, Running } from './engines/engine.ts'
@@ -155,7 +155,7 @@ function entriesIn(folder: string, seed: number): Entry[] {
   return files.flatMap(file => entriesOf(readFileSync(join(folder, file), 'utf8').split('\n')))
 }
 
-/** What is asked when all is quiet: every key, every list, and for each user a log-in that verified no password. */
+/** What is asked when all is quiet: every key, every list, and for each user a login that verified no password. */
 function lastCalls(history: readonly Entry[], seed: number): { cell: number; call: Call }[] {
   const now = Date.now()
   const keys = new Map<string, { cell: number; call: Call }>()
@@ -177,7 +177,7 @@ function lastCalls(history: readonly Entry[], seed: number): { cell: number; cal
       if (start === undefined) return lists.map(call => ({ cell: number, call }))
       const record = {
         ...{ key: start + keyOf(cell, 'last', userId, {}).slice(3), kind: 'session' as const, parent: null, userId },
-        ...{ username: 'ada', passwordVersion: null, data: '{}', version: 1, writeId: `last_${number}_user${i}` },
+        ...{ userName: 'ada', passwordVersion: null, data: '{}', version: 1, writeId: `last_${number}_user${i}` },
         ...{ createdAt: now, seenAt: now, expiresAt: now + 60_000, absoluteExpiresAt: now + 3_600_000 },
       }
       const logIn: Call = { verb: 'create', record, options: {}, now }

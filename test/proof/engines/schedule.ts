@@ -1,9 +1,8 @@
 // What one client does next: random calls about a few users and sessions that all clients share, so that most of them
 // meet another one about the same session.
 import { createHash } from 'node:crypto'
-import type { CreateOptions, SessionRecord } from 'coatcheck'
-import type { SessionLimit } from 'coatcheck/store'
-import { randomNumbers } from '../../../stores/testing/random.ts'
+import type { CreateOptions, SessionLimit, SessionRecord } from 'coatcheck/custom-store'
+import { randomNumbers } from '../../../testing/random.ts'
 import type { Call } from './model.ts'
 
 const MINUTE = 60_000
@@ -14,7 +13,7 @@ export interface Cell {
   readonly number: number
   readonly seed: number
   readonly users: readonly [string, string]
-  /** Of each log-in of this cell; `null`: as many as they like. */
+  /** Of each login of this cell; `null`: as many as they like. */
   readonly limit: SessionLimit | null
   /** Whether anonymous sessions become those of a user here. */
   readonly logIns: boolean
@@ -156,7 +155,7 @@ export class Client {
       kind,
       parent,
       userId,
-      username: userId === null ? null : 'ada',
+      userName: userId === null ? null : 'ada',
       passwordVersion: userId === null ? null : this.#pick([null, 1, 2, 3, 3, 3, 3]),
       data: `{"by":"${this.#name}"}`,
       version: 1,
@@ -227,7 +226,7 @@ export class Client {
     const now = this.#now()
     const except = [...this.#met.values()].find(record => record.userId === userId)
     const options = {
-      floorUntil: now + 24 * HOUR,
+      minPasswordVersionUntil: now + 24 * HOUR,
       ...(except !== undefined && this.#one(2) ? { exceptKey: except.key } : {}),
       ...(this.#one(2) ? { passwordVersion: 1 + (this.#next() % 3) } : {}),
     }

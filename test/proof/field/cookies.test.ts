@@ -1,5 +1,6 @@
 // What went wrong in the field in the reading and writing of cookies.
-import { type CookieOptions, SessionCookie, withCookies } from 'coatcheck'
+import type { CookieOptions } from 'coatcheck'
+import { SessionCookie, withCookies } from 'coatcheck/custom-server'
 import { describe, expect, it } from 'vitest'
 
 const ID = 'a'.repeat(43)

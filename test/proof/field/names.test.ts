@@ -1,7 +1,9 @@
 // What went wrong in the field where the names of tables, and the keys of a shared database, were not kept apart.
 import { SessionManager } from 'coatcheck'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
 import { RedisStore } from 'coatcheck/stores/redis'
-import { MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
+import { SqliteStore } from 'coatcheck/stores/sqlite'
 import mysql from 'mysql2/promise'
 import pg from 'pg'
 import { describe, expect, it } from 'vitest'

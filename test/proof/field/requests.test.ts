@@ -133,7 +133,7 @@ describe('regressions of the field', () => {
       thrown.push(type)
       throw new Error('the listener fails')
     }
-    const { send, sessions } = await serve(threeEndpoints, { manager: { onEvent, remember: '30d' } })
+    const { send, sessions } = await serve(threeEndpoints, { manager: { onEvent, rememberFor: '30d' } })
     const cookies: string[] = []
     for (const path of ['/login', '/remember', '/login']) cookies.push(jar((await send(path, LOG_IN)).cookies))
     const left = await send('/logout', { method: 'POST', headers: { cookie: cookies[1]! } })
@@ -164,7 +164,7 @@ describe('regressions of the field', () => {
     expect(JSON.parse((await visitor.go('/')).body)).toEqual({ cart: 1, a: 1, b: 1 })
   })
 
-  it('expressjs/session 632: a long request that ends after the log-out, and saves, leaves the browser logged out', async () => {
+  it('expressjs/session 632: a long request that ends after the logout, and saves, leaves the browser logged out', async () => {
     let arrive = () => {}
     let leave = () => {}
     const arrived = new Promise<void>(resolve => {
@@ -223,7 +223,7 @@ describe('regressions of the field', () => {
         if (request.url === '/renew') {
           await visit.get()
           await meet()
-          await (verb === 'regenerate' ? visit.regenerate() : visit.rotate({ grace: '1m' }))
+          await (verb === 'regenerate' ? visit.regenerate() : visit.regenerate({ grace: '1m' }))
         }
         response.end((await visit.get())?.user?.name ?? 'null')
       }

@@ -2,7 +2,8 @@
 // test begins with the public number; docs/security.md lists them.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { openVisit, type SessionId, type UserSession } from 'coatcheck'
+import type { SessionId, UserSession } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
 import { describe, it } from 'vitest'
 import { keyOf } from '../../../src/session/id.ts'
 import { type Data, guaranteeKit, isCode, newUser, type SetUp, times } from '../../support/guarantee-kit.ts'
@@ -10,7 +11,7 @@ import { holdsPartOf } from '../../support/scan.ts'
 import { HOUR, MINUTE } from '../../support/test-clock.ts'
 import { onEachStore } from './each-store.ts'
 
-type Held = UserSession<Data, 'u64'>
+type Held = UserSession<Data, 'bigint'>
 
 /** What a request may still write when the session that it read has ended meanwhile. */
 const LATE_WRITES: Record<string, (at: SetUp, session: Held) => Promise<unknown>> = {
@@ -18,10 +19,10 @@ const LATE_WRITES: Record<string, (at: SetUp, session: Held) => Promise<unknown>
   update: async ({ sessions }, session) => sessions.update(session, { late: true }),
   take: async ({ sessions }, session) => sessions.take(session, 'flash'),
   regenerate: async ({ sessions }, session) => sessions.regenerate(session),
-  rotate: async ({ sessions }, session) => sessions.rotate(session, { grace: '1m' }),
+  rotate: async ({ sessions }, session) => sessions.regenerate(session, { grace: '1m' }),
 }
 
-/** A log-in of ten minutes ago, so that the next `get` writes that the session was used. */
+/** A login of ten minutes ago, so that the next `get` writes that the session was used. */
 async function loggedIn(at: SetUp): Promise<Held> {
   const session = await at.sessions.create({ user: at.user, data: { flash: 'hello' } })
   at.clock.advance(10 * MINUTE)
@@ -34,7 +35,7 @@ describe('regressions of the field', () => {
   onEachStore(open => {
     const { setUp, atEveryPoint } = guaranteeKit(open)
 
-    it('CVE-2025-46336: a request that was under way during the log-out, on another node, does not restore the session', async () => {
+    it('CVE-2025-46336: a request that was under way during the logout, on another node, does not restore the session', async () => {
       for (const [verb, write] of Object.entries(LATE_WRITES))
         await atEveryPoint(
           {},
@@ -50,7 +51,7 @@ describe('regressions of the field', () => {
         )
     })
 
-    it('tj/connect-redis 328: a store writes to a live record alone, so that a save after the log-out stores nothing', async () => {
+    it('tj/connect-redis 328: a store writes to a live record alone, so that a save after the logout stores nothing', async () => {
       const { store, clock, sessions, user } = await setUp()
       const { key, secret } = await sessions.create({ user })
       const call = { now: clock() }
@@ -85,7 +86,7 @@ describe('regressions of the field', () => {
       assert.deepEqual(data, { n: 10, ...Object.fromEntries(times(10).map(i => [`k${i}`, i])) })
     })
 
-    it('better-auth 11073: log-ins, touches and revocations that overlap leave no session that is live and cannot be found', async () => {
+    it('better-auth 11073: logins, touches and revocations that overlap leave no session that is live and cannot be found', async () => {
       const crowd = await setUp()
       const nodes = [crowd.sessions, crowd.manager()]
       const all = await Promise.all(times(12).map(i => nodes[i % 2]!.create({ user: crowd.user })))
@@ -154,11 +155,11 @@ describe('regressions of the field', () => {
     })
 
     it('CVE-2019-16782: a store is asked for hashes and keeps hashes: no ID, and no part of one, can be looked for or found', async () => {
-      const { sessions, store, clock, user } = await setUp({ remember: '30d' })
+      const { sessions, store, clock, user } = await setUp({ rememberFor: '30d' })
       const session = await sessions.create({ user })
-      const token = await sessions.remember(session)
+      const token = await sessions.issueRememberToken(session)
       await sessions.get(session.secret)
-      await sessions.recall(token)
+      await sessions.redeemRememberToken(token)
       const secrets = [session.secret.slice(3), ...token.split('.').map(half => half.slice(3))]
       const asked = JSON.stringify(store.calls.map(({ verb, args }) => [verb, args]))
       const kept: unknown[] = []
@@ -183,21 +184,19 @@ describe('regressions of the field', () => {
 
     it('CVE-2026-22706: a password change ends the sessions and the remember tokens of all devices, with and without a session that stays', async () => {
       for (const stays of [true, false]) {
-        const { sessions, user } = await setUp({ remember: '30d' })
+        const { sessions, user } = await setUp({ rememberFor: '30d' })
         const login = { user: { ...user, passwordVersion: 1 } }
         const devices = await Promise.all(
           times(3).map(async () => {
             const session = await sessions.create(login)
-            return { session, token: await sessions.remember(session) }
+            return { session, token: await sessions.issueRememberToken(session) }
           }),
         )
-        const own = stays
-          ? await sessions.regenerate(devices[0]!.session, { user: { ...user, passwordVersion: 2 } })
-          : null
-        await sessions.invalidateUser(user.id, { passwordVersion: 2, ...(own !== null && { except: own }) })
+        const own = stays ? await sessions.logIn(devices[0]!.session, { user: { ...user, passwordVersion: 2 } }) : null
+        await sessions.invalidateUser(user.id, { minPasswordVersion: 2, ...(own !== null && { except: own }) })
         for (const { session, token } of devices) {
           assert.equal(await sessions.get(session.secret), null)
-          assert.equal(await sessions.recall(token), null)
+          assert.equal(await sessions.redeemRememberToken(token), null)
         }
         const left = (await sessions.list(user.id)).map(({ key }) => key)
         assert.deepEqual(left, own === null ? [] : [own.key])
@@ -206,36 +205,36 @@ describe('regressions of the field', () => {
     })
 
     it('CVE-2026-9802: a spent remember token is a stolen one after a restart too: what was spent is in the store', async () => {
-      const { sessions, manager, clock, user, events } = await setUp({ remember: '30d' })
-      const spent = await sessions.remember(await sessions.create({ user }))
+      const { sessions, manager, clock, user, events } = await setUp({ rememberFor: '30d' })
+      const spent = await sessions.issueRememberToken(await sessions.create({ user }))
       clock.advance(HOUR)
-      const recalled = await sessions.recall(spent)
+      const recalled = await sessions.redeemRememberToken(spent)
       assert.ok(recalled !== null && recalled.token !== null)
       assert.notEqual(await sessions.get(recalled.session.secret), null)
       clock.advance(10 * MINUTE)
       await sessions.close()
       const restarted = manager()
-      assert.equal(await restarted.recall(spent), null)
+      assert.equal(await restarted.redeemRememberToken(spent), null)
       assert.equal(events.filter(({ type }) => type === 'remember-theft').length, 1)
       assert.equal(await restarted.get(recalled.session.secret), null)
-      assert.equal(await restarted.recall(recalled.token), null)
+      assert.equal(await restarted.redeemRememberToken(recalled.token), null)
     })
 
     it('CVE-2024-51996: a remember token names its user nowhere: halves of two tokens, and names beside one, lead to no session', async () => {
-      const { sessions, manager, user, clock } = await setUp({ remember: '30d' })
+      const { sessions, manager, user, clock } = await setUp({ rememberFor: '30d' })
       const mallory = { id: newUser(), name: 'mallory' }
       const tokenOf = async (id: bigint, name: string) =>
-        sessions.remember(await sessions.create({ user: { id, name } }))
+        sessions.issueRememberToken(await sessions.create({ user: { id, name } }))
       const theirs = await tokenOf(user.id, user.name)
       const own = await tokenOf(mallory.id, mallory.name)
       clock.advance(HOUR)
       const named = [`${own}.${user.id}`, `${user.name}.${own}`, `${user.id}:${own}`, own.replace('.', `.${user.id}.`)]
-      for (const token of named) assert.equal(await sessions.recall(token), null)
-      assert.equal((await manager().recall(own))?.session.user.id, mallory.id)
+      for (const token of named) assert.equal(await sessions.redeemRememberToken(token), null)
+      assert.equal((await manager().redeemRememberToken(own))?.session.user.id, mallory.id)
       const [selector, verifier] = theirs.split('.')
       const [ownSelector, ownVerifier] = own.split('.')
       for (const token of [`${selector}.${ownVerifier}`, `${ownSelector}.${verifier}`])
-        assert.equal(await sessions.recall(token), null)
+        assert.equal(await sessions.redeemRememberToken(token), null)
     })
   })
 })

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { mutated } from './mutate.ts'
-import { growthOf, LINEAR, search } from './search.ts'
+import { search } from './search.ts'
 import { checkNoPollution, type Target } from './target.ts'
 import { TARGETS } from './targets.ts'
 
@@ -48,11 +48,6 @@ describe.runIf(INPUTS === 0)('the fuzzed readers', () => {
         }),
         { numRuns: 500 },
       ))
-
-    it.runIf(target.large !== undefined)('takes time in proportion to the length of what it reads', () => {
-      for (const make of target.large ?? [])
-        expect(growthOf(target.time ?? (input => target.check(input)), make), `${make}`).toBeLessThan(LINEAR)
-    })
   })
 })
 

@@ -1,4 +1,4 @@
-import { randomNumbers } from '../../../stores/testing/random.ts'
+import { randomNumbers } from '../../../testing/random.ts'
 import { drawn, shrunk } from './mutate.ts'
 import { checkNoPollution, type Target } from './target.ts'
 
@@ -55,32 +55,4 @@ export async function search(
   }
   const used = process.cpuUsage({ user, system })
   return { inputs, kinds: kinds.size, seconds: (used.user + used.system) / 1e6 }
-}
-
-const SMALL = 8192
-const FACTOR = 8
-/** What no linear reader takes, with room for noise: a quadratic one takes 64. */
-export const LINEAR = 32
-const median = (all: readonly number[]) => all.toSorted((a, b) => a - b)[all.length >> 1]!
-
-/**
- * How many times longer an input takes that is 8 times as long, in CPU time: about 8 where time is linear, 64 where it is
- * quadratic. Where it seems too long it is measured again: other programs only add to it.
- */
-export function growthOf(run: (input: string) => unknown, make: (length: number) => string): number {
-  const [small, large] = [make(SMALL), make(SMALL * FACTOR)]
-  const cpu = (input: string, times: number) => {
-    const before = process.cpuUsage()
-    for (let i = 0; i < times; i += 1) run(input)
-    const { user, system } = process.cpuUsage(before)
-    return user + system
-  }
-  // As often as takes a millisecond: less is noise.
-  let times = 1
-  while (cpu(small, times) < 1000 && times < 1 << 14) times *= 2
-  const samples = (input: string) => median([0, 1, 2].map(() => cpu(input, times)))
-  let least = Number.POSITIVE_INFINITY
-  for (let tries = 0; tries < 4 && least >= LINEAR; tries += 1)
-    least = Math.min(least, samples(large) / Math.max(samples(small), 500))
-  return least
 }

@@ -14,10 +14,6 @@ export interface Target {
    * a new one joins the corpus of the long form.
    */
   check(input: string): string | Promise<string>
-  /** Inputs of about that length for which a careless reader would take more than linear time. */
-  readonly large?: readonly ((length: number) => string)[]
-  /** What is measured with them; by default `check`. */
-  readonly time?: (input: string) => unknown
 }
 
 const BUILT_IN = [Object.prototype, Array.prototype, String.prototype, Function.prototype, Object]

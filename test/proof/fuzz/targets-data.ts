@@ -92,12 +92,6 @@ const codec: Target = {
     if (isJson) assert.deepEqual(JSON.stringify(copyPlain(read)), JSON.stringify(read))
     return `${text === null} ${isJson} ${typeof value}`
   },
-  large: [
-    length => `{${'s:a'.repeat(length / 3)}`,
-    length => '[1]'.repeat(length / 3),
-    length => `[${'1'.repeat(length)}]`,
-    length => '('.repeat(length),
-  ],
 }
 
 /** JSON text by JSON.stringify, where bigints stand as marked texts until the end. */
@@ -154,8 +148,6 @@ const json: Target = {
     same(stringify(input), JSON.stringify(input), 'a text')
     return `${expected === null} ${typeof value} ${expected?.length === 2}`
   },
-  large: [length => `[${'8'.repeat(length)}]`, length => `{${'s:a'.repeat(length / 3)}`, length => '"'.repeat(length)],
-  time: input => [stringify(input), stringify(valueFrom(input))],
 }
 
 const CSRF = 'Zk1vX0bq7TnE-Zk1vX0bq7TnE_Zk1vX0bq7TnEabcdef'.slice(0, 43)
@@ -247,14 +239,6 @@ const meta: Target = {
     if (reference !== null) same(unseal(seal(reference.meta, input)), { ...reference, text: input }, 'seal and unseal')
     return reference === null ? 'broken' : Object.keys(reference.meta).join()
   },
-  large: [
-    length => `@${'@'.repeat(length)}`,
-    length => `@v${'1'.repeat(length)}`,
-    length => `@d${'a'.repeat(length)}`,
-    length => `@c${'a'.repeat(length)}@`,
-    length => `@${'vcid'.repeat(length / 4)}@`,
-  ],
-  time: unseal,
 }
 
 export const DATA: readonly Target[] = [codec, json, meta]

@@ -2,7 +2,7 @@
 // the same session meanwhile: here, at the old store, on a node that lends and one that moves. What must hold: any number of
 // requests find one session, whoever ended it has ended it, and neither a slow request nor an old record begins it again.
 import assert from 'node:assert/strict'
-import type { Adopt } from 'coatcheck/adopt'
+import type { SessionImporter } from 'coatcheck/import'
 import { connectSid, cookieAt, type OldRecord, SECRET } from '../../support/old-sessions.ts'
 import { type AnyVisit, Jar, steps } from '../../support/parallel.ts'
 import type { Scene } from './search.ts'
@@ -17,19 +17,19 @@ const max = { id: 43n, name: 'max' }
 /** When the user logged in at the old service. */
 const LOGIN = BEGIN - 10 * MINUTE
 
-const VERBS = ['a page view', 'a save', 'a new ID', 'a rotation', 'a log-in', 'a log-out'] as const
+const VERBS = ['a page view', 'a save', 'a new ID', 'a rotation', 'a login', 'a logout'] as const
 const OTHERS = {
   "a thief's page view": null,
-  'log-out everywhere': ({ nodes }, node) => nodes[node]!.adopting.invalidateUser(ada.id),
-  'log-out everywhere, version 2': ({ nodes }, node) =>
-    nodes[node]!.adopting.invalidateUser(ada.id, { passwordVersion: 2 }),
-  endAll: ({ nodes }, node) => nodes[node]!.sessions.endAll(),
-  'the old store is emptied, then endAll': async ({ nodes, old }, node) => {
+  'logout everywhere': ({ nodes }, node) => nodes[node]!.adopting.invalidateUser(ada.id),
+  'logout everywhere, version 2': ({ nodes }, node) =>
+    nodes[node]!.adopting.invalidateUser(ada.id, { minPasswordVersion: 2 }),
+  invalidateAll: ({ nodes }, node) => nodes[node]!.sessions.invalidateAll(),
+  'the old store is emptied, then invalidateAll': async ({ nodes, old }, node) => {
     await old.do('is emptied', () => old.records.clear())
-    return nodes[node]!.sessions.endAll()
+    return nodes[node]!.sessions.invalidateAll()
   },
   'a late write of an old node': ({ old }) => old.do('has it again', () => old.put()),
-  'a log-out at an old node': ({ old }) => old.do('ends it', () => old.records.delete(SID)),
+  'a logout at an old node': ({ old }) => old.do('ends it', () => old.records.delete(SID)),
 } satisfies Record<string, ((place: Place, node: number) => Promise<unknown>) | null>
 export type AdoptRequest = (typeof VERBS)[number] | keyof typeof OTHERS
 
@@ -49,7 +49,7 @@ export interface AdoptScene {
   readonly faults?: number
 }
 
-const ENDS: readonly AdoptRequest[] = ['a log-out', 'a log-in', 'log-out everywhere', 'log-out everywhere, version 2']
+const ENDS: readonly AdoptRequest[] = ['a logout', 'a login', 'logout everywhere', 'logout everywhere, version 2']
 const MOVES: readonly AdoptRequest[] = [...VERBS, ...(Object.keys(OTHERS) as AdoptRequest[]).slice(0, -1)]
 
 /** Pairs of which one comes with the old cookie. */
@@ -59,21 +59,21 @@ export const ADOPT_PAIRS: readonly AdoptScene[] = [
       (first): AdoptScene => ({ before: 'an old session', requests: [first, second] }),
     ),
   ).filter(({ requests: [first, second] }) => first !== second || VERBS.includes(first as 'a save')),
-  ...(['a page view', 'a save', 'a log-in', 'a log-out', 'endAll'] as const).map(
+  ...(['a page view', 'a save', 'a login', 'a logout', 'invalidateAll'] as const).map(
     (second): AdoptScene => ({ before: "a visitor's old session", requests: ['a page view', second] }),
   ),
   ...MOVES.map(
     (second): AdoptScene => ({ before: 'a session that was taken over', requests: ['a page view', second] }),
   ),
   ...MOVES.map((second): AdoptScene => ({ before: 'a session that was moved', requests: ['a page view', second] })),
-  ...(['a log-in', 'a log-out', 'a new ID', 'log-out everywhere', 'a late write of an old node'] as const).map(
-    (second): AdoptScene => ({ before: 'an old session', requests: ['a log-out', second] }),
+  ...(['a login', 'a logout', 'a new ID', 'logout everywhere', 'a late write of an old node'] as const).map(
+    (second): AdoptScene => ({ before: 'an old session', requests: ['a logout', second] }),
   ),
 ]
 
 /** While nodes of the old service run: both processes lend, or one does. */
 export const LENT_PAIRS: readonly AdoptScene[] = [[0, 1], [1]].flatMap(lending =>
-  [...VERBS, 'log-out everywhere' as const, 'a log-out at an old node' as const, "a thief's page view" as const].map(
+  [...VERBS, 'logout everywhere' as const, 'a logout at an old node' as const, "a thief's page view" as const].map(
     (second): AdoptScene => ({
       before: 'an old session',
       requests: ['a page view', second],
@@ -85,12 +85,12 @@ export const LENT_PAIRS: readonly AdoptScene[] = [[0, 1], [1]].flatMap(lending =
 
 export const ADOPT_TRIPLES: readonly AdoptScene[] = (
   [
-    ['a page view', 'a page view', 'a log-out'],
-    ['a page view', 'a page view', 'endAll'],
-    ['a page view', 'a page view', 'log-out everywhere'],
-    ['a page view', 'a save', 'a log-in'],
-    ['a page view', 'a log-out', 'a late write of an old node'],
-    ['a page view', 'the old store is emptied, then endAll', 'a late write of an old node'],
+    ['a page view', 'a page view', 'a logout'],
+    ['a page view', 'a page view', 'invalidateAll'],
+    ['a page view', 'a page view', 'logout everywhere'],
+    ['a page view', 'a save', 'a login'],
+    ['a page view', 'a logout', 'a late write of an old node'],
+    ['a page view', 'the old store is emptied, then invalidateAll', 'a late write of an old node'],
   ] as const
 ).map((requests): AdoptScene => ({ before: 'an old session', requests, processes: [0, 1, 0] }))
 
@@ -127,7 +127,7 @@ class OldStore {
 
 interface Node {
   readonly sessions: Manager
-  readonly adopting: Adopt
+  readonly adopting: SessionImporter
 }
 
 interface Place {
@@ -138,9 +138,9 @@ interface Place {
 }
 
 function nodeOf(world: World, store: OldStore, keepOld: boolean): Node {
-  const { adopt, fromExpressSession } = world.library
+  const { sessionImporter, fromExpressSession } = world.library
   const sessions = world.manager()
-  const adopting = adopt(sessions, {
+  const adopting = sessionImporter(sessions, {
     from: fromExpressSession<OldRecord>({ secret: SECRET, store }),
     toLogin: ({ userId, name, loginAt, cart }) => {
       const data = { cart, tag: 'old' } as Data
@@ -254,14 +254,14 @@ async function judge(world: World, place: Place, scene: Required<AdoptScene>): P
   // What failed is repeated until it is acknowledged, as its caller is told to.
   for (const [index, actor] of actors.entries()) {
     const name = requests[index]!
-    if (actor.error === undefined || !(ENDS.includes(name) || /endAll/.test(name))) continue
+    if (actor.error === undefined || !(ENDS.includes(name) || /invalidateAll/.test(name))) continue
     const node = nodes[processes[index]!]!
-    if (name === 'a log-out' || name === 'a log-in') {
+    if (name === 'a logout' || name === 'a login') {
       const visit = visitOf(world, node, browser.header)
       await node.adopting(visit)
       await steps[name]!(visit, { ada, max } as never)
       browser.apply(visit.headers.getSetCookie())
-    } else await OTHERS[name as 'endAll'](place, processes[index]!)
+    } else await OTHERS[name as 'invalidateAll'](place, processes[index]!)
     actor.error = undefined
   }
 
@@ -277,12 +277,17 @@ async function judge(world: World, place: Place, scene: Required<AdoptScene>): P
     if (value !== null)
       assert.ok(
         !nodes[0]!.sessions.isFresh(value as never, '1h'),
-        'a session that was taken over passes for a fresh log-in',
+        'a session that was taken over passes for a fresh login',
       )
 
   // Once, for all who came. A write whose answer was lost may leave one that no cookie leads to.
   assert.ok(ours.length <= 1 + world.faults, `the session was taken over ${ours.length} times`)
-  const isOver = did(...ENDS, 'endAll', 'the old store is emptied, then endAll', 'a log-out at an old node')
+  const isOver = did(
+    ...ENDS,
+    'invalidateAll',
+    'the old store is emptied, then invalidateAll',
+    'a logout at an old node',
+  )
   const isMoved = before !== 'a session that was moved'
   if (!isOver) {
     // A new ID leaves the old one to none.
@@ -325,21 +330,21 @@ async function judge(world: World, place: Place, scene: Required<AdoptScene>): P
 
   // G1, G3, G4: what has ended stays so, for whoever still has the old cookie, on a new node too, and where the old record
   // comes back.
-  const [loggedOut, loggedIn] = [acknowledged('a log-out').length > 0, acknowledged('a log-in').length > 0]
-  const everywhere = acknowledged('log-out everywhere', 'log-out everywhere, version 2').length > 0
-  const isEmptied = acknowledged('the old store is emptied, then endAll').length > 0
+  const [loggedOut, loggedIn] = [acknowledged('a logout').length > 0, acknowledged('a login').length > 0]
+  const everywhere = acknowledged('logout everywhere', 'logout everywhere, version 2').length > 0
+  const isEmptied = acknowledged('the old store is emptied, then invalidateAll').length > 0
   const wasOurs = before === 'a session that was taken over' || before === 'a session that was moved'
   const isEnded = loggedOut || loggedIn || (everywhere && !isVisitor)
   const isAllEnded =
-    (isEmptied && !did('a late write of an old node')) || (wasOurs && acknowledged('endAll').length > 0)
+    (isEmptied && !did('a late write of an old node')) || (wasOurs && acknowledged('invalidateAll').length > 0)
   if (isEnded || isAllEnded) {
-    if (isCalm && !(isAllEnded && did('a log-in')))
+    if (isCalm && !(isAllEnded && did('a login')))
       assert.deepEqual(
         (await nodes[0]!.sessions.list(ada.id)).map(({ key }) => key),
         [],
         'the session lives after its end',
       )
-    // Where nothing of it was ours yet, an old node that writes it back after `endAll` is none of what that has ended.
+    // Where nothing of it was ours yet, an old node that writes it back after `invalidateAll` is none of what that has ended.
     if (isEnded || wasOurs) old.put()
     for (const node of [...nodes, nodeOf(world, old, false)])
       for (const [who, jar] of [
@@ -350,16 +355,15 @@ async function judge(world: World, place: Place, scene: Required<AdoptScene>): P
         const seen = await sees(world, node, jar)
         // Another process, which knows of no end here, may have begun a session for what was saved meanwhile.
         assert.ok(seen !== owner, `${who} to the session that has ended`)
-        if (who !== 'the browser comes') assert.equal(seen, null, `${who} to the log-in after it`)
+        if (who !== 'the browser comes') assert.equal(seen, null, `${who} to the login after it`)
       }
     const isOne = !processes.includes(1) && isCalm
-    if (loggedIn && !loggedOut && isOne && !did('endAll'))
+    if (loggedIn && !loggedOut && isOne && !did('invalidateAll'))
       assert.equal(await sees(world, nodes[0]!, browser), max.id, 'the browser is not logged in')
-    if (loggedOut && !did('a log-in'))
-      assert.equal(await sees(world, nodes[0]!, browser), null, 'the log-out was undone')
+    if (loggedOut && !did('a login')) assert.equal(await sees(world, nodes[0]!, browser), null, 'the logout was undone')
   }
-  if (acknowledged('a log-out at an old node').length > 0 && lending.length === 2 && !did('a new ID', 'a log-in')) {
-    assert.equal(await sees(world, nodes[0]!, browser), null, 'a log-out at the old service is not one here')
+  if (acknowledged('a logout at an old node').length > 0 && lending.length === 2 && !did('a new ID', 'a login')) {
+    assert.equal(await sees(world, nodes[0]!, browser), null, 'a logout at the old service is not one here')
     if (isCalm) assert.deepEqual(await nodes[0]!.sessions.list(ada.id), [])
   }
   assert.ok(!world.events.some(({ type }) => type === 'corrupt-record' || type === 'data-reset'), 'a record is torn')

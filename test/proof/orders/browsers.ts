@@ -1,4 +1,4 @@
-// Two browsers of one user, both honest: what one of them does concerns the other only where it says so, as a log-out of all
+// Two browsers of one user, both honest: what one of them does concerns the other only where it says so, as a logout of all
 // devices does, or a password change that spares the browser which asked for it.
 import assert from 'node:assert/strict'
 import type { UserSession } from 'coatcheck'
@@ -14,18 +14,18 @@ type Step = (visit: AnyVisit, sessions: Manager) => Promise<unknown>
 
 /** Each browser has its own session of the user, whom all of these concern. */
 const ACCOUNT = {
-  'a log-in with the old password': visit => visit.logIn({ user: ada }),
-  'a log-in with the new password': visit => visit.logIn({ user: withNewPassword }),
+  'a login with the old password': visit => visit.logIn({ user: ada }),
+  'a login with the new password': visit => visit.logIn({ user: withNewPassword }),
   // As the guide does it.
   'a password change': async (visit, sessions) => {
     await visit.requireUser()
     return changed(visit, sessions)
   },
-  'log-out of all other devices': async (visit, sessions) => {
+  'logout of all other devices': async (visit, sessions) => {
     const session = await visit.requireUser()
     return sessions.invalidateUser(ada.id, { except: session })
   },
-  'log-out of all devices': async (visit, sessions) => {
+  'logout of all devices': async (visit, sessions) => {
     await sessions.invalidateUser(ada.id)
     return visit.logOut()
   },
@@ -33,10 +33,10 @@ const ACCOUNT = {
 
 async function changed(visit: AnyVisit, sessions: Manager): Promise<unknown> {
   const session: UserSession<Data> = await visit.logIn({ user: withNewPassword })
-  return sessions.invalidateUser(ada.id, { except: session, passwordVersion: 2 })
+  return sessions.invalidateUser(ada.id, { except: session, minPasswordVersion: 2 })
 }
 
-const VERBS = ['a page view', 'a save', 'a rotation', 'a new ID', 'a log-in', 'a log-out'] as const
+const VERBS = ['a page view', 'a save', 'a rotation', 'a new ID', 'a login', 'a logout'] as const
 export type BrowserRequest = (typeof VERBS)[number] | keyof typeof ACCOUNT
 
 export interface BrowserScene {
@@ -49,8 +49,8 @@ export interface BrowserScene {
   readonly faults?: number
 }
 
-const SPARING: readonly BrowserRequest[] = ['a password change', 'log-out of all other devices']
-const FOR_ALL: readonly BrowserRequest[] = [...SPARING, 'log-out of all devices']
+const SPARING: readonly BrowserRequest[] = ['a password change', 'logout of all other devices']
+const FOR_ALL: readonly BrowserRequest[] = [...SPARING, 'logout of all devices']
 
 export const BROWSER_PAIRS: readonly BrowserScene[] = (
   ['a session', 'a session and a remember token', 'a remember token alone'] as const
@@ -59,7 +59,7 @@ export const BROWSER_PAIRS: readonly BrowserScene[] = (
     FOR_ALL.map((second): BrowserScene => ({ before, requests: [first, second] })),
   ),
   ...VERBS.flatMap(first =>
-    (['a save', 'a rotation', 'a log-out'] as const).map(
+    (['a save', 'a rotation', 'a logout'] as const).map(
       (second): BrowserScene => ({ before, requests: [first, second] }),
     ),
   ),
@@ -123,7 +123,7 @@ async function judge(
     const { code, stack } = error as { code?: string; stack?: string }
     const other = requests[1 - index]!
     const expected = faults > 0 ? ['ERR_SESSION_STORE'] : []
-    if (name === 'a log-in with the old password' && other === 'a password change')
+    if (name === 'a login with the old password' && other === 'a password change')
       expected.push('ERR_SESSION_STALE_LOGIN')
     // Where the other browser ends all but itself.
     if (SPARING.includes(name as 'a password change') && FOR_ALL.includes(other))
@@ -135,7 +135,7 @@ async function judge(
   for (const [index, actor] of actors.entries()) {
     const name = requests[index]!
     const { code } = (actor.error ?? {}) as { code?: string }
-    if (code !== 'ERR_SESSION_STORE' || !(FOR_ALL.includes(name) || name === 'a log-out')) continue
+    if (code !== 'ERR_SESSION_STORE' || !(FOR_ALL.includes(name) || name === 'a logout')) continue
     const tabs = browsers[index]!
     const visit = visitOf(tabs, processes[index]!)
     const sessions = processes[index] === 0 ? tabs.sessions : tabs.other
@@ -168,22 +168,22 @@ async function judge(
     const { error } = actors[index]!
     const sees = users[index]
     const isAlone = !FOR_ALL.includes(other) || actors[1 - index]!.error !== undefined
-    const isAgain = name.startsWith('a log-in with')
+    const isAgain = name.startsWith('a login with')
     if (isAlone) {
       // What the other browser does is none of its business.
       if (error === undefined) {
         const expected =
-          name === 'a log-in' ? one.max.id : name === 'a log-out' || name === 'log-out of all devices' ? null : ada.id
+          name === 'a login' ? one.max.id : name === 'a logout' || name === 'logout of all devices' ? null : ada.id
         if (isCalm || expected !== ada.id)
           assert.equal(sees, expected, `${name}, and the browser sees another user, or none`)
         if (name === 'a save' && sees === ada.id && isCalm) assert.equal(saved[index], 1, 'a save is lost')
-      } else if (name === 'a page view' || name === 'a save') assert.equal(sees, ada.id, 'an outage is a log-out')
+      } else if (name === 'a page view' || name === 'a save') assert.equal(sees, ada.id, 'an outage is a logout')
     } else if (!isAgain && !SPARING.includes(name)) {
       assert.notEqual(sees, ada.id, `${other} leaves the other browser logged in`)
-      if (name === 'a log-in' && error === undefined && isCalm)
-        assert.equal(sees, one.max.id, 'a log-in of another user is gone')
-    } else if (name === 'a log-in with the old password' && other === 'a password change')
-      assert.equal(sees, null, 'a log-in with the old password lives')
+      if (name === 'a login' && error === undefined && isCalm)
+        assert.equal(sees, one.max.id, 'a login of another user is gone')
+    } else if (name === 'a login with the old password' && other === 'a password change')
+      assert.equal(sees, null, 'a login with the old password lives')
     // Who asked for it goes on, unless the other browser asked for the same.
     if (SPARING.includes(name) && error === undefined && isAlone && isCalm)
       assert.equal(sees, ada.id, `${name} logs out the browser that asks for it`)

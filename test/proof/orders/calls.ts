@@ -1,7 +1,8 @@
 // Calls of the manager on one session and its user, at the same time, in one process or in two; and what must hold of
 // what they answered and of what is left, in whatever order they ran and whatever went wrong on the way.
 import assert from 'node:assert/strict'
-import type { Recalled, Session, SessionRecord, UserSession } from 'coatcheck'
+import type { Redeemed, Session, UserSession } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
 import type { Scene } from './search.ts'
 import type { Actor, Data, Manager, World } from './world.ts'
 
@@ -32,56 +33,56 @@ export const CALLS = {
       draft[`by${index}`] = true
     }),
   take: ({ session }, sessions) => sessions.take(session, 'flash'),
-  'log-in': ({ session }, sessions, index) =>
-    sessions.regenerate(session.secret, { user: ada, data: before => ({ ...before, tag: `log-in ${index}` }) }),
-  'log-in of another user': ({ session }, sessions) =>
-    sessions.regenerate(session.secret, {
+  login: ({ session }, sessions, index) =>
+    sessions.logIn(session.secret, { user: ada, data: before => ({ ...before, tag: `login ${index}` }) }),
+  'login of another user': ({ session }, sessions) =>
+    sessions.logIn(session.secret, {
       user: max,
       data: before => ({ ...before, tag: session.user === null ? 'of max' : (before.tag ?? 'of max') }),
     }),
-  'log-in beside it': (_, sessions, index) => sessions.create({ user: ada, data: { tag: `log-in ${index}`, n: 0 } }),
-  'log-out': ({ session }, sessions) => sessions.destroy(session.secret),
-  'log-out of what is held': ({ session }, sessions) => sessions.destroy(session),
+  'login beside it': (_, sessions, index) => sessions.create({ user: ada, data: { tag: `login ${index}`, n: 0 } }),
+  logout: ({ session }, sessions) => sessions.destroy(session.secret),
+  'logout of what is held': ({ session }, sessions) => sessions.destroy(session),
   regenerate: ({ session }, sessions) => sessions.regenerate(session.secret),
   'regenerate what is held': ({ session }, sessions) => sessions.regenerate(session),
-  rotate: ({ session }, sessions) => sessions.rotate(session.secret, { grace: '1m' }),
-  recall: ({ token }, sessions) => sessions.recall(token!),
-  forget: ({ token }, sessions) => sessions.forget(token!),
+  rotate: ({ session }, sessions) => sessions.regenerate(session.secret, { grace: '1m' }),
+  recall: ({ token }, sessions) => sessions.redeemRememberToken(token!),
+  forget: ({ token }, sessions) => sessions.revokeRememberToken(token!),
   revoke: ({ session }, sessions) => sessions.revoke(ada.id, session.key),
   invalidateUser: (_, sessions) => sessions.invalidateUser(ada.id),
-  'invalidateUser, version 2': (_, sessions) => sessions.invalidateUser(ada.id, { passwordVersion: 2 }),
+  'invalidateUser, version 2': (_, sessions) => sessions.invalidateUser(ada.id, { minPasswordVersion: 2 }),
   'invalidateUser but this': ({ session }, sessions) => sessions.invalidateUser(ada.id, { except: session }),
-  endAll: (_, sessions) => sessions.endAll(),
-  'endAll but this': ({ session }, sessions) => sessions.endAll({ except: session }),
-  updateUser: (_, sessions, index) =>
-    sessions.updateUser(ada.id, draft => {
+  invalidateAll: (_, sessions) => sessions.invalidateAll(),
+  'invalidateAll but this': ({ session }, sessions) => sessions.invalidateAll({ except: session }),
+  updateUserSessions: (_, sessions, index) =>
+    sessions.updateUserSessions(ada.id, draft => {
       draft.n = ((draft.n as number | undefined) ?? 0) + 1
       draft[`by${index}`] = true
     }),
-  remember: ({ session }, sessions) => sessions.remember(session as UserSession<Data>),
+  remember: ({ session }, sessions) => sessions.issueRememberToken(session as UserSession<Data>),
   'the idle time passes': async ({ world }) => world.advance(31 * MINUTE),
   'the clock is set back': async ({ world }) => world.advance(-10 * MINUTE),
 } satisfies Record<string, Call>
 export type CallName = keyof typeof CALLS
 
 const ENDS: readonly CallName[] = [
-  'log-out',
-  'log-out of what is held',
+  'logout',
+  'logout of what is held',
   'revoke',
   'invalidateUser',
   'invalidateUser, version 2',
-  'endAll',
+  'invalidateAll',
 ]
 const ENDS_ALL: readonly CallName[] = [
   'invalidateUser',
   'invalidateUser, version 2',
   'invalidateUser but this',
-  'endAll',
-  'endAll but this',
+  'invalidateAll',
+  'invalidateAll but this',
 ]
-const LOG_INS: readonly CallName[] = ['log-in', 'log-in of another user', 'log-in beside it']
+const LOG_INS: readonly CallName[] = ['login', 'login of another user', 'login beside it']
 const NEW_IDS: readonly CallName[] = ['regenerate', 'regenerate what is held']
-const WRITES: readonly CallName[] = ['update', 'updateUser']
+const WRITES: readonly CallName[] = ['update', 'updateUserSessions']
 
 export interface CallScene {
   readonly before: 'a session' | 'an anonymous session' | 'a token alone'
@@ -105,7 +106,7 @@ const NOT_ANONYMOUS = new Set<CallName>([
   'forget',
   'revoke',
   'remember',
-  'updateUser',
+  'updateUserSessions',
   'invalidateUser',
   'invalidateUser, version 2',
   'invalidateUser but this',
@@ -115,8 +116,8 @@ const ONLY_TOKEN = new Set<CallName>([
   'forget',
   'invalidateUser',
   'invalidateUser, version 2',
-  'endAll',
-  'log-in beside it',
+  'invalidateAll',
+  'login beside it',
   'the clock is set back',
 ])
 
@@ -152,7 +153,7 @@ export function sceneOf(scene: CallScene): Scene {
       const data = { tag: 'first', n: 0, flash: 'hello' }
       const session =
         before === 'an anonymous session' ? await here.create({ data }) : await here.create({ user: ada, data })
-      const token = session.user === null ? null : await here.remember(session as UserSession<Data>)
+      const token = session.user === null ? null : await here.issueRememberToken(session as UserSession<Data>)
       place = { world, here, there, session, token }
       world.advance((before === 'a token alone' ? 24 * 60 : 10) * MINUTE)
       for (const [index, name] of calls.entries())
@@ -228,23 +229,23 @@ async function judge(place: Place, { before, calls, isLimited = false, isAsked =
     assert.deepEqual(
       keys(stored.filter(({ userId }) => userId === `${ada.id}`)),
       [],
-      'a log-in with the old password lives',
+      'a login with the old password lives',
     )
 
-  if (acknowledged('log-in', 'log-in of another user').length > 0)
-    assert.deepEqual(keys(first), [], "what a log-in took the place of lives on, or its data is another user's")
+  if (acknowledged('login', 'login of another user').length > 0)
+    assert.deepEqual(keys(first), [], "what a login took the place of lives on, or its data is another user's")
 
   // G1, G4: one session goes on under one ID, and not under the old one.
   assert.ok(first.length <= 1, `one session lives ${first.length} times`)
   const found = await again.get(session.secret, { touch: false })
   const isReplaced =
-    acknowledged('log-in', 'log-in of another user').length > 0 ||
+    acknowledged('login', 'login of another user').length > 0 ||
     acknowledged(...NEW_IDS).some(({ value }) => value !== null)
   if (isReplaced) assert.equal(found, null, 'the old ID still finds a session')
   if (found !== null) assert.equal(found.data.tag, 'first', 'the old ID finds another session')
 
   // G7: nothing but an end ends a session, and nothing but an end answers null.
-  if (!hasExpired && !did(...ENDS, 'log-in', 'log-in of another user')) {
+  if (!hasExpired && !did(...ENDS, 'login', 'login of another user')) {
     assert.equal(first.length, 1, 'the session is gone, and nothing ended it')
     for (const actor of acknowledged('get', 'touch', 'update', 'rotate'))
       if (!did(...NEW_IDS)) assert.notEqual(actor.value, null, `${actor.name} finds nothing`)
@@ -254,18 +255,18 @@ async function judge(place: Place, { before, calls, isLimited = false, isAsked =
   const writers = actors.filter((_, index) => WRITES.includes(calls[index]!))
   const isWritten = (actor: Actor) =>
     actor.error === undefined && (typeof actor.value === 'number' ? null : actor.value !== null)
-  for (const { content } of [...first, ...stored.filter(({ tag }) => calls.includes('log-in') && tag !== 'first')]) {
+  for (const { content } of [...first, ...stored.filter(({ tag }) => calls.includes('login') && tag !== 'first')]) {
     const ofLogIn = content.tag !== 'first'
-    if (ofLogIn && (content.tag === undefined || calls[Number(String(content.tag).slice(-1))] !== 'log-in')) continue
-    // A log-in that found no session any more began without its data.
+    if (ofLogIn && (content.tag === undefined || calls[Number(String(content.tag).slice(-1))] !== 'login')) continue
+    // A login that found no session any more began without its data.
     if (ofLogIn && content.n === undefined) continue
     const marks = writers.filter(actor => content[`by${actors.indexOf(actor)}`] === true).length
     assert.equal(content.n, marks, 'an update counts twice, or was overwritten')
-    // One beside updateUser may have the change or not.
-    if (ofLogIn && did('updateUser')) continue
+    // One beside updateUserSessions may have the change or not.
+    if (ofLogIn && did('updateUserSessions')) continue
     for (const writer of writers) {
       const mark = content[`by${actors.indexOf(writer)}`] === true
-      // A log-in that began without a session to carry over has none of its data.
+      // A login that began without a session to carry over has none of its data.
       if (isWritten(writer) === true && !(ofLogIn && did(...ENDS, 'the idle time passes')))
         assert.ok(mark, `${writer.name} was acknowledged, and is lost`)
       if (isWritten(writer) === false && writer.error === undefined && !ofLogIn)
@@ -279,13 +280,13 @@ async function judge(place: Place, { before, calls, isLimited = false, isAsked =
   assert.ok(takers.length <= 1, 'two took one value')
   for (const { content } of first) {
     if (takers.length === 1) assert.equal(content.flash, undefined, 'what was taken is there again')
-    if (did('take') && isCalm && takers.length === 0 && !hasExpired && !did('log-in', ...NEW_IDS, 'rotate'))
+    if (did('take') && isCalm && takers.length === 0 && !hasExpired && !did('login', ...NEW_IDS, 'rotate'))
       assert.fail('the value is gone, or was given to none')
   }
 
-  // Nothing that was acknowledged is lost: a log-in, a recall, a token.
+  // Nothing that was acknowledged is lost: a login, a recall, a token.
   for (const actor of acknowledged(...LOG_INS, 'recall', 'rotate', ...NEW_IDS)) {
-    const answer = (actor.name === 'recall' ? (actor.value as Recalled<Data> | null)?.session : actor.value) as
+    const answer = (actor.name === 'recall' ? (actor.value as Redeemed<Data> | null)?.session : actor.value) as
       | Session<Data>
       | null
       | undefined
@@ -301,7 +302,7 @@ async function judge(place: Place, { before, calls, isLimited = false, isAsked =
   if (isCalm) {
     const given = actors.flatMap(({ name, value }) =>
       name === 'recall'
-        ? ((value as Recalled<Data> | null)?.session.key ?? [])
+        ? ((value as Redeemed<Data> | null)?.session.key ?? [])
         : ((value as Session | null)?.key ?? []),
     )
     for (const { key, tag } of stored)
@@ -311,13 +312,13 @@ async function judge(place: Place, { before, calls, isLimited = false, isAsked =
       for (const { value } of recalls) {
         assert.notEqual(value, null, 'a good token is worth nothing')
         assert.equal(
-          (value as Recalled<Data>).session.key,
-          (recalls[0]!.value as Recalled<Data>).session.key,
+          (value as Redeemed<Data>).session.key,
+          (recalls[0]!.value as Redeemed<Data>).session.key,
           'one token, two sessions',
         )
       }
     // G9: one read, one touch, and one command for a write that meets no other.
-    if (only('get', 'touch', 'recall', 'log-in beside it', 'the clock is set back'))
+    if (only('get', 'touch', 'recall', 'login beside it', 'the clock is set back'))
       for (const { name, calls: made } of actors)
         if (name === 'get') assert.deepEqual(made, { read: 1 }, 'a get is one read')
         else if (name === 'touch') assert.ok(sum(made) <= 2 && made.read === 1, 'a get with a touch is two commands')

@@ -1,5 +1,5 @@
 // A browser that binds its session to its device, or proves it, beside all that may happen to that session meanwhile. What
-// must hold: an end and another log-in win, no other key is bound, and the browser is not locked out of a session that lives.
+// must hold: an end and another login win, no other key is bound, and the browser is not locked out of a session that lives.
 import assert from 'node:assert/strict'
 import { type DevicePair, newDevice, refreshProof, registrationProof } from '../../support/device-key.ts'
 import { type AnyVisit, Jar, steps } from '../../support/parallel.ts'
@@ -13,8 +13,8 @@ const max = { id: 43n, name: 'max' }
 /** Made once: what is drawn in a run has to be the same in each. */
 const DEVICES: readonly DevicePair[] = [newDevice(), newDevice()]
 
-const VERBS = ['a page view', 'a save', 'a rotation', 'a new ID', 'a log-in', 'a log-out'] as const
-const OTHERS = ['log-out everywhere', "a thief's page view"] as const
+const VERBS = ['a page view', 'a save', 'a rotation', 'a new ID', 'a login', 'a logout'] as const
+const OTHERS = ['logout everywhere', "a thief's page view"] as const
 const PROOFS = ['a registration', 'a registration of another key', 'a refresh'] as const
 export type DeviceRequest = (typeof VERBS)[number] | (typeof OTHERS)[number] | (typeof PROOFS)[number]
 
@@ -30,7 +30,7 @@ export interface DeviceScene {
 /** Pairs of which one is about the device. */
 export const DEVICE_PAIRS: readonly Pick<DeviceScene, 'before' | 'requests'>[] = (() => {
   const before = 'a session that may be bound'
-  const registering: readonly DeviceRequest[] = [...VERBS, 'log-out everywhere', 'a registration of another key']
+  const registering: readonly DeviceRequest[] = [...VERBS, 'logout everywhere', 'a registration of another key']
   const bound: readonly DeviceRequest[] = [...VERBS, ...OTHERS, 'a refresh']
   return [
     ...registering.map(each => ({ before, requests: ['a registration', each] }) as const),
@@ -50,11 +50,11 @@ class Browser {
   readonly #options
 
   constructor(world: World, managers: readonly Manager[]) {
-    const { deviceBound, fetchEdge } = world.library
+    const { deviceBound, fetchVisits } = world.library
     this.#world = world
     this.#managers = managers
     this.#options = { deviceBound: deviceBound({ lifetime: '5m' }) }
-    this.#edges = managers.map(manager => fetchEdge(manager, this.#options))
+    this.#edges = managers.map(manager => fetchVisits(manager, this.#options))
   }
 
   visit(cookie = this.jar.header, node = 0): AnyVisit {
@@ -135,7 +135,7 @@ export function devicesOf({ before, requests, processes, faults = 0 }: DeviceSce
 }
 
 function act(world: World, browser: Browser, sessions: Manager, name: DeviceRequest, node: number): void {
-  if (name === 'log-out everywhere') {
+  if (name === 'logout everywhere') {
     world.act(name, () => sessions.invalidateUser(ada.id))
   } else if (name === 'a refresh' || name === 'a registration' || name === 'a registration of another key') {
     let response: Response | null = null
@@ -189,7 +189,7 @@ async function judge(
 
   // What browsers are told: at 400, and at 403 without a challenge, they would forget the session for good.
   const answered = (...names: readonly DeviceRequest[]) => acknowledged(...names).map(({ value }) => value as Response)
-  const isOver = did('a log-out', 'log-out everywhere', 'a log-in')
+  const isOver = did('a logout', 'logout everywhere', 'a login')
   for (const response of answered('a refresh')) {
     const { status, headers } = response
     const isChallenge = status === 403 && headers.has('secure-session-challenge')
@@ -205,10 +205,10 @@ async function judge(
     for (const { value } of acknowledged("a thief's page view"))
       assert.equal(value, null, 'a copied session cookie is enough')
 
-  const ends = acknowledged('a log-out', 'log-out everywhere', 'a log-in')
+  const ends = acknowledged('a logout', 'logout everywhere', 'a login')
   if (ends.length > 0) {
     assert.deepEqual(await sessions.list(ada.id), [], 'the session outlives its end')
-    const isIn = acknowledged('a log-in').length > 0 && !did('a log-out')
+    const isIn = acknowledged('a login').length > 0 && !did('a logout')
     const own = await sessions.list(max.id)
     for (const info of own) assert.equal(world.library.deviceOf(info), null, 'a proof for one session binds another')
     const { challenge } = browser

@@ -1,6 +1,5 @@
 // The sources as a module of their own, built so that a test owns what they wait for and what they draw: timers, clocks,
 // randomness, and the memory that the requests of one process share. The sources themselves are not changed for it.
-import { createHash } from 'node:crypto'
 import { readFileSync, rmSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -10,7 +9,9 @@ const root = fileURLToPath(new URL('../../..', import.meta.url))
 const SEAMS = Symbol.for('coatcheck.orders')
 
 export type Library = typeof import('../../../src/index.ts') &
-  typeof import('../../../src/adopt.ts') &
+  typeof import('../../../src/import.ts') &
+  typeof import('../../../src/custom-server.ts') &
+  typeof import('../../../src/custom-store.ts') &
   typeof import('../../../src/device-bound.ts') &
   typeof import('../../../src/fetch.ts')
 
@@ -33,7 +34,7 @@ export interface Seams {
   asked(key: string, value: unknown): void
   /** A request told it something. */
   told(key: string, value: unknown): void
-  /** A snapshot was made: later than which log-out-everywhere it is decides what becomes of its cookie. */
+  /** A snapshot was made: later than which logout-everywhere it is decides what becomes of its cookie. */
   ordered(): void
   /** Writers of one session take turns: one is in line, has its turn, and is done. */
   queued(queue: object, key: string): object
@@ -42,14 +43,6 @@ export interface Seams {
   /** A request began something, and another one waits for it too. */
   began(work: object): void
   joined(work: object): void
-}
-
-/** One change of one source file, to see whether a search notices it. */
-export interface Patch {
-  readonly file: string
-  /** Text that stands in it once. */
-  readonly from: string
-  readonly to: string
 }
 
 let current: Seams | null = null
@@ -125,21 +118,16 @@ const SHIMS: Readonly<Record<string, { readonly code: string; readonly folder: s
 
 const ENTRY = 'src/index.ts'
 
-const built = new Map<string, Promise<Library>>()
+let built: Promise<Library> | undefined
 
-/** The library, with one source changed where a patch is given. */
-export function loadLibrary(patch: Patch | null = null): Promise<Library> {
-  const name = patch === null ? 'whole' : createHash('sha256').update(JSON.stringify(patch)).digest('hex').slice(0, 16)
-  let library = built.get(name)
-  if (library === undefined) {
-    library = buildLibrary(name, patch)
-    built.set(name, library)
-  }
-  return library
+/** The library, built once for each process. */
+export function loadLibrary(): Promise<Library> {
+  built ??= buildLibrary()
+  return built
 }
 
-async function buildLibrary(name: string, patch: Patch | null): Promise<Library> {
-  const folder = join(root, 'node_modules/.cache/coatcheck-orders', `${name}-${process.pid}`)
+async function buildLibrary(): Promise<Library> {
+  const folder = join(root, 'node_modules/.cache/coatcheck-orders', `${process.pid}`)
   await build({
     config: false,
     silent: true,
@@ -174,16 +162,15 @@ async function buildLibrary(name: string, patch: Patch | null): Promise<Library>
             const file = relative(root, path)
             let contents = readFileSync(path, 'utf8')
             if (file === ENTRY)
-              for (const subpath of ['adopt', 'device-bound', 'fetch'])
+              for (const subpath of ['import', 'custom-server', 'custom-store', 'device-bound', 'fetch'])
                 contents += `\nexport * from './${subpath}.ts'\n`
             if (file === 'src/session/session.ts')
               contents = replaceOnce(file, contents, 'made += 1\n', `made += 1\n  ${ask}?.ordered()\n`)
-            if (file === 'src/adopt/taking.ts') {
+            if (file === 'src/import/taking.ts') {
               const [look, keep] = ['let taking = this.#underWay.get(id)\n', 'this.#underWay.set(id, taking)\n']
               contents = replaceOnce(file, contents, look, `${look}    if (taking) ${ask}?.joined(taking)\n`)
               contents = replaceOnce(file, contents, keep, `${keep}      ${ask}?.began(taking)\n`)
             }
-            if (patch?.file === file) contents = replaceOnce(file, contents, patch.from, patch.to)
             return { contents, loader: 'ts' }
           })
         },

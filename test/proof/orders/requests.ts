@@ -1,5 +1,5 @@
 // Requests of browsers at the same time: tabs with one jar of cookies, and others who copied its cookies. What must hold
-// is seen from the browser: whose session it has in the end, and whether a log-out that was acknowledged stays.
+// is seen from the browser: whose session it has in the end, and whether a logout that was acknowledged stays.
 import assert from 'node:assert/strict'
 import type { SessionId, SessionManager } from 'coatcheck'
 import {
@@ -31,8 +31,8 @@ export interface RequestScene {
   readonly isTenant?: boolean
 }
 
-const isLogIn = (name: string) => name.startsWith('a log-in')
-const isLogOut = (name: string) => name === 'a log-out'
+const isLogIn = (name: string) => name.startsWith('a login')
+const isLogOut = (name: string) => name === 'a logout'
 
 /** Tabs of one browser. */
 export function tabsOf(scene: RequestScene): Scene {
@@ -70,7 +70,7 @@ export function tabsOf(scene: RequestScene): Scene {
     },
     async judge(world) {
       for (const [index, { name, error }] of world.actors.entries()) {
-        // G7: an outage clears no cookie, and nothing but a log-out does.
+        // G7: an outage clears no cookie, and nothing but a logout does.
         const clears = heads[index]!.some(line => line.startsWith('session_id=;'))
         if (clears) assert.ok(isLogOut(name) && error === undefined, `${name} clears the cookie`)
       }
@@ -149,13 +149,13 @@ async function checkAny(world: World, tabs: Tabs, requests: readonly string[], e
   for (const [index, name] of requests.entries()) {
     const { error, isLost } = world.actors[index]!
     const failure = (error ?? {}) as { operation?: string; outcome?: string; cause?: { outcome?: string } }
-    // Of a later step of the log-in the cause says what became of the step itself.
+    // Of a later step of the login the cause says what became of the step itself.
     const outcome = failure.cause?.outcome ?? failure.outcome
     const isRefused = isLogIn(name) && outcome === 'not-applied' && /^(?:create|replace)$/.test(failure.operation ?? '')
     if (isRefused && requests.length === 1 && tabs.jar.cookies.has('remember_token')) {
-      assert.notEqual(ending.series.length, 0, 'a log-in that failed took the remember token')
-      // A second fault may leave what the log-in has made.
-      if (world.faults < 2) assert.equal(ending.series.length, 1, 'a log-in that failed left a series of its own')
+      assert.notEqual(ending.series.length, 0, 'a login that failed took the remember token')
+      // A second fault may leave what the login has made.
+      if (world.faults < 2) assert.equal(ending.series.length, 1, 'a login that failed left a series of its own')
     }
     if (error !== undefined) {
       const { code } = error as { code?: string }
@@ -171,8 +171,8 @@ async function checkAny(world: World, tabs: Tabs, requests: readonly string[], e
     assert.deepEqual(await tabs.sessions.list(tabs.ada.id), [], 'the user before is still logged in')
   }
   if (isOut && !requests.some(isLogIn)) {
-    assert.equal(held?.user ?? null, null, 'the log-out was undone')
-    assert.deepEqual(ending.series, [], 'a series outlives the log-out')
+    assert.equal(held?.user ?? null, null, 'the logout was undone')
+    assert.deepEqual(ending.series, [], 'a series outlives the logout')
   }
   assert.ok(!world.events.some(({ type }) => type === 'remember-theft'), 'an alarm, and no thief')
 }
@@ -202,13 +202,13 @@ export function oneVisitOf(before: string, names: readonly string[]): Scene {
       const { held, live } = await endingOf(world, tabs)
       const { error, calls } = world.actors[0]!
       assert.equal(error, undefined, String((error as Error | undefined)?.stack))
-      if (!names.includes('a log-out')) {
+      if (!names.includes('a logout')) {
         assert.deepEqual(live, [held?.key], 'two sessions began in one visit, or none')
         const saves = names.filter(name => name === 'a save').length
         if (saves > 0 && !names.some(isLogIn))
           assert.equal(held?.data.saved, saves, 'of two saves of one visit one is lost')
         if (names.some(isLogIn)) assert.equal(held?.user?.id, tabs.max.id)
-      } else assert.equal(held?.user ?? null, null, 'the log-out was undone')
+      } else assert.equal(held?.user ?? null, null, 'the logout was undone')
       if (names.every(name => name === 'a take' || name === 'a page view'))
         assert.ok((calls.read ?? 0) <= 1, 'a visit reads its session more than once')
     },
@@ -242,11 +242,11 @@ export function plantedOf(views: number): Scene {
   }
 }
 
-/** A log-out with more cookies of our name than any browser has of its own: a sibling host has planted them. */
+/** A logout with more cookies of our name than any browser has of its own: a sibling host has planted them. */
 export function plantedLogOutOf(planted: number): Scene {
   let tabs: Tabs
   return {
-    name: `a browser with a session and ${planted} planted cookies: a log-out`,
+    name: `a browser with a session and ${planted} planted cookies: a logout`,
     options: { faults: 0, arrivesAtOnce: true },
     async prepare(world) {
       tabs = openTabs(world)
@@ -254,19 +254,19 @@ export function plantedLogOutOf(planted: number): Scene {
       const cookies = Array.from({ length: planted }, (_, at) => `session_id=${String(at).padStart(43, 'x')}`)
       const visit = tabs.visit([tabs.jar.header, ...cookies].join('; '))
       world.canonical(tabs.jar.header)
-      world.act('a log-out', () => visit.logOut())
+      world.act('a logout', () => visit.logOut())
     },
     async judge(world) {
       const [{ calls, error }] = world.actors as [World['actors'][number]]
       assert.equal(error, undefined)
       const made = Object.values(calls).reduce((all, each) => all + each, 0)
-      assert.ok(made <= 8, 'a log-out is made to cost more than eight store calls')
+      assert.ok(made <= 8, 'a logout is made to cost more than eight store calls')
       assert.deepEqual(await tabs.sessions.list(tabs.ada.id), [], 'planted cookies keep a session alive')
     },
   }
 }
 
-/** Handshakes of a socket, through `fetchEdge`: their responses carry no cookies. */
+/** Handshakes of a socket, through `fetchVisits`: their responses carry no cookies. */
 export function handshakesOf(before: string, requests: readonly string[]): Scene {
   let tabs: Tabs
   return {
@@ -277,10 +277,10 @@ export function handshakesOf(before: string, requests: readonly string[]): Scene
       await prepared[before]!(tabs)
       world.canonical(tabs.jar.header)
       const { header } = tabs.jar
-      const edge = world.library.fetchEdge(tabs.sessions as SessionManager<Data>)
+      const visits = world.library.fetchVisits(tabs.sessions as SessionManager<Data>)
       const headers = { cookie: header, upgrade: 'websocket', connection: 'Upgrade' }
       world.act('a handshake', async () => {
-        await edge.handle(new Request('https://shop.example/live', { headers }), async visit => {
+        await visits.handle(new Request('https://shop.example/live', { headers }), async visit => {
           await visit.get()
           return undefined
         })
@@ -380,7 +380,7 @@ export function theftOf({ stolen, request, thief }: TheftScene): Scene {
       if (stolen === 'a spent token') {
         assert.equal(await sees(copied), null, 'a spent token still leads somewhere')
         assert.ok(alarms <= 1, 'one theft, several alarms')
-        // The browser's own log-in or log-out may have ended the series before, and so may a new session in its place.
+        // The browser's own login or logout may have ended the series before, and so may a new session in its place.
         const left = isLogIn(request) || isLogOut(request) || request === 'a new anonymous session'
         if (!left) assert.equal(alarms, 1, 'a theft without an alarm')
         assert.deepEqual(await tabs.sessions.list(tabs.ada.id), [], 'what the stolen series began lives on')

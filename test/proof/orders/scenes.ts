@@ -22,7 +22,7 @@ const PLACES: readonly CallScene['before'][] = ['a session', 'an anonymous sessi
 const pairs = <T>(all: readonly T[]): [T, T][] =>
   all.flatMap((first, at) => all.slice(at).map((second): [T, T] => [first, second]))
 
-const isEndOfAll = (name: CallName) => name.startsWith('endAll')
+const isEndOfAll = (name: CallName) => name.startsWith('invalidateAll')
 
 const callPairs = (more: Omit<CallScene, 'before' | 'calls'>) =>
   PLACES.flatMap(before =>
@@ -40,23 +40,23 @@ const endAllPairs = (more: Omit<CallScene, 'before' | 'calls'>) =>
   )
 
 const TRIPLES: readonly [CallName, CallName, CallName][] = [
-  ['update', 'regenerate', 'log-out'],
-  ['update', 'log-in', 'invalidateUser'],
-  ['update', 'update', 'log-in'],
+  ['update', 'regenerate', 'logout'],
+  ['update', 'login', 'invalidateUser'],
+  ['update', 'update', 'login'],
   ['take', 'take', 'regenerate'],
-  ['touch', 'rotate', 'log-out'],
-  ['rotate', 'rotate', 'log-out'],
+  ['touch', 'rotate', 'logout'],
+  ['rotate', 'rotate', 'logout'],
   ['regenerate', 'regenerate', 'regenerate'],
   ['regenerate', 'rotate', 'invalidateUser but this'],
-  ['log-in', 'log-in', 'log-out'],
-  ['log-in', 'regenerate', 'invalidateUser, version 2'],
+  ['login', 'login', 'logout'],
+  ['login', 'regenerate', 'invalidateUser, version 2'],
   ['recall', 'recall', 'forget'],
-  ['recall', 'log-out', 'invalidateUser'],
+  ['recall', 'logout', 'invalidateUser'],
   ['recall', 'revoke', 'touch'],
-  ['remember', 'log-out', 'recall'],
+  ['remember', 'logout', 'recall'],
   ['get', 'rotate', 'the idle time passes'],
   ['touch', 'update', 'the clock is set back'],
-  ['updateUser', 'rotate', 'update'],
+  ['updateUserSessions', 'rotate', 'update'],
 ]
 const triples = (more: Omit<CallScene, 'before' | 'calls'>) =>
   TRIPLES.map(calls => sceneOf({ before: 'a session', calls, ...more }))
@@ -65,11 +65,11 @@ const tabPairs = (more: Partial<Parameters<typeof tabsOf>[0]> = {}, before: read
   before.flatMap(each => pairs(STEPS).map(requests => tabsOf({ before: each, requests, ...more })))
 
 const TAB_TRIPLES = [
-  ['a page view', 'a save', 'a log-in'],
-  ['a page view', 'a new ID', 'a log-in'],
-  ['a page view', 'a rotation', 'a log-out'],
-  ['a save', 'a save', 'a log-out'],
-  ['a log-in', 'a log-in', 'a log-in'],
+  ['a page view', 'a save', 'a login'],
+  ['a page view', 'a new ID', 'a login'],
+  ['a page view', 'a rotation', 'a logout'],
+  ['a save', 'a save', 'a logout'],
+  ['a login', 'a login', 'a login'],
 ] as const
 
 const thieves = (['a session', 'a token', 'a spent token'] as const).flatMap(stolen => {
@@ -80,8 +80,8 @@ const thieves = (['a session', 'a token', 'a spent token'] as const).flatMap(sto
 
 const inOneVisit = BEFORE.flatMap(before => [
   ...(['a save', 'a take', 'a rotation', 'a new ID'] as const).flatMap(verb => [
-    oneVisitOf(before, [verb, 'a log-in']),
-    oneVisitOf(before, ['a log-out', verb]),
+    oneVisitOf(before, [verb, 'a login']),
+    oneVisitOf(before, ['a logout', verb]),
   ]),
 ])
 
@@ -90,15 +90,15 @@ const some = <T>(all: readonly T[], every: number): T[] => all.filter((_, at) =>
 
 const handshakes = BEFORE.flatMap(before => [
   handshakesOf(before, []),
-  ...(['a page view', 'a rotation', 'a log-in', 'a log-out'] as const).map(name => handshakesOf(before, [name])),
+  ...(['a page view', 'a rotation', 'a login', 'a logout'] as const).map(name => handshakesOf(before, [name])),
 ])
 
 /** Calls beside which the application says the password version. */
 const asked = NAMES.map(name => sceneOf({ before: 'a session', calls: [name], isAsked: true, faults: 1 }))
 
-/** Where the session began with the token, a log-in in its place ends the series before it asks for the next token. */
+/** Where the session began with the token, a login in its place ends the series before it asks for the next token. */
 const mayLose = (before: string, name: string) =>
-  before === 'a session that was never used, and its next token' && name === 'a log-in to be remembered'
+  before === 'a session that was never used, and its next token' && name === 'a login to be remembered'
 
 const requestAlone = (faults: number) =>
   BEFORE.flatMap(before =>

@@ -20,11 +20,11 @@ function told(scene: Scene, ends: Set<string>): Scene {
 }
 
 it.each([
-  sceneOf({ before: 'a session', calls: ['regenerate', 'log-out'] }),
-  sceneOf({ before: 'a session', calls: ['update', 'log-in'] }),
+  sceneOf({ before: 'a session', calls: ['regenerate', 'logout'] }),
+  sceneOf({ before: 'a session', calls: ['update', 'login'] }),
   sceneOf({ before: 'a session', calls: ['touch', 'rotate'] }),
-  sceneOf({ before: 'a session', calls: ['update', 'log-out of what is held'], faults: 1 }),
-  tabsOf({ before: 'an anonymous session', requests: ['a save', 'a log-out'] }),
+  sceneOf({ before: 'a session', calls: ['update', 'logout of what is held'], faults: 1 }),
+  tabsOf({ before: 'an anonymous session', requests: ['a save', 'a logout'] }),
 ])(
   '$name: runs that are cut at a state that was seen miss no end, and no order',
   async scene => {

@@ -1,7 +1,7 @@
 // Walks through all orders of a scene, or through some by lot. Each run begins anew and repeats the choices of an earlier
 // one up to the place where it differs: nothing of a run has to be copied or undone.
 import assert from 'node:assert/strict'
-import { randomNumbers } from '../../../stores/testing/random.ts'
+import { randomNumbers } from '../../../testing/random.ts'
 import { type Choose, type Option, type Subject, World, type WorldOptions } from './world.ts'
 
 /** What is run in each order: prepared, let go, and judged. */

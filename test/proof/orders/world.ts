@@ -3,8 +3,9 @@
 import assert from 'node:assert/strict'
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { createHash } from 'node:crypto'
-import type { ScanPage, SessionEvent, SessionManager, SessionOptions, SessionRecord, Store } from 'coatcheck'
-import { ReferenceStore } from '../../../stores/testing/reference.ts'
+import type { SessionEvent, SessionManager, SessionOptions, Store } from 'coatcheck'
+import type { ScanPage, SessionRecord } from 'coatcheck/custom-store'
+import { ReferenceStore } from '../../../testing/reference.ts'
 import { type Library, type Seams, useSeams } from './library.ts'
 
 export type Data = Record<string, unknown>
@@ -144,7 +145,7 @@ export class World implements Seams {
   }
 
   /** `skew`: how far its clock is ahead, in ms. */
-  manager(options: Partial<SessionOptions<Data, 'u64', Data>> = {}, skew = 0): Manager {
+  manager(options: Partial<SessionOptions<Data, 'bigint', Data>> = {}, skew = 0): Manager {
     this.skew = Math.max(this.skew, skew)
     return new this.library.SessionManager<Data>({
       store: this.waiting,
@@ -153,7 +154,7 @@ export class World implements Seams {
         return this.now + skew
       },
       sweepInterval: false,
-      remember: '30d',
+      rememberFor: '30d',
       storeTimeout: '2s',
       onEvent: event => {
         if (this.isRunning) this.events.push(event)
@@ -527,10 +528,10 @@ export class World implements Seams {
   }
 
   #recordText(record: SessionRecord): string {
-    const { key, kind, parent, userId, username, passwordVersion, data, version } = record
+    const { key, kind, parent, userId, userName: userName, passwordVersion, data, version } = record
     const { createdAt, seenAt, expiresAt, absoluteExpiresAt } = record
     const times = [createdAt, seenAt, expiresAt, absoluteExpiresAt]
-    return this.canonical(JSON.stringify([key, kind, parent, userId, username, passwordVersion, data, version, times]))
+    return this.canonical(JSON.stringify([key, kind, parent, userId, userName, passwordVersion, data, version, times]))
   }
 
   #latestText(turn: Place['turn']): string {
@@ -546,7 +547,7 @@ const keyIn = (value: unknown) =>
 const bigints = (name: string, value: unknown) =>
   name === 'writeId' ? '' : typeof value === 'bigint' ? `${value}` : value
 
-/** A value of a memory, or an answer, as text; what is told of a log-in is what others may do with it. */
+/** A value of a memory, or an answer, as text; what is told of a login is what others may do with it. */
 function valueText(value: unknown): string {
   if (typeof value !== 'object' || value === null) return String(value)
   if ('order' in value) return JSON.stringify({ ...value, order: 0 }, bigints)

@@ -1,5 +1,5 @@
 /*
- * `replace` across two slots of a Redis Cluster: a log-in of a user whose shard is another than that of the session that
+ * `replace` across two slots of a Redis Cluster: a login of a user whose shard is another than that of the session that
  * was there. Three steps (stores/redis/record-writer.ts): `prepare` keeps the place under the new key, END ends the old
  * record, `confirm` makes the new one live; where END finds nothing to end, UNDO takes back what was prepared.
  *
@@ -10,7 +10,7 @@
  */
 #define NONE 0
 #define KEYS 4
-/* The session that was there, and the key of each of the two log-ins. */
+/* The session that was there, and the key of each of the two logins. */
 #define OLD 1
 
 mtype = { record, prepared, mark, created, gone, conflict, stale_login };
@@ -52,13 +52,13 @@ inline invariants() {
   /* G3: what was live when deleteUser was called is dead once it has resolved. */
   G3_log_out_everywhere_is_complete = !(resolved && ((existed[2] && lives(2)) || (existed[3] && lives(3))));
   assert(G3_log_out_everywhere_is_complete);
-  /* G3: a log-in that verified an older password gets no session, at whichever of its steps it is. */
+  /* G3: a login that verified an older password gets no session, at whichever of its steps it is. */
   G3_no_stale_log_in = !(resolved && floor == 1 && ((lives(2) && at[2].passwordVersion == 0) || (lives(3) && at[3].passwordVersion == 0)));
   assert(G3_no_stale_log_in);
   /* G4: the old ID is dead before the new one lives. */
   G4_never_the_old_and_the_new = !(lives(OLD) && (lives(2) || lives(3)));
   assert(G4_never_the_old_and_the_new);
-  /* G4: of two log-ins in its place at most one takes it. */
+  /* G4: of two logins in its place at most one takes it. */
   G4_one_successor_or_none = !(lives(2) && lives(3)) && !(succeeded[2] && succeeded[3]);
   assert(G4_one_successor_or_none);
   /* G4: if the old one cannot be ended, the new one is removed: it does not live after the answer, nor later. */
@@ -73,7 +73,7 @@ inline forget(k) {
   at[k].passwordVersion = 0
 }
 
-/* PUT, step `prepare`: decides and keeps the place. (LIVE_WHERE_NOTHING_ENDS is searched with one log-in: with two of them
+/* PUT, step `prepare`: decides and keeps the place. (LIVE_WHERE_NOTHING_ENDS is searched with one login: with two of them
    another invariant would fail first. So CONFIRM_WITHOUT_PREPARED with no password version.) */
 inline prepare() {
   if
@@ -117,7 +117,7 @@ inline end() {
     :: lives(OLD) && at[OLD].version != oldVersion -> outcome = conflict
 #endif
     :: else ->
-      /* G2: what was written after the log-in had read the old record is not lost with it: the call is told. */
+      /* G2: what was written after the login had read the old record is not lost with it: the call is told. */
       G2_no_lost_update = at[OLD].version == oldVersion;
       assert(G2_no_lost_update);
       forget(OLD);
@@ -220,7 +220,7 @@ answer:
     /* G4: `gone` is said where another call ended the old one, never to a call that ended it itself. */
     G4_gone_means_that_another_ended_it = outcome != gone || endedBy != key || resolved || expired;
     assert(G4_gone_means_that_another_ended_it);
-    /* G7: a log-in that is refused leaves the session that was there, unless the floor rose after it had ended. */
+    /* G7: a login that is refused leaves the session that was there, unless the floor rose after it had ended. */
     G7_a_refused_log_in_ends_nothing = outcome != stale_login || endedBy != key || raisedAfterEnd;
     assert(G7_a_refused_log_in_ends_nothing);
     succeeded[key] = outcome == created;
@@ -251,7 +251,7 @@ proctype Update() {
   running--
 }
 
-/* A log-out with the old cookie. The mark of a replacement stays. */
+/* A logout with the old cookie. The mark of a replacement stays. */
 proctype LogOut() {
   d_step {
     if

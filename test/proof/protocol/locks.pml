@@ -2,7 +2,7 @@
  * The same beside the locks of PostgreSQL at READ COMMITTED (stores/sql/postgres/statements.ts): a statement sees what was
  * committed when it began, waits for the locks of others, and looks at a row that it has locked as that row is then.
  * What makes a user's session live locks the user's row, and reads the floor there. `deleteUser` locks that row in one
- * statement, and deletes in the next. A log-out deletes by key, without the user's row. A series that ends is deleted, or
+ * statement, and deletes in the next. A logout deletes by key, without the user's row. A series that ends is deleted, or
  * moved: an UPDATE of its row, with the lock of the user's.
  *
  * Left out: pieces and the excepted session (user.pml), deadlines, other isolation levels.
@@ -48,7 +48,7 @@ inline invariants() {
   /* G3: what existed when it was called is dead, and everything derived from it meanwhile. */
   G3_log_out_everywhere_is_complete = !(resolved && some(livesDoomed));
   assert(G3_log_out_everywhere_is_complete);
-  /* G3: a log-in that verified an older password gets no session, even if it waited for the lock meanwhile. */
+  /* G3: a login that verified an older password gets no session, even if it waited for the lock meanwhile. */
   G3_no_stale_log_in = !(resolved && some(livesOutdated));
   assert(G3_no_stale_log_in);
   /* G3: after the end of a series nothing lives that a token of it began. */

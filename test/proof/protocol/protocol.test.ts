@@ -23,7 +23,7 @@ const MODELS: readonly Model[] = [
     name: 'session',
     calls: [3, 4],
     forms: ['STORE_REDIS', 'STORE_SQL'],
-    // A log-out that is repeated dies no second time: one answer is lost.
+    // A logout that is repeated dies no second time: one answer is lost.
     unreached: [':: atomic { lost > 0 -> lost--; died = true }'],
     mistakes: [
       ['NO_FORWARD', 'G1_destroyed_stays_destroyed'],

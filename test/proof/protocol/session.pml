@@ -1,5 +1,5 @@
 /*
- * One session: its log-out and a log-in beside new IDs and updates, with answers that are lost and calls that die.
+ * One session: its logout and a login beside new IDs and updates, with answers that are lost and calls that die.
  * The names are those of src/contract/store.ts (is, version, writeId, movedTo) and src/manager (find, rotate, logIn).
  *
  * Every verb of a store is one step, but for `delete`: STORE_SQL takes one statement for each place where the session
@@ -15,7 +15,7 @@
 #define REGENERATED 3
 #define LOGGED_IN 4
 
-/* Who is logged in: the session that was there, or the one of the new log-in. */
+/* Who is logged in: the session that was there, or the one of the new login. */
 #define BEFORE 1
 #define AFTER 2
 
@@ -58,13 +58,13 @@ bool G7_a_lost_answer_is_not_a_log_out = true;
 
 /* What holds in each moment. */
 inline invariants() {
-  /* G1: no write revives what a log-out has ended, under whatever ID it went on. */
+  /* G1: no write revives what a logout has ended, under whatever ID it went on. */
   G1_destroyed_stays_destroyed = !(loggedOut && alive(BEFORE));
   assert(G1_destroyed_stays_destroyed);
   /* G4: parallel requests for a new ID end in one successor or in none. */
   G4_one_successor_or_none = howMany(BEFORE) <= 1;
   assert(G4_one_successor_or_none);
-  /* G4: after a log-in the session that was there is dead, and its ID leads to no other. */
+  /* G4: after a login the session that was there is dead, and its ID leads to no other. */
   G4_the_old_id_is_dead = !(loggedIn && (alive(BEFORE) || (at[FIRST].is == forward && at[FIRST].salted && lives(at[FIRST].movedTo, AFTER))));
   assert(G4_the_old_id_is_dead);
   /* G2: what was acknowledged is in the data, also during a new ID. */
@@ -267,7 +267,7 @@ inline mayDie() {
   fi
 }
 
-/* A log-out: where its call dies, the browser keeps the cookie and repeats it. */
+/* A logout: where its call dies, the browser keeps the cookie and repeats it. */
 proctype LogOut() {
   byte key, version;
   bool ended, died, passed[KEYS];
@@ -281,7 +281,7 @@ proctype LogOut() {
   running--
 }
 
-/* A log-in with the old cookie. It takes the place of the session that is there; where that is gone, it ends whatever the
+/* A login with the old cookie. It takes the place of the session that is there; where that is gone, it ends whatever the
    old ID leads to, and begins by itself. */
 proctype LogIn() {
   byte key, version, data;

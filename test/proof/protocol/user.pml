@@ -1,5 +1,5 @@
 /*
- * Log-out-everywhere: `deleteUser` and the end of a series beside log-ins, new IDs, remember tokens that are used and
+ * Logout-everywhere: `deleteUser` and the end of a series beside logins, new IDs, remember tokens that are used and
  * tokens that are issued. The names are those of src/contract/store.ts and src/manager (recall, issueToken,
  * endStoredSeries).
  *
@@ -70,13 +70,13 @@ inline invariants() {
   /* G3: what existed when it was called is dead, and everything derived from it meanwhile. */
   G3_log_out_everywhere_is_complete = !(resolved && some(livesDoomed));
   assert(G3_log_out_everywhere_is_complete);
-  /* G3: a log-in that verified an older password gets no session, even if it finishes later. */
+  /* G3: a login that verified an older password gets no session, even if it finishes later. */
   G3_no_stale_log_in = !(resolved && withVersion && some(livesOutdated));
   assert(G3_no_stale_log_in);
   /* G3: `exceptKey` survives, also where it gets a new ID while deleteUser runs. */
   G3_the_excepted_session_goes_on = !withExcept || lives(SESSION) || lives(RENEWED);
   assert(G3_the_excepted_session_goes_on);
-  /* G3: after a log-out or a theft nothing lives that a token of the series began. */
+  /* G3: after a logout or a theft nothing lives that a token of the series began. */
   G3_what_a_series_began_ends_with_it = !(seriesEnded && some(livesOfSeries));
   assert(G3_what_a_series_began_ends_with_it)
 }
@@ -187,7 +187,7 @@ proctype Issue() {
   running--
 }
 
-/* A log-in: the version is read together with the hash that is verified. */
+/* A login: the version is read together with the hash that is verified. */
 proctype LogIn() {
   bit version;
   mtype outcome;
@@ -276,7 +276,7 @@ inline move() {
 }
 
 /*
- * The end of a series by a log-out (`forgetToken`), or by a theft: the series first, then what it began, and last what was
+ * The end of a series by a logout (`forgetToken`), or by a theft: the series first, then what it began, and last what was
  * left of it. The caller has a token, and so the key of the series, and nothing else.
  */
 proctype EndSeries() {

@@ -1,6 +1,6 @@
 // A browser with several tabs, and a model of what its user may see. Requests of one round are sent at once; the model
 // says after each answer whether it was possible: a session is lost only if it certainly lived, and revived only if it
-// certainly had ended. In between (an outage, a log-out-everywhere under way) either answer is right.
+// certainly had ended. In between (an outage, a logout-everywhere under way) either answer is right.
 import { type Failure, type Reply, type ServiceNode, send } from './nodes.ts'
 import { type Account, type Ending, LATE, type Users } from './users.ts'
 
@@ -216,7 +216,7 @@ export class Browser {
   }
 
   /**
-   * What an answer without a user says. A log-out that failed, as the database was away, is known to the node that it came to:
+   * What an answer without a user says. A logout that failed, as the database was away, is known to the node that it came to:
    * there the token begins no session, at the other one it may.
    */
   get #isOut(): 'out' | 'unknown' {
@@ -368,7 +368,7 @@ export class Browser {
     }
     if (isReply(outcome) && outcome.status === 401) {
       if (isWrong) return
-      if (!account.isEndedWithin(from, until)) this.#complain(`a log-in was refused: ${JSON.stringify(outcome.body)}`)
+      if (!account.isEndedWithin(from, until)) this.#complain(`a login was refused: ${JSON.stringify(outcome.body)}`)
     }
     await this.#settle(account)
   }

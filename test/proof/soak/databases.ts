@@ -1,7 +1,7 @@
 // The databases of the soak, with settings under which what was acknowledged survives a crash, and what there is to count.
 import { SessionManager, type Store } from 'coatcheck'
+import { PostgresStore } from 'coatcheck/stores/postgres'
 import { RedisStore } from 'coatcheck/stores/redis'
-import { PostgresStore } from 'coatcheck/stores/sql'
 import pg from 'pg'
 import { createClient } from 'redis'
 import { startPostgres } from '../../services/postgres.ts'
@@ -156,7 +156,7 @@ async function openPostgres(): Promise<Database> {
         for (let i = 0; i < count; i++) {
           const times = { createdAt: past - 1000, seenAt: past - 1000, expiresAt: past, absoluteExpiresAt: past }
           const key = `planted-${i}`.padEnd(46, '-')
-          const who = { userId: `${10_000 + i}`, username: 'planted', passwordVersion: null, parent: null }
+          const who = { userId: `${10_000 + i}`, userName: 'planted', passwordVersion: null, parent: null }
           await store.create(
             { key, kind: 'session', ...who, data: '{}', version: 1, writeId: `planted-${i}`, ...times },
             {},

@@ -3,7 +3,7 @@
 // of sessions, a counter in each session, and users whom both nodes ask the driver for, as of one table.
 import { createServer } from 'node:http'
 import { SessionError, SessionManager, stringify } from 'coatcheck'
-import { httpEdge } from 'coatcheck/http'
+import { nodeVisits } from 'coatcheck/node'
 import { createApp } from '../../../examples/server/app.mjs'
 import { untilStopped } from '../../../examples/server/stop.mjs'
 import { openStore } from '../../../examples/server/store.mjs'
@@ -20,7 +20,7 @@ const sessions = new SessionManager({
   initial: () => ({ label: '', count: 0 }),
   idleTimeout: seconds(IDLE),
   absoluteTimeout: seconds(ABSOLUTE),
-  remember: '2h',
+  rememberFor: '2h',
   // Less than the time that a node which stops gives its requests.
   storeTimeout: '4s',
   sweepInterval: '2s',
@@ -55,11 +55,11 @@ const users = {
 
 // What the example keeps in a session is a part of what this service keeps.
 const app = createApp({ sessions: /** @type {any} */ (sessions), users })
-const visitOf = httpEdge(sessions)
+const visits = nodeVisits(sessions)
 
 /** @type {import('node:http').RequestListener} */
 async function count(request, response) {
-  const visit = visitOf(request, response)
+  const visit = visits.of(request, response)
   /** @param {number} status @param {unknown} value */
   const answer = (status, value) =>
     response.writeHead(status, { 'Content-Type': 'application/json' }).end(stringify(value))

@@ -188,7 +188,7 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
     for (const browser of browsers) await browser.finish()
 
     // Everything expires: then no live session may be left, and series only of browsers that have their token, or of
-    // log-ins whose answer was lost.
+    // logins whose answer was lost.
     await pause(idle * 1000 + 1000)
     const contents = await database.contents()
     const lost = scene.counts.unavailable + scene.counts.cut + scene.counts.unknown
@@ -230,9 +230,9 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
         'answers judged by the model': counts.judged,
         'writes acknowledged': counts.writes,
         'writes with an unknown outcome': counts.unknown,
-        'log-ins': counts.logIns,
-        'log-outs': counts.logOuts,
-        'log-outs everywhere': counts.everywhere,
+        logins: counts.logIns,
+        logouts: counts.logOuts,
+        'logouts everywhere': counts.everywhere,
         'refused, retried at the other node': counts.refused,
         'connections that ended with a node': counts.cut,
         'tabs closed before the answer': counts.aborted,

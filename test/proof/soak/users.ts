@@ -67,7 +67,7 @@ export class Users {
     if (account === undefined) return null
     if (ask === 'authenticate') {
       if (account.row.hash !== password) return null
-      // Such a log-in first ends what an interrupted password change has left.
+      // Such a login first ends what an interrupted password change has left.
       if (account.row.endOthers) account.beginEnding(null).until = Date.now() + LATE
       return account.row
     }

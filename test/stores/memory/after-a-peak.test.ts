@@ -1,5 +1,5 @@
 // What is left of a peak moves together, so that the memory of the peak is given back.
-import { type SessionRecord, SWEEP_MARGIN } from 'coatcheck'
+import { type SessionRecord, SWEEP_MARGIN } from 'coatcheck/custom-store'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { NOW, put } from '../../support/memory/records.ts'

@@ -1,6 +1,7 @@
-import { FORWARD_LIFETIME, type SessionRecord, SessionStoreError, SWEEP_MARGIN } from 'coatcheck'
+import { SessionStoreError } from 'coatcheck'
+import { FORWARD_LIFETIME, type SessionRecord, SWEEP_MARGIN } from 'coatcheck/custom-store'
+import { keyFor, newWriteId } from 'coatcheck/custom-store/testing'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { keyFor, newWriteId } from 'coatcheck/testing'
 import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
 import { soon } from '../../support/deadlines.ts'
@@ -62,7 +63,7 @@ describe('a full memory store', () => {
     await put(store, '3')
   })
 
-  it('drops no record without a user that is no session, such as the mark of a log-out, however many visitors come', async () => {
+  it('drops no record without a user that is no session, such as the mark of a logout, however many visitors come', async () => {
     const store = new MemoryStore({ maxRecords: 4 })
     const marks = [await put(store, null, { kind: 'remember' }), await put(store, null, { kind: 'remember' })]
     const visitors = [await put(store, null), await put(store, null)]
@@ -185,7 +186,7 @@ describe('the memory store in the course of time', () => {
     for (let number = 0; number < 25; number++) await put(store, String(number), { expiresAt: NOW + number })
     const old = await put(store, 'ada')
     await store.replace(old.key, 1, record(store, 'ada'), { forward: { salt: '', until: NOW } }, { now: NOW })
-    await store.deleteUser('max', { passwordVersion: 3, floorUntil: NOW + HOUR }, { now: NOW })
+    await store.deleteUser('max', { minPasswordVersion: 3, minPasswordVersionUntil: NOW + HOUR }, { now: NOW })
     const later = NOW + SWEEP_MARGIN + 25
     expect([
       await store.sweep(10, { now: later }),
@@ -221,7 +222,7 @@ describe('the memory store in the course of time', () => {
     const store = new MemoryStore()
     const stored = await put(store, '1')
     await store.touch(stored.key, NOW + 1, NOW + HOUR, { now: NOW })
-    await store.deleteUser('1', { passwordVersion: 1, floorUntil: NOW + HOUR }, { now: NOW })
+    await store.deleteUser('1', { minPasswordVersion: 1, minPasswordVersionUntil: NOW + HOUR }, { now: NOW })
     await store.sweep(100, { now: NOW + 24 * HOUR })
     for (const timer of timers) {
       expect(timer).not.toHaveBeenCalled()
@@ -230,7 +231,7 @@ describe('the memory store in the course of time', () => {
   })
 })
 
-describe('a log-out everywhere of many sessions in memory', () => {
+describe('a logout everywhere of many sessions in memory', () => {
   const turn = () => new Promise<void>(resolve => setImmediate(resolve))
   const many = async () => {
     const store = new MemoryStore()
@@ -250,7 +251,7 @@ describe('a log-out everywhere of many sessions in memory', () => {
     const spared = record(store, '7')
     await store.create(spared, {}, { now: NOW })
     let done = false
-    const ending = store.deleteUser('7', { floorUntil: NOW, exceptKey: spared.key }, { now: NOW })
+    const ending = store.deleteUser('7', { minPasswordVersionUntil: NOW, exceptKey: spared.key }, { now: NOW })
     ending.then(() => {
       done = true
     })
@@ -273,7 +274,7 @@ describe('a log-out everywhere of many sessions in memory', () => {
 
   it('has raised the floor and says unknown when its time runs out, and does the rest when it is repeated', async () => {
     const { store } = await many()
-    const options = { passwordVersion: 2, floorUntil: NOW + HOUR }
+    const options = { passwordVersion: 2, minPasswordVersionUntil: NOW + HOUR }
     const clock = vi.spyOn(performance, 'now').mockReturnValue(5)
     const error = await store.deleteUser('7', options, { now: NOW, deadline: 5 }).catch((thrown: unknown) => thrown)
     clock.mockRestore()

@@ -1,5 +1,5 @@
+import { modelTest, ReferenceStore, testStore } from 'coatcheck/custom-store/testing'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { modelTest, ReferenceStore, testStore } from 'coatcheck/testing'
 import fc from 'fast-check'
 import { describe, it } from 'vitest'
 

@@ -1,6 +1,6 @@
-import { type SessionRecord, SWEEP_MARGIN } from 'coatcheck'
+import { type SessionRecord, SWEEP_MARGIN } from 'coatcheck/custom-store'
+import { keyFor, newWriteId, ReferenceStore } from 'coatcheck/custom-store/testing'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { keyFor, newWriteId, ReferenceStore } from 'coatcheck/testing'
 import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
 import { HOUR, NOW, put, record } from '../../support/memory/records.ts'
@@ -49,7 +49,7 @@ describe('what has moved in the memory store', () => {
               const each = record(store, userId, {
                 kind: userId !== null && draw(5) === 0 ? 'remember' : 'session',
                 createdAt: NOW + number,
-                username: userId === null ? null : ['Ada', 'Ida Łódź', ''][draw(3)]!,
+                userName: userId === null ? null : ['Ada', 'Ida Łódź', ''][draw(3)]!,
                 passwordVersion: userId === null || draw(2) === 0 ? null : draw(9) + 5,
                 data: JSON.stringify({ number }),
                 parent: null,
@@ -67,7 +67,9 @@ describe('what has moved in the memory store', () => {
             await both(to => to.replace(old.key, 1, next, { forward }, call))
             ids.push(next.key)
             const user = `floor ${times}`
-            await both(to => to.deleteUser(user, { passwordVersion: times, floorUntil: NOW + 9 * HOUR }, call))
+            await both(to =>
+              to.deleteUser(user, { minPasswordVersion: times, minPasswordVersionUntil: NOW + 9 * HOUR }, call),
+            )
           }
           const copy = slots.copy
           slots.copy = (from, to) => {
@@ -96,7 +98,7 @@ describe('what has moved in the memory store', () => {
             await both(to => to.create(limited, { limit: { max: 3, onLimit: 'end-oldest' } }, call))
             const [ended, user] = [ids[draw(ids.length)]!, users[draw(users.length)]!]
             await both(to => to.delete(ended, call))
-            await both(to => to.deleteUser(user, { floorUntil: NOW }, call))
+            await both(to => to.deleteUser(user, { minPasswordVersionUntil: NOW }, call))
           }
           for (const key of ids) await both(to => to.read(key, call))
           for (let removed = 1; removed > 0; ) removed = await store.sweep(500, { now: NOW + 99 * HOUR })

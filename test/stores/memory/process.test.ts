@@ -33,7 +33,7 @@ describe('a process with a memory store', () => {
     const script = `
       import { SessionManager } from ${url('index.js')}
       import { MemoryStore } from ${url('stores/memory.js')}
-      const sessions = new SessionManager({ store: new MemoryStore(), userIds: 'text', sweepInterval: false })
+      const sessions = new SessionManager({ store: new MemoryStore(), userIds: 'string', sweepInterval: false })
       const used = () => {
         for (let times = 0; times < 4; times++) gc()
         return process.memoryUsage().heapUsed
@@ -43,7 +43,7 @@ describe('a process with a memory store', () => {
         const answer = 'x'.repeat(50_000) + '<id>the-user-number-' + number + '</id>' + Math.random()
         const id = /<id>(.*)<.id>/.exec(answer)[1]
         await sessions.create({ user: { id, name: 'Ada' } })
-        await sessions.invalidateUser(id + '', { passwordVersion: 1 })
+        await sessions.invalidateUser(id + '', { minPasswordVersion: 1 })
         await sessions.create({ user: { id, name: 'Ada', passwordVersion: 1 } })
       }
       console.log((used() - before) / 400 < 5_000 ? 'small' : (used() - before) / 400 + ' bytes each')

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
+import { testStore } from 'coatcheck/custom-store/testing'
 import { RedisStore } from 'coatcheck/stores/redis'
-import { testStore } from 'coatcheck/testing'
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -140,10 +140,10 @@ describeEngine('redis', 'a right that is missing for a moment', () => {
     }
   }
 
-  it.each(USED)('never lets log-out-everywhere miss a session, nor a later one (%s)', async right => {
+  it.each(USED)('never lets logout-everywhere miss a session, nor a later one (%s)', async right => {
     const spared = await begin(`all-${right}`)
     const others = [await begin(`all-${right}`), await begin(`all-${right}`)]
-    const options = { floorUntil: T0 + HOUR, passwordVersion: 5, exceptKey: spared.key }
+    const options = { minPasswordVersionUntil: T0 + HOUR, passwordVersion: 5, exceptKey: spared.key }
     const answer = await without(right, () => store.deleteUser(`all-${right}`, options, call()))
     if (answer !== 'refused') {
       expect(await Promise.all(others.map(isAlive))).toEqual([false, false])
@@ -151,18 +151,18 @@ describeEngine('redis', 'a right that is missing for a moment', () => {
       expect(await store.create(old, {}, call())).toMatchObject({ outcome: 'stale-login' })
     }
     expect(await isAlive(spared)).toBe(true)
-    await store.deleteUser(`all-${right}`, { floorUntil: T0 }, call())
+    await store.deleteUser(`all-${right}`, { minPasswordVersionUntil: T0 }, call())
     expect(await Promise.all([spared, ...others].map(isAlive))).toEqual([false, false, false])
   })
 
-  it.each(USED)('never lets a log-in, refused or not, hide other sessions (%s)', async right => {
+  it.each(USED)('never lets a login, refused or not, hide other sessions (%s)', async right => {
     const before = await begin(`in-${right}`)
     const old = await begin(`in-${right}`)
     const added = [recordOf(store, `in-${right}`), recordOf(store, `in-${right}`)] as const
     await without(right, () => store.create(added[0], {}, call()))
     const moved = await without(right, () => store.replace(old.key, 1, added[1], {}, call()))
     expect([await isAlive(old), await isAlive(added[1])]).toEqual(moved === 'refused' ? [true, false] : [false, true])
-    await store.deleteUser(`in-${right}`, { floorUntil: T0 }, call())
+    await store.deleteUser(`in-${right}`, { minPasswordVersionUntil: T0 }, call())
     expect(await Promise.all([before, old, ...added].map(isAlive))).toEqual([false, false, false, false])
   })
 
@@ -176,14 +176,14 @@ describeEngine('redis', 'a right that is missing for a moment', () => {
   })
 
   it.each(USED)('never lets an older password in (%s)', async right => {
-    await store.deleteUser(`floor-${right}`, { floorUntil: T0 + HOUR, passwordVersion: 5 }, call())
+    await store.deleteUser(`floor-${right}`, { minPasswordVersionUntil: T0 + HOUR, minPasswordVersion: 5 }, call())
     const old = recordOf(store, `floor-${right}`, { passwordVersion: 4 })
     const answer = await without(right, () => store.create(old, {}, call()))
     expect(answer === 'refused' ? answer : answer.outcome).toMatch(/^(refused|stale-login)$/)
     expect(await isAlive(old)).toBe(false)
   })
 
-  it.each(USED)('never lets a log-in pass the limit (%s)', async right => {
+  it.each(USED)('never lets a login pass the limit (%s)', async right => {
     const limit = { max: 2, onLimit: 'refuse' } as const
     const oldest = { max: 2, onLimit: 'end-oldest' } as const
     const living = [await begin(`max-${right}`, T0 - 2), await begin(`max-${right}`, T0 - 1)]

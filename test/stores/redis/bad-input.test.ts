@@ -1,4 +1,5 @@
-import { type SessionEvent, SessionManager, type SessionRecord } from 'coatcheck'
+import { type SessionEvent, SessionManager } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
 import { RedisStore } from 'coatcheck/stores/redis'
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
@@ -146,7 +147,7 @@ describeEngine('redis', 'strange things in the Redis of the sessions', () => {
   let server: RedisServer
   let open: OpenClient
   let store: RedisStore
-  const events: SessionEvent<'u64'>[] = []
+  const events: SessionEvent<'bigint'>[] = []
   let sessions: SessionManager<Record<string, unknown>>
   beforeAll(async () => {
     server = await startRedis()
@@ -255,7 +256,9 @@ describeEngine('redis', 'strange things in the Redis of the sessions', () => {
       expect(await store.listUser('50', 'session', { now: T0 })).toEqual([record])
       await server.cli('DEL', index)
       await server.cli(command, index, ...rest)
-      expect(await store.deleteUser('50', { passwordVersion: 2, floorUntil: T0 + HOUR }, { now: T0 })).toBe(0)
+      expect(
+        await store.deleteUser('50', { minPasswordVersion: 2, minPasswordVersionUntil: T0 + HOUR }, { now: T0 }),
+      ).toBe(0)
       expect(await store.create(recordOf(store, '50'), {}, { now: T0 })).toMatchObject({ outcome: 'stale-login' })
     }
   })
@@ -268,7 +271,7 @@ describeEngine('redis', 'strange things in the Redis of the sessions', () => {
     await server.cli('SET', nameOf(key), value)
     await server.cli('ZADD', `coatcheck:{${store.shard('60')}}:u:60`, '9999999999999', theirs.key.slice(3))
     expect(await store.listUser('60', 'session', { now: T0 })).toEqual([])
-    expect(await store.deleteUser('60', { floorUntil: T0 }, { now: T0 })).toBe(0)
+    expect(await store.deleteUser('60', { minPasswordVersionUntil: T0 }, { now: T0 })).toBe(0)
     expect(await server.cli('EXISTS', nameOf(key))).toBe('1')
   })
 
@@ -282,7 +285,7 @@ describeEngine('redis', 'strange things in the Redis of the sessions', () => {
   })
 
   it('never makes a read fail, whatever byte of a record changed', async () => {
-    const record = recordOf(store, '80', { username: 'ada l', passwordVersion: 3, parent: null })
+    const record = recordOf(store, '80', { userName: 'ada l', passwordVersion: 3, parent: null })
     await store.create(record, {}, { now: T0 })
     const sound = Buffer.from((await server.cli('GET', nameOf(record.key))) as string)
     const client = createClient({ url: server.url }).on('error', () => {})
@@ -314,7 +317,7 @@ describeEngine('redis', 'strange things in the Redis of the sessions', () => {
     const record = recordOf(store, '90')
     await store.create(record, {}, { now: T0 })
     expect(await other.read(record.key, { now: T0 })).toBe(null)
-    expect(await other.deleteUser('90', { floorUntil: T0 }, { now: T0 })).toBe(0)
+    expect(await other.deleteUser('90', { minPasswordVersionUntil: T0 }, { now: T0 })).toBe(0)
     expect(await store.read(record.key, { now: T0 })).toEqual(record)
   })
 })

@@ -1,4 +1,10 @@
-import { CLOCK_TOLERANCE, type CreateOptions, FORWARD_LIFETIME, type SessionRecord, SWEEP_MARGIN } from 'coatcheck'
+import {
+  CLOCK_TOLERANCE,
+  type CreateOptions,
+  FORWARD_LIFETIME,
+  type SessionRecord,
+  SWEEP_MARGIN,
+} from 'coatcheck/custom-store'
 import { RedisStore } from 'coatcheck/stores/redis'
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -310,7 +316,7 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
       expect(ended).toEqual(keys.slice(0, 2))
     })
 
-    it('leaves alone what a log-in from another shard of a cluster has prepared', async () => {
+    it('leaves alone what a login from another shard of a cluster has prepared', async () => {
       const old = await anonymous()
       const record = recordOf(store, user)
       const meanwhile: unknown[] = []
@@ -484,7 +490,7 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
       }
     })
 
-    it('is not taken back by an earlier attempt of the same call, which a log-out has ended', async () => {
+    it('is not taken back by an earlier attempt of the same call, which a logout has ended', async () => {
       const old = await anonymous()
       const record = recordOf(store, user)
       tap = async (command, send) => {
@@ -513,17 +519,17 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
       expect(await replace(old, { ...recordOf(store, user), key: first.key })).toEqual(answers('collision'))
       const parent = keyIn(store.shard(user))
       expect(await replace(old, recordOf(store, user, { parent }))).toEqual(answers('orphan'))
-      await store.deleteUser(user, { passwordVersion: 2, floorUntil: T0 + HOUR }, call())
+      await store.deleteUser(user, { minPasswordVersion: 2, minPasswordVersionUntil: T0 + HOUR }, call())
       expect(await replace(old, recordOf(store, user))).toEqual(answers('stale-login'))
       expect(await read(old)).toEqual(old)
       expect(await members()).toEqual([])
     })
 
-    it('is ended by a log-out everywhere that comes before the last step', async () => {
+    it('is ended by a logout everywhere that comes before the last step', async () => {
       const old = await anonymous()
       const record = recordOf(store, user)
       tap = async (command, send) => {
-        if (runs(END, command)) await store.deleteUser(user, { floorUntil: T0 + HOUR }, call())
+        if (runs(END, command)) await store.deleteUser(user, { minPasswordVersionUntil: T0 + HOUR }, call())
         return send()
       }
       expect(await replace(old, record)).toEqual(answers('gone'))

@@ -11,7 +11,7 @@ describeEngine('redis', 'the Redis store with every client', () => {
     const store = new RedisStore(client, { prefix: `${name.replaceAll(' ', '-')}:` })
     const at = { now: T0 }
     const created = { outcome: 'created', ended: [] }
-    const first = recordOf(store, '42', { data: 'hé\n"x"', username: 'ada l %', passwordVersion: 7 })
+    const first = recordOf(store, '42', { data: 'hé\n"x"', userName: 'ada l %', passwordVersion: 7 })
     expect(await store.create(first, {}, at)).toEqual(created)
     expect(await store.create(first, {}, at)).toEqual(created)
     expect(await store.create({ ...first, writeId: writeId() }, {}, at)).toEqual({ outcome: 'collision', ended: [] })
@@ -53,7 +53,9 @@ describeEngine('redis', 'the Redis store with every client', () => {
       ended: [login.key],
     })
 
-    expect(await store.deleteUser('43', { passwordVersion: 3, floorUntil: T0 + 1000 }, { now: T0 })).toBe(1)
+    expect(
+      await store.deleteUser('43', { minPasswordVersion: 3, minPasswordVersionUntil: T0 + 1000 }, { now: T0 }),
+    ).toBe(1)
     expect(await store.create(recordOf(store, '43'), {}, at)).toEqual({ outcome: 'stale-login', ended: [] })
     const orphan = recordOf(store, '43', { passwordVersion: 3, parent: anywhere() })
     expect(await store.create(orphan, {}, at)).toEqual({ outcome: 'orphan', ended: [] })

@@ -1,4 +1,4 @@
-import type { CreateOptions, SessionRecord } from 'coatcheck'
+import type { CreateOptions, SessionRecord } from 'coatcheck/custom-store'
 import { RedisStore } from 'coatcheck/stores/redis'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -60,7 +60,7 @@ function dying(client: any, crash: Crash, before: (command: number) => Promise<u
   return { client: wrapped as never, died }
 }
 
-describeEngine('redis', 'a process that dies during a log-in from a session on another slot', () => {
+describeEngine('redis', 'a process that dies during a login from a session on another slot', () => {
   let cluster: RedisCluster
   let open: OpenClient
   let witness: RedisStore
@@ -98,11 +98,15 @@ describeEngine('redis', 'a process that dies during a log-in from a session on a
   }
   const meanwhile = {
     'end ada’s sessions': ({ ada }: Scene) =>
-      witness.deleteUser(ada, { floorUntil: T0 }, { now: T0, deadline: soon() }),
+      witness.deleteUser(ada, { minPasswordVersionUntil: T0 }, { now: T0, deadline: soon() }),
     'change ada’s password': ({ ada }: Scene) =>
-      witness.deleteUser(ada, { passwordVersion: 9, floorUntil: T0 + HOUR }, { now: T0, deadline: soon() }),
+      witness.deleteUser(
+        ada,
+        { minPasswordVersion: 9, minPasswordVersionUntil: T0 + HOUR },
+        { now: T0, deadline: soon() },
+      ),
     'end max’s sessions': ({ max }: Scene) =>
-      witness.deleteUser(max, { floorUntil: T0 }, { now: T0, deadline: soon() }),
+      witness.deleteUser(max, { minPasswordVersionUntil: T0 }, { now: T0, deadline: soon() }),
     'log the old ID out': ({ old }: Scene) => witness.delete(old.key, { now: T0, deadline: soon() }),
     'write to the old session': ({ old }: Scene) =>
       witness.update(
@@ -154,7 +158,7 @@ describeEngine('redis', 'a process that dies during a log-in from a session on a
     })
     afterAll(() => mortal.close())
 
-    it('such a log-in is three commands', async () => {
+    it('such a login is three commands', async () => {
       const sent: number[] = []
       const { client } = dying(mortal.client, { command: 0, isSent: true }, async command => sent.push(command))
       const store = new RedisStore(client, { allowEviction: true })

@@ -1,7 +1,8 @@
 // Redis as those run it who may lose nothing: a log that is on the disk before a write is acknowledged, and a replica that
 // has it as well. And Redis over TLS, with the connection of the store's own that `WAIT` needs.
+
+import { modelTest } from 'coatcheck/custom-store/testing'
 import { RedisStore } from 'coatcheck/stores/redis'
-import { modelTest } from 'coatcheck/testing'
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
@@ -54,7 +55,11 @@ describeEngine('redis', 'a Redis that writes each command to its log, with a rep
       records.slice(10, 19),
     ]
     await Promise.all(ended.map(({ key }) => store.delete(key, { now: T0, deadline: soon() })))
-    await store.deleteUser('19', { passwordVersion: 1, floorUntil: T0 + HOUR }, { now: T0, deadline: soon() })
+    await store.deleteUser(
+      '19',
+      { minPasswordVersion: 1, minPasswordVersionUntil: T0 + HOUR },
+      { now: T0, deadline: soon() },
+    )
     await Promise.all([master.kill(), replica.kill()])
     await store.close()
     await close()

@@ -45,7 +45,11 @@ describeEngine('redis', 'a master that dies', () => {
           const login = recordOf(store, '3')
           await Promise.all([
             store.delete(ada.key, { now: T0, deadline: soon() }),
-            store.deleteUser('2', { passwordVersion: 1, floorUntil: T0 + HOUR }, { now: T0, deadline: soon() }),
+            store.deleteUser(
+              '2',
+              { minPasswordVersion: 1, minPasswordVersionUntil: T0 + HOUR },
+              { now: T0, deadline: soon() },
+            ),
             store.replace(anonymous.key, 1, login, {}, { now: T0, deadline: soon() }),
           ])
           await master.kill()
@@ -67,7 +71,7 @@ describeEngine('redis', 'a master that dies', () => {
       },
     )
 
-    it('with a replica that lags: without waitReplicas an acknowledged log-out can come back', async () => {
+    it('with a replica that lags: without waitReplicas an acknowledged logout can come back', async () => {
       const line = await startProxy(master.port)
       await replica.cli('REPLICAOF', '127.0.0.1', `${line.port}`)
       await linked()
@@ -97,19 +101,21 @@ describeEngine('redis', 'a master that dies', () => {
         for (const record of [first, second, third]) await store.create(record, {}, { now: T0 })
         await store.delete(third.key, { now: T0 })
         replica.pause()
-        const began = performance.now()
-        const waiting = store.delete(first.key, { now: T0, deadline: performance.now() + 1500 }).catch(error => error)
+        const ended: string[] = []
+        const waiting = store
+          .delete(first.key, { now: T0, deadline: performance.now() + 1500 })
+          .catch(error => error)
+          .finally(() => ended.push('the delete'))
         for (let i = 0; i < 5; i++) await store.read(second.key, { now: T0 })
         await store.touch(second.key, T0 + 1, T0 + HOUR, { now: T0 })
-        const others = performance.now() - began
+        ended.push('the others')
         const error = await waiting
-        expect(others).toBeLessThan(performance.now() - began)
+        expect(ended).toEqual(['the others', 'the delete'])
         expect(error).toMatchObject({
           code: 'ERR_SESSION_STORE',
           outcome: 'unknown',
           cause: { message: expect.stringMatching(/0 of 1 replicas acknowledged/) },
         })
-        expect(performance.now() - began).toBeLessThan(4000)
         replica.resume()
         // The same call again is about what the first one did: it waits for that too.
         expect(await store.delete(first.key, { now: T0, deadline: soon() })).toBe(false)
@@ -149,7 +155,9 @@ describeEngine('redis', 'a master that dies', () => {
       for (const record of records) await store.create(record, {}, { now: T0, deadline: soon() })
       await Promise.all(records.slice(0, 10).map(({ key }) => store.delete(key, { now: T0, deadline: soon() })))
       await Promise.all(
-        users.slice(10, 20).map(user => store.deleteUser(user, { floorUntil: T0 }, { now: T0, deadline: soon() })),
+        users
+          .slice(10, 20)
+          .map(user => store.deleteUser(user, { minPasswordVersionUntil: T0 }, { now: T0, deadline: soon() })),
       )
       if (!canWait)
         await until('the replicas having all', async () => {

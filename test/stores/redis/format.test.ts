@@ -32,7 +32,7 @@ const records: fc.Arbitrary<SessionRecord> = fc
     ...rest,
     key: `abc${'x'.repeat(43)}`,
     userId: user === null ? null : user[0],
-    username: user === null ? null : user[1],
+    userName: user === null ? null : user[1],
   }))
 
 const ms = (text: string) => {
@@ -75,7 +75,7 @@ function plainly(key: string, value: string): SessionRecord | null {
       kind: kind === 's' ? 'session' : 'remember',
       parent: orNull(parent, text => text),
       userId: orNull(user, decodeURIComponent),
-      username: orNull(name, decodeURIComponent),
+      userName: orNull(name, decodeURIComponent),
       passwordVersion: orNull(password, whole),
       data: value.slice(end + 1),
       version: whole(version),
@@ -98,7 +98,7 @@ describe('the text of a session in Redis', () => {
       kind: 'session',
       parent: null,
       userId: '42',
-      username: 'ada lovelace',
+      userName: 'ada lovelace',
       passwordVersion: 7,
       data: '{}',
       version: 3,
@@ -117,7 +117,7 @@ describe('the text of a session in Redis', () => {
       kind: 'remember',
       parent: null,
       userId: null,
-      username: null,
+      userName: null,
       passwordVersion: null,
       data: '{}',
       version: 1,

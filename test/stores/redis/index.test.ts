@@ -83,7 +83,7 @@ describeEngine('redis', 'the index of a user', () => {
     })
     afterAll(() => other.close())
 
-    it('with 130,000 dead members does no harm: list, a limited log-in and log-out everywhere work', {
+    it('with 130,000 dead members does no harm: list, a limited login and logout everywhere work', {
       timeout: 120_000,
     }, async () => {
       next()
@@ -102,7 +102,7 @@ describeEngine('redis', 'the index of a user', () => {
       ).toMatchObject({ outcome: 'created' })
       expect(await size()).toBeLessThan(10)
       await bury(130_000)
-      expect(await theirs.deleteUser(user, { floorUntil: T0 }, { now: T0, deadline: soon() })).toBe(3)
+      expect(await theirs.deleteUser(user, { minPasswordVersionUntil: T0 }, { now: T0, deadline: soon() })).toBe(3)
       expect(await size()).toBe(0)
     })
 
@@ -158,7 +158,11 @@ describeEngine('redis', 'the index of a user', () => {
       let { record } = await create()
       const excepted = record.key
       await Promise.all(Array.from({ length: 800 }, () => create()))
-      const ending = store.deleteUser(user, { exceptKey: excepted, floorUntil: T0 }, { now: T0, deadline: soon() })
+      const ending = store.deleteUser(
+        user,
+        { exceptKey: excepted, minPasswordVersionUntil: T0 },
+        { now: T0, deadline: soon() },
+      )
       for (let i = 0; i < 20; i++) {
         const successor = recordOf(store, user)
         const forward = { salt: '', until: T0 + MINUTE }
@@ -175,7 +179,7 @@ describeEngine('redis', 'the index of a user', () => {
 
   it('outlives each record, whatever the clocks of those who write it', { timeout: 120_000 }, async () => {
     const skew = fc.integer({ min: -2 * 24 * 60, max: 2 * 24 * 60 }).map(minutes => minutes * MINUTE)
-    const step = fc.record({ what: fc.constantFrom('touch', 'update', 'renew', 'log-in'), skew })
+    const step = fc.record({ what: fc.constantFrom('touch', 'update', 'renew', 'login'), skew })
     await fc.assert(
       fc.asyncProperty(skew, fc.array(step, { minLength: 1, maxLength: 5 }), async (first, steps) => {
         next()
@@ -200,8 +204,7 @@ describeEngine('redis', 'the index of a user', () => {
               { data: '{}', seenAt: now, expiresAt, writeId: writeId() },
               { now },
             )
-          if (what === 'log-in')
-            await store.create(recordOf(store, user, { absoluteExpiresAt: at + HOUR }), {}, { now })
+          if (what === 'login') await store.create(recordOf(store, user, { absoluteExpiresAt: at + HOUR }), {}, { now })
           if (what !== 'renew') continue
           const successor = { ...found, key: recordOf(store, user).key, version: 1, writeId: writeId() }
           const { outcome } = await store.replace(
@@ -224,7 +227,7 @@ describeEngine('redis', 'the index of a user', () => {
   })
 
   it.each([-1000, 1000])(
-    'leads log-out everywhere to a session that a node 10 minutes ahead began, %i ms from its end',
+    'leads logout everywhere to a session that a node 10 minutes ahead began, %i ms from its end',
     async moment => {
       next()
       const ahead = T0 + 10 * MINUTE
@@ -243,7 +246,7 @@ describeEngine('redis', 'the index of a user', () => {
         await server.cli('PEXPIRE', name, `${(await life(name)) - passed}`)
       const now = T0 + passed
       const lives = (await store.read(record.key, { now })) !== null
-      expect(await store.deleteUser(user, { floorUntil: now }, { now })).toBe(lives ? 1 : 0)
+      expect(await store.deleteUser(user, { minPasswordVersionUntil: now }, { now })).toBe(lives ? 1 : 0)
       expect(await store.read(record.key, { now })).toBe(null)
       expect(await server.cli('EXISTS', nameOf(record.key))).toBe('0')
     },

@@ -28,7 +28,7 @@ describeEngine('redis', 'what is left behind in Redis', () => {
       store: new RedisStore(client),
       idleTimeout: '1s',
       absoluteTimeout: '2s',
-      remember: '2s',
+      rememberFor: '2s',
       limit: { max: 3 },
       storeTimeout: '30s',
     })
@@ -40,8 +40,8 @@ describeEngine('redis', 'what is left behind in Redis', () => {
           const session = await sessions.create({ user })
           if (i % 5 === 1) await sessions.regenerate(session)
           if (i % 5 === 2) await sessions.update(session, { seen: i })
-          if (i % 50 === 3) await sessions.remember(session).catch(() => null)
-          if (i % 50 === 4) await sessions.invalidateUser(user.id, { passwordVersion: 1 })
+          if (i % 50 === 3) await sessions.issueRememberToken(session).catch(() => null)
+          if (i % 50 === 4) await sessions.invalidateUser(user.id, { minPasswordVersion: 1 })
           return session
         }),
       )

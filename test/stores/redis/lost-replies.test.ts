@@ -1,4 +1,5 @@
-import { SessionManager, type SessionRecord } from 'coatcheck'
+import { SessionManager } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
 import { RedisStore } from 'coatcheck/stores/redis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { describeEngine } from '../../services/engines.ts'
@@ -85,7 +86,12 @@ describeEngine('redis', 'a connection that breaks', () => {
         repeated: false,
       }),
       deleteUser: () => ({
-        first: () => store.deleteUser(user, { passwordVersion: 1, floorUntil: T0 + 1 }, { now: T0, deadline: soon() }),
+        first: () =>
+          store.deleteUser(
+            user,
+            { minPasswordVersion: 1, minPasswordVersionUntil: T0 + 1 },
+            { now: T0, deadline: soon() },
+          ),
         answer: 1,
         repeated: 0,
       }),
@@ -167,7 +173,7 @@ describeEngine('redis', 'a connection that breaks', () => {
           ),
         () => store.touch(record.key, T0 + 1, T0 + HOUR, { now: T0, deadline: performance.now() + 150 }),
         () => store.delete(record.key, { now: T0, deadline: performance.now() + 150 }),
-        () => store.deleteUser(user, { floorUntil: T0 }, { now: T0, deadline: performance.now() + 150 }),
+        () => store.deleteUser(user, { minPasswordVersionUntil: T0 }, { now: T0, deadline: performance.now() + 150 }),
         () => store.create(recordOf(store, user), {}, { now: T0, deadline: performance.now() + 150 }),
         () => store.replace(record.key, 1, recordOf(store, user), {}, { now: T0, deadline: performance.now() + 150 }),
       ]

@@ -1,4 +1,4 @@
-import { type SessionRecord, SWEEP_MARGIN } from 'coatcheck'
+import { type SessionRecord, SWEEP_MARGIN } from 'coatcheck/custom-store'
 import { RedisStore } from 'coatcheck/stores/redis'
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
@@ -34,7 +34,7 @@ describeEngine('redis', 'the sessions of one user', () => {
     tap = (_, send) => send()
     seen = []
     // The server's clock and the scripts are known from here on.
-    await store.deleteUser('1', { floorUntil: T0 }, call())
+    await store.deleteUser('1', { minPasswordVersionUntil: T0 }, call())
   })
   afterAll(async () => {
     client.disconnect()
@@ -169,8 +169,8 @@ describeEngine('redis', 'the sessions of one user', () => {
   })
 
   describe('end', () => {
-    const end = (options: { exceptKey?: string; passwordVersion?: number; floorUntil?: number } = {}) =>
-      store.deleteUser(user, { floorUntil: T0 + HOUR, ...options }, call())
+    const end = (options: { exceptKey?: string; passwordVersion?: number; minPasswordVersionUntil?: number } = {}) =>
+      store.deleteUser(user, { minPasswordVersionUntil: T0 + HOUR, ...options }, call())
     const pieces = () =>
       seen.filter(command => runs(DELETE_USER, command)).map(command => keysGiven(command).length - 2)
 
@@ -225,7 +225,7 @@ describeEngine('redis', 'the sessions of one user', () => {
       expect(await Promise.all([next, moved!, marked!, theirs!].map(isStored))).toEqual([false, true, true, true])
     })
 
-    it('and a log-in with an older password is refused, as long as the floor holds', async () => {
+    it('and a login with an older password is refused, as long as the floor holds', async () => {
       const login = (passwordVersion: number, now = T0) =>
         store.create(recordOf(store, user, { passwordVersion }), {}, { now, deadline: soon() })
       await end()
@@ -234,7 +234,7 @@ describeEngine('redis', 'the sessions of one user', () => {
       expect(await login(1)).toMatchObject({ outcome: 'stale-login' })
       expect(await login(2)).toMatchObject({ outcome: 'created' })
       // Nobody lowers it, or lets it end earlier.
-      await end({ passwordVersion: 1, floorUntil: T0 + HOUR / 2 })
+      await end({ passwordVersion: 1, minPasswordVersionUntil: T0 + HOUR / 2 })
       expect(await login(1, T0 + HOUR - 1)).toMatchObject({ outcome: 'stale-login' })
       expect(await login(1, T0 + HOUR)).toMatchObject({ outcome: 'created' })
       const minutes = (await client.pttl(`coatcheck:{${store.shard(user)}}:f:${user}`)) / 60_000
@@ -248,7 +248,7 @@ describeEngine('redis', 'the sessions of one user', () => {
       )
       // It knows the server's clock from here on.
       expect(await careful.touch(recordOf(store, user).key, T0, T0, call())).toBe('gone')
-      const ending = careful.deleteUser(user, { floorUntil: T0 }, { now: T0, deadline: within(1000) })
+      const ending = careful.deleteUser(user, { minPasswordVersionUntil: T0 }, { now: T0, deadline: within(1000) })
       await expect(ending).rejects.toMatchObject({ operation: 'deleteUser', outcome: 'unknown' })
       await careful.close()
     })

@@ -104,7 +104,7 @@ describeEngine('redis', 'a connection that the store opens by itself, to wait fo
         for (const record of records) await store.create(record, {}, { now: T0, deadline: soon() })
         expect(await store.delete(records[0]!.key, { now: T0, deadline: soon() })).toBe(true)
         expect(await store.read(records[0]!.key, { now: T0, deadline: soon() })).toBe(null)
-        expect(await store.deleteUser(name, { floorUntil: T0 }, { now: T0, deadline: soon() })).toBe(1)
+        expect(await store.deleteUser(name, { minPasswordVersionUntil: T0 }, { now: T0, deadline: soon() })).toBe(1)
         expect(await store.listUser(name, 'session', { now: T0, deadline: soon() })).toEqual([])
       }
       await store.close()
@@ -137,11 +137,11 @@ describeEngine('redis', 'a connection that the store opens by itself, to wait fo
       return own
     }
     await expect(
-      store.deleteUser('anew', { floorUntil: T0 }, { now: T0, deadline: performance.now() + 2000 }),
+      store.deleteUser('anew', { minPasswordVersionUntil: T0 }, { now: T0, deadline: performance.now() + 2000 }),
     ).rejects.toMatchObject({ code: 'ERR_SESSION_STORE' })
     proxy.redirect(master.port)
     await until('the session having ended', async () =>
-      expect(await store.deleteUser('anew', { floorUntil: T0 }, { now: T0, deadline: soon() })).toBe(1),
+      expect(await store.deleteUser('anew', { minPasswordVersionUntil: T0 }, { now: T0, deadline: soon() })).toBe(1),
     )
     expect(await store.read(record.key, { now: T0, deadline: soon() })).toBe(null)
     await store.close()
@@ -186,7 +186,7 @@ describeEngine('redis', 'a connection that the store opens by itself to a master
     for (const record of records) await store.create(record, {}, { now: T0, deadline: soon() })
     expect(await store.delete(records[0]!.key, { now: T0, deadline: soon() })).toBe(true)
     expect(await store.read(records[0]!.key, { now: T0, deadline: soon() })).toBe(null)
-    expect(await store.deleteUser('1', { floorUntil: T0 }, { now: T0, deadline: soon() })).toBe(1)
+    expect(await store.deleteUser('1', { minPasswordVersionUntil: T0 }, { now: T0, deadline: soon() })).toBe(1)
     await store.close()
     client.disconnect()
   })

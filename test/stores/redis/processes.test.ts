@@ -104,7 +104,7 @@ describeEngine('redis', 'several processes on one Redis, with clocks 5 minutes a
     }
   })
 
-  it('end what is renewed at the same moment: a log-out wins', { timeout: 120_000 }, async () => {
+  it('end what is renewed at the same moment: a logout wins', { timeout: 120_000 }, async () => {
     for (let round = 0; round < ROUNDS * 3; round++) {
       const user = { id: 2000 + round, name: 'ada' }
       const { secret } = await sessions.create({ user })
@@ -125,7 +125,7 @@ describeEngine('redis', 'several processes on one Redis, with clocks 5 minutes a
     for (let version = 1; version <= ROUNDS; version++) {
       const storms = all(() => ({ op: 'storm', user: 3, version, ms: 800 }))
       await new Promise(resolve => setTimeout(resolve, 200 + Math.random() * 300))
-      await sessions.invalidateUser(3, { passwordVersion: version + 1 })
+      await sessions.invalidateUser(3, { minPasswordVersion: version + 1 })
       // Complete when it resolves, not when the last straggler has ended.
       expect(await sessions.list(3)).toEqual([])
       const told: { secrets: string[]; destroyed: string[]; stale: number }[] = await storms

@@ -39,7 +39,7 @@ describeEngine('redis', 'what a request costs Redis', () => {
     await store.update(first.key, 1, { data: '1', seenAt: T0, expiresAt: T0 + HOUR, writeId: writeId() }, { now: T0 })
     await store.touch(first.key, T0, T0 + HOUR, { now: T0 })
     await store.delete(first.key, { now: T0 })
-    await store.deleteUser('1', { floorUntil: T0 }, { now: T0 })
+    await store.deleteUser('1', { minPasswordVersionUntil: T0 }, { now: T0 })
   })
   afterAll(async () => {
     await open.close()
@@ -69,7 +69,7 @@ describeEngine('redis', 'what a request costs Redis', () => {
     expect(await wire()).toEqual({ get: 10, evalsha: 0, mget: 0, eval: 0, other: ['config|resetstat'] })
   })
 
-  it('takes two commands for a log-in at the limit, the end of an ID that was renewed, and a visit with one', async () => {
+  it('takes two commands for a login at the limit, the end of an ID that was renewed, and a visit with one', async () => {
     const [oldest, login, renewed] = [
       recordOf(store, '3', { createdAt: T0 - 1 }),
       recordOf(store, '3'),
@@ -86,7 +86,7 @@ describeEngine('redis', 'what a request costs Redis', () => {
     expect((await wire()).evalsha).toBe(2)
     const sessions = new SessionManager({ store })
     const session = await sessions.create({ user: { id: 3, name: 'ada' } })
-    await sessions.rotate(session, { grace: '1m' })
+    await sessions.regenerate(session, { grace: '1m' })
     await server.cli('CONFIG', 'RESETSTAT')
     expect(await sessions.get(session.secret, { touch: false })).not.toBe(null)
     expect(await wire()).toMatchObject({ get: 2, evalsha: 0, mget: 0 })
@@ -137,7 +137,7 @@ describeEngine('redis', 'what a request costs Redis', () => {
   }, async () => {
     const client = counting(open.client as NodeRedisClient)
     const counted = new RedisStore(client, { allowEviction: true })
-    await counted.deleteUser('1', { floorUntil: T0 }, { now: T0, deadline: soon() })
+    await counted.deleteUser('1', { minPasswordVersionUntil: T0 }, { now: T0, deadline: soon() })
     await server.cli('CONFIG', 'SET', 'slowlog-log-slower-than', '50000')
     let slow = ''
     // A busy machine may take the processor from the server for that long; not each time.
@@ -152,7 +152,7 @@ describeEngine('redis', 'what a request costs Redis', () => {
       expect(client.roundTrips).toBe(2)
       client.roundTrips = 0
       await server.cli('SLOWLOG', 'RESET')
-      const options = { passwordVersion: 2, floorUntil: T0 + HOUR }
+      const options = { passwordVersion: 2, minPasswordVersionUntil: T0 + HOUR }
       expect(await counted.deleteUser('5', options, { now: T0, deadline: soon() })).toBe(10_000)
       expect(client.roundTrips).toBeLessThanOrEqual(3)
       slow = await server.cli('SLOWLOG', 'LEN')

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { SessionRecord } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
 import { type RedisClient, RedisStore } from 'coatcheck/stores/redis'
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
@@ -78,7 +78,7 @@ describeEngine('redis', 'a walk over all sessions with every client', () => {
     const next = recordOf(store, 'u4')
     await store.replace(old.key, 1, next, { forward: { salt: '', until: T0 } }, at())
     await store.delete(ended.key, at())
-    await store.deleteUser('u5', { passwordVersion: 2, floorUntil: T0 + HOUR }, at())
+    await store.deleteUser('u5', { minPasswordVersion: 2, minPasswordVersionUntil: T0 + HOUR }, at())
     const living = [...records, next].filter(record => record !== old && record !== ended && record.userId !== 'u5')
     for (const limit of [1000, 7]) {
       const found = await walk(() => store, limit)

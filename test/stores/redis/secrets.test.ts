@@ -23,7 +23,7 @@ describeEngine('redis', 'an error of a Redis client that is logged', () => {
   const ways: [string, readonly string[], () => unknown][] = [
     [
       'is out of memory',
-      ['create', 'update', 'log-in', 'regenerate'],
+      ['create', 'update', 'login', 'regenerate'],
       () => server.cli('CONFIG', 'SET', 'maxmemory', '1'),
     ],
     [
@@ -54,7 +54,9 @@ describeEngine('redis', 'an error of a Redis client that is logged', () => {
         const { client, close } = await STANDALONE[name]!(strict.url)
         const store = new RedisStore(client)
         const [user] = PRIVATE
-        const error = await store.deleteUser(user, { floorUntil: T0 }, { now: T0 }).catch((error: unknown) => error)
+        const error = await store
+          .deleteUser(user, { minPasswordVersionUntil: T0 }, { now: T0 })
+          .catch((error: unknown) => error)
         expect(error).toMatchObject({
           code: 'ERR_SESSION_STORE',
           cause: { message: expect.stringMatching(/unknown command/) },

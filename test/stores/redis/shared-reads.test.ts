@@ -1,5 +1,6 @@
 // Reads of one turn of the event loop share an MGET: what happens to each of them.
-import { type SessionId, SessionManager, type SessionRecord } from 'coatcheck'
+import { type SessionId, SessionManager } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
 import { type RedisClient, RedisStore } from 'coatcheck/stores/redis'
 import { Redis } from 'ioredis'
 import { createClient, RESP_TYPES } from 'redis'
@@ -443,9 +444,9 @@ describeEngine('redis', 'reads of one turn in a cluster', () => {
 
     it('are found while their slot moves, half of it here and half of it there, without waiting for that', async () => {
       const user = `m-${name}`
-      const sessions = new SessionManager({ store, userIds: 'text', storeTimeout: '20s' })
+      const sessions = new SessionManager({ store, userIds: 'string', storeTimeout: '20s' })
       // A client that repeats a command until its slot has moved takes longer than this.
-      const hasty = new SessionManager({ store, userIds: 'text', storeTimeout: '5s' })
+      const hasty = new SessionManager({ store, userIds: 'string', storeTimeout: '5s' })
       const made = await Promise.all(
         Array.from({ length: 6 }, () => sessions.create({ user: { id: user, name: 'ada' } })),
       )

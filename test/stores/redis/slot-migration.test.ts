@@ -1,6 +1,6 @@
-import type { StoreCall } from 'coatcheck'
+import type { StoreCall } from 'coatcheck/custom-store'
+import { testStore } from 'coatcheck/custom-store/testing'
 import { RedisStore } from 'coatcheck/stores/redis'
-import { testStore } from 'coatcheck/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { describeEngine } from '../../services/engines.ts'
 import { until } from '../../services/process.ts'
@@ -29,7 +29,7 @@ describeEngine('redis', 'a Redis Cluster', () => {
     }
     for (const master of cluster.masters) expect(Number(await master.cli('DBSIZE'))).toBeGreaterThan(40)
     for (const user of ['3', '4', '5'])
-      await store.deleteUser(user, { passwordVersion: 1, floorUntil: T0 + HOUR }, patient({ now: T0 }))
+      await store.deleteUser(user, { minPasswordVersion: 1, minPasswordVersionUntil: T0 + HOUR }, patient({ now: T0 }))
     const slots = new Map<string, Set<string>>()
     for (const user of ['3', '4', '5', '6', '7', '8']) {
       const shard = store.shard(user)
@@ -86,7 +86,7 @@ describeEngine('redis', 'a Redis Cluster', () => {
           const change = { data: 'x', seenAt: T0, expiresAt: T0, writeId: writeId() }
           expect(await store.update(next.key, 1, change, { now: T0 })).toBe('updated')
           expect((await store.listUser(user, 'session', { now: T0 })).length).toBe(6)
-          const options = { passwordVersion: 1, floorUntil: T0 + HOUR, exceptKey: records[1]!.key }
+          const options = { passwordVersion: 1, minPasswordVersionUntil: T0 + HOUR, exceptKey: records[1]!.key }
           expect(await store.deleteUser(user, options, { now: T0 })).toBe(5)
           expect((await store.listUser(user, 'session', { now: T0 })).map(({ key }) => key)).toEqual([records[1]!.key])
           expect((await store.create(recordOf(store, user), {}, { now: T0 })).outcome).toBe('stale-login')
@@ -105,7 +105,7 @@ describeEngine('redis', 'a Redis Cluster', () => {
     const users = Array.from({ length: 10 }, (_, i) => `t${i}`)
     const records = users.map(user => recordOf(old, user, { data: '{"cart":1}' }))
     for (const record of records) await old.create(record, {}, { now: T0 })
-    await old.deleteUser('floor', { passwordVersion: 3, floorUntil: T0 + HOUR }, { now: T0 })
+    await old.deleteUser('floor', { minPasswordVersion: 3, minPasswordVersionUntil: T0 + HOUR }, { now: T0 })
     await before.close()
     for (const key of (await alone.cli('KEYS', '*')).split('\n')) {
       const target = await cluster.masterOf(Number(await cluster.nodes[0]!.cli('CLUSTER', 'KEYSLOT', key)))
@@ -116,7 +116,7 @@ describeEngine('redis', 'a Redis Cluster', () => {
     for (const record of records)
       expect(await until('found', () => store.read(record.key, { now: T0 }))).toEqual(record)
     expect(await store.listUser('t7', 'session', { now: T0 })).toEqual([records[7]])
-    expect(await store.deleteUser('t7', { floorUntil: T0 }, { now: T0 })).toBe(1)
+    expect(await store.deleteUser('t7', { minPasswordVersionUntil: T0 }, { now: T0 })).toBe(1)
     expect((await store.create(recordOf(store, 'floor'), {}, { now: T0 })).outcome).toBe('stale-login')
     await close()
     await alone.stop()

@@ -1,4 +1,5 @@
-import { type SessionRecord, type SessionStoreError, SWEEP_MARGIN } from 'coatcheck'
+import type { SessionStoreError } from 'coatcheck'
+import { type SessionRecord, SWEEP_MARGIN } from 'coatcheck/custom-store'
 import { RedisStore, type RedisStoreOptions } from 'coatcheck/stores/redis'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -494,7 +495,7 @@ describeEngine('redis', 'the Redis store', () => {
       update: () => store.update(record.key, 1, change(), call()),
       touch: () => store.touch(record.key, T0, T0, call()),
       delete: () => store.delete(record.key, call()),
-      deleteUser: () => store.deleteUser('1', { floorUntil: T0 }, call()),
+      deleteUser: () => store.deleteUser('1', { minPasswordVersionUntil: T0 }, call()),
       listUser: () => store.listUser('1', 'session', call()),
       scan: () => store.scan(null, 10, call()),
     }

@@ -1,5 +1,5 @@
 // A walk over a cluster of two masters: two servers, of which the test says which slots they have.
-import type { ScanPage, SessionRecord } from 'coatcheck'
+import type { ScanPage, SessionRecord } from 'coatcheck/custom-store'
 import { type RedisClient, RedisStore } from 'coatcheck/stores/redis'
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'

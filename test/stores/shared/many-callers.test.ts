@@ -3,8 +3,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { SessionManager, type SessionOptions, SessionStoreError, type Store } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
 import { RedisStore } from 'coatcheck/stores/redis'
-import { MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
+import { SqliteStore } from 'coatcheck/stores/sqlite'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { describeEngine } from '../../services/engines.ts'
 import { startMariadb } from '../../services/mariadb.ts'
@@ -15,7 +17,7 @@ import { CLUSTER, STANDALONE } from '../../support/redis/clients.ts'
 
 type Data = Record<string, unknown>
 type Manager = SessionManager<Data>
-type Options = Partial<SessionOptions<Data, 'u64', Data>>
+type Options = Partial<SessionOptions<Data, 'bigint', Data>>
 
 /** A client of the database, and stores on it. */
 interface Client {
@@ -100,7 +102,7 @@ function manyCallers(start: () => Place | Promise<Place>): void {
     const context = new AsyncLocalStorage<number>()
     const heard: [bigint, number | undefined][] = []
     const sessions = managerOf(await client.store('contexts'), {
-      passwordVersion: async id => {
+      getPasswordVersion: async id => {
         heard.push([id, context.getStore()])
         return 1
       },

@@ -1,8 +1,9 @@
 // Clients that throw where they should reject: no reader is logged out by it, none waits for ever, and none of them shares
 // its error with another request, which may add to it.
 import { SessionManager, SessionStoreError, type Store } from 'coatcheck'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
 import { type RedisClient, RedisStore } from 'coatcheck/stores/redis'
-import { MysqlStore, PostgresStore } from 'coatcheck/stores/sql'
 import mysql from 'mysql2/promise'
 import pg from 'pg'
 import { expect, it } from 'vitest'

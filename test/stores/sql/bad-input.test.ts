@@ -1,6 +1,10 @@
 import { createClient } from '@libsql/client'
 import type { Store } from 'coatcheck'
-import { D1Store, LibsqlStore, MysqlStore, type PgPool, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
+import { D1Store } from 'coatcheck/stores/d1'
+import { LibsqlStore } from 'coatcheck/stores/libsql'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { type PgPool, PostgresStore } from 'coatcheck/stores/postgres'
+import { SqliteStore } from 'coatcheck/stores/sqlite'
 import mysqlCallback from 'mysql2'
 import type mysql from 'mysql2/promise'
 import pg from 'pg'
@@ -46,7 +50,7 @@ const EDITS = [
   'created_at = -5',
   'seen_at = 9007199254740993',
   'absolute_expires_at = 8640000000000001',
-  'username = NULL',
+  'user_name = NULL',
   'user_id = NULL',
   "parent = 'short'",
   "parent = ''",
@@ -66,7 +70,7 @@ function badInput(open: () => { store: Store; run(sql: string): Promise<unknown>
 
   it.each([...HOSTILE_TEXTS, '🧥'.repeat(4096)])('gives back exactly what it was given: %j', async text => {
     const { store } = open()
-    const one = record({ data: text, username: [...text].slice(0, 100).join('') })
+    const one = record({ data: text, userName: [...text].slice(0, 100).join('') })
     await store.create(one, {}, { now: NOW })
     expect(await store.read(one.key, { now: NOW })).toEqual(one)
     const change = { data: `${text}${text}`, seenAt: NOW, expiresAt: one.expiresAt, writeId: newWriteId() }
@@ -81,7 +85,7 @@ function badInput(open: () => { store: Store; run(sql: string): Promise<unknown>
     const refusal = { code: 'ERR_SESSION_STORE', outcome: 'not-applied' }
     const change = { data: text, seenAt: NOW, expiresAt: NOW, writeId: newWriteId() }
     await expect(store.create(record({ data: text }), {}, { now: NOW })).rejects.toMatchObject(refusal)
-    await expect(store.create(record({ username: text }), {}, { now: NOW })).rejects.toMatchObject(refusal)
+    await expect(store.create(record({ userName: text }), {}, { now: NOW })).rejects.toMatchObject(refusal)
     await expect(store.update(one.key, 1, change, { now: NOW })).rejects.toMatchObject(refusal)
     expect(await store.read(one.key, { now: NOW })).toEqual(one)
   })
@@ -112,7 +116,9 @@ function badInput(open: () => { store: Store; run(sql: string): Promise<unknown>
     const { store } = open()
     const one = record({ key: newKey() })
     await store.create(one, {}, { now: NOW })
-    expect(await store.deleteUser('42', { floorUntil: NOW, exceptKey: "' OR ''='" }, { now: NOW })).toBeGreaterThan(0)
+    expect(
+      await store.deleteUser('42', { minPasswordVersionUntil: NOW, exceptKey: "' OR ''='" }, { now: NOW }),
+    ).toBeGreaterThan(0)
     expect(await isLive(store, one.key)).toBe(false)
   })
 }
@@ -213,12 +219,12 @@ describe('an option that there is not', () => {
     const ofPostgres =
       /PostgresStore: "prepared" is not an option; did you mean prepare\? \(there are: table, .*prepare\)/
     expect(() => new PostgresStore(pg, wrong({ prepared: false }))).toThrow(ofPostgres)
-    expect(() => PostgresStore.schema(wrong({ prepared: false }))).toThrow(ofPostgres)
+    expect(() => PostgresStore.ddl(wrong({ prepared: false }))).toThrow(ofPostgres)
     expect(() => new PostgresStore(pg, wrong({ prepare: 'no' }))).toThrow('prepare: expected true or false, got "no"')
     const ofMysql =
       /MysqlStore: "userId" is not an option; it is called userIds, .* \(there are: table, schema, userIds\)/
     expect(() => new MysqlStore(mysql, wrong({ userId: 'text' }))).toThrow(ofMysql)
-    expect(() => MysqlStore.schema(wrong({ userId: 'text' }))).toThrow(ofMysql)
+    expect(() => MysqlStore.ddl(wrong({ userId: 'text' }))).toThrow(ofMysql)
     expect(() => new MysqlStore(mysql, wrong([]))).toThrow(/expected an object of options, got an array/)
   })
 
@@ -227,9 +233,9 @@ describe('an option that there is not', () => {
     const libsql = { protocol: 'http', execute() {}, batch() {}, executeMultiple() {} } as never
     const message = /"schema" is not an option; the database has one schema \(there are: table, userIds\)/
     expect(() => new D1Store(d1, wrong({ schema: 'main' }))).toThrow(message)
-    expect(() => D1Store.schema(wrong({ schema: 'main' }))).toThrow(message)
+    expect(() => D1Store.ddl(wrong({ schema: 'main' }))).toThrow(message)
     expect(() => new LibsqlStore(libsql, wrong({ schema: 'main' }))).toThrow(message)
-    expect(() => LibsqlStore.schema(wrong({ schema: 'main' }))).toThrow(message)
+    expect(() => LibsqlStore.ddl(wrong({ schema: 'main' }))).toThrow(message)
   })
 })
 

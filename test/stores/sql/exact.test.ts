@@ -1,6 +1,10 @@
-import type { SessionRecord, Store } from 'coatcheck'
-import { LibsqlStore, MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
-import { modelTest } from 'coatcheck/testing'
+import type { Store } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
+import { modelTest } from 'coatcheck/custom-store/testing'
+import { LibsqlStore } from 'coatcheck/stores/libsql'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
+import { SqliteStore } from 'coatcheck/stores/sqlite'
 import fc from 'fast-check'
 import type mysql from 'mysql2/promise'
 import type pg from 'pg'
@@ -43,7 +47,7 @@ const TEXTS = [
 
 /** Each user has one session, and only that: found, listed and ended alone. */
 async function isolated(store: Store, users: readonly string[]): Promise<void> {
-  for (const userId of users) await store.deleteUser(userId, { floorUntil: 0 }, { now: NOW })
+  for (const userId of users) await store.deleteUser(userId, { minPasswordVersionUntil: 0 }, { now: NOW })
   const records = users.map(userId => record({ userId }))
   for (const each of records) expect((await store.create(each, {}, { now: NOW })).outcome).toBe('created')
   for (const each of records) {
@@ -51,7 +55,13 @@ async function isolated(store: Store, users: readonly string[]): Promise<void> {
     expect(await store.listUser(each.userId!, 'session', { now: NOW })).toEqual([each])
   }
   for (const [i, each] of records.entries()) {
-    expect(await store.deleteUser(each.userId!, { passwordVersion: 7, floorUntil: NOW + 1000 }, { now: NOW })).toBe(1)
+    expect(
+      await store.deleteUser(
+        each.userId!,
+        { minPasswordVersion: 7, minPasswordVersionUntil: NOW + 1000 },
+        { now: NOW },
+      ),
+    ).toBe(1)
     const left = await Promise.all(records.map(({ key }) => store.read(key, { now: NOW })))
     expect(left.map(found => found !== null)).toEqual(records.map((_, place) => place > i))
     const others = users[(i + 1) % users.length] as string
@@ -105,14 +115,14 @@ describeEngine('postgresql', 'exactness on PostgreSQL', () => {
     pool = server.pool()
   })
   afterAll(() => server?.stop())
-  const open = async (through: pg.Pool, userIds: 'u64' | 'text' = 'u64') => {
+  const open = async (through: pg.Pool, userIds: 'bigint' | 'string' = 'bigint') => {
     const store = new PostgresStore(through, { userIds, table: newTable() })
     await store.migrate()
     return store
   }
 
   it('takes no number for another', async () => isolated(await open(pool), NUMBERS))
-  it('takes no text for another', async () => isolated(await open(pool, 'text'), TEXTS))
+  it('takes no text for another', async () => isolated(await open(pool, 'string'), TEXTS))
   it('compares keys by their case', async () => tellsCaseApart(await open(pool)))
   it('is not misled by an application that lets pg parse numbers', async () => {
     const types = { getTypeParser: () => Number.parseFloat as any }
@@ -142,7 +152,7 @@ describeEngine('mariadb', 'exactness on MariaDB', () => {
     pool = server.pool()
   })
   afterAll(() => server?.stop())
-  const open = async (through: MysqlStore | mysql.Pool, userIds: 'u64' | 'text' = 'u64', schema?: string) => {
+  const open = async (through: MysqlStore | mysql.Pool, userIds: 'bigint' | 'string' = 'bigint', schema?: string) => {
     const store = new MysqlStore(through as mysql.Pool, { userIds, table: newTable(), ...(schema ? { schema } : {}) })
     await store.migrate()
     return store
@@ -154,12 +164,12 @@ describeEngine('mariadb', 'exactness on MariaDB', () => {
   }
 
   it('takes no number for another', async () => isolated(await open(pool), NUMBERS))
-  it('takes no text for another', async () => isolated(await open(pool, 'text'), TEXTS))
+  it('takes no text for another', async () => isolated(await open(pool, 'string'), TEXTS))
   it.each(['utf8mb4_general_ci', 'utf8mb4_unicode_ci', 'latin1_swedish_ci'])(
     'compares by bytes in a database of the collation %s',
     async collation => {
       await pool.query(`CREATE DATABASE \`${collation}\` CHARACTER SET ${collation.split('_')[0]} COLLATE ${collation}`)
-      const store = await open(server.pool({ uri: server.url({ database: collation }) }), 'text')
+      const store = await open(server.pool({ uri: server.url({ database: collation }) }), 'string')
       await tellsCaseApart(store)
       await isolated(store, TEXTS)
     },
@@ -204,7 +214,7 @@ describeEngine('mariadb', 'exactness on MariaDB', () => {
 
 for (const driver of SQLITE_DRIVERS)
   describeEngine(driver, `exactness on SQLite with ${driver}`, () => {
-    const open = async (userIds: 'u64' | 'text' = 'u64', prepare = (_: any) => {}) => {
+    const open = async (userIds: 'bigint' | 'string' = 'bigint', prepare = (_: any) => {}) => {
       const database = openSqlite(driver, ':memory:')
       prepare(database)
       const store = new SqliteStore(database, { userIds, table: newTable() })
@@ -212,11 +222,11 @@ for (const driver of SQLITE_DRIVERS)
       return { store, database }
     }
     it('takes no number for another', async () => isolated((await open()).store, NUMBERS))
-    it('takes no text for another', async () => isolated((await open('text')).store, TEXTS))
+    it('takes no text for another', async () => isolated((await open('string')).store, TEXTS))
     it('compares keys by their case', async () => tellsCaseApart((await open()).store))
     it('sweeps by universal time', async () => sweepsByUniversalTime((await open()).store))
     it('is not misled by a connection that gives big integers', async () => {
-      const { store } = await open('u64', database => database.defaultSafeIntegers?.(true))
+      const { store } = await open('bigint', database => database.defaultSafeIntegers?.(true))
       await isolated(store, NUMBERS)
     })
     it('joins with the table of the application', async () => {
@@ -235,13 +245,13 @@ for (const engine of REMOTE_SQLITE)
       server = await startRemoteSqlite(engine)
     })
     afterAll(() => server?.stop())
-    const open = async (userIds: 'u64' | 'text' = 'u64') => {
+    const open = async (userIds: 'bigint' | 'string' = 'bigint') => {
       const store = server.open({ userIds, table: newTable() })
       await store.migrate()
       return store
     }
     it('takes no number for another', async () => isolated(await open(), NUMBERS))
-    it('takes no text for another', async () => isolated(await open('text'), TEXTS))
+    it('takes no text for another', async () => isolated(await open('string'), TEXTS))
     it('compares keys by their case', async () => tellsCaseApart(await open()))
     it('sweeps by universal time', async () => sweepsByUniversalTime(await open()))
   })
@@ -276,7 +286,9 @@ describe('user IDs that cannot be exact', () => {
       const refusal = { code: 'ERR_SESSION_STORE', outcome: 'not-applied' }
       await expect(database().create(record({ userId }), {}, { now: NOW })).rejects.toMatchObject(refusal)
       await expect(database().listUser(userId, 'session', { now: NOW })).rejects.toMatchObject(refusal)
-      await expect(database().deleteUser(userId, { floorUntil: NOW }, { now: NOW })).rejects.toMatchObject(refusal)
+      await expect(database().deleteUser(userId, { minPasswordVersionUntil: NOW }, { now: NOW })).rejects.toMatchObject(
+        refusal,
+      )
     },
   )
 })

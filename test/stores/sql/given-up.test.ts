@@ -2,8 +2,10 @@
 // not kept in memory.
 import type { EventEmitter } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { type SessionRecord, SessionStoreError, type Store } from 'coatcheck'
-import { MysqlStore, PostgresStore } from 'coatcheck/stores/sql'
+import { SessionStoreError, type Store } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
 import type mysql from 'mysql2/promise'
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
@@ -65,20 +67,20 @@ function givenUp(get: () => Server) {
   const writes: Record<string, Write> = {
     update: (store, one, _, deadline) => store.update(one.key, 1, change(), { now: NOW, deadline }),
     touch: (store, one, _, deadline) => store.touch(one.key, NOW + 5, NOW + 9e6, { now: NOW, deadline }),
-    'log-out': (store, one, _, deadline) => store.delete(one.key, { now: NOW, deadline }),
-    'log-in': (store, _, other, deadline) => store.create(other, {}, { now: NOW, deadline }),
+    logout: (store, one, _, deadline) => store.delete(one.key, { now: NOW, deadline }),
+    login: (store, _, other, deadline) => store.create(other, {}, { now: NOW, deadline }),
     'new anonymous session': (store, _, { key }, deadline) =>
       store.create(anonymous({ key }), {}, { now: NOW, deadline }),
-    'log-in at a limit': (store, _, other, deadline) =>
+    'login at a limit': (store, _, other, deadline) =>
       store.create(other, { limit: { max: 1, onLimit: 'end-oldest' } }, { now: NOW, deadline }),
     'new ID': (store, one, other, deadline) => store.replace(one.key, 1, other, {}, { now: NOW, deadline }),
     'new ID with a forward': (store, one, other, deadline) =>
       store.replace(one.key, 1, other, { forward }, { now: NOW, deadline }),
-    'log-out everywhere': (store, one, _, deadline) =>
-      store.deleteUser(one.userId!, { passwordVersion: 3, floorUntil: NOW + 1e9 }, { now: NOW, deadline }),
+    'logout everywhere': (store, one, _, deadline) =>
+      store.deleteUser(one.userId!, { minPasswordVersion: 3, minPasswordVersionUntil: NOW + 1e9 }, { now: NOW, deadline }),
   }
   let user = 7000
-  for (const name of ['log-in at a limit', 'log-out everywhere'])
+  for (const name of ['login at a limit', 'logout everywhere'])
     it(`does not run a ${name} that was given up in a stalled network when the network heals`, async () => {
       const { direct, open, proxy } = get()
       const one = record({ userId: `${++user}` })
@@ -105,7 +107,7 @@ function givenUp(get: () => Server) {
     const set = vi.spyOn(Date, 'now').mockImplementation(() => real() - ms)
     await work().finally(() => set.mockRestore())
   }
-  const ENDING = new Set(['touch', 'log-out', 'log-out everywhere'])
+  const ENDING = new Set(['touch', 'logout', 'logout everywhere'])
   for (const [name, write] of Object.entries(writes)) {
     const set = async () => {
       const one = record({ userId: `${++user}` })
@@ -203,7 +205,7 @@ function givenUp(get: () => Server) {
             ? store.read(key, { now: NOW, deadline: within(150) })
             : number % 3 === 1
               ? store.touch(key, NOW, NOW, { now: NOW, deadline: within(150) })
-              : store.deleteUser('1', { floorUntil: NOW }, { now: NOW, deadline: within(150) })
+              : store.deleteUser('1', { minPasswordVersionUntil: NOW }, { now: NOW, deadline: within(150) })
         await failure(Promise.resolve(verb))
         failed += 1
       }
@@ -344,7 +346,7 @@ describeEngine('postgresql', 'what was given up at PostgreSQL', () => {
     try {
       for (const call of [
         () => store.read(newKey(), { now: NOW, deadline: within(100) }),
-        () => store.deleteUser('1', { floorUntil: NOW }, { now: NOW, deadline: within(100) }),
+        () => store.deleteUser('1', { minPasswordVersionUntil: NOW }, { now: NOW, deadline: within(100) }),
       ]) {
         const before = await pid()
         await failure(call())

@@ -1,5 +1,6 @@
 // The application gives a connection back to the pool that it shares with the store, and has left a transaction open on it.
-import { MysqlStore, PostgresStore } from 'coatcheck/stores/sql'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
 import type { PoolConnection } from 'mysql2/promise'
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -67,7 +68,7 @@ function leftOpen(name: string, begin: string, snapshot: readonly string[], open
       () => store.create(made, {}, call()),
       () => store.delete(ended.key, call()),
       () => store.sweep(10, call()),
-      () => store.deleteUser('51', { floorUntil: 0 }, call()),
+      () => store.deleteUser('51', { minPasswordVersionUntil: 0 }, call()),
     ]) {
       await leave('START TRANSACTION READ ONLY')
       await use()
@@ -76,13 +77,13 @@ function leftOpen(name: string, begin: string, snapshot: readonly string[], open
     expect(await isLive(other, made.key)).toBe(false)
   })
 
-  it(`${name}: a log-out everywhere commits nothing of it`, async () => {
+  it(`${name}: a logout everywhere commits nothing of it`, async () => {
     const { store, other, leave, orders } = open()
     const one = record({ userId: '47' })
     await other.create(one, {}, call())
     for (const statements of [[insert], snapshot.slice(1), []]) {
       await leave(begin, ...statements)
-      await store.deleteUser('47', { passwordVersion: 1, floorUntil: NOW + 9e6 }, call())
+      await store.deleteUser('47', { minPasswordVersion: 1, minPasswordVersionUntil: NOW + 9e6 }, call())
       expect(await isLive(other, one.key)).toBe(false)
     }
     expect(await orders()).toBe(0)
@@ -125,7 +126,7 @@ describeEngine('postgresql', 'a transaction left open on a connection of pg', ()
     await leave('BEGIN', 'SELECT 1/0')
     expect(await store.delete(one.key, call())).toBe(true)
     await leave('BEGIN', 'SELECT 1/0')
-    expect(await store.deleteUser('48', { floorUntil: 0 }, call())).toBe(0)
+    expect(await store.deleteUser('48', { minPasswordVersionUntil: 0 }, call())).toBe(0)
   })
 
   it('pg: a COMMIT that the application did not wait for is committed', async () => {
@@ -135,7 +136,7 @@ describeEngine('postgresql', 'a transaction left open on a connection of pg', ()
     await admin.query('CREATE TABLE of_both (id text)')
     for (const use of [
       () => sameConnection.read(record().key, call()),
-      () => sameConnection.deleteUser('49', { floorUntil: 0 }, call()),
+      () => sameConnection.deleteUser('49', { minPasswordVersionUntil: 0 }, call()),
     ]) {
       const client = await pool.connect()
       await client.query('BEGIN')
@@ -191,11 +192,11 @@ describeEngine('mariadb', 'a transaction left open on a connection of mysql2', (
       await leave(`LOCK TABLES ${lock}`)
       expect(await store.create(record({ userId: '52' }), {}, call())).toMatchObject({ outcome: 'created' })
       await leave(`LOCK TABLES ${lock}`)
-      expect(await store.deleteUser('52', { floorUntil: 0 }, call())).toBe(2)
+      expect(await store.deleteUser('52', { minPasswordVersionUntil: 0 }, call())).toBe(2)
     },
   )
 
-  it('mysql2: with autocommit off no session is read, because no log-out would be seen', async () => {
+  it('mysql2: with autocommit off no session is read, because no logout would be seen', async () => {
     const pool = server.pool({ connectionLimit: 1 })
     pool.on('connection', connection => connection.query('SET autocommit = 0'))
     const one = record({ userId: '50' })

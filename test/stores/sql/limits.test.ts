@@ -1,6 +1,7 @@
-// What a log-in at the limit says it has ended, where other calls end sessions of that user at the same time.
+// What a login at the limit says it has ended, where other calls end sessions of that user at the same time.
 import type { Store } from 'coatcheck'
-import { MysqlStore, PostgresStore } from 'coatcheck/stores/sql'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
 import type mysql from 'mysql2/promise'
 import type pg from 'pg'
 import postgres from 'postgres'
@@ -14,7 +15,7 @@ import { NOW, record } from '../../support/sql/records.ts'
 
 const CALL = { now: NOW }
 
-/** The log-in waits for a row that another transaction has deleted and not committed. */
+/** The login waits for a row that another transaction has deleted and not committed. */
 async function meets(store: Store, userId: string, { begin, waiting }: Locks) {
   const [oldest, older, next] = [1000, 2000, 3000].map(ms => record({ userId, createdAt: NOW - 10_000 + ms }))
   await store.create(oldest!, {}, CALL)
@@ -22,15 +23,15 @@ async function meets(store: Store, userId: string, { begin, waiting }: Locks) {
   const deletion = await begin()
   await deletion.run(`DELETE FROM coatcheck_sessions WHERE id = '${oldest!.key}'`)
   const made = store.create(next!, { limit: { max: 1, onLimit: 'end-oldest' } }, CALL)
-  await until('the log-in waiting', async () => expect(await waiting()).toBeGreaterThan(0))
+  await until('the login waiting', async () => expect(await waiting()).toBeGreaterThan(0))
   await deletion.commit()
   expect(await made).toEqual({ outcome: 'created', ended: [older!.key] })
   expect((await store.listUser(userId, 'session', CALL)).map(({ key }) => key)).toEqual([next!.key])
 }
 
-const SAID = 'names no session that a parallel log-out has ended'
+const SAID = 'names no session that a parallel logout has ended'
 
-describeEngine('postgresql', 'a log-in at the limit on PostgreSQL', () => {
+describeEngine('postgresql', 'a login at the limit on PostgreSQL', () => {
   let server: PostgresServer
   let pool: pg.Pool
   beforeAll(async () => {
@@ -48,7 +49,7 @@ describeEngine('postgresql', 'a log-in at the limit on PostgreSQL', () => {
   })
 })
 
-describeEngine('mariadb', 'a log-in at the limit on MariaDB', () => {
+describeEngine('mariadb', 'a login at the limit on MariaDB', () => {
   let server: MariadbServer
   let pool: mysql.Pool
   beforeAll(async () => {

@@ -1,4 +1,5 @@
-import { MysqlStore, PostgresStore } from 'coatcheck/stores/sql'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { describeEngine } from '../../services/engines.ts'
 import { type MariadbServer, startMariadb } from '../../services/mariadb.ts'
@@ -9,7 +10,7 @@ import { isLive, NOW, record } from '../../support/sql/records.ts'
 const LONG = process.env.COATCHECK_LONG === '1'
 const MANY = LONG ? 200_000 : 3_500
 const USER = '42'
-const everybody = { passwordVersion: 2, floorUntil: NOW + 1e9 }
+const everybody = { passwordVersion: 2, minPasswordVersionUntil: NOW + 1e9 }
 /** Keys of the same length that sort by number. */
 const keyOf = (number: number) => `many${String(number).padStart(42, '0')}`
 
@@ -79,7 +80,7 @@ function manySessions(get: () => Tables) {
   }, 120_000)
 }
 
-const COLUMNS = `id, kind, tenant, user_id, username, password_version, data, version, write_id, created_at, seen_at,
+const COLUMNS = `id, kind, tenant, user_id, user_name, password_version, data, version, write_id, created_at, seen_at,
   expires_at, absolute_expires_at`
 const cells = (expired: string) =>
   `'session', '', ${USER}, 'ada', 1, '{}', 1, 'writeId0', ${NOW}, ${NOW}, ${expired}, ${NOW + 9e7}`

@@ -1,6 +1,8 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
+import { SqliteStore } from 'coatcheck/stores/sqlite'
 import type mysql from 'mysql2/promise'
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -32,7 +34,7 @@ async function tenProcesses(contestant: Contestant): Promise<unknown[]> {
 /** What holds for every dialect. `run` executes DDL as the administrator. */
 function migrations(
   database: () => {
-    open(options: { table?: string; schema?: string; userIds?: 'u64' | 'number' | 'text' }): {
+    open(options: { table?: string; schema?: string; userIds?: 'bigint' | 'number' | 'string' }): {
       migrate(): Promise<void>
       isMigrated(): Promise<boolean>
     } & Parameters<typeof isLive>[0]
@@ -89,7 +91,7 @@ function migrations(
     )
   })
 
-  it('accepts columns of the application that a log-in can leave out, and no others', async () => {
+  it('accepts columns of the application that a login can leave out, and no others', async () => {
     const { open, run } = database()
     const store = open({ table: 'wider' })
     await store.migrate()
@@ -105,8 +107,8 @@ function migrations(
   it('names the user IDs when the option does not fit the table', async () => {
     const { open, contestant } = database()
     if (contestant.database === 'sqlite') return // text in both cases
-    await open({ table: 'kinds', userIds: 'text' }).migrate()
-    await expect(open({ table: 'kinds', userIds: 'u64' }).migrate()).rejects.toThrow(/column user_id is .*, not /)
+    await open({ table: 'kinds', userIds: 'string' }).migrate()
+    await expect(open({ table: 'kinds', userIds: 'bigint' }).migrate()).rejects.toThrow(/column user_id is .*, not /)
   })
 
   it('says that migrate() is needed when a column is missing at run time', async () => {
@@ -125,7 +127,7 @@ function migrations(
     const store = database().open({ table: 'order' })
     await store.migrate()
     expect((await store.create(record(), {}, { now: NOW })).outcome).toBe('created')
-    expect(await store.deleteUser('42', { floorUntil: NOW }, { now: NOW })).toBe(1)
+    expect(await store.deleteUser('42', { minPasswordVersionUntil: NOW }, { now: NOW })).toBe(1)
   })
 }
 
@@ -135,28 +137,28 @@ describe('names of tables', () => {
     'refuses %j',
     name => {
       expect(() => new PostgresStore(pool, { table: name as string })).toThrow(/table: expected 1 to 48 letters/)
-      expect(() => PostgresStore.schema({ schema: name as string })).toThrow(/schema: expected 1 to 48 letters/)
-      expect(() => MysqlStore.schema({ table: name as string })).toThrow(TypeError)
-      expect(() => SqliteStore.schema({ table: name as string })).toThrow(TypeError)
+      expect(() => PostgresStore.ddl({ schema: name as string })).toThrow(/schema: expected 1 to 48 letters/)
+      expect(() => MysqlStore.ddl({ table: name as string })).toThrow(TypeError)
+      expect(() => SqliteStore.ddl({ table: name as string })).toThrow(TypeError)
     },
   )
   it('refuses another kind of user ID', () => {
-    expect(() => PostgresStore.schema({ userIds: 'uuid' as 'text' })).toThrow(
-      "userIds: expected 'u64', 'number' or 'text', got",
+    expect(() => PostgresStore.ddl({ userIds: 'uuid' as 'string' })).toThrow(
+      "userIds: expected 'bigint', 'number' or 'string', got",
     )
   })
-  it("keeps user IDs of 'number' in the same columns as those of 'u64'", async () => {
-    for (const { schema } of [PostgresStore, MysqlStore, SqliteStore])
-      expect(schema({ userIds: 'number' })).toBe(schema({ userIds: 'u64' }))
+  it("keeps user IDs of 'number' in the same columns as those of 'bigint'", async () => {
+    for (const { ddl: schema } of [PostgresStore, MysqlStore, SqliteStore])
+      expect(schema({ userIds: 'number' })).toBe(schema({ userIds: 'bigint' }))
     const store = new PostgresStore(pool, { userIds: 'number' })
     await expect(store.listUser('ada', 'session', { now: NOW })).rejects.toMatchObject({
       cause: { message: expect.stringContaining('not an integer') },
     })
   })
   it('quotes what it prints', () => {
-    expect(PostgresStore.schema({ schema: 'auth', table: 'user' })).toContain('"auth"."user"')
-    expect(MysqlStore.schema({ schema: 'auth', table: 'user' })).toContain('`auth`.`user`')
-    expect(SqliteStore.schema({ table: 'user' })).toContain('"user"')
+    expect(PostgresStore.ddl({ schema: 'auth', table: 'user' })).toContain('"auth"."user"')
+    expect(MysqlStore.ddl({ schema: 'auth', table: 'user' })).toContain('`auth`.`user`')
+    expect(SqliteStore.ddl({ table: 'user' })).toContain('"user"')
   })
 })
 
@@ -172,11 +174,11 @@ describeEngine('postgresql', 'migrate() on PostgreSQL', () => {
     open: options => new PostgresStore(pool, options),
     run: sql => pool.query(sql),
     contestant: { database: 'postgres', url: server.url(), table: '' },
-    schema: PostgresStore.schema,
+    schema: PostgresStore.ddl,
   }))
 
   it('names a collation that does not compare keys by bytes', async () => {
-    const ddl = PostgresStore.schema({ table: 'collated' }).replace('id text COLLATE "C"', 'id text')
+    const ddl = PostgresStore.ddl({ table: 'collated' }).replace('id text COLLATE "C"', 'id text')
     await pool.query(ddl)
     const failure = new PostgresStore(pool, { table: 'collated' }).migrate()
     await expect(failure).rejects.toThrow('column id is collated default, not C')
@@ -209,7 +211,7 @@ describeEngine('mariadb', 'migrate() on MariaDB', () => {
     open: options => new MysqlStore(pool, options),
     run: sql => pool.query(sql),
     contestant: { database: 'mysql', url: server.url(), table: '' },
-    schema: MysqlStore.schema,
+    schema: MysqlStore.ddl,
   }))
 
   it('uses a database of its own', async () => {
@@ -231,6 +233,6 @@ describeEngine('libsql', 'migrate() on SQLite', () => {
     open: options => new SqliteStore(database, options),
     run: async sql => database.exec(sql),
     contestant: { database: 'sqlite', url: file, table: '', driver: 'libsql' },
-    schema: SqliteStore.schema,
+    schema: SqliteStore.ddl,
   }))
 })

@@ -1,26 +1,26 @@
 // The options that all SQL stores share, and the names that follow from them.
-import { SqliteStore } from 'coatcheck/stores/sql'
+import { SqliteStore } from 'coatcheck/stores/sqlite'
 import { expect, it } from 'vitest'
 import { aBoolean, checkOptions } from '../../../src/text/check-options.ts'
-import { namesOf, optionsOf, type SqlOptions } from '../../../stores/sql/options.ts'
+import { namesOf, optionsOf, type SqlStoreOptions } from '../../../stores/sql/options.ts'
 
 const OPTIONS = optionsOf('SqlStore', {})
-const check = (options: object) => checkOptions(OPTIONS, options as SqlOptions)
+const check = (options: object) => checkOptions(OPTIONS, options as SqlStoreOptions)
 
 it('names the tables after the option, with the schema before both', () => {
-  const names = namesOf({ table: 'visits', schema: 'auth', userIds: 'text' }, '"')
+  const names = namesOf({ table: 'visits', schema: 'auth', userIds: 'string' }, '"')
   expect(names).toMatchObject({
     sessions: '"auth"."visits"',
     users: '"auth"."visits_users"',
     schema: 'auth',
     plain: { sessions: 'visits', users: 'visits_users' },
-    userIds: 'text',
+    userIds: 'string',
   })
   expect(names.quote('x')).toBe('"x"')
 })
 
 it('creates both tables, and their indexes, under these names', () => {
-  const created = SqliteStore.schema({ table: 'visits' }).match(/CREATE \w+ IF NOT EXISTS "\w+"( ON "\w+")?/g)
+  const created = SqliteStore.ddl({ table: 'visits' }).match(/CREATE \w+ IF NOT EXISTS "\w+"( ON "\w+")?/g)
   expect(created).toEqual([
     'CREATE TABLE IF NOT EXISTS "visits"',
     'CREATE INDEX IF NOT EXISTS "visits_user" ON "visits"',
@@ -36,10 +36,10 @@ it('has names of its own where none are given', () => {
     sessions: '`coatcheck_sessions`',
     users: '`coatcheck_sessions_users`',
     schema: null,
-    userIds: 'u64',
+    userIds: 'bigint',
   })
-  expect(namesOf({ userIds: 'number' }, '`').userIds).toBe('u64')
-  expect(namesOf({ userIds: 'u64' }, '`').userIds).toBe('u64')
+  expect(namesOf({ userIds: 'number' }, '`').userIds).toBe('bigint')
+  expect(namesOf({ userIds: 'bigint' }, '`').userIds).toBe('bigint')
 })
 
 it.each(['a', '_', 'A_9', 'x'.repeat(48)])('takes %s for the name of a table or schema', name => {
@@ -56,14 +56,14 @@ it.each(['', '9a', 'a-b', 'a b', 'a"b', 'a`b', 'a\n', ' a', 'ä', 'x'.repeat(49)
 )
 
 it('refuses another kind of user IDs, and tells who asks for them by another name', () => {
-  for (const userIds of ['u64', 'number', 'text']) expect(() => check({ userIds })).not.toThrow()
-  expect(() => check({ userIds: 'uuid' })).toThrow("userIds: expected 'u64', 'number' or 'text', got")
+  for (const userIds of ['bigint', 'number', 'string']) expect(() => check({ userIds })).not.toThrow()
+  expect(() => check({ userIds: 'uuid' })).toThrow("userIds: expected 'bigint', 'number' or 'string', got")
   expect(() => check({ userId: 'text' })).toThrow('it is called userIds, as in the SessionManager')
 })
 
 it('takes the options that only one store has beside those of all', () => {
-  const more = optionsOf<SqlOptions & { prepare?: boolean }>('OneStore', { prepare: aBoolean })
+  const more = optionsOf<SqlStoreOptions & { prepare?: boolean }>('OneStore', { prepare: aBoolean })
   expect(Object.keys(more.rules).sort()).toEqual(['prepare', 'schema', 'table', 'userIds'])
-  expect(() => checkOptions(more, { prepare: true, userIds: 'text' })).not.toThrow()
+  expect(() => checkOptions(more, { prepare: true, userIds: 'string' })).not.toThrow()
   expect(() => check({ prepare: true })).toThrow(/SqlStore/)
 })

@@ -1,6 +1,7 @@
-import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { SessionStoreError, type Store } from 'coatcheck'
-import { MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
+import { SqliteStore } from 'coatcheck/stores/sqlite'
 import type mysql from 'mysql2/promise'
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -17,17 +18,15 @@ import { isLive, NOW, newKey, newWriteId, record } from '../../support/sql/recor
 const TIMEOUT = 400
 const deadline = () => within(TIMEOUT)
 const change = () => ({ data: '"new"', seenAt: NOW, expiresAt: NOW + 9e6, writeId: newWriteId() })
-const everybody = { passwordVersion: 1, floorUntil: NOW + 1e9 }
+const everybody = { passwordVersion: 1, minPasswordVersionUntil: NOW + 1e9 }
 
-/** The error of a call that has to fail by its deadline; a busy machine may be late by seconds, a hanging call never ends. */
+/** The error of a call that has to fail by its deadline, where a call without one would never end. */
 async function failure(call: Promise<unknown>): Promise<SessionStoreError> {
-  const begun = performance.now()
   const error = await call.then(
     value => expect.unreachable(`answered ${JSON.stringify(value)}`),
     error => error,
   )
   expect(error).toBeInstanceOf(SessionStoreError)
-  expect(performance.now() - begun).toBeLessThan(TIMEOUT + 5000)
   return error
 }
 
@@ -106,7 +105,7 @@ function outages(get: () => Server) {
     )
   })
 
-  it('can repeat a log-out everywhere whose connection is cut between commit and answer', async () => {
+  it('can repeat a logout everywhere whose connection is cut between commit and answer', async () => {
     const { open, proxy, inTransaction, commit } = get()
     const { store } = open()
     const one = record({ userId: '77' })
@@ -116,7 +115,7 @@ function outages(get: () => Server) {
       outcome: 'unknown',
     })
     await lost
-    await until('the same log-out', () => store.deleteUser('77', everybody, { now: NOW, deadline: deadline() }))
+    await until('the same logout', () => store.deleteUser('77', everybody, { now: NOW, deadline: deadline() }))
     expect(await isLive(store, one.key)).toBe(false)
     expect((await store.create(record({ userId: '77' }), {}, { now: NOW })).outcome).toBe('stale-login')
     await until('no open transaction', async () => expect(await inTransaction()).toBe(0))
@@ -230,7 +229,7 @@ describeEngine('postgresql', 'an outage of PostgreSQL', () => {
     expect(await store.read(newKey(), { now: NOW, deadline: soon() })).toBe(null)
   })
 
-  it('tells a read-only database from a log-out', async () => {
+  it('tells a read-only database from a logout', async () => {
     const store = new PostgresStore(server.pool({ options: '-c default_transaction_read_only=on' }))
     const error = await failure(store.create(record(), {}, { now: NOW, deadline: soon() }))
     expect(error).toMatchObject({ outcome: 'not-applied', status: 503 })
@@ -316,19 +315,14 @@ for (const driver of SQLITE_DRIVERS)
       const one = record()
       await store.create(one, {}, { now: NOW })
       other.exec('BEGIN IMMEDIATE')
-      // The best of five: a busy machine may take the processor away once, SQLite's own waiting blocks each time.
-      let least = Number.POSITIVE_INFINITY
-      for (let round = 0; round < 5 && least >= 200; round++) {
-        const delay = monitorEventLoopDelay({ resolution: 5 })
-        delay.enable()
-        const error = await failure(store.update(one.key, 1, change(), { now: NOW, deadline: deadline() }))
-        delay.disable()
-        expect(error).toMatchObject({ outcome: 'not-applied' })
-        least = Math.min(least, delay.max / 1e6)
-      }
+      // SQLite's own waiting would let the loop turn once, when it is over.
+      let turns = 0
+      const counting = setInterval(() => ++turns, 1)
+      const error = await failure(store.update(one.key, 1, change(), { now: NOW, deadline: deadline() }))
+      clearInterval(counting)
+      expect(error).toMatchObject({ outcome: 'not-applied' })
+      expect(turns).toBeGreaterThan(3)
       expect(await store.read(one.key, { now: NOW, deadline: soon() })).toEqual(one)
-      // Each wait is 5 ms; 200 leaves room for a busy machine, and is far from SQLite's own seconds.
-      expect(least).toBeLessThan(200)
       const waiting = store.update(one.key, 1, change(), { now: NOW, deadline: soon() })
       other.exec('COMMIT')
       expect(await waiting).toBe('updated')

@@ -9,7 +9,7 @@ import { NOW, newKey, newWriteId } from '../../support/sql/records.ts'
 type Cells = Record<string, string | null>
 
 /** What the database answers to the list: `concat` and its like take NULL for ''. */
-function sent(row: Cells, userIds: 'u64' | 'text'): (string | null)[] {
+function sent(row: Cells, userIds: 'bigint' | 'string'): (string | null)[] {
   const list = packedList(
     userIds,
     name => name,
@@ -74,15 +74,15 @@ describe('a packed row', () => {
   it('sends a user ID that is text by itself, and one that is a number among the others', () => {
     const [row] = fc.sample(sound, 1)
     const named = { ...row!, tenant: 'shop', username: 'ada', data: '{}', user_id: '42' }
-    expect(sent(named, 'u64').slice(1)).toEqual(['shop', 'ada', '{}'])
-    expect(sent(named, 'text').slice(1)).toEqual(['shop', 'ada', '{}', '42'])
+    expect(sent(named, 'bigint').slice(1)).toEqual(['shop', 'ada', '{}'])
+    expect(sent(named, 'string').slice(1)).toEqual(['shop', 'ada', '{}', '42'])
   })
 
-  it.each(['u64', 'text'] as const)('says what its columns say, with user IDs as %s', userIds => {
+  it.each(['bigint', 'string'] as const)('says what its columns say, with user IDs as %s', userIds => {
     const guest = sound.map(row => ({ ...row, user_id: null, username: null }) as Cells)
     const text = fc.tuple(sound, anyText).map(([row, user]) => ({ ...row, user_id: `${user}|` }) as Cells)
     fc.assert(
-      fc.property(fc.oneof(sound, guest, ...(userIds === 'text' ? [text] : [])), row => {
+      fc.property(fc.oneof(sound, guest, ...(userIds === 'string' ? [text] : [])), row => {
         const columns = ROW_COLUMNS.map(name => row[name] ?? null)
         expect(unpacked(sent(row, userIds))).toEqual(columns)
       }),
@@ -91,27 +91,30 @@ describe('a packed row', () => {
 
   it('is refused, and not taken for corrupt, where cells are missing or it came as something else', () => {
     const [row] = fc.sample(sound, 1)
-    const [pack, ...alone] = sent({ ...row!, parent: null }, 'u64')
+    const [pack, ...alone] = sent({ ...row!, parent: null }, 'bigint')
     for (const wrong of [pack!.replace('||', '|'), '', null, undefined, Buffer.from(pack!), 5])
       expect(() => unpacked([wrong, ...alone])).toThrow('a row came otherwise than the statement says')
   })
 
-  it.each(['u64', 'text'] as const)('is taken for what its columns are taken for after careless edits: %s', userIds => {
-    fc.assert(
-      fc.property(edited, row => {
-        const columns = ROW_COLUMNS.map(name => row[name] ?? null)
-        const cells = unpacked(sent(row, userIds))
-        expect(cells[AT.id]).toBe(row.id)
-        const [found, expected] = [fromRow(cells, NOW, userIds), fromRow(columns, NOW, userIds)]
-        // Why a row is corrupt may be said otherwise; that it is may not. A write ID that is empty is taken for none.
-        const isSpoiled =
-          (row.write_id === '' && row.moved_to === null) ||
-          ROW_COLUMNS.slice(0, AT.tenant).some(name => row[name]?.includes('|'))
-        if (isSpoiled || (expected !== null && 'corrupt' in expected))
-          expect(found === null || 'corrupt' in found).toBe(true)
-        else expect(found).toEqual(expected)
-      }),
-      { numRuns: 2000 },
-    )
-  })
+  it.each(['bigint', 'string'] as const)(
+    'is taken for what its columns are taken for after careless edits: %s',
+    userIds => {
+      fc.assert(
+        fc.property(edited, row => {
+          const columns = ROW_COLUMNS.map(name => row[name] ?? null)
+          const cells = unpacked(sent(row, userIds))
+          expect(cells[AT.id]).toBe(row.id)
+          const [found, expected] = [fromRow(cells, NOW, userIds), fromRow(columns, NOW, userIds)]
+          // Why a row is corrupt may be said otherwise; that it is may not. A write ID that is empty is taken for none.
+          const isSpoiled =
+            (row.write_id === '' && row.moved_to === null) ||
+            ROW_COLUMNS.slice(0, AT.tenant).some(name => row[name]?.includes('|'))
+          if (isSpoiled || (expected !== null && 'corrupt' in expected))
+            expect(found === null || 'corrupt' in found).toBe(true)
+          else expect(found).toEqual(expected)
+        }),
+        { numRuns: 2000 },
+      )
+    },
+  )
 })

@@ -1,6 +1,6 @@
 // What only Postgres.js does: its own ways with types, connections that end, and statements that wait for one.
 import { SessionStoreError } from 'coatcheck'
-import { PostgresStore } from 'coatcheck/stores/sql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
 import type pg from 'pg'
 import postgres from 'postgres'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -76,7 +76,7 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
       const next = record({ userId: one.userId, passwordVersion: one.passwordVersion })
       expect(await store.create(next, LIMIT, { now: NOW })).toEqual({ outcome: 'created', ended: [one.key] })
       expect((await store.scan(null, 10, { now: NOW })).records).toEqual([next])
-      expect(await store.deleteUser(one.userId!, { floorUntil: NOW }, { now: NOW })).toBe(1)
+      expect(await store.deleteUser(one.userId!, { minPasswordVersionUntil: NOW }, { now: NOW })).toBe(1)
     }
   })
 
@@ -104,7 +104,7 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
         try {
           const login = failure(store.create(record({ userId: '301' }), LIMIT, { now: NOW, deadline: within(20_000) }))
           const everywhere = failure(
-            store.deleteUser('301', { floorUntil: NOW }, { now: NOW, deadline: within(20_000) }),
+            store.deleteUser('301', { minPasswordVersionUntil: NOW }, { now: NOW, deadline: within(20_000) }),
           )
           await until('both transactions at the lock', async () => expect(await waiting()).toBeGreaterThanOrEqual(2))
           await end('inside')
@@ -179,7 +179,7 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
     }
     const calls = [
       () => store.create(record(), {}, { now: NOW, deadline: within(5000) }),
-      () => store.deleteUser('42', { floorUntil: NOW }, { now: NOW, deadline: within(5000) }),
+      () => store.deleteUser('42', { minPasswordVersionUntil: NOW }, { now: NOW, deadline: within(5000) }),
     ]
     for (const call of calls) {
       const error = await failure(call())
@@ -197,7 +197,7 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
         await Promise.all([
           failure(store.read(newKey(), { now: NOW, deadline: within(150) })),
           failure(store.scan(null, 5, { now: NOW, deadline: within(150) })),
-          failure(store.deleteUser('303', { floorUntil: NOW }, { now: NOW, deadline: within(150) })),
+          failure(store.deleteUser('303', { minPasswordVersionUntil: NOW }, { now: NOW, deadline: within(150) })),
         ])
       await until('no statement of ours at the lock', async () => expect(await waiting()).toBe(0))
     } finally {

@@ -1,4 +1,7 @@
-import { LibsqlStore, MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
+import { LibsqlStore } from 'coatcheck/stores/libsql'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
+import { SqliteStore } from 'coatcheck/stores/sqlite'
 import type mysql from 'mysql2/promise'
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -41,8 +44,8 @@ function races(
     describe(isolation === undefined ? 'at the default isolation level' : `at ${isolation}`, () => {
       const change = isolation === undefined ? {} : { isolation }
       it.each([
-        { what: 'no session of an older password version lives after a log-out everywhere', passwordVersion: 2 },
-        { what: 'no session from before, and none renewed from it, lives after a log-out everywhere' },
+        { what: 'no session of an older password version lives after a logout everywhere', passwordVersion: 2 },
+        { what: 'no session from before, and none renewed from it, lives after a logout everywhere' },
         ...(inPieces
           ? [
               { what: 'no session of an older version lives after one in pieces', passwordVersion: 2, pieces: 5 },
@@ -70,7 +73,7 @@ function races(
   )
 }
 
-describeEngine('postgresql', 'a log-out everywhere on PostgreSQL', () => {
+describeEngine('postgresql', 'a logout everywhere on PostgreSQL', () => {
   let server: PostgresServer
   let pool: pg.Pool
   beforeAll(async () => {
@@ -101,7 +104,7 @@ describeEngine('postgresql', 'a log-out everywhere on PostgreSQL', () => {
   )
 })
 
-describeEngine('mariadb', 'a log-out everywhere on MariaDB', () => {
+describeEngine('mariadb', 'a logout everywhere on MariaDB', () => {
   let server: MariadbServer
   let pool: mysql.Pool
   beforeAll(async () => {
@@ -129,7 +132,7 @@ describeEngine('mariadb', 'a log-out everywhere on MariaDB', () => {
   )
 })
 
-describeEngine('libsql', 'a log-out everywhere on one SQLite file', () => {
+describeEngine('libsql', 'a logout everywhere on one SQLite file', () => {
   const { file, remove } = sqliteFile()
   afterAll(remove)
   races(
@@ -151,7 +154,7 @@ describeEngine('libsql', 'a log-out everywhere on one SQLite file', () => {
   })
 })
 
-describeEngine('sqld', 'a log-out everywhere on libSQL over a network', () => {
+describeEngine('sqld', 'a logout everywhere on libSQL over a network', () => {
   let server: SqldServer
   let store: LibsqlStore
   beforeAll(async () => {

@@ -5,8 +5,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
-import { SessionManager, type SessionRecord, SessionStoreError, type Store } from 'coatcheck'
-import { type D1Client, D1Store, LibsqlStore } from 'coatcheck/stores/sql'
+import { SessionManager, SessionStoreError, type Store } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
+import { type D1Client, D1Store } from 'coatcheck/stores/d1'
+import { LibsqlStore } from 'coatcheck/stores/libsql'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startD1 } from '../../services/d1.ts'
 import { describeEngine } from '../../services/engines.ts'
@@ -36,23 +38,27 @@ type Write = (store: Store, one: SessionRecord, other: SessionRecord, deadline: 
 const WRITES: Record<string, Write> = {
   update: (store, one, _, deadline) => store.update(one.key, 1, change(), { now: NOW, deadline }),
   touch: (store, one, _, deadline) => store.touch(one.key, NOW + 5, NOW + 9e6, { now: NOW, deadline }),
-  'log-out': (store, one, _, deadline) => store.delete(one.key, { now: NOW, deadline }),
-  'log-in': (store, _, other, deadline) => store.create(other, {}, { now: NOW, deadline }),
-  'log-in at a limit': (store, _, other, deadline) =>
+  logout: (store, one, _, deadline) => store.delete(one.key, { now: NOW, deadline }),
+  login: (store, _, other, deadline) => store.create(other, {}, { now: NOW, deadline }),
+  'login at a limit': (store, _, other, deadline) =>
     store.create(other, { limit: { max: 1, onLimit: 'end-oldest' } }, { now: NOW, deadline }),
   'new ID': (store, one, other, deadline) => store.replace(one.key, 1, other, {}, { now: NOW, deadline }),
   'new ID with a forward': (store, one, other, deadline) =>
     store.replace(one.key, 1, other, { forward }, { now: NOW, deadline }),
-  'log-out everywhere': (store, one, _, deadline) =>
-    store.deleteUser(one.userId!, { passwordVersion: 3, floorUntil: NOW + 1e9 }, { now: NOW, deadline }),
+  'logout everywhere': (store, one, _, deadline) =>
+    store.deleteUser(
+      one.userId!,
+      { minPasswordVersion: 3, minPasswordVersionUntil: NOW + 1e9 },
+      { now: NOW, deadline },
+    ),
 }
 
-/** What a repeated call gets, where the first one was run: a log-out has nothing left to end. */
+/** What a repeated call gets, where the first one was run: a logout has nothing left to end. */
 const FIRST_ANSWERS: Record<string, unknown> = {
   update: 'updated',
   touch: 'touched',
-  'log-out': false,
-  'log-out everywhere': 0,
+  logout: false,
+  'logout everywhere': 0,
 }
 
 for (const engine of REMOTE_SQLITE)
@@ -80,7 +86,7 @@ for (const engine of REMOTE_SQLITE)
       expect(await isLive(store, second.key)).toBe(true)
     })
 
-    it('ends no session a second time when a log-in at a limit is repeated', async () => {
+    it('ends no session a second time when a login at a limit is repeated', async () => {
       const [old, next] = [ofNewUser(), ofNewUser()]
       const login = { ...next, userId: old.userId }
       const limit = { max: 1, onLimit: 'end-oldest' } as const

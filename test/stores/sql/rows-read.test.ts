@@ -1,5 +1,8 @@
 import { SessionManager, type Store } from 'coatcheck'
-import { type D1Client, D1Store, MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
+import { type D1Client, D1Store } from 'coatcheck/stores/d1'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
+import { SqliteStore } from 'coatcheck/stores/sqlite'
 import type mysql from 'mysql2/promise'
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -41,7 +44,7 @@ const insert = (first: string, count: number, user: string, expiresAt: string, {
    SELECT ${joined(`'${first}'`, '10000000 + n', `'${'x'.repeat(46 - first.length - 8)}'`)}, 'session', '', ${user}, 'ada', 1, '{}', 1,
      'writeId0', ${NOW}, ${NOW}, ${expiresAt}, ${NOW + 9e7} FROM ${numbers(count)}`
 const insertUsers = (count: number, user: string, expiresAt: string, { numbers }: Database) =>
-  `INSERT INTO coatcheck_sessions_users (tenant, user_id, floor, floor_until, expires_at)
+  `INSERT INTO coatcheck_sessions_users (tenant, user_id, floor, min_password_version_until, expires_at)
    SELECT '', ${user}, 1, 0, ${expiresAt} FROM ${numbers(count)}`
 
 /** The statistics are of a time when nothing that is live now was there: the database takes live sessions for very few. */
@@ -67,7 +70,7 @@ function readsWhatIsTheUsers(get: () => Database) {
       const logIn = () => store.create(record({ userId: BUSY, expiresAt: LATER }), { limit }, call())
       expect(await read(logIn), 'create').toBeLessThan(LIVE / 2)
     }
-    const everywhere = () => store.deleteUser(BUSY, { floorUntil: LATER }, call())
+    const everywhere = () => store.deleteUser(BUSY, { minPasswordVersionUntil: LATER }, call())
     // Rows are looked at and then removed, and their entries in three indexes.
     expect(await read(everywhere), 'deleteUser').toBeLessThan(LIVE)
     expect(await store.listUser(BUSY, 'session', call())).toEqual([])

@@ -1,6 +1,9 @@
 // A write that finds nothing looks once more, to tell what became of the record. Between the two another node may make it.
-import type { SessionRecord, Store } from 'coatcheck'
-import { MysqlStore, PostgresStore } from 'coatcheck/stores/sql'
+
+import type { Store } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { describeEngine } from '../../services/engines.ts'
 import { type MariadbServer, startMariadb } from '../../services/mariadb.ts'

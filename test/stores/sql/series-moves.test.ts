@@ -1,7 +1,8 @@
 // The end of a remember-me series moves it to another key. A session that its token begins in that moment has waited for
 // the user's row, and must look for the series as it is then, not as it was when the statement began.
 import type { Store } from 'coatcheck'
-import { MysqlStore, PostgresStore } from 'coatcheck/stores/sql'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
 import type mysql from 'mysql2/promise'
 import type pg from 'pg'
 import postgres from 'postgres'

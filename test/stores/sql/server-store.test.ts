@@ -1,7 +1,8 @@
 // Which statements the stores of database servers send. The connections here only note what they are asked, and answer as
 // they are told; what a server makes of it is in shared-reads.test.ts and statements.test.ts.
-import type { SessionRecord } from 'coatcheck'
-import { MysqlStore, type PostgresOptions, PostgresStore, type SqlOptions } from 'coatcheck/stores/sql'
+import type { SessionRecord } from 'coatcheck/custom-store'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { type PostgresOptions, PostgresStore, type SqlStoreOptions } from 'coatcheck/stores/postgres'
 import { expect, it } from 'vitest'
 import { anonymous, NOW, newKey, newWriteId, record } from '../../support/sql/records.ts'
 
@@ -32,7 +33,7 @@ function postgres(answers: Answers = () => undefined, options: PostgresOptions =
   return { store: new PostgresStore(pool as never, options), sent, names }
 }
 
-function mysql(answers: Answers = () => undefined, options: SqlOptions = {}) {
+function mysql(answers: Answers = () => undefined, options: SqlStoreOptions = {}) {
   const sent: Sent[] = []
   /** The statements that came with options. */
   const laden: string[] = []
@@ -228,19 +229,19 @@ it('has MySQL bound the COMMIT of what makes a session live, and of nothing else
   const limit = { max: 1, onLimit: 'end-oldest' } as const
   expect(await store.create(record(), { limit }, CALL)).toEqual({ outcome: 'created', ended: [] })
   expect(bounds()).toBe(2)
-  expect(await store.deleteUser('42', { floorUntil: NOW }, CALL)).toBe(1)
+  expect(await store.deleteUser('42', { minPasswordVersionUntil: NOW }, CALL)).toBe(1)
   expect(bounds()).toBe(0)
 })
 
 it.each([
-  ['u64', 'CAST(? AS UNSIGNED)', 'CAST(user_id AS CHAR)'],
-  ['text', '?', 'user_id'],
+  ['bigint', 'CAST(? AS UNSIGNED)', 'CAST(user_id AS CHAR)'],
+  ['string', '?', 'user_id'],
 ] as const)('has MySQL compare user IDs of the kind %s without a detour by floats', async (userIds, place, cell) => {
   const found = (text: string) =>
     /^SELECT \S*user_id/.test(text) ? [['42', 'acme', '7']] : text.startsWith('SELECT') ? [] : 1
   const { store, sent } = mysql(found, { userIds })
   await store.listUser('42', 'session', CALL)
-  expect(sent[0]![1].slice(0, 3)).toEqual([userIds === 'text' ? Buffer.from('42') : '42', Buffer.from(''), 'session'])
+  expect(sent[0]![1].slice(0, 3)).toEqual([userIds === 'string' ? Buffer.from('42') : '42', Buffer.from(''), 'session'])
   expect(sent[0]![0]).toContain(` WHERE user_id = ${place} AND tenant = ? AND kind = ? `)
   await store.sweep!(10, CALL)
   const [find, remove] = sent.slice(-2) as [Sent, Sent]
@@ -255,7 +256,7 @@ it('ends the sessions of a user a thousand at a time, and counts no forwards', a
     if (!text.startsWith('DELETE')) return 1
     return (text.includes("kind = 'session'") ? left : rest).shift()!
   })
-  expect(await store.deleteUser('42', { floorUntil: NOW }, CALL)).toBe(1005)
+  expect(await store.deleteUser('42', { minPasswordVersionUntil: NOW }, CALL)).toBe(1005)
   expect(sent.filter(([text]) => text.startsWith('COMMIT')).length).toBe(3)
   const found = [
     ['1000', '1000'],
@@ -263,7 +264,7 @@ it('ends the sessions of a user a thousand at a time, and counts no forwards', a
     ['0', '3'],
   ]
   const other = postgres(text => (text.startsWith('WITH RECURSIVE') ? [found.shift()!] : 1))
-  expect(await other.store.deleteUser('42', { floorUntil: NOW }, CALL)).toBe(1005)
+  expect(await other.store.deleteUser('42', { minPasswordVersionUntil: NOW }, CALL)).toBe(1005)
   expect(other.sent.filter(([text]) => text === 'COMMIT').length).toBe(3)
 })
 
@@ -311,8 +312,8 @@ it('counts the live sessions of PostgreSQL', async () => {
 })
 
 it('prints the statements that create the tables', () => {
-  expect(MysqlStore.schema({ table: 'visits' })).toContain('CREATE TABLE IF NOT EXISTS `visits_users`')
-  expect(PostgresStore.schema({ table: 'visits' })).toContain('CREATE TABLE IF NOT EXISTS "visits_users"')
+  expect(MysqlStore.ddl({ table: 'visits' })).toContain('CREATE TABLE IF NOT EXISTS `visits_users`')
+  expect(PostgresStore.ddl({ table: 'visits' })).toContain('CREATE TABLE IF NOT EXISTS "visits_users"')
 })
 
 it.each([

@@ -1,7 +1,7 @@
 // One pool for the application's query builder and for the sessions: neither disturbs the other.
 import { createRequire } from 'node:module'
 import { SessionManager } from 'coatcheck'
-import { PostgresStore } from 'coatcheck/stores/sql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { describeEngine } from '../../services/engines.ts'

@@ -1,6 +1,8 @@
 // The reads of one turn of the event loop are one SELECT: what it costs, and what goes wrong with it.
-import { SessionManager, type SessionRecord, SessionStoreError, type Store } from 'coatcheck'
-import { MysqlStore, type PostgresJs, PostgresStore } from 'coatcheck/stores/sql'
+import { SessionManager, SessionStoreError, type Store } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { type PostgresJs, PostgresStore } from 'coatcheck/stores/postgres'
 import type mysql from 'mysql2/promise'
 import type pg from 'pg'
 import type { Sql } from 'postgres'
@@ -170,9 +172,7 @@ function sharedReads(get: () => Engine) {
       const all = failures(readers)
       await until('the SELECT at the server', async () => expect(await waiting()).toBe(1))
       await killWaiting()
-      const begun = performance.now()
       await all
-      expect(performance.now() - begun).toBeLessThan(15_000)
     } finally {
       await release()
     }

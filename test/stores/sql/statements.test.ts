@@ -1,6 +1,7 @@
 import type { Store } from 'coatcheck'
-import { MysqlStore, PostgresStore } from 'coatcheck/stores/sql'
-import { testStore } from 'coatcheck/testing'
+import { testStore } from 'coatcheck/custom-store/testing'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
 import type mysql from 'mysql2/promise'
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -34,7 +35,7 @@ async function counts(store: Store, counted: (call: () => Promise<unknown>) => P
     renewal: await counted(() => store.replace(third.key, 1, renewed, { forward }, { now: NOW })),
     list: await counted(() => store.listUser('42', 'session', { now: NOW })),
     destroy: await counted(() => store.delete(first.key, { now: NOW })),
-    logOutEverywhere: await counted(() => store.deleteUser('42', { floorUntil: NOW }, { now: NOW })),
+    logOutEverywhere: await counted(() => store.deleteUser('42', { minPasswordVersionUntil: NOW }, { now: NOW })),
   }
 }
 
@@ -63,7 +64,7 @@ describeEngine('postgresql', 'PostgreSQL', () => {
   })
   afterAll(() => server?.stop())
 
-  it('runs one statement per verb, and a short transaction for a log-out everywhere', async () => {
+  it('runs one statement per verb, and a short transaction for a logout everywhere', async () => {
     const counted = async (call: () => Promise<unknown>) => {
       await pool.query('SELECT pg_stat_statements_reset()')
       await call()
@@ -96,8 +97,18 @@ describeEngine('postgresql', 'PostgreSQL', () => {
     const client = await pool.connect()
     await client.query('BEGIN')
     await client.query('SELECT * FROM coatcheck_sessions_users WHERE user_id = 1 FOR UPDATE')
-    expect(await store.deleteUser('2', { floorUntil: NOW, passwordVersion: 1 }, { now: NOW, deadline: soon() })).toBe(0)
-    const blocked = store.deleteUser('1', { floorUntil: NOW, passwordVersion: 1 }, { now: NOW, deadline: within(300) })
+    expect(
+      await store.deleteUser(
+        '2',
+        { minPasswordVersionUntil: NOW, minPasswordVersion: 1 },
+        { now: NOW, deadline: soon() },
+      ),
+    ).toBe(0)
+    const blocked = store.deleteUser(
+      '1',
+      { minPasswordVersionUntil: NOW, minPasswordVersion: 1 },
+      { now: NOW, deadline: within(300) },
+    )
     await expect(blocked).rejects.toMatchObject({ code: 'ERR_SESSION_STORE', outcome: 'not-applied' })
     await client.query('ROLLBACK')
     client.release()
@@ -130,7 +141,7 @@ describeEngine('mariadb', 'MariaDB', () => {
   })
   afterAll(() => server?.stop())
 
-  it('runs one statement per verb, and a short transaction for a log-out everywhere', async () => {
+  it('runs one statement per verb, and a short transaction for a logout everywhere', async () => {
     const counted = async (call: () => Promise<unknown>) => {
       await pool.query('TRUNCATE mysql.general_log')
       await call()
@@ -140,7 +151,7 @@ describeEngine('mariadb', 'MariaDB', () => {
       )
       return Number((rows as any)[0].n)
     }
-    // First login: nothing to lock, the user's row, once more. Log-out: level, begin, lock, sessions, rest, commit.
+    // First login: nothing to lock, the user's row, once more. Logout: level, begin, lock, sessions, rest, commit.
     expect(await counts(new MysqlStore(pool), counted)).toEqual({ ...ONE_EACH, firstLogin: 3, logOutEverywhere: 6 })
   })
 

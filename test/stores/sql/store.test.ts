@@ -1,6 +1,10 @@
 // What the SQL stores decide by themselves, by what the statements answered.
-import { type SessionRecord, SessionStoreError, type Store } from 'coatcheck'
-import { MysqlStore, PostgresStore, type SqliteDatabase, SqliteStore } from 'coatcheck/stores/sql'
+
+import { SessionStoreError, type Store } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
+import { type SqliteDatabase, SqliteStore } from 'coatcheck/stores/sqlite'
 import { describe, expect, it, vi } from 'vitest'
 import { AT, ROW_COLUMNS } from '../../../stores/sql/rows.ts'
 import {
@@ -135,10 +139,14 @@ describe.each(UNASKED)('%s', (_, store) => {
     const key = newKey()
     const calls: [string, () => Promise<unknown>, string][] = [
       ['update', () => store.update(key, 1, change({ data: '\0' }), CALL), 'the data is not well-formed'],
-      ['create', () => store.create(record({ username: '\0' }), {}, CALL), 'the name is longer'],
+      ['create', () => store.create(record({ userName: '\0' }), {}, CALL), 'the name is longer'],
       ['replace', () => store.replace(key, 1, record({ userId: 'ada' }), {}, CALL), 'the user ID is not an integer'],
       ['listUser', () => store.listUser('ada', 'session', CALL), 'the user ID is not an integer'],
-      ['deleteUser', () => store.deleteUser('ada', { floorUntil: NOW }, CALL), 'the user ID is not an integer'],
+      [
+        'deleteUser',
+        () => store.deleteUser('ada', { minPasswordVersionUntil: NOW }, CALL),
+        'the user ID is not an integer',
+      ],
       ['scan', () => store.scan!('x', 1, CALL), 'the cursor is not one that scan answered'],
       ['scan', () => store.scan!(null, 0, CALL), 'the limit is not a whole number of rows'],
     ]
@@ -253,16 +261,16 @@ describeEngine('libsql', 'a store through a driver of SQLite', () => {
     expect(missed.length).toBe(1)
   })
 
-  it('lets no log-out without a password version make an older floor last longer', async () => {
+  it('lets no logout without a password version make an older floor last longer', async () => {
     const { store } = await through((_, __, given) => given())
     const older = (changes = {}) => record({ userId: '7', passwordVersion: 1, ...changes })
-    await store.deleteUser('7', { passwordVersion: 5, floorUntil: NOW + 10 }, CALL)
-    await store.deleteUser('7', { floorUntil: NOW + 1000 }, CALL)
+    await store.deleteUser('7', { minPasswordVersion: 5, minPasswordVersionUntil: NOW + 10 }, CALL)
+    await store.deleteUser('7', { minPasswordVersionUntil: NOW + 1000 }, CALL)
     expect((await store.create(older(), {}, { now: NOW + 9 })).outcome).toBe('stale-login')
     expect((await store.create(older(), {}, { now: NOW + 10 })).outcome).toBe('created')
   })
 
-  it('spares, in a log-out everywhere, what the forwards from the excepted key lead to, and ends in a circle of them', async () => {
+  it('spares, in a logout everywhere, what the forwards from the excepted key lead to, and ends in a circle of them', async () => {
     const { store, database } = await through((_, __, given) => given())
     const [one, second, third, other] = ['7', '7', '7', '7'].map(userId => record({ userId })) as SessionRecord[]
     const forward = { forward: { salt: '', until: NOW + 9 } }
@@ -270,7 +278,7 @@ describeEngine('libsql', 'a store through a driver of SQLite', () => {
     await store.replace(one!.key, 1, second!, forward, CALL)
     await store.replace(second!.key, 1, third!, forward, CALL)
     await store.create(other!, {}, CALL)
-    const everywhere = (exceptKey: string) => store.deleteUser('7', { floorUntil: NOW, exceptKey }, CALL)
+    const everywhere = (exceptKey: string) => store.deleteUser('7', { minPasswordVersionUntil: NOW, exceptKey }, CALL)
     expect(await everywhere(one!.key)).toBe(1)
     expect(await store.read(third!.key, CALL)).toEqual(third)
     expect(await store.read(other!.key, CALL)).toBe(null)
@@ -324,9 +332,9 @@ describeEngine('libsql', 'a store through a driver of SQLite', () => {
   })
 })
 
-describeEngine('libsql', 'a log-out everywhere in pieces', () => {
+describeEngine('libsql', 'a logout everywhere in pieces', () => {
   const MANY = 600
-  const everybody = { passwordVersion: 1, floorUntil: NOW + 1e9 }
+  const everybody = { passwordVersion: 1, minPasswordVersionUntil: NOW + 1e9 }
 
   async function crowded(fail: (commits: number) => unknown) {
     let commits = 0
@@ -396,7 +404,7 @@ describeEngine('libsql', 'a sweep in batches', () => {
 
   it('removes 250 rows in each, until nothing is left of sessions and floors', async () => {
     const { store, plain, batches } = await filled(600)
-    await plain.deleteUser('7', { passwordVersion: 1, floorUntil: NOW - 1e6 }, { now: NOW - 2e6 })
+    await plain.deleteUser('7', { minPasswordVersion: 1, minPasswordVersionUntil: NOW - 1e6 }, { now: NOW - 2e6 })
     expect(await store.sweep!(1e6, CALL)).toBe(601)
     expect(batches).toEqual([250, 250, 100, 0, 1, 0])
   })
@@ -463,7 +471,7 @@ describeEngine('libsql', 'a migration of SQLite', () => {
     const database = openSqlite('libsql', ':memory:')
     const store = new SqliteStore(database)
     database.exec(
-      'CREATE TABLE coatcheck_sessions_users (tenant TEXT, user_id TEXT, floor_until INTEGER, expires_at INTEGER)',
+      'CREATE TABLE coatcheck_sessions_users (tenant TEXT, user_id TEXT, min_password_version_until INTEGER, expires_at INTEGER)',
     )
     await expect(store.migrate()).rejects.toThrow(
       /"coatcheck_sessions_users" has another schema .*: column floor is missing$/,
@@ -536,7 +544,7 @@ describeEngine('libsql', 'a file without tables', () => {
       ['touch', () => store.touch(key, NOW, NOW, CALL)],
       ['replace', () => store.replace(key, 1, record(), {}, CALL)],
       ['delete', () => store.delete(key, CALL)],
-      ['deleteUser', () => store.deleteUser('42', { passwordVersion: 1, floorUntil: NOW }, CALL)],
+      ['deleteUser', () => store.deleteUser('42', { minPasswordVersion: 1, minPasswordVersionUntil: NOW }, CALL)],
       ['listUser', () => store.listUser('42', 'session', CALL)],
       ['sweep', () => store.sweep!(10, CALL)],
       ['scan', () => store.scan!(null, 10, CALL)],

@@ -187,14 +187,14 @@ describe('the printed schema', () => {
         tenant text COLLATE "C" NOT NULL,
         user_id numeric(20) NOT NULL,
         floor bigint NOT NULL,
-        floor_until bigint NOT NULL,
+        min_password_version_until bigint NOT NULL,
         expires_at bigint NOT NULL,
         PRIMARY KEY (user_id, tenant)
       );
       CREATE INDEX IF NOT EXISTS "s_users_expires" ON "auth"."s_users" (expires_at);
       "
     `)
-    expect(printed(postgresSchema(namesOf({ userIds: 'text' }, '"')))).toContain('  user_id text COLLATE "C",\n')
+    expect(printed(postgresSchema(namesOf({ userIds: 'string' }, '"')))).toContain('  user_id text COLLATE "C",\n')
   })
 
   it('is that of MySQL and MariaDB', () => {
@@ -223,14 +223,14 @@ describe('the printed schema', () => {
         tenant varbinary(800) NOT NULL,
         user_id bigint unsigned NOT NULL,
         floor int unsigned NOT NULL,
-        floor_until bigint NOT NULL,
+        min_password_version_until bigint NOT NULL,
         expires_at bigint NOT NULL,
         PRIMARY KEY (user_id, tenant),
         KEY \`s_users_expires\` (expires_at)
       ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
       "
     `)
-    expect(printed(mysqlSchema(namesOf({ userIds: 'text' }, '`')))).toContain('  user_id varbinary(800) NULL,\n')
+    expect(printed(mysqlSchema(namesOf({ userIds: 'string' }, '`')))).toContain('  user_id varbinary(800) NULL,\n')
   })
 
   it('is that of SQLite', () => {
@@ -259,14 +259,14 @@ describe('the printed schema', () => {
         tenant TEXT NOT NULL,
         user_id TEXT NOT NULL,
         floor INTEGER NOT NULL,
-        floor_until INTEGER NOT NULL,
+        min_password_version_until INTEGER NOT NULL,
         expires_at INTEGER NOT NULL,
         PRIMARY KEY (user_id, tenant)
       );
       CREATE INDEX IF NOT EXISTS "auth"."s_users_expires" ON "s_users" (expires_at);
       "
     `)
-    expect(printed(sqliteSchema(namesOf({ userIds: 'text', table: 's' }, '"')))).toContain(
+    expect(printed(sqliteSchema(namesOf({ userIds: 'string', table: 's' }, '"')))).toContain(
       'CREATE INDEX IF NOT EXISTS "s_user" ON "s"',
     )
   })

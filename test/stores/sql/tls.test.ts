@@ -1,8 +1,9 @@
 // Connections that are encrypted, to a server whose certificate the client checks. What the store says does not depend on
 // that: a random comparison with the model, and what opens connections of its own or tells an outage from an absence.
 import { SessionManager } from 'coatcheck'
-import { MysqlStore, PostgresStore } from 'coatcheck/stores/sql'
-import { modelTest } from 'coatcheck/testing'
+import { modelTest } from 'coatcheck/custom-store/testing'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
 import fc from 'fast-check'
 import type mysql from 'mysql2/promise'
 import type pg from 'pg'
@@ -90,7 +91,7 @@ describeEngine('postgresql', 'the PostgreSQL store over TLS', () => {
     expect(await store.read(newKey(), { now: NOW, deadline: within(20_000) })).toBeNull()
   })
 
-  it('calls a certificate of another authority an outage, and no log-out', () =>
+  it('calls a certificate of another authority an outage, and no logout', () =>
     expectAnOutage(new PostgresStore(pool), new PostgresStore(encrypted(stranger))))
 })
 
@@ -121,6 +122,6 @@ describeEngine('mariadb', 'the MySQL store over TLS', () => {
     expect(rows).toMatchObject([{ Value: expect.stringMatching(/^\w{3}/) }])
   })
 
-  it('calls a certificate of another authority an outage, and no log-out', () =>
+  it('calls a certificate of another authority an outage, and no logout', () =>
     expectAnOutage(new MysqlStore(pool), new MysqlStore(encrypted(stranger))))
 })

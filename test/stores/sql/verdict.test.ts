@@ -10,7 +10,7 @@ const child = record({ parent })
 /** The facts of a replace of version 3 that nothing stands in the way of. */
 const WITH_OLD: Facts = { ...CLEAR, old: { version: 3, parent: null } }
 
-it('finds nothing in the way of a log-in, or of a new ID', () => {
+it('finds nothing in the way of a login, or of a new ID', () => {
   expect(verdict(fresh, CLEAR)).toBe(null)
   expect(verdict(fresh, WITH_OLD, 3)).toBe(null)
   expect(verdict(child, { ...CLEAR, parentLives: true })).toBe(null)
@@ -55,14 +55,14 @@ it('answers with the outcome, and with nobody ended', () => {
 const NAME = 'the name is longer than 256 characters, or not well-formed Unicode without NUL'
 const DATA = 'the data is not well-formed Unicode without NUL'
 const WRITE_ID = 'the write ID is malformed'
-const NO_NUMBER = "the user ID is not an integer from 0 to 2^64-1; give the store the option userIds: 'text'"
+const NO_NUMBER = "the user ID is not an integer from 0 to 2^64-1; give the store the option userIds: 'string'"
 
 it.each([
   ['a key of another form', { key: 'x' }, 'key is malformed'],
   ['a user ID that is no number', { userId: 'ada' }, NO_NUMBER],
-  ['a name that is too long', { username: 'x'.repeat(257) }, NAME],
-  ['a name with NUL', { username: 'a\0' }, NAME],
-  ['a name with half a character', { username: '\ud800' }, NAME],
+  ['a name that is too long', { userName: 'x'.repeat(257) }, NAME],
+  ['a name with NUL', { userName: 'a\0' }, NAME],
+  ['a name with half a character', { userName: '\ud800' }, NAME],
   ['data with NUL', { data: '"\0"' }, DATA],
   ['data with half a character', { data: '"\udc00"' }, DATA],
   ['an empty write ID', { writeId: '' }, WRITE_ID],
@@ -71,14 +71,14 @@ it.each([
   ['a write ID that ends otherwise', { writeId: 'abc\n' }, WRITE_ID],
   ['a write ID that begins otherwise', { writeId: ' abc' }, WRITE_ID],
 ])('cannot keep %s', (_, changes, fault) => {
-  expect(recordFault(record(changes), 'u64')).toBe(fault)
+  expect(recordFault(record(changes), 'bigint')).toBe(fault)
 })
 
 it('keeps a name of 256 characters, a write ID of 64, no user, and a user whose ID is text', () => {
-  const longest = { username: 'ü'.repeat(256), writeId: '-_'.repeat(32) }
-  expect(recordFault(record(longest), 'u64')).toBe(null)
-  expect(recordFault(anonymous(), 'u64')).toBe(null)
-  expect(recordFault(record({ userId: 'ada' }), 'text')).toBe(null)
+  const longest = { userName: 'ü'.repeat(256), writeId: '-_'.repeat(32) }
+  expect(recordFault(record(longest), 'bigint')).toBe(null)
+  expect(recordFault(anonymous(), 'bigint')).toBe(null)
+  expect(recordFault(record({ userId: 'ada' }), 'string')).toBe(null)
 })
 
 it('asks the same of what an update writes', () => {

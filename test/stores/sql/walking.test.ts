@@ -1,5 +1,8 @@
-import type { SessionRecord, Store } from 'coatcheck'
-import { MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
+import type { Store } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
+import { SqliteStore } from 'coatcheck/stores/sqlite'
 import fc from 'fast-check'
 import type mysql from 'mysql2/promise'
 import type pg from 'pg'
@@ -98,7 +101,7 @@ function walking(get: () => Tables) {
       if (userId === null) await store.delete(key, call)
       else if (!users.has(userId)) {
         users.add(userId)
-        await store.deleteUser(userId, { floorUntil: NOW }, call)
+        await store.deleteUser(userId, { minPasswordVersionUntil: NOW }, call)
       }
     }
     await renewAll()

@@ -1,6 +1,7 @@
 // What the suite is worth: each of these stores has one mistake, and the cases that are about it say so.
-import type { Store, StoreCall } from 'coatcheck'
-import { modelTest, ReferenceStore, type TestStoreOptions, testStore } from 'coatcheck/testing'
+import type { Store } from 'coatcheck'
+import type { StoreCall } from 'coatcheck/custom-store'
+import { modelTest, ReferenceStore, type TestStoreOptions, testStore } from 'coatcheck/custom-store/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { CheckedStore, corrupt } from '../../support/wrong-stores/checked.ts'

@@ -1,5 +1,6 @@
-import type { SessionRecord, Store } from 'coatcheck'
-import { keyFor, newWriteId } from 'coatcheck/testing'
+import type { Store } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
+import { keyFor, newWriteId } from 'coatcheck/custom-store/testing'
 
 export const NOW = 1_700_000_000_000
 export const HOUR = 3_600_000
@@ -10,7 +11,7 @@ export const record = (store: Store, userId: string | null, over: Partial<Sessio
   kind: 'session',
   parent: null,
   userId,
-  username: userId === null ? null : 'Ada',
+  userName: userId === null ? null : 'Ada',
   passwordVersion: null,
   data: '{}',
   version: 1,

@@ -1,6 +1,7 @@
 // Records for the Redis store's own tests.
 import { createHash, randomBytes } from 'node:crypto'
-import type { SessionRecord, Store } from 'coatcheck'
+import type { Store } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
 
 export const T0 = 1_767_225_600_000
 export const HOUR = 3_600_000
@@ -17,7 +18,7 @@ export function recordOf(store: Store, userId: string | null, more: Partial<Sess
     kind: 'session',
     parent: null,
     userId,
-    username: userId === null ? null : 'ada',
+    userName: userId === null ? null : 'ada',
     passwordVersion: null,
     data: '{}',
     version: 1,

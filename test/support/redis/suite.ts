@@ -1,6 +1,6 @@
 // Runs a suite with every client of one kind of Redis: in full with the newest, shorter with the others.
 import type { Store } from 'coatcheck'
-import type { TestStoreOptions } from 'coatcheck/testing'
+import type { TestStoreOptions } from 'coatcheck/custom-store/testing'
 import { afterAll, beforeAll, describe } from 'vitest'
 import { type RedisServer, startRedis, startRedisCluster, startRedisSentinels } from '../../services/redis.ts'
 import { CLUSTER, type OpenClient, SENTINEL, STANDALONE } from './clients.ts'

@@ -45,7 +45,7 @@ const orders: { [O in Order['op']]: (order: Extract<Order, { op: O }>) => Promis
     let last = secret
     for (let i = 0; i < times; i++) {
       await moment()
-      last = (await sessions.rotate(last as SessionId, { grace: '2m' }))?.secret ?? last
+      last = (await sessions.regenerate(last as SessionId, { grace: '2m' }))?.secret ?? last
     }
     return last
   },
@@ -60,7 +60,7 @@ const orders: { [O in Order['op']]: (order: Extract<Order, { op: O }>) => Promis
     const secrets: string[] = []
     const destroyed: string[] = []
     let stale = 0
-    // With a version the log-out everywhere is to come: on a busy machine it comes late, and has to be met by a login.
+    // With a version the logout everywhere is to come: on a busy machine it comes late, and has to be met by a login.
     const end = Date.now() + ms
     const person = async () => {
       let mine: Awaited<ReturnType<typeof login>> | null = null
@@ -71,7 +71,7 @@ const orders: { [O in Order['op']]: (order: Extract<Order, { op: O }>) => Promis
           const what = Math.random()
           if (what < 0.3) await sessions.update(mine, { n: 1 })
           else if (what < 0.5) mine = (await sessions.regenerate(mine)) as typeof mine
-          else if (what < 0.6) mine = (await sessions.rotate(mine, { grace: '1m' })) as typeof mine
+          else if (what < 0.6) mine = (await sessions.regenerate(mine, { grace: '1m' })) as typeof mine
           else if (what < 0.7)
             mine = (await Promise.all([sessions.update(mine, { n: 2 }), sessions.regenerate(mine)]))[1] as typeof mine
           else if (what < 0.85) {

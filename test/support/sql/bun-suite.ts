@@ -1,7 +1,7 @@
 // Run by Bun: the conformance suite on bun:sqlite, and a file that another connection has locked. The last line is the count.
 
-import { testStore } from '../../../src/testing.ts'
 import { SqliteStore } from '../../../stores/sql/sqlite/store.ts'
+import { testStore } from '../../../testing/index.ts'
 
 const [file = ':memory:'] = process.argv.slice(2)
 const name: string = 'bun:sqlite'
@@ -14,7 +14,7 @@ const open = () => {
 
 const tests: [name: string, test: () => Promise<void>][] = []
 const database = open()
-const store = new SqliteStore(database, { userIds: 'text' })
+const store = new SqliteStore(database, { userIds: 'string' })
 await store.migrate()
 const corrupt = async (_: unknown, key: string) => {
   database.exec(`UPDATE coatcheck_sessions SET version = 9223372036854775807 WHERE id = '${key}'`)
@@ -30,7 +30,7 @@ tests.push([
   'waits for a lock of another connection, and leaves nothing open when it gives up',
   async () => {
     const other = open()
-    const options = { floorUntil: 0, passwordVersion: 0 }
+    const options = { minPasswordVersionUntil: 0, passwordVersion: 0 }
     other.exec('BEGIN IMMEDIATE')
     const early = await store
       .deleteUser('ada', options, { now: 0, deadline: performance.now() + 60 })

@@ -1,6 +1,9 @@
 // A store as one process of several opens it.
 import { createClient } from '@libsql/client'
-import { LibsqlStore, MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
+import { LibsqlStore } from 'coatcheck/stores/libsql'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
+import { SqliteStore } from 'coatcheck/stores/sqlite'
 import mysql from 'mysql2/promise'
 import pg from 'pg'
 import { mysqlStatements } from '../../../stores/sql/mysql/statements.ts'
@@ -16,7 +19,7 @@ export interface Contestant {
   readonly isolation?: string
   readonly mistake?: Mistake
   readonly driver?: SqliteDriver
-  /** In pieces of how many records a log-out everywhere ends them; far more than a race has, unless told. */
+  /** In pieces of how many records a logout everywhere ends them; far more than a race has, unless told. */
   readonly pieces?: number
 }
 const POOL = 22

@@ -1,6 +1,8 @@
 // Stores as one would write them first: each is wrong in one place, and the races have to notice it.
-import type { DeleteUserOptions, SessionRecord } from 'coatcheck'
-import { MysqlStore, PostgresStore, SqliteStore } from 'coatcheck/stores/sql'
+import type { DeleteUserOptions, SessionRecord } from 'coatcheck/custom-store'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
+import { SqliteStore } from 'coatcheck/stores/sqlite'
 import { namesOf } from '../../../stores/sql/options.ts'
 import { recordValues } from '../../../stores/sql/rows.ts'
 import { sqliteStatements } from '../../../stores/sql/sqlite/statements.ts'
@@ -10,9 +12,9 @@ import type { TransactionDatabase } from '../../../stores/sql/transaction-store.
 
 export const MISTAKES = {
   'no-lock': 'a create that looks at the floor without locking it',
-  'one-statement': 'a log-out everywhere that locks and deletes in one statement',
-  'no-transaction': 'a log-out everywhere that commits its lock before it deletes',
-  'lock-once': 'a log-out everywhere in pieces of which only the first locks',
+  'one-statement': 'a logout everywhere that locks and deletes in one statement',
+  'no-transaction': 'a logout everywhere that commits its lock before it deletes',
+  'lock-once': 'a logout everywhere in pieces of which only the first locks',
   'two-steps': 'a create that looks at the floor and inserts in two steps',
 } as const
 export type Mistake = keyof typeof MISTAKES
@@ -32,7 +34,7 @@ function commitEach(store: unknown) {
   database.transaction = database.write
 }
 
-// The pieces of a log-out everywhere, of which only the first is a transaction that locks the user's row.
+// The pieces of a logout everywhere, of which only the first is a transaction that locks the user's row.
 function lockOnce(store: { deleteUser: (...args: any) => Promise<number> }) {
   const { database, statements } = inside(store)
   const { deleteUser } = store
@@ -68,20 +70,27 @@ export function naivePostgres(pool: any, table: string, mistake: Mistake): Postg
         `INSERT INTO ${table} (${columns}) SELECT :id::text, :kind::text, :parent::text, :tenant::text, :userId::numeric,
            :username::text, :passwordVersion::bigint, :data::text, :version::bigint, :writeId::text, :createdAt::bigint,
            :seenAt::bigint, :expiresAt::bigint, :absoluteExpiresAt::bigint, NULL
-         WHERE NOT EXISTS (SELECT 1 FROM ${table}_users WHERE user_id = :userId::numeric AND floor > :provenVersion AND floor_until > :now)`,
+         WHERE NOT EXISTS (SELECT 1 FROM ${table}_users WHERE user_id = :userId::numeric AND floor > :provenVersion AND min_password_version_until > :now)`,
       )
   if (mistake === 'one-statement') {
     const both = compile(
       '$',
-      `WITH l AS (INSERT INTO ${table}_users AS u (tenant, user_id, floor, floor_until, expires_at)
-         VALUES ('', :userId::numeric, :floor, :floorUntil, :floorUntil)
+      `WITH l AS (INSERT INTO ${table}_users AS u (tenant, user_id, floor, min_password_version_until, expires_at)
+         VALUES ('', :userId::numeric, :floor, :minPasswordVersionUntil, :minPasswordVersionUntil)
          ON CONFLICT (user_id, tenant) DO UPDATE SET floor = GREATEST(u.floor, excluded.floor),
-           floor_until = GREATEST(u.floor_until, excluded.floor_until) RETURNING 1),
+           min_password_version_until = GREATEST(u.min_password_version_until, excluded.min_password_version_until) RETURNING 1),
        d AS (DELETE FROM ${table} WHERE user_id = :userId::numeric AND EXISTS (SELECT 1 FROM l) RETURNING 1)
        SELECT count(*) FROM d`,
     )
-    store.deleteUser = async (userId: string, { passwordVersion, floorUntil }: DeleteUserOptions) => {
-      await database.run(both, { userId, floor: passwordVersion ?? 0, floorUntil }, performance.now() + 5000)
+    store.deleteUser = async (
+      userId: string,
+      { minPasswordVersion: passwordVersion, minPasswordVersionUntil }: DeleteUserOptions,
+    ) => {
+      await database.run(
+        both,
+        { userId, floor: passwordVersion ?? 0, minPasswordVersionUntil },
+        performance.now() + 5000,
+      )
       return 0
     }
   }
@@ -100,7 +109,7 @@ export function naiveMysql(pool: any, table: string, mistake: Mistake): MysqlSto
         `INSERT INTO ${table} (${columns}) SELECT :id, :kind, :parent, :tenant, CAST(:userId AS UNSIGNED), :username,
            :passwordVersion, :data, :version, :writeId, :createdAt, :seenAt, :expiresAt, :absoluteExpiresAt, NULL
          FROM (SELECT 1) one WHERE NOT EXISTS (SELECT 1 FROM ${table}_users
-           WHERE user_id = CAST(:userId AS UNSIGNED) AND floor > :provenVersion AND floor_until > :now)`,
+           WHERE user_id = CAST(:userId AS UNSIGNED) AND floor > :provenVersion AND min_password_version_until > :now)`,
       )
   if (mistake === 'no-transaction') {
     commitEach(store)

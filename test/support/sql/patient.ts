@@ -1,4 +1,5 @@
-import type { Store, StoreCall } from 'coatcheck'
+import type { Store } from 'coatcheck'
+import type { StoreCall } from 'coatcheck/custom-store'
 
 /** How long a call may take that names no deadline, in ms: thousands at once wait for each other on a network. */
 const PATIENCE = 110_000

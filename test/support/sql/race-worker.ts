@@ -51,7 +51,10 @@ async function play({ user, lineages, logins, logOutAfter, passwordVersion }: Pa
       new Promise(resolve => setTimeout(resolve, logOutAfter)).then(() =>
         store.deleteUser(
           user,
-          { floorUntil: NOW + 1e9, ...(passwordVersion === undefined ? {} : { passwordVersion }) },
+          {
+            minPasswordVersionUntil: NOW + 1e9,
+            ...(passwordVersion === undefined ? {} : { minPasswordVersion: passwordVersion }),
+          },
           { now: NOW, deadline: performance.now() + 20_000 },
         ),
       ),

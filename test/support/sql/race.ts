@@ -8,7 +8,7 @@ export interface Race {
   readonly contestant: Contestant
   readonly worker: string
   readonly rounds: number
-  /** The password version that the log-out everywhere demands; without it, only what existed before has to be dead. */
+  /** The password version that the logout everywhere demands; without it, only what existed before has to be dead. */
   readonly passwordVersion?: number
   /** A store of this process, for preparations. */
   readonly store: Store
@@ -22,7 +22,7 @@ const PROCESSES = 3
 const LINEAGES = 21
 const LOGINS = 42
 
-/** Rounds of 64 calls in parallel on several processes: renewals and logins against one log-out everywhere. */
+/** Rounds of 64 calls in parallel on several processes: renewals and logins against one logout everywhere. */
 export async function race(options: Race): Promise<{ survivors: number; errors: string[]; rounds: number }> {
   const { contestant, worker, rounds, passwordVersion, store } = options
   const children = Array.from({ length: PROCESSES }, () => fork(worker, { stdio: 'inherit' }))

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import type { SessionRecord, Store } from 'coatcheck'
+import type { Store } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
 
 /** A frozen instant in the past: the sweeps' database clock is later. */
 export const NOW = 1_700_000_000_000
@@ -14,7 +15,7 @@ export const record = (changes: Partial<SessionRecord> = {}): SessionRecord => (
   kind: 'session',
   parent: null,
   userId: '42',
-  username: 'ada',
+  userName: 'ada',
   passwordVersion: null,
   data: '{}',
   version: 1,
@@ -26,7 +27,7 @@ export const record = (changes: Partial<SessionRecord> = {}): SessionRecord => (
   ...changes,
 })
 
-export const anonymous = (changes: Partial<SessionRecord> = {}) => record({ userId: null, username: null, ...changes })
+export const anonymous = (changes: Partial<SessionRecord> = {}) => record({ userId: null, userName: null, ...changes })
 
 export const isLive = async (store: Store, key: string, now = NOW) => {
   const found = await store.read(key, { now })

@@ -1,5 +1,5 @@
-import { type Corrupt, corruption, type Forward, type SessionRecord, type StoreCall } from 'coatcheck'
-import { ReferenceStore } from 'coatcheck/testing'
+import { type Corrupt, corruption, type Forward, type SessionRecord, type StoreCall } from 'coatcheck/custom-store'
+import { ReferenceStore } from 'coatcheck/custom-store/testing'
 
 /** Rows that others have edited: this store checks what it reads, as one whose rows can be edited has to. */
 export class CheckedStore extends ReferenceStore {

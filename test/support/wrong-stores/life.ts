@@ -1,6 +1,6 @@
 // Mistakes about what is alive: the dead come back, the living die, the clock is the wrong one.
-import type { CreateOptions, DeleteUserOptions, RecordChange, SessionRecord, StoreCall } from 'coatcheck'
-import { ReferenceStore } from 'coatcheck/testing'
+import type { CreateOptions, DeleteUserOptions, RecordChange, SessionRecord, StoreCall } from 'coatcheck/custom-store'
+import { ReferenceStore } from 'coatcheck/custom-store/testing'
 import { pause, type WrongStore } from './wrong.ts'
 
 class UpsertingUpdate extends ReferenceStore {
@@ -8,7 +8,7 @@ class UpsertingUpdate extends ReferenceStore {
     const answer = await super.update(key, version, change, { now })
     if (answer !== 'gone' || this.forwards.has(key)) return answer
     const expiry = { createdAt: now, absoluteExpiresAt: change.expiresAt, ...change }
-    const record = { key, kind: 'session', parent: null, userId: null, username: null, passwordVersion: null } as const
+    const record = { key, kind: 'session', parent: null, userId: null, userName: null, passwordVersion: null } as const
     this.records.set(key, { ...record, ...expiry, version: version + 1 })
     return 'updated' as const
   }
@@ -205,7 +205,7 @@ export const life: readonly WrongStore[] = [
     open: () => new NoForward(),
     caughtBy: [
       'leaves a forward that read reports with its salt and its until',
-      'ends the session and its successor when a log-out and a rotation run at once',
+      'ends the session and its successor when a logout and a rotation run at once',
     ],
   },
   {

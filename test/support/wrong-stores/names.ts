@@ -1,6 +1,6 @@
 // Mistakes about names and numbers: which key, which user, which password version.
-import type { CreateOptions, DeleteUserOptions, SessionRecord, StoreCall } from 'coatcheck'
-import { ReferenceStore } from 'coatcheck/testing'
+import type { CreateOptions, DeleteUserOptions, SessionRecord, StoreCall } from 'coatcheck/custom-store'
+import { ReferenceStore } from 'coatcheck/custom-store/testing'
 import { pause, type WrongStore } from './wrong.ts'
 
 /** Looks keys up by what `mangle` makes of them. */
@@ -63,13 +63,13 @@ class SignedUserIds extends ReferenceStore {
 class UserZeroIsNobody extends ReferenceStore {
   override admit(record: SessionRecord, options: CreateOptions, old: SessionRecord | undefined, now: number) {
     const isZero = !Number(record.userId) && record.userId !== null && /^\d+$/.test(record.userId)
-    return super.admit(isZero ? { ...record, userId: null, username: null } : record, options, old, now)
+    return super.admit(isZero ? { ...record, userId: null, userName: null } : record, options, old, now)
   }
 }
 
 class FallingFloor extends ReferenceStore {
   override deleteUser(userId: string, options: DeleteUserOptions, call: StoreCall) {
-    if (options.passwordVersion !== undefined) this.floors.delete(userId)
+    if (options.minPasswordVersion !== undefined) this.floors.delete(userId)
     return super.deleteUser(userId, options, call)
   }
 }
@@ -107,9 +107,9 @@ class FloorSparesTheUnversioned extends ReferenceStore {
 
 class FloorAfterTheEnding extends ReferenceStore {
   override async deleteUser(userId: string, options: DeleteUserOptions, call: StoreCall) {
-    const { exceptKey, floorUntil } = options
+    const { exceptKey, minPasswordVersionUntil } = options
     const except = exceptKey === undefined ? {} : { exceptKey }
-    const ended = await super.deleteUser(userId, { floorUntil, ...except }, call)
+    const ended = await super.deleteUser(userId, { minPasswordVersionUntil: minPasswordVersionUntil, ...except }, call)
     await pause()
     const keep = [...this.records.values()].filter(record => record.userId === userId)
     await super.deleteUser(userId, options, call)
@@ -154,8 +154,19 @@ class ListsOnceAndEndsInPieces extends ReferenceStore {
 }
 
 class SparesNobody extends ReferenceStore {
-  override deleteUser(userId: string, { floorUntil, passwordVersion }: DeleteUserOptions, call: StoreCall) {
-    return super.deleteUser(userId, { floorUntil, ...(passwordVersion === undefined ? {} : { passwordVersion }) }, call)
+  override deleteUser(
+    userId: string,
+    { minPasswordVersionUntil, minPasswordVersion: passwordVersion }: DeleteUserOptions,
+    call: StoreCall,
+  ) {
+    return super.deleteUser(
+      userId,
+      {
+        minPasswordVersionUntil: minPasswordVersionUntil,
+        ...(passwordVersion === undefined ? {} : { minPasswordVersion: passwordVersion }),
+      },
+      call,
+    )
   }
 }
 
@@ -210,7 +221,7 @@ const USERS_APART = 'keeps text user IDs apart that differ in case, accent, leng
 const MANY = 'ends 1,200 sessions of one user, and what replaces them meanwhile'
 const SPARES_SUCCESSOR =
   'spares the successor of the excepted session, however often it was replaced, and no other session'
-const SPARES_RENEWED = 'spares the excepted session while it is being replaced, in a log-out everywhere'
+const SPARES_RENEWED = 'spares the excepted session while it is being replaced, in a logout everywhere'
 const like = (pattern: string) => {
   const text = pattern
     .replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
@@ -289,13 +300,13 @@ export const names: readonly WrongStore[] = [
     open: () => new FloorForCreateOnly(),
     caughtBy: [
       'answers stale-login to a replace below the floor, and the old session stays',
-      'lets no login with the old password survive a log-out everywhere at the same time',
+      'lets no login with the old password survive a logout everywhere at the same time',
     ],
   },
   {
     mistake: 'holds a floor for ever',
     open: () => new FloorForever(),
-    caughtBy: ['holds a floor until the later of all floorUntil, and no longer'],
+    caughtBy: ['holds a floor until the later of all minPasswordVersionUntil, and no longer'],
   },
   {
     mistake: 'lets logins without a password version pass the floor',
@@ -305,15 +316,15 @@ export const names: readonly WrongStore[] = [
   {
     mistake: 'raises the floor after it has ended the sessions',
     open: () => new FloorAfterTheEnding(),
-    caughtBy: ['lets no login with the old password survive a log-out everywhere at the same time'],
+    caughtBy: ['lets no login with the old password survive a logout everywhere at the same time'],
   },
   {
     mistake: 'ends the sessions of a list that it read a moment ago',
     open: () => new EndsByAnOldList(),
     caughtBy: [
-      'lets no successor of a session survive a log-out everywhere without a password version',
-      'lets no successor of a session survive a log-out everywhere with a password version',
-      'lets no session that a series starts survive a log-out everywhere at the same time',
+      'lets no successor of a session survive a logout everywhere without a password version',
+      'lets no successor of a session survive a logout everywhere with a password version',
+      'lets no session that a series starts survive a logout everywhere at the same time',
     ],
   },
   {

@@ -1,6 +1,6 @@
 // Mistakes of a store that sends the reads of one turn of the event loop as one command.
-import type { Corrupt, Forward, RecordChange, SessionRecord, StoreCall } from 'coatcheck'
-import type { TestStoreOptions } from 'coatcheck/testing'
+import type { Corrupt, Forward, RecordChange, SessionRecord, StoreCall } from 'coatcheck/custom-store'
+import type { TestStoreOptions } from 'coatcheck/custom-store/testing'
 import { CheckedStore, corrupt } from './checked.ts'
 import { pause, type WrongStore } from './wrong.ts'
 

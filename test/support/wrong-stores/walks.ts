@@ -1,5 +1,5 @@
 // Mistakes of a walk over all that is stored, and of a count.
-import type { CreateOptions, ScanPage, SessionRecord, StoreCall } from 'coatcheck'
+import type { CreateOptions, ScanPage, SessionRecord, StoreCall } from 'coatcheck/custom-store'
 import { SharingStore } from './reads.ts'
 import type { WrongStore } from './wrong.ts'
 

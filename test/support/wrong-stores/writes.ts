@@ -1,6 +1,6 @@
 // Mistakes about writes: versions, repetitions, atomicity, limits, and who holds which object.
-import type { CreateOptions, RecordChange, ReplaceResult, SessionRecord, StoreCall } from 'coatcheck'
-import { ReferenceStore } from 'coatcheck/testing'
+import type { CreateOptions, RecordChange, ReplaceResult, SessionRecord, StoreCall } from 'coatcheck/custom-store'
+import { ReferenceStore } from 'coatcheck/custom-store/testing'
 import { pause, type WrongStore } from './wrong.ts'
 
 class NoVersionCheck extends ReferenceStore {
@@ -221,9 +221,9 @@ export const writes: readonly WrongStore[] = [
     mistake: 'replaces in two steps',
     open: () => new ReplaceInTwoSteps(),
     caughtBy: [
-      'ends the session and its successor when a log-out and a rotation run at once',
+      'ends the session and its successor when a logout and a rotation run at once',
       'gives a session one successor when it is replaced 20 times at once',
-      'lets no successor of a session survive a log-out everywhere without a password version',
+      'lets no successor of a session survive a logout everywhere without a password version',
     ],
   },
   {

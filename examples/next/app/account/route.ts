@@ -8,7 +8,7 @@ export const GET = route(async visit => {
 })
 
 export const POST = route(async (visit, request) => {
-  await visit.requireUser({ within: '15m' })
+  await visit.requireUser({ freshWithin: '15m' })
   await visit.checkCsrf((await request.formData()).get('csrf'))
   await visit.update({ hint: 'Saved.' })
   return new Response(null, { status: 303, headers: { Location: '/cart' } })

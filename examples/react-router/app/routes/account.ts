@@ -9,7 +9,7 @@ export const loader = withVisit(async visit => {
 })
 
 export const action = withVisit(async (visit, request) => {
-  await visit.requireUser({ within: '15m' })
+  await visit.requireUser({ freshWithin: '15m' })
   await visit.checkCsrf((await request.formData()).get('csrf'))
   await visit.update({ hint: 'Saved.' })
   return redirect('/cart', 303)

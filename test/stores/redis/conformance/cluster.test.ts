@@ -1,5 +1,5 @@
+import { modelTest, testStore } from 'coatcheck/custom-store/testing'
 import { RedisStore } from 'coatcheck/stores/redis'
-import { modelTest, testStore } from 'coatcheck/testing'
 import fc from 'fast-check'
 import { it } from 'vitest'
 import { describeEngine } from '../../../services/engines.ts'

@@ -1,5 +1,5 @@
-import { MysqlStore } from 'coatcheck/stores/sql'
-import { modelTest, testStore } from 'coatcheck/testing'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { modelTest, testStore } from 'coatcheck/custom-store/testing'
 import fc from 'fast-check'
 import type mysql from 'mysql2/promise'
 import { afterAll, beforeAll, describe, it } from 'vitest'
@@ -16,17 +16,13 @@ describeEngine('mariadb', 'the MySQL store on MariaDB', () => {
   afterAll(() => server?.stop())
 
   describe.each([
-    ['u64', 'a pool of mysql2/promise', (pool: mysql.Pool) => pool],
-    ['text', 'a pool of mysql2', (pool: mysql.Pool) => pool.pool],
-    [
-      'u64',
-      'what an application made of a pool',
-      (pool: mysql.Pool) => ({ getConnection: () => pool.getConnection() }),
-    ],
-  ] as const)('with %s user IDs and %s', (userIds, given, of) => {
+    ['a pool of mysql2/promise', (pool: mysql.Pool) => pool],
+    ['a pool of mysql2', (pool: mysql.Pool) => pool.pool],
+    ['what an application made of a pool', (pool: mysql.Pool) => ({ getConnection: () => pool.getConnection() })],
+  ] as const)('with %s', (given, of) => {
     const table = `sessions_of_${given.length}`
     const open = async () => {
-      const store = new MysqlStore(of(pool), { userIds, table })
+      const store = new MysqlStore(of(pool), { table })
       await store.migrate()
       return store
     }
@@ -38,7 +34,7 @@ describeEngine('mariadb', 'the MySQL store on MariaDB', () => {
       await rename(table, 'elsewhere')
       return () => rename('elsewhere', table)
     }
-    testStore(it, open, undefined, { textUserIds: userIds === 'text', corrupt, outage, runs: 25 })
+    testStore(it, open, undefined, { corrupt, outage, runs: 25 })
     it('behaves like the reference model', () => modelTest(fc, open, undefined, { runs: 50 }))
   })
 })

@@ -1,7 +1,8 @@
 // A pooler in transaction mode: each statement of ours may meet another connection to the server, and 1.18 of Debian knows
 // no prepared statements.
-import { PostgresStore } from 'coatcheck/stores/sql'
-import { modelTest, testStore } from 'coatcheck/testing'
+
+import { modelTest, testStore } from 'coatcheck/custom-store/testing'
+import { PostgresStore } from 'coatcheck/stores/postgres'
 import fc from 'fast-check'
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

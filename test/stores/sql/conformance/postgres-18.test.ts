@@ -1,6 +1,7 @@
 // A newer major version than Debian's. The suite is that of postgres.test.ts, once and shorter.
-import { PostgresStore } from 'coatcheck/stores/sql'
-import { modelTest, testStore } from 'coatcheck/testing'
+
+import { modelTest, testStore } from 'coatcheck/custom-store/testing'
+import { PostgresStore } from 'coatcheck/stores/postgres'
 import fc from 'fast-check'
 import type pg from 'pg'
 import type { Sql } from 'postgres'

@@ -1,5 +1,5 @@
 // Settings of a server, and of the application's pool, that change what a statement means or how its rows come.
-import { MysqlStore } from 'coatcheck/stores/sql'
+import { MysqlStore } from 'coatcheck/stores/mysql'
 import type mysql from 'mysql2/promise'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { describeEngine } from '../../../services/engines.ts'
@@ -42,7 +42,7 @@ describeEngine('mariadb', 'settings of MariaDB and of mysql2', () => {
     const one = record({ userId })
     const limited = store.create(one, { limit: { max: 1, onLimit: 'end-oldest' } }, call())
     expect(await limited).toEqual({ outcome: 'created', ended: all.map(({ key }) => key) })
-    expect(await store.deleteUser(userId, { floorUntil: 0 }, call())).toBe(1)
+    expect(await store.deleteUser(userId, { minPasswordVersionUntil: 0 }, call())).toBe(1)
   })
 
   it.each([true, '_'] as const)('with nestTables: %j everything works', async nestTables => {
@@ -52,7 +52,7 @@ describeEngine('mariadb', 'settings of MariaDB and of mysql2', () => {
     expect(await store.create(one, {}, call())).toMatchObject({ outcome: 'created' })
     expect(await store.read(one.key, call())).toEqual(one)
     expect(await store.listUser('400', 'session', call())).toEqual([one])
-    expect(await store.deleteUser('400', { floorUntil: 0 }, call())).toBe(1)
+    expect(await store.deleteUser('400', { minPasswordVersionUntil: 0 }, call())).toBe(1)
   })
 
   it.each(['CHAIN', 'RELEASE'])(
@@ -66,7 +66,7 @@ describeEngine('mariadb', 'settings of MariaDB and of mysql2', () => {
       for (let time = 0; time < 2; time++) {
         const one = record({ userId: '401' })
         expect(await store.create(one, {}, call())).toMatchObject({ outcome: 'created' })
-        expect(await store.deleteUser('401', { floorUntil: 0 }, call())).toBe(1)
+        expect(await store.deleteUser('401', { minPasswordVersionUntil: 0 }, call())).toBe(1)
         expect(await usual.read(one.key, call())).toBe(null)
       }
       expect(await id()).toBe(before)
@@ -108,7 +108,7 @@ describeEngine('mariadb', 'settings of MariaDB and of mysql2', () => {
     const store = new MysqlStore(pool)
     await store.read(record().key, call())
     await pool.query(EMPTY_IS_NULL)
-    const [one, guest] = [record({ userId: '300' }), record({ userId: null, username: null })]
+    const [one, guest] = [record({ userId: '300' }), record({ userId: null, userName: null })]
     for (const each of [one, guest]) {
       await usual.create(each, {}, call())
       expect(await store.read(each.key, call())).toEqual(each)

@@ -1,5 +1,5 @@
 // What the application has told Postgres.js of types. Nothing is connected.
-import { PostgresStore } from 'coatcheck/stores/sql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
 import postgres from 'postgres'
 import { expect, it } from 'vitest'
 
@@ -27,5 +27,5 @@ it('refuses one whose types change the numbers that it is given, where the store
     )
   for (const type of [20, 1700]) expect(new PostgresStore(of(type, String))).toBeInstanceOf(PostgresStore)
   const decimals = of(1700, value => value.toFixed(2))
-  expect(new PostgresStore(decimals, { userIds: 'text' })).toBeInstanceOf(PostgresStore)
+  expect(new PostgresStore(decimals, { userIds: 'string' })).toBeInstanceOf(PostgresStore)
 })

@@ -580,12 +580,12 @@ describe('a sql', () => {
   it('has to be the whole pool, and to change no rows', () => {
     const whole = { begin() {}, options: { transform: { row: { from: undefined } } } }
     for (const sql of [whole, { begin() {} }, { begin() {}, options: {} }, { begin() {}, options: { transform: {} } }])
-      expect(checkPostgresJs(sql as never, 'u64')).toBe(sql)
-    expect(() => checkPostgresJs({ options: {} } as never, 'u64')).toThrow(
+      expect(checkPostgresJs(sql as never, 'bigint')).toBe(sql)
+    expect(() => checkPostgresJs({ options: {} } as never, 'bigint')).toThrow(
       new TypeError('PostgresStore expects the sql that postgres() gives, not that of a transaction or of reserve()'),
     )
     const changing = { begin() {}, options: { transform: { row: { from: (row: unknown) => row } } } }
-    expect(() => checkPostgresJs(changing as never, 'u64')).toThrow(
+    expect(() => checkPostgresJs(changing as never, 'bigint')).toThrow(
       new TypeError('PostgresStore cannot use a client with transform.row: give it one of its own'),
     )
   })

@@ -1,6 +1,6 @@
 // Settings of a server, and of the application's pool, that change what a statement does or how its rows come.
 import type { EventEmitter } from 'node:events'
-import { PostgresStore } from 'coatcheck/stores/sql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { describeEngine } from '../../../services/engines.ts'
@@ -30,7 +30,7 @@ describeEngine('postgresql', 'settings of PostgreSQL and of pg', () => {
     expect(await store.create(one, {}, call())).toMatchObject({ outcome: 'created' })
   })
 
-  it('a log-out by an old ID is told as one where the server refuses to forget what led to the session', async () => {
+  it('a logout by an old ID is told as one where the server refuses to forget what led to the session', async () => {
     const store = new PostgresStore(admin)
     const [one, next] = [record(), record()]
     await store.create(one, {}, call())

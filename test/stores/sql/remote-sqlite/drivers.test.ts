@@ -1,7 +1,8 @@
 // What the stores for SQLite on a network make of their drivers: which are refused, and what their errors and answers mean.
 // No database is asked.
 import { SessionStoreError } from 'coatcheck'
-import { D1Store, LibsqlStore } from 'coatcheck/stores/sql'
+import { D1Store } from 'coatcheck/stores/d1'
+import { LibsqlStore } from 'coatcheck/stores/libsql'
 import { describe, expect, it } from 'vitest'
 import { NOW, newKey, record } from '../../../support/sql/records.ts'
 
@@ -208,8 +209,8 @@ it('sends D1 each statement with its values', async () => {
 })
 
 it.each([
-  ['D1Store', D1Store.schema],
-  ['LibsqlStore', LibsqlStore.schema],
+  ['D1Store', D1Store.ddl],
+  ['LibsqlStore', LibsqlStore.ddl],
 ] as const)('%s prints its tables by the names that it is given', (_, schema) => {
   expect(schema()).toMatch(/^CREATE TABLE IF NOT EXISTS "coatcheck_sessions" \(/)
   expect(schema({ table: 'visits' })).toMatch(/CREATE TABLE IF NOT EXISTS "visits_users" \(/)
@@ -224,7 +225,7 @@ it.each([
     new RegExp(`^${name}: "schema" is not an option; .*the database has one schema`),
   )
   expect(said({ userId: 'text' })).toMatch(new RegExp(`^${name}: "userId" is not an option; .*it is called userIds`))
-  expect(said({ table: 'visits', userIds: 'text' })).toBe(null)
+  expect(said({ table: 'visits', userIds: 'string' })).toBe(null)
 })
 
 describe('an error of @libsql/client', () => {

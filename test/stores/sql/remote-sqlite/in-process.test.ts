@@ -2,8 +2,9 @@
 // them to a file here, one after the other, and everything but the network is the same. LibsqlStore refuses such a client
 // for what it leaves open at a lock; nobody else has this file.
 import { createClient } from '@libsql/client'
-import { D1Store, type LibsqlClient, type LibsqlQuery, LibsqlStore } from 'coatcheck/stores/sql'
-import { modelTest, testStore } from 'coatcheck/testing'
+import { modelTest, testStore } from 'coatcheck/custom-store/testing'
+import { D1Store } from 'coatcheck/stores/d1'
+import { type LibsqlClient, type LibsqlQuery, LibsqlStore } from 'coatcheck/stores/libsql'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { describeEngine } from '../../../services/engines.ts'
@@ -27,7 +28,7 @@ describeEngine('libsql', 'a SQLite database on a network, in this process', () =
     client.close()
     remove()
   })
-  describe.each(['u64', 'text'] as const)('with %s user IDs', userIds => {
+  describe.each(['bigint', 'string'] as const)('with %s user IDs', userIds => {
     const table = `${userIds}_sessions`
     const open = async () => {
       const store = new LibsqlStore(remote, { userIds, table })
@@ -41,8 +42,8 @@ describeEngine('libsql', 'a SQLite database on a network, in this process', () =
       await client.execute(`ALTER TABLE ${table} RENAME TO elsewhere`)
       return () => client.execute(`ALTER TABLE elsewhere RENAME TO ${table}`)
     }
-    const { runs, rounds } = userIds === 'u64' ? { runs: 2, rounds: 1 } : { runs: 10, rounds: 3 }
-    testStore(it, open, undefined, { textUserIds: userIds === 'text', corrupt, outage, runs, rounds })
+    const { runs, rounds } = userIds === 'bigint' ? { runs: 2, rounds: 1 } : { runs: 10, rounds: 3 }
+    testStore(it, open, undefined, { textUserIds: userIds === 'string', corrupt, outage, runs, rounds })
     it('behaves like the reference model', () => modelTest(fc, open, undefined, { runs }))
   })
 
@@ -59,7 +60,7 @@ describeEngine('libsql', 'a SQLite database on a network, in this process', () =
         { corrupt: expect.any(String) },
         other,
       ])
-      await store.deleteUser('42', { floorUntil: NOW }, call())
+      await store.deleteUser('42', { minPasswordVersionUntil: NOW }, call())
     },
   )
 
@@ -103,7 +104,7 @@ describeEngine('libsql', 'a SQLite database on a network, in this process', () =
         ['read', () => store.read(newKey(), call())],
         ['delete', () => store.delete(newKey(), call())],
         ['count', () => store.count(call())],
-        ['deleteUser', () => store.deleteUser('42', { floorUntil: NOW }, call())],
+        ['deleteUser', () => store.deleteUser('42', { minPasswordVersionUntil: NOW }, call())],
         ['sweep', () => store.sweep(1, call())],
       ] as const)
         await expect(ask()).rejects.toMatchObject({

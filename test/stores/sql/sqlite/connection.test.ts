@@ -1,6 +1,6 @@
 // What the store asks of a connection of each driver, in which order, and what it makes of errors. The drivers here do
 // nothing but note it.
-import type { SqliteDatabase } from 'coatcheck/stores/sql'
+import type { SqliteDatabase } from 'coatcheck/stores/sqlite'
 import { describe, expect, it } from 'vitest'
 import { BUSY_TIMEOUT, checkSqlite, SqliteConnection, sqliteFailure } from '../../../../stores/sql/sqlite/client.ts'
 import { compile } from '../../../../stores/sql/statement.ts'

@@ -3,7 +3,7 @@ import { inspect } from 'node:util'
 import { createClient } from '@libsql/client'
 import { SessionStoreError, type Store } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { SqliteStore } from 'coatcheck/stores/sql'
+import { SqliteStore } from 'coatcheck/stores/sqlite'
 import { afterAll, describe, expect, it } from 'vitest'
 import { describeEngine } from '../../../services/engines.ts'
 import { openSqlite, SQLITE_DRIVERS, sqliteFile } from '../../../services/sqlite.ts'
@@ -98,10 +98,10 @@ describe('an option that there is not', () => {
   it('is refused by SqliteStore with the nearest one and all that there are', () => {
     const message = /SqliteStore: "tabl" is not an option; did you mean table\? \(there are: table, schema, userIds\)/
     expect(() => new SqliteStore(connection as never, wrong({ tabl: 'x' }))).toThrow(message)
-    expect(() => SqliteStore.schema(wrong({ tabl: 'x' }))).toThrow(message)
+    expect(() => SqliteStore.ddl(wrong({ tabl: 'x' }))).toThrow(message)
     expect(() => new SqliteStore(connection as never, wrong([]))).toThrow(/expected an object of options, got an array/)
-    expect(() => SqliteStore.schema(wrong({ userIds: 1n }))).toThrow(
-      "userIds: expected 'u64', 'number' or 'text', got 1n",
+    expect(() => SqliteStore.ddl(wrong({ userIds: 1n }))).toThrow(
+      "userIds: expected 'bigint', 'number' or 'string', got 1n",
     )
   })
 
@@ -151,7 +151,7 @@ for (const driver of SQLITE_DRIVERS)
         () =>
           store.deleteUser(
             secret.userId,
-            { passwordVersion: 1, floorUntil: NOW + 9 },
+            { minPasswordVersion: 1, minPasswordVersionUntil: NOW + 9 },
             { now: NOW, deadline: deadline() },
           ),
       ]

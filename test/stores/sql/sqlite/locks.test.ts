@@ -1,6 +1,8 @@
 // A SQLite file that another connection has locked: which calls wait, which give up, and what they leave.
-import type { SessionRecord, Store } from 'coatcheck'
-import { type SqliteDatabase, SqliteStore } from 'coatcheck/stores/sql'
+
+import type { Store } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
+import { type SqliteDatabase, SqliteStore } from 'coatcheck/stores/sqlite'
 import { afterAll, describe, expect, it } from 'vitest'
 import { describeEngine } from '../../../services/engines.ts'
 import {
@@ -17,7 +19,7 @@ import { isLive, NOW, newKey, newWriteId, record } from '../../../support/sql/re
 /** How long a call waits that is to be given up, in ms. */
 const TIMEOUT = 300
 const change = () => ({ data: '"new"', seenAt: NOW, expiresAt: NOW + 9e6, writeId: newWriteId() })
-const everybody = { passwordVersion: 1, floorUntil: NOW + 1e9 }
+const everybody = { passwordVersion: 1, minPasswordVersionUntil: NOW + 1e9 }
 const turn = () => new Promise<void>(resolve => setImmediate(resolve))
 
 const WRITES: Record<string, (store: Store, one: SessionRecord, deadline: number) => Promise<unknown>> = {
@@ -144,7 +146,7 @@ function locks(driver: SqliteDriver) {
         expect(await store.read(one.key, { now: NOW })).toEqual(one)
       })
 
-      it('lets a log-in wait for another connection that reads, and makes it once', async () => {
+      it('lets a login wait for another connection that reads, and makes it once', async () => {
         const { store, other } = await open(mode)
         const one = record({ userId: newUser() })
         other.exec('BEGIN')
@@ -253,7 +255,7 @@ function locks(driver: SqliteDriver) {
     expect(await store.read(newKey(), { now: NOW })).toBe(null)
   })
 
-  describe('a log-out everywhere of many sessions', () => {
+  describe('a logout everywhere of many sessions', () => {
     const many = async () => {
       const { store: free, connection, other } = await open()
       const userId = newUser()
@@ -322,7 +324,7 @@ function locks(driver: SqliteDriver) {
       const forward = { salt: '', until: NOW + 60_000 }
       const spared = record({ userId })
       await store.create(spared, {}, { now: NOW })
-      const ending = store.deleteUser(userId, { floorUntil: NOW, exceptKey: spared.key }, { now: NOW })
+      const ending = store.deleteUser(userId, { minPasswordVersionUntil: NOW, exceptKey: spared.key }, { now: NOW })
       let excepted = spared
       let renewed = 0
       for (let round = 0; round < 3; round++) {

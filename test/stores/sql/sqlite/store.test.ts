@@ -1,6 +1,6 @@
 // What SqliteStore asks of its connection: by which statements, with which locks, and what its failures are called.
 import type { Store } from 'coatcheck'
-import { type SqliteDatabase, SqliteStore } from 'coatcheck/stores/sql'
+import { type SqliteDatabase, SqliteStore } from 'coatcheck/stores/sqlite'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { namesOf } from '../../../../stores/sql/options.ts'
 import { IN_TIME, remoteStatements } from '../../../../stores/sql/remote-sqlite/statements.ts'
@@ -57,7 +57,7 @@ describeEngine('libsql', 'the SQLite store', () => {
     expect(asked).toEqual([])
   })
 
-  it('takes the lock of the file for a log-out of what is there, and for none of what is not', async () => {
+  it('takes the lock of the file for a logout of what is there, and for none of what is not', async () => {
     const store = await migrated()
     const one = record()
     await store.create(one, {}, call())

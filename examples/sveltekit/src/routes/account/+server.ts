@@ -9,7 +9,7 @@ export const GET: RequestHandler = async ({ locals: { visit } }) => {
 }
 
 export const POST: RequestHandler = async ({ request, locals: { visit } }) => {
-  await visit.requireUser({ within: '15m' })
+  await visit.requireUser({ freshWithin: '15m' })
   await visit.checkCsrf((await request.formData()).get('csrf'))
   await visit.update({ hint: 'Saved.' })
   redirect(303, '/cart')

@@ -1,8 +1,0 @@
-export { type Adopt, adopt } from './adopt/adopt.ts'
-export type { CallbackStore } from './adopt/callback-store.ts'
-export { type FromExpressSessionOptions, fromExpressSession, signedTicket } from './adopt/express-session.ts'
-export { type FromFastifySessionOptions, fromFastifySession } from './adopt/fastify-session.ts'
-export type { OldCookie, OldSession, OldSessions, Ticket } from './adopt/from.ts'
-export { type FromKoaSessionOptions, fromKoaSession, type KoaStore } from './adopt/koa-session.ts'
-export type { AdoptOptions, OldLogin, OldVisitor } from './adopt/options.ts'
-export type { Secret } from './adopt/signature.ts'

@@ -1,0 +1,12 @@
+// What an adapter for another server or cookie jar is made of.
+export {
+  type CookieOptions,
+  type ParsedCookie,
+  type ResponseCookie,
+  SessionCookie,
+  withCookies,
+} from './visits/cookie.ts'
+export type { HeadRules } from './visits/head-rules.ts'
+export { openVisit } from './visits/open-visit.ts'
+export type { VisitOptions } from './visits/setup.ts'
+export type { Visit, VisitLogin, VisitRequest } from './visits/visit.ts'

@@ -1,7 +1,0 @@
-export { type CorsOptions, cors } from './edge/cors.ts'
-export type { Gate } from './edge/gate.ts'
-export { type HttpEdge, httpEdge } from './edge/http.ts'
-export { type HttpsOptions, requireHttps } from './edge/https.ts'
-export type { SecureOptions } from './edge/secure.ts'
-export type { ClearSiteData, EdgeOptions } from './edge/setup.ts'
-export type { Visit } from './edge/visit.ts'

@@ -1,0 +1,8 @@
+export type { CallbackStore } from './import/callback-store.ts'
+export { type FromExpressSessionOptions, fromExpressSession, signedId } from './import/express-session.ts'
+export { type FromFastifySessionOptions, fromFastifySession } from './import/fastify-session.ts'
+export type { OldCookie, OldSession, OldSessionId, OldSessions } from './import/from.ts'
+export { type SessionImporter, sessionImporter } from './import/importer.ts'
+export { type FromKoaSessionOptions, fromKoaSession, type KoaStore } from './import/koa-session.ts'
+export type { OldLogin, OldVisitor, SessionImporterOptions } from './import/options.ts'
+export type { Secret } from './import/signature.ts'

@@ -1,0 +1,54 @@
+import { checkOptions, type OptionPlace, rule } from '../text/check-options.ts'
+import { type CallbackStore, endIn, readFrom } from './callback-store.ts'
+import { aCookie, aStoreOf, signedId } from './express-session.ts'
+import type { OldCookie, OldSessions } from './from.ts'
+import { decoded, type Secret, secretsFrom } from './signature.ts'
+
+/** Where sessions of @fastify/session are, and what signed their cookies: what the old service registers it with. */
+export interface FromFastifySessionOptions {
+  /** Its `secret`: all that still count, the newest first. */
+  secret: Secret | readonly Secret[]
+  /** Its `store`. */
+  store: CallbackStore
+  /** Its `cookieName`, with `path` and `domain` of its `cookie` if it sets them. @default 'sessionId' */
+  cookie?: string | OldCookie
+  /** Its `cookiePrefix`. @default '' */
+  cookiePrefix?: string
+  /** Its `algorithm`. @default 'sha256' */
+  algorithm?: string
+}
+
+const aText = rule('text', value => typeof value === 'string')
+
+const OPTIONS: OptionPlace<FromFastifySessionOptions> = {
+  where: 'fromFastifySession',
+  required: ['secret', 'store'],
+  hints: { cookieName: 'it is called cookie' },
+  rules: {
+    secret: (value, name) => void secretsFrom(`fromFastifySession: ${name}`, value as Secret),
+    store: aStoreOf('fromFastifySession'),
+    cookie: aCookie,
+    cookiePrefix: aText,
+    algorithm: aText,
+  },
+}
+
+/**
+ * The sessions of @fastify/session, for `adopt`. Its cookie is the ID, a dot, and an HMAC of the ID in base64 without
+ * padding; a cookie that is not signed so is refused, and the store is not asked.
+ * @throws TypeError that names the option
+ */
+export function fromFastifySession<T = Record<string, unknown>>(options: FromFastifySessionOptions): OldSessions<T> {
+  checkOptions(OPTIONS, options)
+  const { store, cookie = 'sessionId', cookiePrefix = '', algorithm = 'sha256' } = options
+  const secrets = secretsFrom('secret', options.secret)
+  return {
+    cookie,
+    parse(value) {
+      const text = decoded(value)
+      return text?.startsWith(cookiePrefix) ? signedId(text.slice(cookiePrefix.length), secrets, algorithm) : null
+    },
+    read: id => readFrom<T>(store, id, ['cookie', 'sessionId', 'encryptedSessionId']),
+    destroy: id => endIn(store, id),
+  }
+}

@@ -1,0 +1,78 @@
+import { checkOptions, type OptionPlace } from '../text/check-options.ts'
+import { aCookie, aStoreOf } from './express-session.ts'
+import { instant, isObject, type OldCookie, type OldSession, type OldSessions } from './from.ts'
+import { isSignedBy, type Secret, secretsFrom, sign } from './signature.ts'
+
+/** A store of koa-session, by the two methods that are used. */
+export interface KoaStore {
+  get(key: string, maxAge: number, options: { rolling: boolean; ctx: undefined }): unknown
+  destroy(key: string, options: { ctx: undefined }): unknown
+}
+
+/** Where sessions of koa-session are, and what signed their cookies. */
+export interface FromKoaSessionOptions {
+  /** `app.keys`: all that still count, the newest first. */
+  keys: Secret | readonly Secret[]
+  /** Its `store`. Without one the cookie holds the whole session. @default none */
+  store?: KoaStore
+  /** Its `key`, with `path` and `domain` if it sets them. @default 'koa.sess' */
+  cookie?: string | OldCookie
+}
+
+const OPTIONS: OptionPlace<FromKoaSessionOptions> = {
+  where: 'fromKoaSession',
+  required: ['keys'],
+  hints: { key: 'it is called cookie', secret: "they are called keys, as Koa's app.keys" },
+  rules: {
+    keys: (value, name) => void secretsFrom(`fromKoaSession: ${name}`, value as Secret),
+    store: aStoreOf('fromKoaSession'),
+    cookie: aCookie,
+  },
+}
+
+/** What koa-session keeps among the application's keys. */
+const OWN = ['_expire', '_maxAge', '_session', '_requireSave']
+
+function sessionFrom<T>(content: unknown): OldSession<T> | null {
+  if (!isObject(content)) return null
+  const expiresAt = instant(content._expire)
+  const { _maxAge: age } = content
+  const seenAt = expiresAt !== null && typeof age === 'number' && age > 0 ? Math.floor(expiresAt - age) : null
+  const data = Object.fromEntries(Object.entries(content).filter(([name]) => !OWN.includes(name)))
+  return { data: data as T, seenAt, expiresAt }
+}
+
+/** The signature that keygrip makes: HMAC-SHA1, in base64url. */
+const keygrip = (text: string, key: Secret) => sign(text, key, 'sha1').replaceAll('/', '_').replaceAll('+', '-')
+
+/**
+ * The sessions of koa-session, for `adopt`, in a store or in the cookie alone. The cookie beside it, `koa.sess.sig`, has to
+ * have its signature by one of the keys; otherwise it is refused, and the store is not asked.
+ * @throws TypeError that names the option
+ */
+export function fromKoaSession<T = Record<string, unknown>>(options: FromKoaSessionOptions): OldSessions<T> {
+  checkOptions(OPTIONS, options)
+  const { store, cookie = 'koa.sess' } = options
+  const keys = secretsFrom('keys', options.keys)
+  const name = typeof cookie === 'string' ? cookie : cookie.name
+  const signatureName = `${name}.sig`
+  return {
+    cookie,
+    alsoClear: [signatureName],
+    parse(value, other) {
+      const bare = value.startsWith('"') ? value.slice(1, -1) : value
+      const signature = other(signatureName)
+      if (bare === '' || signature === null) return null
+      const signatures = keys.map(key => keygrip(`${name}=${bare}`, key))
+      if (!isSignedBy(signature, signatures)) return null
+      return { id: bare, secrets: signatures.map(each => `${bare}.${each}`) as [string, ...string[]] }
+    },
+    read: async id =>
+      sessionFrom<T>(
+        store === undefined
+          ? JSON.parse(Buffer.from(id, 'base64').toString('utf8'))
+          : await store.get(id, 0, { rolling: false, ctx: undefined }),
+      ),
+    ...(store !== undefined && { destroy: async (id: string) => void (await store.destroy(id, { ctx: undefined })) }),
+  }
+}

@@ -1,0 +1,87 @@
+// What a visit asks of its manager beside the public methods: what this process remembers of its browser, and what spares
+// it a second read.
+import { keyOf } from '../session/id.ts'
+import type { AnySession, Session } from '../session/session.ts'
+import type { UserIds } from '../session/user-id.ts'
+import { quote } from '../text/quote.ts'
+import type { AnyContext, Context } from './context.ts'
+import { contextOf } from './context-of.ts'
+import { takeKey } from './edit.ts'
+import type { SessionEvent } from './events.ts'
+import { parseToken } from './series.ts'
+import { visitedHeld } from './touch.ts'
+
+// Registered: the visit and its manager may be of two copies of this package (its ESM and its CommonJS build). The number
+// rises when the answer changes.
+const FOR_VISITS = Symbol.for('coatcheck.for-visits.1')
+
+export class ForVisits<D extends object, I extends UserIds> {
+  readonly #context: Context<D, I>
+
+  constructor(context: Context<D, I>) {
+    this.#context = context
+  }
+
+  /** How long a browser is remembered, in ms; `null` if remember tokens are off. */
+  get rememberFor(): number | null {
+    return this.#context.options.rememberFor
+  }
+
+  now(): number {
+    return this.#context.now()
+  }
+
+  emit(event: SessionEvent<I>): void {
+    this.#context.emit(event)
+  }
+
+  /**
+   * Whether the browser that sent this session ID or remember token has logged in or out with it in this process lately, or
+   * got a new ID for it: then nothing may begin in its place.
+   */
+  isLeft(idOrToken: string): boolean {
+    return this.#context.endings.isLeft(keyFor(this.#context, idOrToken))
+  }
+
+  /** Whether this session, or the series of this remember token, has ended in this process lately. */
+  hasEnded(what: AnySession | string): boolean {
+    const { endings } = this.#context
+    return typeof what === 'string' ? endings.isOver(keyFor(this.#context, what)) : endings.has(what)
+  }
+
+  /** Writes down that a session is in use that was read with `touch: false`, if that is due: the session as it is then. */
+  touch(session: Session<D, I>): Promise<Session<D, I> | null> {
+    return visitedHeld(this.#context, session)
+  }
+
+  /** As `take` of the manager; answers the session as it is then, too. */
+  take<N extends keyof D & string>(
+    session: Session<D, I>,
+    name: N,
+  ): Promise<{ session: Session<D, I> | null; value: D[N] | undefined }> {
+    return takeKey(this.#context, session, name)
+  }
+}
+
+const keyFor = (context: AnyContext, idOrToken: string): string =>
+  parseToken(context.namespace, idOrToken)?.key ?? keyOf(idOrToken, context.space)
+
+/** Lets the visits of each copy of the package ask the managers of this class. */
+export function offerToVisits(prototype: object): void {
+  // Not a declared member: types show no way to it.
+  Object.defineProperty(prototype, FOR_VISITS, {
+    value(this: object) {
+      return new ForVisits(contextOf(this))
+    },
+  })
+}
+
+/** @throws TypeError for anything but a manager */
+export function forVisits<D extends object, I extends UserIds>(sessions: object): ForVisits<D, I> {
+  const answer = (sessions as { [FOR_VISITS]?: () => ForVisits<D, I> } | null | undefined)?.[FOR_VISITS]
+  if (typeof answer !== 'function')
+    throw new TypeError(
+      `expected a SessionManager, got ${quote(sessions)} (two versions of coatcheck in one process do not know each other: npm ls coatcheck)`,
+    )
+  return answer.call(sessions)
+}

@@ -1,0 +1,7 @@
+export { type CorsOptions, cors } from './visits/cors.ts'
+export type { Gate } from './visits/gate.ts'
+export { type HttpsOptions, requireHttps } from './visits/https.ts'
+export { type NodeVisits, nodeVisits } from './visits/node.ts'
+export type { SecureOptions } from './visits/secure.ts'
+export type { ClearSiteData, NodeVisitsOptions } from './visits/setup.ts'
+export type { Visit } from './visits/visit.ts'

@@ -1,0 +1,247 @@
+import type { SessionManager } from '../manager/manager.ts'
+import type { UserIds } from '../session/user-id.ts'
+import { quote } from '../text/quote.ts'
+import { checkFetch, checkSessions } from './check-arguments.ts'
+import { answerDevice } from './device-call.ts'
+import { FetchHead, writeRules } from './head-rules.ts'
+import type { Advice } from './refusals.ts'
+import { RequestVisit } from './request-visit.ts'
+import { isForwardedLocally, isLocalHost } from './secure.ts'
+import { type NodeVisitsOptions, setUpVisits, type VisitsSetup } from './setup.ts'
+import { SideTable } from './side-table.ts'
+import type { Visit, VisitRequest } from './visit.ts'
+
+/** A `Request` has no peer address: behind a proxy that ends TLS, `isSecure` says what is HTTPS. */
+export type FetchVisitsOptions = Omit<NodeVisitsOptions<Request>, 'trustedProxies'>
+
+/** A visit whose headers go into a `Response`. */
+export interface FetchVisit<
+  D extends object = Record<string, unknown>,
+  I extends UserIds = 'bigint',
+  In extends object = D,
+> extends Visit<D, I, In> {
+  /** The response with our headers. After it no session can begin. `handle` calls it for you. */
+  respond(response: Response): Response
+}
+
+/** What `fetchVisits` answers: visits for servers that work with `Request` and `Response`. */
+export interface FetchVisits<
+  D extends object = Record<string, unknown>,
+  I extends UserIds = 'bigint',
+  In extends object = D,
+> {
+  /** The visit of this very Request; the same one if asked again. Send what `visit.respond(response)` returns; `handle` does that by itself. */
+  of(request: Request): FetchVisit<D, I, In>
+  /**
+   * Runs the handler and adds our headers to the Response that it returns or throws. Where it throws anything else, no
+   * cookie can be sent: what began in this visit ends, and the error is passed on. A handler may return `undefined` for a
+   * handshake that its server has taken over.
+   * @throws TypeError where the handler returns anything else
+   */
+  handle<R extends Response | undefined>(
+    request: Request,
+    handler: (visit: FetchVisit<D, I, In>) => R | Promise<R>,
+  ): Promise<Response | Extract<R, undefined>>
+  /**
+   * The answer to a request by which a browser binds a session to its device, or proves it; `null` for any other request,
+   * and where the visits object has no `deviceBound`. To be called before anything else is done with a request.
+   */
+  handled(request: Request): Promise<Response | null>
+}
+
+const ADVICE: Advice = {
+  where: 'fetchVisits',
+  lacks: { trustedProxies: 'a Request has no peer address, so give isSecure(request) instead' },
+  insecure: 'behind a proxy that ends TLS set `isSecure` of fetchVisits',
+  send:
+    'answer within `visits.handle(request, visit => response)` and pass its visit on, since a framework may make a new ' +
+    'Request, which has a visit of its own; or send `visit.respond(response)`',
+}
+
+/** What a server that listens everywhere calls itself (next start -H 0.0.0.0). */
+const ANY_ADDRESS = /^(?:0\.0\.0\.0|\[::\])(?::\d+)?$/
+
+/** A request of the Fetch API as a visit sees it. */
+class FetchRequest implements VisitRequest {
+  readonly method: string
+  readonly cookie: string | null
+  readonly upgrade: boolean
+  readonly #request: Request
+  readonly #isTls: (request: Request) => boolean
+
+  constructor(request: Request, isTls: (request: Request) => boolean) {
+    this.method = request.method
+    this.cookie = request.headers.get('cookie')
+    this.upgrade = request.headers.has('upgrade')
+    this.#request = request
+    this.#isTls = isTls
+  }
+
+  get secure(): boolean {
+    return this.#isTls(this.#request)
+  }
+
+  header(name: 'origin' | 'sec-fetch-site' | 'sec-fetch-mode' | 'host'): string | null {
+    const { url, headers } = this.#request
+    return headers.get(name) ?? (name === 'host' ? new URL(url).host : null)
+  }
+}
+
+/** One that gets its response from `respond` or `handle`. Its methods are no closures, as in `guardHead`. */
+class AnsweredRequest extends FetchRequest {
+  isSent = false
+  /** How many calls of `handle` are running, one within the other: the outermost sends the response. */
+  handlers = 0
+  readonly isHandshake: boolean
+
+  constructor(request: Request, isTls: (request: Request) => boolean) {
+    super(request, isTls)
+    this.isHandshake = this.upgrade && isHandshake(request)
+  }
+
+  canSend(): boolean {
+    return !this.isSent && !this.isHandshake
+  }
+
+  isPending(): boolean {
+    return this.handlers > 0
+  }
+}
+
+class ResponseVisit<D extends object, I extends UserIds, In extends object>
+  extends RequestVisit<D, I, In>
+  implements FetchVisit<D, I, In>
+{
+  readonly #request: AnsweredRequest
+
+  constructor(sessions: SessionManager<D, I, In>, request: AnsweredRequest, setup: VisitsSetup) {
+    super(sessions, request, setup)
+    this.#request = request
+  }
+
+  respond(response: Response): Response {
+    if (!isResponse(response)) throw new TypeError(`respond: expected a Response, got ${quote(response)}`)
+    if (response.bodyUsed || response.body?.locked)
+      throw new TypeError(
+        'respond: the body of this Response was read already: read a clone() of it, and send this one',
+      )
+    const rules = this.headRules()
+    const { isSent, handlers } = this.#request
+    if (handlers === 0) this.#request.isSent = true
+    if (isBare(response)) {
+      if (!isSent && handlers === 0) void this.abandon(noCookiesIn(response))
+      return response
+    }
+    if (rules.vary.length === 0) return response
+    const headers = new Headers(response.headers)
+    writeRules(rules, new FetchHead(headers))
+    return new Response(response.body, { status: response.status, statusText: response.statusText, headers })
+  }
+
+  async run(handler: () => unknown): Promise<Response | undefined> {
+    const request = this.#request
+    request.handlers += 1
+    try {
+      const { answer, isThrown } = await outcomeOf(handler).finally(() => {
+        request.handlers -= 1
+      })
+      if (answer === undefined && request.isHandshake) return undefined
+      if (!isResponse(answer)) throw new TypeError(`handle: expected a Response from the handler, got ${quote(answer)}`)
+      if (isBare(answer) && request.handlers === 0) await this.abandon(noCookiesIn(answer))
+      const response = this.respond(answer)
+      if (isThrown) throw response
+      return response
+    } catch (error) {
+      if (request.handlers === 0 && !isResponse(error)) {
+        request.isSent = true
+        const thrown = error instanceof Error ? `${error.name} ${quote(error.message)}` : quote(error)
+        await this.abandon(`its handler threw ${thrown} instead of answering or throwing a Response`)
+      }
+      throw error
+    }
+  }
+}
+
+/** Frameworks throw a Response to answer at once. */
+async function outcomeOf(handler: () => unknown): Promise<{ answer: unknown; isThrown: boolean }> {
+  try {
+    return { answer: await handler(), isThrown: false }
+  } catch (thrown) {
+    if (isResponse(thrown)) return { answer: thrown, isThrown: true }
+    throw thrown
+  }
+}
+
+/** Not by instanceof: frameworks and test runners have a class of their own. */
+function isResponse(value: unknown): value is Response {
+  const { status, headers } = (value ?? {}) as Partial<Response>
+  return typeof status === 'number' && typeof headers?.getSetCookie === 'function'
+}
+
+/** Response.error() has status 0, a handshake 101. Neither can be copied, and neither carries cookies. */
+const isBare = (response: Response): boolean => response.status < 200
+const noCookiesIn = (response: Response): string => `a response of status ${response.status} carries no cookies`
+
+/** Whether the connection becomes something else than HTTP, such as a WebSocket: its 101 carries no cookies. */
+function isHandshake({ headers }: Request): boolean {
+  const protocols = headers.get('upgrade')
+  // h2c offers HTTP/2 for what is an ordinary request all the same (curl --http2).
+  return protocols !== null && protocols.toLowerCase() !== 'h2c'
+}
+
+/**
+ * Visits for servers that speak `Request` and `Response` (Hono, Next route handlers, React Router, Bun, Deno):
+ * `visits.handle(request, async visit => response)`, or `visits.of(request)` and at the end `visit.respond(response)`. Asked
+ * again for the same Request, it returns the same visit.
+ * @throws TypeError that quotes the option which is malformed or impossible
+ */
+export function fetchVisits<D extends object, I extends UserIds, In extends object>(
+  sessions: SessionManager<D, I, In>,
+  options: FetchVisitsOptions = {},
+): FetchVisits<D, I, In> {
+  checkSessions('fetchVisits', sessions)
+  const setup = setUpVisits(options, ADVICE)
+  const { isSecure } = options
+  const isTls = (request: Request): boolean => {
+    if (isSecure) return isSecure(request) === true
+    const url = new URL(request.url)
+    if (url.protocol === 'https:') return true
+    // There is no peer address, so the names decide: a browser asks for local ones only over loopback. Both the Host and
+    // the URL are looked at, because some frameworks (Next.js) write their own name into the URL.
+    const { headers } = request
+    return (
+      (isLocalHost(url.host) || ANY_ADDRESS.test(url.host)) &&
+      isLocalHost(headers.get('host') ?? url.host) &&
+      isForwardedLocally(name => headers.get(name))
+    )
+  }
+  const known = new SideTable<Request, ResponseVisit<D, I, In>>()
+  const visitOf = (request: Request): ResponseVisit<D, I, In> => {
+    checkFetch('fetchVisits', request)
+    let visit = known.get(request)
+    if (visit === undefined) {
+      visit = new ResponseVisit(sessions, new AnsweredRequest(request, isTls), setup)
+      known.set(request, visit)
+    }
+    return visit
+  }
+  return {
+    of: visitOf,
+    handle: async (request: Request, handler: (visit: FetchVisit<D, I, In>) => unknown) => {
+      const visit = visitOf(request)
+      if (typeof handler !== 'function')
+        throw new TypeError(`handle: expected a function, visit => response, got ${quote(handler)}`)
+      return visit.run(() => handler(visit))
+    },
+    handled: async (request: Request) => {
+      checkFetch('handled', request)
+      const answer = await answerDevice(sessions, setup, {
+        method: request.method,
+        path: () => new URL(request.url).pathname,
+        header: name => request.headers.get(name),
+        asVisit: () => new FetchRequest(request, isTls),
+      })
+      return answer && new Response(answer.body, { status: answer.status, headers: answer.headers })
+    },
+  } as FetchVisits<D, I, In>
+}

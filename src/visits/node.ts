@@ -1,0 +1,157 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
+import type { SessionManager } from '../manager/manager.ts'
+import type { UserIds } from '../session/user-id.ts'
+import { checkNode, checkSessions } from './check-arguments.ts'
+import { answerDevice } from './device-call.ts'
+import type { HeadRules } from './head-rules.ts'
+import { guardHead, isHeadOut } from './node-head.ts'
+import type { Advice } from './refusals.ts'
+import { RequestVisit } from './request-visit.ts'
+import { hostOf, type Transport, transportTest } from './secure.ts'
+import { type NodeVisitsOptions, setUpVisits } from './setup.ts'
+import type { Visit, VisitRequest } from './visit.ts'
+
+const ADVICE: Advice = {
+  where: 'nodeVisits',
+  lacks: {},
+  insecure: 'behind a proxy that ends TLS set `trustedProxies` or `isSecure` of nodeVisits',
+  send: 'the head was written past writeHead of the response that nodeVisits was given',
+}
+
+/** Whether the client went away. A response of HTTP/2 does not tell: its stream does. */
+const isGone = (response: ServerResponse): boolean =>
+  response.destroyed || (response as { stream?: { destroyed?: boolean } }).stream?.destroyed === true
+
+/** A request of node:http as a visit sees it. Nothing is read from it before a visit asks. */
+class NodeRequest implements VisitRequest {
+  readonly #request: IncomingMessage
+  readonly #response: ServerResponse | undefined
+  readonly #transport: (request: IncomingMessage) => Transport
+
+  constructor(
+    request: IncomingMessage,
+    response: ServerResponse | undefined,
+    transport: (request: IncomingMessage) => Transport,
+  ) {
+    this.#request = request
+    this.#response = response
+    this.#transport = transport
+  }
+
+  get method(): string {
+    return this.#request.method ?? ''
+  }
+
+  get cookie(): string | undefined {
+    return this.#request.headers.cookie
+  }
+
+  get secure(): boolean {
+    return this.#transport(this.#request) !== 'plain'
+  }
+
+  get upgrade(): boolean {
+    return this.#request.headers.upgrade !== undefined
+  }
+
+  header(name: 'origin' | 'sec-fetch-site' | 'sec-fetch-mode' | 'host'): string | undefined {
+    return name === 'host' ? hostOf(this.#request) : (this.#request.headers[name] as string | undefined)
+  }
+
+  canSend(): boolean {
+    const response = this.#response
+    return response !== undefined && !isHeadOut(response) && !isGone(response)
+  }
+
+  /** A response that is never sent, since the client went away, has lost no cookie either. */
+  isPending(): boolean {
+    return this.#response === undefined || !isHeadOut(this.#response)
+  }
+
+  onHeadRules(rules: () => HeadRules): void {
+    if (this.#response !== undefined && !isHeadOut(this.#response)) guardHead(this.#response, rules)
+  }
+}
+
+/** What `nodeVisits` answers: visits for servers on node:http, or on node:http2 with handlers of the same form. */
+export interface NodeVisits<
+  D extends object = Record<string, unknown>,
+  I extends UserIds = 'bigint',
+  In extends object = D,
+> {
+  /** The visit of this request; the same one if asked again. */
+  of(request: IncomingMessage | Http2ServerRequest, response?: ServerResponse | Http2ServerResponse): Visit<D, I, In>
+  of(request: IncomingMessage, response?: ServerResponse): Visit<D, I, In>
+  /**
+   * Answers the requests by which browsers bind sessions to their device, and prove it; `false` for any other request,
+   * and at once where the visits object has no `deviceBound`. To be called before anything else is done with a request.
+   */
+  handled(
+    request: IncomingMessage | Http2ServerRequest,
+    response: ServerResponse | Http2ServerResponse,
+  ): Promise<boolean>
+  handled(request: IncomingMessage, response: ServerResponse): Promise<boolean>
+}
+
+/** The path that the client asked for: Express cuts off where a router is mounted. */
+function pathOf(request: IncomingMessage): string {
+  const url = (request as { originalUrl?: string }).originalUrl ?? request.url ?? ''
+  return url.split('?', 1)[0]!
+}
+
+/**
+ * What a visits object keeps at a request, as a property: it is found several times faster than an entry of a WeakMap.
+ *
+ * A class and no object literal: where many requests wait for their sessions V8 finds that what a literal makes lives long,
+ * and makes it in the old heap. There each one kept its request until the next full collection, long after the response:
+ * a request with a session in Redis cost 1.5 times as much.
+ */
+class Known<V> {
+  readonly visit: V
+  readonly response: ServerResponse | undefined
+
+  constructor(visit: V, response: ServerResponse | undefined) {
+    this.visit = visit
+    this.response = response
+  }
+}
+
+/**
+ * Visits for node:http and all that is built on it (Express, Koa, Nest, Fastify's raw). Asked again for the same request
+ * and response, it returns the same visit. Headers are set when the response writes its head, so that a later
+ * `writeHead({ 'Set-Cookie': … })` cannot lose them. Without a response (an upgrade) no session can begin.
+ * @throws TypeError that quotes the option which is malformed or impossible
+ */
+export function nodeVisits<D extends object, I extends UserIds, In extends object>(
+  sessions: SessionManager<D, I, In>,
+  options: NodeVisitsOptions<IncomingMessage> = {},
+): NodeVisits<D, I, In> {
+  checkSessions('nodeVisits', sessions)
+  const setup = setUpVisits(options, ADVICE)
+  const transport = transportTest(options)
+  const slot = Symbol('coatcheck visit')
+  const of = (request: IncomingMessage, response?: ServerResponse): Visit<D, I, In> => {
+    const holder = (request ?? {}) as { [slot]?: Known<Visit<D, I, In>> }
+    const known = holder[slot]
+    if (known !== undefined && (known.response === response || response === undefined)) return known.visit
+    checkNode('nodeVisits', request, response)
+    const visit = new RequestVisit(sessions, new NodeRequest(request, response, transport), setup)
+    holder[slot] = new Known(visit, response)
+    return visit
+  }
+  const handled = async (request: IncomingMessage, response: ServerResponse): Promise<boolean> => {
+    // In plain JavaScript it may be missing, and would be missed at the two paths only.
+    checkNode('handled', request, response ?? null)
+    const answer = await answerDevice(sessions, setup, {
+      method: request.method,
+      path: () => pathOf(request),
+      header: name => (request.headers[name] as string | undefined) ?? null,
+      asVisit: () => new NodeRequest(request, response, transport),
+    })
+    if (answer === null) return false
+    if (!response.headersSent && !isGone(response)) response.writeHead(answer.status, answer.headers).end(answer.body)
+    return true
+  }
+  return { of, handled } as NodeVisits<D, I, In>
+}

@@ -1,0 +1,108 @@
+import type { IncomingMessage } from 'node:http'
+import type { TLSSocket } from 'node:tls'
+import { quote } from '../text/quote.ts'
+import { proxyTest } from './proxies.ts'
+
+/** How a visits object knows that a request came over TLS. */
+export interface SecureOptions<R = unknown> {
+  /** Addresses and CIDR ranges of proxies whose `X-Forwarded-Proto` counts. @default none */
+  trustedProxies?: readonly string[]
+  /** Says whether a request came over TLS. Where it is given, nothing else is asked. */
+  isSecure?: (request: R) => boolean
+}
+
+const LOCAL_HOST = /^(?:(?:[a-z0-9-]+\.)*localhost\.?|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i
+const LOOPBACK = /^(?:::ffff:)?127\.|^::1$/
+
+/** What proxies add to say where a request came from. Next.js adds it to each request, also without a proxy. */
+const FORWARDED = ['x-forwarded-for', 'x-real-ip', 'x-forwarded-host', 'x-forwarded-proto', 'x-forwarded-port'] as const
+/** What only a proxy between two machines adds, or what says the same in a form that is not read here. */
+const OF_PROXIES = [
+  'forwarded',
+  'via',
+  'x-forwarded-server',
+  'x-forwarded-ssl',
+  'x-forwarded-scheme',
+  'x-client-ip',
+  'cf-connecting-ip',
+  'true-client-ip',
+] as const
+const LOOPBACK_ADDRESS = /^(?:(?:::ffff:)?127(?:\.\d{1,3}){3}|::1)$/i
+
+/** Names of this machine (RFC 6761, section 6.3): a browser sends such a Host only for what it reaches over loopback. */
+export const isLocalHost = (host: string | null | undefined): boolean =>
+  typeof host === 'string' && LOCAL_HOST.test(host)
+
+/**
+ * Whether no proxy is in between, or only ones of this machine that were themselves asked by this machine: then each
+ * address is loopback, and the host that was asked for is local. The addresses have to be there: a proxy that forwards
+ * the scheme alone says nothing about the client. A proxy that adds nothing at all cannot be noticed.
+ */
+export function isForwardedLocally(header: (name: string) => unknown): boolean {
+  for (const name of OF_PROXIES) if (header(name) != null) return false
+  if (FORWARDED.every(name => header(name) == null)) return true
+  const [addresses, realAddress, hosts, schemes] = FORWARDED.map(name => header(name))
+  const are = (value: unknown, test: (part: string) => boolean) =>
+    typeof value === 'string' && value.split(',').every(part => test(part.trim()))
+  const isLoopback = (address: string) => LOOPBACK_ADDRESS.test(address)
+  return (
+    are(addresses, isLoopback) &&
+    (realAddress == null || are(realAddress, isLoopback)) &&
+    (hosts == null || are(hosts, isLocalHost)) &&
+    (schemes == null || are(schemes, scheme => scheme.toLowerCase() === 'http'))
+  )
+}
+
+/** @throws TypeError that quotes the option */
+export function checkIsSecure(isSecure: unknown): void {
+  if (isSecure !== undefined && typeof isSecure !== 'function')
+    throw new TypeError(`isSecure: expected a function of the request, got ${quote(isSecure)}`)
+}
+
+export const hostOf = (request: IncomingMessage): string | undefined =>
+  // HTTP/2 has the pseudo-header instead (RFC 9113, section 8.3.1).
+  request.headers.host ?? (request.headers[':authority'] as string | undefined)
+
+/**
+ * Development without TLS: the peer is this machine, it asked for a name of this machine, and so did the client behind it,
+ * if the peer is a proxy. nginx speaks HTTP/1.0 to its backends and adds no forwarded headers until it is configured; no
+ * browser speaks HTTP/1.0.
+ */
+function isDirectLoopback(request: IncomingMessage): boolean {
+  const { headers } = request
+  return (
+    LOOPBACK.test(request.socket?.remoteAddress ?? '') &&
+    isLocalHost(hostOf(request)) &&
+    request.httpVersion !== '1.0' &&
+    isForwardedLocally(name => headers[name])
+  )
+}
+
+/** Whether the connection was lost before anyone asked for its peer. A unix socket has no peer at any time. */
+function isGone(request: IncomingMessage): boolean {
+  const { socket } = request
+  // A request of HTTP/2 whose stream is closed has none.
+  if (!socket) return (request as { stream?: { destroyed?: boolean } }).stream?.destroyed === true
+  return socket.destroyed && socket.remoteAddress === undefined
+}
+
+/** `gone`: the connection is lost, so that it cannot be told. */
+export type Transport = 'tls' | 'loopback' | 'plain' | 'gone'
+
+/** How a request of node:http (or its HTTP/2 form) reached this process. */
+export function transportTest(options: SecureOptions<IncomingMessage>): (request: IncomingMessage) => Transport {
+  const { isSecure, trustedProxies } = options
+  checkIsSecure(isSecure)
+  const isTrusted = proxyTest(trustedProxies)
+  return request => {
+    if (isSecure) return isSecure(request) === true ? 'tls' : 'plain'
+    if ((request.socket as TLSSocket | undefined)?.encrypted) return 'tls'
+    // How it came cannot be told any more, and no answer reaches it.
+    if (isGone(request)) return 'gone'
+    if (isDirectLoopback(request)) return 'loopback'
+    const proto = request.headers['x-forwarded-proto']
+    if (typeof proto !== 'string' || !isTrusted(request.socket?.remoteAddress)) return 'plain'
+    // Proxies that append write one value per hop: one plain hop, or one forged value, is one too many.
+    return proto.split(',').every(each => each.trim().toLowerCase() === 'https') ? 'tls' : 'plain'
+  }
+}

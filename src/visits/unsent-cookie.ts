@@ -1,0 +1,55 @@
+// A cookie that no response carries. The login answered 200 and the browser is not logged in, but nothing fails; so that
+// the developer is told.
+import type { AnyContext } from '../manager/context.ts'
+import type { SessionKey } from '../session/id.ts'
+import type { Advice } from './refusals.ts'
+
+/** Longer than a handler takes from a login to its response, and short enough that the developer still watches the console, in ms. */
+const DELAY = 10_000
+/** How many are watched at a time: a service that forgets one cookie forgets others too. */
+const MAX_WATCHED = 64
+
+let watched = 0
+
+/**
+ * One timer for each cookie that is not sent yet, stopped when it is: usually within milliseconds. A
+ * FinalizationRegistry would need no timer, but tells a development server with its few requests nothing for minutes.
+ */
+export class Watch {
+  #timer: NodeJS.Timeout | null
+
+  static start(onLost: () => void): Watch | null {
+    return watched < MAX_WATCHED ? new Watch(onLost) : null
+  }
+
+  private constructor(onLost: () => void) {
+    watched += 1
+    this.#timer = setTimeout(() => {
+      this.stop()
+      onLost()
+    }, DELAY)
+    // A number in browsers and workers.
+    this.#timer.unref?.()
+  }
+
+  stop(): void {
+    if (this.#timer === null) return
+    watched -= 1
+    clearTimeout(this.#timer)
+    this.#timer = null
+  }
+}
+
+const warned = new Set<boolean>()
+
+/** An event each time, a process warning once; `reason` says why the session has ended already. */
+export function tellLost(context: AnyContext, key: SessionKey, reason: string | null, advice: Advice): void {
+  context.emit({ type: 'unsent-cookie', key, isEnded: reason !== null })
+  if (warned.has(reason === null)) return
+  warned.add(reason === null)
+  const message =
+    reason === null
+      ? `a session began or got a new ID or expiry ${DELAY / 1000} seconds ago, and no response carries its cookie: ${advice.send}`
+      : `a session began, but ${reason}, so that no cookie could be sent: the session was ended`
+  process.emitWarning(message, { type: 'CoatcheckWarning', code: 'COATCHECK_UNSENT_COOKIE' })
+}

@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict'
+import { type SessionId, SessionStoreError, type UserSession } from 'coatcheck'
+import { describe, it } from 'vitest'
+import { faults, type Handler, type Verb } from '../support/barrier-store.ts'
+import { CROWDS } from '../support/crowd.ts'
+import { type Data, type GuaranteeKit, type SetUp, times, visitsOf } from '../support/guarantee-kit.ts'
+import { MINUTE } from '../support/test-clock.ts'
+
+export function anOutageIsNotALogOut({ setUp, backend: { outage } }: GuaranteeKit): void {
+  describe('G7: an outage is not a logout', () => {
+    type Held = { session: UserSession<Data, 'bigint'>; token: string }
+    const calls: Record<string, { verb: Verb; run: (at: SetUp['sessions'], held: Held) => Promise<unknown> }> = {
+      create: {
+        verb: 'create',
+        run: (at, { session }) => at.create({ user: { id: session.user.id, name: 'ada' } }),
+      },
+      get: { verb: 'read', run: (at, { session }) => at.get(session.secret) },
+      update: { verb: 'update', run: (at, { session }) => at.update(session, { n: 1 }) },
+      take: { verb: 'update', run: (at, { session }) => at.take(session, 'flash') },
+      regenerate: { verb: 'replace', run: (at, { session }) => at.regenerate(session) },
+      rotate: { verb: 'replace', run: (at, { session }) => at.regenerate(session, { grace: '1m' }) },
+      'a login': {
+        verb: 'replace',
+        run: (at, { session }) => at.logIn(session, { user: { id: session.user.id, name: 'ada' } }),
+      },
+      destroy: { verb: 'delete', run: (at, { session }) => at.destroy(session) },
+      invalidateUser: { verb: 'deleteUser', run: (at, { session }) => at.invalidateUser(session.user.id) },
+      list: { verb: 'listUser', run: (at, { session }) => at.list(session.user.id) },
+      revoke: { verb: 'read', run: (at, { session }) => at.revoke(session.user.id, session.key) },
+      remember: { verb: 'create', run: (at, { session }) => at.issueRememberToken(session) },
+      recall: { verb: 'read', run: (at, { token }) => at.redeemRememberToken(token) },
+      forget: { verb: 'delete', run: (at, { token }) => at.revokeRememberToken(token) },
+    }
+    it('each call tells a store that fails, hangs, or whose answer is lost; repeated afterwards it works', async () => {
+      const isFault = (fault: unknown): fault is Handler => typeof fault === 'function' && fault !== faults.answers
+      const tries = Object.entries(calls).flatMap(([name, call]) =>
+        Object.entries(faults).flatMap(([how, fault]) => (isFault(fault) ? { name, how, fault, ...call } : [])),
+      )
+      assert.equal(tries.length, 14 * 5)
+      // Together: those that hang take a second each.
+      await Promise.all(
+        tries.map(async ({ name, how, fault, verb, run }) => {
+          const where = `${name}: ${how}`
+          const at = await setUp({ rememberFor: '30d', storeTimeout: '20s' })
+          const login = await at.sessions.create({ user: at.user, data: { flash: 'hello' } })
+          const held = { session: login, token: await at.sessions.issueRememberToken(login) }
+          at.store.next(verb, fault)
+          const isSilent = fault === faults.hang || fault === faults.lostReply
+          const sessions = isSilent ? at.manager({ storeTimeout: '1s' }) : at.sessions
+          await assert.rejects(run(sessions, held), (error: SessionStoreError) => {
+            assert.ok(error instanceof SessionStoreError, where)
+            assert.deepEqual([error.operation, error.status], [verb, 503], where)
+            assert.equal(error.outcome, verb === 'read' || verb === 'listUser' ? 'not-applied' : 'unknown', where)
+            return true
+          })
+          const current = await at.sessions.get(login.secret)
+          const isApplied = fault === faults.lostReply || fault === faults.rejectsAfter
+          const isEnd = ['destroy', 'invalidateUser', 'a login', 'regenerate'].includes(name)
+          if (isApplied && isEnd) assert.equal(current, null, where)
+          else if (isApplied && name === 'update')
+            assert.deepEqual({ ...current?.data }, { flash: 'hello', n: 1 }, where)
+          else if (isApplied && name === 'take') assert.deepEqual({ ...current?.data }, {}, where)
+          else assert.deepEqual({ ...current?.data }, { flash: 'hello' }, where)
+          // Once more, and nothing is left that could not be ended.
+          const again: any = await run(at.sessions, held)
+          if (name === 'create' || name === 'a login') assert.ok(await at.sessions.get(again.secret), where)
+          await at.sessions.invalidateUser(at.user.id)
+          assert.deepEqual(await at.sessions.list(at.user.id), [], where)
+          assert.equal(await at.sessions.get(login.secret), null, where)
+          assert.equal(await at.sessions.redeemRememberToken(held.token), null, where)
+        }),
+      )
+    })
+
+    it('a visit during an outage is an error with status 503, and no cookie is touched', async () => {
+      const { sessions, store, user } = await setUp({ rememberFor: '30d' })
+      const session = await sessions.create({ user })
+      const cookie = `session_id=${session.secret}; remember_token=${await sessions.issueRememberToken(session)}`
+      for (const fault of [faults.rejects, faults.throws, faults.answers(undefined)])
+        for (const run of visitsOf(cookie)) {
+          for (const verb of ['read', 'delete'] as const) store.every(verb, fault)
+          const { result, headers } = await run(sessions)
+          assert.equal((result as SessionStoreError).status, 503)
+          assert.deepEqual(headers.getSetCookie(), [])
+          for (const verb of ['read', 'delete'] as const) store.every(verb, null)
+        }
+      assert.equal((await sessions.get(session.secret))?.user?.name, 'ada')
+    })
+
+    for (const [edge, crowd] of Object.entries(CROWDS))
+      it(`each of many requests in one turn is told of the outage, keeps its cookies and works afterwards, over ${edge}`, async () => {
+        const { sessions, store, user } = await setUp({ rememberFor: '30d' })
+        const held = await Promise.all(times(20).map(() => sessions.create({ user })))
+        const requests = await Promise.all(
+          held.map(async session => ({
+            cookie: `session_id=${session.secret}; remember_token=${await sessions.issueRememberToken(session)}`,
+          })),
+        )
+        const unknown = { cookie: `session_id=${'A'.repeat(43)}; remember_token=${'B'.repeat(43)}.${'C'.repeat(43)}` }
+        const all = [...requests, ...requests, unknown]
+        const faulty = (fault: Handler) => async () => {
+          store.every('read', fault)
+          return async () => store.every('read', null)
+        }
+        const outages = [faults.rejects, faults.throws, faults.rejectsAfter, faults.answers(undefined)].map(faulty)
+        await crowd(sessions, async ask => {
+          for (const begin of outage === undefined ? outages : [...outages, outage]) {
+            const undo = await begin()
+            const replies = await ask(all).finally(undo)
+            for (const reply of replies)
+              assert.deepEqual(reply, { status: 503, body: 'ERR_SESSION_STORE', cookies: [] })
+            for (const { status, body } of await ask(requests)) assert.deepEqual([status, body], [200, 'ada'])
+          }
+        })
+      })
+
+    it('of many gets in one turn each keeps its own storeTimeout: who waits longer gets its session', async () => {
+      const { sessions, manager, store, user } = await setUp({ storeTimeout: '20s' })
+      const held = await Promise.all(times(10).map(() => sessions.create({ user })))
+      const hasty = manager({ storeTimeout: '50ms' })
+      let answerAll = () => {}
+      const gate = new Promise<void>(resolve => {
+        answerAll = resolve
+      })
+      store.every('read', async proceed => {
+        const answer = await proceed()
+        await gate
+        return answer
+      })
+      const gets = held.map(({ secret }) => [sessions.get(secret), hasty.get(secret)] as const)
+      for (const outcome of await Promise.allSettled(gets.map(([, get]) => get)))
+        assert.ok(outcome.status === 'rejected' && outcome.reason instanceof SessionStoreError)
+      answerAll()
+      for (const session of await Promise.all(gets.map(([get]) => get))) assert.equal(session?.user?.name, 'ada')
+    })
+
+    it('absent, expired and malformed are null, not an outage', async () => {
+      const { sessions, clock, user } = await setUp()
+      const expired = await sessions.create({ user })
+      clock.advance(31 * MINUTE)
+      for (const id of [expired.secret, 'A'.repeat(43), 'short', '', 'x'.repeat(100_000), expired.key as string, '\0'])
+        assert.equal(await sessions.get(id as SessionId), null)
+    })
+
+    it('a touch that fails is an event, not a failed get', async () => {
+      const { sessions, store, clock, events, user } = await setUp()
+      const session = await sessions.create({ user })
+      clock.advance(10 * MINUTE)
+      store.next('touch', faults.rejects)
+      assert.equal((await sessions.get(session.secret))?.key, session.key)
+      assert.equal(events.at(-1).type, 'store-error')
+      clock.advance(10 * MINUTE)
+      assert.equal((await sessions.get(session.secret))?.seenAt, clock())
+    })
+  })
+}

@@ -1,0 +1,234 @@
+import assert from 'node:assert/strict'
+import { type Case, HOUR, MINUTE } from './kit.ts'
+
+/** Where 64-bit integers are confused: by doubles, by signed columns, by 0 as "no user". */
+export const BOUNDARY_USER_IDS: readonly string[] = [
+  '0',
+  '1',
+  '9007199254740991', // 2^53 - 1
+  '9007199254740993', // 2^53 + 1
+  '9223372036854775807', // 2^63 - 1
+  '9223372036854775808', // 2^63
+  '18446744073709551614', // 2^64 - 2
+  '18446744073709551615', // 2^64 - 1
+]
+
+const random = (length: number) => Array.from({ length }, () => Math.floor(Math.random() * 36).toString(36)).join('')
+
+/** Pairs that sloppy comparisons take for equal; fresh at each call. */
+function confusable(): string[] {
+  const base = random(20)
+  return [
+    base,
+    base.toUpperCase(),
+    `${base}x`,
+    base.slice(1),
+    `${base}%`,
+    `${base.slice(0, -1)}_`,
+    `${base}é`,
+    `${base}e\u0301`,
+    `${base}'; DROP TABLE sessions; --`,
+    `${base}"\\`,
+    `${base}:{a}*?[b]`,
+    `${base}😀`,
+    `${base}\t42`,
+    `0${base}`,
+    `${base}${'y'.repeat(180)}`,
+    `${base}${'y'.repeat(179)}z`,
+  ]
+}
+
+const BOUNDARY: readonly Case[] = BOUNDARY_USER_IDS.map(userId => ({
+  name: `keeps the sessions of user ${userId} apart from every other user's`,
+  async run(kit) {
+    await kit.deleteUser(userId)
+    const record = await kit.put({ userId, passwordVersion: 0xffff_ffff })
+    await kit.isExactly(record)
+    assert.ok((await kit.keys(userId)).includes(record.key))
+    for (const other of BOUNDARY_USER_IDS)
+      if (other !== userId) assert.ok(!(await kit.keys(other)).includes(record.key), `user ${other} has it`)
+    assert.ok((await kit.deleteUser(userId)) >= 1)
+    await kit.isGone(record)
+  },
+}))
+
+export const identities: readonly Case[] = [
+  ...BOUNDARY,
+  {
+    name: 'logs out one user of a pair of neighbouring 64-bit user IDs and refuses the old password of that one only',
+    async run(kit) {
+      // Neighbours that a double takes for one, and two that differ in the sign bit of 64.
+      for (const bit of [1n, 1n << 63n]) {
+        const high = (1n << 63n) | BigInt(kit.user())
+        const [ada, max] = [high.toString(), (high ^ bit).toString()]
+        const [mine, other] = [await kit.put({ userId: ada }), await kit.put({ userId: max })]
+        assert.equal(await kit.deleteUser(ada, { passwordVersion: 3 }), 1)
+        await kit.isGone(mine)
+        await kit.isExactly(other)
+        assert.deepEqual(await kit.keys(max), [other.key])
+        assert.equal((await kit.create(kit.record({ userId: ada }))).outcome, 'stale-login')
+        await kit.put({ userId: max })
+        await kit.deleteUser(max)
+      }
+    },
+  },
+  {
+    name: 'keeps text user IDs apart that differ in case, accent, length, wildcards or quotes',
+    needs: 'textUserIds',
+    async run(kit) {
+      const userIds = confusable()
+      const records = await Promise.all(userIds.map(userId => kit.put({ userId })))
+      for (const [place, userId] of userIds.entries()) {
+        await kit.isExactly(records[place]!)
+        assert.deepEqual(await kit.keys(userId), [records[place]!.key], JSON.stringify(userId))
+      }
+      for (const [place, userId] of userIds.entries()) {
+        assert.equal(await kit.deleteUser(userId, { passwordVersion: 2 }), 1, JSON.stringify(userId))
+        await kit.isGone(records[place]!)
+        for (const other of records.slice(place + 1))
+          assert.ok(await kit.isLive(other.key), JSON.stringify(other.userId))
+      }
+      assert.equal((await kit.create(kit.record({ userId: userIds[0]! }))).outcome, 'stale-login')
+    },
+  },
+  {
+    name: 'takes the names of object properties for ordinary user IDs',
+    needs: 'textUserIds',
+    async run(kit) {
+      for (const userId of ['__proto__', 'constructor', 'hasOwnProperty', 'toString', 'null', 'undefined']) {
+        await kit.deleteUser(userId)
+        const record = await kit.put({ userId, passwordVersion: 0xffff_ffff })
+        assert.deepEqual(await kit.keys(userId), [record.key])
+        assert.equal(await kit.deleteUser(userId), 1)
+      }
+    },
+  },
+  {
+    name: 'puts the sessions of one user on one shard, in 3 characters of an ID',
+    async run(kit) {
+      if (kit.store.shard === undefined) return
+      for (const userId of [...BOUNDARY_USER_IDS, kit.user()]) {
+        const shard = kit.store.shard(userId)
+        assert.match(shard, /^[A-Za-z0-9_-]{3}$/)
+        assert.equal(kit.store.shard(userId), shard)
+      }
+    },
+  },
+  {
+    name: 'tells keys apart that differ in one character, in case or in a wildcard',
+    async run(kit) {
+      const key = `${kit.key().slice(0, 40)}aB_-0z`
+      const record = await kit.put({ key })
+      const others = [
+        `${key.slice(0, 40)}ab_-0z`,
+        `${key.slice(0, 40)}aBx-0z`,
+        `${key.slice(0, 45)}Z`,
+        `${key.slice(0, 45)}_`,
+        `${key.slice(0, 3)}${'_'.repeat(43)}`,
+        key.slice(0, 45),
+        `${key}x`,
+      ]
+      for (const other of others) {
+        assert.equal(await kit.store.read(other, { now: kit.now }), null, other)
+        assert.equal(await kit.store.touch(other, kit.now, kit.now + HOUR, { now: kit.now }), 'gone', other)
+        assert.equal(await kit.store.update(other, 1, kit.change(), { now: kit.now }), 'gone', other)
+        assert.equal(await kit.store.delete(other, { now: kit.now }), false, other)
+      }
+      const twin = await kit.put({ key: others[0]! })
+      await kit.isExactly(record)
+      await kit.isExactly(twin)
+    },
+  },
+  {
+    name: 'finds nothing under malformed keys and still works afterwards',
+    async run(kit) {
+      const record = await kit.put({ userId: kit.user() })
+      const hostile = [
+        '',
+        ' ',
+        '%',
+        '*',
+        "' OR '1'='1",
+        '"; --',
+        '\\',
+        '{}',
+        '__proto__',
+        '\n\r\t\u0001',
+        '😀',
+        'k'.repeat(1000),
+      ]
+      for (const key of hostile) {
+        const told = JSON.stringify(key)
+        assert.equal(await kit.store.read(key, { now: kit.now }), null, told)
+        assert.equal(await kit.store.delete(key, { now: kit.now }), false, told)
+        assert.equal(await kit.store.touch(key, kit.now, kit.now + HOUR, { now: kit.now }), 'gone', told)
+        assert.equal(await kit.store.update(key, 1, kit.change(), { now: kit.now }), 'gone', told)
+      }
+      await kit.isExactly(record)
+    },
+  },
+  {
+    name: 'does not end the sessions of other nodes when the clock of one is an hour ahead',
+    async run(kit) {
+      const userId = kit.user()
+      const record = await kit.put({ userId })
+      const ahead = kit.now + HOUR
+      assert.equal(await kit.store.read(record.key, { now: ahead }), null)
+      assert.deepEqual(await kit.keys(userId, 'session', ahead), [])
+      assert.equal(await kit.store.touch(record.key, ahead, ahead + HOUR, { now: ahead }), 'gone')
+      assert.equal(await kit.store.update(record.key, 1, kit.change(), { now: ahead }), 'gone')
+      const options = { limit: { max: 1, onLimit: 'end-oldest' } } as const
+      const fresh = kit.record({ userId, createdAt: ahead, seenAt: ahead, expiresAt: ahead + 30 * MINUTE })
+      assert.deepEqual(await kit.store.create(fresh, options, { now: ahead }), { outcome: 'created', ended: [] })
+      await kit.isExactly(record)
+      assert.deepEqual(await kit.keys(userId), [record.key, fresh.key].sort())
+    },
+  },
+  {
+    name: 'keeps the session of a node whose clock is an hour behind alive for that node',
+    async run(kit) {
+      const behind = kit.now - HOUR
+      const record = kit.record({
+        userId: kit.user(),
+        createdAt: behind,
+        seenAt: behind,
+        expiresAt: behind + 30 * MINUTE,
+      })
+      assert.equal((await kit.store.create(record, {}, { now: behind })).outcome, 'created')
+      assert.equal(await kit.store.read(record.key, { now: kit.now }), null)
+      await kit.isExactly(record, behind + MINUTE)
+      assert.deepEqual(await kit.keys(record.userId!, 'session', behind), [record.key])
+      const [seenAt, expiresAt] = [behind + 10 * MINUTE, behind + 40 * MINUTE]
+      assert.equal(await kit.store.touch(record.key, seenAt, expiresAt, { now: seenAt }), 'touched')
+      await kit.isExactly({ ...record, seenAt, expiresAt }, seenAt)
+    },
+  },
+  {
+    name: 'does not shorten or extend a session when a node whose clock is an hour behind writes to it',
+    async run(kit) {
+      const record = await kit.put()
+      const behind = kit.now - HOUR
+      assert.equal(await kit.store.touch(record.key, behind, behind + 30 * MINUTE, { now: behind }), 'touched')
+      await kit.isExactly(record)
+      const change = kit.change({ seenAt: behind, expiresAt: behind + 30 * MINUTE })
+      assert.equal(await kit.store.update(record.key, 1, change, { now: behind }), 'updated')
+      const { seenAt, expiresAt } = record
+      await kit.isExactly({ ...record, ...change, seenAt, expiresAt, version: 2 })
+    },
+  },
+  {
+    name: 'logs a user out everywhere from a node whose clock is an hour wrong',
+    async run(kit) {
+      for (const wrong of [-HOUR, HOUR]) {
+        const userId = kit.user()
+        const there = kit.now + wrong
+        const ours = await kit.put({ userId })
+        const theirs = kit.record({ userId, createdAt: there, seenAt: there, expiresAt: there + 30 * MINUTE })
+        await kit.store.create(theirs, {}, { now: there })
+        await kit.store.deleteUser(userId, { minPasswordVersionUntil: there }, { now: there })
+        for (const { key } of [ours, theirs])
+          for (const now of [kit.now, there]) assert.equal(await kit.store.read(key, { now }), null)
+      }
+    },
+  },
+]
