@@ -26,7 +26,7 @@ export function fromRow(row: Row, now: number): SessionRecord | Forward | Corrup
     kind: row.kind,
     parent: row.parent_key,
     userId: row.user_id === null || row.namespace === '' ? row.user_id : `${row.namespace}\t${row.user_id}`,
-    username: row.user_name,
+    userName: row.user_name,
     passwordVersion: row.password_version === null ? null : integer(row.password_version),
     data: row.data,
     version: integer(row.version),
@@ -47,11 +47,10 @@ export function userValues(userId: string): { namespace: string; userId: string 
 }
 
 /** The values of a record's columns, by the names of their parameters. */
-export const recordValues = ({ key, parent, userId, username, ...rest }: SessionRecord) => ({
+export const recordValues = ({ key, parent, userId, ...rest }: SessionRecord) => ({
   ...rest,
   id: key,
   parentKey: parent,
-  userName: username,
   ...(userId === null ? { namespace: '', userId } : userValues(userId)),
   /** Compared with the minimum password version; a missing one counts as 0. */
   proven: rest.passwordVersion ?? 0,
@@ -76,7 +75,7 @@ export function changeFault({ data, writeId }: { data: string; writeId: string }
 
 /** The same for a record. */
 export function recordFault(record: SessionRecord): string | null {
-  const { username: userName, userId } = record
+  const { userName, userId } = record
   const fault = corruption(record) ?? (userId === null ? null : userFault(userId))
   if (fault !== null) return fault
   if (userName !== null && (!isText(userName) || userName.length > 256))

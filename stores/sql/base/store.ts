@@ -258,8 +258,8 @@ export abstract class SqlStore implements Store {
       if (ended) break
       const row: Row | undefined = (yield [this.texts.read, { id }]).rows[0]
       if (row === undefined) break
-      // A record, made between the two statements: deleted in another turn.
-      if (row.moved_to === null) continue
+      // A record, made between the two statements.
+      if (row.moved_to === null) throw changedMeanwhile()
       forwards.add(id)
       id = row.moved_to
     }
@@ -277,14 +277,14 @@ export abstract class SqlStore implements Store {
   // piece locks the user's row. The last one proves under that lock that no session from before the call is left.
   async deleteUser(
     userId: string,
-    { exceptKey, passwordVersion, minPasswordVersionUntil }: DeleteUserOptions,
+    { exceptKey, minPasswordVersion, minPasswordVersionUntil }: DeleteUserOptions,
     { now, deadline }: StoreCall,
   ): Promise<number> {
     const end = endOf(deadline)
     const values = {
       ...this.#user('deleteUser', userId),
-      minPasswordVersion: passwordVersion ?? 0,
-      minPasswordVersionUntil: passwordVersion === undefined ? 0 : minPasswordVersionUntil,
+      minPasswordVersion: minPasswordVersion ?? 0,
+      minPasswordVersionUntil: minPasswordVersion === undefined ? 0 : minPasswordVersionUntil,
       userUntil: minPasswordVersionUntil,
       now,
       except: exceptKey ?? '',

@@ -22,8 +22,8 @@ import { anonymous, NOW, newKey, newWriteId, record } from '../../support/sql/re
 const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
 
 /** The error of a call that has to fail. */
-const failure = (call: Promise<unknown>): Promise<SessionStoreError> =>
-  call.then(
+const failure = (call: unknown): Promise<SessionStoreError> =>
+  Promise.resolve(call).then(
     value => expect.unreachable(`answered ${JSON.stringify(value)}`),
     error => {
       expect(error).toBeInstanceOf(SessionStoreError)
@@ -77,7 +77,11 @@ function givenUp(get: () => Server) {
     'new ID with a forward': (store, one, other, deadline) =>
       store.replace(one.key, 1, other, { forward }, { now: NOW, deadline }),
     'logout everywhere': (store, one, _, deadline) =>
-      store.deleteUser(one.userId!, { minPasswordVersion: 3, minPasswordVersionUntil: NOW + 1e9 }, { now: NOW, deadline }),
+      store.deleteUser(
+        one.userId!,
+        { minPasswordVersion: 3, minPasswordVersionUntil: NOW + 1e9 },
+        { now: NOW, deadline },
+      ),
   }
   let user = 7000
   for (const name of ['login at a limit', 'logout everywhere'])
@@ -317,7 +321,7 @@ describeEngine('postgresql', 'what was given up at PostgreSQL', () => {
     ['postgres', 'commit\0', (max: number, name?: string) => new PostgresStore(openSql(max, name))],
   ] as const
   describe.each(drivers)('through %s', (_, commit, open) => {
-    // The same users for each driver: the floors of one are not for the next.
+    // The same users for each driver: the minimum versions of one are not for the next.
     beforeAll(() => admin.query('DELETE FROM coatcheck_sessions; DELETE FROM coatcheck_sessions_users'))
     givenUp(() => ({ ...engine, commit, open }))
   })
@@ -367,8 +371,8 @@ describeEngine('postgresql', 'what was given up at PostgreSQL', () => {
     const pid = async () => (await pool.query('SELECT pg_backend_pid() AS pid')).rows[0].pid
     const before = await pid()
     const limit = { max: 1, onLimit: 'end-oldest' } as const
-    const logIn = (username: string, deadline: number) =>
-      store.create(record({ username }), { limit }, { now: NOW, deadline })
+    const logIn = (userName: string, deadline: number) =>
+      store.create(record({ userName }), { limit }, { now: NOW, deadline })
     await logIn('ada', within(5000))
     proxy.slow(50)
     try {
@@ -425,7 +429,7 @@ describeEngine('postgresql', 'what was given up at PostgreSQL', () => {
     expect((await failure(store.read(newKey(), { now: NOW }))).message).not.toContain(table)
     await store.migrate()
     await admin.query(`ALTER TABLE ${table} ADD CHECK (user_name <> 'Grace Hopper')`)
-    const one = record({ username: 'Grace Hopper', data: '{"cart":"a secret book"}' })
+    const one = record({ userName: 'Grace Hopper', data: '{"cart":"a secret book"}' })
     const error = await failure(store.create(one, {}, { now: NOW }))
     expect(error.message).toBe('the session store failed in create')
     expect(error.cause).toMatchObject({ code: '23514', table, message: expect.stringContaining('check constraint') })
@@ -534,8 +538,8 @@ describeEngine('mariadb', 'what was given up at MariaDB', () => {
     const store = new MysqlStore(admin, { table })
     expect((await failure(store.read(newKey(), { now: NOW }))).message).not.toContain(table)
     await store.migrate()
-    await admin.query(`ALTER TABLE ${table} MODIFY username INT`)
-    const one = record({ username: 'Grace Hopper', data: '{"cart":"a secret book"}' })
+    await admin.query(`ALTER TABLE ${table} MODIFY user_name INT`)
+    const one = record({ userName: 'Grace Hopper', data: '{"cart":"a secret book"}' })
     const error = await failure(store.create(one, {}, { now: NOW }))
     expect(error.message).toBe('the session store failed in create')
     expect(leaked(error, [one.key, one.writeId, 'Grace Hopper', 'a secret book'])).toBe(null)

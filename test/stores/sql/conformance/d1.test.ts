@@ -1,5 +1,5 @@
-import { D1Store } from 'coatcheck/stores/d1'
 import { modelTest, testStore } from 'coatcheck/custom-store/testing'
+import { D1Store } from 'coatcheck/stores/d1'
 import fc from 'fast-check'
 import { afterAll, it } from 'vitest'
 import { startD1 } from '../../../services/d1.ts'

@@ -1,5 +1,5 @@
-import { MysqlStore } from 'coatcheck/stores/mysql'
 import { modelTest, testStore } from 'coatcheck/custom-store/testing'
+import { MysqlStore } from 'coatcheck/stores/mysql'
 import fc from 'fast-check'
 import type mysql from 'mysql2/promise'
 import { afterAll, beforeAll, describe, it } from 'vitest'

@@ -1,5 +1,5 @@
-import { PostgresStore } from 'coatcheck/stores/postgres'
 import { modelTest, testStore } from 'coatcheck/custom-store/testing'
+import { PostgresStore } from 'coatcheck/stores/postgres'
 import fc from 'fast-check'
 import type pg from 'pg'
 import type { Sql } from 'postgres'

@@ -1,5 +1,5 @@
-import { SqliteStore } from 'coatcheck/stores/sqlite'
 import { modelTest, testStore } from 'coatcheck/custom-store/testing'
+import { SqliteStore } from 'coatcheck/stores/sqlite'
 import fc from 'fast-check'
 import { afterAll, it } from 'vitest'
 import { describeEngine } from '../../../services/engines.ts'

@@ -1,8 +1,8 @@
 // The statements and batches of D1Store, asked of SQLite in this process: the example for @libsql/client sends them to a file
 // here, one after the other, and everything but the network is the same. Nobody else has this file.
 import { createClient } from '@libsql/client'
-import { D1Store } from 'coatcheck/stores/d1'
 import { modelTest, testStore } from 'coatcheck/custom-store/testing'
+import { D1Store } from 'coatcheck/stores/d1'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { libsqlStore } from '../../../../examples/libsql-store.mjs'
