@@ -11,7 +11,7 @@ import type pg from 'pg'
 import type * as redis from 'redis'
 import { withDriver } from './drivers.ts'
 import { Failure, UsageError } from './exit.ts'
-import { type Given, numberOf, userKindOf } from './options.ts'
+import { type Given, numberOf } from './options.ts'
 import type { StoreKind, StoreUrl } from './store-url.ts'
 
 export type SqlStore = PostgresStore | MysqlStore | SqliteStore
@@ -47,12 +47,9 @@ function withOptions<T>(make: () => T): T {
   }
 }
 
-function sqlOptions(given: Given, kind: StoreKind): SqlStoreOptions {
-  const userIds = userKindOf(given)
+function sqlOptions(given: Given): SqlStoreOptions {
   const [table, schema] = [given.get('table'), given.get('schema')]
   return {
-    // In SQLite all user IDs are text, and those of every kind can be read so.
-    userIds: kind === 'sqlite' ? 'string' : userIds,
     ...(table !== undefined && { table }),
     ...(schema !== undefined && { schema }),
   }
@@ -62,7 +59,7 @@ function sqlOptions(given: Given, kind: StoreKind): SqlStoreOptions {
 export function schemaOf(kind: StoreKind, given: Given): string | null {
   if (kind === 'redis' || kind === 'redis-cluster') return null
   const Sql = { postgres: PostgresStore, mysql: MysqlStore, sqlite: SqliteStore }[kind]
-  return withOptions(() => Sql.ddl(sqlOptions(given, kind)))
+  return withOptions(() => Sql.ddl(sqlOptions(given)))
 }
 
 /** Waits for a connection; one that is not made in time, or not at all, is given up. */
@@ -162,7 +159,7 @@ async function withPg(driver: typeof pg, opening: Opening): Promise<OpenStore> {
   pool.on('error', ignore)
   const client = await reach(pool.connect(), opening.timeout, () => pool.end())
   client.release()
-  const store = withOptions(() => new PostgresStore(pool, sqlOptions(opening.given, 'postgres')))
+  const store = withOptions(() => new PostgresStore(pool, sqlOptions(opening.given)))
   return { store, sql: store, close: () => pool.end() }
 }
 
@@ -174,7 +171,7 @@ async function withMysql(driver: typeof mysql, opening: Opening): Promise<OpenSt
   })
   const connection = await reach(pool.getConnection(), opening.timeout, () => pool.end())
   connection.release()
-  const store = withOptions(() => new MysqlStore(pool, sqlOptions(opening.given, 'mysql')))
+  const store = withOptions(() => new MysqlStore(pool, sqlOptions(opening.given)))
   return { store, sql: store, close: () => pool.end() }
 }
 
@@ -193,7 +190,7 @@ const withSqlite =
       throw new Broken('broken', { cause })
     }
     const database = new Database(url.url)
-    const store = withOptions(() => new SqliteStore(database, sqlOptions(given, 'sqlite')))
+    const store = withOptions(() => new SqliteStore(database, sqlOptions(given)))
     return { store, sql: store, close: () => database.close() }
   }
 class Broken extends Error {

@@ -25,7 +25,7 @@ function imports(path: string, { types = true } = {}): string[] {
     .map(([, , named, dynamic]) => (named ?? dynamic)!)
     .map(name => (name.startsWith('.') ? normalize(join(dirname(path), name)) : name))
 }
-const isOwn = (name: string) => /^(?:src|stores|command)\//.test(name)
+const isOwn = (name: string) => /^(?:src|stores|testing|command)\//.test(name)
 
 const SRC = under('src')
 const STORES = [...under('stores'), ...under('testing')]

@@ -178,7 +178,7 @@ export const contents: readonly Case[] = [
       const first = await corrupt(kit, { userId })
       const second = await corrupt(kit, { userId })
       await kit.store.delete(first.key, { now: kit.now })
-      await kit.deleteUser(userId, { passwordVersion: 1 })
+      await kit.deleteUser(userId, { minPasswordVersion: 1 })
       for (const { key } of [sound, first, second]) assert.equal(await kit.isLive(key), false)
       assert.deepEqual(await kit.keys(userId), [])
       await kit.put({ userId, passwordVersion: 1 })

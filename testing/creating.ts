@@ -44,7 +44,7 @@ export const creating: readonly Case[] = [
     name: 'answers created to a repeated create although the floor has risen or the limit is reached meanwhile',
     async run(kit) {
       const record = await kit.put({ userId: kit.user() })
-      await kit.deleteUser(record.userId!, { passwordVersion: 5, exceptKey: record.key })
+      await kit.deleteUser(record.userId!, { minPasswordVersion: 5, exceptKey: record.key })
       const options = { limit: { max: 1, onLimit: 'refuse' } } as const
       assert.equal((await kit.store.create(record, options, { now: kit.now })).outcome, 'created')
       await kit.isExactly(record)
@@ -231,7 +231,7 @@ export const creating: readonly Case[] = [
     async run(kit) {
       const userId = kit.user()
       const taken = await kit.put({ userId })
-      await kit.deleteUser(userId, { passwordVersion: 5, exceptKey: taken.key })
+      await kit.deleteUser(userId, { minPasswordVersion: 5, exceptKey: taken.key })
       const options = { limit: { max: 1, onLimit: 'refuse' } } as const
       const all = kit.record({ key: taken.key, userId, passwordVersion: 4, parent: kit.key(userId) })
       assert.equal((await kit.store.create(all, options, { now: kit.now })).outcome, 'collision')

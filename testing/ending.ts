@@ -57,7 +57,7 @@ export const ending: readonly Case[] = [
       const [ada, max] = [kit.user(), kit.user()]
       await kit.put({ userId: ada })
       const [other, anonymous] = [await kit.put({ userId: max }), await kit.put()]
-      assert.equal(await kit.deleteUser(ada, { passwordVersion: 9 }), 1)
+      assert.equal(await kit.deleteUser(ada, { minPasswordVersion: 9 }), 1)
       await kit.isExactly(other)
       await kit.isExactly(anonymous)
       assert.deepEqual(await kit.keys(max), [other.key])
@@ -68,7 +68,7 @@ export const ending: readonly Case[] = [
     name: 'ends nothing for a user who has no session',
     async run(kit) {
       assert.equal(await kit.deleteUser(kit.user()), 0)
-      assert.equal(await kit.deleteUser(kit.user(), { passwordVersion: 3, exceptKey: kit.key() }), 0)
+      assert.equal(await kit.deleteUser(kit.user(), { minPasswordVersion: 3, exceptKey: kit.key() }), 0)
     },
   },
   {
@@ -76,7 +76,7 @@ export const ending: readonly Case[] = [
     async run(kit) {
       const userId = kit.user()
       const [spared, other] = [await kit.put({ userId, passwordVersion: 1 }), await kit.put({ userId })]
-      assert.equal(await kit.deleteUser(userId, { exceptKey: spared.key, passwordVersion: 2 }), 1)
+      assert.equal(await kit.deleteUser(userId, { exceptKey: spared.key, minPasswordVersion: 2 }), 1)
       await kit.isExactly(spared)
       await kit.isGone(other)
       assert.deepEqual(await kit.keys(userId), [spared.key])
@@ -178,7 +178,7 @@ export const ending: readonly Case[] = [
     name: 'answers stale-login to a login whose password version is below the floor or missing',
     async run(kit) {
       const userId = kit.user()
-      await kit.deleteUser(userId, { passwordVersion: 5 })
+      await kit.deleteUser(userId, { minPasswordVersion: 5 })
       for (const kind of ['session', 'remember'] as const)
         for (const passwordVersion of [null, 0, 4]) {
           const stale = kit.record({ userId, kind, passwordVersion })
@@ -193,9 +193,9 @@ export const ending: readonly Case[] = [
     name: 'refuses no login for a floor of 0, and every lower one for the highest floor',
     async run(kit) {
       const [zero, highest] = [kit.user(), kit.user()]
-      await kit.deleteUser(zero, { passwordVersion: 0 })
+      await kit.deleteUser(zero, { minPasswordVersion: 0 })
       await kit.put({ userId: zero })
-      await kit.deleteUser(highest, { passwordVersion: 0xffff_ffff })
+      await kit.deleteUser(highest, { minPasswordVersion: 0xffff_ffff })
       const below = kit.record({ userId: highest, passwordVersion: 0xffff_fffe })
       assert.equal((await kit.create(below)).outcome, 'stale-login')
       await kit.put({ userId: highest, passwordVersion: 0xffff_ffff })
@@ -205,11 +205,11 @@ export const ending: readonly Case[] = [
     name: 'never lowers a floor',
     async run(kit) {
       const userId = kit.user()
-      await kit.deleteUser(userId, { passwordVersion: 5 })
-      await kit.deleteUser(userId, { passwordVersion: 3 })
+      await kit.deleteUser(userId, { minPasswordVersion: 5 })
+      await kit.deleteUser(userId, { minPasswordVersion: 3 })
       await kit.deleteUser(userId)
       assert.equal((await kit.create(kit.record({ userId, passwordVersion: 4 }))).outcome, 'stale-login')
-      await kit.deleteUser(userId, { passwordVersion: 6 })
+      await kit.deleteUser(userId, { minPasswordVersion: 6 })
       assert.equal((await kit.create(kit.record({ userId, passwordVersion: 5 }))).outcome, 'stale-login')
     },
   },
@@ -218,8 +218,8 @@ export const ending: readonly Case[] = [
     async run(kit) {
       const userId = kit.user()
       const minPasswordVersionUntil = kit.now + HOUR
-      await kit.deleteUser(userId, { passwordVersion: 5, minPasswordVersionUntil })
-      await kit.deleteUser(userId, { passwordVersion: 5, minPasswordVersionUntil: kit.now + MINUTE })
+      await kit.deleteUser(userId, { minPasswordVersion: 5, minPasswordVersionUntil })
+      await kit.deleteUser(userId, { minPasswordVersion: 5, minPasswordVersionUntil: kit.now + MINUTE })
       const login = kit.record({ userId, passwordVersion: 4, expiresAt: kit.now + 2 * HOUR })
       assert.equal((await kit.store.create(login, {}, { now: minPasswordVersionUntil - 1 })).outcome, 'stale-login')
       assert.equal((await kit.store.create(login, {}, { now: minPasswordVersionUntil })).outcome, 'created')
@@ -230,7 +230,7 @@ export const ending: readonly Case[] = [
     async run(kit) {
       const userId = kit.user()
       const record = await kit.put({ userId, passwordVersion: 1 })
-      await kit.deleteUser(userId, { exceptKey: record.key, passwordVersion: 5 })
+      await kit.deleteUser(userId, { exceptKey: record.key, minPasswordVersion: 5 })
       assert.equal(await kit.store.update(record.key, 1, kit.change(), { now: kit.now }), 'updated')
       assert.equal(await kit.store.touch(record.key, kit.now, kit.now + HOUR, { now: kit.now }), 'touched')
     },

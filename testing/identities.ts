@@ -62,7 +62,7 @@ export const identities: readonly Case[] = [
         const high = (1n << 63n) | BigInt(kit.user())
         const [ada, max] = [high.toString(), (high ^ bit).toString()]
         const [mine, other] = [await kit.put({ userId: ada }), await kit.put({ userId: max })]
-        assert.equal(await kit.deleteUser(ada, { passwordVersion: 3 }), 1)
+        assert.equal(await kit.deleteUser(ada, { minPasswordVersion: 3 }), 1)
         await kit.isGone(mine)
         await kit.isExactly(other)
         assert.deepEqual(await kit.keys(max), [other.key])
@@ -83,7 +83,7 @@ export const identities: readonly Case[] = [
         assert.deepEqual(await kit.keys(userId), [records[place]!.key], JSON.stringify(userId))
       }
       for (const [place, userId] of userIds.entries()) {
-        assert.equal(await kit.deleteUser(userId, { passwordVersion: 2 }), 1, JSON.stringify(userId))
+        assert.equal(await kit.deleteUser(userId, { minPasswordVersion: 2 }), 1, JSON.stringify(userId))
         await kit.isGone(records[place]!)
         for (const other of records.slice(place + 1))
           assert.ok(await kit.isLive(other.key), JSON.stringify(other.userId))

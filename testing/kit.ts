@@ -151,7 +151,7 @@ export class Kit {
 
   deleteUser(
     userId: string,
-    over: { exceptKey?: string; passwordVersion?: number; minPasswordVersionUntil?: number } = {},
+    over: { exceptKey?: string; minPasswordVersion?: number; minPasswordVersionUntil?: number } = {},
   ) {
     return this.store.deleteUser(userId, { minPasswordVersionUntil: this.now + 24 * HOUR, ...over }, { now: this.now })
   }

@@ -238,7 +238,7 @@ const everywhere: readonly Case[] = [
         const fresh = kit.record({ userId, passwordVersion: 2 })
         await together<unknown[]>(
           ...stale.slice(0, 3).map(record => () => kit.create(record)),
-          () => kit.deleteUser(userId, { passwordVersion: 2 }),
+          () => kit.deleteUser(userId, { minPasswordVersion: 2 }),
           ...stale.slice(3).map(record => () => kit.create(record)),
           ...logins.map((next, place) => () => replace(kit, anonymous[place]!, next, false)),
           () => kit.create(fresh),
@@ -274,7 +274,7 @@ const everywhere: readonly Case[] = [
           const results = await together<[SessionRecord[], SessionRecord[], number, SessionRecord[], SessionRecord[]]>(
             one!,
             two!,
-            () => kit.deleteUser(userId, passwordVersion === undefined ? {} : { passwordVersion }),
+            () => kit.deleteUser(userId, passwordVersion === undefined ? {} : { minPasswordVersion: passwordVersion }),
             three!,
             four!,
           )
@@ -295,7 +295,7 @@ const everywhere: readonly Case[] = [
             () =>
               kit.deleteUser(userId, {
                 exceptKey: spared!.key,
-                ...(passwordVersion === undefined ? {} : { passwordVersion }),
+                ...(passwordVersion === undefined ? {} : { minPasswordVersion: passwordVersion }),
               }),
             () => lineage(kit, spared!, 2 + (number % 5)),
             () => lineage(kit, other!, 4),
@@ -369,7 +369,7 @@ const everywhere: readonly Case[] = [
         const userId = kit.user()
         const records = await all(5, () => kit.put({ userId }))
         const ended = await all(5, number =>
-          kit.deleteUser(userId, number % 2 === 0 ? {} : { passwordVersion: number }),
+          kit.deleteUser(userId, number % 2 === 0 ? {} : { minPasswordVersion: number }),
         )
         assert.equal(
           ended.reduce((sum, count) => sum + count, 0),
@@ -383,7 +383,7 @@ const everywhere: readonly Case[] = [
     run: kit =>
       kit.race(async () => {
         const userId = kit.user()
-        await all(6, number => kit.deleteUser(userId, { passwordVersion: 1 + ((number * 5) % 6) }))
+        await all(6, number => kit.deleteUser(userId, { minPasswordVersion: 1 + ((number * 5) % 6) }))
         assert.equal((await kit.create(kit.record({ userId, passwordVersion: 5 }))).outcome, 'stale-login')
         await kit.put({ userId, passwordVersion: 6 })
       }),

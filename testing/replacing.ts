@@ -181,7 +181,7 @@ export const replacing: readonly Case[] = [
     name: 'answers stale-login to a replace below the floor, and the old session stays',
     async run(kit) {
       const userId = kit.user()
-      await kit.deleteUser(userId, { passwordVersion: 5 })
+      await kit.deleteUser(userId, { minPasswordVersion: 5 })
       for (const old of [await kit.put(), await kit.put({ userId, passwordVersion: 5 })])
         for (const passwordVersion of [null, 4]) {
           const next = kit.successor(old, { userId, userName: 'Ada', passwordVersion })
@@ -299,7 +299,7 @@ export const replacing: readonly Case[] = [
       const userId = kit.user()
       const [old, taken] = [await kit.put({ userId }), await kit.put({ userId })]
       await kit.store.update(old.key, 1, kit.change(), { now: kit.now })
-      await kit.deleteUser(userId, { passwordVersion: 5, exceptKey: old.key })
+      await kit.deleteUser(userId, { minPasswordVersion: 5, exceptKey: old.key })
       await kit.put({ userId, passwordVersion: 5 })
       const holder = await kit.put({ key: taken.key, userId, passwordVersion: 5 })
       const options = { limit: { max: 1, onLimit: 'refuse' } } as const

@@ -129,7 +129,7 @@ export class World {
     const options = {
       minPasswordVersionUntil: this.#start + 1000 * HOUR,
       ...(b % 3 === 0 && this.#end(key) !== null ? { exceptKey: key } : {}),
-      ...(b % 2 === 0 ? { passwordVersion: c % 4 } : {}),
+      ...(b % 2 === 0 ? { minPasswordVersion: c % 4 } : {}),
     }
     return this.#write(store => store.deleteUser(userId, options, call))
   }

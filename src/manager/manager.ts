@@ -90,7 +90,7 @@ export class SessionManager<
     // `{ user: undefined }` is a mistake, not a visitor.
     const owner = 'user' in start ? context.users.ownerOf(start, context.now()) : ANONYMOUS
     if (owner === ANONYMOUS)
-      for (const name of ['verifiedAt', 'idle', 'absolute'])
+      for (const name of ['verifiedAt', 'idleTimeout', 'absoluteTimeout'])
         if (name in start) throw new TypeError(`${name}: only a login with a user has one`)
     const lifetime = owner === ANONYMOUS ? undefined : lifetimeOf(start as Login<D, I, In>, context.options)
     return begin(context, owner, firstData(context, start, null), context.deadline(), lifetime)

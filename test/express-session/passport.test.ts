@@ -255,7 +255,7 @@ describe('Passport on Express 5', () => {
 
   it('takes terms for a login: a short idle time, or a password that was never verified', async () => {
     const { browser, sessions } = await serveExpress({
-      bridge: { logIn: () => ({ idle: '6m', verifiedAt: null }) },
+      bridge: { logIn: () => ({ idleTimeout: '6m', verifiedAt: null }) },
       more: (app, all) =>
         app.get('/fresh', async (request, response) => {
           const session = await nodeVisits(all).of(request, response).get()

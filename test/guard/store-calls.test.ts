@@ -628,7 +628,7 @@ describe('a store that answers a read at once', () => {
   it('asks the application for the password version as ever', async () => {
     let version = 0
     const { sessions, session } = await answering(inner => inner.read.bind(inner), {
-      passwordVersion: async () => version,
+      getPasswordVersion: async () => version,
     })
     expect(await sessions.get(session.secret)).not.toBeNull()
     version = 1

@@ -60,7 +60,7 @@ describe('a taking over', () => {
     const brief = withAda({}, { adopt: { toLogin: () => ({ user, idleTimeout: '10m', absoluteTimeout: '1h' }) } })
     const { session } = await brief.one.ask(OLD)
     expect(session).toMatchObject({ expiresAt: BEGIN + 10 * MINUTE, absoluteExpiresAt: BEGIN + HOUR })
-    const visitor = withAda({}, { adopt: { toLogin: () => ({ data: {}, idle: '5m' }) as never } })
+    const visitor = withAda({}, { adopt: { toLogin: () => ({ data: {}, idleTimeout: '5m' }) as never } })
     await expect(visitor.one.ask(OLD)).rejects.toThrow('"idle" is not an option')
   })
 

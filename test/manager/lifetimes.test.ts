@@ -118,12 +118,17 @@ it('lives for at most idle after its last visit, and at most absolute in all, wh
 
 describe('what cannot be', () => {
   it.each([
-    [{ idle: '31m' }, 'idle: expected at most the manager\'s idleTimeout (1800000 ms), got "31m"'],
-    [{ idle: '5m' }, 'idle: expected at least twice the touchInterval (180000 ms), else a session in use would expire'],
-    [{ absolute: '13h' }, 'absolute: expected at most the manager\'s absoluteTimeout (43200000 ms), got "13h"'],
-    [{ idle: 600 }, 'idle: expected a duration with its unit'],
-    [{ absolute: '-1h' }, 'absolute: expected a duration with its unit'],
-    [{ idleTimeout: '10m' }, 'idle'],
+    [{ idleTimeout: '31m' }, 'idleTimeout: expected at most the manager\'s idleTimeout (1800000 ms), got "31m"'],
+    [
+      { idleTimeout: '5m' },
+      'idleTimeout: expected at least twice the touchInterval (180000 ms), else a session in use would expire',
+    ],
+    [
+      { absoluteTimeout: '13h' },
+      'absoluteTimeout: expected at most the manager\'s absoluteTimeout (43200000 ms), got "13h"',
+    ],
+    [{ idleTimeout: 600 }, 'idleTimeout: expected a duration with its unit'],
+    [{ absoluteTimeout: '-1h' }, 'absoluteTimeout: expected a duration with its unit'],
   ])('%j is refused, and nothing is stored', async (lifetime, message) => {
     const { sessions } = setUp()
     for (const begin of [
@@ -142,7 +147,7 @@ describe('what cannot be', () => {
   })
 
   it('is a lifetime of an anonymous session', async () => {
-    for (const name of ['idle', 'absolute'])
+    for (const name of ['idleTimeout', 'absoluteTimeout'])
       await expect(setUp().sessions.create({ [name]: '10m' } as never)).rejects.toThrow(
         `${name}: only a login with a user has one`,
       )
@@ -157,7 +162,11 @@ it('logins with the same cookies share no session where their lifetimes differ',
       user,
       ...lifetime,
     })
-  const [first, same, other] = await Promise.all([logIn({ idle: '10m' }), logIn({ idle: '10m' }), logIn({})])
+  const [first, same, other] = await Promise.all([
+    logIn({ idleTimeout: '10m' }),
+    logIn({ idleTimeout: '10m' }),
+    logIn({}),
+  ])
   expect(same.key).toBe(first.key)
   expect(other.key).not.toBe(first.key)
   expect(other.expiresAt - other.seenAt).toBe(30 * MINUTE)

@@ -317,7 +317,7 @@ describe('the visit of an interval', () => {
       if (fails) throw new RangeError('a defect of the application')
       return 0
     }
-    const { sessions, store, session } = await due({ passwordVersion })
+    const { sessions, store, session } = await due({ getPasswordVersion: passwordVersion })
     store.next('touch', async () => {
       fails = true
       return 'gone'

@@ -12,10 +12,10 @@ function setUp(options: object = {}) {
   return { store, clock, sessions: new SessionManager({ store, now: clock, sweepInterval: false, ...options }) }
 }
 
-describe('the option passwordVersion, alone', () => {
+describe('the option getPasswordVersion, alone', () => {
   it('refuses an older session, and accepts the same and a newer one', async () => {
     let current = 2
-    const { sessions } = setUp({ passwordVersion: async (id: bigint) => (id === 1n ? current : 0) })
+    const { sessions } = setUp({ getPasswordVersion: async (id: bigint) => (id === 1n ? current : 0) })
     const [none, older, same, newer] = await Promise.all(
       [null, 1, 2, 3].map(passwordVersion => sessions.create({ user: { ...user, passwordVersion } })),
     )
@@ -34,7 +34,7 @@ describe('the option passwordVersion, alone', () => {
   })
 
   it('a login with an outdated session leaves nothing under the old ID', async () => {
-    const { sessions, store } = setUp({ passwordVersion: () => 2 })
+    const { sessions, store } = setUp({ getPasswordVersion: () => 2 })
     const old = await sessions.create({ user: { ...user, passwordVersion: 1 } })
     await sessions.logIn(old.secret, { user: { ...user, passwordVersion: 2 } })
     expect(await store.inner.read(old.key, { now: 0 })).toBeNull()
@@ -42,7 +42,7 @@ describe('the option passwordVersion, alone', () => {
 
   it('that throws, or answers nonsense, is an error and no logout', async () => {
     let answer: () => unknown = () => 1
-    const { sessions } = setUp({ passwordVersion: () => answer() })
+    const { sessions } = setUp({ getPasswordVersion: () => answer() })
     const session = await sessions.create({ user: { ...user, passwordVersion: 1 } })
     answer = () => {
       throw new Error('users are down')
@@ -63,7 +63,7 @@ describe('the option passwordVersion, alone', () => {
       const errors: SessionStoreError[] = []
       const onEvent = (event: SessionEvent) => event.type === 'store-error' && errors.push(event.error)
       const { sessions, store } = setUp({
-        passwordVersion: () => answer(),
+        getPasswordVersion: () => answer(),
         rememberFor: '30d',
         storeTimeout: '3s',
         onEvent,
@@ -112,7 +112,7 @@ describe('the option passwordVersion, alone', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
     try {
       const { sessions, store } = setUp({
-        passwordVersion: () => new Promise(resolve => setTimeout(resolve, 1500, 1)),
+        getPasswordVersion: () => new Promise(resolve => setTimeout(resolve, 1500, 1)),
         storeTimeout: '2s',
       })
       const session = await sessions.create({ user: { ...user, passwordVersion: 1 } })
@@ -131,7 +131,7 @@ describe('the option passwordVersion, alone', () => {
   it('is asked once by list, however many sessions the user has, and not where there is none', async () => {
     const asked: bigint[] = []
     const { sessions } = setUp({
-      passwordVersion: (id: bigint) => {
+      getPasswordVersion: (id: bigint) => {
         asked.push(id)
         return 2
       },

@@ -559,7 +559,7 @@ describe('updateUserSessions', () => {
   })
 
   it('leaves alone a session that the password version of the application refuses', async () => {
-    const { sessions } = setUp({ passwordVersion: () => 2 }) as never as any
+    const { sessions } = setUp({ getPasswordVersion: () => 2 }) as never as any
     await sessions.create({ user: { ...user(1), passwordVersion: 1 } })
     await sessions.create({ user: { ...user(1), passwordVersion: 2 } })
     expect(await sessions.updateUserSessions(1, { role: 'admin' })).toBe(1)

@@ -56,11 +56,11 @@ describe('a wrong option is a TypeError that names it and quotes the value', () 
     ['idleTimeout: expected at most absoluteTimeout (60000 ms), got "30m"', { absoluteTimeout: '1m' }],
     ['touchInterval: expected at most half of idleTimeout (1800000 ms), else', { touchInterval: '16m' }],
     ['storeTimeout: expected at most \'24d\', got "25d"', { storeTimeout: '25d' }],
-    ['remember: expected at most \'400d\', longer cookies are cut by browsers, got "401d"', { rememberFor: '401d' }],
+    ['rememberFor: expected at most \'400d\', longer cookies are cut by browsers, got "401d"', { rememberFor: '401d' }],
     ['sweepInterval: expected at most \'12d\', got "13d"', { sweepInterval: '13d' }],
     ['sweepInterval: expected a duration', { sweepInterval: true }],
-    ["userIds: expected 'bigint', 'number' or 'text', got \"bigint\"", { userIds: 'bigint' }],
-    ["userIds: expected 'bigint', 'number' or 'text', got 64", { userIds: 64 }],
+    ["userIds: expected 'bigint', 'number' or 'string', got \"u64\"", { userIds: 'u64' }],
+    ["userIds: expected 'bigint', 'number' or 'string', got 64", { userIds: 64 }],
     ['maxDataBytes: expected a whole number from 1, got 0', { maxDataBytes: 0 }],
     ['maxPendingCalls: expected a whole number from 1, got 0', { maxPendingCalls: 0 }],
     ['maxPendingCalls: expected a whole number from 1, got "5000"', { maxPendingCalls: '5000' }],
@@ -77,7 +77,7 @@ describe('a wrong option is a TypeError that names it and quotes the value', () 
     ],
     ["onTheft: expected 'end-device' or 'invalidate-user', got \"ignore\"", { onTheft: 'ignore' }],
     ['initial: expected a function, got an object', { initial: {} }],
-    ['passwordVersion: expected a function, got 3', { passwordVersion: 3 }],
+    ['getPasswordVersion: expected a function, got 3', { getPasswordVersion: 3 }],
     ['onEvent: expected a function, got "log"', { onEvent: 'log' }],
     ['now: expected a function, got 1700000000000', { now: 1_700_000_000_000 }],
     ['codec: expected { encode(data), decode(text) }, got an object', { codec: JSON }],
@@ -153,7 +153,7 @@ describe('an option that does not exist is refused, rather than ignored without 
     ['limit', 'maxx', 'max'],
     ['cookie', 'samesite', 'sameSite'],
     ['nodeVisits', 'trustedProxy', 'trustedProxies'],
-    ['fetchVisits', 'origin', 'origins'],
+    ['fetchVisits', 'trustedOrigin', 'trustedOrigins'],
     ['openVisit', 'clearsitedata', 'clearSiteData'],
     ['cors', 'method', 'methods'],
     ['requireHttps', 'hosts', 'host'],
@@ -227,9 +227,9 @@ it('an option of undefined is the default', () => {
     'schema',
     'initial',
     'codec',
-    'passwordVersion',
+    'getPasswordVersion',
     'limit',
-    'remember',
+    'rememberFor',
     'now',
   ]
   expect(build(Object.fromEntries(names.map(name => [name, undefined])))).not.toThrow()
@@ -278,10 +278,10 @@ it('the defaults in milliseconds are what the manager works with', () => {
     userIds: 'bigint',
     maxDataBytes: 16_384,
     limit: null,
-    remember: null,
+    rememberFor: null,
     onTheft: 'end-device',
     sweepInterval: 300_000,
-    floorLifetime: 86_400_000,
+    minPasswordVersionLifetime: 86_400_000,
   })
   expect(resolveOptions({ store, absoluteTimeout: '30d' }).minPasswordVersionLifetime).toBe(30 * 86_400_000)
   expect(resolveOptions({ store, limit: { max: 2 } }).limit).toEqual({ max: 2, onLimit: 'end-oldest' })
@@ -316,10 +316,10 @@ it('the options in milliseconds are what the manager works with', () => {
     userIds: 'string',
     maxDataBytes: 8,
     limit: { max: 9, onLimit: 'refuse' },
-    remember: 2_592_000_000,
+    rememberFor: 2_592_000_000,
     onTheft: 'invalidate-user',
     sweepInterval: 600_000,
-    floorLifetime: 86_400_000,
+    minPasswordVersionLifetime: 86_400_000,
     now,
   })
   expect(resolveOptions({ store, sweepInterval: false }).sweepInterval).toBeNull()
@@ -384,8 +384,8 @@ it('an option of a verb that does not exist is refused: misspelt, it would let t
   const calls: [(options: object) => Promise<unknown>, object, string][] = [
     [
       options => visit().requireUser(options),
-      { withn: '5m' },
-      'requireUser: "withn" is not an option; did you mean within?',
+      { freshWthin: '5m' },
+      'requireUser: "freshWthin" is not an option; did you mean freshWithin?',
     ],
     [options => visit().get(options), { touch: 0 }, 'touch: expected true or false, got 0'],
     [options => sessions.get(session, options), { touch: 'no' }, 'touch: expected true or false, got "no"'],
@@ -394,9 +394,13 @@ it('an option of a verb that does not exist is refused: misspelt, it would let t
     [
       options => visit().regenerate(options as never),
       { grace: '1m', graze: 1 },
-      'rotate: "graze" is not an option; did you',
+      'regenerate: "graze" is not an option; did you',
     ],
-    [options => sessions.regenerate(session, options as never), {}, 'grace: expected a duration'],
+    [
+      options => sessions.regenerate(session, options as never),
+      { user },
+      'regenerate: "user" is not an option; a login is logIn(session, { user })',
+    ],
     [
       options => sessions.regenerate(session, options as never),
       { grace: '121s' },
@@ -405,14 +409,14 @@ it('an option of a verb that does not exist is refused: misspelt, it would let t
     [options => sessions.invalidateUser(42, options), { except: 7 }, 'except: expected a session or its key'],
     [
       options => sessions.invalidateUser(42, options),
-      { passwordversion: 3 },
-      'invalidateUser: "passwordversion" is not an option; did you mean passwordVersion?',
+      { minminpasswordversion: 3 },
+      'invalidateUser: "minpasswordversion" is not an option; did you mean minPasswordVersion?',
     ],
     [options => sessions.create(options), { user, dat: {} }, 'create: "dat" is not an option; did you mean data?'],
     [
       options => sessions.logIn(session, options as never),
       { user, passwordVersion: 3 },
-      'regenerate: "passwordVersion" is not an option; it belongs to user: { id, name, passwordVersion }',
+      'logIn: "passwordVersion" is not an option; it belongs to user: { id, name, passwordVersion }',
     ],
     [
       options => visit().logIn(options as never),

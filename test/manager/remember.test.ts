@@ -371,9 +371,9 @@ it('an older password version is worth nothing, by the floor and by the option',
   const old = await at.sessions.create({ user: { ...user, passwordVersion: 1 } })
   const token = await at.sessions.issueRememberToken(old)
   expect(
-    (await at.manager({ passwordVersion: () => 1 }).redeemRememberToken(token))?.session.user.passwordVersion,
+    (await at.manager({ getPasswordVersion: () => 1 }).redeemRememberToken(token))?.session.user.passwordVersion,
   ).toBe(1)
-  expect(await at.manager({ passwordVersion: () => 2 }).redeemRememberToken(token)).toBeNull()
+  expect(await at.manager({ getPasswordVersion: () => 2 }).redeemRememberToken(token)).toBeNull()
 })
 
 describe('when the store fails', () => {

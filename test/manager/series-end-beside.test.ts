@@ -82,7 +82,7 @@ it('revoking costs two calls where no tokens are given, and two more where they 
   for (const remember of [undefined, '30d']) {
     const at = await setUp()
     const barrier = BarrierStore.over(at.store)
-    const sessions = at.node(barrier, { remember })
+    const sessions = at.node(barrier, { rememberFor: remember })
     const session = await sessions.create({ user })
     barrier.reset()
     await sessions.revoke(1, session.key)

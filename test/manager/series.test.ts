@@ -55,7 +55,7 @@ it('a token of one tenant is nothing to another, nor where remember is off', asy
   const token = await blue.issueRememberToken(await blue.create({ user }))
   expect(await green.redeemRememberToken(token)).toBeNull()
   expect(await at.sessions.redeemRememberToken(token)).toBeNull()
-  const off = at.manager({ remember: undefined })
+  const off = at.manager({ rememberFor: undefined })
   expect(await off.namespace('blue').redeemRememberToken(token)).toBeNull()
   expect((await blue.redeemRememberToken(token))?.session.user.id).toBe(1n)
   await expect(off.issueRememberToken(await off.create({ user }))).rejects.toThrow(

@@ -18,12 +18,12 @@ describe('what is no login is refused, and the store is not asked', () => {
     expect(store.calls).toEqual([])
   })
 
-  it.each([null, 'ada', 42, {}, { data: {} }])('by regenerate: %j', async wrong => {
+  it.each([null, 'ada', 42, {}, { data: {} }])('by logIn: %j', async wrong => {
     const { sessions, store } = setUp()
     const session = await sessions.create()
     store.reset()
     const refused = sessions.logIn(session, wrong as never)
-    await expect(refused).rejects.toThrow('regenerate: expected { user, data } for a login, or nothing')
+    await expect(refused).rejects.toThrow('logIn: expected { user, data }')
     expect(store.calls).toEqual([])
   })
 
@@ -32,9 +32,8 @@ describe('what is no login is refused, and the store is not asked', () => {
     await expect(sessions.create({ usr: user } as never)).rejects.toThrow(/^create: .*usr/)
     const session = await sessions.create({ user })
     store.reset()
-    await expect(sessions.logIn(session, { user, dta: {} } as never)).rejects.toThrow(/^regenerate: .*dta/)
-    await expect(sessions.regenerate(session, { grce: '1m' } as never)).rejects.toThrow(/^rotate: .*grce/)
-    await expect(sessions.regenerate(session, {} as never)).rejects.toThrow('grace')
+    await expect(sessions.logIn(session, { user, dta: {} } as never)).rejects.toThrow(/^logIn: .*dta/)
+    await expect(sessions.regenerate(session, { grce: '1m' } as never)).rejects.toThrow(/^regenerate: .*grce/)
     await expect(sessions.regenerate(session, { grace: '3m' })).rejects.toThrow('grace')
     await expect(sessions.get(session, { tuch: false } as never)).rejects.toThrow(/^get: .*tuch/)
     await expect(sessions.get(session, { touch: 'no' } as never)).rejects.toThrow('touch: expected')
@@ -44,7 +43,7 @@ describe('what is no login is refused, and the store is not asked', () => {
 
   it('nor one for an anonymous session that only a login has', async () => {
     const { sessions } = setUp()
-    for (const [name, value] of Object.entries({ verifiedAt: null, idle: '10m', absolute: '1h' }))
+    for (const [name, value] of Object.entries({ verifiedAt: null, idleTimeout: '10m', absoluteTimeout: '1h' }))
       await expect(sessions.create({ [name]: value } as never)).rejects.toThrow(
         `${name}: only a login with a user has one`,
       )
@@ -211,8 +210,8 @@ describe('invalidateUser', () => {
       return Object.keys(store.calls.find(({ verb }) => verb === 'deleteUser')!.args[1]).sort()
     }
     expect(await asked({ except: session })).toEqual(['exceptKey', 'minPasswordVersionUntil'])
-    expect(await asked({ passwordVersion: 0 })).toEqual(['minPasswordVersionUntil', 'passwordVersion'])
-    for (const nothing of [undefined, {}, { except: null, passwordVersion: undefined }])
+    expect(await asked({ minPasswordVersion: 0 })).toEqual(['minPasswordVersion', 'minPasswordVersionUntil'])
+    for (const nothing of [undefined, {}, { except: null, minPasswordVersion: undefined }])
       expect(await asked(nothing)).toEqual(['minPasswordVersionUntil'])
   })
 })

@@ -26,8 +26,8 @@ it('an anonymous session has no user, a login has both fields', async () => {
   await expect(sessions.create({ user: undefined } as never)).rejects.toThrow(
     'user: expected { id, name, passwordVersion? }',
   )
-  await expect(sessions.logIn(null, {} as never)).rejects.toThrow('regenerate: expected { user, data }')
-  await expect(sessions.logIn(null, null as never)).rejects.toThrow('regenerate: expected { user, data }')
+  await expect(sessions.logIn(null, {} as never)).rejects.toThrow('logIn: expected { user, data }')
+  await expect(sessions.logIn(null, null as never)).rejects.toThrow('logIn: expected { user, data }')
   for (const wrong of [null, 7, 'ada'])
     await expect(sessions.create(wrong as never)).rejects.toThrow(/^create: expected/)
 })

@@ -62,7 +62,7 @@ it('an error says which IDs this manager takes', () => {
   )
   expect(() => number.toText(-1)).toThrow('user ID: expected a safe integer from 0 (userIds is "number"), got -1')
   expect(() => string.toText('')).toThrow(
-    'user ID: expected text of 1 to 128 characters without control characters (userIds is "text"), got ""',
+    'user ID: expected text of 1 to 128 characters without control characters (userIds is "string"), got ""',
   )
 })
 

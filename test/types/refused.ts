@@ -51,7 +51,7 @@ export async function refused() {
   info.secret
 
   // A login has its own verb, and a visit has no other names for it.
-  // @ts-expect-error TS2554
+  // @ts-expect-error TS2353
   await visit.regenerate({ user: { id: 1, name: 'ada' } })
   // @ts-expect-error TS2339
   visit.destroy

@@ -1,7 +1,7 @@
 // One loop for all methods and databases, and the error that a caller gets.
 import { setTimeout } from 'node:timers/promises'
 import { isReading, SessionStoreError, type StoreOperation } from '../../../src/contract/errors.ts'
-import { withoutValues } from '../causes.ts'
+import { withoutValues } from './causes.ts'
 
 /** How long a call without a deadline waits and retries, in ms. */
 const NO_DEADLINE = 10_000

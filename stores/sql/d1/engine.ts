@@ -17,7 +17,7 @@ import { SQLITE } from '../sqlite/engine.ts'
 /** A prepared statement of D1. */
 export interface D1Query {
   // biome-ignore lint/suspicious/noExplicitAny: D1 has its own type of values
-  bind(...values: any[]): D1Query
+  bind(...values: any[]): unknown
 }
 /** What D1 answers to one statement of a batch. */
 export interface D1Answer {

@@ -528,7 +528,7 @@ export class World implements Seams {
   }
 
   #recordText(record: SessionRecord): string {
-    const { key, kind, parent, userId, userName: userName, passwordVersion, data, version } = record
+    const { key, kind, parent, userId, userName, passwordVersion, data, version } = record
     const { createdAt, seenAt, expiresAt, absoluteExpiresAt } = record
     const times = [createdAt, seenAt, expiresAt, absoluteExpiresAt]
     return this.canonical(JSON.stringify([key, kind, parent, userId, userName, passwordVersion, data, version, times]))

@@ -14,7 +14,9 @@ const keyed = (key: string): ShortTexts => [key, null, null, null, null]
 /** How often the work looks at a slot, or writes into one. */
 async function looks(work: () => unknown): Promise<number> {
   let count = 0
-  const spies = (['link', 'number', 'te' + 'xt' as 'text', 'setLink', 'setNumber', 'setShortTexts', 'setData'] as const).map(name => {
+  const spies = (
+    ['link', 'number', ('te' + 'xt') as 'text', 'setLink', 'setNumber', 'setShortTexts', 'setData'] as const
+  ).map(name => {
     const real = Slots.prototype[name] as (...args: unknown[]) => unknown
     Object.assign(Slots.prototype, {
       [name](this: Slots, ...args: unknown[]) {

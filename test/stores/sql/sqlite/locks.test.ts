@@ -264,7 +264,7 @@ function locks(driver: SqliteDriver) {
       const start = template.key.slice(0, 36)
       // The rest of the rows is the same; keys are made of the number.
       const columns =
-        'kind, parent, tenant, user_id, username, password_version, data, version, write_id, created_at, seen_at, expires_at, absolute_expires_at, moved_to'
+        'kind, parent_key, namespace, user_id, user_name, password_version, data, version, write_id, created_at, seen_at, expires_at, absolute_expires_at, moved_to'
       connection.exec(`INSERT INTO coatcheck_sessions (id, ${columns})
         WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1099)
         SELECT '${start}' || printf('%010d', i), ${columns} FROM coatcheck_sessions, n WHERE id = '${template.key}'`)
