@@ -258,8 +258,8 @@ export abstract class SqlStore implements Store {
       if (ended) break
       const row: Row | undefined = (yield [this.texts.read, { id }]).rows[0]
       if (row === undefined) break
-      // A record, made between the two statements: deleted in another turn.
-      if (row.moved_to === null) continue
+      // A record, made between the two statements.
+      if (row.moved_to === null) throw changedMeanwhile()
       forwards.add(id)
       id = row.moved_to
     }

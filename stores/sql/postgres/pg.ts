@@ -44,10 +44,13 @@ export function pgDriver(pool: PgPool, prepare: boolean): Driver<PgClient> {
     begin: ms => [`BEGIN ${ISOLATION}; ${bounds(ms)}`],
     // With a callback: after a promise's turn the error of a connection that the server has ended would meet no listener.
     connect(answer) {
-      pool.connect((error: unknown, client?: PgClient) => {
+      const taken = (error: unknown, client?: PgClient) => {
         client?.on('error', ignore)
         answer(error, client)
-      })
+      }
+      const given = pool.connect(taken) as PromiseLike<PgClient> | undefined
+      // A pool that an application has put around its own may know promises alone.
+      given?.then?.(client => taken(null, client), taken)
     },
     release(client, destroy) {
       // A connection that is destroyed keeps it: it may still have something to say.

@@ -102,7 +102,7 @@ class Place {
           Object.fromEntries(row.map((cell, at) => [names[at], cell?.toString() ?? null]))
         this.#settle(null, { rows: rows.map(object), changed: rows.count ?? 0 })
       },
-      (error: unknown) => this.#settle(error),
+      (error: unknown) => this.#settle((query as Sent).state === null ? withoutConnection(error) : error),
     )
   }
 

@@ -130,7 +130,7 @@ function sweeping(get: () => Database) {
     expect(await store.sweep!(10, { now })).toBe(1)
   })
 
-  it('forgets a floor that no longer holds, and no other', async () => {
+  it('forgets a minimum password version that no longer holds, and no other', async () => {
     const { open } = get()
     const store = open()
     const now = Date.now()
