@@ -120,7 +120,6 @@ describe('the tables of all pages', () => {
       'coatcheck/stores/mysql': () => import('coatcheck/stores/mysql'),
       'coatcheck/stores/sqlite': () => import('coatcheck/stores/sqlite'),
       'coatcheck/stores/d1': () => import('coatcheck/stores/d1'),
-      'coatcheck/stores/libsql': () => import('coatcheck/stores/libsql'),
     }
     for (const [name, subpath] of rows) expect(Object.keys(await subpaths[plain(subpath)]!())).toContain(plain(name))
   })

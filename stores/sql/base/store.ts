@@ -47,7 +47,7 @@ export interface Ended {
   readonly isLast: boolean
 }
 
-export type TouchValues = Values & { readonly id: string; readonly now: number }
+export type TouchValues = Values & { readonly id: string; readonly seenAt: number; readonly now: number }
 
 export abstract class SqlStore implements Store {
   protected readonly engine: Engine

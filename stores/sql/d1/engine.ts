@@ -122,6 +122,7 @@ function fault(given: unknown): string | null {
   if (has(given, 'then')) return 'got a promise: await it'
   // A replica may answer its reads, and does not know about a logout yet.
   if (has(given, 'getBookmark')) return 'got what withSession() gives, whose reads may be old: pass the binding itself'
+  if (has(given, 'executeMultiple')) return 'got the client of @libsql/client: see the page on D1'
   if (isD1(given)) return null
   if (has(given, 'prepare') && has(given, 'exec')) return 'got a connection to a SQLite file: pass it to SqliteStore'
   const inside = ['$client', 'DB', 'db'].find(name => isD1((given as Record<string, unknown> | null)?.[name]))

@@ -49,7 +49,7 @@ export const MYSQL = {
 
 const GREETING = `SELECT CONNECTION_ID() AS id,
     CONCAT_WS('|', @@hostname, @@port, @@server_id, @@datadir, @@version) AS name,
-    @@SESSION.wait_timeout AS idle, @@SESSION.autocommit AS autocommit, '' IS NULL AS no_empty_text LIMIT 1`
+    @@SESSION.autocommit AS autocommit, '' IS NULL AS no_empty_text LIMIT 1`
 const UPTIME = "SHOW GLOBAL STATUS LIKE 'Uptime'"
 
 /** What a connection reaches. */
@@ -59,8 +59,6 @@ interface Server {
   /** Tells one server from another behind the same address. */
   readonly name: string
   readonly metAt: number
-  /** After how many idle seconds the server closes this connection. */
-  readonly idle: number
 }
 
 const ignore = () => {}
@@ -111,7 +109,7 @@ export class MysqlDriver implements Driver<MysqlConnection> {
     if (destroy) connection.destroy()
     else if (!this.#bounded.delete(connection)) connection.release()
     else
-      this.#say(connection, `SET SESSION wait_timeout = ${this.#servers.get(connection)!.idle}`).then(
+      this.#say(connection, 'SET SESSION wait_timeout = @coatcheck_idle').then(
         () => connection.release(),
         () => connection.destroy(),
       )
@@ -154,7 +152,7 @@ export class MysqlDriver implements Driver<MysqlConnection> {
       'SET TRANSACTION ISOLATION LEVEL READ COMMITTED',
       'START TRANSACTION',
       // If we are cut off, the server rolls back by itself: no lock outlives its caller for long.
-      `SET SESSION wait_timeout = ${Math.ceil(ms / 1000)}`,
+      `SET @coatcheck_idle = @@SESSION.wait_timeout, SESSION wait_timeout = ${Math.ceil(ms / 1000)}`,
     ]
   }
 
@@ -181,7 +179,7 @@ export class MysqlDriver implements Driver<MysqlConnection> {
       // mysql2 removes its own listener with the first error; a second one would end the process.
       connection.on('error', ignore)
       const [row] = await this.#say(connection, GREETING)
-      server = { id: Number(row!.id), name: String(row!.name), metAt: performance.now(), idle: Number(row!.idle) }
+      server = { id: Number(row!.id), name: String(row!.name), metAt: performance.now() }
       if (Number(row!.autocommit) === 0)
         throw new Refusal(
           'autocommit is off on the connections of this pool: no write would be committed, no logout seen',

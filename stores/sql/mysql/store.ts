@@ -58,7 +58,8 @@ export class MysqlStore extends SqlStore {
     if ((yield* super.slide(values)) === 'touched') return 'touched'
     const row = (yield [this.texts.read, values]).rows[0]
     const found = row === undefined ? null : fromRow(row, values.now)
-    return found !== null && 'key' in found ? 'touched' : 'gone'
+    // A record that was used earlier was made after the statement, which would have met it.
+    return found !== null && 'key' in found && found.seenAt >= values.seenAt ? 'touched' : 'gone'
   }
 
   protected override *endSome(values: Values): Steps<Ended> {

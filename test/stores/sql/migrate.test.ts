@@ -142,19 +142,6 @@ describe('names of tables', () => {
       expect(() => SqliteStore.ddl({ table: name as string })).toThrow(TypeError)
     },
   )
-  it('refuses another kind of user ID', () => {
-    expect(() => PostgresStore.ddl({ userIds: 'uuid' as 'string' })).toThrow(
-      "userIds: expected 'bigint', 'number' or 'string', got",
-    )
-  })
-  it("keeps user IDs of 'number' in the same columns as those of 'bigint'", async () => {
-    for (const { ddl: schema } of [PostgresStore, MysqlStore, SqliteStore])
-      expect(schema({ userIds: 'number' })).toBe(schema({ userIds: 'bigint' }))
-    const store = new PostgresStore(pool, { userIds: 'number' })
-    await expect(store.listUser('ada', 'session', { now: NOW })).rejects.toMatchObject({
-      cause: { message: expect.stringContaining('not an integer') },
-    })
-  })
   it('quotes what it prints', () => {
     expect(PostgresStore.ddl({ schema: 'auth', table: 'user' })).toContain('"auth"."user"')
     expect(MysqlStore.ddl({ schema: 'auth', table: 'user' })).toContain('`auth`.`user`')
