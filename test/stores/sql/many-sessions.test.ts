@@ -10,7 +10,7 @@ import { isLive, NOW, record } from '../../support/sql/records.ts'
 const LONG = process.env.COATCHECK_LONG === '1'
 const MANY = LONG ? 200_000 : 3_500
 const USER = '42'
-const everybody = { passwordVersion: 2, minPasswordVersionUntil: NOW + 1e9 }
+const everybody = { minPasswordVersion: 2, minPasswordVersionUntil: NOW + 1e9 }
 /** Keys of the same length that sort by number. */
 const keyOf = (number: number) => `many${String(number).padStart(42, '0')}`
 

@@ -18,7 +18,7 @@ import { isLive, NOW, newKey, newWriteId, record } from '../../support/sql/recor
 const TIMEOUT = 400
 const deadline = () => within(TIMEOUT)
 const change = () => ({ data: '"new"', seenAt: NOW, expiresAt: NOW + 9e6, writeId: newWriteId() })
-const everybody = { passwordVersion: 1, minPasswordVersionUntil: NOW + 1e9 }
+const everybody = { minPasswordVersion: 1, minPasswordVersionUntil: NOW + 1e9 }
 
 /** The error of a call that has to fail by its deadline, where a call without one would never end. */
 async function failure(call: unknown): Promise<SessionStoreError> {
