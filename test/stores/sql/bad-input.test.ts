@@ -137,13 +137,7 @@ describeEngine('postgresql', 'bad input on PostgreSQL', () => {
   afterAll(() => server?.stop())
   badInput(
     () => ({ store: new PostgresStore(pool, { table: 'bad' }), run: sql => pool.query(sql) }),
-    [
-      ...EDITS,
-      "user_id = ''",
-      'data = NULL',
-      'version = NULL',
-      'password_version = 4294967296',
-    ],
+    [...EDITS, "user_id = ''", 'data = NULL', 'version = NULL', 'password_version = 4294967296'],
   )
 })
 
@@ -174,14 +168,7 @@ for (const driver of SQLITE_DRIVERS)
     })
     badInput(
       () => ({ store: new SqliteStore(database, { table: 'bad' }), run: async sql => database.exec(sql) }),
-      [
-        ...EDITS,
-        "user_id = ''",
-        "version = 'x'",
-        "data = x'00ff'",
-        "expires_at = ''",
-        'password_version = 1.5',
-      ],
+      [...EDITS, "user_id = ''", "version = 'x'", "data = x'00ff'", "expires_at = ''", 'password_version = 1.5'],
     )
   })
 
@@ -194,14 +181,7 @@ describeEngine('d1', 'bad input on D1', () => {
   afterAll(() => server?.stop())
   badInput(
     () => ({ store: server.open({ table: 'bad' }), run: server.run }),
-    [
-      ...EDITS,
-      "user_id = ''",
-      "version = 'x'",
-      "data = x'00ff'",
-      "expires_at = ''",
-      'password_version = 1.5',
-    ],
+    [...EDITS, "user_id = ''", "version = 'x'", "data = x'00ff'", "expires_at = ''", 'password_version = 1.5'],
   )
 })
 

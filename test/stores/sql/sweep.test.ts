@@ -8,7 +8,6 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { describeEngine } from '../../services/engines.ts'
 import { type MariadbServer, startMariadb } from '../../services/mariadb.ts'
 import { type PostgresServer, startPostgres } from '../../services/postgres.ts'
-import { type RemoteSqliteServer, startRemoteSqlite } from '../../services/remote-sqlite.ts'
 import { type OpenDatabase, openSqlite, SQLITE_DRIVERS } from '../../services/sqlite.ts'
 import { isLive, newWriteId, record } from '../../support/sql/records.ts'
 
@@ -258,22 +257,3 @@ for (const driver of SQLITE_DRIVERS)
       beside: 0,
     }))
   })
-
-describeEngine('sqld', 'a sweep of SQLite on a network', () => {
-  let server: RemoteSqliteServer
-  beforeAll(async () => {
-    server = await startRemoteSqlite('sqld')
-    await server.open({ table: 's' }).migrate()
-  })
-  afterAll(() => server?.stop())
-  sweeping(() => ({
-    open: () => server.open({ table: 's' }),
-    fill: rows =>
-      server.run(
-        `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${rows})
-         INSERT INTO s SELECT ${VALUES(`${Date.now() - HOUR} - i`, "printf('%046d', i)")} FROM n`,
-      ),
-    count: () => server.number('SELECT count(*) FROM s'),
-    beside: 0,
-  }))
-})
