@@ -337,22 +337,13 @@ describeEngine('mariadb', 'reads of one turn on MariaDB', () => {
     mistaken: change =>
       new MysqlStore({
         async getConnection() {
-          const connection = await admin.getConnection()
-          const answer = async (asked: string | { sql: string }, given: Promise<unknown[]>) => {
-            const [rows, ...rest] = (await given) as [unknown[], ...unknown[]]
-            const sql = typeof asked === 'string' ? asked : asked.sql
-            return [sql.includes('coatcheck_sessions') ? change(rows) : rows, ...rest]
-          }
-          return {
-            threadId: connection.threadId,
-            config: connection.config,
-            connection: (connection as unknown as { connection: object }).connection,
-            execute: (asked: string | { sql: string }, values?: unknown[]) =>
-              answer(asked, connection.execute(asked as never, values as never)),
-            query: (options: { sql: string }) => answer(options, connection.query(options as never)),
-            release: () => connection.release(),
-            destroy: () => connection.destroy(),
-          }
+          const taken = await admin.getConnection()
+          const core = (taken as unknown as { connection: any }).connection
+          const execute = (sql: string, values: unknown, answer: (error: unknown, rows?: unknown[]) => void) =>
+            core.execute(sql, values, (error: unknown, rows: unknown[]) => answer(error, error ? rows : change(rows)))
+          const memberOf = (key: string) => (typeof core[key] === 'function' ? core[key].bind(core) : core[key])
+          const get = (_: unknown, key: string | symbol) => (key === 'execute' ? execute : memberOf(key as string))
+          return { connection: new Proxy(core, { get }) }
         },
       } as never),
     async counted(call) {
