@@ -134,7 +134,7 @@ for (const { name, engine, sql, open } of STORES)
       const Sql = opened.store.constructor as typeof SqliteStore
       expect(await on.text('schema', '--store', scheme)).toBe(Sql.ddl().trim())
       expect(await on.json('schema', '--table', 'mine', '--user-ids', 'string')).toEqual([
-        { schema: Sql.ddl({ table: 'mine', userIds: 'string' }) },
+        { schema: Sql.ddl({ table: 'mine' }) },
       ])
     })
 

@@ -97,7 +97,8 @@ export class PoolEngine<C extends object> implements Engine {
       })
       const answer = (error: unknown, connection?: C) => {
         clearTimeout(timer)
-        if (connection === undefined) reject(new Refusal('no connection to the database', {}, error))
+        if (error instanceof Refusal) reject(error)
+        else if (connection === undefined) reject(new Refusal('no connection to the database', {}, error))
         else if (isLate) this.#driver.release(connection, false)
         else resolve(connection)
       }

@@ -50,6 +50,9 @@ export const MYSQL = {
 const GREETING = `SELECT CONNECTION_ID() AS id,
     CONCAT_WS('|', @@hostname, @@port, @@server_id, @@datadir, @@version) AS name,
     @@SESSION.autocommit AS autocommit, '' IS NULL AS no_empty_text LIMIT 1`
+/** Keeps what the application has set, which UNBOUND sets again. */
+const BOUND = 'SET @coatcheck_idle = @@SESSION.wait_timeout,'
+const UNBOUND = 'SET SESSION wait_timeout = @coatcheck_idle'
 const UPTIME = "SHOW GLOBAL STATUS LIKE 'Uptime'"
 
 /** What a connection reaches. */
@@ -109,7 +112,7 @@ export class MysqlDriver implements Driver<MysqlConnection> {
     if (destroy) connection.destroy()
     else if (!this.#bounded.delete(connection)) connection.release()
     else
-      this.#say(connection, 'SET SESSION wait_timeout = @coatcheck_idle').then(
+      this.#say(connection, UNBOUND).then(
         () => connection.release(),
         () => connection.destroy(),
       )
@@ -128,6 +131,7 @@ export class MysqlDriver implements Driver<MysqlConnection> {
       this.#status.set(connection, result.serverStatus)
       answer(null, { rows: [], changed: result.affectedRows })
     }
+    if (sql.startsWith(BOUND)) this.#bounded.add(connection)
     if (order.length === 0) return void connection.query({ sql: text, ...(isUsual ? null : changed) }, answered)
     // MySQL takes no DOUBLE for a limit, which is how mysql2 sends a number.
     const bound = bind({ text, order }, values).map((value, i) => (order[i] === 'limit' ? String(value) : value))
@@ -152,7 +156,7 @@ export class MysqlDriver implements Driver<MysqlConnection> {
       'SET TRANSACTION ISOLATION LEVEL READ COMMITTED',
       'START TRANSACTION',
       // If we are cut off, the server rolls back by itself: no lock outlives its caller for long.
-      `SET @coatcheck_idle = @@SESSION.wait_timeout, SESSION wait_timeout = ${Math.ceil(ms / 1000)}`,
+      `${BOUND} SESSION wait_timeout = ${Math.ceil(ms / 1000)}`,
     ]
   }
 

@@ -5,6 +5,7 @@ import { SqliteStore } from 'coatcheck/stores/sqlite'
 import type mysql from 'mysql2/promise'
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { type D1StoreServer, startD1Store } from '../../services/d1-store.ts'
 import { describeEngine } from '../../services/engines.ts'
 import { type MariadbServer, startMariadb } from '../../services/mariadb.ts'
 import { type PostgresServer, startPostgres } from '../../services/postgres.ts'
@@ -257,3 +258,22 @@ for (const driver of SQLITE_DRIVERS)
       beside: 0,
     }))
   })
+
+describeEngine('d1', 'a sweep of D1', () => {
+  let server: D1StoreServer
+  beforeAll(async () => {
+    server = await startD1Store()
+    await server.open({ table: 's' }).migrate()
+  })
+  afterAll(() => server?.stop())
+  sweeping(() => ({
+    open: () => server.open({ table: 's' }),
+    fill: rows =>
+      server.run(
+        `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${rows})
+         INSERT INTO s SELECT ${VALUES(`${Date.now() - HOUR} - i`, "printf('%046d', i)")} FROM n`,
+      ),
+    count: () => server.number('SELECT count(*) FROM s'),
+    beside: 0,
+  }))
+})
