@@ -1,5 +1,5 @@
-export { deviceBound } from './device-bound/device-bound.ts'
+export { type DeviceFetchVisits, type DeviceNodeVisits, deviceBound } from './device-bound/device-bound.ts'
 export { type DeviceInfo, deviceOf, deviceState } from './device-bound/device-of.ts'
+export type { DeviceState } from './device-bound/devices.ts'
 export type { DeviceBoundOptions } from './device-bound/options.ts'
 export type { DeviceAlgorithm } from './device-bound/proof.ts'
-export type { DeviceBound, DeviceState } from './visits/devices.ts'

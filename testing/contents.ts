@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { SessionRecord } from '../src/contract/store.ts'
-import { type Case, HOUR, type Kit, MINUTE, same, spoil } from './kit.ts'
+import { type Case, HOUR, type Kit, MINUTE, rules, same, spoil } from './kit.ts'
 
 const TEXTS: readonly string[] = [
   '',
@@ -30,9 +30,8 @@ const corrupt = async (kit: Kit, over: Partial<SessionRecord> = {}) => {
 }
 
 export const contents: readonly Case[] = [
-  {
-    name: 'keeps data of any well-formed text without NUL unchanged',
-    async run(kit) {
+  ...rules({
+    async 'keeps data of any well-formed text without NUL unchanged'(kit) {
       for (const data of TEXTS) {
         const record = await kit.put({ data })
         assert.equal((await kit.find(record.key))?.data, data)
@@ -41,10 +40,7 @@ export const contents: readonly Case[] = [
         assert.equal((await kit.find(record.key))?.data, changed)
       }
     },
-  },
-  {
-    name: 'keeps names of any well-formed text without NUL unchanged, the empty one included',
-    async run(kit) {
+    async 'keeps names of any well-formed text without NUL unchanged, the empty one included'(kit) {
       const userId = kit.user()
       for (const userName of [...TEXTS, 'x'.repeat(256), 'ü'.repeat(256), '😀'.repeat(128)]) {
         const record = await kit.put({ userId, userName })
@@ -53,45 +49,30 @@ export const contents: readonly Case[] = [
         await kit.store.delete(record.key, { now: kit.now })
       }
     },
-  },
-  {
-    name: 'keeps 100,000 characters of data, wide ones included',
-    async run(kit) {
+    async 'keeps 100,000 characters of data, wide ones included'(kit) {
       for (const data of ['x'.repeat(100_000), '😀'.repeat(25_000), `"${'\\u0001"'.repeat(10_000)}`]) {
         const record = await kit.put({ data })
         assert.equal((await kit.find(record.key))?.data === data, true)
       }
     },
-  },
-  {
-    name: 'tells an absent password version from 0, and keeps the highest',
-    async run(kit) {
+    async 'tells an absent password version from 0, and keeps the highest'(kit) {
       for (const passwordVersion of [null, 0, 1, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff])
         await kit.isExactly(await kit.put({ userId: kit.user(), passwordVersion }))
     },
-  },
-  {
-    name: 'keeps write IDs of 8 and of 32 characters',
-    async run(kit) {
+    async 'keeps write IDs of 8 and of 32 characters'(kit) {
       for (const writeId of [`a_-${kit.key().slice(0, 5)}`, kit.key().slice(0, 32)]) {
         const record = await kit.put({ writeId })
         await kit.isExactly(record)
         assert.equal((await kit.create(record)).outcome, 'created')
       }
     },
-  },
-  {
-    name: 'keeps instants to the millisecond, from the epoch to the last one there is',
-    async run(kit) {
+    async 'keeps instants to the millisecond, from the epoch to the last one there is'(kit) {
       const end = 8_640_000_000_000_000
       await kit.isExactly(await kit.put({ createdAt: 0, seenAt: 0, userId: kit.user() }))
       await kit.isExactly(await kit.put({ absoluteExpiresAt: end, userId: kit.user() }))
       await kit.isExactly(await kit.put({ expiresAt: kit.now + HOUR + 1, absoluteExpiresAt: kit.now + HOUR + 1 }))
     },
-  },
-  {
-    name: 'is not changed by a caller who changes the objects that it passed',
-    async run(kit) {
+    async 'is not changed by a caller who changes the objects that it passed'(kit) {
       const record = kit.record({ userId: kit.user() })
       const passed = { ...record }
       await kit.create(passed)
@@ -116,10 +97,7 @@ export const contents: readonly Case[] = [
         until: kit.now + MINUTE,
       })
     },
-  },
-  {
-    name: 'is not changed by a caller who changes the objects that it got',
-    async run(kit) {
+    async 'is not changed by a caller who changes the objects that it got'(kit) {
       const record = await kit.put({ userId: kit.user() })
       spoil((await kit.find(record.key))!)
       await kit.isExactly(record)
@@ -132,10 +110,7 @@ export const contents: readonly Case[] = [
       spoil((await kit.store.read(record.key, { now: kit.now }))!)
       same(await kit.store.read(record.key, { now: kit.now }), { movedTo: next.key, salt: '', until: kit.now })
     },
-  },
-  {
-    name: 'does not change what a caller got earlier',
-    async run(kit) {
+    async 'does not change what a caller got earlier'(kit) {
       const record = await kit.put({ userId: kit.user() })
       const before = await kit.find(record.key)
       const [listed] = await kit.store.listUser(record.userId!, 'session', { now: kit.now })
@@ -144,44 +119,37 @@ export const contents: readonly Case[] = [
       same(before, record)
       same(listed, record)
     },
-  },
-  {
-    name: 'reports a corrupted record once, without its content, and removes it',
-    needs: 'corrupt',
-    async run(kit) {
-      for (const userId of [null, kit.user()]) {
-        const record = await corrupt(kit, { userId })
-        const found = await kit.store.read(record.key, { now: kit.now })
-        assert.ok(found !== null && 'corrupt' in found, 'the record is damaged, but read does not say so')
-        assert.equal(typeof found.corrupt, 'string')
-        assert.ok(!found.corrupt.includes('never shown'), 'the report contains the data')
-        assert.equal(await kit.store.read(record.key, { now: kit.now }), null)
-      }
+  }),
+  ...rules(
+    {
+      async 'reports a corrupted record once, without its content, and removes it'(kit) {
+        for (const userId of [null, kit.user()]) {
+          const record = await corrupt(kit, { userId })
+          const found = await kit.store.read(record.key, { now: kit.now })
+          assert.ok(found !== null && 'corrupt' in found, 'the record is damaged, but read does not say so')
+          assert.equal(typeof found.corrupt, 'string')
+          assert.ok(!found.corrupt.includes('never shown'), 'the report contains the data')
+          assert.equal(await kit.store.read(record.key, { now: kit.now }), null)
+        }
+      },
+      async 'leaves corrupted records out of the list'(kit) {
+        const userId = kit.user()
+        const sound = await kit.put({ userId })
+        await corrupt(kit, { userId })
+        assert.deepEqual(await kit.keys(userId), [sound.key])
+      },
+      async 'ends a session and a user although records are corrupted'(kit) {
+        const userId = kit.user()
+        const sound = await kit.put({ userId })
+        const first = await corrupt(kit, { userId })
+        const second = await corrupt(kit, { userId })
+        await kit.store.delete(first.key, { now: kit.now })
+        await kit.deleteUser(userId, { minPasswordVersion: 1 })
+        for (const { key } of [sound, first, second]) assert.equal(await kit.isLive(key), false)
+        assert.deepEqual(await kit.keys(userId), [])
+        await kit.put({ userId, passwordVersion: 1 })
+      },
     },
-  },
-  {
-    name: 'leaves corrupted records out of the list',
-    needs: 'corrupt',
-    async run(kit) {
-      const userId = kit.user()
-      const sound = await kit.put({ userId })
-      await corrupt(kit, { userId })
-      assert.deepEqual(await kit.keys(userId), [sound.key])
-    },
-  },
-  {
-    name: 'ends a session and a user although records are corrupted',
-    needs: 'corrupt',
-    async run(kit) {
-      const userId = kit.user()
-      const sound = await kit.put({ userId })
-      const first = await corrupt(kit, { userId })
-      const second = await corrupt(kit, { userId })
-      await kit.store.delete(first.key, { now: kit.now })
-      await kit.deleteUser(userId, { minPasswordVersion: 1 })
-      for (const { key } of [sound, first, second]) assert.equal(await kit.isLive(key), false)
-      assert.deepEqual(await kit.keys(userId), [])
-      await kit.put({ userId, passwordVersion: 1 })
-    },
-  },
+    'corrupt',
+  ),
 ]

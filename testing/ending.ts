@@ -1,259 +1,213 @@
 import assert from 'node:assert/strict'
-import { type Case, HOUR, MINUTE } from './kit.ts'
+import { type Case, HOUR, MINUTE, rules } from './kit.ts'
 
-export const ending: readonly Case[] = [
-  {
-    name: 'ends a session once, and says so',
-    async run(kit) {
-      const userId = kit.user()
-      const [record, other] = [await kit.put({ userId }), await kit.put({ userId })]
-      assert.equal(await kit.store.delete(record.key, { now: kit.now }), true)
-      assert.equal(await kit.store.delete(record.key, { now: kit.now }), false)
-      await kit.isGone(record)
-      await kit.isExactly(other)
-      assert.deepEqual(await kit.keys(userId), [other.key])
-    },
+export const ending: readonly Case[] = rules({
+  async 'ends a session once, and says so'(kit) {
+    const userId = kit.user()
+    const [record, other] = [await kit.put({ userId }), await kit.put({ userId })]
+    assert.equal(await kit.store.delete(record.key, { now: kit.now }), true)
+    assert.equal(await kit.store.delete(record.key, { now: kit.now }), false)
+    await kit.isGone(record)
+    await kit.isExactly(other)
+    assert.deepEqual(await kit.keys(userId), [other.key])
   },
-  {
-    name: 'lists the live sessions of a user exactly, and the series apart from them',
-    async run(kit) {
-      const userId = kit.user()
-      assert.deepEqual(await kit.store.listUser(userId, 'session', { now: kit.now }), [])
-      const first = await kit.put({ userId, data: '{"a":1}', passwordVersion: 2 })
-      const second = await kit.put({ userId, userName: 'Countess' })
-      const series = await kit.put({ userId, kind: 'remember' })
-      await kit.put({ userId, expiresAt: kit.now })
-      await kit.put({ userId: kit.user() })
-      await kit.put()
-      const listed = await kit.store.listUser(userId, 'session', { now: kit.now })
-      const byKey = (a: { key: string }, b: { key: string }) => (a.key < b.key ? -1 : 1)
-      assert.deepEqual(listed.map(record => ({ ...record })).sort(byKey), [first, second].sort(byKey))
-      assert.deepEqual(await kit.keys(userId, 'remember'), [series.key])
-    },
+  async 'lists the live sessions of a user exactly, and the series apart from them'(kit) {
+    const userId = kit.user()
+    assert.deepEqual(await kit.store.listUser(userId, 'session', { now: kit.now }), [])
+    const first = await kit.put({ userId, data: '{"a":1}', passwordVersion: 2 })
+    const second = await kit.put({ userId, userName: 'Countess' })
+    const series = await kit.put({ userId, kind: 'remember' })
+    await kit.put({ userId, expiresAt: kit.now })
+    await kit.put({ userId: kit.user() })
+    await kit.put()
+    const listed = await kit.store.listUser(userId, 'session', { now: kit.now })
+    const byKey = (a: { key: string }, b: { key: string }) => (a.key < b.key ? -1 : 1)
+    assert.deepEqual(listed.map(record => ({ ...record })).sort(byKey), [first, second].sort(byKey))
+    assert.deepEqual(await kit.keys(userId, 'remember'), [series.key])
   },
-  {
-    name: 'lists the last successor of a session and no forward',
-    async run(kit) {
-      const userId = kit.user()
-      const next = await kit.forward(await kit.forward(await kit.put({ userId })))
-      assert.deepEqual(await kit.keys(userId), [next.key])
-    },
+  async 'lists the last successor of a session and no forward'(kit) {
+    const userId = kit.user()
+    const next = await kit.forward(await kit.forward(await kit.put({ userId })))
+    assert.deepEqual(await kit.keys(userId), [next.key])
   },
-  {
-    name: 'ends all sessions and series of a user and counts the live sessions',
-    async run(kit) {
-      const userId = kit.user()
-      const live = [await kit.put({ userId }), await kit.put({ userId })]
-      const series = await kit.put({ userId, kind: 'remember' })
-      await kit.put({ userId, expiresAt: kit.now - MINUTE })
-      assert.equal(await kit.deleteUser(userId), 2)
-      for (const record of [...live, series]) await kit.isGone(record)
-      assert.equal(await kit.deleteUser(userId), 0)
-    },
+  async 'ends all sessions and series of a user and counts the live sessions'(kit) {
+    const userId = kit.user()
+    const live = [await kit.put({ userId }), await kit.put({ userId })]
+    const series = await kit.put({ userId, kind: 'remember' })
+    await kit.put({ userId, expiresAt: kit.now - MINUTE })
+    assert.equal(await kit.deleteUser(userId), 2)
+    for (const record of [...live, series]) await kit.isGone(record)
+    assert.equal(await kit.deleteUser(userId), 0)
   },
-  {
-    name: 'leaves other users and anonymous sessions alone when a user is logged out everywhere',
-    async run(kit) {
-      const [ada, max] = [kit.user(), kit.user()]
-      await kit.put({ userId: ada })
-      const [other, anonymous] = [await kit.put({ userId: max }), await kit.put()]
-      assert.equal(await kit.deleteUser(ada, { minPasswordVersion: 9 }), 1)
-      await kit.isExactly(other)
-      await kit.isExactly(anonymous)
-      assert.deepEqual(await kit.keys(max), [other.key])
-      await kit.put({ userId: max })
-    },
+  async 'leaves other users and anonymous sessions alone when a user is logged out everywhere'(kit) {
+    const [ada, max] = [kit.user(), kit.user()]
+    await kit.put({ userId: ada })
+    const [other, anonymous] = [await kit.put({ userId: max }), await kit.put()]
+    assert.equal(await kit.deleteUser(ada, { minPasswordVersion: 9 }), 1)
+    await kit.isExactly(other)
+    await kit.isExactly(anonymous)
+    assert.deepEqual(await kit.keys(max), [other.key])
+    await kit.put({ userId: max })
   },
-  {
-    name: 'ends nothing for a user who has no session',
-    async run(kit) {
-      assert.equal(await kit.deleteUser(kit.user()), 0)
-      assert.equal(await kit.deleteUser(kit.user(), { minPasswordVersion: 3, exceptKey: kit.key() }), 0)
-    },
+  async 'ends nothing for a user who has no session'(kit) {
+    assert.equal(await kit.deleteUser(kit.user()), 0)
+    assert.equal(await kit.deleteUser(kit.user(), { minPasswordVersion: 3, exceptKey: kit.key() }), 0)
   },
-  {
-    name: 'spares the excepted session alone, whatever its password version',
-    async run(kit) {
-      const userId = kit.user()
-      const [spared, other] = [await kit.put({ userId, passwordVersion: 1 }), await kit.put({ userId })]
-      assert.equal(await kit.deleteUser(userId, { exceptKey: spared.key, minPasswordVersion: 2 }), 1)
-      await kit.isExactly(spared)
-      await kit.isGone(other)
-      assert.deepEqual(await kit.keys(userId), [spared.key])
-      assert.equal(await kit.deleteUser(userId), 1)
-    },
+  async 'spares the excepted session alone, whatever its password version'(kit) {
+    const userId = kit.user()
+    const [spared, other] = [await kit.put({ userId, passwordVersion: 1 }), await kit.put({ userId })]
+    assert.equal(await kit.deleteUser(userId, { exceptKey: spared.key, minPasswordVersion: 2 }), 1)
+    await kit.isExactly(spared)
+    await kit.isGone(other)
+    assert.deepEqual(await kit.keys(userId), [spared.key])
+    assert.equal(await kit.deleteUser(userId), 1)
   },
-  {
-    name: 'spares the successor of the excepted session, however often it was replaced, and no other session',
-    async run(kit) {
-      for (const times of [1, 2, 4]) {
-        const userId = kit.user()
-        const old = await kit.put({ userId })
-        let last = old
-        for (let time = 0; time < times; time++) last = await kit.forward(last, kit.now + MINUTE)
-        const [other, series] = [await kit.put({ userId }), await kit.put({ userId, kind: 'remember' })]
-        const replaced = await kit.forward(await kit.put({ userId }))
-        assert.equal(await kit.deleteUser(userId, { exceptKey: old.key }), 2)
-        await kit.isExactly(last)
-        for (const ended of [other, series, replaced]) await kit.isGone(ended)
-        assert.deepEqual(await kit.keys(userId), [last.key])
-        assert.equal(await kit.store.delete(old.key, { now: kit.now }), true)
-        await kit.isGone(last)
-      }
-    },
-  },
-  {
-    name: 'spares no session where the excepted one or its successor was ended',
-    async run(kit) {
-      const userId = kit.user()
-      const [old, ended] = [await kit.put({ userId }), await kit.put({ userId })]
-      const next = await kit.forward(old)
-      await kit.store.delete(next.key, { now: kit.now })
-      await kit.store.delete(ended.key, { now: kit.now })
-      for (const exceptKey of [old.key, ended.key]) {
-        const record = await kit.put({ userId })
-        assert.equal(await kit.deleteUser(userId, { exceptKey }), 1)
-        await kit.isGone(record)
-      }
-    },
-  },
-  {
-    name: "spares no one's session when the excepted key is another user's or unknown",
-    async run(kit) {
-      const userId = kit.user()
-      const other = await kit.put({ userId: kit.user() })
-      for (const exceptKey of [other.key, kit.key(userId)]) {
-        const record = await kit.put({ userId })
-        assert.equal(await kit.deleteUser(userId, { exceptKey }), 1)
-        await kit.isGone(record)
-      }
-      await kit.isExactly(other)
-    },
-  },
-  {
-    name: 'ends the successors of replaced sessions with the user',
-    async run(kit) {
+  async 'spares the successor of the excepted session, however often it was replaced, and no other session'(kit) {
+    for (const times of [1, 2, 4]) {
       const userId = kit.user()
       const old = await kit.put({ userId })
-      const next = await kit.forward(old, kit.now + MINUTE)
-      assert.equal(await kit.deleteUser(userId), 1)
-      await kit.isGone(next)
-      await kit.isGone(old)
-    },
+      let last = old
+      for (let time = 0; time < times; time++) last = await kit.forward(last, kit.now + MINUTE)
+      const [other, series] = [await kit.put({ userId }), await kit.put({ userId, kind: 'remember' })]
+      const replaced = await kit.forward(await kit.put({ userId }))
+      assert.equal(await kit.deleteUser(userId, { exceptKey: old.key }), 2)
+      await kit.isExactly(last)
+      for (const ended of [other, series, replaced]) await kit.isGone(ended)
+      assert.deepEqual(await kit.keys(userId), [last.key])
+      assert.equal(await kit.store.delete(old.key, { now: kit.now }), true)
+      await kit.isGone(last)
+    }
   },
-  {
-    name: 'ends a session with its user that lives on only because it was touched or updated',
-    async run(kit) {
-      const userId = kit.user()
-      const [touched, updated] = [kit.record({ userId, expiresAt: kit.now + 1000 }), kit.record({ userId })]
-      await kit.create(touched)
-      await kit.create(updated)
-      await kit.store.touch(touched.key, kit.now, kit.now + HOUR, { now: kit.now })
-      await kit.store.update(updated.key, 1, kit.change({ expiresAt: kit.now + HOUR }), { now: kit.now })
-      const later = kit.now + 40 * MINUTE
-      assert.equal(await kit.store.deleteUser(userId, { minPasswordVersionUntil: later }, { now: later }), 2)
-      for (const { key } of [touched, updated]) assert.equal(await kit.store.read(key, { now: kit.now }), null)
-    },
+  async 'spares no session where the excepted one or its successor was ended'(kit) {
+    const userId = kit.user()
+    const [old, ended] = [await kit.put({ userId }), await kit.put({ userId })]
+    const next = await kit.forward(old)
+    await kit.store.delete(next.key, { now: kit.now })
+    await kit.store.delete(ended.key, { now: kit.now })
+    for (const exceptKey of [old.key, ended.key]) {
+      const record = await kit.put({ userId })
+      assert.equal(await kit.deleteUser(userId, { exceptKey }), 1)
+      await kit.isGone(record)
+    }
   },
-  {
-    name: 'ends 120 sessions of one user at once',
-    async run(kit) {
-      const userId = kit.user()
-      await Promise.all(Array.from({ length: 120 }, () => kit.put({ userId })))
-      assert.equal((await kit.keys(userId)).length, 120)
-      assert.equal(await kit.deleteUser(userId), 120)
-      assert.deepEqual(await kit.keys(userId), [])
-    },
+  async "spares no one's session when the excepted key is another user's or unknown"(kit) {
+    const userId = kit.user()
+    const other = await kit.put({ userId: kit.user() })
+    for (const exceptKey of [other.key, kit.key(userId)]) {
+      const record = await kit.put({ userId })
+      assert.equal(await kit.deleteUser(userId, { exceptKey }), 1)
+      await kit.isGone(record)
+    }
+    await kit.isExactly(other)
   },
-  {
-    name: 'lets the user log in again after a logout everywhere without a password version',
-    async run(kit) {
-      const userId = kit.user()
-      await kit.put({ userId })
-      await kit.deleteUser(userId)
-      await kit.isExactly(await kit.put({ userId }))
-    },
+  async 'ends the successors of replaced sessions with the user'(kit) {
+    const userId = kit.user()
+    const old = await kit.put({ userId })
+    const next = await kit.forward(old, kit.now + MINUTE)
+    assert.equal(await kit.deleteUser(userId), 1)
+    await kit.isGone(next)
+    await kit.isGone(old)
   },
-  {
-    name: 'answers stale-login to a login whose password version is below the floor or missing',
-    async run(kit) {
-      const userId = kit.user()
-      await kit.deleteUser(userId, { minPasswordVersion: 5 })
-      for (const kind of ['session', 'remember'] as const)
-        for (const passwordVersion of [null, 0, 4]) {
-          const stale = kit.record({ userId, kind, passwordVersion })
-          assert.deepEqual(await kit.create(stale), { outcome: 'stale-login', ended: [] })
-          await kit.isGone(stale)
-        }
-      await kit.put({ userId, passwordVersion: 5 })
-      await kit.put({ userId, passwordVersion: 6 })
-    },
+  async 'ends a session with its user that lives on only because it was touched or updated'(kit) {
+    const userId = kit.user()
+    const [touched, updated] = [kit.record({ userId, expiresAt: kit.now + 1000 }), kit.record({ userId })]
+    await kit.create(touched)
+    await kit.create(updated)
+    await kit.store.touch(touched.key, kit.now, kit.now + HOUR, { now: kit.now })
+    await kit.store.update(updated.key, 1, kit.change({ expiresAt: kit.now + HOUR }), { now: kit.now })
+    const later = kit.now + 40 * MINUTE
+    assert.equal(await kit.store.deleteUser(userId, { minPasswordVersionUntil: later }, { now: later }), 2)
+    for (const { key } of [touched, updated]) assert.equal(await kit.store.read(key, { now: kit.now }), null)
   },
-  {
-    name: 'refuses no login for a floor of 0, and every lower one for the highest floor',
-    async run(kit) {
-      const [zero, highest] = [kit.user(), kit.user()]
-      await kit.deleteUser(zero, { minPasswordVersion: 0 })
-      await kit.put({ userId: zero })
-      await kit.deleteUser(highest, { minPasswordVersion: 0xffff_ffff })
-      const below = kit.record({ userId: highest, passwordVersion: 0xffff_fffe })
-      assert.equal((await kit.create(below)).outcome, 'stale-login')
-      await kit.put({ userId: highest, passwordVersion: 0xffff_ffff })
-    },
+  async 'ends 120 sessions of one user at once'(kit) {
+    const userId = kit.user()
+    await Promise.all(Array.from({ length: 120 }, () => kit.put({ userId })))
+    assert.equal((await kit.keys(userId)).length, 120)
+    assert.equal(await kit.deleteUser(userId), 120)
+    assert.deepEqual(await kit.keys(userId), [])
   },
-  {
-    name: 'never lowers a floor',
-    async run(kit) {
-      const userId = kit.user()
-      await kit.deleteUser(userId, { minPasswordVersion: 5 })
-      await kit.deleteUser(userId, { minPasswordVersion: 3 })
-      await kit.deleteUser(userId)
-      assert.equal((await kit.create(kit.record({ userId, passwordVersion: 4 }))).outcome, 'stale-login')
-      await kit.deleteUser(userId, { minPasswordVersion: 6 })
-      assert.equal((await kit.create(kit.record({ userId, passwordVersion: 5 }))).outcome, 'stale-login')
-    },
+  async 'lets the user log in again after a logout everywhere without a password version'(kit) {
+    const userId = kit.user()
+    await kit.put({ userId })
+    await kit.deleteUser(userId)
+    await kit.isExactly(await kit.put({ userId }))
   },
-  {
-    name: 'holds a floor until the later of all minPasswordVersionUntil, and no longer',
-    async run(kit) {
-      const userId = kit.user()
-      const minPasswordVersionUntil = kit.now + HOUR
-      await kit.deleteUser(userId, { minPasswordVersion: 5, minPasswordVersionUntil })
-      await kit.deleteUser(userId, { minPasswordVersion: 5, minPasswordVersionUntil: kit.now + MINUTE })
-      const login = kit.record({ userId, passwordVersion: 4, expiresAt: kit.now + 2 * HOUR })
-      assert.equal((await kit.store.create(login, {}, { now: minPasswordVersionUntil - 1 })).outcome, 'stale-login')
-      assert.equal((await kit.store.create(login, {}, { now: minPasswordVersionUntil })).outcome, 'created')
-    },
-  },
-  {
-    name: 'lets update and touch of the excepted session pass below the floor',
-    async run(kit) {
-      const userId = kit.user()
-      const record = await kit.put({ userId, passwordVersion: 1 })
-      await kit.deleteUser(userId, { exceptKey: record.key, minPasswordVersion: 5 })
-      assert.equal(await kit.store.update(record.key, 1, kit.change(), { now: kit.now }), 'updated')
-      assert.equal(await kit.store.touch(record.key, kit.now, kit.now + HOUR, { now: kit.now }), 'touched')
-    },
-  },
-  {
-    name: 'sweeps only what expired more than five minutes ago, and at most as much as it is told',
-    async run(kit) {
-      if (kit.store.sweep === undefined) return
-      const userId = kit.user()
-      const long = { createdAt: kit.now - 3 * HOUR, expiresAt: kit.now - HOUR }
-      const dead = [await kit.put({ userId, ...long }), await kit.put({ userId, ...long }), await kit.put(long)]
-      const dying = await kit.put({ userId, expiresAt: kit.now - MINUTE })
-      const live = await kit.put({ userId })
-      for (let removed = 2, calls = 0; removed > 0; calls++) {
-        assert.ok(calls < 10_000, 'sweep never comes to an end')
-        removed = await kit.store.sweep(2, { now: kit.now })
-        assert.ok(removed === 0 || removed === 1 || removed === 2, `sweep answers ${removed}, told 2`)
+  async 'answers stale-login to a login whose password version is below the minimum or missing'(kit) {
+    const userId = kit.user()
+    await kit.deleteUser(userId, { minPasswordVersion: 5 })
+    for (const kind of ['session', 'remember'] as const)
+      for (const passwordVersion of [null, 0, 4]) {
+        const stale = kit.record({ userId, kind, passwordVersion })
+        assert.deepEqual(await kit.create(stale), { outcome: 'stale-login', ended: [] })
+        await kit.isGone(stale)
       }
-      // Asked by a clock at which they were alive: only a record that was removed is absent then.
-      for (const { key } of dead) assert.equal(await kit.store.read(key, { now: kit.now - 2 * HOUR }), null)
-      await kit.isExactly(dying, kit.now - 2 * MINUTE)
-      await kit.isExactly(live)
-      assert.deepEqual(await kit.keys(userId), [live.key])
-    },
+    await kit.put({ userId, passwordVersion: 5 })
+    await kit.put({ userId, passwordVersion: 6 })
   },
-]
+  async 'refuses no login for a minimum password version of 0, and every lower one for the highest'(kit) {
+    const [zero, highest] = [kit.user(), kit.user()]
+    await kit.deleteUser(zero, { minPasswordVersion: 0 })
+    await kit.put({ userId: zero })
+    await kit.deleteUser(highest, { minPasswordVersion: 0xffff_ffff })
+    const below = kit.record({ userId: highest, passwordVersion: 0xffff_fffe })
+    assert.equal((await kit.create(below)).outcome, 'stale-login')
+    await kit.put({ userId: highest, passwordVersion: 0xffff_ffff })
+  },
+  async 'never lowers a minimum password version that holds'(kit) {
+    const userId = kit.user()
+    await kit.deleteUser(userId, { minPasswordVersion: 5 })
+    await kit.deleteUser(userId, { minPasswordVersion: 3 })
+    await kit.deleteUser(userId)
+    assert.equal((await kit.create(kit.record({ userId, passwordVersion: 4 }))).outcome, 'stale-login')
+    await kit.deleteUser(userId, { minPasswordVersion: 6 })
+    assert.equal((await kit.create(kit.record({ userId, passwordVersion: 5 }))).outcome, 'stale-login')
+  },
+  async 'holds a minimum password version until the later of all minPasswordVersionUntil, and no longer'(kit) {
+    const userId = kit.user()
+    const minPasswordVersionUntil = kit.now + HOUR
+    await kit.deleteUser(userId, { minPasswordVersion: 5, minPasswordVersionUntil })
+    await kit.deleteUser(userId, { minPasswordVersion: 5, minPasswordVersionUntil: kit.now + MINUTE })
+    const login = kit.record({ userId, passwordVersion: 4, expiresAt: kit.now + 2 * HOUR })
+    assert.equal((await kit.store.create(login, {}, { now: minPasswordVersionUntil - 1 })).outcome, 'stale-login')
+    assert.equal((await kit.store.create(login, {}, { now: minPasswordVersionUntil })).outcome, 'created')
+  },
+  async 'begins anew with the minimum password version after an expired one, also with a lower one'(kit) {
+    const userId = kit.user()
+    const now = kit.now + HOUR
+    await kit.deleteUser(userId, { minPasswordVersion: 5, minPasswordVersionUntil: now })
+    const minimum = { minPasswordVersion: 3, minPasswordVersionUntil: now + HOUR }
+    await kit.store.deleteUser(userId, minimum, { now })
+    for (const [passwordVersion, outcome] of [
+      [2, 'stale-login'],
+      [3, 'created'],
+    ] as const) {
+      const login = kit.record({ userId, passwordVersion, expiresAt: now + HOUR })
+      assert.equal((await kit.store.create(login, {}, { now })).outcome, outcome)
+    }
+  },
+  async 'lets update and touch of the excepted session pass below the minimum password version'(kit) {
+    const userId = kit.user()
+    const record = await kit.put({ userId, passwordVersion: 1 })
+    await kit.deleteUser(userId, { exceptKey: record.key, minPasswordVersion: 5 })
+    assert.equal(await kit.store.update(record.key, 1, kit.change(), { now: kit.now }), 'updated')
+    assert.equal(await kit.store.touch(record.key, kit.now, kit.now + HOUR, { now: kit.now }), 'touched')
+  },
+  async 'sweeps only what expired more than five minutes ago, and at most as much as it is told'(kit) {
+    if (kit.store.sweep === undefined) return
+    const userId = kit.user()
+    const long = { createdAt: kit.now - 3 * HOUR, expiresAt: kit.now - HOUR }
+    const dead = [await kit.put({ userId, ...long }), await kit.put({ userId, ...long }), await kit.put(long)]
+    const dying = await kit.put({ userId, expiresAt: kit.now - MINUTE })
+    const live = await kit.put({ userId })
+    for (let removed = 2, calls = 0; removed > 0; calls++) {
+      assert.ok(calls < 10_000, 'sweep never comes to an end')
+      removed = await kit.store.sweep(2, { now: kit.now })
+      assert.ok(removed === 0 || removed === 1 || removed === 2, `sweep answers ${removed}, told 2`)
+    }
+    // Asked by a clock at which they were alive: only a record that was removed is absent then.
+    for (const { key } of dead) assert.equal(await kit.store.read(key, { now: kit.now - 2 * HOUR }), null)
+    await kit.isExactly(dying, kit.now - 2 * MINUTE)
+    await kit.isExactly(live)
+    assert.deepEqual(await kit.keys(userId), [live.key])
+  },
+})

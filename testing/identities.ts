@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { type Case, HOUR, MINUTE } from './kit.ts'
+import { type Case, HOUR, MINUTE, rules } from './kit.ts'
 
 /** Where 64-bit integers are confused: by doubles, by signed columns, by 0 as "no user". */
 export const BOUNDARY_USER_IDS: readonly string[] = [
@@ -38,25 +38,27 @@ function confusable(): string[] {
   ]
 }
 
-const BOUNDARY: readonly Case[] = BOUNDARY_USER_IDS.map(userId => ({
-  name: `keeps the sessions of user ${userId} apart from every other user's`,
-  async run(kit) {
-    await kit.deleteUser(userId)
-    const record = await kit.put({ userId, passwordVersion: 0xffff_ffff })
-    await kit.isExactly(record)
-    assert.ok((await kit.keys(userId)).includes(record.key))
-    for (const other of BOUNDARY_USER_IDS)
-      if (other !== userId) assert.ok(!(await kit.keys(other)).includes(record.key), `user ${other} has it`)
-    assert.ok((await kit.deleteUser(userId)) >= 1)
-    await kit.isGone(record)
-  },
-}))
+const BOUNDARY: readonly Case[] = BOUNDARY_USER_IDS.flatMap(userId =>
+  rules({
+    async [`keeps the sessions of user ${userId} apart from every other user's`](kit) {
+      await kit.deleteUser(userId)
+      const record = await kit.put({ userId, passwordVersion: 0xffff_ffff })
+      await kit.isExactly(record)
+      assert.ok((await kit.keys(userId)).includes(record.key))
+      for (const other of BOUNDARY_USER_IDS)
+        if (other !== userId) assert.ok(!(await kit.keys(other)).includes(record.key), `user ${other} has it`)
+      assert.ok((await kit.deleteUser(userId)) >= 1)
+      await kit.isGone(record)
+    },
+  }),
+)
 
 export const identities: readonly Case[] = [
   ...BOUNDARY,
-  {
-    name: 'logs out one user of a pair of neighbouring 64-bit user IDs and refuses the old password of that one only',
-    async run(kit) {
+  ...rules({
+    async 'logs out one user of a pair of neighbouring 64-bit user IDs and refuses the old password of that one only'(
+      kit,
+    ) {
       // Neighbours that a double takes for one, and two that differ in the sign bit of 64.
       for (const bit of [1n, 1n << 63n]) {
         const high = (1n << 63n) | BigInt(kit.user())
@@ -71,41 +73,37 @@ export const identities: readonly Case[] = [
         await kit.deleteUser(max)
       }
     },
-  },
-  {
-    name: 'keeps text user IDs apart that differ in case, accent, length, wildcards or quotes',
-    needs: 'textUserIds',
-    async run(kit) {
-      const userIds = confusable()
-      const records = await Promise.all(userIds.map(userId => kit.put({ userId })))
-      for (const [place, userId] of userIds.entries()) {
-        await kit.isExactly(records[place]!)
-        assert.deepEqual(await kit.keys(userId), [records[place]!.key], JSON.stringify(userId))
-      }
-      for (const [place, userId] of userIds.entries()) {
-        assert.equal(await kit.deleteUser(userId, { minPasswordVersion: 2 }), 1, JSON.stringify(userId))
-        await kit.isGone(records[place]!)
-        for (const other of records.slice(place + 1))
-          assert.ok(await kit.isLive(other.key), JSON.stringify(other.userId))
-      }
-      assert.equal((await kit.create(kit.record({ userId: userIds[0]! }))).outcome, 'stale-login')
+  }),
+  ...rules(
+    {
+      async 'keeps text user IDs apart that differ in case, accent, length, wildcards or quotes'(kit) {
+        const userIds = confusable()
+        const records = await Promise.all(userIds.map(userId => kit.put({ userId })))
+        for (const [place, userId] of userIds.entries()) {
+          await kit.isExactly(records[place]!)
+          assert.deepEqual(await kit.keys(userId), [records[place]!.key], JSON.stringify(userId))
+        }
+        for (const [place, userId] of userIds.entries()) {
+          assert.equal(await kit.deleteUser(userId, { minPasswordVersion: 2 }), 1, JSON.stringify(userId))
+          await kit.isGone(records[place]!)
+          for (const other of records.slice(place + 1))
+            assert.ok(await kit.isLive(other.key), JSON.stringify(other.userId))
+        }
+        assert.equal((await kit.create(kit.record({ userId: userIds[0]! }))).outcome, 'stale-login')
+      },
+      async 'takes the names of object properties for ordinary user IDs'(kit) {
+        for (const userId of ['__proto__', 'constructor', 'hasOwnProperty', 'toString', 'null', 'undefined']) {
+          await kit.deleteUser(userId)
+          const record = await kit.put({ userId, passwordVersion: 0xffff_ffff })
+          assert.deepEqual(await kit.keys(userId), [record.key])
+          assert.equal(await kit.deleteUser(userId), 1)
+        }
+      },
     },
-  },
-  {
-    name: 'takes the names of object properties for ordinary user IDs',
-    needs: 'textUserIds',
-    async run(kit) {
-      for (const userId of ['__proto__', 'constructor', 'hasOwnProperty', 'toString', 'null', 'undefined']) {
-        await kit.deleteUser(userId)
-        const record = await kit.put({ userId, passwordVersion: 0xffff_ffff })
-        assert.deepEqual(await kit.keys(userId), [record.key])
-        assert.equal(await kit.deleteUser(userId), 1)
-      }
-    },
-  },
-  {
-    name: 'puts the sessions of one user on one shard, in 3 characters of an ID',
-    async run(kit) {
+    'textUserIds',
+  ),
+  ...rules({
+    async 'puts the sessions of one user on one shard, in 3 characters of an ID'(kit) {
       if (kit.store.shard === undefined) return
       for (const userId of [...BOUNDARY_USER_IDS, kit.user()]) {
         const shard = kit.store.shard(userId)
@@ -113,10 +111,7 @@ export const identities: readonly Case[] = [
         assert.equal(kit.store.shard(userId), shard)
       }
     },
-  },
-  {
-    name: 'tells keys apart that differ in one character, in case or in a wildcard',
-    async run(kit) {
+    async 'tells keys apart that differ in one character, in case or in a wildcard'(kit) {
       const key = `${kit.key().slice(0, 40)}aB_-0z`
       const record = await kit.put({ key })
       const others = [
@@ -138,10 +133,7 @@ export const identities: readonly Case[] = [
       await kit.isExactly(record)
       await kit.isExactly(twin)
     },
-  },
-  {
-    name: 'finds nothing under malformed keys and still works afterwards',
-    async run(kit) {
+    async 'finds nothing under malformed keys and still works afterwards'(kit) {
       const record = await kit.put({ userId: kit.user() })
       const hostile = [
         '',
@@ -166,10 +158,7 @@ export const identities: readonly Case[] = [
       }
       await kit.isExactly(record)
     },
-  },
-  {
-    name: 'does not end the sessions of other nodes when the clock of one is an hour ahead',
-    async run(kit) {
+    async 'does not end the sessions of other nodes when the clock of one is an hour ahead'(kit) {
       const userId = kit.user()
       const record = await kit.put({ userId })
       const ahead = kit.now + HOUR
@@ -183,10 +172,7 @@ export const identities: readonly Case[] = [
       await kit.isExactly(record)
       assert.deepEqual(await kit.keys(userId), [record.key, fresh.key].sort())
     },
-  },
-  {
-    name: 'keeps the session of a node whose clock is an hour behind alive for that node',
-    async run(kit) {
+    async 'keeps the session of a node whose clock is an hour behind alive for that node'(kit) {
       const behind = kit.now - HOUR
       const record = kit.record({
         userId: kit.user(),
@@ -202,10 +188,7 @@ export const identities: readonly Case[] = [
       assert.equal(await kit.store.touch(record.key, seenAt, expiresAt, { now: seenAt }), 'touched')
       await kit.isExactly({ ...record, seenAt, expiresAt }, seenAt)
     },
-  },
-  {
-    name: 'does not shorten or extend a session when a node whose clock is an hour behind writes to it',
-    async run(kit) {
+    async 'does not shorten or extend a session when a node whose clock is an hour behind writes to it'(kit) {
       const record = await kit.put()
       const behind = kit.now - HOUR
       assert.equal(await kit.store.touch(record.key, behind, behind + 30 * MINUTE, { now: behind }), 'touched')
@@ -215,10 +198,7 @@ export const identities: readonly Case[] = [
       const { seenAt, expiresAt } = record
       await kit.isExactly({ ...record, ...change, seenAt, expiresAt, version: 2 })
     },
-  },
-  {
-    name: 'logs a user out everywhere from a node whose clock is an hour wrong',
-    async run(kit) {
+    async 'logs a user out everywhere from a node whose clock is an hour wrong'(kit) {
       for (const wrong of [-HOUR, HOUR]) {
         const userId = kit.user()
         const there = kit.now + wrong
@@ -230,5 +210,5 @@ export const identities: readonly Case[] = [
           for (const now of [kit.now, there]) assert.equal(await kit.store.read(key, { now }), null)
       }
     },
-  },
+  }),
 ]

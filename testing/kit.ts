@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import {
   type Corrupt,
+  type DeleteUserOptions,
   FORWARD_LIFETIME,
   type Forward,
   type RecordChange,
@@ -39,6 +40,10 @@ export interface Case {
   readonly needs?: 'textUserIds' | 'corrupt' | 'outage'
   run(kit: Kit): Promise<void>
 }
+
+/** Rules by their sentences, and what shows each of them. */
+export const rules = (all: Readonly<Record<string, Case['run']>>, needs?: Case['needs']): readonly Case[] =>
+  Object.entries(all).map(([name, run]) => ({ name, run, ...(needs !== undefined && { needs }) }))
 
 /** A fresh write ID of 16 characters. */
 export const newWriteId = (): string => randomBytes(12).toString('base64url')
@@ -149,10 +154,7 @@ export class Kit {
     return next
   }
 
-  deleteUser(
-    userId: string,
-    over: { exceptKey?: string; minPasswordVersion?: number; minPasswordVersionUntil?: number } = {},
-  ) {
+  deleteUser(userId: string, over: Partial<DeleteUserOptions> = {}) {
     return this.store.deleteUser(userId, { minPasswordVersionUntil: this.now + 24 * HOUR, ...over }, { now: this.now })
   }
 

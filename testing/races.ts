@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { SessionRecord } from '../src/contract/store.ts'
-import { type Case, HOUR, type Kit, MINUTE, newWriteId } from './kit.ts'
+import { type Case, HOUR, type Kit, MINUTE, newWriteId, rules } from './kit.ts'
 
 // Every race ends in a state that one of the orders of its contestants leads to; what no order leads to is asserted.
 
@@ -46,190 +46,156 @@ async function indexIsWhole(kit: Kit, userId: string, records: readonly SessionR
   for (const { key } of records) assert.equal(await kit.isLive(key), false)
 }
 
-const stays: readonly Case[] = [
-  {
-    name: 'does not let a late update or touch revive a session that is being ended',
-    run: kit =>
-      kit.race(async together => {
-        const record = await kit.put({ userId: kit.user() })
-        const [deleted] = await together<[boolean, unknown, unknown]>(
-          () => kit.store.delete(record.key, { now: kit.now }),
-          () => update(kit, record),
-          () => touch(kit, record),
-        )
-        assert.equal(deleted, true)
+const stays: readonly Case[] = rules({
+  'does not let a late update or touch revive a session that is being ended': kit =>
+    kit.race(async together => {
+      const record = await kit.put({ userId: kit.user() })
+      const [deleted] = await together<[boolean, unknown, unknown]>(
+        () => kit.store.delete(record.key, { now: kit.now }),
+        () => update(kit, record),
+        () => touch(kit, record),
+      )
+      assert.equal(deleted, true)
+      await kit.isGone(record)
+    }),
+  'does not let a late update or touch revive a session while its user is logged out everywhere': kit =>
+    kit.race(async together => {
+      const userId = kit.user()
+      const records = await all(3, () => kit.put({ userId }))
+      const [ended] = await together<[number, ...unknown[]]>(
+        () => kit.deleteUser(userId),
+        ...records.flatMap(record => [() => update(kit, record), () => touch(kit, record)]),
+      )
+      assert.equal(ended, 3)
+      for (const record of records) await kit.isGone(record)
+    }),
+  'does not let a late update or touch revive a session that is being replaced': kit =>
+    kit.race(async together => {
+      const record = await kit.put({ userId: kit.user() })
+      const next = kit.successor(record)
+      const [replaced, updated] = await together<[{ outcome: string }, string, unknown]>(
+        () => replace(kit, record, next, false),
+        () => update(kit, record),
+        () => touch(kit, record),
+      )
+      if (replaced.outcome === 'created') {
+        assert.equal(updated, 'gone', 'an update was acknowledged and lost')
         await kit.isGone(record)
-      }),
-  },
-  {
-    name: 'does not let a late update or touch revive a session while its user is logged out everywhere',
-    run: kit =>
-      kit.race(async together => {
-        const userId = kit.user()
-        const records = await all(3, () => kit.put({ userId }))
-        const [ended] = await together<[number, ...unknown[]]>(
-          () => kit.deleteUser(userId),
-          ...records.flatMap(record => [() => update(kit, record), () => touch(kit, record)]),
-        )
-        assert.equal(ended, 3)
-        for (const record of records) await kit.isGone(record)
-      }),
-  },
-  {
-    name: 'does not let a late update or touch revive a session that is being replaced',
-    run: kit =>
-      kit.race(async together => {
-        const record = await kit.put({ userId: kit.user() })
-        const next = kit.successor(record)
-        const [replaced, updated] = await together<[{ outcome: string }, string, unknown]>(
-          () => replace(kit, record, next, false),
-          () => update(kit, record),
-          () => touch(kit, record),
-        )
-        if (replaced.outcome === 'created') {
-          assert.equal(updated, 'gone', 'an update was acknowledged and lost')
-          await kit.isGone(record)
-          await kit.isExactly(next)
-        } else {
-          assert.deepEqual([replaced.outcome, updated], ['conflict', 'updated'])
-          await kit.isGone(next)
-          assert.equal((await kit.find(record.key))?.version, 2)
-        }
-      }),
-  },
-  {
-    name: 'does not lose an acknowledged update while an anonymous session becomes a login',
-    run: kit =>
-      kit.race(async together => {
-        const record = await kit.put()
-        const next = kit.successor(record, { userId: kit.user(), userName: 'Ada' })
-        const [replaced, updated] = await together<[{ outcome: string }, string]>(
-          () => replace(kit, record, next, false),
-          () => update(kit, record),
-        )
-        const created = replaced.outcome === 'created'
-        if (created) await kit.isExactly(next)
-        else await kit.isGone(next)
-        assert.equal(await kit.isLive(record.key), !created)
-        if (created) assert.equal(updated, 'gone', 'an update was acknowledged and lost')
-        else assert.deepEqual([replaced.outcome, updated], ['conflict', 'updated'])
-      }),
-  },
-  {
-    name: 'ends the session and its successor when a logout and a rotation run at once',
-    run: kit =>
-      kit.race(async together => {
-        const record = await kit.put({ userId: kit.user() })
-        const next = kit.successor(record)
-        const [deleted] = await together<[boolean, unknown]>(
-          () => kit.store.delete(record.key, { now: kit.now }),
-          () => replace(kit, record, next),
-        )
-        assert.equal(deleted, true)
+        await kit.isExactly(next)
+      } else {
+        assert.deepEqual([replaced.outcome, updated], ['conflict', 'updated'])
         await kit.isGone(next)
-        await kit.isGone(record)
-      }),
-  },
-  {
-    name: 'ends the last successor when a logout and a chain of rotations run at once',
-    run: kit =>
-      kit.race(async together => {
-        const record = await kit.put({ userId: kit.user() })
-        const [, records] = await together<[boolean, SessionRecord[]]>(
-          () => kit.store.delete(record.key, { now: kit.now }),
-          () => lineage(kit, record, 5),
-        )
-        // A renewal that found its turn between two steps of the logout is caught by the logout, whatever it answers.
-        for (const { key } of records) assert.equal(await kit.isLive(key), false)
-        assert.deepEqual(await kit.keys(record.userId!), [])
-      }),
-  },
-  {
-    name: 'either ends the anonymous session or makes it a login when both are asked for at once',
-    run: kit =>
-      kit.race(async together => {
-        const record = await kit.put()
-        const next = kit.successor(record, { userId: kit.user(), userName: 'Ada' })
-        const [deleted, replaced] = await together<[boolean, { outcome: string }]>(
-          () => kit.store.delete(record.key, { now: kit.now }),
-          () => replace(kit, record, next, false),
-        )
-        assert.equal(await kit.isLive(record.key), false)
-        assert.equal(replaced.outcome, deleted ? 'gone' : 'created')
-        assert.equal(await kit.isLive(next.key), !deleted)
-      }),
-  },
-  {
-    name: 'says once that a session was ended when it is ended ten times at once',
-    run: kit =>
-      kit.race(async () => {
-        const record = await kit.put({ userId: kit.user() })
-        const answers = await all(10, () => kit.store.delete(record.key, { now: kit.now }))
-        assert.equal(answers.filter(Boolean).length, 1)
-        await kit.isGone(record)
-      }),
-  },
-]
+        assert.equal((await kit.find(record.key))?.version, 2)
+      }
+    }),
+  'does not lose an acknowledged update while an anonymous session becomes a login': kit =>
+    kit.race(async together => {
+      const record = await kit.put()
+      const next = kit.successor(record, { userId: kit.user(), userName: 'Ada' })
+      const [replaced, updated] = await together<[{ outcome: string }, string]>(
+        () => replace(kit, record, next, false),
+        () => update(kit, record),
+      )
+      const created = replaced.outcome === 'created'
+      if (created) await kit.isExactly(next)
+      else await kit.isGone(next)
+      assert.equal(await kit.isLive(record.key), !created)
+      if (created) assert.equal(updated, 'gone', 'an update was acknowledged and lost')
+      else assert.deepEqual([replaced.outcome, updated], ['conflict', 'updated'])
+    }),
+  'ends the session and its successor when a logout and a rotation run at once': kit =>
+    kit.race(async together => {
+      const record = await kit.put({ userId: kit.user() })
+      const next = kit.successor(record)
+      const [deleted] = await together<[boolean, unknown]>(
+        () => kit.store.delete(record.key, { now: kit.now }),
+        () => replace(kit, record, next),
+      )
+      assert.equal(deleted, true)
+      await kit.isGone(next)
+      await kit.isGone(record)
+    }),
+  'ends the last successor when a logout and a chain of rotations run at once': kit =>
+    kit.race(async together => {
+      const record = await kit.put({ userId: kit.user() })
+      const [, records] = await together<[boolean, SessionRecord[]]>(
+        () => kit.store.delete(record.key, { now: kit.now }),
+        () => lineage(kit, record, 5),
+      )
+      // A renewal that found its turn between two steps of the logout is caught by the logout, whatever it answers.
+      for (const { key } of records) assert.equal(await kit.isLive(key), false)
+      assert.deepEqual(await kit.keys(record.userId!), [])
+    }),
+  'either ends the anonymous session or makes it a login when both are asked for at once': kit =>
+    kit.race(async together => {
+      const record = await kit.put()
+      const next = kit.successor(record, { userId: kit.user(), userName: 'Ada' })
+      const [deleted, replaced] = await together<[boolean, { outcome: string }]>(
+        () => kit.store.delete(record.key, { now: kit.now }),
+        () => replace(kit, record, next, false),
+      )
+      assert.equal(await kit.isLive(record.key), false)
+      assert.equal(replaced.outcome, deleted ? 'gone' : 'created')
+      assert.equal(await kit.isLive(next.key), !deleted)
+    }),
+  'says once that a session was ended when it is ended ten times at once': kit =>
+    kit.race(async () => {
+      const record = await kit.put({ userId: kit.user() })
+      const answers = await all(10, () => kit.store.delete(record.key, { now: kit.now }))
+      assert.equal(answers.filter(Boolean).length, 1)
+      await kit.isGone(record)
+    }),
+})
 
-const identities: readonly Case[] = [
-  {
-    name: 'gives a session one successor when it is replaced 20 times at once',
-    run: kit =>
-      kit.race(async (_, number) => {
-        const record = await kit.put({ userId: kit.user() })
-        const candidates = Array.from({ length: 20 }, () => kit.successor(record))
-        const outcomes = await all(20, place => replace(kit, record, candidates[place]!, number % 2 === 0))
-        const created = candidates.filter((_, place) => outcomes[place]!.outcome === 'created')
-        assert.equal(created.length, 1)
-        assert.equal(outcomes.filter(({ outcome }) => outcome === 'gone').length, 19)
-        await kit.isExactly(created[0]!)
-        assert.deepEqual(await kit.keys(record.userId!), [created[0]!.key])
-        await kit.isGone(record)
-      }),
-  },
-  {
-    name: 'makes an anonymous session one login when 20 users log in from it at once',
-    run: kit =>
-      kit.race(async () => {
-        const record = await kit.put()
-        const candidates = Array.from({ length: 20 }, () =>
-          kit.successor(record, { userId: kit.user(), userName: 'Ada' }),
-        )
-        // Across shards a call may reject where it cannot say more; then its new session must not live.
-        const outcomes = await Promise.allSettled(candidates.map(next => replace(kit, record, next, false)))
-        const live: string[] = []
-        for (const { key } of candidates) if (await kit.isLive(key)) live.push(key)
-        const created = candidates.filter((_, place) => {
-          const outcome = outcomes[place]!
-          return outcome.status === 'fulfilled' && outcome.value.outcome === 'created'
-        })
-        assert.deepEqual(
-          live,
-          created.map(({ key }) => key),
-        )
-        assert.equal(live.length, 1)
-        assert.equal(await kit.isLive(record.key), false)
-      }),
-  },
-  {
-    name: 'makes one session of ten parallel creates with one key',
-    run: kit =>
-      kit.race(async () => {
-        const key = kit.key()
-        const candidates = Array.from({ length: 10 }, (_, place) => kit.record({ key, data: `{"n":${place}}` }))
-        const outcomes = await all(10, place => kit.create(candidates[place]!))
-        const created = candidates.filter((_, place) => outcomes[place]!.outcome === 'created')
-        assert.equal(created.length, 1)
-        assert.equal(outcomes.filter(({ outcome }) => outcome === 'collision').length, 9)
-        await kit.isExactly(created[0]!)
-      }),
-  },
-]
+const identities: readonly Case[] = rules({
+  'gives a session one successor when it is replaced 20 times at once': kit =>
+    kit.race(async (_, number) => {
+      const record = await kit.put({ userId: kit.user() })
+      const candidates = Array.from({ length: 20 }, () => kit.successor(record))
+      const outcomes = await all(20, place => replace(kit, record, candidates[place]!, number % 2 === 0))
+      const created = candidates.filter((_, place) => outcomes[place]!.outcome === 'created')
+      assert.equal(created.length, 1)
+      assert.equal(outcomes.filter(({ outcome }) => outcome === 'gone').length, 19)
+      await kit.isExactly(created[0]!)
+      assert.deepEqual(await kit.keys(record.userId!), [created[0]!.key])
+      await kit.isGone(record)
+    }),
+  'makes an anonymous session one login when 20 users log in from it at once': kit =>
+    kit.race(async () => {
+      const record = await kit.put()
+      const candidates = Array.from({ length: 20 }, () =>
+        kit.successor(record, { userId: kit.user(), userName: 'Ada' }),
+      )
+      // Across shards a call may reject where it cannot say more; then its new session must not live.
+      const outcomes = await Promise.allSettled(candidates.map(next => replace(kit, record, next, false)))
+      const live: string[] = []
+      for (const { key } of candidates) if (await kit.isLive(key)) live.push(key)
+      const created = candidates.filter((_, place) => {
+        const outcome = outcomes[place]!
+        return outcome.status === 'fulfilled' && outcome.value.outcome === 'created'
+      })
+      assert.deepEqual(
+        live,
+        created.map(({ key }) => key),
+      )
+      assert.equal(live.length, 1)
+      assert.equal(await kit.isLive(record.key), false)
+    }),
+  'makes one session of ten parallel creates with one key': kit =>
+    kit.race(async () => {
+      const key = kit.key()
+      const candidates = Array.from({ length: 10 }, (_, place) => kit.record({ key, data: `{"n":${place}}` }))
+      const outcomes = await all(10, place => kit.create(candidates[place]!))
+      const created = candidates.filter((_, place) => outcomes[place]!.outcome === 'created')
+      assert.equal(created.length, 1)
+      assert.equal(outcomes.filter(({ outcome }) => outcome === 'collision').length, 9)
+      await kit.isExactly(created[0]!)
+    }),
+})
 
 const everywhere: readonly Case[] = [
-  {
-    name: 'lets no login with the old password survive a logout everywhere at the same time',
-    run: kit =>
+  ...rules({
+    'lets no login with the old password survive a logout everywhere at the same time': kit =>
       kit.race(async together => {
         const userId = kit.user()
         const stale = Array.from({ length: 6 }, () => kit.record({ userId, passwordVersion: 1 }))
@@ -246,10 +212,7 @@ const everywhere: readonly Case[] = [
         for (const record of [...stale, ...logins]) await kit.isGone(record)
         await indexIsWhole(kit, userId, [fresh])
       }),
-  },
-  {
-    name: 'lets no login escape the index of its user while the user is logged out everywhere',
-    run: kit =>
+    'lets no login escape the index of its user while the user is logged out everywhere': kit =>
       kit.race(async together => {
         const userId = kit.user()
         const before = await all(3, () => kit.put({ userId }))
@@ -262,53 +225,54 @@ const everywhere: readonly Case[] = [
         for (const record of before) await kit.isGone(record)
         await indexIsWhole(kit, userId, during)
       }),
-  },
-  ...[undefined, 2].map(
-    (passwordVersion): Case => ({
-      name: `lets no successor of a session survive a logout everywhere ${passwordVersion === undefined ? 'without' : 'with'} a password version`,
-      run: kit =>
-        kit.race(async together => {
-          const userId = kit.user()
-          const before = await all(4, () => kit.put({ userId, passwordVersion: 1 }))
-          const [one, two, three, four] = before.map(record => () => lineage(kit, record, 6))
-          const results = await together<[SessionRecord[], SessionRecord[], number, SessionRecord[], SessionRecord[]]>(
-            one!,
-            two!,
-            () => kit.deleteUser(userId, passwordVersion === undefined ? {} : { minPasswordVersion: passwordVersion }),
-            three!,
-            four!,
-          )
-          const records = results.flatMap(result => (typeof result === 'number' ? [] : result))
-          for (const { key } of records) assert.equal(await kit.isLive(key), false)
-          assert.deepEqual(await kit.keys(userId), [])
-        }),
+  }),
+  ...[undefined, 2].flatMap(minPasswordVersion =>
+    rules({
+      [`lets no successor of a session survive a logout everywhere ${minPasswordVersion === undefined ? 'without' : 'with'} a password version`]:
+        kit =>
+          kit.race(async together => {
+            const userId = kit.user()
+            const before = await all(4, () => kit.put({ userId, passwordVersion: 1 }))
+            const [one, two, three, four] = before.map(record => () => lineage(kit, record, 6))
+            const results = await together<
+              [SessionRecord[], SessionRecord[], number, SessionRecord[], SessionRecord[]]
+            >(
+              one!,
+              two!,
+              () => kit.deleteUser(userId, minPasswordVersion === undefined ? {} : { minPasswordVersion }),
+              three!,
+              four!,
+            )
+            const records = results.flatMap(result => (typeof result === 'number' ? [] : result))
+            for (const { key } of records) assert.equal(await kit.isLive(key), false)
+            assert.deepEqual(await kit.keys(userId), [])
+          }),
     }),
   ),
-  ...[undefined, 2].map(
-    (passwordVersion): Case => ({
-      name: `spares the excepted session while it is being replaced, in a logout everywhere ${passwordVersion === undefined ? 'without' : 'with'} a password version`,
-      run: kit =>
-        kit.race(async (together, number) => {
-          const userId = kit.user()
-          const [spared, other] = await all(2, () => kit.put({ userId, passwordVersion: 2 }))
-          const [, ours] = await together<[number, SessionRecord[], SessionRecord[]]>(
-            () =>
-              kit.deleteUser(userId, {
-                exceptKey: spared!.key,
-                ...(passwordVersion === undefined ? {} : { minPasswordVersion: passwordVersion }),
-              }),
-            () => lineage(kit, spared!, 2 + (number % 5)),
-            () => lineage(kit, other!, 4),
-          )
-          assert.equal(ours.length, 2 + (number % 5), 'the excepted session was ended')
-          await kit.isExactly(ours.at(-1)!)
-          assert.deepEqual(await kit.keys(userId), [ours.at(-1)!.key])
-        }),
+  ...[undefined, 2].flatMap(minPasswordVersion =>
+    rules({
+      [`spares the excepted session while it is being replaced, in a logout everywhere ${minPasswordVersion === undefined ? 'without' : 'with'} a password version`]:
+        kit =>
+          kit.race(async (together, number) => {
+            const userId = kit.user()
+            const [spared, other] = await all(2, () => kit.put({ userId, passwordVersion: 2 }))
+            const [, ours] = await together<[number, SessionRecord[], SessionRecord[]]>(
+              () =>
+                kit.deleteUser(userId, {
+                  exceptKey: spared!.key,
+                  ...(minPasswordVersion === undefined ? {} : { minPasswordVersion }),
+                }),
+              () => lineage(kit, spared!, 2 + (number % 5)),
+              () => lineage(kit, other!, 4),
+            )
+            assert.equal(ours.length, 2 + (number % 5), 'the excepted session was ended')
+            await kit.isExactly(ours.at(-1)!)
+            assert.deepEqual(await kit.keys(userId), [ours.at(-1)!.key])
+          }),
     }),
   ),
-  {
-    name: 'ends 1,200 sessions of one user, and what replaces them meanwhile',
-    async run(kit) {
+  ...rules({
+    async 'ends 1,200 sessions of one user, and what replaces them meanwhile'(kit) {
       const userId = kit.user()
       const records: SessionRecord[] = []
       // Not all at once: a store that is given no time of its own has seconds for what waits in a queue.
@@ -321,10 +285,7 @@ const everywhere: readonly Case[] = [
       assert.deepEqual(await kit.keys(userId), [])
       assert.equal(await kit.deleteUser(userId), 0)
     },
-  },
-  {
-    name: 'lets no session that a series starts survive a logout everywhere at the same time',
-    run: kit =>
+    'lets no session that a series starts survive a logout everywhere at the same time': kit =>
       kit.race(async together => {
         const userId = kit.user()
         const series = await kit.put({ userId, kind: 'remember' })
@@ -336,11 +297,10 @@ const everywhere: readonly Case[] = [
         )
         for (const record of [series, ...started]) await kit.isGone(record)
       }),
-  },
-  ...(['moved', 'ended'] as const).map(
-    (way): Case => ({
-      name: `lets no session begin unseen with a series that is being ${way}`,
-      run: kit =>
+  }),
+  ...(['moved', 'ended'] as const).flatMap(way =>
+    rules({
+      [`lets no session begin unseen with a series that is being ${way}`]: kit =>
         kit.race(async together => {
           const userId = kit.user()
           const series = await kit.put({ userId, kind: 'remember' })
@@ -362,9 +322,8 @@ const everywhere: readonly Case[] = [
         }),
     }),
   ),
-  {
-    name: 'ends each session once when a user is logged out everywhere five times at once',
-    run: kit =>
+  ...rules({
+    'ends each session once when a user is logged out everywhere five times at once': kit =>
       kit.race(async () => {
         const userId = kit.user()
         const records = await all(5, () => kit.put({ userId }))
@@ -377,125 +336,100 @@ const everywhere: readonly Case[] = [
         )
         for (const record of records) await kit.isGone(record)
       }),
-  },
-  {
-    name: 'keeps the highest of the floors that are raised at once',
-    run: kit =>
+    'keeps the highest of the minimum password versions that are raised at once': kit =>
       kit.race(async () => {
         const userId = kit.user()
         await all(6, number => kit.deleteUser(userId, { minPasswordVersion: 1 + ((number * 5) % 6) }))
         assert.equal((await kit.create(kit.record({ userId, passwordVersion: 5 }))).outcome, 'stale-login')
         await kit.put({ userId, passwordVersion: 6 })
       }),
-  },
+  }),
 ]
 
-const counting: readonly Case[] = [
-  {
-    name: 'counts to 100 in 100 parallel increments',
-    async run(kit) {
-      const record = await kit.put({ data: '0' })
-      await all(100, async () => {
-        for (;;) {
-          const begun = performance.now()
-          const found = await kit.find(record.key)
-          assert.ok(found !== null)
-          assert.ok(Date.now() < kit.now + 25_000, 'the conflicts do not end')
-          const change = kit.change({ data: String(Number(found.data) + 1) })
-          if ((await kit.store.update(record.key, found.version, change, { now: kit.now })) === 'updated') return
-          // With a store that takes longer, writers that came back sooner would all meet again, and one of them win.
-          const took = performance.now() - begun
-          await new Promise(resolve => setTimeout(resolve, Math.random() * (20 + 4 * took)))
-        }
-      })
-      const found = await kit.find(record.key)
-      assert.deepEqual([found?.data, found?.version], ['100', 101])
-    },
+const counting: readonly Case[] = rules({
+  async 'counts to 100 in 100 parallel increments'(kit) {
+    const record = await kit.put({ data: '0' })
+    await all(100, async () => {
+      for (;;) {
+        const begun = performance.now()
+        const found = await kit.find(record.key)
+        assert.ok(found !== null)
+        assert.ok(Date.now() < kit.now + 25_000, 'the conflicts do not end')
+        const change = kit.change({ data: String(Number(found.data) + 1) })
+        if ((await kit.store.update(record.key, found.version, change, { now: kit.now })) === 'updated') return
+        // With a store that takes longer, writers that came back sooner would all meet again, and one of them win.
+        const took = performance.now() - begun
+        await new Promise(resolve => setTimeout(resolve, Math.random() * (20 + 4 * took)))
+      }
+    })
+    const found = await kit.find(record.key)
+    assert.deepEqual([found?.data, found?.version], ['100', 101])
   },
-  {
-    name: 'lets one of two updates of one version win',
-    run: kit =>
-      kit.race(async together => {
-        const record = await kit.put()
-        const outcomes = await together<string[]>(
-          () => update(kit, record),
-          () => update(kit, record),
-          () => update(kit, record),
-        )
-        assert.deepEqual(outcomes.sort(), ['conflict', 'conflict', 'updated'])
-        assert.equal((await kit.find(record.key))?.version, 2)
-      }),
-  },
-  {
-    name: 'counts a write once that arrives five times at once with one write ID',
-    run: kit =>
-      kit.race(async () => {
-        const userId = kit.user()
-        const record = kit.record({ userId })
-        for (const { outcome } of await all(5, () => kit.create(record))) assert.equal(outcome, 'created')
-        assert.deepEqual(await kit.keys(userId), [record.key])
-        const change = kit.change()
-        const updates = await all(5, () => kit.store.update(record.key, 1, change, { now: kit.now }))
-        assert.deepEqual(
-          updates,
-          Array.from({ length: 5 }, () => 'updated'),
-        )
-        assert.equal((await kit.find(record.key))?.version, 2)
-        const next = kit.successor(record)
-        const renewed = { ...record, version: 2 }
-        for (const { outcome } of await all(5, () => replace(kit, renewed, next))) assert.equal(outcome, 'created')
-        assert.deepEqual(await kit.keys(userId), [next.key])
-        await kit.isExactly(next)
-      }),
-  },
-  {
-    name: 'lets exactly as many sessions in as the limit allows when 50 ask at once',
-    async run(kit) {
+  'lets one of two updates of one version win': kit =>
+    kit.race(async together => {
+      const record = await kit.put()
+      const outcomes = await together<string[]>(
+        () => update(kit, record),
+        () => update(kit, record),
+        () => update(kit, record),
+      )
+      assert.deepEqual(outcomes.sort(), ['conflict', 'conflict', 'updated'])
+      assert.equal((await kit.find(record.key))?.version, 2)
+    }),
+  'counts a write once that arrives five times at once with one write ID': kit =>
+    kit.race(async () => {
       const userId = kit.user()
-      const records = Array.from({ length: 50 }, () => kit.record({ userId }))
-      const options = { limit: { max: 3, onLimit: 'refuse' } } as const
-      const outcomes = await all(50, place => kit.store.create(records[place]!, options, { now: kit.now }))
-      const created = records.filter((_, place) => outcomes[place]!.outcome === 'created').map(({ key }) => key)
-      assert.equal(created.length, 3)
-      assert.ok(outcomes.every(({ outcome }) => outcome === 'created' || outcome === 'limit'))
-      assert.deepEqual(await kit.keys(userId), created.sort())
-    },
-  },
-  {
-    name: 'keeps exactly as many sessions as the limit allows when 50 end the oldest at once',
-    async run(kit) {
-      const userId = kit.user()
-      const records = Array.from({ length: 50 }, (_, place) => kit.record({ userId, createdAt: kit.now - place }))
-      const options = { limit: { max: 3, onLimit: 'end-oldest' } } as const
-      const results = await all(50, place => kit.store.create(records[place]!, options, { now: kit.now }))
-      assert.ok(results.every(({ outcome }) => outcome === 'created'))
-      const keys = await kit.keys(userId)
-      assert.equal(keys.length, 3)
-      const ended = results.flatMap(result => result.ended)
+      const record = kit.record({ userId })
+      for (const { outcome } of await all(5, () => kit.create(record))) assert.equal(outcome, 'created')
+      assert.deepEqual(await kit.keys(userId), [record.key])
+      const change = kit.change()
+      const updates = await all(5, () => kit.store.update(record.key, 1, change, { now: kit.now }))
       assert.deepEqual(
-        [...keys, ...ended].sort(),
-        records.map(({ key }) => key).sort(),
-        'each is live or named as ended',
+        updates,
+        Array.from({ length: 5 }, () => 'updated'),
       )
-    },
+      assert.equal((await kit.find(record.key))?.version, 2)
+      const next = kit.successor(record)
+      const renewed = { ...record, version: 2 }
+      for (const { outcome } of await all(5, () => replace(kit, renewed, next))) assert.equal(outcome, 'created')
+      assert.deepEqual(await kit.keys(userId), [next.key])
+      await kit.isExactly(next)
+    }),
+  async 'lets exactly as many sessions in as the limit allows when 50 ask at once'(kit) {
+    const userId = kit.user()
+    const records = Array.from({ length: 50 }, () => kit.record({ userId }))
+    const options = { limit: { max: 3, onLimit: 'refuse' } } as const
+    const outcomes = await all(50, place => kit.store.create(records[place]!, options, { now: kit.now }))
+    const created = records.filter((_, place) => outcomes[place]!.outcome === 'created').map(({ key }) => key)
+    assert.equal(created.length, 3)
+    assert.ok(outcomes.every(({ outcome }) => outcome === 'created' || outcome === 'limit'))
+    assert.deepEqual(await kit.keys(userId), created.sort())
   },
-  {
-    name: 'lets exactly as many logins in as the limit allows when 20 anonymous sessions become logins at once',
-    async run(kit) {
-      const userId = kit.user()
-      const anonymous = await all(20, () => kit.put())
-      const logins = anonymous.map(old => kit.successor(old, { userId, userName: 'Ada', writeId: newWriteId() }))
-      const options = { limit: { max: 2, onLimit: 'refuse' } } as const
-      const outcomes = await all(20, place =>
-        kit.store.replace(anonymous[place]!.key, 1, logins[place]!, options, { now: kit.now }),
-      )
-      const created = logins.filter((_, place) => outcomes[place]!.outcome === 'created').map(({ key }) => key)
-      assert.equal(created.length, 2)
-      assert.deepEqual(await kit.keys(userId), created.sort())
-      for (const [place, old] of anonymous.entries())
-        assert.equal(await kit.isLive(old.key), outcomes[place]!.outcome === 'limit')
-    },
+  async 'keeps exactly as many sessions as the limit allows when 50 end the oldest at once'(kit) {
+    const userId = kit.user()
+    const records = Array.from({ length: 50 }, (_, place) => kit.record({ userId, createdAt: kit.now - place }))
+    const options = { limit: { max: 3, onLimit: 'end-oldest' } } as const
+    const results = await all(50, place => kit.store.create(records[place]!, options, { now: kit.now }))
+    assert.ok(results.every(({ outcome }) => outcome === 'created'))
+    const keys = await kit.keys(userId)
+    assert.equal(keys.length, 3)
+    const ended = results.flatMap(result => result.ended)
+    assert.deepEqual([...keys, ...ended].sort(), records.map(({ key }) => key).sort(), 'each is live or named as ended')
   },
-]
+  async 'lets exactly as many logins in as the limit allows when 20 anonymous sessions become logins at once'(kit) {
+    const userId = kit.user()
+    const anonymous = await all(20, () => kit.put())
+    const logins = anonymous.map(old => kit.successor(old, { userId, userName: 'Ada', writeId: newWriteId() }))
+    const options = { limit: { max: 2, onLimit: 'refuse' } } as const
+    const outcomes = await all(20, place =>
+      kit.store.replace(anonymous[place]!.key, 1, logins[place]!, options, { now: kit.now }),
+    )
+    const created = logins.filter((_, place) => outcomes[place]!.outcome === 'created').map(({ key }) => key)
+    assert.equal(created.length, 2)
+    assert.deepEqual(await kit.keys(userId), created.sort())
+    for (const [place, old] of anonymous.entries())
+      assert.equal(await kit.isLive(old.key), outcomes[place]!.outcome === 'limit')
+  },
+})
 
 export const races: readonly Case[] = [...stays, ...identities, ...everywhere, ...counting]

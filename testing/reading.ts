@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Corrupt, Forward, SessionRecord, Store } from '../src/contract/store.ts'
 import { readAndWrite } from './caller.ts'
-import { type Case, forwardEnd, HOUR, isSame, type Kit, MINUTE, same, spoil, turn } from './kit.ts'
+import { type Case, forwardEnd, HOUR, isSame, type Kit, MINUTE, rules, same, spoil, turn } from './kit.ts'
 import { pick } from './random.ts'
 import { ReferenceStore } from './reference.ts'
 
@@ -121,9 +121,8 @@ const WRITES: readonly Write[] = [
 ]
 
 export const reading: readonly Case[] = [
-  {
-    name: 'brings each of many readers in one turn what stands under its own key',
-    async run(kit) {
+  ...rules({
+    async 'brings each of many readers in one turn what stands under its own key'(kit) {
       const { keys, model } = await shelf(kit)
       await askTogether(
         kit,
@@ -136,10 +135,7 @@ export const reading: readonly Case[] = [
         await askTogether(kit, model, asked, next)
       })
     },
-  },
-  {
-    name: 'decides for each of many readers in one turn by its own clock',
-    async run(kit) {
+    async 'decides for each of many readers in one turn by its own clock'(kit) {
       const { keys, model } = await shelf(kit)
       // Both sides of the end of a session, and of the last moment for which a forward is kept.
       const ends = [kit.now + MINUTE, forwardEnd(kit.now, kit.now), forwardEnd(kit.now, kit.now + MINUTE)]
@@ -156,10 +152,7 @@ export const reading: readonly Case[] = [
         )
       })
     },
-  },
-  {
-    name: 'answers 1,000 and 5,000 readers in one turn, each its own',
-    async run(kit) {
+    async 'answers 1,000 and 5,000 readers in one turn, each its own'(kit) {
       const { keys, model } = await shelf(kit)
       await kit.random(async next => {
         for (const count of [1000, 5000]) {
@@ -171,10 +164,7 @@ export const reading: readonly Case[] = [
         }
       }, 1)
     },
-  },
-  {
-    name: 'gives readers of one key in one turn equal answers, and to each an object of its own',
-    async run(kit) {
+    async 'gives readers of one key in one turn equal answers, and to each an object of its own'(kit) {
       const record = await kit.put({ userId: kit.user() })
       const old = await kit.put({ userId: kit.user() })
       const { key: movedTo } = await kit.forward(old, kit.now + MINUTE, 'c2FsdA')
@@ -191,37 +181,37 @@ export const reading: readonly Case[] = [
         same(await kit.read(key), expected)
       }
     },
-  },
-  {
-    name: 'reports a corrupted record to its own readers alone, in one turn with others',
-    needs: 'corrupt',
-    async run(kit) {
-      const { keys, model } = await shelf(kit)
-      const userId = kit.user()
-      const neighbours = [await kit.put({ userId }), await kit.put({ userId })]
-      const damaged = [await kit.put(), await kit.put({ userId })]
-      for (const { key } of damaged) await kit.options.corrupt!(kit.store, key)
-      const isDamaged = (key: string) => damaged.some(record => record.key === key)
-      const ours = [...neighbours, ...damaged, ...damaged].map(({ key }) => key)
-      const asked = [...keys.slice(0, 20), ...ours, ...keys.slice(20)]
-      const answers = await Promise.all(asked.map(key => kit.read(key)))
-      for (const { key } of damaged) {
-        // Twice the same key: the one reader may be told, and the other find that nothing is left.
-        const told = answers.filter((answer, place) => asked[place] === key && answer !== null)
-        assert.ok(told.length > 0, 'the record is damaged, but no reader was told')
-        for (const answer of told) assert.ok('corrupt' in answer!, 'a damaged record passed for a sound one')
-        assert.equal(await kit.read(key), null)
-      }
-      for (const [place, key] of asked.entries()) {
-        const neighbour = neighbours.find(record => record.key === key)
-        if (!isDamaged(key)) same(answers[place], neighbour ?? (await model.read(key, { now: kit.now })))
-      }
-      for (const record of neighbours) await kit.isExactly(record)
+  }),
+  ...rules(
+    {
+      async 'reports a corrupted record to its own readers alone, in one turn with others'(kit) {
+        const { keys, model } = await shelf(kit)
+        const userId = kit.user()
+        const neighbours = [await kit.put({ userId }), await kit.put({ userId })]
+        const damaged = [await kit.put(), await kit.put({ userId })]
+        for (const { key } of damaged) await kit.options.corrupt!(kit.store, key)
+        const isDamaged = (key: string) => damaged.some(record => record.key === key)
+        const ours = [...neighbours, ...damaged, ...damaged].map(({ key }) => key)
+        const asked = [...keys.slice(0, 20), ...ours, ...keys.slice(20)]
+        const answers = await Promise.all(asked.map(key => kit.read(key)))
+        for (const { key } of damaged) {
+          // Twice the same key: the one reader may be told, and the other find that nothing is left.
+          const told = answers.filter((answer, place) => asked[place] === key && answer !== null)
+          assert.ok(told.length > 0, 'the record is damaged, but no reader was told')
+          for (const answer of told) assert.ok('corrupt' in answer!, 'a damaged record passed for a sound one')
+          assert.equal(await kit.read(key), null)
+        }
+        for (const [place, key] of asked.entries()) {
+          const neighbour = neighbours.find(record => record.key === key)
+          if (!isDamaged(key)) same(answers[place], neighbour ?? (await model.read(key, { now: kit.now })))
+        }
+        for (const record of neighbours) await kit.isExactly(record)
+      },
     },
-  },
-  {
-    name: 'finds nothing under a key of another shape, and readers in the same turn do not notice',
-    async run(kit) {
+    'corrupt',
+  ),
+  ...rules({
+    async 'finds nothing under a key of another shape, and readers in the same turn do not notice'(kit) {
       const records = await Promise.all(Array.from({ length: 10 }, () => kit.put({ userId: kit.user() })))
       const { key } = records[0]!
       const odd = [...ODD_KEYS, key.slice(0, 45), `${key}x`, `${key} `, ` ${key}`, key.slice(3), `${key}${key}`]
@@ -238,10 +228,7 @@ export const reading: readonly Case[] = [
         for (const outcome of refused) if (outcome.status === 'fulfilled') assert.equal(outcome.value, null)
       })
     },
-  },
-  {
-    name: 'lets a reader whose time is over fail alone, in one turn with others',
-    async run(kit) {
+    async 'lets a reader whose time is over fail alone, in one turn with others'(kit) {
       const record = await kit.put()
       const others = await Promise.all(Array.from({ length: 5 }, () => kit.put()))
       const read = ({ key }: SessionRecord, deadline: number) => kit.read(key, { deadline })
@@ -256,10 +243,7 @@ export const reading: readonly Case[] = [
       for (const outcome of before) if (outcome.status === 'fulfilled') same(outcome.value, record)
       for (const outcome of after) if (outcome.status === 'fulfilled') same(outcome.value, others[0]!)
     },
-  },
-  {
-    name: 'shows a write to a reader that asks after its acknowledgement, though others of that key are under way',
-    run: kit =>
+    'shows a write to a reader that asks after its acknowledgement, though others of that key are under way': kit =>
       kit.random(async next => {
         for (const write of WRITES) {
           const record = await kit.put({ userId: kit.user() })
@@ -275,33 +259,31 @@ export const reading: readonly Case[] = [
           for (const answer of early.flat()) if (!isSame(answer, record)) same(answer, expected)
         }
       }),
-  },
-  {
-    name: 'shows many visitors at once what they wrote, and nothing that was never there',
-    run: kit =>
+    'shows many visitors at once what they wrote, and nothing that was never there': kit =>
       kit.random(
         async next => {
           await Promise.all(Array.from({ length: 10 }, () => readAndWrite(kit, next())))
         },
         Math.ceil(kit.rounds / 4),
       ),
-  },
-  {
-    name: 'rejects for each of many readers in one turn while its commands fail: an outage ends no session',
-    needs: 'outage',
-    async run(kit) {
-      const { keys, model } = await shelf(kit)
-      const asked = [...keys, ...keys].map(key => ({ key, now: kit.now }))
-      const undo = await kit.options.outage!(kit.store)
-      try {
-        for (const readers of [asked, asked.slice(0, 1)]) {
-          const outcomes = await Promise.allSettled(readers.map(({ key, now }) => kit.read(key, { now })))
-          for (const { status } of outcomes) assert.equal(status, 'rejected', 'an outage passed for an answer')
+  }),
+  ...rules(
+    {
+      async 'rejects for each of many readers in one turn while its commands fail: an outage ends no session'(kit) {
+        const { keys, model } = await shelf(kit)
+        const asked = [...keys, ...keys].map(key => ({ key, now: kit.now }))
+        const undo = await kit.options.outage!(kit.store)
+        try {
+          for (const readers of [asked, asked.slice(0, 1)]) {
+            const outcomes = await Promise.allSettled(readers.map(({ key, now }) => kit.read(key, { now })))
+            for (const { status } of outcomes) assert.equal(status, 'rejected', 'an outage passed for an answer')
+          }
+        } finally {
+          await undo()
         }
-      } finally {
-        await undo()
-      }
-      await askTogether(kit, model, asked, () => 0)
+        await askTogether(kit, model, asked, () => 0)
+      },
     },
-  },
+    'outage',
+  ),
 ]

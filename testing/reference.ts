@@ -33,7 +33,7 @@ export interface KeptMinPasswordVersion {
 export class ReferenceStore implements Store {
   readonly records = new Map<string, SessionRecord>()
   readonly forwards = new Map<string, KeptForward>()
-  readonly floors = new Map<string, KeptMinPasswordVersion>()
+  readonly minPasswordVersions = new Map<string, KeptMinPasswordVersion>()
 
   async create(record: SessionRecord, options: CreateOptions, { now }: StoreCall): Promise<CreateResult> {
     if (this.isRepetition(record)) return { outcome: 'created', ended: [] }
@@ -95,13 +95,13 @@ export class ReferenceStore implements Store {
   }
 
   async deleteUser(userId: string, options: DeleteUserOptions, { now }: StoreCall): Promise<number> {
-    const { minPasswordVersion: passwordVersion, minPasswordVersionUntil } = options
+    const { minPasswordVersion, minPasswordVersionUntil } = options
     const spared = this.successor(options.exceptKey)
-    if (passwordVersion !== undefined) {
-      const floor = this.floors.get(userId) ?? { passwordVersion: 0, until: 0 }
-      this.floors.set(userId, {
-        passwordVersion: Math.max(floor.passwordVersion, passwordVersion),
-        until: Math.max(floor.until, minPasswordVersionUntil),
+    if (minPasswordVersion !== undefined) {
+      const held = this.heldMinimum(userId, now)
+      this.minPasswordVersions.set(userId, {
+        passwordVersion: Math.max(held?.passwordVersion ?? 0, minPasswordVersion),
+        until: Math.max(held?.until ?? 0, minPasswordVersionUntil),
       })
     }
     let ended = 0
@@ -122,7 +122,7 @@ export class ReferenceStore implements Store {
     const past = (instant: number) => removed < limit && instant < now - SWEEP_MARGIN && ++removed > 0
     for (const [key, record] of this.records) if (past(record.expiresAt)) this.records.delete(key)
     for (const [key, left] of this.forwards) if (past(left.keptUntil)) this.forwards.delete(key)
-    for (const [userId, floor] of this.floors) if (past(floor.until)) this.floors.delete(userId)
+    for (const [userId, { until }] of this.minPasswordVersions) if (past(until)) this.minPasswordVersions.delete(userId)
     return removed
   }
 
@@ -153,10 +153,16 @@ export class ReferenceStore implements Store {
     return left === undefined ? key : this.successor(left.forward.movedTo)
   }
 
-  /** Is the password version of this login below the user's floor? */
-  isStale(record: SessionRecord, now: number): boolean {
-    const floor = record.userId === null ? undefined : this.floors.get(record.userId)
-    return floor !== undefined && floor.until > now && floor.passwordVersion > (record.passwordVersion ?? 0)
+  /** The user's minimum password version if it still holds. */
+  heldMinimum(userId: string, now: number): KeptMinPasswordVersion | undefined {
+    const kept = this.minPasswordVersions.get(userId)
+    return kept !== undefined && kept.until > now ? kept : undefined
+  }
+
+  /** Is the password version of this login below the user's minimum? */
+  isStale({ userId, passwordVersion }: SessionRecord, now: number): boolean {
+    const minimum = userId === null ? undefined : this.heldMinimum(userId, now)
+    return minimum !== undefined && minimum.passwordVersion > (passwordVersion ?? 0)
   }
 
   /** The record under a key, where it is live at `now`. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { ScanPage, SessionRecord } from '../src/contract/store.ts'
-import { type Case, HOUR, type Kit, MINUTE, same, spoil } from './kit.ts'
+import { type Case, HOUR, type Kit, MINUTE, rules, same, spoil } from './kit.ts'
 import { pick } from './random.ts'
 
 /** More pages than any database has that is fit for a test. */
@@ -48,9 +48,8 @@ const about = (verb: 'scan' | 'count', { name, needs, run }: Case): Case => ({
 })
 
 const CASES: readonly Case[] = [
-  {
-    name: 'meets each live record and each forward in a walk, whatever the size of its pages',
-    async run(kit) {
+  ...rules({
+    async 'meets each live record and each forward in a walk, whatever the size of its pages'(kit) {
       const userId = kit.user()
       const series = await kit.put({ userId, kind: 'remember', data: '{"s":1}' })
       const first = await kit.put({ userId })
@@ -85,10 +84,7 @@ const CASES: readonly Case[] = [
         assert.equal(hasMet(met, ended.key), false, 'what was ended is met')
       }
     },
-  },
-  {
-    name: "leaves out of a walk what has expired by the caller's clock, and removes nothing",
-    async run(kit) {
+    async "leaves out of a walk what has expired by the caller's clock, and removes nothing"(kit) {
       const records = [
         await kit.put({ userId: kit.user(), expiresAt: kit.now + MINUTE }),
         await kit.put({ userId: kit.user(), kind: 'remember', expiresAt: kit.now + MINUTE }),
@@ -102,10 +98,7 @@ const CASES: readonly Case[] = [
         await kit.isExactly(record)
       }
     },
-  },
-  {
-    name: 'prolongs nothing by a walk, and hands out objects that the caller may change',
-    async run(kit) {
+    async 'prolongs nothing by a walk, and hands out objects that the caller may change'(kit) {
       const record = await kit.put({ userId: kit.user(), seenAt: kit.now - 20 * MINUTE })
       const spoilt = await walk(kit, {
         limit: 1000,
@@ -119,10 +112,7 @@ const CASES: readonly Case[] = [
       await kit.isExactly(record)
       same((await walk(kit, { limit: 1000 })).records.get(record.key), record)
     },
-  },
-  {
-    name: 'goes on from a cursor as often as it is asked to, and beside other walks',
-    async run(kit) {
+    async 'goes on from a cursor as often as it is asked to, and beside other walks'(kit) {
       const keys: string[] = []
       for (let made = 0; made < 40; made++) keys.push((await kit.put({ userId: made % 2 ? kit.user() : null })).key)
       const walks = [3, 1000].map(limit => ({ limit, cursor: null as string | null, met: new Set<string>() }))
@@ -140,10 +130,7 @@ const CASES: readonly Case[] = [
         }
       }
     },
-  },
-  {
-    name: 'meets in a walk whatever stands all the while, as others come, go, change and get new IDs',
-    run: kit =>
+    'meets in a walk whatever stands all the while, as others come, go, change and get new IDs': kit =>
       kit.random(
         async next => {
           const userId = kit.user()
@@ -188,94 +175,95 @@ const CASES: readonly Case[] = [
         },
         Math.min(kit.rounds, 4),
       ),
-  },
-  {
-    name: 'lets a walk that ends what it meets end all that existed when it began, though sessions get new IDs meanwhile',
-    run: kit =>
-      kit.random(
-        async next => {
-          // Most users have one session: nothing ends it but the meeting of it.
-          const shared = kit.user()
-          const users = new Set([shared])
-          const keys = new Set<string>()
-          const latest: SessionRecord[] = []
-          for (let made = 0; made < 24; made++) {
-            const userId = pick([null, kit.user(), shared, kit.user()], made)
-            const kind = userId !== null && made % 3 === 0 ? 'remember' : 'session'
-            const record = await kit.put({ userId, kind })
-            if (userId !== null) users.add(userId)
-            keys.add(record.key)
-            latest.push(record)
-          }
-          const renew = async () => {
-            // The others stay as they are: what is not met must not be ended by the forward of a later renewal.
-            const at = next() % (latest.length / 2)
-            const old = latest[at]!
-            const renewed = kit.successor(old)
-            const options = { forward: { salt: '', until: kit.now } }
-            const { outcome } = await kit.store.replace(old.key, 1, renewed, options, { now: kit.now })
-            if (outcome !== 'created') return
-            latest[at] = renewed
-            keys.add(renewed.key)
-          }
-          const between = async ({ records, forwards }: ScanPage, page: number) => {
-            if (page < BUSY_PAGES) for (let times = next() % 8; times > 0; times--) await renew()
-            for (const { key, userId } of records) {
-              if (userId === null && keys.has(key)) await kit.store.delete(key, { now: kit.now })
-              if (userId !== null && users.has(userId)) await kit.deleteUser(userId)
+    'lets a walk that ends what it meets end all that existed when it began, though sessions get new IDs meanwhile':
+      kit =>
+        kit.random(
+          async next => {
+            // Most users have one session: nothing ends it but the meeting of it.
+            const shared = kit.user()
+            const users = new Set([shared])
+            const keys = new Set<string>()
+            const latest: SessionRecord[] = []
+            for (let made = 0; made < 24; made++) {
+              const userId = pick([null, kit.user(), shared, kit.user()], made)
+              const kind = userId !== null && made % 3 === 0 ? 'remember' : 'session'
+              const record = await kit.put({ userId, kind })
+              if (userId !== null) users.add(userId)
+              keys.add(record.key)
+              latest.push(record)
             }
-            for (const key of forwards) if (keys.has(key)) await kit.store.delete(key, { now: kit.now })
-          }
-          await walk(kit, { limit: pick([1, 3, 10], next()), between })
-          for (const record of latest) await kit.isGone(record)
-        },
-        Math.min(kit.rounds, 4),
-      ),
-  },
-  {
-    name: 'leaves corrupted records out of a walk, and goes on behind them',
-    needs: 'corrupt',
-    async run(kit) {
-      const sound: SessionRecord[] = []
-      const damaged: SessionRecord[] = []
-      for (let made = 0; made < 6; made++) {
-        const record = await kit.put({ userId: made % 2 ? kit.user() : null })
-        if (made % 3 === 0) await kit.options.corrupt!(kit.store, record.key)
-        const list = made % 3 === 0 ? damaged : sound
-        list.push(record)
-      }
-      for (const limit of [2, 1000]) {
-        const met = await walk(kit, { limit })
-        for (const record of sound) same(met.records.get(record.key), record)
-        for (const { key } of damaged) assert.equal(met.records.has(key), false, 'a corrupted record is met')
-      }
-    },
-  },
-  {
-    name: 'rejects a page where reads fail: a walk in an outage is not at its end',
-    needs: 'outage',
-    async run(kit) {
-      const record = await kit.put()
-      const { next } = await kit.store.scan!(null, 1, { now: kit.now })
-      const undo = await kit.options.outage!(kit.store)
-      try {
-        for (const cursor of next === null ? [null] : [null, next]) {
-          const call = { now: kit.now, deadline: performance.now() + 2000 }
-          await assert.rejects(async () => kit.store.scan!(cursor, 10, call))
+            const renew = async () => {
+              // The others stay as they are: what is not met must not be ended by the forward of a later renewal.
+              const at = next() % (latest.length / 2)
+              const old = latest[at]!
+              const renewed = kit.successor(old)
+              const options = { forward: { salt: '', until: kit.now } }
+              const { outcome } = await kit.store.replace(old.key, 1, renewed, options, { now: kit.now })
+              if (outcome !== 'created') return
+              latest[at] = renewed
+              keys.add(renewed.key)
+            }
+            const between = async ({ records, forwards }: ScanPage, page: number) => {
+              if (page < BUSY_PAGES) for (let times = next() % 8; times > 0; times--) await renew()
+              for (const { key, userId } of records) {
+                if (userId === null && keys.has(key)) await kit.store.delete(key, { now: kit.now })
+                if (userId !== null && users.has(userId)) await kit.deleteUser(userId)
+              }
+              for (const key of forwards) if (keys.has(key)) await kit.store.delete(key, { now: kit.now })
+            }
+            await walk(kit, { limit: pick([1, 3, 10], next()), between })
+            for (const record of latest) await kit.isGone(record)
+          },
+          Math.min(kit.rounds, 4),
+        ),
+  }),
+  ...rules(
+    {
+      async 'leaves corrupted records out of a walk, and goes on behind them'(kit) {
+        const sound: SessionRecord[] = []
+        const damaged: SessionRecord[] = []
+        for (let made = 0; made < 6; made++) {
+          const record = await kit.put({ userId: made % 2 ? kit.user() : null })
+          if (made % 3 === 0) await kit.options.corrupt!(kit.store, record.key)
+          const list = made % 3 === 0 ? damaged : sound
+          list.push(record)
         }
-      } finally {
-        await undo()
-      }
-      const enough = (met: Walk) => hasMet(met, record.key)
-      assert.ok(hasMet(await walk(kit, { limit: 100, enough }), record.key))
+        for (const limit of [2, 1000]) {
+          const met = await walk(kit, { limit })
+          for (const record of sound) same(met.records.get(record.key), record)
+          for (const { key } of damaged) assert.equal(met.records.has(key), false, 'a corrupted record is met')
+        }
+      },
     },
-  },
+    'corrupt',
+  ),
+  ...rules(
+    {
+      async 'rejects a page where reads fail: a walk in an outage is not at its end'(kit) {
+        const record = await kit.put()
+        const { next } = await kit.store.scan!(null, 1, { now: kit.now })
+        const undo = await kit.options.outage!(kit.store)
+        try {
+          for (const cursor of next === null ? [null] : [null, next]) {
+            const call = { now: kit.now, deadline: performance.now() + 2000 }
+            await assert.rejects(async () => kit.store.scan!(cursor, 10, call))
+          }
+        } finally {
+          await undo()
+        }
+        const enough = (met: Walk) => hasMet(met, record.key)
+        assert.ok(hasMet(await walk(kit, { limit: 100, enough }), record.key))
+      },
+    },
+    'outage',
+  ),
 ]
 
 const COUNTING: readonly Case[] = [
-  {
-    name: 'counts the live sessions of users and visitors, and neither series nor forwards nor what has expired or ended',
-    async run(kit) {
+  ...rules({
+    async 'counts the live sessions of users and visitors, and neither series nor forwards nor what has expired or ended'(
+      kit,
+    ) {
       const userId = kit.user()
       const later = kit.now + 10 * MINUTE
       const count = (now: number) => kit.store.count!({ now })
@@ -295,19 +283,20 @@ const COUNTING: readonly Case[] = [
       for (let attempt = 1; attempt < 5; attempt++) if (`${await rise()}` === '5,4') return
       assert.deepEqual(await rise(), [5, 4])
     },
-  },
-  {
-    name: 'rejects a count where reads fail: an outage is no count of 0',
-    needs: 'outage',
-    async run(kit) {
-      const undo = await kit.options.outage!(kit.store)
-      try {
-        await assert.rejects(async () => kit.store.count!({ now: kit.now, deadline: performance.now() + 2000 }))
-      } finally {
-        await undo()
-      }
+  }),
+  ...rules(
+    {
+      async 'rejects a count where reads fail: an outage is no count of 0'(kit) {
+        const undo = await kit.options.outage!(kit.store)
+        try {
+          await assert.rejects(async () => kit.store.count!({ now: kit.now, deadline: performance.now() + 2000 }))
+        } finally {
+          await undo()
+        }
+      },
     },
-  },
+    'outage',
+  ),
 ]
 
 export const walking: readonly Case[] = [

@@ -1,200 +1,143 @@
 import assert from 'node:assert/strict'
-import { type Case, HOUR, MINUTE } from './kit.ts'
+import { type Case, HOUR, MINUTE, rules } from './kit.ts'
 
-export const writing: readonly Case[] = [
-  {
-    name: 'finds nothing under a key that was never stored',
-    async run(kit) {
-      assert.equal(await kit.store.read(kit.key(), { now: kit.now }), null)
-      await kit.isGone(kit.record())
-      assert.equal(await kit.store.delete(kit.key(), { now: kit.now }), false)
-    },
+export const writing: readonly Case[] = rules({
+  async 'finds nothing under a key that was never stored'(kit) {
+    assert.equal(await kit.store.read(kit.key(), { now: kit.now }), null)
+    await kit.isGone(kit.record())
+    assert.equal(await kit.store.delete(kit.key(), { now: kit.now }), false)
   },
-  {
-    name: 'shows a session until its expiry, to the millisecond',
-    async run(kit) {
-      const record = await kit.put({ userId: kit.user() })
-      assert.ok(await kit.isLive(record.key, record.expiresAt - 1))
-      assert.equal(await kit.store.read(record.key, { now: record.expiresAt }), null)
-      assert.deepEqual(await kit.keys(record.userId!, 'session', record.expiresAt - 1), [record.key])
-      assert.deepEqual(await kit.keys(record.userId!, 'session', record.expiresAt), [])
-    },
+  async 'shows a session until its expiry, to the millisecond'(kit) {
+    const record = await kit.put({ userId: kit.user() })
+    assert.ok(await kit.isLive(record.key, record.expiresAt - 1))
+    assert.equal(await kit.store.read(record.key, { now: record.expiresAt }), null)
+    assert.deepEqual(await kit.keys(record.userId!, 'session', record.expiresAt - 1), [record.key])
+    assert.deepEqual(await kit.keys(record.userId!, 'session', record.expiresAt), [])
   },
-  {
-    name: 'does not prolong a session by reading or listing it',
-    async run(kit) {
-      const record = await kit.put({ userId: kit.user() })
-      await kit.store.read(record.key, { now: kit.now + 20 * MINUTE })
-      await kit.store.listUser(record.userId!, 'session', { now: kit.now + 20 * MINUTE })
-      await kit.isExactly(record)
-    },
+  async 'does not prolong a session by reading or listing it'(kit) {
+    const record = await kit.put({ userId: kit.user() })
+    await kit.store.read(record.key, { now: kit.now + 20 * MINUTE })
+    await kit.store.listUser(record.userId!, 'session', { now: kit.now + 20 * MINUTE })
+    await kit.isExactly(record)
   },
-  {
-    name: 'writes data and write ID, counts the version up and leaves the rest of the record alone',
-    async run(kit) {
-      const record = await kit.put({ userId: kit.user(), passwordVersion: 3 })
-      const change = kit.change({ seenAt: kit.now + MINUTE, expiresAt: kit.now + 31 * MINUTE })
-      assert.equal(await kit.store.update(record.key, 1, change, { now: kit.now + MINUTE }), 'updated')
-      await kit.isExactly({ ...record, ...change, version: 2 })
-      assert.deepEqual(await kit.keys(record.userId!), [record.key])
-    },
+  async 'writes data and write ID, counts the version up and leaves the rest of the record alone'(kit) {
+    const record = await kit.put({ userId: kit.user(), passwordVersion: 3 })
+    const change = kit.change({ seenAt: kit.now + MINUTE, expiresAt: kit.now + 31 * MINUTE })
+    assert.equal(await kit.store.update(record.key, 1, change, { now: kit.now + MINUTE }), 'updated')
+    await kit.isExactly({ ...record, ...change, version: 2 })
+    assert.deepEqual(await kit.keys(record.userId!), [record.key])
   },
-  {
-    name: 'answers conflict to an update of another version and changes nothing',
-    async run(kit) {
-      const record = await kit.put()
-      const change = kit.change()
-      await kit.store.update(record.key, 1, change, { now: kit.now })
-      assert.equal(
-        await kit.store.update(record.key, 1, kit.change({ data: '{"late":1}' }), { now: kit.now }),
-        'conflict',
-      )
-      assert.equal(
-        await kit.store.update(record.key, 3, kit.change({ data: '{"early":1}' }), { now: kit.now }),
-        'conflict',
-      )
-      await kit.isExactly({ ...record, ...change, version: 2 })
-    },
+  async 'answers conflict to an update of another version and changes nothing'(kit) {
+    const record = await kit.put()
+    const change = kit.change()
+    await kit.store.update(record.key, 1, change, { now: kit.now })
+    assert.equal(
+      await kit.store.update(record.key, 1, kit.change({ data: '{"late":1}' }), { now: kit.now }),
+      'conflict',
+    )
+    assert.equal(
+      await kit.store.update(record.key, 3, kit.change({ data: '{"early":1}' }), { now: kit.now }),
+      'conflict',
+    )
+    await kit.isExactly({ ...record, ...change, version: 2 })
   },
-  {
-    name: 'answers updated again when the same update is repeated, and counts it once',
-    async run(kit) {
-      const record = await kit.put()
-      const change = kit.change()
-      assert.equal(await kit.store.update(record.key, 1, change, { now: kit.now }), 'updated')
-      assert.equal(await kit.store.update(record.key, 1, change, { now: kit.now }), 'updated')
-      await kit.isExactly({ ...record, ...change, version: 2 })
-    },
+  async 'answers updated again when the same update is repeated, and counts it once'(kit) {
+    const record = await kit.put()
+    const change = kit.change()
+    assert.equal(await kit.store.update(record.key, 1, change, { now: kit.now }), 'updated')
+    assert.equal(await kit.store.update(record.key, 1, change, { now: kit.now }), 'updated')
+    await kit.isExactly({ ...record, ...change, version: 2 })
   },
-  {
-    name: 'answers updated to a repeated update although a touch came between',
-    async run(kit) {
-      const record = await kit.put()
-      const change = kit.change()
-      await kit.store.update(record.key, 1, change, { now: kit.now })
-      await kit.store.touch(record.key, kit.now + MINUTE, kit.now + HOUR, { now: kit.now })
-      assert.equal(await kit.store.update(record.key, 1, change, { now: kit.now }), 'updated')
-      assert.equal((await kit.find(record.key))?.version, 2)
-    },
+  async 'answers updated to a repeated update although a touch came between'(kit) {
+    const record = await kit.put()
+    const change = kit.change()
+    await kit.store.update(record.key, 1, change, { now: kit.now })
+    await kit.store.touch(record.key, kit.now + MINUTE, kit.now + HOUR, { now: kit.now })
+    assert.equal(await kit.store.update(record.key, 1, change, { now: kit.now }), 'updated')
+    assert.equal((await kit.find(record.key))?.version, 2)
   },
-  {
-    name: 'answers conflict to a repeated update that another update has followed, and loses nothing',
-    async run(kit) {
-      const record = await kit.put()
-      const [first, second] = [kit.change({ data: '1' }), kit.change({ data: '2' })]
-      await kit.store.update(record.key, 1, first, { now: kit.now })
-      await kit.store.update(record.key, 2, second, { now: kit.now })
-      assert.equal(await kit.store.update(record.key, 1, first, { now: kit.now }), 'conflict')
-      await kit.isExactly({ ...record, ...second, version: 3 })
-    },
+  async 'answers conflict to a repeated update that another update has followed, and loses nothing'(kit) {
+    const record = await kit.put()
+    const [first, second] = [kit.change({ data: '1' }), kit.change({ data: '2' })]
+    await kit.store.update(record.key, 1, first, { now: kit.now })
+    await kit.store.update(record.key, 2, second, { now: kit.now })
+    assert.equal(await kit.store.update(record.key, 1, first, { now: kit.now }), 'conflict')
+    await kit.isExactly({ ...record, ...second, version: 3 })
   },
-  {
-    name: 'answers conflict to an update of another version that has the write ID of the last one',
-    async run(kit) {
-      const record = await kit.put()
-      const change = kit.change()
-      await kit.store.update(record.key, 1, change, { now: kit.now })
-      assert.equal(await kit.store.update(record.key, 3, change, { now: kit.now }), 'conflict')
-      await kit.isExactly({ ...record, ...change, version: 2 })
-    },
+  async 'answers conflict to an update of another version that has the write ID of the last one'(kit) {
+    const record = await kit.put()
+    const change = kit.change()
+    await kit.store.update(record.key, 1, change, { now: kit.now })
+    assert.equal(await kit.store.update(record.key, 3, change, { now: kit.now }), 'conflict')
+    await kit.isExactly({ ...record, ...change, version: 2 })
   },
-  {
-    name: 'answers gone to an update of a session that was ended, and does not revive it',
-    async run(kit) {
-      const record = await kit.put({ userId: kit.user() })
-      await kit.store.delete(record.key, { now: kit.now })
-      assert.equal(await kit.store.update(record.key, 1, kit.change(), { now: kit.now }), 'gone')
-      await kit.isGone(record)
-    },
+  async 'answers gone to an update of a session that was ended, and does not revive it'(kit) {
+    const record = await kit.put({ userId: kit.user() })
+    await kit.store.delete(record.key, { now: kit.now })
+    assert.equal(await kit.store.update(record.key, 1, kit.change(), { now: kit.now }), 'gone')
+    await kit.isGone(record)
   },
-  {
-    name: 'answers gone to an update of a session that has expired, and does not revive it',
-    async run(kit) {
-      const record = await kit.put()
-      const later = record.expiresAt
-      const change = kit.change({ seenAt: later, expiresAt: later + HOUR })
-      assert.equal(await kit.store.update(record.key, 1, change, { now: later }), 'gone')
-      assert.equal(await kit.store.read(record.key, { now: later }), null)
-    },
+  async 'answers gone to an update of a session that has expired, and does not revive it'(kit) {
+    const record = await kit.put()
+    const later = record.expiresAt
+    const change = kit.change({ seenAt: later, expiresAt: later + HOUR })
+    assert.equal(await kit.store.update(record.key, 1, change, { now: later }), 'gone')
+    assert.equal(await kit.store.read(record.key, { now: later }), null)
   },
-  {
-    name: 'never lowers seenAt or expiresAt in an update',
-    async run(kit) {
-      const record = await kit.put()
-      const change = kit.change({ seenAt: kit.now - HOUR, expiresAt: kit.now - HOUR })
-      assert.equal(await kit.store.update(record.key, 1, change, { now: kit.now }), 'updated')
-      const { seenAt, expiresAt } = record
-      await kit.isExactly({ ...record, ...change, seenAt, expiresAt, version: 2 })
-    },
+  async 'never lowers seenAt or expiresAt in an update'(kit) {
+    const record = await kit.put()
+    const change = kit.change({ seenAt: kit.now - HOUR, expiresAt: kit.now - HOUR })
+    assert.equal(await kit.store.update(record.key, 1, change, { now: kit.now }), 'updated')
+    const { seenAt, expiresAt } = record
+    await kit.isExactly({ ...record, ...change, seenAt, expiresAt, version: 2 })
   },
-  {
-    name: 'never extends a session beyond its absolute expiry by an update',
-    async run(kit) {
-      const record = await kit.put({ absoluteExpiresAt: kit.now + HOUR })
-      await kit.store.update(record.key, 1, kit.change({ expiresAt: kit.now + 2 * HOUR }), { now: kit.now })
-      assert.equal((await kit.find(record.key))?.expiresAt, kit.now + HOUR)
-      assert.equal(await kit.store.read(record.key, { now: kit.now + HOUR }), null)
-    },
+  async 'never extends a session beyond its absolute expiry by an update'(kit) {
+    const record = await kit.put({ absoluteExpiresAt: kit.now + HOUR })
+    await kit.store.update(record.key, 1, kit.change({ expiresAt: kit.now + 2 * HOUR }), { now: kit.now })
+    assert.equal((await kit.find(record.key))?.expiresAt, kit.now + HOUR)
+    assert.equal(await kit.store.read(record.key, { now: kit.now + HOUR }), null)
   },
-  {
-    name: 'raises seenAt and expiresAt by a touch and changes nothing else',
-    async run(kit) {
-      const record = await kit.put({ userId: kit.user(), data: '{"a":1}' })
-      const [seenAt, expiresAt] = [kit.now + MINUTE, kit.now + 31 * MINUTE]
-      assert.equal(await kit.store.touch(record.key, seenAt, expiresAt, { now: seenAt }), 'touched')
-      await kit.isExactly({ ...record, seenAt, expiresAt })
-      assert.ok(await kit.isLive(record.key, expiresAt - 1))
-      assert.deepEqual(await kit.keys(record.userId!, 'session', expiresAt - 1), [record.key])
-    },
+  async 'raises seenAt and expiresAt by a touch and changes nothing else'(kit) {
+    const record = await kit.put({ userId: kit.user(), data: '{"a":1}' })
+    const [seenAt, expiresAt] = [kit.now + MINUTE, kit.now + 31 * MINUTE]
+    assert.equal(await kit.store.touch(record.key, seenAt, expiresAt, { now: seenAt }), 'touched')
+    await kit.isExactly({ ...record, seenAt, expiresAt })
+    assert.ok(await kit.isLive(record.key, expiresAt - 1))
+    assert.deepEqual(await kit.keys(record.userId!, 'session', expiresAt - 1), [record.key])
   },
-  {
-    name: 'answers touched to a touch that changes nothing',
-    async run(kit) {
-      const record = await kit.put()
-      assert.equal(await kit.store.touch(record.key, record.seenAt, record.expiresAt, { now: kit.now }), 'touched')
-      assert.equal(await kit.store.touch(record.key, record.seenAt, record.expiresAt, { now: kit.now }), 'touched')
-      await kit.isExactly(record)
-    },
+  async 'answers touched to a touch that changes nothing'(kit) {
+    const record = await kit.put()
+    assert.equal(await kit.store.touch(record.key, record.seenAt, record.expiresAt, { now: kit.now }), 'touched')
+    assert.equal(await kit.store.touch(record.key, record.seenAt, record.expiresAt, { now: kit.now }), 'touched')
+    await kit.isExactly(record)
   },
-  {
-    name: 'never lowers seenAt or expiresAt by a touch, each by itself',
-    async run(kit) {
-      const record = await kit.put()
-      await kit.store.touch(record.key, kit.now - MINUTE, kit.now + 40 * MINUTE, { now: kit.now })
-      await kit.isExactly({ ...record, expiresAt: kit.now + 40 * MINUTE })
-      await kit.store.touch(record.key, kit.now + MINUTE, kit.now, { now: kit.now })
-      await kit.isExactly({ ...record, seenAt: kit.now + MINUTE, expiresAt: kit.now + 40 * MINUTE })
-    },
+  async 'never lowers seenAt or expiresAt by a touch, each by itself'(kit) {
+    const record = await kit.put()
+    await kit.store.touch(record.key, kit.now - MINUTE, kit.now + 40 * MINUTE, { now: kit.now })
+    await kit.isExactly({ ...record, expiresAt: kit.now + 40 * MINUTE })
+    await kit.store.touch(record.key, kit.now + MINUTE, kit.now, { now: kit.now })
+    await kit.isExactly({ ...record, seenAt: kit.now + MINUTE, expiresAt: kit.now + 40 * MINUTE })
   },
-  {
-    name: 'never extends a session beyond its absolute expiry by a touch',
-    async run(kit) {
-      const record = await kit.put({ absoluteExpiresAt: kit.now + HOUR })
-      assert.equal(await kit.store.touch(record.key, kit.now, kit.now + 9 * HOUR, { now: kit.now }), 'touched')
-      assert.equal((await kit.find(record.key))?.expiresAt, kit.now + HOUR)
-    },
+  async 'never extends a session beyond its absolute expiry by a touch'(kit) {
+    const record = await kit.put({ absoluteExpiresAt: kit.now + HOUR })
+    assert.equal(await kit.store.touch(record.key, kit.now, kit.now + 9 * HOUR, { now: kit.now }), 'touched')
+    assert.equal((await kit.find(record.key))?.expiresAt, kit.now + HOUR)
   },
-  {
-    name: 'answers gone to a touch of a session that has expired or was ended, and does not revive it',
-    async run(kit) {
-      const record = await kit.put()
-      const later = record.expiresAt
-      assert.equal(await kit.store.touch(record.key, later, later + HOUR, { now: later }), 'gone')
-      assert.equal(await kit.store.read(record.key, { now: later }), null)
-      await kit.store.delete(record.key, { now: kit.now })
-      assert.equal(await kit.store.touch(record.key, kit.now, later + HOUR, { now: kit.now }), 'gone')
-      await kit.isGone(record)
-    },
+  async 'answers gone to a touch of a session that has expired or was ended, and does not revive it'(kit) {
+    const record = await kit.put()
+    const later = record.expiresAt
+    assert.equal(await kit.store.touch(record.key, later, later + HOUR, { now: later }), 'gone')
+    assert.equal(await kit.store.read(record.key, { now: later }), null)
+    await kit.store.delete(record.key, { now: kit.now })
+    assert.equal(await kit.store.touch(record.key, kit.now, later + HOUR, { now: kit.now }), 'gone')
+    await kit.isGone(record)
   },
-  {
-    name: 'updates by the version that was read before a touch: a touch does not change it',
-    async run(kit) {
-      const record = await kit.put()
-      await kit.store.touch(record.key, kit.now + MINUTE, kit.now + HOUR, { now: kit.now })
-      assert.equal(await kit.store.update(record.key, 1, kit.change(), { now: kit.now }), 'updated')
-      const found = await kit.find(record.key)
-      assert.equal(found?.expiresAt, kit.now + HOUR)
-      assert.equal(found?.version, 2)
-    },
+  async 'updates by the version that was read before a touch: a touch does not change it'(kit) {
+    const record = await kit.put()
+    await kit.store.touch(record.key, kit.now + MINUTE, kit.now + HOUR, { now: kit.now })
+    assert.equal(await kit.store.update(record.key, 1, kit.change(), { now: kit.now }), 'updated')
+    const found = await kit.find(record.key)
+    assert.equal(found?.expiresAt, kit.now + HOUR)
+    assert.equal(found?.version, 2)
   },
-]
+})

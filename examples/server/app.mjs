@@ -251,7 +251,7 @@ function answerTo(error) {
  */
 export function createApp({ sessions, users }) {
   // A browser that can keeps a key in its device, and proves every few minutes that it has it: copied cookies end soon.
-  const visits = nodeVisits(sessions, { deviceBound: deviceBound() })
+  const visits = deviceBound(nodeVisits(sessions))
   const { login, profile, logout, password, listSessions, session, rotate, endSession, endAllSessions, page } =
     endpoints(sessions, users)
   /** @type {[RegExp, Partial<Record<string, (call: Call) => Promise<Answer>>>][]} */

@@ -35,7 +35,7 @@ export interface SessionRecord {
   readonly userId: string | null
   /** At most 256 characters, may be empty; well-formed Unicode without NUL. `null` exactly when `userId` is. */
   readonly userName: string | null
-  /** Which password the login verified: an unsigned 32-bit number. `null` counts as 0 where it is compared with a floor. */
+  /** Which password the login verified: an unsigned 32-bit number. `null` counts as 0 when it is compared. */
   readonly passwordVersion: number | null
   /** Opaque to the store: well-formed Unicode without NUL. */
   readonly data: string
@@ -121,7 +121,7 @@ export interface CreateResult {
    * - `'created'`, also where a record with this key, `writeId`, `userId` and `createdAt` is stored already: a repeated
    *   call. The `writeId` alone is no proof: two copies of one process (a restored snapshot) could draw the same;
    * - `'collision'`: the key is taken by another record or a forward;
-   * - `'stale-login'`: the user's floor (see `deleteUser`) is above the record's password version;
+   * - `'stale-login'`: the user's minimum password version (see `deleteUser`) is above the record's password version;
    * - `'orphan'`: `parent` names no live record;
    * - `'limit'`: refused by `options.limit`.
    */
@@ -166,7 +166,7 @@ export interface ScanPage {
   readonly next: string | null
 }
 
-/** What `deleteUser` spares, and the floor that it raises. */
+/** What `deleteUser` spares, and the minimum password version that it sets. */
 export interface DeleteUserOptions {
   /**
    * The record under this key survives; where a forward stands there, its successor (and so on). That holds also where
@@ -174,9 +174,12 @@ export interface DeleteUserOptions {
    * meanwhile. Another user's key spares nothing.
    */
   readonly exceptKey?: string
-  /** Raises the user's floor to this. The floor only rises, and holds until the latest of all `minPasswordVersionUntil`. */
+  /**
+   * The user's minimum password version from now on. It only rises while it holds, which is until the latest
+   * `minPasswordVersionUntil` told meanwhile. Once it has expired, the next one counts as it is, even if it is lower.
+   */
   readonly minPasswordVersion?: number
-  /** Until when the floor has to be kept, epoch ms. Without `passwordVersion` it means nothing. */
+  /** Until when the minimum password version holds, epoch ms. Without `minPasswordVersion` it means nothing. */
   readonly minPasswordVersionUntil: number
 }
 
@@ -222,12 +225,12 @@ export interface Store {
   delete(key: string, call: StoreCall): Promise<boolean>
   /**
    * Ends all records of the user, of both kinds, and whatever is derived from them while it runs. With
-   * `passwordVersion`, from then on `create` and `replace` answer `'stale-login'` to a lower (or missing) one while
-   * the floor holds (`minPasswordVersionUntil > now`). Answers how many live records of kind `'session'` it ended.
+   * `minPasswordVersion`, from then on `create` and `replace` answer `'stale-login'` to a lower (or missing) password
+   * version while it holds (`minPasswordVersionUntil > now`). Answers how many live records of kind `'session'` it ended.
    *
-   * Many records may be ended in pieces, the floor first; `create` and `replace` go on in between. It resolves once there
-   * was a moment, after it was called, at which no record was left. Where the time is over before, it rejects with
-   * `'unknown'`, and a repeated call does the rest.
+   * Many records may be ended in pieces, the minimum password version first; `create` and `replace` go on in between. It
+   * resolves once there was a moment, after it was called, at which no record was left. If the time is over before, it
+   * rejects with `'unknown'`, and a repeated call does the rest.
    */
   deleteUser(userId: string, options: DeleteUserOptions, call: StoreCall): Promise<number>
   /**
@@ -236,8 +239,8 @@ export interface Store {
    */
   listUser(userId: string, kind: SessionRecord['kind'], call: StoreCall): Promise<SessionRecord[]>
   /**
-   * Removes at most `limit` records that expired more than `SWEEP_MARGIN` before `now`, and forwards and floors past
-   * their time; answers how many. Not implemented where the backend expires keys by itself.
+   * Removes at most `limit` records that expired more than `SWEEP_MARGIN` before `now`, and forwards and minimum password
+   * versions past their time; answers how many. Not implemented if the backend expires keys by itself.
    */
   sweep?(limit: number, call: StoreCall): Promise<number>
   /**

@@ -8,8 +8,6 @@ export interface Meta {
   readonly csrf?: string
   /** How long the session may be idle, in ms. Without it: as long as the manager says. */
   readonly idle?: number
-  /** What `coatcheck/device-bound` keeps, in a form of its own. Without it: the session is bound to no device, and cannot be. */
-  readonly device?: string
   /** Names of the latest changes of `updateUserSessions` that the data has: 8 characters of base64url each, at most `MAX_CHANGES`. */
   readonly changes?: readonly string[]
 }
@@ -17,24 +15,20 @@ export interface Meta {
 /** How many changes a session keeps the names of: a call finds its own as long as no more of one user are under way. */
 export const MAX_CHANGES = 16
 
-/** What `device` begins with as long as the session is bound to none; the salt of the offer follows. */
-export const OFFER = 'o'
-
 const NOTHING: Meta = Object.freeze({})
-/** What is broken counts as a password that was never verified, and as bound to a device that no browser is. */
-const BROKEN: Meta = Object.freeze({ verifiedAt: null, device: '' })
+/** What is broken counts as a password that was never verified. */
+const BROKEN: Meta = Object.freeze({ verifiedAt: null })
 /** No JSON text begins with it. */
 const MARK = '@'
 const CHANGE = /.{8}/g
-const SEALED =
-  /^@(?:v(-|\d{1,16}))?(?:c([A-Za-z0-9_-]{43}))?(?:i(\d{1,13}))?(?:u((?:[A-Za-z0-9_-]{8}){1,16})\.)?(?:d([A-Za-z0-9_.-]{0,2000}))?@/
+const SEALED = /^@(?:v(-|\d{1,16}))?(?:c([A-Za-z0-9_-]{43}))?(?:i(\d{1,13}))?(?:u((?:[A-Za-z0-9_-]{8}){1,16})\.)?@/
 
 /** The text to store. A codec's text that begins with the mark is told from ours by a mark of its own before it. */
-export function seal({ verifiedAt, csrf, idle, device, changes }: Meta, text: string): string {
+export function seal({ verifiedAt, csrf, idle, changes }: Meta, text: string): string {
   const verified = verifiedAt === undefined ? '' : `v${verifiedAt ?? '-'}`
   const own = `${csrf === undefined ? '' : `c${csrf}`}${idle === undefined ? '' : `i${idle}`}`
   const changed = changes === undefined ? '' : `u${changes.join('')}.`
-  const fields = `${verified}${own}${changed}${device === undefined ? '' : `d${device}`}`
+  const fields = `${verified}${own}${changed}`
   return fields === '' && !text.startsWith(MARK) ? text : MARK + fields + MARK + text
 }
 
@@ -43,14 +37,13 @@ export function unseal(stored: string): { meta: Meta; text: string } {
   if (!stored.startsWith(MARK)) return { meta: NOTHING, text: stored }
   const match = SEALED.exec(stored)
   if (match === null) return { meta: BROKEN, text: stored }
-  const [head, verified, csrf, idle, changes, device] = match
+  const [head, verified, csrf, idle, changes] = match
   const verifiedAt = verified === '-' ? null : Number(verified ?? 0)
   if (verifiedAt !== null && !isInstant(verifiedAt)) return { meta: BROKEN, text: stored }
   const meta = {
     ...(verified !== undefined && { verifiedAt }),
     ...(csrf !== undefined && { csrf }),
     ...(idle !== undefined && { idle: Number(idle) }),
-    ...(device !== undefined && { device }),
     ...(changes !== undefined && { changes: changes.match(CHANGE)! }),
   }
   return { meta, text: stored.slice(head.length) }

@@ -1,8 +1,13 @@
 // What browsers are told. Statuses matter: at 400, 401, 403 without a challenge and 429 Chromium forgets the session that it
 // keeps for the device, at 503 it tries again.
-import type { DeviceAnswer } from '../visits/devices.ts'
 import { type Binding, refreshChallenge } from './binding.ts'
 import type { Setup } from './options.ts'
+
+export interface DeviceAnswer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
 
 const COMMON = { 'Cache-Control': 'no-store', 'Content-Type': 'application/json' }
 

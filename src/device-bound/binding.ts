@@ -1,15 +1,21 @@
-// What the record of a session keeps about its device. Nothing of it is of use to who reads the store: the key is public,
-// values are hashed, and a challenge is derived from a salt by who has the session ID, so that each node can repeat the
-// one that is outstanding without writing anything.
-import type { SessionRecord } from '../contract/store.ts'
-import { OFFER, seal, unseal } from '../data/meta.ts'
+// What a session keeps about its device, in its data under keys of our own. Nothing of it helps a reader of the store: the
+// key is public, values are hashed, and a challenge is derived from a salt and the session ID, so that each
+// node can repeat the outstanding one without a write.
 import { hashOf, hmac, newSalt, newSecret } from '../session/id.ts'
+import type { SessionInfo } from '../session/session.ts'
 import { type DeviceKey, isSame } from './proof.ts'
 
-/** How long a challenge is good from when it can be answered first, and an offer from the login, in ms. */
+/** How long a challenge is good from when it can first be answered, and how long an offer is open, in ms. */
 export const CHALLENGE_LIFE = 300_000
-/** Values are good each until its own end. As many at a time: a response may be lost, and the browser asks again. */
+/** Several values are good at once, each until its own end: a response may be lost, and the browser asks again. */
 const MAX_VALUES = 8
+
+/** The session may still be bound. The salt is random: only who gets the response of the login can take the offer. */
+export interface Offer {
+  readonly offer: string
+  /** When the session began here, epoch ms: an imported one is older. */
+  readonly at: number
+}
 
 /** A value of the bound cookie. */
 interface Value {
@@ -21,8 +27,10 @@ interface Value {
 export interface Binding {
   /** What the browser calls this session: not its key, which changes with each new ID. */
   readonly id: string
+  /** `createdAt` of the session: in the data of a later login that carries old data over, this is another one. */
+  readonly of: number
   readonly device: DeviceKey
-  /** When the device was registered, and when it proved itself last, epoch ms. */
+  /** When the device was registered, and when it last proved itself, epoch ms. */
   readonly boundAt: number
   readonly provedAt: number
   readonly challenge: { readonly salt: string; readonly end: number }
@@ -32,81 +40,52 @@ export interface Binding {
   readonly values: readonly Value[]
 }
 
-const SALT = /^[A-Za-z0-9_-]{16}$/
-const HASH = /^[A-Za-z0-9_-]{43}$/
-const TIME = /^[0-9a-z]{1,11}$/
-const KEYS = { E: /^[A-Za-z0-9_-]{86}$/, R: /^[A-Za-z0-9_-]{342,683}$/ } as const
-const BOUND = 'b'
-const SEPARATOR = '.'
-
-/** The text of a binding: its parts, instants in base 36. */
-export function format({ id, device, boundAt, provedAt, challenge, spent, values }: Binding): string {
-  const time = (instant: number) => instant.toString(36)
-  return [
-    BOUND,
-    id,
-    device.algorithm[0],
-    device.key,
-    time(boundAt),
-    time(provedAt),
-    challenge.salt,
-    time(challenge.end),
-    spent,
-    ...values.flatMap(({ hash, end }) => [hash, time(end)]),
-  ].join(SEPARATOR)
-}
-
-function parse(text: string): Binding | null {
-  const [mark, id = '', kind, key = '', boundAt = '', provedAt = '', salt = '', end = '', spent = '', ...rest] =
-    text.split(SEPARATOR)
-  const times = [boundAt, provedAt, end, ...rest.filter((_, at) => at % 2 === 1)]
-  const isSound =
-    mark === BOUND &&
-    (kind === 'E' || kind === 'R') &&
-    KEYS[kind].test(key) &&
-    [id, salt].every(each => SALT.test(each)) &&
-    (spent === '' || SALT.test(spent)) &&
-    times.every(each => TIME.test(each)) &&
-    rest.length % 2 === 0 &&
-    rest.every((each, at) => at % 2 === 1 || HASH.test(each))
-  if (!isSound) return null
-  const instant = (digits: string) => Number.parseInt(digits, 36)
-  const values: Value[] = []
-  for (let at = 0; at < rest.length; at += 2) values.push({ hash: rest[at]!, end: instant(rest[at + 1]!) })
-  return {
-    id,
-    device: { algorithm: kind === 'E' ? 'ES256' : 'RS256', key },
-    boundAt: instant(boundAt),
-    provedAt: instant(provedAt),
-    challenge: { salt, end: instant(end) },
-    spent,
-    values,
-  }
-}
-
 /**
- * What a record says of its device: the salt of an offer, a binding, `null` for neither. `'broken'`: it is bound, and none can
- * prove it.
+ * Each write has a key with the next number, and the highest one counts. An application that writes back an old copy of
+ * the data, as in `update(session, { ...session.data, n: 1 })`, sets an old key again, and the binding stays.
  */
-export function deviceIn({
-  data,
-}: Pick<SessionRecord, 'data'>): Binding | { readonly offer: string } | 'broken' | null {
-  const { device } = unseal(data).meta
-  if (device === undefined) return null
-  if (device.startsWith(OFFER) && SALT.test(device.slice(OFFER.length))) return { offer: device.slice(OFFER.length) }
-  return parse(device) ?? 'broken'
+const KEY = /^~device\.(\d{1,9})$/
+
+/** Of a session, or of the draft that its update edits. */
+export type Kept = Pick<SessionInfo<object>, 'data' | 'createdAt'>
+
+function latest(data: object): { number: number; kept: Offer | Binding | null } {
+  let found: ReturnType<typeof latest> = { number: -1, kept: null }
+  for (const [name, kept] of Object.entries(data)) {
+    const number = Number(KEY.exec(name)?.[1] ?? -1)
+    if (number > found.number) found = { number, kept }
+  }
+  return found
 }
 
-/** The binding in a record, where there is one that can be read. */
-export function bindingIn(record: Pick<SessionRecord, 'data'>): Binding | null {
-  const device = deviceIn(record)
-  return device === null || device === 'broken' || 'offer' in device ? null : device
+/** The keys of an application's data that are ours, or those that are not. */
+export const keysOf = (data: object, whose: 'device' | 'application'): object =>
+  Object.fromEntries(Object.entries(data).filter(([name]) => KEY.test(name) === (whose === 'device')))
+
+/** Keys to set in the data of a session that begins. */
+export const newOffer = (now: number): object => ({ '~device.0': { offer: newSalt(), at: now } satisfies Offer })
+
+export function put(draft: Record<string, unknown>, binding: Binding): void {
+  const { number } = latest(draft)
+  for (const name of Object.keys(draft)) if (KEY.test(name)) delete draft[name]
+  draft[`~device.${number + 1}`] = binding
 }
 
-/** The record's data with this binding beside it. */
-export function withBinding({ data }: Pick<SessionRecord, 'data'>, binding: Binding): string {
-  const { meta, text } = unseal(data)
-  return seal({ ...meta, device: format(binding) }, text)
+/** What a session says of its device: that it may be bound, or how it is; `null` for neither. */
+export function deviceIn({ data, createdAt }: Kept): Offer | Binding | null {
+  const { kept } = latest(data)
+  return kept !== null && 'of' in kept && kept.of !== createdAt ? null : kept
+}
+
+export function bindingIn(session: Kept): Binding | null {
+  const device = deviceIn(session)
+  return device === null || 'offer' in device ? null : device
+}
+
+/** The salt of the offer that a session still has. */
+export function offerIn(session: Kept, now: number): string | null {
+  const device = deviceIn(session)
+  return device !== null && 'offer' in device && now < device.at + CHALLENGE_LIFE ? device.offer : null
 }
 
 export const offerChallenge = (id: string, salt: string): string => hmac(id, `device\0offer\0${salt}`)
@@ -116,16 +95,21 @@ export const refreshChallenge = (id: string, salt: string): string => hmac(id, `
 export const answers = (jti: string, ids: readonly string[], salt: string, of: typeof offerChallenge): boolean =>
   salt !== '' && ids.some(id => isSame(jti, of(id, salt)))
 
-export function newBinding(device: DeviceKey, now: number, lifetime: number): { binding: Binding; value: string } {
-  const start = { id: newSalt(), device, boundAt: now, spent: '', challenge: { salt: '', end: 0 }, provedAt: now }
-  return proved({ ...start, values: [] }, now, lifetime)
+export function newBinding(
+  device: DeviceKey,
+  createdAt: number,
+  now: number,
+  lifetime: number,
+): { binding: Binding; value: string } {
+  const start = { id: newSalt(), of: createdAt, device, boundAt: now, provedAt: now }
+  return proved({ ...start, challenge: { salt: '', end: 0 }, spent: '', values: [] }, now, lifetime)
 }
 
 /** The binding after a proof: with a new value, which only the response has, and a new challenge. */
 export function proved(before: Binding, now: number, lifetime: number): { binding: Binding; value: string } {
   const value = newSecret()
   const end = now + lifetime
-  // The last one also where it has ended: a late request must not pass for a thief's.
+  // The last one even if it has ended: a late request must not pass for a thief's.
   const kept = before.values.filter((each, at) => at === 0 || each.end > now).slice(0, MAX_VALUES - 1)
   const binding = {
     ...before,
@@ -147,3 +131,6 @@ export function valueIn({ values }: Binding, presented: string): Value | null {
   const hash = hashOf(presented)
   return values.find(value => isSame(value.hash, hash)) ?? null
 }
+
+/** A challenge that can be answered at once. */
+export const newChallenge = (now: number): Binding['challenge'] => ({ salt: newSalt(), end: now + CHALLENGE_LIFE })

@@ -1,18 +1,156 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
+import type { UserIds } from '../session/user-id.ts'
 import { checkOptions } from '../text/check-options.ts'
-import type { CookieOptions } from '../visits/cookie.ts'
-import type { DeviceBound } from '../visits/devices.ts'
-import { EdgeDevices } from './edge-devices.ts'
+import { quote } from '../text/quote.ts'
+import { checkFetch, checkNode } from '../visits/check-arguments.ts'
+import type { FetchVisit, FetchVisits } from '../visits/fetch.ts'
+import { FetchHead, writeRules } from '../visits/head-rules.ts'
+import type { NodeVisits } from '../visits/node.ts'
+import { guardHead } from '../visits/node-head.ts'
+import type { DeviceAnswer } from './answers.ts'
+import { Devices } from './devices.ts'
 import { type DeviceBoundOptions, OPTIONS, setUp } from './options.ts'
+import { answer } from './requests.ts'
+import { DeviceVisit, type InnerVisit } from './visit.ts'
+
+/** Visits of node:http to sessions that are bound to a device. */
+export interface DeviceNodeVisits<D extends object, I extends UserIds, In extends object> extends NodeVisits<D, I, In> {
+  /**
+   * Answers the requests by which browsers bind sessions to their device and prove it; `false` for any other request. Call
+   * it before anything else is done with a request.
+   */
+  handled(
+    request: IncomingMessage | Http2ServerRequest,
+    response: ServerResponse | Http2ServerResponse,
+  ): Promise<boolean>
+}
+
+/** Visits of `Request`s to sessions that are bound to a device. */
+export interface DeviceFetchVisits<D extends object, I extends UserIds, In extends object>
+  extends FetchVisits<D, I, In> {
+  /**
+   * The answer to a request by which a browser binds a session to its device, or proves it; `null` for any other request.
+   * Call it before anything else is done with a request.
+   */
+  handled(request: Request): Promise<Response | null>
+}
 
 /**
  * Binds sessions of users to a key that the browser's device keeps (Device Bound Session Credentials,
- * https://w3c.github.io/webappsec-dbsc/), so that copied cookies are worth nothing after `lifetime`. For the `deviceBound`
- * option of a visits object, whose `handled` then answers the two paths where browsers register and refresh. Browsers that do not
- * know it go on with the session cookie alone, unless `require` says otherwise.
+ * https://w3c.github.io/webappsec-dbsc/), so that copied cookies are worth nothing after `lifetime`. It wraps what
+ * `nodeVisits` or `fetchVisits` returns: take its visits, and no others. Browsers that do not know the protocol go on with
+ * the session cookie alone, unless `require` says otherwise.
  * @throws TypeError that names the option
  */
-export function deviceBound(options: DeviceBoundOptions = {}): DeviceBound {
+export function deviceBound<D extends object, I extends UserIds, In extends object>(
+  visits: FetchVisits<D, I, In>,
+  options?: DeviceBoundOptions,
+): DeviceFetchVisits<D, I, In>
+export function deviceBound<D extends object, I extends UserIds, In extends object>(
+  visits: NodeVisits<D, I, In>,
+  options?: DeviceBoundOptions,
+): DeviceNodeVisits<D, I, In>
+export function deviceBound<D extends object, I extends UserIds, In extends object>(
+  visits: NodeVisits<D, I, In> | FetchVisits<D, I, In>,
+  options: DeviceBoundOptions = {},
+): object {
+  if (typeof visits?.of !== 'function' || visits.sessions === undefined)
+    throw new TypeError(`deviceBound: expected nodeVisits(sessions) or fetchVisits(sessions), got ${quote(visits)}`)
   checkOptions(OPTIONS, options)
-  const own = { ...options }
-  return Object.freeze({ '~devices': (cookie: CookieOptions) => new EdgeDevices(setUp(own, cookie)) })
+  const { sessions, cookie } = visits
+  const devices = new Devices(sessions, setUp(options, cookie))
+  return { sessions, cookie, ...('handle' in visits ? ofFetch(visits, devices) : ofNode(visits, devices)) }
+}
+
+const SLOT = Symbol('coatcheck device visit')
+
+/** The visit around another one; asked again, it is the same. */
+function around<V>(inner: object, make: () => V): V {
+  const holder = inner as { [SLOT]?: V }
+  holder[SLOT] ??= make()
+  return holder[SLOT]
+}
+
+/** The answer to a browser that registers or refreshes; `null` for any other request. */
+async function answerAt(devices: Devices, path: string, visit: () => unknown): Promise<DeviceAnswer | null> {
+  const { registerPath, refreshPath } = devices.setup
+  if (path !== registerPath && path !== refreshPath) return null
+  const asked = visit() as InnerVisit
+  if (asked.request.method !== 'POST') return null
+  return answer(devices, path === registerPath ? 'register' : 'refresh', asked)
+}
+
+function ofNode<D extends object, I extends UserIds, In extends object>(
+  visits: NodeVisits<D, I, In>,
+  devices: Devices,
+): object {
+  return {
+    of(request: IncomingMessage, response?: ServerResponse) {
+      const inner = visits.of(request, response)
+      return around(inner, () => {
+        const visit = new DeviceVisit(inner as InnerVisit<D, I, In>, devices)
+        if (response !== undefined && !response.headersSent) guardHead(response, () => visit.headRules())
+        return visit
+      })
+    },
+    async handled(request: IncomingMessage, response: ServerResponse): Promise<boolean> {
+      // In plain JavaScript it may be missing, and would be missed at the two paths only.
+      checkNode('handled', request, response ?? null)
+      // Express cuts off where a router is mounted.
+      const url = (request as { originalUrl?: string }).originalUrl ?? request.url ?? ''
+      const told = await answerAt(devices, url.split('?', 1)[0]!, () => visits.of(request, response))
+      if (told === null) return false
+      if (!response.headersSent && !response.destroyed) response.writeHead(told.status, told.headers).end(told.body)
+      return true
+    },
+  }
+}
+
+class DeviceFetchVisit<D extends object, I extends UserIds, In extends object>
+  extends DeviceVisit<D, I, In>
+  implements FetchVisit<D, I, In>
+{
+  readonly #inner: FetchVisit<D, I, In>
+
+  constructor(inner: FetchVisit<D, I, In>, devices: Devices) {
+    super(inner as unknown as InnerVisit<D, I, In>, devices)
+    this.#inner = inner
+  }
+
+  respond(response: Response): Response {
+    return this.#inner.respond(this.told(response))
+  }
+
+  /** The response with what browsers are told. No headers go with a handshake, an error response, and what is none. */
+  told(response: Response): Response {
+    if (typeof response?.headers?.getSetCookie !== 'function' || response.status < 200) return response
+    const headers = new Headers(response.headers)
+    writeRules(this.headRules(), new FetchHead(headers))
+    return new Response(response.body, { status: response.status, statusText: response.statusText, headers })
+  }
+}
+
+function ofFetch<D extends object, I extends UserIds, In extends object>(
+  visits: FetchVisits<D, I, In>,
+  devices: Devices,
+): object {
+  const wrapped = (inner: FetchVisit<D, I, In>) => around(inner, () => new DeviceFetchVisit(inner, devices))
+  return {
+    of: (request: Request) => wrapped(visits.of(request)),
+    handle: (request: Request, handler: (visit: FetchVisit<D, I, In>) => Response | Promise<Response>) =>
+      visits.handle(request, async inner => {
+        const visit = wrapped(inner)
+        try {
+          return visit.told(await handler(visit))
+        } catch (thrown) {
+          throw visit.told(thrown as Response)
+        }
+      }),
+    async handled(request: Request): Promise<Response | null> {
+      checkFetch('handled', request)
+      const told = await answerAt(devices, new URL(request.url).pathname, () => visits.of(request))
+      return told && new Response(told.body, told)
+    },
+  }
 }

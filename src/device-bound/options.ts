@@ -3,7 +3,6 @@ import { listOf, type OptionPlace, oneOf, refuse, rule, wholeNumber } from '../t
 import { type Duration, durationUpTo, milliseconds } from '../text/duration.ts'
 import { quote } from '../text/quote.ts'
 import { type CookieOptions, SessionCookie } from '../visits/cookie.ts'
-import type { DeviceAlgorithm } from './proof.ts'
 
 /** What `deviceBound` takes. */
 export interface DeviceBoundOptions {
@@ -13,18 +12,18 @@ export interface DeviceBoundOptions {
   path?: string
   /** The name of the bound cookie. It gets `__Host-` in front where the session cookie is Secure and for all paths. @default 'session_bound' */
   cookie?: string
-  /** Signatures that browsers are offered, the preferred one first. @default ['ES256', 'RS256'] */
-  algorithms?: readonly DeviceAlgorithm[]
   /** Beginnings of paths that never wait for a proof, such as `'/assets'`: they must not need a session. @default none */
   exclude?: readonly string[]
   /**
-   * Sessions of users that have to be bound: one that is not is refused from 5 minutes after its login, and remember tokens
-   * begin none. A function is asked at each request, and must not wait for anything. @default false
+   * Sessions of users that have to be bound: one that is not is refused from 5 minutes after it began here, and remember
+   * tokens begin none. A function is asked at each request, and must answer at once. @default false
    */
   // biome-ignore lint/suspicious/noExplicitAny: of whichever data and user IDs
   require?: boolean | ((session: Session<any, any>) => boolean)
-  /** Proofs that this process verifies in a second; a browser beyond them is told to try again. @default 1000 */
+  /** Proofs that this process verifies in a second, 20 of one session at most; a browser beyond them is told to try again. @default 1000 */
   maxProofs?: number
+  /** What ends if a session's cookie was copied: the session and the remember token of its device, or everything of the user. @default 'end-device' */
+  onTheft?: 'end-device' | 'invalidate-user'
 }
 
 // What a URL path may have without escapes that a server or a proxy would change (RFC 3986, section 3.3).
@@ -47,37 +46,18 @@ export const OPTIONS: OptionPlace<DeviceBoundOptions> = {
       "a token such as 'session_bound'",
       value => typeof value === 'string' && /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(value) && !/^__/.test(value),
     ),
-    algorithms: (value, name) => {
-      listOf('names', oneOf('ES256', 'RS256'))(value, name)
-      if ((value as string[]).length === 0) refuse(name, "one of 'ES256' and 'RS256' at least", value)
-    },
     exclude: listOf('paths', aPath),
     require: rule('true, false, or a function of the session', value => ['boolean', 'function'].includes(typeof value)),
     maxProofs: wholeNumber(1),
+    onTheft: oneOf('end-device', 'invalidate-user'),
   },
 }
 
-/** The options with what follows from them and from the session cookie of one nodeVisits. */
-export interface Setup {
-  /** ms */
-  readonly lifetime: number
-  /** Of the bound cookie in the browser, seconds. */
-  readonly maxAge: number
-  readonly registerPath: string
-  readonly refreshPath: string
-  /** The header of an offer, but for its challenge. */
-  readonly offered: string
-  readonly algorithms: readonly DeviceAlgorithm[]
-  readonly exclude: readonly string[]
-  readonly cookie: SessionCookie
-  /** As browsers compare them with those of the cookie. */
-  readonly attributes: string
-  readonly require: (session: AnySession) => boolean
-  readonly maxProofs: number
-}
+/** The options with what follows from them and from the session cookie. */
+export type Setup = ReturnType<typeof setUp>
 
-/** @throws TypeError where browsers could not renew the bound cookie beside such a session cookie */
-export function setUp(options: DeviceBoundOptions, session: CookieOptions): Setup {
+/** @throws TypeError if browsers could not renew the bound cookie beside such a session cookie */
+export function setUp(options: DeviceBoundOptions, session: CookieOptions) {
   if (session.domain !== undefined)
     throw new TypeError(
       `deviceBound: impossible beside cookie.domain ${quote(session.domain)}: a browser proves a session to one origin alone`,
@@ -93,21 +73,29 @@ export function setUp(options: DeviceBoundOptions, session: CookieOptions): Setu
   if (!path.startsWith(`${folder}/`))
     throw new TypeError(`deviceBound: path: expected one within ${quote(within)}, where the session cookie is sent`)
   const lifetime = milliseconds(options.lifetime ?? '5m', 'lifetime')
-  const algorithms = options.algorithms ?? ['ES256', 'RS256']
   const registerPath = `${path}/register`
   const { require = false } = options
   return {
+    /** ms */
     lifetime,
-    // The browser counts from when the value arrives, and a request takes time too: it must not come too late.
+    /**
+     * Of the bound cookie in the browser, seconds. The browser counts from when the value arrives, and a request takes time
+     * too: it must not come too late.
+     */
     maxAge: Math.max(1, Math.floor((lifetime - Math.min(30_000, lifetime / 5)) / 1000)),
     registerPath,
     refreshPath: `${path}/refresh`,
-    offered: `(${algorithms.join(' ')});path="${registerPath}"`,
-    algorithms,
+    /** The header of an offer, but for its challenge. */
+    offered: `(ES256 RS256);path="${registerPath}"`,
     exclude: options.exclude ?? [],
     cookie,
+    /** As browsers compare them with those of the cookie. */
     attributes: cookie.serializeValue('', null).slice(cookie.name.length + 3),
-    require: session => session.user !== null && (typeof require === 'function' ? require(session) === true : require),
+    requires: (session: AnySession): boolean =>
+      session.user !== null && (typeof require === 'function' ? require(session) === true : require),
+    /** Whether each session of a user has to be bound. */
+    requiresAll: require === true,
     maxProofs: options.maxProofs ?? 1000,
+    onTheft: options.onTheft ?? 'end-device',
   }
 }

@@ -2,7 +2,6 @@
 // Credentials uses it (https://w3c.github.io/webappsec-dbsc/#format-jwt). Pure functions: they know no session, no clock
 // and no store. Whether `jti` is a challenge of the session, and still good, is for the caller to say.
 import { createPublicKey, type JsonWebKey, type KeyObject, timingSafeEqual, verify } from 'node:crypto'
-import { isObject, membersOf, ownMembers } from './strict-json.ts'
 
 /** Names of RFC 7518, section 3.1. `none` and those with a shared secret are not among them, so that none is accepted. */
 export type DeviceAlgorithm = 'ES256' | 'RS256'
@@ -15,12 +14,10 @@ export interface DeviceKey {
 }
 
 /**
- * Why a proof is refused. `malformed`: over 8 KiB, not three parts of strict base64url, not JSON objects of unique names,
- * another `typ` than `dbsc+jwt`, without `jti`, with `crit`; at a registration without `jwk`, at a refresh with one.
- * `algorithm`: it was not offered, or is not that of the registered key. `key`: it is private, weak, or of another kind.
- * `signature`: all is well formed, and signed by another key or over other bytes.
+ * Why a proof is refused. `algorithm`: it was not offered, or is not that of the registered key. `key`: it is private,
+ * weak, or of another kind. `signature`: all is well formed, and signed by another key or over other bytes.
  */
-export type ProofRefusal = 'malformed' | 'algorithm' | 'key' | 'signature'
+export type ProofRefusal = 'algorithm' | 'key' | 'signature'
 
 const MAX_BYTES = 8192
 /** 65537 in base64url. */
@@ -36,15 +33,40 @@ function bytesOf(text: unknown): Buffer | null {
   return bytes.toString('base64url') === text ? bytes : null
 }
 
-interface Parts {
+/** A proof that was read and not yet verified. */
+export interface Proof {
   readonly algorithm: string
-  readonly header: ReadonlyMap<string, unknown>
+  /** The key that a registration brings. */
+  readonly jwk: unknown
+  /** The challenge that it answers. */
   readonly jti: string
   readonly signed: Buffer
   readonly signature: Buffer
 }
 
-function partsOf(jws: string): Parts | 'malformed' {
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+const isObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** A map, so that nothing is found which an object inherits. */
+const ownMembers = (value: object): ReadonlyMap<string, unknown> => new Map(Object.entries(value))
+
+/** The members of a JSON object. Of two that have one name the last one counts (RFC 7515, section 4). */
+function membersOf(bytes: Uint8Array): ReadonlyMap<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(UTF8.decode(bytes))
+    return isObject(value) ? ownMembers(value) : null
+  } catch {
+    return null
+  }
+}
+
+/**
+ * Reads a proof. `'malformed'`: it is over 8 KiB, not three parts of strict base64url, no JSON objects, of another `typ`
+ * than `dbsc+jwt`, without `jti`, or with `crit`; at a registration it has no `jwk`, at a refresh it has one.
+ */
+export function readProof(jws: string, use: 'registration' | 'refresh'): Proof | 'malformed' {
   // Characters first: an over-long text is not even encoded.
   if (jws.length > MAX_BYTES) return 'malformed'
   const parts = jws.split('.', 4)
@@ -58,7 +80,9 @@ function partsOf(jws: string): Parts | 'malformed' {
   if (!header || typeof algorithm !== 'string' || typeof jti !== 'string' || jti === '') return 'malformed'
   // A token for something else, or one that asks for what is not understood (RFC 7515, section 4.1.11).
   if (header.get('typ') !== 'dbsc+jwt' || header.has('crit')) return 'malformed'
-  return { algorithm, header, jti, signed: Buffer.from(`${parts[0]}.${parts[1]}`), signature }
+  if (header.has('jwk') !== (use === 'registration')) return 'malformed'
+  const signed = Buffer.from(`${parts[0]}.${parts[1]}`)
+  return { algorithm, jwk: header.get('jwk'), jti, signed, signature }
 }
 
 /** The key that a registration brings, with all that a key must be before it is trusted with a session. */
@@ -96,7 +120,7 @@ function jwkOf({ algorithm, key }: DeviceKey): JsonWebKey {
 }
 
 /** `null`: it is signed by this key. */
-function refusalOf(device: DeviceKey, { signed, signature }: Parts): 'key' | 'signature' | null {
+function refusalOf(device: DeviceKey, { signed, signature }: Proof): 'key' | 'signature' | null {
   let key: KeyObject
   try {
     // Throws for a point that is not on the curve.
@@ -111,25 +135,16 @@ function refusalOf(device: DeviceKey, { signed, signature }: Parts): 'key' | 'si
 }
 
 /** Verifies the proof that registers a key: it is signed with the key that it brings, by an algorithm that was offered. */
-export function verifyRegistration(
-  jws: string,
-  algorithms: readonly DeviceAlgorithm[],
-): { readonly device: DeviceKey; readonly jti: string } | ProofRefusal {
-  const parts = partsOf(jws)
-  if (parts === 'malformed' || !parts.header.has('jwk')) return 'malformed'
-  const algorithm = algorithms.find(name => name === parts.algorithm)
-  if (algorithm === undefined) return 'algorithm'
-  const device = keyFrom(parts.header.get('jwk'), algorithm)
-  return device === null ? 'key' : (refusalOf(device, parts) ?? { device, jti: parts.jti })
+export function verifyRegistration(proof: Proof): DeviceKey | ProofRefusal {
+  const { algorithm } = proof
+  if (algorithm !== 'ES256' && algorithm !== 'RS256') return 'algorithm'
+  const device = keyFrom(proof.jwk, algorithm)
+  return device === null ? 'key' : (refusalOf(device, proof) ?? device)
 }
 
-/** Verifies the proof of a refresh against the registered key: one that brings a key of its own is refused unread. */
-export function verifyRefresh(jws: string, device: DeviceKey): { readonly jti: string } | ProofRefusal {
-  const parts = partsOf(jws)
-  if (parts === 'malformed' || parts.header.has('jwk')) return 'malformed'
-  if (parts.algorithm !== device.algorithm) return 'algorithm'
-  return refusalOf(device, parts) ?? { jti: parts.jti }
-}
+/** Verifies the proof of a refresh against the registered key. `null`: it is signed by it. */
+export const verifyRefresh = (proof: Proof, device: DeviceKey): ProofRefusal | null =>
+  proof.algorithm === device.algorithm ? refusalOf(device, proof) : 'algorithm'
 
 /** Whether two texts are equal, in a time that does not depend on where they differ. */
 export function isSame(one: string, other: string): boolean {
@@ -142,11 +157,10 @@ const QUOTED = /^"([\x20\x21\x23-\x5b\x5d-\x7e]*)"(?:[ \t]*;[\x20-\x7e]*)?$/
 
 /**
  * The text in `Secure-Session-Response` or `Sec-Secure-Session-Id`: Chromium 150 sends it without quotation marks, the
- * specification says a string of a structured field, whose parameters are ignored. `null` for what is neither,
- * and where it did not come.
+ * specification says a string of a structured field, whose parameters are ignored. `null` for anything else; `undefined` if
+ * the header did not come.
  */
-export function headerText(header: string | null | undefined): string | null {
-  if (header == null) return null
-  if (!header.startsWith('"')) return header
-  return QUOTED.exec(header)?.[1] ?? null
+export function headerText(header: string | null | undefined): string | null | undefined {
+  if (header == null) return undefined
+  return header.startsWith('"') ? (QUOTED.exec(header)?.[1] ?? null) : header
 }

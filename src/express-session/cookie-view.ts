@@ -6,7 +6,7 @@ import { responseCookie, SessionCookie } from '../visits/cookie.ts'
 import type { CookieView } from './request-session.ts'
 
 const LIFETIME =
-  "a session's lifetime is set at its login: expressSession(sessions, { logIn: request => ({ idle: '5m' }) }), or for all of them by idleTimeout of the SessionManager; a longer one for a user who asks to be remembered is { remember: true }"
+  "a session's lifetime is set at its login: expressSession(sessions, { logIn: request => ({ idleTimeout: '5m' }) }), or for all of them by idleTimeout of the SessionManager; a longer one for a user who asks to be remembered is { remember: true }"
 
 /** The attributes of the cookie of one bridge, read once. */
 export class CookieLook {

@@ -19,7 +19,7 @@ export interface ExpressSession<
 > {
   (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void): void
   /** The visit behind `req.session`: for code that is written for coatcheck already. */
-  readonly visits: Pick<NodeVisits<D, I, In>, 'of'>
+  readonly visits: Pick<NodeVisits<D, I, In>, 'of' | 'sessions' | 'cookie'>
 }
 
 /**

@@ -20,9 +20,9 @@ export interface LoginOptions {
   /** Gives the browser a remember token; needs `remember` of the SessionManager. @default false */
   remember?: boolean | undefined
   /** How long the session may be idle, such as `'5m'`; at most the manager's idleTimeout. @default idleTimeout */
-  idle?: Duration | undefined
+  idleTimeout?: Duration | undefined
   /** How long the session may live in all, at most the manager's absoluteTimeout. @default absoluteTimeout */
-  absolute?: Duration | undefined
+  absoluteTimeout?: Duration | undefined
   /** When the password was verified, epoch ms; `null`: never. @default now */
   verifiedAt?: number | null | undefined
 }
@@ -38,20 +38,12 @@ export interface ExpressSessionOptions<I extends UserIds = UserIds> extends Node
    * login or a logout. Synchronous. @default Passport's user: `passport.user`, its name from `request.user`
    */
   userOf?: (data: BridgedData, request: IncomingMessage) => BridgedUser<I> | null | undefined
-  /** Terms of the login that this request makes, such as `{ idle: '5m' }`. Synchronous. @default none */
+  /** Terms of the login that this request makes, such as `{ idleTimeout: '5m' }`. Synchronous. @default none */
   logIn?: (request: IncomingMessage, data: BridgedData) => LoginOptions
 }
 
 const OWN = ['userOf', 'logIn'] as const
-const OPTIONS = [
-  'cookie',
-  'rememberCookie',
-  'trustedOrigins',
-  'clearSiteData',
-  'deviceBound',
-  'trustedProxies',
-  'isSecure',
-] as const
+const OPTIONS = ['cookie', 'rememberCookie', 'trustedOrigins', 'clearSiteData', 'trustedProxies', 'isSecure'] as const
 // Said where express-session's options are brought along as they were.
 const HINTS = {
   ...hintsFor('visits'),

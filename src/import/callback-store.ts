@@ -17,7 +17,7 @@ export function checkStore(where: string, store: unknown): void {
     )
 }
 
-/** Some of these stores answer by the callback alone, some return a promise too, which may be what rejects. */
+/** Some of these stores answer by the callback alone; some return a promise too, and only that rejects. */
 function answerOf(call: (callback: (error: unknown, value?: unknown) => void) => unknown): Promise<unknown> {
   return new Promise((resolve, reject) => {
     Promise.resolve(call((error, value) => (error ? reject(error) : resolve(value)))).catch(reject)
@@ -34,7 +34,7 @@ export async function readFrom<T>(
   try {
     found = await answerOf(callback => store.get(id, callback))
   } catch (error) {
-    // What express-session and @fastify/session take for an absent session: a store of files says so.
+    // A store of files says so of an absent session, and both libraries take it for that.
     if ((error as { code?: unknown } | null)?.code === 'ENOENT') return null
     throw error
   }
@@ -48,6 +48,6 @@ export async function readFrom<T>(
   return { data: Object.fromEntries(data) as T, seenAt, expiresAt }
 }
 
-export async function endIn(store: CallbackStore, id: string): Promise<void> {
+export async function destroyIn(store: CallbackStore, id: string): Promise<void> {
   await answerOf(callback => store.destroy(id, callback))
 }

@@ -1,9 +1,9 @@
 import { checkOptions, type OptionPlace, rule } from '../text/check-options.ts'
-import { type CallbackStore, checkStore, endIn, readFrom } from './callback-store.ts'
+import { type CallbackStore, checkStore, destroyIn, readFrom } from './callback-store.ts'
 import type { OldCookie, OldSessionId, OldSessions } from './from.ts'
 import { decoded, isSignedBy, type Secret, secretsFrom, sign } from './signature.ts'
 
-/** Where sessions of express-session are, and what signed their cookies: what the old service gives `session(…)`. */
+/** Where the sessions of express-session are, and what signed their cookies: the options that the old service gives `session(…)`. */
 export interface FromExpressSessionOptions {
   /** Its `secret`: all that still count, the newest first. */
   secret: Secret | readonly Secret[]
@@ -34,8 +34,8 @@ const OPTIONS: OptionPlace<FromExpressSessionOptions> = {
 }
 
 /**
- * The sessions of express-session, for `adopt`. Its cookie is `s:` and the ID, a dot, and an HMAC-SHA256 of the ID in
- * base64 without padding; a cookie that is not signed so is refused, and the store is not asked.
+ * The sessions of express-session, for `sessionImporter`. Its cookie is `s:` and the ID, a dot, and an HMAC-SHA256 of the ID in
+ * base64 without padding; any other cookie is refused, and the store is not asked.
  * @throws TypeError that names the option
  */
 export function fromExpressSession<T = Record<string, unknown>>(options: FromExpressSessionOptions): OldSessions<T> {
@@ -49,14 +49,14 @@ export function fromExpressSession<T = Record<string, unknown>>(options: FromExp
       return text?.startsWith('s:') ? signedId(text.slice(2), secrets, 'sha256') : null
     },
     read: id => readFrom<T>(store, id, ['cookie']),
-    destroy: id => endIn(store, id),
+    destroy: id => destroyIn(store, id),
   }
 }
 
 /**
- * What a signed value names: an ID, a dot, and an HMAC of the ID in base64, by one of the secrets; `null` for any other. For
- * the `parse` of a reader of your own.
- * @throws TypeError where there is no secret
+ * The ID in a signed value: an ID, a dot, and an HMAC of the ID in base64 by one of the secrets. `null` for any other value.
+ * For the `parse` of a reader of your own.
+ * @throws TypeError if there is no secret
  */
 export function signedId(text: string, secret: Secret | readonly Secret[], algorithm = 'sha256'): OldSessionId | null {
   const secrets = secretsFrom('signedId', secret)

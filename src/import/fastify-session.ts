@@ -1,10 +1,10 @@
 import { checkOptions, type OptionPlace, rule } from '../text/check-options.ts'
-import { type CallbackStore, endIn, readFrom } from './callback-store.ts'
+import { type CallbackStore, destroyIn, readFrom } from './callback-store.ts'
 import { aCookie, aStoreOf, signedId } from './express-session.ts'
 import type { OldCookie, OldSessions } from './from.ts'
 import { decoded, type Secret, secretsFrom } from './signature.ts'
 
-/** Where sessions of @fastify/session are, and what signed their cookies: what the old service registers it with. */
+/** Where the sessions of @fastify/session are, and what signed their cookies: the options that the old service registers it with. */
 export interface FromFastifySessionOptions {
   /** Its `secret`: all that still count, the newest first. */
   secret: Secret | readonly Secret[]
@@ -34,8 +34,8 @@ const OPTIONS: OptionPlace<FromFastifySessionOptions> = {
 }
 
 /**
- * The sessions of @fastify/session, for `adopt`. Its cookie is the ID, a dot, and an HMAC of the ID in base64 without
- * padding; a cookie that is not signed so is refused, and the store is not asked.
+ * The sessions of @fastify/session, for `sessionImporter`. Its cookie is the ID, a dot, and an HMAC of the ID in base64 without
+ * padding; any other cookie is refused, and the store is not asked.
  * @throws TypeError that names the option
  */
 export function fromFastifySession<T = Record<string, unknown>>(options: FromFastifySessionOptions): OldSessions<T> {
@@ -49,6 +49,6 @@ export function fromFastifySession<T = Record<string, unknown>>(options: FromFas
       return text?.startsWith(cookiePrefix) ? signedId(text.slice(cookiePrefix.length), secrets, algorithm) : null
     },
     read: id => readFrom<T>(store, id, ['cookie', 'sessionId', 'encryptedSessionId']),
-    destroy: id => endIn(store, id),
+    destroy: id => destroyIn(store, id),
   }
 }

@@ -1,4 +1,4 @@
-// What a reader of another library's sessions is: how its cookie names a session, and how that is read and removed.
+// What a reader of another library's sessions is: how its cookie names a session, and how that session is read and removed.
 
 /** The cookie of the other library, with the attributes by which a browser finds it again to remove it. */
 export interface OldCookie {
@@ -10,26 +10,25 @@ export interface OldCookie {
   readonly domain?: string
 }
 
-/** What a cookie of the other library names. */
+/** What a genuine cookie of the other library says. */
 export interface OldSessionId {
-  /** What the session is called in the old store. */
+  /** The ID of the session in the old store. */
   readonly id: string
   /**
-   * What only the browser has, and no reader of the old store: the ID of the new session is derived from it. The first
-   * is used; by the others a session is found that was taken over by a node which had another first one, such as during
-   * the rotation of a secret.
+   * What the browser has and a reader of the old store has not: the new session is found by it. The first one is used. The
+   * others find a session that was imported by a node which had another first one, such as while a secret is rotated.
    * @default the value of the cookie
    */
   readonly secrets?: readonly [string, ...string[]]
 }
 
-/** A session of the other library. Instants are epoch ms; where the library does not know one, it is absent or `null`. */
+/** A session of the other library. Instants are epoch ms; if the library does not know one, it is absent or `null`. */
 export interface OldSession<T = Record<string, unknown>> {
-  /** What the application kept in it. */
+  /** The application's own data in it. */
   readonly data: T
   /** When the user logged in. */
   readonly createdAt?: number | null
-  /** When it was last used: the session is at least as old. */
+  /** When it was last used: the session is at least this old. */
   readonly seenAt?: number | null
   /** When it ends by itself. */
   readonly expiresAt?: number | null
@@ -39,17 +38,17 @@ export interface OldSession<T = Record<string, unknown>> {
 export interface OldSessions<T = Record<string, unknown>> {
   /** The cookie that names the session. */
   readonly cookie: string | OldCookie
-  /** Names of cookies that go with it, such as one with its signature: they are removed with it. @default none */
+  /** Names of cookies that are removed with it, such as one with its signature. @default none */
   readonly alsoClear?: readonly string[]
   /**
-   * What the value of the cookie names, as it came: not decoded, not checked. `null` for a value that is not genuine: then
-   * no store is asked. Synchronous.
-   * @default the value itself
+   * Checks a value of the cookie, as it came and not decoded, and says which session it names. `null`, or an error, if the
+   * value is not genuine: then no store is asked. `cookies` has all values of another cookie. Synchronous.
+   * @default the value itself is the ID
    */
-  parse?(value: string, cookie: (name: string) => string | null): OldSessionId | null
-  /** The live session, or `null`. A rejection is an outage of the old store: the request gets a 503 and keeps its cookie. */
+  parse?(value: string, cookies: (name: string) => readonly string[]): OldSessionId | null
+  /** The live session, or `null`. Reject if the old store fails: the request gets a 503 and keeps its cookie. */
   read(id: string): OldSession<T> | null | Promise<OldSession<T> | null>
-  /** Removes the session, if there is one. Absent: there is nothing that could be removed, the cookie holds it all. */
+  /** Removes the session, if there is one. Leave it out if the cookie holds the whole session. */
   destroy?(id: string): unknown
 }
 

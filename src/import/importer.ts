@@ -2,111 +2,158 @@ import { contextOf } from '../manager/context-of.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import type { UserIdInput, UserIds } from '../session/user-id.ts'
 import { checkOptions, type OptionPlace } from '../text/check-options.ts'
-import type { Visit } from '../visits/visit.ts'
-import type { OpenDoor } from '../visits/visit-door.ts'
-import { doorOf } from './door.ts'
-import type { OldSessions } from './from.ts'
+import { quote } from '../text/quote.ts'
+import { type CookieOptions, SessionCookie, withCookies } from '../visits/cookie.ts'
+import type { NodeVisits } from '../visits/node.ts'
+import type { Visit, VisitRequest } from '../visits/visit.ts'
+import type { OldSessionId, OldSessions } from './from.ts'
+import { Import } from './import.ts'
+import { OVER } from './marks.ts'
+import { OldCookies } from './old-cookies.ts'
 import { OPTIONS, type SessionImporterOptions } from './options.ts'
-import { Taking } from './taking.ts'
-import { OldCookies } from './tickets.ts'
 
-/** What `adopt` answers: to be called at the begin of each request, before anything asks the visit. */
-export interface SessionImporter<I extends UserIds = 'bigint'> {
-  /**
-   * Takes over the session that the old cookie of this request names, so that `visit.get()` finds it and the response brings
-   * our cookie; `true` where the visit got a session so. Nothing, and no store is asked, where no genuine old cookie came.
-   * @throws SessionStoreError where one of both stores cannot say: answer 503, the cookies stay
-   */
-  // biome-ignore lint/suspicious/noExplicitAny: a visit of whichever data and user IDs: the manager is compared instead
-  (visit: Visit<any, any, any>): Promise<boolean>
-  /**
-   * Logout-everywhere while old sessions may still come: as `sessions.invalidateUser`, and no old session of this user that
-   * exists now is taken over any more, also where it is a node with another clock that sees it.
-   * @throws SessionStoreError repeat it until it resolves
-   */
-  invalidateUser(
-    userId: UserIdInput<I>,
-    options?: Parameters<SessionManager<Record<string, unknown>, I>['invalidateUser']>[1],
-  ): Promise<number>
-}
+type CookieHeader = VisitRequest['cookie']
+type OldIds = readonly Required<OldSessionId>[]
+// biome-ignore lint/suspicious/noExplicitAny: of whichever data and user IDs
+type AnyVisit = Pick<Visit<any, any, any>, 'get' | 'logOut'>
 
-const warned = new Set<string>()
-function warnOnce(code: string, message: string): void {
-  if (warned.has(code)) return
-  warned.add(code)
-  process.emitWarning(message, { type: 'CoatcheckWarning', code })
+/** A middleware for Express and Connect; raw node:http calls it by hand. */
+export type ImportMiddleware = (
+  request: { headers: { cookie?: string | undefined } },
+  response: { appendHeader(name: string, value: string): unknown },
+  next: (error?: unknown) => void,
+) => void
+
+let hasWarned = false
+function warnOnce({ message, cause }: Error): void {
+  if (hasWarned) return
+  hasWarned = true
+  // What JSON.parse says about a text shows a piece of it.
+  const reason = cause instanceof Error && cause.name !== 'SyntaxError' ? `: ${cause.message}` : ''
+  process.emitWarning(`sessionImporter: ${message}${reason}`, { type: 'CoatcheckWarning', code: 'COATCHECK_IMPORT' })
 }
 
 /**
- * Takes over live sessions of another library at their first request, so that a move logs no user out: a new session with a
- * new ID, as old as the old one, whose record is removed then. All requests that come with the old cookie at that moment,
- * on whichever node, find the same session; once the browser has come with the new cookie, the old one is worth nothing.
+ * Imports live sessions of another library at their first request, so that a move logs no user out: a new session with a
+ * new ID takes the place of the old one and is as old as it was. All requests that come with the old cookie, on whichever
+ * node, find that one session, as long as it lives.
  * @throws TypeError that names the option
  */
-export function sessionImporter<D extends object, I extends UserIds, In extends object, T = Record<string, unknown>>(
-  sessions: SessionManager<D, I, In>,
-  options: SessionImporterOptions<D, I, In, T>,
-): SessionImporter<I> {
-  const context = contextOf<D, I, In>(sessions)
-  checkOptions(OPTIONS as OptionPlace<typeof options>, options)
-  const cookies = new OldCookies(options.from as OldSessions<never>)
-  const tell =
-    options.onError ??
-    ((error: Error) => {
-      const { message, cause } = error
-      // What JSON.parse says about a text shows a piece of it.
-      const reason = cause instanceof Error && cause.name !== 'SyntaxError' ? `: ${cause.message}` : ''
-      warnOnce('COATCHECK_IMPORT', message + reason)
-    })
-  const taking = new Taking<D, I, In, T>(sessions, cookies.name, options, tell)
+export const sessionImporter = <
+  Data extends object,
+  Ids extends UserIds,
+  Input extends object,
+  T = Record<string, unknown>,
+>(
+  sessions: SessionManager<Data, Ids, Input>,
+  options: SessionImporterOptions<Data, Ids, Input, T>,
+): SessionImporter<Data, Ids, Input> =>
+  new SessionImporter(sessions, options as SessionImporterOptions<Data, Ids, Input>)
 
-  const adopting = async (visit: Visit): Promise<boolean> => {
-    const door = doorOf(visit)
-    if (contextOf(door.sessions) !== (context as object))
-      throw new TypeError('import: the visit is of another SessionManager, or of another tenant of it')
-    const brought = cookies.in(door.cookie)
-    if (brought === null) return false
-    let opened: OpenDoor
-    try {
-      opened = door.open()
-    } catch (error) {
-      // A verb of the visit says so, if the application uses one.
-      if ((error as { code?: unknown } | null)?.code === 'ERR_SESSION_CROSS_ORIGIN') return false
-      throw error
-    }
-    if (brought === 'several') {
-      context.emit({ type: 'ambiguous-cookie' })
-      return false
-    }
-    if (opened.isAmbiguous) return false
-    if (opened.isInsecure) {
-      const cause = `a session was not taken over, since its request did not come over HTTPS; ${opened.insecureAdvice}`
-      warnOnce('COATCHECK_IMPORT_INSECURE', cause)
-      return false
-    }
-    const remove = () => opened.remove(cookies.names, cookies.removal(opened.isCookieSecure))
-    opened.onLeave(async () => {
-      await taking.leave(brought, context.deadline())
-      remove()
-    })
-    const ownKey = opened.ownKey()
-    if ((await opened.own()) !== null) {
-      // A slow response of the old service may have brought the cookie back. Beside nodes of it, it may be a newer one.
-      if (!options.keepOld) remove()
-      return false
-    }
-    // Its browser logged in or out a moment ago, and has another cookie by now.
-    if (ownKey !== null && context.endings.isLeft(ownKey)) return false
-    const taken = await taking.take(brought)
-    if (taken === null) return false
-    opened.bring(taken.id, taken.session, !taken.isLent)
-    if (taken.session === null) return false
-    if (!taken.isLent) remove()
-    return true
+/** What `sessionImporter` returns. */
+export class SessionImporter<
+  Data extends object = Record<string, unknown>,
+  Ids extends UserIds = 'bigint',
+  Input extends object = Data,
+> {
+  readonly #sessions: SessionManager<Data, Ids, Input>
+  readonly #cookies: OldCookies
+  readonly #imports: Import<Data, Ids, Input>
+
+  constructor(sessions: SessionManager<Data, Ids, Input>, options: SessionImporterOptions<Data, Ids, Input>) {
+    contextOf(sessions)
+    checkOptions(OPTIONS as OptionPlace<typeof options>, options)
+    this.#sessions = sessions
+    this.#cookies = new OldCookies(options.from as OldSessions<never>)
+    this.#imports = new Import(sessions, this.#cookies.name, options, options.onError ?? warnOnce)
   }
-  const invalidateUser: SessionImporter<I>['invalidateUser'] = async (userId, invalidation) => {
-    await taking.endUser(context.users.toText(userId), context.deadline())
-    return sessions.invalidateUser(userId, invalidation as Parameters<typeof sessions.invalidateUser>[1])
+
+  /**
+   * The middleware to put before everything that asks a visit; beside `expressSession` give it that one's `visits`. If a
+   * request has a genuine old cookie, the session is imported, and the request goes on as if it had come with our cookie.
+   * It calls `next` with the error if one of both stores fails: the cookies stay, answer 503.
+   */
+  middleware(visits: Pick<NodeVisits<Data, Ids, Input>, 'of' | 'sessions' | 'cookie'>): ImportMiddleware {
+    if (visits?.sessions !== this.#sessions)
+      throw new TypeError(
+        `middleware: expected the visits of the same SessionManager, such as nodeVisits(sessions), got ${quote(visits)}`,
+      )
+    return (request, response, next) => {
+      const open = (cookie: string | undefined) => {
+        if (cookie !== request.headers.cookie) request.headers.cookie = cookie
+        return visits.of(request as never, response as never)
+      }
+      // What a handler throws is its own: `next` runs outside of the promise.
+      this.import<ReturnType<typeof visits.of>, string | undefined>(request.headers.cookie, open, visits).then(
+        ({ setCookie }) => {
+          for (const line of setCookie) response.appendHeader('Set-Cookie', line)
+          process.nextTick(next)
+        },
+        error => process.nextTick(next, error),
+      )
+    }
   }
-  return Object.assign(adopting, { invalidateUser }) as SessionImporter<I>
+
+  /**
+   * The same for any other server: `open` gets the Cookie header to open the visit with. `setCookie` has `Set-Cookie` values
+   * that remove the old cookies, to be sent beside those of the visit. `options` are those of your visits.
+   * @throws SessionStoreError if one of both stores fails
+   */
+  async import<V extends AnyVisit, Header extends CookieHeader>(
+    cookie: Header,
+    open: (cookie: Header | string) => V,
+    options: { readonly cookie?: CookieOptions } = {},
+  ): Promise<{ visit: V; setCookie: readonly string[] }> {
+    const old = this.#cookies.in(cookie)
+    if (old.length === 0) return { visit: open(cookie), setCookie: [] }
+    const ours = new SessionCookie(options.cookie)
+    const { header, isSpent } = await this.#exchange(old, cookie, ours)
+    const visit = open(header)
+    const { logOut } = visit
+    visit.logOut = async () => {
+      await logOut.call(visit)
+      for (const each of old) await this.#imports.end(each)
+    }
+    // Asked, so that the response varies with the cookie: a cache must not remove the cookies of other visitors.
+    const look = () => visit.get({ touch: false }).then(Boolean.bind(null, true), () => false)
+    return { visit, setCookie: isSpent && (await look()) ? this.#cookies.removal(ours.secure) : [] }
+  }
+
+  /**
+   * Logs the user out everywhere while old sessions may still come: as `sessions.invalidateUser`, and no old session of
+   * this user that exists now is imported any more.
+   * @throws SessionStoreError repeat it until it resolves
+   */
+  async invalidateUser(
+    userId: UserIdInput<Ids>,
+    options?: Parameters<SessionManager<Data, Ids, Input>['invalidateUser']>[1],
+  ): Promise<number> {
+    await this.#imports.endUser(userId)
+    return this.#sessions.invalidateUser(userId, options)
+  }
+
+  /** The header as if the request had come with our cookie, or as it was; and whether the old cookies are of no more use. */
+  async #exchange<Header extends CookieHeader>(
+    old: OldIds,
+    cookie: Header,
+    ours: SessionCookie,
+  ): Promise<{ header: Header | string; isSpent: boolean }> {
+    const asItWas = { header: cookie, isSpent: false }
+    const own = ours.parse(cookie)
+    // Visits honour none of several.
+    if (own.ambiguous) return asItWas
+    if (own.id !== null && (await this.#sessions.get(own.id, { touch: false })) !== null)
+      return { header: cookie, isSpent: await this.#imports.areSpent(old) }
+    const [first, ...others] = old
+    if (others.length > 0) {
+      // A sibling host can plant one, and neither the first nor the last is safe.
+      contextOf(this.#sessions).emit({ type: 'ambiguous-cookie' })
+      return asItWas
+    }
+    const id = await this.#imports.take(first!)
+    if (id === undefined) return asItWas
+    if (id === OVER) return { header: cookie, isSpent: await this.#imports.areSpent(old) }
+    const header = [cookie ?? []].flat().join('; ')
+    return { header: withCookies(header, [{ name: ours.name, value: id }]), isSpent: false }
+  }
 }

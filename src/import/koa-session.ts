@@ -9,7 +9,7 @@ export interface KoaStore {
   destroy(key: string, options: { ctx: undefined }): unknown
 }
 
-/** Where sessions of koa-session are, and what signed their cookies. */
+/** Where the sessions of koa-session are, and what signed their cookies. */
 export interface FromKoaSessionOptions {
   /** `app.keys`: all that still count, the newest first. */
   keys: Secret | readonly Secret[]
@@ -30,7 +30,7 @@ const OPTIONS: OptionPlace<FromKoaSessionOptions> = {
   },
 }
 
-/** What koa-session keeps among the application's keys. */
+/** Keys of koa-session among those of the application. */
 const OWN = ['_expire', '_maxAge', '_session', '_requireSave']
 
 function sessionFrom<T>(content: unknown): OldSession<T> | null {
@@ -46,8 +46,8 @@ function sessionFrom<T>(content: unknown): OldSession<T> | null {
 const keygrip = (text: string, key: Secret) => sign(text, key, 'sha1').replaceAll('/', '_').replaceAll('+', '-')
 
 /**
- * The sessions of koa-session, for `adopt`, in a store or in the cookie alone. The cookie beside it, `koa.sess.sig`, has to
- * have its signature by one of the keys; otherwise it is refused, and the store is not asked.
+ * The sessions of koa-session, for `sessionImporter`, in a store or in the cookie alone. The cookie beside it, `koa.sess.sig`, must
+ * hold its signature by one of the keys; otherwise it is refused, and the store is not asked.
  * @throws TypeError that names the option
  */
 export function fromKoaSession<T = Record<string, unknown>>(options: FromKoaSessionOptions): OldSessions<T> {
@@ -59,12 +59,11 @@ export function fromKoaSession<T = Record<string, unknown>>(options: FromKoaSess
   return {
     cookie,
     alsoClear: [signatureName],
-    parse(value, other) {
+    parse(value, cookies) {
       const bare = value.startsWith('"') ? value.slice(1, -1) : value
-      const signature = other(signatureName)
-      if (bare === '' || signature === null) return null
+      if (bare === '') return null
       const signatures = keys.map(key => keygrip(`${name}=${bare}`, key))
-      if (!isSignedBy(signature, signatures)) return null
+      if (!cookies(signatureName).some(each => isSignedBy(each, signatures))) return null
       return { id: bare, secrets: signatures.map(each => `${bare}.${each}`) as [string, ...string[]] }
     },
     read: async id =>

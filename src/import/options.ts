@@ -1,55 +1,51 @@
 import type { UserIds } from '../session/user-id.ts'
 import type { Login } from '../session/users.ts'
-import { aBoolean, aFunction, type OptionPlace, refuse } from '../text/check-options.ts'
+import { aFunction, type OptionPlace, refuse } from '../text/check-options.ts'
 import { isObject, type OldSession, type OldSessions } from './from.ts'
 
-/** Whose session an old one is: a login, as `logIn` takes it, but that no password was verified for it. */
+/** Whose session an old one is: a login as `logIn` takes it, except that no password was verified for it. */
 export type OldLogin<
-  D extends object = Record<string, unknown>,
-  I extends UserIds = 'bigint',
-  In extends object = D,
-> = Login<D, I, In> & {
+  Data extends object = Record<string, unknown>,
+  Ids extends UserIds = 'bigint',
+  Input extends object = Data,
+> = Login<Data, Ids, Input> & {
   /**
-   * When the user logged in, epoch ms: the session goes on to be as old as it is. Where neither you nor the library knows,
-   * it counts from the last visit that the old record tells of.
+   * When the user logged in, epoch ms: the session stays as old as it is. If neither you nor the library knows, its age
+   * counts from the last use that the old record tells of.
    */
   createdAt?: number | null | undefined
 }
 
 /** The session of a visitor, such as one with a cart. */
-export interface OldVisitor<In extends object = Record<string, unknown>> {
+export interface OldVisitor<Input extends object = Record<string, unknown>> {
   /** First data of the anonymous session that takes its place. */
-  data: Partial<In>
+  data: Partial<Input>
   /** As in `OldLogin`. */
   createdAt?: number | null | undefined
 }
 
-/** What `adopt` takes. */
+type WhoseSession<Data extends object, Ids extends UserIds, Input extends object> =
+  | OldLogin<Data, Ids, Input>
+  | OldVisitor<Input>
+  | null
+  | undefined
+
+/** What `sessionImporter` takes. */
 export interface SessionImporterOptions<
-  D extends object = Record<string, unknown>,
-  I extends UserIds = 'bigint',
-  In extends object = D,
+  Data extends object = Record<string, unknown>,
+  Ids extends UserIds = 'bigint',
+  Input extends object = Data,
   T = Record<string, unknown>,
 > {
   /** The other library: `fromExpressSession(…)`, `fromFastifySession(…)`, `fromKoaSession(…)`, or a reader of your own. */
   from: OldSessions<T>
   /**
-   * Whose session it is, by the application's data in it; `{ data }` for a visitor's, whose data you keep; `null`: one without
-   * a user, or with one that you do not know. Such a session is left alone, and its browser is not logged in. `verifiedAt` is `null` unless you say when the password was
-   * verified, so that `isFresh` refuses.
+   * Says whose session it is, by the application's data in it. Return `{ data }` for a visitor whose data you keep, and
+   * `null` for one without a user, or with a user that you do not know: that session is left alone, and its browser is not
+   * logged in. `verifiedAt` is `null` unless you say when the password was verified, so that `isFresh` refuses.
    */
-  toLogin(
-    data: T,
-    session: OldSession<T>,
-  ):
-    | OldLogin<D, I, In>
-    | OldVisitor<In>
-    | null
-    | undefined
-    | Promise<OldLogin<D, I, In> | OldVisitor<In> | null | undefined>
-  /** While nodes of the old service run beside: the old record and its cookie stay, and logout at either side ends both. @default false */
-  keepOld?: boolean
-  /** Hears of what is no reason to refuse a request: an old record that cannot be read, or could not be removed. @default a process warning, once */
+  toLogin(data: T, session: OldSession<T>): WhoseSession<Data, Ids, Input> | Promise<WhoseSession<Data, Ids, Input>>
+  /** Hears of what is no reason to refuse a request: an old record that cannot be read or removed. @default one process warning */
   onError?: (error: Error) => void
 }
 
@@ -63,7 +59,6 @@ export const OPTIONS: OptionPlace<SessionImporterOptions> = {
         refuse(name, "a reader such as fromExpressSession({ secret, store }) of 'coatcheck/import'", value)
     },
     toLogin: aFunction,
-    keepOld: aBoolean,
     onError: aFunction,
   },
 }

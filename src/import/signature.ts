@@ -5,7 +5,7 @@ import { quote } from '../text/quote.ts'
 /** Text or bytes, as node:crypto takes a key. */
 export type Secret = string | Uint8Array
 
-/** @throws TypeError where there is no secret, or one is no text and no bytes; none is quoted */
+/** @throws TypeError if there is no secret, or one is neither text nor bytes; none is quoted */
 export function secretsFrom(where: string, given: Secret | readonly Secret[]): readonly [Secret, ...Secret[]] {
   const secrets = typeof given === 'string' || given instanceof Uint8Array ? [given] : given
   if (!Array.isArray(secrets) || secrets.length === 0)
@@ -33,7 +33,7 @@ export function isSignedBy(presented: string, signatures: readonly string[]): bo
   return isGenuine
 }
 
-/** The value of a cookie as libraries read it: percent-encoding undone. `null` where it is malformed. */
+/** The value of a cookie as libraries read it: with percent-encoding undone. `null` if it is malformed. */
 export function decoded(value: string): string | null {
   const bare = value.length > 1 && value.startsWith('"') && value.endsWith('"') ? value.slice(1, -1) : value
   try {

@@ -53,8 +53,6 @@ interface Shared<D extends object, I extends UserIds, In extends object> {
   readonly touched: Recent<number>
   readonly endings: Endings
   readonly logIns: LogIns
-  /** Whether sessions of users begin with an offer to be bound to their device: visits objects with `deviceBound` turn it on. */
-  readonly offers: { areMade: boolean }
   readonly sweeper: Sweeper
   /** The managers of tenants, by name. */
   readonly tenants: Recent<object>
@@ -82,7 +80,6 @@ export class Context<
   readonly touched: Recent<number>
   readonly endings: Endings
   readonly logIns: LogIns
-  readonly offers: { areMade: boolean }
   readonly sweeper: Sweeper
   readonly tenants: Recent<object>
   readonly deadlines: Deadlines
@@ -100,7 +97,6 @@ export class Context<
     this.touched = shared.touched
     this.endings = shared.endings
     this.logIns = shared.logIns
-    this.offers = shared.offers
     this.sweeper = shared.sweeper
     this.tenants = shared.tenants
     this.deadlines = shared.deadlines
@@ -126,7 +122,6 @@ export class Context<
         touched: new Recent(options.touchInterval),
         endings: new Endings(),
         logIns: new LogIns(),
-        offers: { areMade: false },
         sweeper: new Sweeper(store.sweep ? sweep : null, () => context.now(), sweepInterval),
         tenants: new Recent(Number.POSITIVE_INFINITY, MAX_TENANTS / 2),
         deadlines: new Deadlines(),

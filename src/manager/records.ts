@@ -1,6 +1,6 @@
 // From what the application gives to what a store keeps, and back.
 import type { CreateOptions, SessionRecord } from '../contract/store.ts'
-import { MAX_CHANGES, type Meta, OFFER, seal, unseal } from '../data/meta.ts'
+import { MAX_CHANGES, type Meta, seal, unseal } from '../data/meta.ts'
 import { expiryOf, type Lifetimes } from '../session/expiry.ts'
 import { newSalt, newWriteId } from '../session/id.ts'
 import type { UserIds } from '../session/user-id.ts'
@@ -59,12 +59,6 @@ function metaOf(context: AnyContext, verifiedAt: number | null | undefined): Met
   return verifiedAt === undefined || (verifiedAt !== null && verifiedAt >= context.now()) ? {} : { verifiedAt }
 }
 
-/** Random, so that only who gets the response to the login, and not who has its cookie, can take the offer. */
-function withOffer(data: string): string {
-  const { meta, text } = unseal(data)
-  return seal({ ...meta, device: OFFER + newSalt() }, text)
-}
-
 /** The record of a session that begins now. */
 export function newRecord(
   context: AnyContext,
@@ -80,7 +74,7 @@ export function newRecord(
     kind: 'session',
     parent: null,
     ...owner,
-    data: context.offers.areMade && owner.userId !== null ? withOffer(data) : data,
+    data,
     version: 1,
     writeId: newWriteId(),
     createdAt: now,

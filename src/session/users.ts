@@ -10,7 +10,7 @@ export interface Login<D = Record<string, unknown>, I extends UserIds = 'bigint'
   user: { id: UserIdInput<I>; name: string; passwordVersion?: number | null | undefined }
   /** First data. The function gets the data of the session that ends here: anonymous or the same user's, else initial. */
   data?: Partial<In> | ((before: D) => Partial<In>)
-  /** When the password was verified, epoch ms (of single sign-on its `auth_time`, of an adopted session its begin); `null`: never, so that `isFresh` refuses. @default now */
+  /** When the password was verified, epoch ms (of single sign-on its `auth_time`, of an imported session its begin); `null`: never, so that `isFresh` refuses. @default now */
   verifiedAt?: number | null | undefined
   /** How long this session may be idle, such as `'5m'` on a shared computer; at most the manager's idleTimeout, at least twice its touchInterval. @default idleTimeout */
   idleTimeout?: Duration | undefined

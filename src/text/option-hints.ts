@@ -50,7 +50,7 @@ const OWN = {
     name => `it belongs to the cookie of nodeVisits: { cookie: { ${name} } }`,
   ),
   visits: each(
-    ['cookie', 'rememberCookie', 'trustedOrigins', 'clearSiteData', 'deviceBound', 'trustedProxies', 'isSecure'],
+    ['cookie', 'rememberCookie', 'trustedOrigins', 'clearSiteData', 'trustedProxies', 'isSecure'],
     name => `it belongs to nodeVisits(sessions, { ${name} })`,
   ),
 }

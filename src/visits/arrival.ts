@@ -24,7 +24,7 @@ export class Arrival {
   readonly #rememberCookie: SessionCookie
   readonly #request: VisitRequest
   readonly #header: VisitRequest['cookie']
-  #parsed: ParsedCookie
+  readonly #parsed: ParsedCookie
   #isInsecure: boolean | null = null
   #keys: readonly SessionKey[] | null = null
 
@@ -59,12 +59,6 @@ export class Arrival {
   get id(): SessionId | null {
     const { id } = this.#parsed
     return id === null || this.isInsecure ? null : id
-  }
-
-  /** From now on it is as if the request had come with this ID: another library's cookie led to it. */
-  standFor(id: SessionId): void {
-    this.#parsed = { id, ambiguous: false }
-    this.#keys = null
   }
 
   /**

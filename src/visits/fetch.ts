@@ -2,7 +2,7 @@ import type { SessionManager } from '../manager/manager.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { quote } from '../text/quote.ts'
 import { checkFetch, checkSessions } from './check-arguments.ts'
-import { answerDevice } from './device-call.ts'
+import type { CookieOptions } from './cookie.ts'
 import { FetchHead, writeRules } from './head-rules.ts'
 import type { Advice } from './refusals.ts'
 import { RequestVisit } from './request-visit.ts'
@@ -42,11 +42,10 @@ export interface FetchVisits<
     request: Request,
     handler: (visit: FetchVisit<D, I, In>) => R | Promise<R>,
   ): Promise<Response | Extract<R, undefined>>
-  /**
-   * The answer to a request by which a browser binds a session to its device, or proves it; `null` for any other request,
-   * and where the visits object has no `deviceBound`. To be called before anything else is done with a request.
-   */
-  handled(request: Request): Promise<Response | null>
+  /** The manager of the sessions. */
+  readonly sessions: SessionManager<D, I, In>
+  /** The session cookie, as it was given. */
+  readonly cookie: CookieOptions
 }
 
 const ADVICE: Advice = {
@@ -233,15 +232,7 @@ export function fetchVisits<D extends object, I extends UserIds, In extends obje
         throw new TypeError(`handle: expected a function, visit => response, got ${quote(handler)}`)
       return visit.run(() => handler(visit))
     },
-    handled: async (request: Request) => {
-      checkFetch('handled', request)
-      const answer = await answerDevice(sessions, setup, {
-        method: request.method,
-        path: () => new URL(request.url).pathname,
-        header: name => request.headers.get(name),
-        asVisit: () => new FetchRequest(request, isTls),
-      })
-      return answer && new Response(answer.body, { status: answer.status, headers: answer.headers })
-    },
+    sessions,
+    cookie: options.cookie ?? {},
   } as FetchVisits<D, I, In>
 }

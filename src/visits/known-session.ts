@@ -6,7 +6,6 @@ import type { SessionId, SessionKey } from '../session/id.ts'
 import type { AnySession, Session } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import type { Arrival } from './arrival.ts'
-import type { VisitDevice } from './devices.ts'
 import type { EndedHere } from './ended-here.ts'
 import type { OutgoingCookies } from './outgoing-cookies.ts'
 import type { VisitsSetup } from './setup.ts'
@@ -15,9 +14,8 @@ const TOUCH = { touch: true } as const
 const NO_TOUCH = { touch: false } as const
 
 /** What a visit has beside it; asked for where it is needed. */
-interface Surroundings<S extends AnySession, D extends object, I extends UserIds> {
+interface Surroundings<S extends AnySession> {
   readonly arrival: Arrival
-  readonly device: VisitDevice<D, I> | null
   readonly cookies: OutgoingCookies<S>
   readonly ended: EndedHere
   canSend(): boolean
@@ -28,12 +26,10 @@ export class KnownSession<D extends object, I extends UserIds, In extends object
   readonly #sessions: SessionManager<D, I, In>
   readonly #context: Context<D, I, In>
   readonly #setup: VisitsSetup
-  readonly #visit: Surroundings<Session<D, I>, D, I>
+  readonly #visit: Surroundings<Session<D, I>>
   /** `undefined` until the store has said, or a verb. */
   #session: Session<D, I> | null | undefined = undefined
   #hasLoggedOut = false
-  /** The session that goes by another library's cookie: the browser does not get ours. */
-  #lentKey: string | null = null
   /** Under way or failed; a read that is over is `null`. */
   #reading: Promise<Session<D, I> | null> | null = null
   /** The look so far was no visit, as of a poll: a later one that is a visit keeps the session alive. */
@@ -43,7 +39,7 @@ export class KnownSession<D extends object, I extends UserIds, In extends object
     sessions: SessionManager<D, I, In>,
     context: Context<D, I, In>,
     setup: VisitsSetup,
-    visit: Surroundings<Session<D, I>, D, I>,
+    visit: Surroundings<Session<D, I>>,
   ) {
     this.#sessions = sessions
     this.#context = context
@@ -86,7 +82,8 @@ export class KnownSession<D extends object, I extends UserIds, In extends object
 
   async #visitHeld(): Promise<Session<D, I> | null> {
     const session = this.now
-    if (session === null || !this.mayTouch()) return session
+    // One that began in this visit is not in use before the browser has its cookie.
+    if (session === null || session.secret !== this.id || !this.mayTouch()) return session
     const after = await visitedHeld(this.#context, session)
     // A verb that finished meanwhile knows better.
     return this.now === session ? this.sessionImporter(after) : this.now
@@ -111,21 +108,10 @@ export class KnownSession<D extends object, I extends UserIds, In extends object
     this.#hasLoggedOut = true
   }
 
-  /** Whether the session goes by another library's cookie. */
-  get isLent(): boolean {
-    return this.#lentKey !== null && this.#session?.key === this.#lentKey
-  }
-
-  /** The browser has no cookie of ours for this session, and gets none: it goes by another library's. */
-  lend(session: Session<D, I>): void {
-    this.know(session)
-    this.#lentKey = session.key
-  }
-
   /** The session goes on. Its cookie is sent where the browser needs it, and this response can still carry it. */
   sessionImporter(session: Session<D, I> | null): Session<D, I> | null {
     this.know(session)
-    if (!session?.cookieDue || this.isLent) return session
+    if (!session?.cookieDue) return session
     const isNews = this.#setup.cookie.lifetime === 'idle' || session.secret !== this.id
     if (isNews && this.#visit.canSend()) this.#visit.cookies.send(session)
     return session
@@ -138,7 +124,7 @@ export class KnownSession<D extends object, I extends UserIds, In extends object
 
   async #read(touch: boolean | undefined): Promise<Session<D, I> | null> {
     const { id } = this
-    const session = id === null ? null : await this.#find(id, this.mayTouch(touch))
+    const session = id === null ? null : await this.#sessions.get(id, this.mayTouch(touch) ? TOUCH : NO_TOUCH)
     const recalled = session === null && this.#context.options.rememberFor !== null ? await this.#recall() : null
     // A verb that finished meanwhile knows better.
     if (this.#session !== undefined) return this.#session
@@ -149,23 +135,11 @@ export class KnownSession<D extends object, I extends UserIds, In extends object
     return recalled.session
   }
 
-  #find(id: SessionId, mayTouch: boolean): Promise<Session<D, I> | null> {
-    const { device } = this.#visit
-    if (device === null) return this.#sessions.get(id, mayTouch ? TOUCH : NO_TOUCH)
-    // A request that proves nothing must not keep the session alive.
-    return this.#sessions.get(id, NO_TOUCH).then(found => (found === null ? null : device.admit(found, mayTouch)))
-  }
-
   async #recall(): Promise<Redeemed<D, I> | null> {
-    const { device } = this.#visit
-    if (!this.#visit.canSend() || device?.isUnproved) return null
+    if (!this.#visit.canSend()) return null
     const { token } = this.#visit.arrival
     if (token === null || !this.#visit.ended.allowsRecall(token, this.keys)) return null
-    const recalled = await this.#sessions.redeemRememberToken(token)
-    if (recalled === null || !device?.requires(recalled.session)) return recalled
-    // A token is copied as easily as a cookie, and who copied it would register a device of his own.
-    await this.#sessions.revokeRememberToken(token)
-    return null
+    return this.#sessions.redeemRememberToken(token)
   }
 
   #secondsUntil(instant: number): number {

@@ -3,7 +3,7 @@ import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import type { SessionManager } from '../manager/manager.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { checkNode, checkSessions } from './check-arguments.ts'
-import { answerDevice } from './device-call.ts'
+import type { CookieOptions } from './cookie.ts'
 import type { HeadRules } from './head-rules.ts'
 import { guardHead, isHeadOut } from './node-head.ts'
 import type { Advice } from './refusals.ts'
@@ -83,21 +83,10 @@ export interface NodeVisits<
   /** The visit of this request; the same one if asked again. */
   of(request: IncomingMessage | Http2ServerRequest, response?: ServerResponse | Http2ServerResponse): Visit<D, I, In>
   of(request: IncomingMessage, response?: ServerResponse): Visit<D, I, In>
-  /**
-   * Answers the requests by which browsers bind sessions to their device, and prove it; `false` for any other request,
-   * and at once where the visits object has no `deviceBound`. To be called before anything else is done with a request.
-   */
-  handled(
-    request: IncomingMessage | Http2ServerRequest,
-    response: ServerResponse | Http2ServerResponse,
-  ): Promise<boolean>
-  handled(request: IncomingMessage, response: ServerResponse): Promise<boolean>
-}
-
-/** The path that the client asked for: Express cuts off where a router is mounted. */
-function pathOf(request: IncomingMessage): string {
-  const url = (request as { originalUrl?: string }).originalUrl ?? request.url ?? ''
-  return url.split('?', 1)[0]!
+  /** The manager of the sessions. */
+  readonly sessions: SessionManager<D, I, In>
+  /** The session cookie, as it was given. */
+  readonly cookie: CookieOptions
 }
 
 /**
@@ -140,18 +129,5 @@ export function nodeVisits<D extends object, I extends UserIds, In extends objec
     holder[slot] = new Known(visit, response)
     return visit
   }
-  const handled = async (request: IncomingMessage, response: ServerResponse): Promise<boolean> => {
-    // In plain JavaScript it may be missing, and would be missed at the two paths only.
-    checkNode('handled', request, response ?? null)
-    const answer = await answerDevice(sessions, setup, {
-      method: request.method,
-      path: () => pathOf(request),
-      header: name => (request.headers[name] as string | undefined) ?? null,
-      asVisit: () => new NodeRequest(request, response, transport),
-    })
-    if (answer === null) return false
-    if (!response.headersSent && !isGone(response)) response.writeHead(answer.status, answer.headers).end(answer.body)
-    return true
-  }
-  return { of, handled } as NodeVisits<D, I, In>
+  return { of, sessions, cookie: options.cookie ?? {} } as NodeVisits<D, I, In>
 }

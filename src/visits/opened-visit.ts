@@ -2,11 +2,9 @@ import { afterWrite } from '../manager/after-write.ts'
 import type { Context } from '../manager/context.ts'
 import { endSession } from '../manager/end.ts'
 import type { SessionManager } from '../manager/manager.ts'
-import type { SessionId } from '../session/id.ts'
 import type { AnySession, Session } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { Arrival } from './arrival.ts'
-import type { VisitDevice } from './devices.ts'
 import { EndedHere } from './ended-here.ts'
 import type { HeadRules } from './head-rules.ts'
 import { KnownSession } from './known-session.ts'
@@ -16,14 +14,11 @@ import { headersSent, insecure } from './refusals.ts'
 import type { VisitsSetup } from './setup.ts'
 import { tellLost } from './unsent-cookie.ts'
 import type { VisitRequest } from './visit.ts'
-import type { OpenDoor } from './visit-door.ts'
 
 /** A visit whose request the guards have let through: its parts, and the steps that several of its verbs take. */
-export class OpenedVisit<D extends object, I extends UserIds, In extends object> implements OpenDoor {
+export class OpenedVisit<D extends object, I extends UserIds, In extends object> {
   readonly arrival: Arrival
   readonly known: KnownSession<D, I, In>
-  /** `null` where no session is bound to a device. */
-  readonly device: VisitDevice<D, I> | null
   readonly #sessions: SessionManager<D, I, In>
   readonly #context: Context<D, I, In>
   readonly #setup: VisitsSetup
@@ -32,7 +27,6 @@ export class OpenedVisit<D extends object, I extends UserIds, In extends object>
   #cookies: OutgoingCookies<Session<D, I>> | null = null
   #ended: EndedHere | null = null
   #logIns: ParallelLogIns<D, I, In> | null = null
-  readonly #leaving: (() => Promise<void>)[] = []
 
   constructor(
     sessions: SessionManager<D, I, In>,
@@ -45,8 +39,6 @@ export class OpenedVisit<D extends object, I extends UserIds, In extends object>
     this.#setup = setup
     this.#request = request
     this.arrival = new Arrival(context, setup, request)
-    const { devices } = setup
-    this.device = devices === null ? null : devices.visit(context, request)
     this.known = new KnownSession(sessions, context, setup, this)
   }
 
@@ -72,10 +64,9 @@ export class OpenedVisit<D extends object, I extends UserIds, In extends object>
 
   /** What the response has to carry, if its head were written now. */
   headRules(): HeadRules {
-    const { known, arrival, device } = this
+    const { known, arrival } = this
     const isUntouched = this.#cookies === null && !arrival.isAmbiguous
-    const rules = isUntouched ? rulesOfLook(known.isPersonal) : this.cookies.rules(arrival, known.now, known.isPersonal)
-    return device === null ? rules : device.extend(rules, known.now, isUntouched ? 'keep' : this.cookies.outcome)
+    return isUntouched ? rulesOfLook(known.isPersonal) : this.cookies.rules(arrival, known.now, known.isPersonal)
   }
 
   /** @throws SessionError where a session that began now could not be sent: nothing has been stored yet */
@@ -139,51 +130,6 @@ export class OpenedVisit<D extends object, I extends UserIds, In extends object>
     await this.#sessions.revokeRememberToken(first)
     for (const other of others) await afterWrite(() => this.#sessions.revokeRememberToken(other))
     return true
-  }
-
-  get isInsecure(): boolean {
-    return this.arrival.isInsecure
-  }
-
-  get isAmbiguous(): boolean {
-    return this.arrival.isAmbiguous
-  }
-
-  get insecureAdvice(): string {
-    return this.#setup.advice.insecure
-  }
-
-  get isCookieSecure(): boolean {
-    return this.#setup.cookie.secure
-  }
-
-  own(): Promise<Session<D, I> | null> {
-    return this.known.get()
-  }
-
-  ownKey(): string | null {
-    const { id } = this.arrival
-    return id === null ? null : this.#context.keyOf(id)
-  }
-
-  bring(id: SessionId, session: AnySession | null, isSent: boolean): void {
-    this.arrival.standFor(id)
-    if (session === null || isSent) this.known.know(session)
-    else this.known.lend(session)
-    if (session !== null && isSent && this.canSend()) this.cookies.send(session)
-  }
-
-  remove(names: readonly string[], lines: readonly string[]): void {
-    this.cookies.remove(names, lines)
-  }
-
-  onLeave(leave: () => Promise<void>): void {
-    this.#leaving.push(leave)
-  }
-
-  /** What the request came with ends: before a login or a logout, or a new ID. */
-  async leave(): Promise<void> {
-    for (const leave of this.#leaving) await leave()
   }
 
   /** Ends the sessions of cookies that are not honoured: of several values one is the user's own. */

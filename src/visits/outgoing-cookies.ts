@@ -31,8 +31,6 @@ export class OutgoingCookies<S extends AnySession> {
   readonly #logIns: LogInsToSettle
   #session: 'keep' | 'send' | 'clear' = 'keep'
   #remember: 'keep' | 'clear' | { readonly token: string; readonly maxAge: number } = 'keep'
-  /** Cookies of another library that go: their names, and the `Set-Cookie` values. */
-  #removed: { readonly names: readonly string[]; readonly lines: readonly string[] } | null = null
   /** What the head that was asked for last does with the session cookie. */
   outcome: 'keep' | 'send' | 'clear' = 'keep'
   #begun: Begun<S> | null = null
@@ -82,11 +80,6 @@ export class OutgoingCookies<S extends AnySession> {
     this.takeBegun()
   }
 
-  /** The response removes cookies of another library. */
-  remove(names: readonly string[], lines: readonly string[]): void {
-    this.#removed = { names, lines }
-  }
-
   /** Neither cookie is changed after all. */
   keep(): void {
     this.#session = 'keep'
@@ -112,7 +105,7 @@ export class OutgoingCookies<S extends AnySession> {
     const cookies = this.#write(arrival, session)
     if (cookies.length === 0) return rulesOfLook(isPersonal)
     const { cookie, rememberCookie, clearSiteData } = this.#setup
-    const cookieNames: string[] = this.#isHeldBack ? [] : [...(this.#removed?.names ?? [])]
+    const cookieNames: string[] = []
     if (this.#session !== 'keep') cookieNames.push(cookie.name)
     if (this.#remember !== 'keep') cookieNames.push(rememberCookie.name)
     const isLogOut = this.#session === 'clear' && clearSiteData !== null
@@ -135,14 +128,7 @@ export class OutgoingCookies<S extends AnySession> {
     if (this.#remember === 'clear') cookies.push(rememberCookie.clear())
     else if (this.#remember !== 'keep' && this.#ended.allowsToken(this.#remember.token))
       cookies.push(rememberCookie.serializeValue(this.#remember.token, this.#remember.maxAge))
-    // In place of ours, which does not come, the browser needs the one that it has.
-    if (this.#removed !== null && !this.#isHeldBack) cookies.push(...this.#removed.lines)
     return cookies
-  }
-
-  /** Whether the browser was to get our cookie, and the head that was asked for last does not bring it. */
-  get #isHeldBack(): boolean {
-    return this.#session === 'send' && this.outcome !== 'send'
   }
 
   #stopWatch(): void {

@@ -49,12 +49,6 @@ export const unauthenticated = () => new SessionError('ERR_SESSION_UNAUTHENTICAT
 export const notFresh = (within: string) =>
   new SessionError('ERR_SESSION_NOT_FRESH', `this needs a password that was verified at most ${within} ago`)
 
-export const unproved = () =>
-  new SessionError(
-    'ERR_SESSION_CONFLICT',
-    'this browser has a session that it has not proved to be its own; none begins in its place until it does, or logs in or out',
-  )
-
 export const wrongCsrfToken = () => new SessionError('ERR_SESSION_CSRF', "the token is missing, or not this session's")
 
 /** Of what anyone can write: events are logged. */

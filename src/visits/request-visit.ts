@@ -14,15 +14,15 @@ import type { UserIds } from '../session/user-id.ts'
 import { checkAnonymous, checkVisitLogin, loginFrom } from '../session/users.ts'
 import { checkOptions, type OptionPlace } from '../text/check-options.ts'
 import { aDuration, type Duration } from '../text/duration.ts'
+import { Arrival } from './arrival.ts'
 import { type ResponseCookie, responseCookie } from './cookie.ts'
 import { isCrossOrigin } from './cross-origin.ts'
 import { isToken, maskToken } from './csrf.ts'
 import { FetchHead, type HeadRules, NO_RULES, writeRules } from './head-rules.ts'
 import { OpenedVisit } from './opened-visit.ts'
-import { crossOrigin, notFresh, tellRefusedRequest, unauthenticated, unproved, wrongCsrfToken } from './refusals.ts'
+import { crossOrigin, notFresh, tellRefusedRequest, unauthenticated, wrongCsrfToken } from './refusals.ts'
 import type { VisitsSetup } from './setup.ts'
 import type { Visit, VisitLogin, VisitRequest } from './visit.ts'
-import { DOOR, type VisitDoor } from './visit-door.ts'
 
 // Misspelt, `freshWithin` would let a stolen session through.
 const REQUIRE_USER: OptionPlace<{ freshWithin?: Duration }> = {
@@ -48,19 +48,28 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
   constructor(sessions: SessionManager<D, I, In>, request: VisitRequest, setup: VisitsSetup) {
     this.#sessions = sessions
     this.#context = contextOf<D, I, In>(sessions)
-    if (setup.devices !== null) this.#context.offers.areMade = true
     this.#request = request
     this.#setup = setup
   }
 
-  /** For `coatcheck/import`. Not found by its name: users of visits have no use for it. */
-  get [DOOR](): VisitDoor {
-    return {
-      cookie: this.#request.cookie,
-      sessions: this.#sessions,
-      open: () => this.#open(),
-      device: this.#opened?.device?.state ?? null,
-    }
+  /** What it knows of its request, for what is built around visits. */
+  get request(): VisitRequest {
+    return this.#request
+  }
+
+  /** The ID that the request brought, if it is honoured; it may be live or not. */
+  get id(): SessionId | null {
+    return this.#arrival.id
+  }
+
+  /** Whether the request brought an ID that is not honoured: beside other ones, or without TLS. */
+  get isDoubtful(): boolean {
+    const { id, isAmbiguous, ids } = this.#arrival
+    return isAmbiguous || (id === null && ids.length > 0)
+  }
+
+  get #arrival(): Arrival {
+    return this.#opened?.arrival ?? new Arrival(this.#context, this.#setup, this.#request)
   }
 
   get headers(): Headers {
@@ -96,7 +105,6 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
       if (anonymous !== undefined) checkAnonymous(anonymous)
       opened.mayBegin()
       const before = await opened.known.get(false)
-      if (opened.device?.isUnproved) throw unproved()
       opened.mayBegin()
       const session =
         before === null ? await opened.begin(anonymous) : await beginInstead(this.#context, before, anonymous?.data)
@@ -112,7 +120,6 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
     return this.#inTurn(async opened => {
       const session = await opened.known.get()
       if (session !== null) return opened.goOn(await writeData(this.#context, session, change, opened.known.mayTouch()))
-      if (opened.device?.isUnproved) return null
       opened.mayBegin()
       const begun = await opened.begin()
       if (begun === null) return null
@@ -144,14 +151,8 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
         const begun = await this.#sessions.logIn(current, keeping)
         // The tokens of an earlier login must not bring its user back once this session is over. What they lead to ends
         // last, so that a login which fails leaves it.
-        const made = await opened.orEnd(begun, async () =>
-          remember && !opened.device?.requires(begun) ? this.#sessions.issueRememberToken(begun) : null,
-        )
-        const endOthers = async () => {
-          await opened.leave()
-          await opened.endSeries()
-        }
-        await opened.orEnd(begun, endOthers, made)
+        const made = await opened.orEnd(begun, async () => (remember ? this.#sessions.issueRememberToken(begun) : null))
+        await opened.orEnd(begun, () => opened.endSeries(), made)
         return { session: begun, token: made }
       })
       await opened.send(session, token)
@@ -165,8 +166,7 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
     return this.#inTurn(async opened => {
       const { known, cookies, logIns } = opened
       const current = (await known.current()) ?? known.id
-      // What could start this session again ends first: a session of another library, and the series of a token.
-      await opened.leave()
+      // What could start this session again ends first: the series of a token.
       const hasWritten = await opened.endSeries()
       const endSession = async () => {
         await opened.endUnhonoured()
@@ -251,15 +251,9 @@ export class RequestVisit<D extends object, I extends UserIds, In extends object
     reissue: (current: Session<D, I> | SessionId) => Promise<Session<D, I> | null>,
     isOnlyHere = true,
   ): Promise<Session<D, I> | null> {
-    // Without a look at its device, a copied cookie would get a new ID.
-    const current = await (opened.device === null ? opened.known.current() : opened.known.get(false))
+    const current = await opened.known.current()
     if (current === null) return null
     opened.mayBegin()
-    if (opened.known.isLent) {
-      // A new ID that a late request need not have would be lost to all others, which come with the other library's cookie.
-      if (!isOnlyHere) return opened.known.now
-      await opened.leave()
-    }
     const session = await reissue(current)
     if (session !== null) return isOnlyHere ? opened.send(session) : opened.sendFollowed(session)
     // One that was found live has ended since; an ID that was not looked up may have been dead before.

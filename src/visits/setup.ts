@@ -1,9 +1,8 @@
 import { DEFAULTS } from '../manager/options.ts'
-import { checkOptions, listOf, type OptionPlace, oneOf, rule } from '../text/check-options.ts'
+import { checkOptions, listOf, type OptionPlace, oneOf } from '../text/check-options.ts'
 import { hintsFor, REMEMBER_COOKIE_HINTS } from '../text/option-hints.ts'
 import { quote } from '../text/quote.ts'
 import { aCookieName, type CookieOptions, checkCookie, SessionCookie } from './cookie.ts'
-import type { DeviceBound, Devices } from './devices.ts'
 import { originSet } from './origins.ts'
 import { proxyTest } from './proxies.ts'
 import { type Advice, ofVisits } from './refusals.ts'
@@ -22,8 +21,6 @@ export interface NodeVisitsOptions<R = unknown> extends SecureOptions<R> {
   trustedOrigins?: readonly string[]
   /** What the browser drops at logout. `'cookies'` empties the whole registrable domain's jar. @default none */
   clearSiteData?: readonly ClearSiteData[]
-  /** Binds sessions to the devices of their browsers: `deviceBound({ … })` of 'coatcheck/device-bound'. @default none */
-  deviceBound?: DeviceBound
 }
 
 /** Of `openVisit`: the request itself says what is HTTPS. */
@@ -44,10 +41,6 @@ const OPTIONS: Omit<OptionPlace<NodeVisitsOptions<never>>, 'where'> = {
     rememberCookie: value => checkOptions(REMEMBER_COOKIE, value),
     trustedOrigins: originSet,
     clearSiteData: listOf('names', oneOf('cache', 'cookies', 'storage', 'executionContexts')),
-    deviceBound: rule(
-      "deviceBound({ … }) of 'coatcheck/device-bound'",
-      value => typeof (value as DeviceBound | null)?.['~devices'] === 'function',
-    ),
     trustedProxies: proxyTest,
     isSecure: checkIsSecure,
   },
@@ -65,8 +58,6 @@ export interface VisitsSetup {
   readonly rememberCookie: SessionCookie
   readonly origins: ReadonlySet<string>
   readonly clearSiteData: string | null
-  /** `null` where no session is bound to a device. */
-  readonly devices: Devices | null
   /** The application says what came over TLS. */
   readonly hasIsSecure: boolean
   readonly advice: Advice
@@ -88,7 +79,6 @@ export function setUpVisits(options: NodeVisitsOptions<never>, advice: Advice): 
     origins: originSet(options.trustedOrigins, 'trustedOrigins'),
     hasIsSecure: options.isSecure !== undefined,
     clearSiteData: clearSiteData?.length ? clearSiteData.map(name => `"${name}"`).join(', ') : null,
-    devices: (options.deviceBound?.['~devices'](options.cookie ?? {}) ?? null) as Devices | null,
     advice,
   }
 }

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers'
-import { SessionStoreError } from '../../src/contract/errors.ts'
+import { SessionStoreError, type StoreOperation } from '../../src/contract/errors.ts'
 import {
   type CreateOptions,
   type CreateResult,
@@ -16,33 +16,12 @@ import {
   SWEEP_MARGIN,
 } from '../../src/contract/store.ts'
 import { checkOptions, type OptionPlace, wholeNumber } from '../../src/text/check-options.ts'
-import { Calendar } from './calendar.ts'
-import { KeyIndex, PLACES } from './key-index.ts'
-import {
-  ABSOLUTE_EXPIRES_AT,
-  CREATED_AT,
-  DATA,
-  EXPIRES_AT,
-  KEY,
-  KIND,
-  NEWER,
-  NONE,
-  OLDER,
-  PARENT,
-  PASSWORD_VERSION,
-  SEEN_AT,
-  Slots,
-  USER_ID,
-  USERNAME,
-  VERSION,
-  WRITE_ID,
-} from './slots.ts'
-import { WideMap } from './wide-map.ts'
 
 /** What a `MemoryStore` takes. */
 export interface MemoryStoreOptions {
   /**
-   * Records kept at most; a session, a remember-me series and, for its seven minutes, a forward count as one each.
+   * Keeps at most this many records. A session, a remember token and, for its seven minutes, the forward that a new ID
+   * leaves count as one each.
    *
    * @default 100_000
    */
@@ -52,58 +31,54 @@ export interface MemoryStoreOptions {
 const OPTIONS: OptionPlace<MemoryStoreOptions> = {
   where: 'MemoryStore',
   rules: { maxRecords: wholeNumber(1) },
-  // Options of other memory stores for sessions, and what to do here instead.
-  hints: {
-    max: 'it is called maxRecords',
-    maxSessions: 'it is called maxRecords: remember-me series and forwards count as well',
-    ttl: 'a session lives as the manager says: idleTimeout and absoluteTimeout',
-    checkPeriod: 'what has expired is removed by the sweep of the manager: sweepInterval',
-  },
 }
 
+/** The store's own copy of a record. */
+type Kept = { -readonly [Field in keyof SessionRecord]: SessionRecord[Field] }
+/** A forward as it is kept under the old key. */
+type Trace = Forward & { readonly kind: 'forward'; readonly key: string; readonly expiresAt: number }
+type Entry = Kept | Trace
+
+/** Entries that expire within the same ten seconds share a Set. */
+const SPAN = 10_000
+/** How many records of a span that is not over are asked whether they have expired. */
+const ASKED = 64
+/** A sweep stops after this time, in ms; the manager calls it again. */
+const SWEEP_TIME = 5
 /** How many records of a user end in one turn of the event loop. */
-const END_BATCH = 1000
+const ENDED_PER_TURN = 1000
 /** How many records are counted in one turn of the event loop. */
-const COUNT_BATCH = 10_000
-const PLACE = /^\d{1,10}$/
+const COUNTED_PER_TURN = 10_000
 
-// What a slot holds; a record is of one of the first two kinds.
-const KINDS = ['session', 'remember'] as const
-const SESSION = 0
-const FORWARD = 2
-const FLOOR = 3
-// A forward has no data, and its grace is over at a moment of its own.
-const MOVED_TO = PARENT
-const SALT = DATA
-const UNTIL = SEEN_AT
-
-const nextTurn = () => new Promise(resolve => setImmediate(resolve))
-const isOver = (deadline: number | undefined) => deadline !== undefined && performance.now() >= deadline
-
+const spanOf = ({ expiresAt }: Entry) => expiresAt - (expiresAt % SPAN)
 const NOTHING: readonly string[] = Object.freeze([])
-const answer = <O extends string>(outcome: O, ended: readonly string[] = NOTHING) => ({ outcome, ended })
+const answer = <O extends string>(outcome: O, ended = NOTHING) => ({ outcome, ended })
+/** A copy that does not keep a longer text alive which this one was cut out of. */
+const copied = <T extends string | null>(text: T) => (text === null ? text : (Buffer.from(text).toString() as T))
 
 /**
  * Keeps sessions in the memory of this process: for one process, for tests and development.
  *
- * It is bounded: at `maxRecords`, a new record takes the place of an expired one, else of the oldest anonymous session.
- * Where nothing of the kind is left, the call rejects with a `SessionStoreError` (`'not-applied'`) whose cause names the
- * option: no user is logged out for a new session, and no mark of a logout is dropped. Password floors (one small object
- * for each user who changed the password within a day) are not counted. Each reader gets an object of its own. It sets no timer.
+ * It is bounded: when it holds `maxRecords`, what has expired makes room for a new record, then the oldest anonymous
+ * sessions (a thousandth of the store at once). If neither is left, the call rejects with a `SessionStoreError`
+ * (`'not-applied'`) whose cause names the option: no user is logged out for a new session. Minimum password versions (one
+ * small object for each user who changed the password within a day) are not counted. It sets no timer.
  *
  * @throws TypeError for a `maxRecords` that is not a whole number above 0
  */
 export class MemoryStore implements Store {
   readonly #max: number
-  readonly #slots = new Slots()
-  /** Records and forwards. */
-  readonly #entries = new KeyIndex(this.#slots)
-  /** The oldest record of each user. Users may have chosen the text: unlike our index, a Map hashes it with a secret. */
-  readonly #users = new WideMap<number>()
-  readonly #floors = new Map<string, number>()
-  readonly #calendar = new Calendar(this.#slots)
   #size = 0
-  #oldestAnonymous = NONE
+  /** All entries by key. A page of `scan` is one part or more of it, so that a walk needs no state here. */
+  readonly #entries = new Parts<Entry>()
+  /** Each user's records. */
+  readonly #users = new Parts<Set<Kept>>()
+  /** The anonymous sessions, oldest first. */
+  readonly #anonymous = new Set<Entry>()
+  /** Entries by the beginning of the ten seconds in which they expire. */
+  readonly #spans = new Map<number, Set<Entry>>()
+  /** The minimum password versions; the latest raised last. */
+  readonly #minimums = new Map<string, { readonly version: number; readonly until: number }>()
 
   constructor(options: MemoryStoreOptions = {}) {
     checkOptions(OPTIONS, options)
@@ -111,16 +86,15 @@ export class MemoryStore implements Store {
   }
 
   async create(record: SessionRecord, options: CreateOptions, { now }: StoreCall): Promise<CreateResult> {
-    const taken = this.#entries.find(record.key)
-    if (taken !== NONE) return answer(this.#isRepetition(taken, record) ? 'created' : 'collision')
-    return this.#admit('create', record, options, now, NONE)
+    const taken = this.#find(record.key)
+    if (taken !== undefined) return answer(isRepetition(taken, record) ? 'created' : 'collision')
+    return this.#admit('create', record, options, now, null)
   }
 
-  /** At once; the type allows a promise, so that a subclass may override it with an async method. */
   read(key: string, { now }: StoreCall): ReadAnswer | Promise<ReadAnswer> {
-    const slot = this.#entries.find(key)
-    if (slot === NONE || this.#slots.number(slot, EXPIRES_AT) <= now) return null
-    return this.#slots.link(slot, KIND) === FORWARD ? this.#forwardIn(slot) : this.#recordIn(slot, key)
+    const entry = this.#find(key)
+    if (entry === undefined || entry.expiresAt <= now) return null
+    return entry.kind === 'forward' ? { movedTo: entry.movedTo, salt: entry.salt, until: entry.until } : { ...entry }
   }
 
   async update(
@@ -129,23 +103,21 @@ export class MemoryStore implements Store {
     change: RecordChange,
     { now }: StoreCall,
   ): Promise<'updated' | 'conflict' | 'gone'> {
-    const slot = this.#live(key, now)
-    if (slot === NONE) return 'gone'
-    const slots = this.#slots
-    const current = slots.number(slot, VERSION)
-    if (current !== version)
-      return current === version + 1 && slots.text(slot, WRITE_ID) === change.writeId ? 'updated' : 'conflict'
-    slots.setData(slot, change.data)
-    slots.setWriteId(slot, change.writeId)
-    slots.setNumber(slot, VERSION, version + 1)
-    this.#see(slot, change.seenAt, change.expiresAt)
+    const record = this.#live(key, now)
+    if (record === null) return 'gone'
+    if (record.version !== version)
+      return record.version === version + 1 && record.writeId === change.writeId ? 'updated' : 'conflict'
+    record.data = change.data
+    record.writeId = change.writeId
+    record.version = version + 1
+    this.#extend(record, change.seenAt, change.expiresAt)
     return 'updated'
   }
 
   async touch(key: string, seenAt: number, expiresAt: number, { now }: StoreCall): Promise<'touched' | 'gone'> {
-    const slot = this.#live(key, now)
-    if (slot === NONE) return 'gone'
-    this.#see(slot, seenAt, expiresAt)
+    const record = this.#live(key, now)
+    if (record === null) return 'gone'
+    this.#extend(record, seenAt, expiresAt)
     return 'touched'
   }
 
@@ -156,359 +128,253 @@ export class MemoryStore implements Store {
     options: CreateOptions,
     { now }: StoreCall,
   ): Promise<ReplaceResult> {
-    const taken = this.#entries.find(record.key)
-    if (taken !== NONE && this.#isRepetition(taken, record)) return answer('created')
+    const taken = this.#find(record.key)
+    if (taken !== undefined && isRepetition(taken, record)) return answer('created')
     const old = this.#live(oldKey, now)
-    if (old === NONE) return answer('gone')
-    if (this.#slots.number(old, VERSION) !== oldVersion) return answer('conflict')
-    if (taken !== NONE) return answer('collision')
+    if (old === null) return answer('gone')
+    if (old.version !== oldVersion) return answer('conflict')
+    if (taken !== undefined) return answer('collision')
     return this.#admit('replace', record, options, now, old)
   }
 
   async delete(key: string, _call: StoreCall): Promise<boolean> {
-    this.#settle(2)
-    let slot = this.#entries.find(key)
-    while (slot !== NONE && this.#slots.link(slot, KIND) === FORWARD) {
-      const next = this.#slots.text(slot, MOVED_TO)!
-      this.#drop(slot)
-      slot = this.#entries.find(next)
-    }
-    if (slot === NONE) return false
-    this.#drop(slot)
+    let entry = this.#find(key)
+    for (; entry?.kind === 'forward'; entry = this.#find(entry.movedTo)) this.#drop(entry)
+    if (entry === undefined) return false
+    this.#drop(entry)
     return true
   }
 
   async deleteUser(userId: string, options: DeleteUserOptions, { now, deadline }: StoreCall): Promise<number> {
-    const { minPasswordVersion: passwordVersion, minPasswordVersionUntil } = options
-    if (passwordVersion !== undefined) this.#raiseFloor(userId, passwordVersion, minPasswordVersionUntil)
+    this.#raiseMinimum(userId, options, now)
     let ended = 0
     for (;;) {
-      // Looked up for each piece: the excepted session may rotate its ID in between.
-      const piece = this.#oldestOf(userId, END_BATCH, this.#successor(options.exceptKey))
-      for (const slot of piece) {
-        if (this.#isLive(slot, SESSION, now)) ended++
-        this.#drop(slot)
+      // Looked up again in each turn: the session may have got a new ID in between.
+      const spared = this.#successor(options.exceptKey)
+      let dropped = 0
+      for (const record of this.#users.of(userId).get(userId) ?? []) {
+        if (record === spared) continue
+        if (dropped === ENDED_PER_TURN) break
+        if (isLive(record, 'session', now)) ended++
+        this.#drop(record)
+        dropped++
       }
-      this.#settle(piece.length)
-      // A piece that is not full was all there was: also what replaced sessions of earlier pieces has ended.
-      if (piece.length < END_BATCH) return ended
-      await nextTurn()
-      if (isOver(deadline))
-        throw new SessionStoreError('deleteUser', 'unknown', 'the session store failed in deleteUser', {
-          cause: new Error('the deadline passed before all sessions of the user were ended'),
-        })
+      // Otherwise these were all, also those that replaced sessions of earlier turns.
+      if (dropped < ENDED_PER_TURN) return ended
+      await nextTurn('deleteUser', 'unknown', deadline, 'ended')
     }
   }
 
   async listUser(userId: string, kind: SessionRecord['kind'], { now }: StoreCall): Promise<SessionRecord[]> {
-    return this.#liveOf(userId, KINDS.indexOf(kind), now).map(slot => this.#recordIn(slot))
+    return this.#liveOf(userId, kind, now).map(record => ({ ...record }))
   }
 
   async sweep(limit: number, { now }: StoreCall): Promise<number> {
+    const [before, end] = [now - SWEEP_MARGIN, performance.now() + SWEEP_TIME]
     let removed = 0
-    for (; removed < limit; removed++) {
-      const past = this.#calendar.dueBefore(now - SWEEP_MARGIN)
-      if (past === undefined) break
-      this.#drop(past)
+    for (const [userId, { until }] of this.#minimums) {
+      if (until >= before || removed === limit) break
+      this.#minimums.delete(userId)
+      removed++
     }
-    // While there is more to remove, most of what would move may go next.
-    this.#settle(removed < limit ? limit : limit / 4)
+    for (const entry of this.#expiredBefore(before)) {
+      if (removed === limit || (removed > 0 && performance.now() > end)) break
+      this.#drop(entry)
+      removed++
+    }
     return removed
   }
 
   async scan(cursor: string | null, limit: number, { now }: StoreCall): Promise<ScanPage> {
-    if (cursor !== null && !PLACE.test(cursor)) throw new TypeError('cursor: expected what an earlier page answered')
-    const { met, next } = this.#entries.from(Number(cursor), limit)
-    const [records, forwards]: [SessionRecord[], string[]] = [[], []]
-    for (const slot of met) {
-      if (this.#slots.link(slot, KIND) === FORWARD) forwards.push(this.#slots.text(slot, KEY)!)
-      else if (this.#slots.number(slot, EXPIRES_AT) > now) records.push(this.#recordIn(slot))
-    }
-    return { records, forwards, next: next < PLACES ? `${next}` : null }
+    const { parts } = this.#entries
+    let place = Number(cursor)
+    if (cursor !== null && (String(place) !== cursor || parts[place] === undefined))
+      throw new TypeError('cursor: expected what an earlier page answered')
+    const records: SessionRecord[] = []
+    const forwards: string[] = []
+    for (; place < parts.length && records.length + forwards.length < limit; place++)
+      for (const entry of parts[place]!.values()) {
+        if (entry.kind === 'forward') forwards.push(entry.key)
+        else if (entry.expiresAt > now) records.push({ ...entry })
+      }
+    return { records, forwards, next: place < parts.length ? String(place) : null }
   }
 
   async count({ now, deadline }: StoreCall): Promise<number> {
-    let count = 0
-    let place = 0
-    for (;;) {
-      const { met, next } = this.#entries.from(place, COUNT_BATCH)
-      for (const slot of met) if (this.#isLive(slot, SESSION, now)) count++
-      if (next >= PLACES) return count
-      place = next
-      await nextTurn()
-      if (isOver(deadline))
-        throw new SessionStoreError('count', 'not-applied', 'the session store failed in count', {
-          cause: new Error('the deadline passed before all sessions were counted'),
-        })
+    let [count, looked] = [0, 0]
+    for (const part of this.#entries.parts) {
+      for (const entry of part.values()) if (isLive(entry, 'session', now)) count++
+      looked += part.size
+      if (looked < COUNTED_PER_TURN) continue
+      looked = 0
+      await nextTurn('count', 'not-applied', deadline, 'counted')
     }
+    return count
   }
 
   // The part that `create` and `replace` share. Everything is decided before anything changes.
   #admit(
     operation: 'create' | 'replace',
     record: SessionRecord,
-    options: CreateOptions,
+    { limit, forward }: CreateOptions,
     now: number,
-    old: number,
+    old: Kept | null,
   ): CreateResult {
-    const slots = this.#slots
-    const { limit, forward } = options
     const { userId, parent } = record
-    if (userId !== null) {
-      const floor = this.#floors.get(userId)
-      if (
-        floor !== undefined &&
-        slots.number(floor, EXPIRES_AT) > now &&
-        slots.number(floor, PASSWORD_VERSION) > (record.passwordVersion ?? 0)
-      )
-        return answer('stale-login')
-    }
-    const isContinued = old !== NONE && slots.text(old, PARENT) === parent
-    if (parent !== null && !isContinued && this.#live(parent, now) === NONE) return answer('orphan')
-    let surplus: number[] = []
+    const minimum = userId === null ? undefined : this.#minimums.get(userId)
+    if (minimum !== undefined && minimum.until > now && minimum.version > (record.passwordVersion ?? 0))
+      return answer('stale-login')
+    if (parent !== null && parent !== old?.parent && this.#live(parent, now) === null) return answer('orphan')
+    let surplus: Kept[] = []
     if (limit !== undefined && userId !== null && record.kind === 'session') {
-      const others = this.#liveOf(userId, SESSION, now).filter(slot => slot !== old)
+      const others = this.#liveOf(userId, 'session', now).filter(other => other !== old)
       const excess = others.length + 1 - limit.max
       if (excess > 0 && limit.onLimit === 'refuse') return answer('limit')
-      const age = (slot: number) => slots.number(slot, CREATED_AT)
-      if (excess > 0) surplus = others.sort((a, b) => age(a) - age(b)).slice(0, excess)
+      if (excess > 0) surplus = others.sort((a, b) => a.createdAt - b.createdAt).slice(0, excess)
     }
-
-    const added = old !== NONE && forward !== undefined ? 2 : 1
-    const removed = surplus.length + (old === NONE ? 0 : 1)
-    this.#makeRoom(operation, added - removed, now, old)
-    const ended = surplus.map(slot => slots.text(slot, KEY)!)
-    for (const slot of surplus) this.#drop(slot)
-    if (old !== NONE) {
-      const oldKey = slots.text(old, KEY)!
-      this.#drop(old)
-      if (forward !== undefined) this.#keepForward(oldKey, record.key, forward, now)
+    // A forward takes the place of the old record.
+    const ended = old === null || forward !== undefined ? surplus : [...surplus, old]
+    this.#makeRoom(operation, 1 - ended.length, now, old)
+    for (const each of surplus) this.#drop(each)
+    if (old !== null) this.#drop(old)
+    if (old !== null && forward !== undefined) {
+      const expiresAt = Math.max(now, forward.until) + FORWARD_LIFETIME
+      this.#keep({ ...forward, kind: 'forward', key: old.key, movedTo: record.key, expiresAt })
     }
-    this.#keepRecord(record)
-    return answer('created', ended)
-  }
-
-  #makeRoom(operation: 'create' | 'replace', wanted: number, now: number, spared: number): void {
-    while (wanted > 0 && this.#size + wanted > this.#max) {
-      const expired = this.#calendar.dueBefore(now + 1)
-      if (expired !== undefined) {
-        this.#drop(expired)
-        continue
-      }
-      let victim = this.#oldestAnonymous
-      if (victim !== NONE && victim === spared) {
-        const next = this.#slots.link(victim, NEWER)
-        victim = next === victim ? NONE : next
-      }
-      if (victim === NONE)
-        throw new SessionStoreError(operation, 'not-applied', 'the session store is full', {
-          cause: new Error(
-            `the memory store is full of what must not go (users' sessions, remember tokens, the traces of old IDs): maxRecords is ${this.#max}`,
-          ),
-        })
-      this.#drop(victim)
-    }
-  }
-
-  #isRepetition(taken: number, { writeId, userId, createdAt }: SessionRecord): boolean {
-    const slots = this.#slots
-    return (
-      slots.link(taken, KIND) !== FORWARD &&
-      slots.text(taken, WRITE_ID) === writeId &&
-      slots.text(taken, USER_ID) === userId &&
-      slots.number(taken, CREATED_AT) === createdAt
+    this.#keep({ ...record, userId: copied(userId), userName: copied(record.userName) })
+    return answer(
+      'created',
+      surplus.map(({ key }) => key),
     )
   }
 
-  #live(key: string, now: number): number {
-    const slot = this.#entries.find(key)
-    if (slot === NONE || this.#slots.number(slot, EXPIRES_AT) <= now) return NONE
-    return this.#slots.link(slot, KIND) === FORWARD ? NONE : slot
+  #makeRoom(operation: 'create' | 'replace', wanted: number, now: number, spared: Kept | null): void {
+    if (this.#size + wanted <= this.#max) return
+    // Some more at once: to find its first entry, a Set passes by all that have left it.
+    const places = Math.max(wanted, Math.ceil(this.#max / 1000))
+    for (const entries of [this.#expiredBefore(now + 1), this.#anonymous])
+      for (const entry of entries) {
+        if (this.#size + places <= this.#max) return
+        if (entry !== spared) this.#drop(entry)
+      }
+    if (this.#size + wanted <= this.#max) return
+    throw new SessionStoreError(operation, 'not-applied', 'the session store is full', {
+      cause: new Error(`maxRecords is ${this.#max}: all are sessions of users, remember tokens and traces of old IDs`),
+    })
   }
 
-  #successor(key: string | undefined): number {
-    let slot = key === undefined ? NONE : this.#entries.find(key)
-    while (slot !== NONE && this.#slots.link(slot, KIND) === FORWARD)
-      slot = this.#entries.find(this.#slots.text(slot, MOVED_TO)!)
-    return slot
+  #find(key: string): Entry | undefined {
+    return this.#entries.of(key).get(key)
   }
 
-  #isLive(slot: number, kind: number, now: number): boolean {
-    return this.#slots.link(slot, KIND) === kind && this.#slots.number(slot, EXPIRES_AT) > now
+  #live(key: string, now: number): Kept | null {
+    const entry = this.#find(key)
+    return entry === undefined || entry.kind === 'forward' || entry.expiresAt <= now ? null : entry
   }
 
-  #liveOf(userId: string, kind: number, now: number): number[] {
-    return this.#oldestOf(userId, Number.POSITIVE_INFINITY, NONE).filter(slot => this.#isLive(slot, kind, now))
+  #liveOf(userId: string, kind: SessionRecord['kind'], now: number): Kept[] {
+    return [...(this.#users.of(userId).get(userId) ?? [])].filter(record => isLive(record, kind, now))
   }
 
-  #see(slot: number, seenAt: number, expiresAt: number): void {
-    const slots = this.#slots
-    slots.setNumber(slot, SEEN_AT, Math.max(slots.number(slot, SEEN_AT), seenAt))
-    const latest = Math.min(expiresAt, slots.number(slot, ABSOLUTE_EXPIRES_AT))
-    if (latest > slots.number(slot, EXPIRES_AT)) this.#expireAt(slot, latest)
+  #successor(key: string | undefined): Entry | undefined {
+    let entry = key === undefined ? undefined : this.#find(key)
+    while (entry?.kind === 'forward') entry = this.#find(entry.movedTo)
+    return entry
   }
 
-  #expireAt(slot: number, instant: number): void {
-    this.#calendar.remove(slot)
-    this.#slots.setNumber(slot, EXPIRES_AT, instant)
-    this.#calendar.add(slot)
+  #extend(record: Kept, seenAt: number, expiresAt: number): void {
+    record.seenAt = Math.max(record.seenAt, seenAt)
+    const before = spanOf(record)
+    record.expiresAt = Math.max(record.expiresAt, Math.min(expiresAt, record.absoluteExpiresAt))
+    if (spanOf(record) === before) return
+    leave(this.#spans, before, record)
+    join(this.#spans, spanOf(record), record)
   }
 
-  #recordIn(slot: number, key = this.#slots.text(slot, KEY)!): SessionRecord {
-    const slots = this.#slots
-    const passwordVersion = slots.number(slot, PASSWORD_VERSION)
-    return {
-      key,
-      kind: KINDS[slots.link(slot, KIND)]!,
-      parent: slots.text(slot, PARENT),
-      userId: slots.text(slot, USER_ID),
-      userName: slots.text(slot, USERNAME),
-      passwordVersion: Number.isNaN(passwordVersion) ? null : passwordVersion,
-      data: slots.text(slot, DATA)!,
-      version: slots.number(slot, VERSION),
-      writeId: slots.text(slot, WRITE_ID)!,
-      createdAt: slots.number(slot, CREATED_AT),
-      seenAt: slots.number(slot, SEEN_AT),
-      expiresAt: slots.number(slot, EXPIRES_AT),
-      absoluteExpiresAt: slots.number(slot, ABSOLUTE_EXPIRES_AT),
-    }
-  }
-
-  #keepRecord(record: SessionRecord): void {
-    const slots = this.#slots
-    const slot = slots.take()
-    slots.setLink(slot, KIND, KINDS.indexOf(record.kind))
-    slots.setShortTexts(slot, [record.key, record.userId, record.userName, record.parent, record.writeId])
-    slots.setData(slot, record.data)
-    slots.setNumber(slot, PASSWORD_VERSION, record.passwordVersion ?? Number.NaN)
-    slots.setNumber(slot, VERSION, record.version)
-    slots.setNumber(slot, CREATED_AT, record.createdAt)
-    slots.setNumber(slot, SEEN_AT, record.seenAt)
-    slots.setNumber(slot, ABSOLUTE_EXPIRES_AT, record.absoluteExpiresAt)
-    this.#keep(slot, record.expiresAt)
-    this.#linkUser(slot, record.userId)
-  }
-
-  #forwardIn(slot: number): Forward {
-    const slots = this.#slots
-    return { movedTo: slots.text(slot, MOVED_TO)!, salt: slots.text(slot, SALT)!, until: slots.number(slot, UNTIL) }
-  }
-
-  #keepForward(key: string, movedTo: string, { salt, until }: Omit<Forward, 'movedTo'>, now: number): void {
-    const slots = this.#slots
-    const slot = slots.take()
-    slots.setLink(slot, KIND, FORWARD)
-    slots.setShortTexts(slot, [key, null, null, movedTo, null])
-    slots.setData(slot, salt)
-    slots.setNumber(slot, UNTIL, until)
-    this.#keep(slot, Math.max(now, until) + FORWARD_LIFETIME)
-  }
-
-  #keep(slot: number, expiresAt: number): void {
-    this.#slots.setNumber(slot, EXPIRES_AT, expiresAt)
-    this.#entries.add(slot)
-    this.#calendar.add(slot)
+  #keep(entry: Entry): void {
+    this.#entries.of(entry.key).set(entry.key, entry)
     this.#size++
+    join(this.#spans, spanOf(entry), entry)
+    if (entry.kind === 'forward') return
+    if (entry.userId !== null) join(this.#users.of(entry.userId), entry.userId, entry)
+    // What is no session and no user's, such as the mark of an imported session, makes room for no visitor.
+    else if (entry.kind === 'session') this.#anonymous.add(entry)
   }
 
-  #drop(slot: number): void {
-    const slots = this.#slots
-    const kind = slots.link(slot, KIND)
-    this.#calendar.remove(slot)
-    if (kind === FLOOR) this.#floors.delete(slots.text(slot, USER_ID)!)
-    else {
-      this.#size--
-      this.#entries.remove(slot)
-      if (this.#isInRing(slot)) this.#unlinkUser(slot)
-    }
-    slots.release(slot)
+  #drop(entry: Entry): void {
+    this.#entries.of(entry.key).delete(entry.key)
+    this.#size--
+    leave(this.#spans, spanOf(entry), entry)
+    if (entry.kind === 'forward') return
+    if (entry.userId !== null) leave(this.#users.of(entry.userId), entry.userId, entry)
+    else this.#anonymous.delete(entry)
   }
 
-  // Only where no verb holds a slot: what is left of a peak moves together, and the memory of the peak is given back.
-  #settle(steps: number): void {
-    for (let step = 0; step < steps; step++) {
-      const slot = this.#slots.straggler()
-      if (slot === undefined) return
-      if (slot !== NONE) this.#move(slot)
-    }
-  }
-
-  #move(slot: number): void {
-    const slots = this.#slots
-    const copy = slots.take()
-    slots.copy(slot, copy)
-    const kind = slots.link(slot, KIND)
-    const isStart = this.#calendar.standIn(slot, copy)
-    if (kind === FLOOR) this.#floors.set(slots.text(slot, USER_ID)!, copy)
-    else if (!isStart) {
-      this.#entries.standIn(slot, copy)
-      if (this.#isInRing(slot)) this.#moveOfUser(slot, copy)
-    }
-    slots.release(slot)
-  }
-
-  #moveOfUser(slot: number, copy: number): void {
-    const userId = this.#slots.text(slot, USER_ID)
-    this.#slots.standIn(slot, copy, OLDER, NEWER)
-    const oldest = userId === null ? this.#oldestAnonymous : this.#users.get(userId)
-    if (oldest === slot) this.#setOldest(userId, copy)
-  }
-
-  // The records of a user are a ring, oldest first; the anonymous sessions are a ring too. Most users have just one. A record
-  // without a user that is no session, such as the mark of a session that was taken over from another library, is in none:
-  // it must not give way to a visitor, since without it what was logged out would come back.
-  #isInRing(slot: number): boolean {
-    const kind = this.#slots.link(slot, KIND)
-    return kind === SESSION || (kind !== FORWARD && this.#slots.text(slot, USER_ID) !== null)
-  }
-
-  #oldestOf(userId: string, count: number, spared: number): number[] {
-    const ring: number[] = []
-    const oldest = this.#users.get(userId)
-    if (oldest !== undefined) {
-      let slot = oldest
-      do {
-        if (slot !== spared) ring.push(slot)
-        slot = this.#slots.link(slot, NEWER)
-      } while (slot !== oldest && ring.length < count)
-    }
-    return ring
-  }
-
-  #linkUser(slot: number, userId: string | null): void {
-    if (!this.#isInRing(slot)) return
-    const oldest = userId === null ? this.#oldestAnonymous : (this.#users.get(userId) ?? NONE)
-    this.#slots.join(slot, oldest, OLDER, NEWER)
-    if (oldest === NONE) this.#setOldest(userId, slot)
-  }
-
-  #unlinkUser(slot: number): void {
-    const userId = this.#slots.text(slot, USER_ID)
-    const next = this.#slots.leave(slot, OLDER, NEWER)
-    const oldest = userId === null ? this.#oldestAnonymous : this.#users.get(userId)
-    if (oldest === slot) this.#setOldest(userId, next)
-  }
-
-  #setOldest(userId: string | null, slot: number): void {
-    if (userId === null) this.#oldestAnonymous = slot
-    else if (slot === NONE) this.#users.delete(userId)
-    else this.#users.set(userId, slot)
-  }
-
-  #raiseFloor(userId: string, passwordVersion: number, until: number): void {
-    const slots = this.#slots
-    const floor = this.#floors.get(userId)
-    if (floor === undefined) {
-      const raised = slots.take()
-      slots.setLink(raised, KIND, FLOOR)
-      slots.setShortTexts(raised, [null, userId, null, null, null])
-      slots.setNumber(raised, PASSWORD_VERSION, passwordVersion)
-      slots.setNumber(raised, EXPIRES_AT, until)
-      this.#calendar.add(raised)
-      this.#floors.set(userId, raised)
-    } else {
-      slots.setNumber(floor, PASSWORD_VERSION, Math.max(slots.number(floor, PASSWORD_VERSION), passwordVersion))
-      this.#expireAt(floor, Math.max(slots.number(floor, EXPIRES_AT), until))
+  /** What has expired before this instant. Of the span that the instant falls into, only the first 64 are asked. */
+  *#expiredBefore(instant: number): Generator<Entry> {
+    for (const [begin, entries] of this.#spans) {
+      if (begin >= instant) continue
+      let asked = 0
+      for (const entry of entries) {
+        if (entry.expiresAt < instant) yield entry
+        else if (++asked === ASKED) break
+      }
     }
   }
+
+  #raiseMinimum(userId: string, options: DeleteUserOptions, now: number): void {
+    let { minPasswordVersion: version, minPasswordVersionUntil: until } = options
+    if (version === undefined) return
+    const held = this.#minimums.get(userId)
+    if (held !== undefined && held.until > now) {
+      version = Math.max(version, held.version)
+      until = Math.max(until, held.until)
+    }
+    // Deleted first, so that it becomes the last one.
+    this.#minimums.delete(userId)
+    this.#minimums.set(copied(userId), { version, until })
+  }
+}
+
+/** Maps that are one together. Each is so small that the process does not stop while it grows or shrinks. */
+class Parts<V> {
+  readonly parts = Array.from({ length: 256 }, () => new Map<string, V>())
+
+  /** The part of a key: keys of sessions and IDs of users differ in their last characters. */
+  of(key: string): Map<string, V> {
+    const end = key.length - 1
+    return this.parts[(key.charCodeAt(end) + 7 * key.charCodeAt(end - 1) + 31 * key.charCodeAt(end - 2)) & 255]!
+  }
+}
+
+function join<Name, T>(sets: Map<Name, Set<T>>, name: Name, entry: T): void {
+  const set = sets.get(name)
+  if (set === undefined) sets.set(name, new Set([entry]))
+  else set.add(entry)
+}
+
+function leave<Name, T>(sets: Map<Name, Set<T>>, name: Name, entry: T): void {
+  const set = sets.get(name)!
+  set.delete(entry)
+  if (set.size === 0) sets.delete(name)
+}
+
+const isLive = (entry: Entry, kind: SessionRecord['kind'], now: number) => entry.kind === kind && entry.expiresAt > now
+
+/** Whether a repeated call finds what it wrote itself. */
+const isRepetition = (taken: Entry, { writeId, userId, createdAt }: SessionRecord) =>
+  taken.kind !== 'forward' && taken.writeId === writeId && taken.userId === userId && taken.createdAt === createdAt
+
+/** Lets others have the event loop, and gives up when the caller has. */
+async function nextTurn(
+  operation: StoreOperation,
+  outcome: 'not-applied' | 'unknown',
+  deadline: number | undefined,
+  done: string,
+): Promise<void> {
+  await new Promise(resolve => setImmediate(resolve))
+  if (deadline !== undefined && performance.now() >= deadline)
+    throw new SessionStoreError(operation, outcome, `the session store failed in ${operation}`, {
+      cause: new Error(`the deadline passed before all sessions were ${done}`),
+    })
 }

@@ -343,6 +343,7 @@ end
 -- All that may be refused for a missing right is asked before the first deletion.
 local spares = except and try('ZSCORE', index, except)
 local version, holds = string.match(get(floor) or '', '^(%d+) (%d+)$')
+if holds and tonumber(holds) <= now then version, holds = nil, nil end
 try('ZREM', index, '')
 local count = 0
 for i = first, #KEYS do

@@ -55,7 +55,7 @@ const sqlParts = server => [
   server('and the headers Vary and Cache-Control', 'same headers'),
   server('and the SHA-256 of the ID', 'hashed'),
   server('and one SELECT for the reads of a turn', 'together'),
-  server('and all that sessions.get knows', 'coatcheck, no edge'),
+  server('and all that sessions.get knows', 'coatcheck, no visit'),
   server('coatcheck: and what a visit knows', 'coatcheck'),
 ]
 
@@ -68,7 +68,7 @@ export const PARTS = {
     memory('by hand', 'floor'),
     memory('and the headers Vary and Cache-Control', 'floor, same headers'),
     memory('and the SHA-256 of the ID', 'floor, hashed'),
-    memory('and all that sessions.get knows', 'coatcheck, no edge'),
+    memory('and all that sessions.get knows', 'coatcheck, no visit'),
     memory('coatcheck: and what a visit knows', 'coatcheck'),
   ],
   postgresql: sqlParts(postgres),

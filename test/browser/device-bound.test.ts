@@ -50,7 +50,7 @@ describeEngine('chromium 150', 'a session in Chromium 150', () => {
       now: () => Date.now() + later,
       onEvent: event => events.push(event),
     })
-    const visits = nodeVisits(sessions, { deviceBound: deviceBound({ lifetime: '3s' }) })
+    const visits = deviceBound(nodeVisits(sessions), { lifetime: '3s' })
     const server: Server = createServer(async (request, response) => {
       if (request.url?.startsWith('/device-session/')) posts.push(request)
       if (await visits.handled(request, response)) return

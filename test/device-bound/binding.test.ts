@@ -1,21 +1,21 @@
-// What a record keeps of its device, as text and as rules.
-import fc from 'fast-check'
+// What a session keeps of its device, in its data and as rules.
 import { describe, expect, it } from 'vitest'
-import { seal, unseal } from '../../src/data/meta.ts'
 import {
   answers,
   type Binding,
   bindingIn,
   CHALLENGE_LIFE,
   deviceIn,
-  format,
   isFull,
+  keysOf,
   newBinding,
+  newOffer,
   offerChallenge,
+  offerIn,
   proved,
+  put,
   refreshChallenge,
   valueIn,
-  withBinding,
 } from '../../src/device-bound/binding.ts'
 import { hashOf } from '../../src/session/id.ts'
 
@@ -23,8 +23,8 @@ const NOW = 1_800_000_000_000
 const LIFE = 300_000
 const ES = { algorithm: 'ES256', key: 'k'.repeat(86) } as const
 const SALT = 's'.repeat(16)
-const kept = (device: string, text = '{"n":1}') => ({ data: seal({ device }, text) })
-const at = (now: number, device: Binding['device'] = ES) => newBinding(device, now, LIFE).binding
+const CREATED = NOW - 1000
+const at = (now: number, device: Binding['device'] = ES) => newBinding(device, CREATED, now, LIFE).binding
 
 /** A binding after so many proofs, each `step` after the one before. */
 function after(proofs: number, step: number, start = at(NOW)) {
@@ -38,91 +38,62 @@ function after(proofs: number, step: number, start = at(NOW)) {
   return { binding, values }
 }
 
-describe('the text of a binding', () => {
-  const text = (pattern: RegExp) => fc.stringMatching(pattern)
-  const salt = text(/^[A-Za-z0-9_-]{16}$/)
-  const instant = fc.integer({ min: 0, max: 8_640_000_000_000_000 })
-  const device = fc.oneof(
-    text(/^[A-Za-z0-9_-]{86}$/).map(key => ({ algorithm: 'ES256' as const, key })),
-    text(/^[A-Za-z0-9_-]{342}$/).map(key => ({ algorithm: 'RS256' as const, key })),
-    text(/^[A-Za-z0-9_-]{683}$/).map(key => ({ algorithm: 'RS256' as const, key })),
-  )
-  const binding: fc.Arbitrary<Binding> = fc.record({
-    id: salt,
-    device,
-    boundAt: instant,
-    provedAt: instant,
-    challenge: fc.record({ salt, end: instant }),
-    spent: fc.oneof(fc.constant(''), salt),
-    values: fc.array(fc.record({ hash: text(/^[A-Za-z0-9_-]{43}$/), end: instant }), { maxLength: 8 }),
+describe('in the data of a session', () => {
+  const session = (data: object, createdAt = CREATED) => ({ data, createdAt })
+
+  it('there may be an offer, a binding, or neither', () => {
+    expect([deviceIn(session({ n: 1 })), bindingIn(session({})), offerIn(session({}), NOW)]).toEqual([null, null, null])
+    const offered = session({ n: 1, ...newOffer(NOW) })
+    expect(deviceIn(offered)).toEqual({ offer: expect.stringMatching(/^[\w-]{16}$/), at: NOW })
+    expect(bindingIn(offered)).toBeNull()
+    expect(offerIn(offered, NOW + CHALLENGE_LIFE - 1)).toMatch(/^[\w-]{16}$/)
+    expect(offerIn(offered, NOW + CHALLENGE_LIFE)).toBeNull()
+    put(offered.data as Record<string, unknown>, at(NOW))
+    expect(Object.keys(offered.data)).toEqual(['n', '~device.1'])
+    expect(bindingIn(offered)).toMatchObject({ of: CREATED, device: ES })
+    expect(offerIn(offered, NOW)).toBeNull()
   })
 
-  it('says all of it, and stands beside the data and what else the session keeps', () => {
-    fc.assert(
-      fc.property(binding, fc.constantFrom('{}', '{"n":1}', '@odd'), (whole, text) => {
-        const before = { data: seal({ verifiedAt: 5, device: `o${SALT}` }, text) }
-        const data = withBinding(before, whole)
-        expect(bindingIn({ data })).toEqual(whole)
-        expect(unseal(data)).toMatchObject({ text, meta: { verifiedAt: 5 } })
-      }),
-      { numRuns: 100 },
-    )
+  it('an old copy that is written back takes the place of nothing newer', () => {
+    const data: Record<string, unknown> = { n: 1, ...newOffer(NOW) }
+    const copies: object[] = [{ ...data }]
+    for (const now of [NOW, NOW + 1, NOW + 2]) {
+      put(data, at(now))
+      for (const copy of copies) expect(bindingIn(session({ ...data, ...copy }))?.boundAt).toBe(now)
+      copies.push({ ...data })
+    }
+    // What was written back goes with the next write.
+    Object.assign(data, copies[0], copies[1])
+    put(data, at(NOW + 3))
+    expect(Object.keys(data)).toEqual(['n', '~device.4'])
   })
 
-  it('is neither an offer nor a binding where there is none', () => {
-    expect([deviceIn({ data: '{}' }), bindingIn({ data: '{}' })]).toEqual([null, null])
-    expect([deviceIn(kept(`o${SALT}`)), bindingIn(kept(`o${SALT}`))]).toEqual([{ offer: SALT }, null])
+  it('a binding that a later login carries over binds it to nothing', () => {
+    const data: Record<string, unknown> = {}
+    put(data, at(NOW))
+    expect(deviceIn(session(data))).not.toBeNull()
+    expect(deviceIn(session(data, CREATED + 1))).toBeNull()
   })
 
-  const parts = () => format({ ...at(NOW), spent: SALT }).split('.')
-  const changed = (place: number, part: string | ((before: string) => string)) => () => {
-    const all = parts()
-    return all.with(place, typeof part === 'string' ? part : part(all[place]!)).join('.')
-  }
-  it.each<[string, () => string]>([
-    ['nothing', () => ''],
-    ['an offer that is too short', () => `o${SALT.slice(1)}`],
-    ['an offer that is too long', () => `o${SALT}s`],
-    ['an offer behind something', () => `xo${SALT}`],
-    ['another mark', changed(0, 'c')],
-    ['no name', changed(1, '')],
-    ['a name that is too long', changed(1, id => `${id}x`)],
-    ['another kind of key', changed(2, 'X')],
-    ['the key of another kind', changed(2, 'R')],
-    ['a key that is too short', changed(3, 'k'.repeat(85))],
-    ['a key that is too long', changed(3, 'k'.repeat(87))],
-    ['an RSA key that is too short', () => parts().with(2, 'R').with(3, 'k'.repeat(341)).join('.')],
-    ['an RSA key that is too long', () => parts().with(2, 'R').with(3, 'k'.repeat(684)).join('.')],
-    ['no begin', changed(4, '')],
-    ['a begin in capitals', changed(4, 'ABC')],
-    ['no last proof', changed(5, '')],
-    ['a last proof of twelve digits', changed(5, '1'.repeat(12))],
-    ['no challenge', changed(6, '')],
-    ['a challenge that is too short', changed(6, SALT.slice(1))],
-    ['no end of the challenge', changed(7, '')],
-    ['a spent challenge that is too long', changed(8, `${SALT}s`)],
-    ['a hash that is too short', changed(9, hash => hash.slice(1))],
-    ['a hash that is too long', changed(9, hash => `${hash}x`)],
-    ['a value without an end', () => parts().slice(0, -1).join('.')],
-    ['an end of a value that is none', changed(10, '-1')],
-    ['a second value without an end', () => [...parts(), 'h'.repeat(43)].join('.')],
-    ['a second hash that is none', () => [...parts(), 'x', '1'].join('.')],
-    ['the first parts alone', () => parts().slice(0, 7).join('.')],
-  ])('is broken, and no session without a binding, with %s', (_, device) => {
-    expect(bindingIn(kept(parts().join('.')))).not.toBeNull()
-    expect([deviceIn(kept(device())), bindingIn(kept(device()))]).toEqual(['broken', null])
+  it('it is told from what the application keeps', () => {
+    const data = { n: 1, '~device': 2, '~device.x': 3, '~device.7': at(NOW) }
+    expect(keysOf(data, 'application')).toEqual({ n: 1, '~device': 2, '~device.x': 3 })
+    expect(keysOf(data, 'device')).toEqual({ '~device.7': data['~device.7'] })
   })
 
-  it('may have no value', () => {
-    expect(bindingIn(kept(parts().slice(0, 9).join('.')))).toMatchObject({ values: [], spent: SALT })
+  it('it takes 1.6 KB at most', () => {
+    const rsa = { algorithm: 'RS256', key: 'k'.repeat(683) } as const
+    expect(JSON.stringify({ '~device.123': after(20, 1000, at(NOW, rsa)).binding }).length).toBeLessThan(1800)
+    expect(JSON.stringify({ '~device.1': at(NOW) }).length).toBeLessThan(420)
   })
 })
 
 describe('a binding', () => {
   it('begins with one value, of which only the browser has the text, and the first challenge', () => {
-    const { binding, value } = newBinding(ES, NOW, LIFE)
+    const { binding, value } = newBinding(ES, CREATED, NOW, LIFE)
     expect(binding).toEqual({
       id: expect.stringMatching(/^[\w-]{16}$/),
+      of: CREATED,
       device: ES,
       boundAt: NOW,
       provedAt: NOW,
@@ -131,7 +102,7 @@ describe('a binding', () => {
       values: [{ hash: hashOf(value), end: NOW + LIFE }],
     })
     expect(CHALLENGE_LIFE).toBe(300_000)
-    expect(format(binding)).not.toContain(value)
+    expect(JSON.stringify(binding)).not.toContain(value)
   })
 
   it('has a new value and a new challenge after a proof, and keeps the rest', () => {

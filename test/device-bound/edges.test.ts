@@ -1,7 +1,6 @@
 // The same over node:http and frameworks, and where an edge, a manager and the option are of different copies of the package.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { SessionManager, type Visit } from 'coatcheck'
-import { openVisit } from 'coatcheck/custom-server'
 import { deviceBound, deviceOf, deviceState } from 'coatcheck/device-bound'
 import { fetchVisits } from 'coatcheck/fetch'
 import { nodeVisits } from 'coatcheck/node'
@@ -11,7 +10,7 @@ import fastify from 'fastify'
 import { Hono } from 'hono'
 import Koa from 'koa'
 import { describe, expect, it, vi } from 'vitest'
-import { BOUND_COOKIE, boundEdge, challengeIn, DeviceClient, REFRESH } from '../support/device-client.ts'
+import { BOUND_COOKIE, boundEdge, DeviceClient, REFRESH } from '../support/device-client.ts'
 import { send, served, walkOver } from '../support/device-wire.ts'
 
 const ADA = { id: 42n, name: 'ada' }
@@ -24,11 +23,10 @@ async function pageOf(visit: Visit, path: string): Promise<string> {
 }
 
 describe('nodeVisits', () => {
-  const sessions = () => new SessionManager({ store: new MemoryStore() })
-  const options = () => ({ deviceBound: deviceBound({ lifetime: '1m' }) })
+  const bound = () => deviceBound(nodeVisits(new SessionManager({ store: new MemoryStore() })), { lifetime: '1m' })
 
   it('registers, refreshes and logs out over node:http', async () => {
-    const visits = nodeVisits(sessions(), options())
+    const visits = bound()
     const server = async (request: IncomingMessage, response: ServerResponse) => {
       if (await visits.handled(request, response)) return
       response.end(await pageOf(visits.of(request, response), request.url!))
@@ -37,7 +35,7 @@ describe('nodeVisits', () => {
   })
 
   it('registers, refreshes and logs out over Express, below a path', async () => {
-    const visits = nodeVisits(sessions(), options())
+    const visits = bound()
     const app = express()
     app.use('/device-session', async (request, response, next) => {
       if (!(await visits.handled(request, response))) next()
@@ -49,7 +47,7 @@ describe('nodeVisits', () => {
   })
 
   it('registers, refreshes and logs out over Fastify, in a hook', async () => {
-    const visits = nodeVisits(sessions(), options())
+    const visits = bound()
     const app = fastify()
     app.addHook('onRequest', async (request, reply) => {
       if (await visits.handled(request.raw, reply.raw)) reply.hijack()
@@ -60,7 +58,7 @@ describe('nodeVisits', () => {
   })
 
   it('registers, refreshes and logs out over Koa, in a middleware', async () => {
-    const visits = nodeVisits(sessions(), options())
+    const visits = bound()
     const app = new Koa()
     app.use(async (ctx, next) => {
       if (await visits.handled(ctx.req, ctx.res)) ctx.respond = false
@@ -73,7 +71,7 @@ describe('nodeVisits', () => {
   })
 
   it('answers at its paths with a query, too', async () => {
-    const visits = nodeVisits(sessions(), options())
+    const visits = bound()
     const origin = await served(async (request, response) => {
       if (!(await visits.handled(request, response))) response.end('a page')
     })
@@ -83,7 +81,7 @@ describe('nodeVisits', () => {
   })
 
   it('leaves a response alone that has begun already', async () => {
-    const visits = nodeVisits(sessions(), options())
+    const visits = bound()
     const origin = await served(async (request, response) => {
       response.writeHead(200).flushHeaders()
       response.end(`handled: ${await visits.handled(request, response)}`)
@@ -93,7 +91,7 @@ describe('nodeVisits', () => {
   })
 
   it('refuses a request without its response, at any path', async () => {
-    const visits = nodeVisits(sessions(), options())
+    const visits = bound()
     const origin = await served(async (request, response) => {
       // @ts-expect-error plain JavaScript
       response.end(String(await visits.handled(request).catch((error: Error) => error)))
@@ -104,23 +102,28 @@ describe('nodeVisits', () => {
       )
   })
 
-  it('answers nothing where it binds no session', async () => {
-    const visits = nodeVisits(new SessionManager({ store: new MemoryStore() }))
-    const origin = await served(async (request, response) => {
-      response.end(String(await visits.handled(request, response)))
+  it('is the same visit if it is asked for again, and has what nodeVisits has', async () => {
+    const visits = bound()
+    const origin = await served((request, response) => {
+      const visit = visits.of(request, response)
+      response.end(String(visits.of(request) === visit))
     })
-    expect(await (await send(origin + REFRESH, 'POST', {})).text()).toBe('false')
-    expect(() => nodeVisits(new SessionManager({ store: new MemoryStore() }), { deviceBound: {} as never })).toThrow(
-      /deviceBound: expected deviceBound\(\{ … \}\) of 'coatcheck\/device-bound', got/,
-    )
+    expect(await (await send(origin, 'GET', {})).text()).toBe('true')
+    expect(visits.sessions).toBeInstanceOf(SessionManager)
+    expect(visits.cookie).toEqual({})
+  })
+
+  it('takes visits alone', () => {
+    for (const wrong of [undefined, null, {}, new SessionManager({ store: new MemoryStore() })])
+      expect(() => deviceBound(wrong as never)).toThrow(
+        /^deviceBound: expected nodeVisits\(sessions\) or fetchVisits\(sessions\), got /,
+      )
   })
 })
 
 describe('fetchVisits', () => {
   it('registers, refreshes and logs out in front of Hono, and of any function from Request to Response', async () => {
-    const visits = fetchVisits(new SessionManager({ store: new MemoryStore() }), {
-      deviceBound: deviceBound({ lifetime: '1m' }),
-    })
+    const visits = deviceBound(fetchVisits(new SessionManager({ store: new MemoryStore() })), { lifetime: '1m' })
     const app = new Hono<{ Bindings: { visit: Visit } }>()
     app.all('*', async c => c.body(await pageOf(c.env.visit, c.req.path)))
     const answer = async (request: Request) =>
@@ -140,37 +143,14 @@ describe('fetchVisits', () => {
   })
 })
 
-describe('openVisit', () => {
-  it('offers and checks as the edges do, which answer the two paths', async () => {
-    const sessions = new SessionManager({ store: new MemoryStore() })
-    const options = { deviceBound: deviceBound() }
-    const browser = new DeviceClient(boundEdge(sessions))
-    const visitOf = () =>
-      openVisit(
-        sessions,
-        { method: 'GET', cookie: browser.request('/').headers.get('cookie'), secure: true, header: () => null },
-        options,
-      )
-    const visit = visitOf()
-    await visit.logIn({ user: ADA })
-    for (const { name, value } of visit.cookies) browser.jar.set(name, value)
-    browser.challenge = challengeIn(new Response(null, { headers: visit.headers }))
-    expect((await browser.register()).status).toBe(200)
-    expect(deviceOf((await visitOf().get())!)?.algorithm).toBe('ES256')
-  })
-})
-
 describe('two copies of the package', () => {
   it('bind and check the sessions of each other', async () => {
     const sessions = new SessionManager({ store: new MemoryStore() })
     vi.resetModules()
     const { deviceBound: otherBound, deviceState: otherState } = await import('coatcheck/device-bound')
-    const { fetchVisits: otherEdge } = await import('coatcheck/fetch')
+    const { fetchVisits: otherVisits } = await import('coatcheck/fetch')
     expect(otherBound).not.toBe(deviceBound)
-    for (const visits of [
-      otherEdge(sessions, { deviceBound: deviceBound() }),
-      otherEdge(sessions, { deviceBound: otherBound() }),
-    ]) {
+    for (const visits of [deviceBound(otherVisits(sessions)), otherBound(fetchVisits(sessions))]) {
       const browser = new DeviceClient(visits)
       await browser.logIn(ADA)
       expect((await browser.register()).status).toBe(200)

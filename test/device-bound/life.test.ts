@@ -108,15 +108,11 @@ describe('a registration', () => {
     expect(types()).toEqual(['created', 'device-bound'])
   })
 
-  it('takes RS256, and an algorithm that was not offered not', async () => {
+  it('takes RS256', async () => {
     const { edge } = setUp()
     const browser = new DeviceClient(edge, rsaDevice())
     await browser.logIn(ADA)
     expect((await browser.register()).status).toBe(200)
-    const only = setUp({ algorithms: ['ES256'] })
-    const other = new DeviceClient(only.edge, rsaDevice())
-    await other.logIn(ADA)
-    expect((await other.register()).status).toBe(400)
   })
 
   it('leaves the offer open to all that is no genuine answer to it', async () => {
@@ -328,15 +324,15 @@ describe('a bound session', () => {
     expect(
       made
         .types()
-        .filter(type => /theft/.test(type))
+        .filter(type => /^destroyed|theft/.test(type))
         .sort(),
-    ).toEqual(['destroyed theft', 'device-theft'])
+    ).toEqual(['destroyed revoked', 'device-theft'])
     expect(await browser.user()).toBeNull()
     expect(await (await browser.refresh()).json()).toEqual({ continue: false })
   })
 
   it('ends all sessions of the user where onTheft says so', async () => {
-    const made = setUp({}, { onTheft: 'invalidate-user' })
+    const made = setUp({ onTheft: 'invalidate-user' })
     const browser = await boundBrowser(made)
     const elsewhere = made.client()
     await elsewhere.logIn(ADA)
@@ -347,7 +343,7 @@ describe('a bound session', () => {
   })
 
   it('ends all of the user also where the store fails when it has ended the copied session, and tells it once', async () => {
-    const made = setUp({}, { onTheft: 'invalidate-user' })
+    const made = setUp({ onTheft: 'invalidate-user' })
     const browser = await boundBrowser(made)
     const elsewhere = made.client()
     await elsewhere.logIn(ADA)
@@ -562,7 +558,7 @@ describe('a refresh', () => {
     expect(await browser.user()).toBe('ada')
     expect((await thief.refresh()).status).toBe(400)
     expect(await browser.user()).toBeNull()
-    expect(made.types().slice(-2)).toEqual(['destroyed theft', 'device-theft'])
+    expect(made.types().slice(-2)).toEqual(['destroyed revoked', 'device-theft'])
   })
 
   it('answers 503 where more proofs come than the process verifies in a second, and where the cookie is doubtful', async () => {
@@ -613,7 +609,7 @@ describe('where a binding is required', () => {
     expect([await ada.user(), await max.user()]).toEqual(['ada', 'max'])
     made.clock.advance(5 * MINUTE)
     expect([await ada.user(), await max.user()]).toEqual([null, 'max'])
-    expect(made.types().at(-1)).toBe('refused device')
+    expect(made.types().at(-1)).toBe('request-refused device')
     await ada.page(async visit => {
       expect(await deviceState(visit)).toBe('required')
       return new Response()
@@ -668,8 +664,6 @@ describe('the options', () => {
     [{ path: '/a/../b' }, /path: expected a path such as/],
     [{ path: '/a";x' }, /path: expected a path such as/],
     [{ cookie: '__Host-x' }, /cookie: expected a token/],
-    [{ algorithms: ['HS256'] }, /algorithms: expected 'ES256' or 'RS256', got "HS256"/],
-    [{ algorithms: [] }, /algorithms: expected one of/],
     [{ require: 'yes' }, /require: expected true, false, or a function of the session, got "yes"/],
     [{ liftime: '5m' }, /deviceBound: "liftime" is not an option; did you mean lifetime\?/],
   ])('refuse %j', (options, message) => {

@@ -3,9 +3,9 @@ import { SessionManager, type SessionOptions, type Visit } from 'coatcheck'
 import { type DeviceBoundOptions, deviceState } from 'coatcheck/device-bound'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
-import { seal, unseal } from '../../src/data/meta.ts'
 import { barrierManagers } from '../support/barrier-managers.ts'
 import { BOUND_COOKIE, boundEdge, DeviceClient } from '../support/device-client.ts'
+import { registrationProof } from '../support/device-key.ts'
 import { MINUTE, SECOND, testClock } from '../support/test-clock.ts'
 
 const ADA = { id: 42n, name: 'ada' }
@@ -93,7 +93,7 @@ describe('a request of a bound session', () => {
     expect(await ask(wrong(1))).toMatchObject({ state: 'stolen', cookies: [`${BOUND_COOKIE}=`], challenge: null })
     expect(events.map(({ type, reason }) => [type, reason])).toEqual([
       ['request-refused', 'device'],
-      ['destroyed', 'theft'],
+      ['destroyed', 'revoked'],
       ['device-theft', undefined],
     ])
     expect(await sessions.list(42n)).toEqual([])
@@ -150,21 +150,6 @@ describe('a request of a bound session', () => {
     store.reset()
     expect(await visitor.user()).toBeNull()
     expect(store.counts()).toEqual({ read: 2 })
-  })
-
-  it('whose record says something that none can prove is no session, and is not ended', async () => {
-    const { ask, clock, store, sessions } = await bound()
-    const [{ key } = { key: '' }] = await sessions.list(42n)
-    const record = (await store.inner.read(key, { now: clock() })) as any
-    const { meta, text } = unseal(record.data)
-    const change = { data: seal({ ...meta, device: 'x' }, text), seenAt: record.seenAt, expiresAt: record.expiresAt }
-    await store.inner.update(key, record.version, { ...change, writeId: 'w' }, {
-      now: clock(),
-      deadline: clock(),
-    } as never)
-    clock.advance(MINUTE)
-    expect(await ask([])).toEqual({ ...UNPROVED, challenge: null })
-    expect(await ask(wrong(1))).toEqual({ ...UNPROVED, challenge: null })
   })
 })
 
@@ -357,16 +342,60 @@ describe('the bound cookie of an earlier session', () => {
   })
 })
 
-it('a handler that throws after a login without a proof leaves the browser its challenge', async () => {
-  const { browser, clock, edge } = await bound()
-  clock.advance(MINUTE)
-  browser.loseValue()
-  const visit = edge.of(browser.request('/')) as any
-  expect(await visit.get()).toBeNull()
-  await visit.logIn({ user: { id: 7n, name: 'max' } })
-  await visit.abandon('its handler threw')
-  expect([visit.headers.getSetCookie(), visit.headers.get('secure-session-challenge')]).toEqual([
-    [],
-    expect.stringContaining(`;id="${browser.name}"`),
-  ])
+describe('without the prefix __Host-, with which no other host can plant the bound cookie', () => {
+  it('a wrong value that comes alone is unproved, and no theft', async () => {
+    const made = barrierManagers(new MemoryStore())
+    const edge = boundEdge(made.sessions, { path: '/app/device' }, { cookie: { path: '/app' } })
+    const browser = new DeviceClient(edge)
+    await browser.logIn(ADA)
+    const registering = { 'secure-session-response': registrationProof(browser.device, browser.challenge!) }
+    expect((await browser.post('/app/device/register', registering)).status).toBe(200)
+    made.clock.advance(MINUTE)
+    const right = browser.jar.get('session_bound')!
+    browser.jar.set('session_bound', 'w'.repeat(43))
+    expect(await browser.user()).toBeNull()
+    expect(made.events.filter(({ type }) => /theft|destroyed/.test(type))).toEqual([])
+    browser.jar.set('session_bound', right)
+    expect(await browser.user()).toBe('ada')
+  })
+})
+
+describe('a session that begins by itself', () => {
+  it('is offered a binding by the response that brings it, and may be bound for five minutes from then', async () => {
+    const { sessions, clock, store } = barrierManagers(new MemoryStore(), { rememberFor: '30d' })
+    const edge = boundEdge(sessions, { require: false })
+    const browser = new DeviceClient(edge)
+    browser.jar.set('remember_token', await sessions.issueRememberToken(await sessions.create({ user: ADA })))
+    clock.advance(60 * MINUTE)
+    const page = () => browser.page(async visit => new Response((await visit.get())?.user?.name))
+    store.reset()
+    const response = await page()
+    expect([await response.text(), response.headers.has('secure-session-registration')]).toEqual(['ada', true])
+    expect((await page()).headers.has('secure-session-registration')).toBe(false)
+    clock.advance(5 * MINUTE - 1)
+    expect((await browser.register()).status).toBe(200)
+  })
+
+  it('is counted from when it began here, also where it is older, as an imported one is', async () => {
+    const { sessions, clock } = barrierManagers(new MemoryStore())
+    const edge = boundEdge(sessions, { require: true })
+    // As an importer does it: the ID that the request brings leads to a session that is older than this response.
+    const old = await sessions.create({ user: ADA })
+    clock.advance(10 * MINUTE)
+    const imported = (await sessions.regenerate(old, { grace: '2m' }))!
+    const browser = new DeviceClient(edge)
+    browser.jar.set('session_id', old.secret)
+    const response = await browser.page(async visit => new Response((await visit.get())?.user?.name))
+    expect([await response.text(), response.headers.has('secure-session-registration')]).toEqual(['ada', true])
+    expect(browser.jar.get('session_id')).toBe(imported.secret)
+    clock.advance(5 * MINUTE - 1)
+    expect(await browser.user()).toBe('ada')
+    expect((await browser.register()).status).toBe(200)
+    clock.advance(MINUTE)
+    expect(await browser.user()).toBe('ada')
+    const other = new DeviceClient(edge)
+    other.jar.set('session_id', (await sessions.create({ user: ADA })).secret)
+    clock.advance(5 * MINUTE)
+    expect(await other.user()).toBeNull()
+  })
 })

@@ -1,17 +1,24 @@
 // Proofs that fast-check makes and spoils, and keys that take long to make; proof.test.ts has the rules one by one.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type ProofRefusal, verifyRefresh, verifyRegistration } from '../../src/device-bound/proof.ts'
 import { jwsOf, newDevice, refreshProof, registrationProof, rsaDevice } from '../support/device-key.ts'
-import { BOTH, CHALLENGE, PAYLOAD, refusal, registered } from '../support/device-proofs.ts'
+import {
+  CHALLENGE,
+  PAYLOAD,
+  type Refusal,
+  refusal,
+  registered,
+  verifyRefresh,
+  verifyRegistration,
+} from '../support/device-proofs.ts'
 
-const REFUSALS: readonly (ProofRefusal | null)[] = [null, 'malformed', 'algorithm', 'key', 'signature']
+const REFUSALS: readonly (Refusal | null)[] = [null, 'malformed', 'algorithm', 'key', 'signature']
 
 const device = newDevice()
 const big = rsaDevice()
 
 describe('the key of a registration', () => {
-  const withKey = (signer: typeof device) => refusal(verifyRegistration(registrationProof(signer, CHALLENGE), BOTH))
+  const withKey = (signer: typeof device) => refusal(verifyRegistration(registrationProof(signer, CHALLENGE)))
 
   it('of RSA needs 2048 bits and the usual exponent, even if its signature is right', () => {
     for (const weak of [rsaDevice(1024), rsaDevice(2040), rsaDevice(2048, 3)]) expect(withKey(weak)).toBe('key')
@@ -27,8 +34,8 @@ describe('the key of a registration', () => {
 
 describe('whatever comes', () => {
   const proofs = [
-    { jws: registrationProof(device, CHALLENGE), verify: (jws: string) => verifyRegistration(jws, BOTH) },
-    { jws: registrationProof(big, CHALLENGE), verify: (jws: string) => verifyRegistration(jws, BOTH) },
+    { jws: registrationProof(device, CHALLENGE), verify: (jws: string) => verifyRegistration(jws) },
+    { jws: registrationProof(big, CHALLENGE), verify: (jws: string) => verifyRegistration(jws) },
     { jws: refreshProof(device, CHALLENGE), verify: (jws: string) => verifyRefresh(jws, registered(device)) },
     { jws: refreshProof(big, CHALLENGE), verify: (jws: string) => verifyRefresh(jws, registered(big)) },
   ]
@@ -83,7 +90,7 @@ describe('whatever comes', () => {
           fc.tuple(part, part).map(([a, b]) => jwsOf(device, a, b)),
         ),
         jws => {
-          for (const result of [verifyRegistration(jws, BOTH), verifyRefresh(jws, registered(device))]) {
+          for (const result of [verifyRegistration(jws), verifyRefresh(jws, registered(device))]) {
             expect(REFUSALS).toContain(refusal(result))
             expect(refusal(result)).not.toBeNull()
           }
@@ -126,7 +133,7 @@ describe('whatever comes', () => {
     )
     fc.assert(
       fc.property(members, fc.constantFrom(device, big), (header, signer) => {
-        const result = verifyRegistration(jwsOf(signer, header, PAYLOAD), BOTH)
+        const result = verifyRegistration(jwsOf(signer, header, PAYLOAD))
         expect(REFUSALS).toContain(refusal(result))
         if (typeof result === 'object') expect(result.device).toEqual(registered(signer))
       }),

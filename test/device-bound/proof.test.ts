@@ -1,8 +1,7 @@
 import { createHmac, createPublicKey, generateKeyPairSync, sign, verify } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { headerText, isSame, verifyRefresh, verifyRegistration } from '../../src/device-bound/proof.ts'
-import { membersOf } from '../../src/device-bound/strict-json.ts'
+import { headerText, isSame } from '../../src/device-bound/proof.ts'
 import {
   encode,
   jwsOf,
@@ -12,7 +11,7 @@ import {
   rsaDevice,
   signatureOf,
 } from '../support/device-key.ts'
-import { BOTH, CHALLENGE, PAYLOAD, refusal, registered } from '../support/device-proofs.ts'
+import { CHALLENGE, PAYLOAD, refusal, registered, verifyRefresh, verifyRegistration } from '../support/device-proofs.ts'
 
 const device = newDevice()
 const big = rsaDevice()
@@ -20,7 +19,7 @@ const HEADER = { alg: 'ES256', jwk: device.jwk, typ: 'dbsc+jwt' }
 const REFRESH_HEADER = { alg: 'ES256', typ: 'dbsc+jwt' }
 
 const atRegistration = (header: unknown, payload: unknown = PAYLOAD, signer = device) =>
-  refusal(verifyRegistration(jwsOf(signer, header, payload), BOTH))
+  refusal(verifyRegistration(jwsOf(signer, header, payload)))
 const atRefresh = (header: unknown, payload: unknown = PAYLOAD, signer = device) =>
   refusal(verifyRefresh(jwsOf(signer, header, payload), registered(device)))
 
@@ -32,7 +31,7 @@ describe('a proof of a browser', () => {
     const key = registered(pair)
     expect(key.algorithm).toBe(pair.algorithm)
     expect(key.key).toHaveLength(length)
-    expect(verifyRegistration(registrationProof(pair, 'first'), BOTH)).toEqual({ device: key, jti: 'first' })
+    expect(verifyRegistration(registrationProof(pair, 'first'))).toEqual({ device: key, jti: 'first' })
     expect(verifyRefresh(refreshProof(pair, 'second'), key)).toEqual({ jti: 'second' })
   })
 
@@ -56,14 +55,14 @@ describe('a proof of a browser', () => {
 
   it('is for registration or for refresh, never for both', () => {
     expect(refusal(verifyRefresh(registrationProof(device, CHALLENGE), registered(device)))).toBe('malformed')
-    expect(refusal(verifyRegistration(refreshProof(device, CHALLENGE), BOTH))).toBe('malformed')
+    expect(refusal(verifyRegistration(refreshProof(device, CHALLENGE)))).toBe('malformed')
   })
 })
 
 describe('the form of a proof', () => {
   const good = registrationProof(device, CHALLENGE)
   const [header, payload, signature] = good.split('.') as [string, string, string]
-  const of = (jws: string) => refusal(verifyRegistration(jws, BOTH))
+  const of = (jws: string) => refusal(verifyRegistration(jws))
 
   it.each([
     ['nothing', ''],
@@ -149,53 +148,23 @@ describe('the form of a proof', () => {
   })
 })
 
-describe('a name that stands twice', () => {
+// RFC 7515, section 4: names are unique, or the last one counts, which JSON.parse sees to.
+describe('of a name that stands twice the last one counts', () => {
   const jwk = JSON.stringify(device.jwk)
   const alg = '"alg":"ES256","typ":"dbsc+jwt"'
 
   it.each([
-    ['alg', `{"alg":"none",${alg},"jwk":${jwk}}`],
-    ['alg with the same value', `{"alg":"ES256",${alg},"jwk":${jwk}}`],
-    ['alg, once escaped', `{"\\u0061lg":"none",${alg},"jwk":${jwk}}`],
-    ['jwk', `{${alg},"jwk":{},"jwk":${jwk}}`],
-    ['a member of the key', `{${alg},"jwk":{"x":"AA",${jwk.slice(1)}}`],
-    ['a member that means nothing', `{${alg},"a":1,"a":2,"jwk":${jwk}}`],
-    ['a member inside of an array', `{${alg},"a":[[],{"b":1,"b":2}],"jwk":${jwk}}`],
-    ['the empty name', `{${alg},"":1,"":2,"jwk":${jwk}}`],
-    ['a name with white space before its colon', `{${alg},"a" \t:1,"a"\n:2,"jwk":${jwk}}`],
-    ['__proto__', `{${alg},"__proto__":1,"__proto__":2,"jwk":${jwk}}`],
-  ])('is refused: %s', (_, header) => {
-    expect(() => JSON.parse(header)).not.toThrow()
-    expect(atRegistration(header)).toBe('malformed')
+    ['alg', `{"alg":"none",${alg},"jwk":${jwk}}`, null],
+    ['alg, the other way around', `{${alg},"jwk":${jwk},"alg":"none"}`, 'algorithm'],
+    ['jwk', `{${alg},"jwk":{},"jwk":${jwk}}`, null],
+    ['jwk, the other way around', `{${alg},"jwk":${jwk},"jwk":{}}`, 'key'],
+  ])('%s', (_, header, result) => {
+    expect(atRegistration(header)).toBe(result)
   })
 
-  it('is refused in the payload too', () => {
-    expect(atRegistration(HEADER, `{"jti":"other","jti":"${CHALLENGE}"}`)).toBe('malformed')
-    expect(atRefresh(REFRESH_HEADER, `{"jti":"other","jti":"${CHALLENGE}"}`)).toBe('malformed')
-  })
-
-  it('is not seen where there is none: equal names in other objects, equal values, names within strings', () => {
-    const payload = `{"jti":"x","a":{"b":1,"c":["b","b","jti"]},"b":{"b":{"b":{}}},"s":"{\\"b\\":1,\\"b\\":2}","t":"\\\\","u":"jti"}`
-    expect(atRegistration(HEADER, payload)).toBeNull()
-  })
-
-  it('is found wherever fast-check puts it, and nowhere else', () => {
-    const name = fc.oneof(fc.constantFrom('a', 'b', '"', '\\', '{', '}', ':', '__proto__', ''), fc.string())
-    type Tree = readonly (readonly [string, Tree | string])[]
-    const { tree } = fc.letrec<{ tree: Tree }>(tie => ({
-      tree: fc.array(fc.tuple(name, fc.oneof({ depthSize: 'small' }, fc.string(), tie('tree'))), { maxLength: 4 }),
-    }))
-    const write = (members: Tree): string =>
-      `{${members.map(([key, value]) => `${JSON.stringify(key)}: ${typeof value === 'string' ? JSON.stringify(value) : `[${write(value)}]`}`)}}`
-    const isDoubled = (members: Tree): boolean =>
-      new Set(members.map(([key]) => key)).size < members.length ||
-      members.some(([, value]) => typeof value !== 'string' && isDoubled(value))
-    fc.assert(
-      fc.property(tree, members => {
-        expect(membersOf(Buffer.from(write(members))) === null).toBe(isDoubled(members))
-      }),
-      { numRuns: 1000 },
-    )
+  it('in the payload too', () => {
+    const jws = jwsOf(device, HEADER, `{"jti":"other","jti":"${CHALLENGE}"}`)
+    expect(verifyRegistration(jws)).toMatchObject({ jti: CHALLENGE })
   })
 })
 
@@ -225,7 +194,7 @@ describe('the algorithm of a proof', () => {
 
   it('none is refused with an empty signature and with a right one', () => {
     const [header, payload] = jwsOf(device, { ...HEADER, alg: 'none' }, PAYLOAD).split('.')
-    expect(refusal(verifyRegistration(`${header}.${payload}.`, BOTH))).toBe('malformed')
+    expect(refusal(verifyRegistration(`${header}.${payload}.`))).toBe('malformed')
     expect(
       refusal(verifyRefresh(`${encode({ ...REFRESH_HEADER, alg: 'none' })}.${payload}.AA`, registered(device))),
     ).toBe('algorithm')
@@ -236,12 +205,6 @@ describe('the algorithm of a proof', () => {
     const signed = `${encode({ alg: 'HS256', typ: 'dbsc+jwt' })}.${encode(PAYLOAD)}`
     const jws = `${signed}.${createHmac('sha256', pem).update(signed).digest('base64url')}`
     expect(refusal(verifyRefresh(jws, registered(big)))).toBe('algorithm')
-  })
-
-  it('that was not offered is refused', () => {
-    expect(refusal(verifyRegistration(registrationProof(big, CHALLENGE), ['ES256']))).toBe('algorithm')
-    expect(refusal(verifyRegistration(registrationProof(device, CHALLENGE), ['RS256']))).toBe('algorithm')
-    expect(refusal(verifyRegistration(registrationProof(device, CHALLENGE), []))).toBe('algorithm')
   })
 
   it('is fixed by the registration', () => {
@@ -464,8 +427,8 @@ describe('the text of a header', () => {
     ['"a\\"bc"', null],
     ['"a\u00e4"', null],
     ['"', null],
-    [null, null],
-    [undefined, null],
+    [null, undefined],
+    [undefined, undefined],
   ])('%o is %o', (header, text) => {
     expect(headerText(header)).toBe(text)
   })

@@ -92,7 +92,7 @@ describe('the user whom Passport stored', () => {
     for (const stored of ['42', 42])
       for (const [userIds, id] of [
         ['number', 42],
-        ['text', '42'],
+        ['string', '42'],
       ] as const)
         expect((await loggedIn(stored, {}, { manager: { userIds } as never })).user?.id).toBe(id)
     expect((await loggedIn('042', {}, { manager: { userIds: 'string' } as never })).user?.id).toBe('042')

@@ -1,5 +1,4 @@
-// An application with Passport on express-session moves: its sessions are taken over, and Passport goes on as it was.
-
+// An application with Passport on express-session moves: its sessions are imported, and Passport goes on as it was.
 import { expressSession } from 'coatcheck/express-session'
 import { fromExpressSession, sessionImporter } from 'coatcheck/import'
 import express from 'express'
@@ -44,23 +43,19 @@ describe('an application with Passport that moves from express-session', () => {
 
     const { sessions } = makeManager({ now: () => Date.now() })
     const session = expressSession(sessions)
-    const takeOver = sessionImporter(sessions, {
+    const importer = sessionImporter(sessions, {
       from: fromExpressSession({ secret, store }),
       toLogin: data => {
         const { passport } = data as { passport?: { user?: string } }
         return passport?.user === undefined ? null : { user: { id: BigInt(passport.user), name: 'ada' }, data }
       },
     })
-    const adopting: express.RequestHandler = async (request, response, next) => {
-      await takeOver(session.visits.of(request, response))
-      next()
-    }
-    const after = await listen(application(adopting, session))
+    const after = await listen(application(importer.middleware(session.visits), session))
     const moved = after.browser()
     for (const [name, value] of browser.cookies) moved.cookies.set(name, value)
     expect((await moved.go('/')).body).toBe('["ada",["coat"]]')
-    expect([...moved.cookies.keys()]).toEqual(['session_id'])
     expect((await moved.go('/')).body).toBe('["ada",["coat"]]')
+    expect([...moved.cookies.keys()]).toEqual(['session_id'])
     expect(await sessions.invalidateUser(42n)).toBe(1)
     expect((await moved.go('/')).body).toBe('[null,null]')
   })

@@ -80,8 +80,8 @@ describe('a user of one’s own', () => {
 
   it.each([
     ['number', '7', 7],
-    ['text', '7', '7'],
-    ['text', 'b3b0c1d2', 'b3b0c1d2'],
+    ['string', '7', '7'],
+    ['string', 'b3b0c1d2', 'b3b0c1d2'],
   ] as const)('has the ID that the manager takes: %s', async (userIds, given, id) => {
     const { sessions, browser } = await serveOwn({ userIds: userIds as never })
     await browser().go(`/user?id=${given}`)
@@ -214,9 +214,11 @@ describe('a user of one’s own', () => {
   })
 
   it('has terms of its login, which are checked as those of a login are', async () => {
-    const { browser, errors } = await serve(handlers, { bridge: { userOf, logIn: () => ({ idle: 5 }) as never } })
+    const { browser, errors } = await serve(handlers, {
+      bridge: { userOf, logIn: () => ({ idleTimeout: 5 }) as never },
+    })
     await browser().go('/user?id=7')
-    expect(String(errors[0])).toMatch(/idle: expected a duration with its unit/)
+    expect(String(errors[0])).toMatch(/idleTimeout: expected a duration with its unit/)
   })
 })
 

@@ -867,7 +867,7 @@ describe('req.sessionStore', () => {
     const { browser } = await serve({
       ...usual,
       '/anew': async (request, response) => {
-        await called(back => request.sessionStore.logIn(request, back))
+        await called(back => request.sessionStore.regenerate(request, back))
         response.end(JSON.stringify(request.session))
       },
     })

@@ -230,8 +230,8 @@ describe('req.sessionStore', () => {
   it('regenerates no session of a request that has none, and says so', async () => {
     const { reply, errors } = await withStore(async (store, _, request) => {
       await called(back => request.session.destroy(back))
-      expect(() => store.logIn({ session: null }, () => {})).toThrow('this request has no session')
-      store.logIn(request, () => {})
+      expect(() => store.regenerate({ session: null }, () => {})).toThrow('this request has no session')
+      store.regenerate(request, () => {})
     })
     expect(reply.status).toBe(500)
     expect(String(errors[0])).toContain('regenerate: this request has no session')

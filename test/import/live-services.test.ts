@@ -80,12 +80,9 @@ function newService(store: Store, nodes: number, from: OldSessions<OldData>, opt
     const sessions = new SessionManager({ store, storeTimeout: '20s' })
     open.push(() => sessions.close())
     const visits = nodeVisits(sessions, { cookie: { secure: false } })
-    const adopting = sessionImporter(sessions, { from, toLogin, ...options })
+    const importer = sessionImporter(sessions, { from, toLogin, ...options })
     const app = express()
-    app.use(async (request, response, next) => {
-      await adopting(visits.of(request, response))
-      next()
-    })
+    app.use(importer.middleware(visits))
     app.get('/profile', async (request, response) => {
       const { user } = await visits.of(request, response).requireUser()
       response.send(user.name)
@@ -232,51 +229,6 @@ describeEngine('redis', 'express-session with connect-redis', () => {
     await expectAllMoved(browsers, sessions, 'connect.sid')
     expect(await server.cli('--scan', '--pattern', 'sess:*')).toBe('')
   })
-
-  it('is replaced node by node, with keepOld while both run: no user is logged out, and logout ends both', async () => {
-    const { server, client } = await redis()
-    const to = await front()
-    const old = new ConnectRedis({ client })
-    const oldNode = oldExpress(old)
-    to.replaceBy(oldNode)
-    const browsers = await loggedIn(to, 12)
-    const from = fromExpressSession<OldData>({ secret: SECRET, store: old as CallbackStore })
-    const store = new RedisStore(client)
-    const beside = newService(store, 2, from, { keepOld: true })
-    let turn = 0
-    // Every request meets another kind of node.
-    await replaceUnderLoad(to, browsers, (request, response) => {
-      turn += 1
-      if (turn % 2 === 0) oldNode(request, response)
-      else beside.listener(request, response)
-    })
-    expect(browsers.flatMap(({ statuses }) => statuses).filter(status => status !== 200)).toEqual([])
-    for (const { jar } of browsers) expect([...jar.cookies.keys()]).toEqual(['connect.sid'])
-
-    // Out at either side is out at both.
-    const [atOld, atNew, ...others] = browsers as [Browser, Browser, ...Browser[]]
-    to.replaceBy(oldNode)
-    await atOld.ask('/logout', 'POST')
-    to.replaceBy(beside.listener)
-    expect((await atOld.ask('/profile')).status).toBe(401)
-    const cookies = new Map(atNew.jar.cookies)
-    expect((await atNew.ask('/logout', 'POST')).status).toBe(200)
-    for (const [name, value] of cookies) atNew.jar.cookies.set(name, value)
-    to.replaceBy(oldNode)
-    expect((await atNew.ask('/profile')).status).toBe(401)
-
-    // The last old node is gone: from now on sessions are moved.
-    to.replaceBy(beside.listener)
-    const moving = newService(store, 2, from)
-    for (const each of others) each.statuses.length = 0
-    await replaceUnderLoad(to, others, moving.listener)
-    expect(others.flatMap(({ statuses }) => statuses).filter(status => status !== 200)).toEqual([])
-    for (const [at, { jar }] of others.entries()) {
-      expect([...jar.cookies.keys()]).toEqual(['session_id'])
-      expect(await moving.sessions.list(BigInt(at + 3))).toHaveLength(1)
-    }
-    expect(await server.cli('--scan', '--pattern', 'sess:*')).toBe('')
-  })
 })
 
 describeEngine('postgresql', 'express-session with connect-pg-simple', () => {
@@ -313,15 +265,12 @@ describe('express-session, replaced by our bridge of that name', () => {
       open.push(() => sessions.close())
       const userOf = ({ user }: OldData) => user
       const bridge = bridgeOf(sessions, { cookie: { secure: false }, userOf })
-      const adopting = sessionImporter(sessions, {
+      const importer = sessionImporter(sessions, {
         from: fromExpressSession<OldData>({ secret: SECRET, store: old as CallbackStore }),
         toLogin: data => (data.user ? { user: data.user, data: { ...data } } : null),
       })
       const app = express()
-      app.use(async (request, response, next) => {
-        await adopting(bridge.visits.of(request, response))
-        next()
-      })
+      app.use(importer.middleware(bridge.visits))
       app.use(bridge)
       app.get('/profile', (request, response) => {
         const { user } = request.session as unknown as OldData

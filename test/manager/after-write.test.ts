@@ -2,12 +2,9 @@
 
 import { type Session, SessionStoreError } from 'coatcheck'
 import { openVisit } from 'coatcheck/custom-server'
-import type { SessionRecord } from 'coatcheck/custom-store'
 import { ReferenceStore } from 'coatcheck/custom-store/testing'
 import { describe, expect, it } from 'vitest'
-import { endStolen } from '../../src/device-bound/end.ts'
 import { afterWrite, Writes } from '../../src/manager/after-write.ts'
-import { contextOf } from '../../src/manager/context-of.ts'
 import { barrierManagers } from '../support/barrier-managers.ts'
 import type { Verb } from '../support/barrier-store.ts'
 
@@ -41,18 +38,13 @@ it('the end of what began in place of a session is such a step', async () => {
   await expect(sessions.destroy(session)).rejects.toMatchObject({ outcome: 'unknown' })
 })
 
-it.each(['invalidate-user', 'end-device'] as const)(
-  'the end of a stolen session is such a step (%s)',
-  async onTheft => {
-    const { sessions, store, clock } = barrierManagers(new ReferenceStore(), { rememberFor: '30d', onTheft })
-    const session = await sessions.create({ user })
-    if (onTheft === 'end-device') await sessions.issueRememberToken(session)
-    const record = (await store.inner.read(session.key, { now: clock() })) as SessionRecord
-    store.every('delete', (proceed, [key]) => (key === session.key ? full() : proceed()))
-    const call = endStolen(contextOf(sessions), record, performance.now() + 2000)
-    await expect(call).rejects.toMatchObject({ outcome: 'unknown' })
-  },
-)
+it('the end of a session whose series has ended is such a step', async () => {
+  const { sessions, store } = barrierManagers(new ReferenceStore(), { rememberFor: '30d' })
+  const session = await sessions.create({ user })
+  await sessions.issueRememberToken(session)
+  store.every('delete', (proceed, [key]) => (key === session.key ? full() : proceed()))
+  await expect(sessions.revoke(user.id, session.key)).rejects.toMatchObject({ outcome: 'unknown' })
+})
 
 it('the end of sessions of a user who logged in meanwhile is such a step', async () => {
   const { sessions, store } = barrierManagers(new ReferenceStore())

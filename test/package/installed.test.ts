@@ -66,8 +66,8 @@ describe.each([
       expect(places.option?.at(-1)).toBe(file('core/manager'))
       expect(stacks.option).toContain('at new SessionManager (')
       expect(places.outage?.at(0)).toBe(file('core/guard'))
-      expect(places.edge?.at(-1)).toBe(file('core/http'))
-      expect(stacks.edge).toContain('at nodeVisits (')
+      expect(places.visits?.at(-1)).toBe(file('core/visits-node'))
+      expect(stacks.visits).toContain('at nodeVisits (')
       expect(places.store).toContain(file('stores/memory'))
       expect(stacks.store).toContain('at new MemoryStore (')
     }

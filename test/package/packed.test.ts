@@ -54,8 +54,8 @@ describe('the packed package', () => {
     const rooms = readdirSync(join(root, 'src'), { withFileTypes: true })
       .filter(entry => entry.isDirectory())
       .map(({ name }) => name)
-    // `http` is what of the edges only the subpaths on node:http load.
-    const inRooms = [...rooms, 'http', 'shared'].flatMap(name => [`dist/core/${name}.js`, `dist/core/${name}.cjs`])
+    // `visits-node` is what of visits only the subpaths on node:http load.
+    const inRooms = [...rooms, 'visits-node', 'shared'].flatMap(name => [`dist/core/${name}.js`, `dist/core/${name}.cjs`])
     expect(built.sort()).toEqual([...subpaths, ...inRooms, 'dist/command.js'].sort())
   })
 
@@ -85,14 +85,14 @@ describe('the packed package', () => {
   it('loads node:http with the subpaths for it alone: other runtimes do not have it', () => {
     const usesHttp = (...entries: string[]) =>
       [...loadedBy(...entries)].filter(path => /from 'node:http'/.test(readFileSync(join(root, path), 'utf8')))
-    expect(usesHttp('dist/index.js', 'dist/fetch.js', 'dist/adopt.js', 'dist/stores/memory.js')).toEqual([])
-    expect(usesHttp('dist/http.js')).toEqual(['dist/core/http.js'])
+    expect(usesHttp('dist/index.js', 'dist/fetch.js', 'dist/import.js', 'dist/stores/memory.js')).toEqual([])
+    expect(usesHttp('dist/node.js')).toEqual(['dist/core/visits-node.js'])
   })
 
-  it('stays small: a program with the core, the http edge and the memory store loads under 244 kB', () => {
+  it('stays small: a program with the core, visits on node:http and the memory store loads under 244 kB', () => {
     const sizes = new Map(files.map(({ path, size }) => [path, size]))
-    const loaded = loadedBy('dist/index.js', 'dist/http.js', 'dist/stores/memory.js')
-    // 225 kB until the edges could check a device: what they need for it is 4 kB, and the protocol is a subpath of its own.
+    const loaded = loadedBy('dist/index.js', 'dist/node.js', 'dist/stores/memory.js')
+    // 225 kB until visits could check a device: what they need for it is 4 kB, and the protocol is a subpath of its own.
     // 230 kB until the end of a remember-me series could be finished by a repeated call.
     expect([...loaded].filter(path => /device-bound/.test(path))).toEqual([])
     // What the entry files import was found, and is counted.

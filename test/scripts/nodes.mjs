@@ -14,7 +14,7 @@ const MAJORS = ['20', '22', '24', '26']
 const INSTALLED = 'test/package/installed.test.ts'
 // Folders and files whose tests start servers, browsers, compilers or npm, or search for long: their subject is not the Node version.
 const NOT_CORE =
-  /^(?:(?:bench|browser|examples|package|proof|scripts|services|stores\/redis|types)\/|edge\/parallel\.|device-bound\/proof-search\.)/
+  /^(?:(?:bench|browser|examples|package|proof|scripts|services|stores\/redis|types)\/|visits\/parallel\.|device-bound\/proof-search\.)/
 
 /** @param {string} major */
 function fetchNode(major) {

@@ -1,8 +1,8 @@
 // A browser as the tests of the state need it: a jar, a key, and each request by hand, so that a test says in which order
 // they arrive. The one that walks through the protocol by itself is device-browser.ts.
 import type { SessionManager } from 'coatcheck'
-import { type DeviceBoundOptions, deviceBound } from 'coatcheck/device-bound'
-import { type FetchVisits, type FetchVisitsOptions, fetchVisits } from 'coatcheck/fetch'
+import { type DeviceBoundOptions, type DeviceFetchVisits, deviceBound } from 'coatcheck/device-bound'
+import { type FetchVisitsOptions, fetchVisits } from 'coatcheck/fetch'
 import { type DevicePair, newDevice, refreshProof, registrationProof } from './device-key.ts'
 
 const ORIGIN = 'https://shop.example'
@@ -10,13 +10,13 @@ export const REGISTER = '/device-session/register'
 export const REFRESH = '/device-session/refresh'
 export const BOUND_COOKIE = '__Host-session_bound'
 
-export type Edge = FetchVisits<any, any, any>
+export type Edge = DeviceFetchVisits<any, any, any>
 
 export const boundEdge = (
   sessions: SessionManager<any, any, any>,
   options: DeviceBoundOptions = {},
   edge: FetchVisitsOptions = {},
-): Edge => fetchVisits(sessions, { ...edge, deviceBound: deviceBound(options) })
+): Edge => deviceBound(fetchVisits(sessions, edge), options)
 
 /** The challenge in a header of ours, of either kind. */
 export const challengeIn = (response: Response): string | null =>

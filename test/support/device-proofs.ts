@@ -1,17 +1,30 @@
-// What the tests of proofs have in common.
-import { type DeviceKey, type ProofRefusal, verifyRegistration } from '../../src/device-bound/proof.ts'
+// What the tests of proofs have in common: a proof is read and verified in one step.
+import * as proofs from '../../src/device-bound/proof.ts'
 import { type DevicePair, registrationProof } from './device-key.ts'
 
-export const BOTH = ['ES256', 'RS256'] as const
 export const CHALLENGE = 'a-challenge_of-ours'
 export const PAYLOAD = { jti: CHALLENGE }
 
+export type Refusal = proofs.ProofRefusal | 'malformed'
+
+export function verifyRegistration(jws: string): { device: proofs.DeviceKey; jti: string } | Refusal {
+  const proof = proofs.readProof(jws, 'registration')
+  if (proof === 'malformed') return proof
+  const device = proofs.verifyRegistration(proof)
+  return typeof device === 'string' ? device : { device, jti: proof.jti }
+}
+
+export function verifyRefresh(jws: string, device: proofs.DeviceKey): { jti: string } | Refusal {
+  const proof = proofs.readProof(jws, 'refresh')
+  return proof === 'malformed' ? proof : (proofs.verifyRefresh(proof, device) ?? { jti: proof.jti })
+}
+
 /** `null`: verified. */
-export const refusal = (result: object | ProofRefusal) => (typeof result === 'string' ? result : null)
+export const refusal = (result: object | Refusal) => (typeof result === 'string' ? result : null)
 
 /** The key as a record keeps it. */
-export function registered(pair: DevicePair): DeviceKey {
-  const result = verifyRegistration(registrationProof(pair, CHALLENGE), BOTH)
+export function registered(pair: DevicePair): proofs.DeviceKey {
+  const result = verifyRegistration(registrationProof(pair, CHALLENGE))
   if (typeof result === 'string') throw new Error(result)
   return result.device
 }

@@ -30,7 +30,7 @@ function serviceOf(
   manager?: Partial<SessionOptions<Data, 'bigint', Data>>,
 ): Service {
   const sessions: SessionManager<Data> = manager === undefined ? at.sessions : at.manager(manager)
-  const visits = fetchVisits(sessions, { deviceBound: deviceBound(options) })
+  const visits = deviceBound(fetchVisits(sessions), options)
   async function send(request: Request): Promise<Response> {
     const answer = await visits.handled(request)
     if (answer !== null) return answer

@@ -92,7 +92,7 @@ export const cookieAt = (at: number, maxAge = HOUR) => ({
 
 export interface Options {
   manager?: Partial<SessionOptions<Data, 'bigint', Data>>
-  adopt?: Partial<SessionImporterOptions<Data, 'bigint', Data, OldRecord>>
+  importer?: Partial<SessionImporterOptions<Data, 'bigint', Data, OldRecord>>
   secret?: string | readonly string[]
 }
 
@@ -106,7 +106,7 @@ export function replacement(inner: Store = new MemoryStore()) {
   const managers: SessionManager<Data>[] = []
 
   /** A node of the new service, with memory of its own. */
-  function node({ manager = {}, adopt: options = {}, secret = SECRET }: Options = {}) {
+  function node({ manager = {}, importer: options = {}, secret = SECRET }: Options = {}) {
     const sessions = new SessionManager<Data>({
       store,
       now: () => clock.now,
@@ -115,7 +115,7 @@ export function replacement(inner: Store = new MemoryStore()) {
       ...manager,
     })
     managers.push(sessions)
-    const adopting: SessionImporter = sessionImporter(sessions, {
+    const importer: SessionImporter<Data, 'bigint', Data> = sessionImporter(sessions, {
       from: fromExpressSession<OldRecord>({ secret, store: old }),
       toLogin: ({ userId, name, loginAt, cart }) =>
         userId === undefined || userId === null
@@ -130,21 +130,26 @@ export function replacement(inner: Store = new MemoryStore()) {
     })
     const visit = (cookie: string | null, request: Partial<VisitRequest> = {}) =>
       openVisit(sessions, { method: 'GET', secure: true, cookie, header: () => null, ...request })
-    /** One request: adopts, and answers who it is. */
+    const open = (cookie: string | null, request?: Partial<VisitRequest>) =>
+      importer.import(cookie, header => visit(header, request))
+    /** One request: imports, and answers who it is. */
     const ask = async (cookie: string | null, request?: Partial<VisitRequest>) => {
-      const opened = visit(cookie, request)
-      const isAdopted = await adopting(opened)
+      const { visit: opened, setCookie } = await open(cookie, request)
       const session = await opened.get()
       return {
-        isAdopted,
         session,
         name: session?.user?.name ?? null,
         visit: opened,
+        /** Names of old cookies that the response removes. */
+        removed: setCookie.map(line => line.split('=', 1)[0]),
         /** What the browser sends next. */
-        next: () => withCookies(cookie, opened.cookies),
+        next: () => {
+          const removed = setCookie.map(line => ({ name: line.split('=', 1)[0]!, value: '' }))
+          return withCookies(cookie, [...opened.cookies, ...removed])
+        },
       }
     }
-    return { sessions, adopting, visit, ask }
+    return { sessions, importer, visit, open, ask }
   }
   return { clock, old, store, told, events, node, close: () => Promise.all(managers.map(each => each.close())) }
 }

@@ -31,6 +31,7 @@ import {
 } from 'coatcheck'
 import { openVisit, SessionCookie } from 'coatcheck/custom-server'
 import { testStore } from 'coatcheck/custom-store/testing'
+import { deviceBound } from 'coatcheck/device-bound'
 import { type FetchVisit, type FetchVisits, fetchVisits } from 'coatcheck/fetch'
 import { cors, nodeVisits, requireHttps } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
@@ -147,7 +148,7 @@ export async function aRequestOfEitherProtocol(
   const sessions = new SessionManager({ store })
   const visits = nodeVisits(sessions)
   if (requireHttps()(either, answer) || cors({ origins: [] })(either, answer)) return null
-  if (await visits.handled(either, answer)) return null
+  if (await deviceBound(visits).handled(either, answer)) return null
   same<IncomingMessage, Parameters<typeof visits.of>[0]>(true)
   return visits.of(either, answer).get()
 }

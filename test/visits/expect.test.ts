@@ -71,16 +71,6 @@ describe('nodeVisits', () => {
     expect(() => edge(one, two)).toThrow(message)
   })
 
-  it('refuses the same where browsers register their devices, by the name of that call', async () => {
-    const { handled } = nodeVisits(sessions)
-    await expect(handled(fastify.request as never, response)).rejects.toThrow(
-      /^handled: expected a request of node:http/,
-    )
-    await expect(handled(request, fastify.reply as never)).rejects.toThrow(/^handled: expected a response of node:http/)
-    const asked = fetchVisits(sessions).handled(request as never)
-    await expect(asked).rejects.toThrow(/^handled: expected a Request, got a request of node:http/)
-  })
-
   it('takes what tests put in place of a request, as long as it has headers', async () => {
     const visit = edge({ method: 'GET', headers: {}, socket: {} }) as ReturnType<typeof openVisit>
     expect(await visit.get()).toBeNull()

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import http2, { type ClientHttp2Session, createSecureServer, type IncomingHttpHeaders } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { SessionManager, stringify } from 'coatcheck'
+import { deviceBound } from 'coatcheck/device-bound'
 import { cors, nodeVisits, requireHttps } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -14,7 +15,8 @@ let client: ClientHttp2Session
 const closing: (() => unknown)[] = []
 beforeAll(async () => {
   certificate = makeCertificate(['localhost'])
-  const visits = nodeVisits(new SessionManager({ store: new MemoryStore() }), { trustedOrigins: [APP] })
+  const sessions = new SessionManager({ store: new MemoryStore() })
+  const visits = deviceBound(nodeVisits(sessions, { trustedOrigins: [APP] }))
   const https = requireHttps()
   const isAnswered = cors({ origins: [APP] })
   const server = createSecureServer({ key: certificate.key, cert: certificate.cert }, async (request, response) => {

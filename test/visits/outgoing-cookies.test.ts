@@ -1,15 +1,12 @@
 // What the response to a request does with our cookies, and with those of others beside them.
 
 import { SessionManager, type Visit } from 'coatcheck'
-import { openVisit } from 'coatcheck/custom-server'
-import { deviceBound } from 'coatcheck/device-bound'
 import { fetchVisits } from 'coatcheck/fetch'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { FetchHead, writeRules } from '../../src/visits/head-rules.ts'
 import type { RequestVisit } from '../../src/visits/request-visit.ts'
 import { jar } from '../support/edge-service.ts'
-import { connectSid, replacement } from '../support/old-sessions.ts'
 
 const ADA = { user: { id: 42n, name: 'ada' } }
 const LOOK = [['vary', 'Cookie']]
@@ -160,56 +157,5 @@ describe('the remember token of a visit', () => {
     await visiting.logIn({ ...ADA, remember: true })
     await sessions.revokeRememberToken(visiting.cookies[1]!.value)
     expect(visiting.cookies.map(({ name }) => name)).not.toContain('remember_token')
-  })
-})
-
-describe('a cookie of another library, whose session was taken over', () => {
-  const SID = 'VGhpcyBpcyBhbiBvbGQgSUQgb2YgMjQgYg'
-  async function taken() {
-    const world = replacement()
-    world.old.put(SID, { userId: '42', name: 'ada' })
-    const node = world.node()
-    return { node, ...(await node.ask(connectSid(SID))) }
-  }
-
-  it('goes in the response that brings ours, also where the application sets it', async () => {
-    const { visit } = await taken()
-    expect(namesOf(beside(visit, 'connect.sid=theirs', 'theme=dark'))).toEqual(['theme', 'session_id', 'connect.sid'])
-    expect(beside(visit, 'connect.sid=theirs').at(-1)).toMatch(/^connect\.sid=; Max-Age=0/)
-  })
-
-  it('stays where ours is held back, since its session has ended meanwhile: the browser has nothing else', async () => {
-    const { visit, node } = await taken()
-    await node.sessions.invalidateUser(42n)
-    expect(beside(visit, 'connect.sid=theirs')).toEqual(['connect.sid=theirs'])
-  })
-
-  it('goes with a logout', async () => {
-    const { visit } = await taken()
-    await visit.logOut()
-    expect(visit.cookies.map(({ name, value }) => [name, value])).toEqual([
-      ['session_id', ''],
-      ['connect.sid', ''],
-    ])
-  })
-})
-
-describe('what a browser is told about devices follows from the cookie', () => {
-  const options = { deviceBound: deviceBound() }
-  const visitOf = (sessions: SessionManager, cookie: string | null) =>
-    openVisit(sessions, { method: 'POST', secure: true, cookie, header: () => null }, options)
-
-  it('an offer with a login, none without its cookie, and the bound cookie goes with a logout', async () => {
-    const { sessions } = made()
-    const visit = visitOf(sessions, '__Host-session_bound=old')
-    const session = await visit.logIn(ADA)
-    expect(visit.headers.has('secure-session-registration')).toBe(true)
-    await sessions.destroy(session)
-    expect([visit.headers.has('secure-session-registration'), visit.cookies]).toEqual([false, []])
-    await visit.logOut()
-    expect(visit.cookies.map(({ name, value }) => [name, value])).toEqual([
-      ['session_id', ''],
-      ['__Host-session_bound', ''],
-    ])
   })
 })

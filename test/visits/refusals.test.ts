@@ -1,7 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { type SessionEvent, SessionManager } from 'coatcheck'
 import { openVisit } from 'coatcheck/custom-server'
-import { deviceBound } from 'coatcheck/device-bound'
 import { fetchVisits } from 'coatcheck/fetch'
 import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
@@ -314,19 +313,6 @@ describe('the error of a refusal has a code, and says what is wrong and what wou
       'ERR_SESSION_CSRF',
       403,
       expect.stringContaining('token'),
-    ])
-  })
-
-  it('where a session lives that the browser has not proved to be its own: what it can do', async () => {
-    const { sessions, clock } = makeSessions()
-    const { secret } = await sessions.create(ada)
-    clock.now += 5 * 60_000
-    const options = { deviceBound: deviceBound({ require: true }) }
-    const request = { method: 'POST', cookie: `session_id=${secret}`, secure: true, header: headers({}) }
-    expect(await refusal(openVisit(sessions, request, options).create())).toEqual([
-      'ERR_SESSION_CONFLICT',
-      503,
-      expect.stringMatching(/has not proved.*logs in or out/),
     ])
   })
 })

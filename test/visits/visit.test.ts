@@ -913,8 +913,6 @@ describe('options of an edge', () => {
     [{ rememberCookie: {} }, /rememberCookie\.name: .* got undefined/],
     [{ origins: 'https://app.example.com' }, /origins: /],
     [{ clearSiteData: ['cookie'] }, /clearSiteData: .* got "cookie"/],
-    [{ deviceBound: true }, /deviceBound: expected deviceBound\(\{ … \}\) of 'coatcheck\/device-bound', got true/],
-    [{ deviceBound: null }, /deviceBound: .* got null/],
     [{ trustedProxies: ['::1'] }, /openVisit: "trustedProxies" is not an option; `secure` of the request says/],
     [{ isSecure: () => true }, /openVisit: "isSecure" is not an option; `secure` of the request says/],
     [null, /null/],

@@ -46,23 +46,23 @@ export const expressByHand = (service, newId) =>
     },
   })
 
-/** @param {{ visitOf: any, stringify: any }} edge */
-export const expressCoatcheck = ({ visitOf, stringify }) =>
+/** @param {{ visits: any, stringify: any }} parts */
+export const expressCoatcheck = ({ visits, stringify }) =>
   expressApp(null, {
     async login(request, response) {
-      await visitOf(request, response).logIn({ user: userOf(request.url) })
+      await visits.of(request, response).logIn({ user: userOf(request.url) })
       response.json('ok')
     },
     async profile(request, response) {
-      const session = await visitOf(request, response).get()
+      const session = await visits.of(request, response).get()
       response.type('json').send(stringify(session?.user ?? null))
     },
     async write(request, response) {
-      await visitOf(request, response).update({ value: valueIn(request.url) })
+      await visits.of(request, response).update({ value: valueIn(request.url) })
       response.json('ok')
     },
     async logout(request, response) {
-      await visitOf(request, response).logOut()
+      await visits.of(request, response).logOut()
       response.json('ok')
     },
   })

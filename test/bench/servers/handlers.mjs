@@ -68,29 +68,29 @@ export const hashed = ({ get, create, write, end, invalidateAll }) => ({
 })
 
 /** @param {unknown} store */
-export async function coatcheckEdge(store) {
+export async function coatcheckVisits(store) {
   const { SessionManager, stringify } = await coatcheck('index.js')
   const { nodeVisits } = await coatcheck('http.js')
   // On a busy machine a burst may wait longer than the usual 2 seconds; that would be an error, not a figure.
   const sessions = new SessionManager({ store, storeTimeout: '30s' })
-  return { sessions, visitOf: nodeVisits(sessions), stringify }
+  return { sessions, visits: nodeVisits(sessions), stringify }
 }
 
 /**
- * The few lines that a service of ours consists of. Without the edge, a GET asks the manager, and sets the headers by hand.
+ * The few lines that a service of ours consists of. Without a visit, a GET asks the manager, and sets the headers by hand.
  * @param {unknown} store
- * @param {{ withoutEdge?: boolean }} [options]
+ * @param {{ withoutVisit?: boolean }} [options]
  * @returns {Promise<import('./serve.mjs').Handler>}
  */
-export async function coatcheckHandler(store, { withoutEdge = false } = {}) {
-  const { sessions, visitOf, stringify } = await coatcheckEdge(store)
+export async function coatcheckHandler(store, { withoutVisit = false } = {}) {
+  const { sessions, visits, stringify } = await coatcheckVisits(store)
   return async (request, response) => {
-    if (withoutEdge && request.method === 'GET') {
+    if (withoutVisit && request.method === 'GET') {
       for (const [name, value] of HEADERS) response.setHeader(name, value)
       const session = await sessions.get(idOf(request))
       return send(response, stringify(session?.user ?? null))
     }
-    const visit = visitOf(request, response)
+    const visit = visits.of(request, response)
     if (request.method === 'GET') {
       const session = await visit.get()
       return send(response, stringify(session?.user ?? null))

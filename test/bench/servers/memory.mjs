@@ -11,7 +11,7 @@ import {
   koaSessionServer,
   remixSessionServer,
 } from './frameworks.mjs'
-import { byHand, coatcheckEdge, coatcheckHandler, hashed, newId, withHeaders } from './handlers.mjs'
+import { byHand, coatcheckVisits, coatcheckHandler, hashed, newId, withHeaders } from './handlers.mjs'
 import { coatcheck, idOf, send, serve } from './serve.mjs'
 
 /** Two Maps: sessions, and who has which. */
@@ -70,12 +70,12 @@ await serve({
   async coatcheck() {
     return coatcheckHandler(await memoryStore())
   },
-  async 'coatcheck, no edge'() {
-    return coatcheckHandler(await memoryStore(), { withoutEdge: true })
+  async 'coatcheck, no visit'() {
+    return coatcheckHandler(await memoryStore(), { withoutVisit: true })
   },
   'express alone': () => expressByHand(mapsByHand(), newId),
   async 'express, coatcheck'() {
-    return expressCoatcheck(await coatcheckEdge(await memoryStore()))
+    return expressCoatcheck(await coatcheckVisits(await memoryStore()))
   },
   'express-session': () => expressSessionServer(),
   '@fastify/session': () => fastifySessionServer(),

@@ -99,8 +99,8 @@ const GOOD: Record<string, readonly Line[]> = {
     [2, 9, list(), []],
     [3, 4, replace(A, B), CREATED],
   ],
-  'a login below the floor that was refused': [
-    [0, 1, endUser({ passwordVersion: 2 }), 0],
+  'a login below the minimum password version that was refused': [
+    [0, 1, endUser({ minPasswordVersion: 2 }), 0],
     [2, 3, create(A), { outcome: 'stale-login', ended: [] }],
   ],
   'a logout that beats a renewal by its forward': [
@@ -161,14 +161,14 @@ const BAD: Record<string, readonly Line[]> = {
     [3, 20, endUser(), 1],
     [21, 22, read(B), B],
   ],
-  'a login below the floor (G3)': [
-    [0, 1, endUser({ passwordVersion: 2 }), 0],
+  'a login below the minimum password version (G3)': [
+    [0, 1, endUser({ minPasswordVersion: 2 }), 0],
     [2, 3, create(A), CREATED],
   ],
-  'a floor that is lost (G3)': [
-    [0, 1, endUser({ passwordVersion: 2 }), 0],
+  'a minimum password version that is lost (G3)': [
+    [0, 1, endUser({ minPasswordVersion: 2 }), 0],
     [2, 3, create(record('a', { passwordVersion: 3 })), CREATED],
-    [4, 5, endUser({ passwordVersion: 1 }), 1],
+    [4, 5, endUser({ minPasswordVersion: 1 }), 1],
     [6, 7, create(record('c', { passwordVersion: 1 })), CREATED],
   ],
   'an ID that lives on beside its successor (G4)': [
@@ -354,7 +354,10 @@ const OUT_OF_REACH: Readonly<Record<string, readonly string[]>> = {
     'cuts user IDs to 191 characters',
     'keeps password versions in a signed column',
   ],
-  'more than a day': ['holds a floor for ever'],
+  'more than a day': [
+    'holds a minimum password version for ever',
+    'raises a minimum password version that has expired, and holds it on',
+  ],
   'a thousand sessions': [
     'ends a thousand sessions of a user and no more',
     'ends many sessions in pieces, by a list that it read before the first',

@@ -102,15 +102,15 @@ describe('the model of the contract', { timeout: 180_000 }, () => {
   it('only raises a floor, and lets no older login in below it (G3)', () =>
     always(steps => {
       for (const { call, before, after } of steps) {
-        for (const [userId, { passwordVersion, until }] of before.floors) {
-          const floor = after.floors.get(userId)!
+        for (const [userId, { passwordVersion, until }] of before.minPasswordVersions) {
+          const floor = after.minPasswordVersions.get(userId)!
           expect(floor.passwordVersion).toBeGreaterThanOrEqual(passwordVersion)
           expect(floor.until).toBeGreaterThanOrEqual(until)
         }
         if (call.verb !== 'create' && call.verb !== 'replace') continue
         const { key, userId, passwordVersion } = call.record
         const isNew = after.records.has(key) && !before.records.has(key)
-        const floor = before.floors.get(userId ?? '')?.passwordVersion ?? 0
+        const floor = before.minPasswordVersions.get(userId ?? '')?.passwordVersion ?? 0
         if (isNew && userId !== null) expect(passwordVersion ?? 0).toBeGreaterThanOrEqual(floor)
       }
     }))

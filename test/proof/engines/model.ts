@@ -61,7 +61,7 @@ export type Stage =
 export interface State {
   readonly records: ReadonlyMap<string, SessionRecord>
   readonly forwards: ReadonlyMap<string, KeptForward>
-  readonly floors: ReadonlyMap<string, KeptMinPasswordVersion>
+  readonly minPasswordVersions: ReadonlyMap<string, KeptMinPasswordVersion>
   /** Keys of records that are prepared on another slot and not live yet, with their users. */
   readonly pending: ReadonlyMap<string, string | null>
   /** Keys of records that have ended for a prepared one, with its key. */
@@ -70,7 +70,7 @@ export interface State {
 export const EMPTY: State = {
   records: new Map(),
   forwards: new Map(),
-  floors: new Map(),
+  minPasswordVersions: new Map(),
   pending: new Map(),
   marks: new Map(),
 }
@@ -103,14 +103,14 @@ class Draft extends ReferenceStore {
     super()
     for (const [key, record] of state.records) this.records.set(key, record)
     for (const [key, left] of state.forwards) this.forwards.set(key, left)
-    for (const [userId, floor] of state.floors) this.floors.set(userId, floor)
+    for (const [userId, floor] of state.minPasswordVersions) this.minPasswordVersions.set(userId, floor)
     this.pending = new Map(state.pending)
     this.marks = new Map(state.marks)
   }
 
   get state(): State {
-    const { records, forwards, floors, pending, marks } = this
-    return { records, forwards, floors, pending, marks }
+    const { records, forwards, minPasswordVersions, pending, marks } = this
+    return { records, forwards, minPasswordVersions, pending, marks }
   }
 
   /** Ends what stands under the key, and what forwards from there lead to. */
@@ -129,8 +129,8 @@ class Draft extends ReferenceStore {
   ): number {
     const spared = this.successor(exceptKey)
     if (passwordVersion !== undefined) {
-      const floor = this.floors.get(userId) ?? { passwordVersion: 0, until: 0 }
-      this.floors.set(userId, {
+      const floor = this.minPasswordVersions.get(userId) ?? { passwordVersion: 0, until: 0 }
+      this.minPasswordVersions.set(userId, {
         passwordVersion: Math.max(floor.passwordVersion, passwordVersion),
         until: Math.max(floor.until, minPasswordVersionUntil),
       })
@@ -329,7 +329,9 @@ const isForward = (left: KeptForward) => `${left.forward.movedTo} ${left.forward
 export function keyOf(state: State): string {
   const records = [...state.records.values()].map(fingerprint).sort()
   const forwards = [...state.forwards].map(([key, left]) => `${key} ${isForward(left)}`).sort()
-  const floors = [...state.floors].map(([user, { passwordVersion, until }]) => `${user} ${passwordVersion} ${until}`)
+  const floors = [...state.minPasswordVersions].map(
+    ([user, { passwordVersion, until }]) => `${user} ${passwordVersion} ${until}`,
+  )
   const steps = [...state.pending.keys(), ...[...state.marks].map(String)].sort()
   return [records, forwards, floors.sort(), steps].map(part => part.join(',')).join('|')
 }

@@ -228,7 +228,7 @@ export class Client {
     const options = {
       minPasswordVersionUntil: now + 24 * HOUR,
       ...(except !== undefined && this.#one(2) ? { exceptKey: except.key } : {}),
-      ...(this.#one(2) ? { passwordVersion: 1 + (this.#next() % 3) } : {}),
+      ...(this.#one(2) ? { minPasswordVersion: 1 + (this.#next() % 3) } : {}),
     }
     return { verb: 'deleteUser', userId, options, now }
   }

@@ -243,7 +243,7 @@ const signed = (text: string, secret: string) =>
   `${text}.${createHmac('sha256', secret).update(text).digest('base64').split('=')[0]}`
 const signature: Target = {
   name: 'signature',
-  reads: 'signed cookies of other libraries (`adopt`)',
+  reads: 'signed cookies of other libraries (`coatcheck/import`)',
   corpus: [
     signed('Zk1vX0bq7TnE', SECRETS[0]),
     `${signed('Zk1vX0bq7TnE', SECRETS[1])}=`,

@@ -2,10 +2,10 @@
 // through each scene and keeps its promises. Some mistakes are made by a store, and there the search has to meet them.
 import type { CreateOptions, RecordChange, SessionRecord, StoreCall } from 'coatcheck/custom-store'
 import { ReferenceStore } from '../../../testing/reference.ts'
-import { adoptOf } from './adopts.ts'
 import { browsersOf } from './browsers.ts'
 import { sceneOf } from './calls.ts'
 import { devicesOf } from './devices.ts'
+import { importOf } from './imports.ts'
 import { handshakesOf, oneVisitOf, plantedLogOutOf, plantedOf, tabsOf } from './requests.ts'
 import type { Scene } from './search.ts'
 
@@ -217,11 +217,11 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: 'The end of all sessions removes what says that a session of another library is over',
-    scene: adoptOf({ before: 'a session that was taken over', requests: ['a page view', 'invalidateAll'] }),
+    scene: importOf({ before: 'a session that was imported', requests: ['a page view', 'invalidateAll'] }),
   },
   {
-    name: 'A session of another library is taken over after its store was emptied and all sessions were ended',
-    scene: adoptOf({
+    name: 'A session of another library is imported after its store was emptied and all sessions were ended',
+    scene: importOf({
       before: 'an old session',
       requests: ['a page view', 'the old store is emptied, then invalidateAll'],
     }),
@@ -234,26 +234,17 @@ export const BUGS: readonly Bug[] = [
     }),
   },
   {
-    name: 'A17: a session that was taken over passes for a fresh login',
-    scene: adoptOf({ before: 'an old session', requests: ['a page view', 'a page view'] }),
+    name: 'A17: a session that was imported passes for a fresh login',
+    scene: importOf({ before: 'an old session', requests: ['a page view', 'a page view'] }),
   },
   {
     name: 'Each request with the cookie of another library begins a session of its own',
-    scene: adoptOf({ before: 'an old session', requests: ['a page view', 'a page view'], processes: [0, 1] }),
+    scene: importOf({ before: 'an old session', requests: ['a page view', 'a page view'], processes: [0, 1] }),
     isLarge: true,
   },
   {
-    name: 'A session of another library that is being taken over outlives a logout everywhere',
-    scene: adoptOf({ before: 'an old session', requests: ['a page view', 'logout everywhere'] }),
-  },
-  {
-    name: 'A logout at a node of the old service leaves the session that was lent',
-    scene: adoptOf({
-      before: 'an old session',
-      requests: ['a page view', 'a logout at an old node'],
-      processes: [1, 0],
-      lending: [0, 1],
-    }),
+    name: 'A session of another library that is being imported outlives a logout everywhere',
+    scene: importOf({ before: 'an old session', requests: ['a page view', 'logout everywhere'] }),
   },
   {
     name: 'invalidateAll does not spare the session that it excepts under its new ID',
@@ -261,8 +252,8 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: 'A response removes the cookie of another library, and the one in its place is held back',
-    scene: adoptOf({
-      before: 'a session that was taken over',
+    scene: importOf({
+      before: 'a session that was imported',
       requests: ['a page view', 'a rotation'],
       faults: 1,
     }),

@@ -44,22 +44,16 @@ class Browser {
   readonly jar = new Jar()
   name: string | null = null
   challenge = ''
-  readonly #edges
-  readonly #managers: readonly Manager[]
-  readonly #world: World
-  readonly #options
+  /** Of each process. */
+  readonly #visits
 
   constructor(world: World, managers: readonly Manager[]) {
     const { deviceBound, fetchVisits } = world.library
-    this.#world = world
-    this.#managers = managers
-    this.#options = { deviceBound: deviceBound({ lifetime: '5m' }) }
-    this.#edges = managers.map(manager => fetchVisits(manager, this.#options))
+    this.#visits = managers.map(manager => deviceBound(fetchVisits(manager), { lifetime: '5m' }))
   }
 
   visit(cookie = this.jar.header, node = 0): AnyVisit {
-    const request = { method: 'POST', secure: true, header: () => null, cookie }
-    return this.#world.library.openVisit(this.#managers[node]!, request, this.#options)
+    return this.#visits[node]!.of(new Request(ORIGIN, { method: 'POST', headers: { cookie } }))
   }
 
   /** What `step` does on a page; the cookies and the challenge of the response are the browser's. */
@@ -101,7 +95,7 @@ class Browser {
       method: 'POST',
       headers: { cookie: this.jar.header, ...headers },
     })
-    return (await this.#edges[node]!.handled(request))!
+    return (await this.#visits[node]!.handled(request))!
   }
 }
 

@@ -166,8 +166,8 @@ async function buildLibrary(): Promise<Library> {
                 contents += `\nexport * from './${subpath}.ts'\n`
             if (file === 'src/session/session.ts')
               contents = replaceOnce(file, contents, 'made += 1\n', `made += 1\n  ${ask}?.ordered()\n`)
-            if (file === 'src/import/taking.ts') {
-              const [look, keep] = ['let taking = this.#underWay.get(id)\n', 'this.#underWay.set(id, taking)\n']
+            if (file === 'src/import/import.ts') {
+              const [look, keep] = ['let taking = this.#underWay.get(old.id)\n', 'this.#underWay.set(old.id, taking)\n']
               contents = replaceOnce(file, contents, look, `${look}    if (taking) ${ask}?.joined(taking)\n`)
               contents = replaceOnce(file, contents, keep, `${keep}      ${ask}?.began(taking)\n`)
             }

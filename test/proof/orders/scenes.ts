@@ -1,8 +1,9 @@
 // What is searched: in the short form, which every run of the tests has, and in the long form.
-import { ADOPT_PAIRS, ADOPT_TRIPLES, adoptOf, LENT_PAIRS } from './adopts.ts'
+
 import { BROWSER_PAIRS, browsersOf } from './browsers.ts'
 import { CALLS, type CallName, type CallScene, fits, sceneOf } from './calls.ts'
 import { DEVICE_PAIRS, devicesOf } from './devices.ts'
+import { IMPORT_PAIRS, IMPORT_TRIPLES, importOf } from './imports.ts'
 import { BEFORE, handshakesOf, oneVisitOf, plantedLogOutOf, plantedOf, STEPS, tabsOf, theftOf } from './requests.ts'
 import type { Scene } from './search.ts'
 
@@ -131,8 +132,7 @@ export const SHORT: readonly Group[] = [
   { name: 'a thief', weight: 4, scenes: some(thieves, 5) },
   { name: 'two browsers of one user', weight: 4, scenes: some(BROWSER_PAIRS.map(browsersOf), 5) },
   { name: 'a session that is bound to a device', weight: 4, scenes: DEVICE_PAIRS.map(devicesOf) },
-  { name: 'a session of another library', weight: 5, scenes: some(ADOPT_PAIRS.map(adoptOf), 2) },
-  { name: 'a session of another library that is lent', weight: 2, scenes: some(LENT_PAIRS.map(adoptOf), 4) },
+  { name: 'a session of another library', weight: 5, scenes: some(IMPORT_PAIRS.map(importOf), 2) },
   {
     name: 'more than can be walked through',
     weight: 5,
@@ -142,7 +142,7 @@ export const SHORT: readonly Group[] = [
       ...TAB_TRIPLES.map(requests =>
         tabsOf({ before: 'a session and a remember token', requests, arrival: 'in any order', faults: 2 }),
       ),
-      ...ADOPT_TRIPLES.map(scene => adoptOf({ ...scene, faults: 2 })),
+      ...IMPORT_TRIPLES.map(scene => importOf({ ...scene, faults: 2 })),
     ],
   },
 ]
@@ -203,15 +203,10 @@ export const LONG: readonly Group[] = [
     name: 'a session of another library, in one process, in two, and a fault',
     weight: 10,
     scenes: [{}, { processes: [0, 1] }, { faults: 1 }].flatMap(more =>
-      ADOPT_PAIRS.map(each => adoptOf({ ...each, ...more })),
+      IMPORT_PAIRS.map(each => importOf({ ...each, ...more })),
     ),
   },
-  {
-    name: 'a session of another library that is lent, and a fault',
-    weight: 6,
-    scenes: [{}, { faults: 1 }].flatMap(more => LENT_PAIRS.map(each => adoptOf({ ...each, ...more }))),
-  },
-  { name: 'three requests with the cookie of another library', weight: 5, scenes: ADOPT_TRIPLES.map(adoptOf) },
+  { name: 'three requests with the cookie of another library', weight: 5, scenes: IMPORT_TRIPLES.map(importOf) },
   {
     name: 'a session that is bound to a device, in one process and in two, and a fault',
     weight: 6,
@@ -228,7 +223,7 @@ export const LONG: readonly Group[] = [
       ...BEFORE.flatMap(before =>
         TAB_TRIPLES.map(requests => tabsOf({ before, requests, arrival: 'in any order', faults: 3 })),
       ),
-      ...ADOPT_TRIPLES.map(scene => adoptOf({ ...scene, faults: 3 })),
+      ...IMPORT_TRIPLES.map(scene => importOf({ ...scene, faults: 3 })),
     ],
   },
 ]

@@ -225,7 +225,7 @@ export class World implements Seams {
 
   /** Everything on which it depends what may still happen, and what will be found of it: equal text, equal futures. */
   state(): string {
-    const { records, forwards, floors } = this.store
+    const { records, forwards, minPasswordVersions } = this.store
     // A look at the state gives no names: those would depend on when it was looked at.
     this.#isLooking = true
     const notes = this.canonical(JSON.stringify(this.notes))
@@ -233,7 +233,7 @@ export class World implements Seams {
     const byName = (lines: string[]) => lines.sort()
     parts.push(byName([...records.values()].map(record => this.#recordText(record))))
     parts.push(byName([...forwards].map(([key, kept]) => this.canonical(JSON.stringify([key, kept])))))
-    parts.push([...floors])
+    parts.push([...minPasswordVersions])
     for (const memory of this.#memories)
       parts.push(byName([...memory].map(([key, value]) => this.canonical(`${key} ${valueText(value)}`))))
     for (const lines of this.#lines.values())

@@ -5,7 +5,7 @@ import { MemoryStore } from 'coatcheck/stores/memory'
 import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
 import { soon } from '../../support/deadlines.ts'
-import { HOUR, NOW, put, record } from '../../support/memory/records.ts'
+import { fill, HOUR, NOW, put, record } from '../../support/memory/records.ts'
 
 const isLive = async (store: MemoryStore, { key }: SessionRecord) => (await store.read(key, { now: NOW })) !== null
 
@@ -75,7 +75,7 @@ describe('a full memory store', () => {
     const last = new MemoryStore({ maxRecords: 1 })
     await put(last, null, { kind: 'remember' })
     const refused = await last.create(record(last, null), {}, { now: NOW }).catch((thrown: unknown) => thrown)
-    expect(String((refused as Error).cause)).toContain('full of what must not go')
+    expect(refused).toMatchObject({ outcome: 'not-applied', message: 'the session store is full' })
   })
 
   it('replaces a session without asking for room', async () => {
@@ -120,6 +120,36 @@ describe('a full memory store', () => {
     expect(await store.read(old.key, { now: NOW })).toMatchObject({ movedTo: next.key })
   })
 
+  it('lets a thousandth go at once, the oldest anonymous sessions first', async () => {
+    const store = new MemoryStore({ maxRecords: 3000 })
+    const visitors = await fill(store, 3000)
+    await put(store, '1')
+    const isStored = (key: string) => store.read(key, { now: NOW }) !== null
+    expect(visitors.map(isStored).indexOf(true)).toBe(3)
+    await put(store, '2')
+    await put(store, '3')
+    expect(visitors.filter(isStored)).toHaveLength(2997)
+  })
+
+  it('keeps the forwards of one user for their life, and lets them go for the login of another after it', async () => {
+    const store = new MemoryStore({ maxRecords: 10 })
+    const forward = { salt: '', until: NOW }
+    const traces: string[] = []
+    let last = await put(store, 'mallory')
+    for (let times = 0; times < 9; times++) {
+      traces.push(last.key)
+      const next = record(store, 'mallory')
+      await store.replace(last.key, 1, next, { forward }, { now: NOW })
+      last = next
+    }
+    const logIn = (now: number) => store.create(record(store, 'ada', { expiresAt: NOW + HOUR }), {}, { now })
+    const isOver = NOW + FORWARD_LIFETIME
+    await expect(logIn(isOver - 1)).rejects.toMatchObject({ outcome: 'not-applied' })
+    for (const key of traces) expect(await store.read(key, { now: isOver - 1 })).toMatchObject({ salt: '' })
+    expect(await logIn(isOver)).toMatchObject({ outcome: 'created' })
+    expect(await isLive(store, last)).toBe(true)
+  })
+
   it('keeps at most maxRecords and ends no session of a user, through any sequence of calls', async () => {
     const action = fc.tuple(fc.nat(4), fc.nat(5), fc.nat(20))
     await fc.assert(
@@ -128,16 +158,16 @@ describe('a full memory store', () => {
         const users = new Set<SessionRecord>()
         const all: SessionRecord[] = []
         const successors = new Map<SessionRecord, SessionRecord>()
-        for (const [verb, user, place] of actions) {
+        for (const [method, user, place] of actions) {
           const old = all[place % Math.max(1, all.length)]
-          if (verb === 0 && old !== undefined) {
+          if (method === 0 && old !== undefined) {
             await store.delete(old.key, { now: NOW })
             for (let ended: SessionRecord | undefined = old; ended !== undefined; ended = successors.get(ended))
               users.delete(ended)
             continue
           }
           const next = record(store, user < 3 ? null : String(user))
-          const renewed = verb === 1 && old !== undefined && old.userId === next.userId ? old : undefined
+          const renewed = method === 1 && old !== undefined && old.userId === next.userId ? old : undefined
           const forward = { salt: '', until: NOW }
           const call =
             renewed === undefined
@@ -167,21 +197,15 @@ describe('a full memory store', () => {
     expect(() => new MemoryStore({ maxRecords: 1.5 })).toThrow('maxRecords: expected a whole number from 1, got 1.5')
   })
 
-  it('says what stands for an option of another memory store', () => {
-    for (const [name, hint] of [
-      ['max', 'it is called maxRecords'],
-      ['maxSessions', 'it is called maxRecords: remember-me series and forwards count as well'],
-      ['ttl', 'a session lives as the manager says: idleTimeout and absoluteTimeout'],
-      ['checkPeriod', 'what has expired is removed by the sweep of the manager: sweepInterval'],
-    ] as const)
-      expect(() => new MemoryStore({ [name]: 5 } as never)).toThrow(
-        `MemoryStore: "${name}" is not an option; ${hint} (there are: maxRecords)`,
-      )
+  it('names its options where it is given another one', () => {
+    expect(() => new MemoryStore({ checkPeriod: 5 } as never)).toThrow(
+      'MemoryStore: "checkPeriod" is not an option (there are: maxRecords)',
+    )
   })
 })
 
 describe('the memory store in the course of time', () => {
-  it('sweeps in steps, and forwards and floors with the sessions', async () => {
+  it('sweeps in steps, and forwards and minimum password versions with the sessions', async () => {
     const store = new MemoryStore()
     for (let number = 0; number < 25; number++) await put(store, String(number), { expiresAt: NOW + number })
     const old = await put(store, 'ada')
@@ -201,6 +225,33 @@ describe('the memory store in the course of time', () => {
     expect((await store.create(login, {}, { now: NOW })).outcome).toBe('created')
   })
 
+  it('stops a sweep after some time, and goes on with the next one', async () => {
+    const store = new MemoryStore()
+    await fill(store, 100)
+    let time = 0
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => time++)
+    const steps: number[] = []
+    for (let removed = 1; removed > 0; steps.push(removed)) removed = await store.sweep(1000, { now: NOW + 2 * HOUR })
+    clock.mockRestore()
+    expect(steps.reduce((sum, step) => sum + step)).toBe(100)
+    expect(Math.max(...steps)).toBeLessThan(20)
+  })
+
+  it('lets a minimum password version rise while it holds, for the longer of the two times, and begin anew after it', async () => {
+    const store = new MemoryStore()
+    const raise = (minPasswordVersion: number, minPasswordVersionUntil: number, now: number) =>
+      store.deleteUser('ada', { minPasswordVersion, minPasswordVersionUntil }, { now })
+    const logIn = async (passwordVersion: number, now: number) => {
+      const login = record(store, 'ada', { passwordVersion, expiresAt: NOW + 9 * HOUR })
+      return (await store.create(login, {}, { now })).outcome
+    }
+    await raise(5, NOW + 2 * HOUR, NOW)
+    await raise(3, NOW + HOUR, NOW)
+    expect(await logIn(4, NOW + 2 * HOUR - 1)).toBe('stale-login')
+    await raise(3, NOW + 3 * HOUR, NOW + 2 * HOUR)
+    expect([await logIn(2, NOW + 2 * HOUR), await logIn(3, NOW + 2 * HOUR)]).toEqual(['stale-login', 'created'])
+  })
+
   it('gives each reader a record and a forward of its own', async () => {
     const store = new MemoryStore()
     const stored = await put(store, '1')
@@ -215,6 +266,9 @@ describe('the memory store in the course of time', () => {
     await store.replace(stored.key, 1, next, { forward: { salt: '', until: NOW } }, { now: NOW })
     Reflect.set((await read())!, 'movedTo', 'changed')
     expect(await read()).toEqual({ movedTo: next.key, salt: '', until: NOW })
+    const given = { ...next }
+    Reflect.set(next, 'data', 'changed')
+    expect(await store.read(next.key, { now: NOW })).toEqual(given)
   })
 
   it('sets no timer', async () => {
@@ -272,9 +326,9 @@ describe('a logout everywhere of many sessions in memory', () => {
     expect((await store.listUser('7', 'session', { now: NOW })).map(({ key }) => key)).toEqual([mine.key])
   })
 
-  it('has raised the floor and says unknown when its time runs out, and does the rest when it is repeated', async () => {
+  it('has raised the minimum password version and says unknown when its time runs out, and does the rest when it is repeated', async () => {
     const { store } = await many()
-    const options = { passwordVersion: 2, minPasswordVersionUntil: NOW + HOUR }
+    const options = { minPasswordVersion: 2, minPasswordVersionUntil: NOW + HOUR }
     const clock = vi.spyOn(performance, 'now').mockReturnValue(5)
     const error = await store.deleteUser('7', options, { now: NOW, deadline: 5 }).catch((thrown: unknown) => thrown)
     clock.mockRestore()
@@ -283,7 +337,7 @@ describe('a logout everywhere of many sessions in memory', () => {
       operation: 'deleteUser',
       outcome: 'unknown',
       message: 'the session store failed in deleteUser',
-      cause: new Error('the deadline passed before all sessions of the user were ended'),
+      cause: new Error('the deadline passed before all sessions were ended'),
     })
     const left = (await store.listUser('7', 'session', { now: NOW })).length
     expect(left).toBeLessThan(10_500)

@@ -1,24 +1,66 @@
 import { SessionStoreError } from 'coatcheck'
+import { SWEEP_MARGIN } from 'coatcheck/custom-store'
 import { MemoryStore } from 'coatcheck/stores/memory'
+import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
-import { KeyIndex, PLACES } from '../../../stores/memory/key-index.ts'
 import { fill, NOW, put, record } from '../../support/memory/records.ts'
 
 const MAX_RECORDS = 200_000
+const end = (store: MemoryStore, keys: readonly string[]) =>
+  Promise.all(keys.map(key => store.delete(key, { now: NOW })))
+
+/** The keys that a walk meets, and how large its largest page is. */
+async function walk(store: MemoryStore, limit: number, between?: (page: number) => Promise<unknown>) {
+  const met: string[] = []
+  let [cursor, pages, largest]: [string | null, number, number] = [null, 0, 0]
+  do {
+    const page = await store.scan(cursor, limit, { now: NOW })
+    met.push(...page.records.map(({ key }) => key))
+    largest = Math.max(largest, page.records.length)
+    await between?.(pages++)
+    cursor = page.next
+  } while (cursor !== null)
+  return { met, largest }
+}
 
 describe('a walk over a memory store', () => {
-  it('looks at no more buckets for a page than it is told, though few have a key', async () => {
+  it('meets each session once, in pages that are small even where the store is large', async () => {
     const store = new MemoryStore({ maxRecords: MAX_RECORDS })
-    const [key] = await fill(store, 1)
-    // An empty store has 1,024 buckets.
-    let pages = 0
-    let met = 0
-    for (let cursor: string | null | undefined; cursor !== null; pages++) {
-      const page = await store.scan(cursor ?? null, 16, { now: NOW })
-      met += page.records.filter(each => each.key === key).length
-      cursor = page.next
+    const stored = await fill(store, 20_000)
+    const { met, largest } = await walk(store, 16)
+    expect(met.sort()).toEqual(stored.sort())
+    expect(largest).toBeLessThan(20_000 / 50)
+  })
+
+  it('meets each session that stays exactly once, while the store grows and shrinks to many times its size', async () => {
+    const sizes = fc.array(fc.integer({ min: -9000, max: 9000 }), { minLength: 1, maxLength: 12 })
+    await fc.assert(
+      fc.asyncProperty(sizes, fc.integer({ min: 50, max: 700 }), async (changes, limit) => {
+        const store = new MemoryStore({ maxRecords: MAX_RECORDS })
+        const staying = await fill(store, 1500)
+        const others = await fill(store, 3000)
+        const { met } = await walk(store, limit, async page => {
+          const change = changes[page] ?? 0
+          if (change > 0) others.push(...(await fill(store, change)))
+          else await end(store, others.splice(0, -change))
+        })
+        const wanted = new Set(staying)
+        expect(met.filter(key => wanted.has(key)).sort()).toEqual(staying.sort())
+      }),
+      { numRuns: 15 },
+    )
+  })
+
+  it('meets each session that stays exactly once, while others are swept', async () => {
+    const store = new MemoryStore({ maxRecords: 20_000 })
+    const staying: string[] = []
+    for (let number = 0; number < 10_000; number++) {
+      const { key } = await put(store, null, number % 20 === 0 ? {} : { expiresAt: NOW + 1 })
+      if (number % 20 === 0) staying.push(key)
     }
-    expect([pages, met]).toEqual([1024 / 16, 1])
+    const { met } = await walk(store, 100, () => store.sweep(300, { now: NOW + SWEEP_MARGIN + 2 }))
+    const wanted = new Set(staying)
+    expect(met.filter(key => wanted.has(key)).sort()).toEqual(staying.sort())
   })
 
   it('shows the sessions and the forwards of a page, and nothing else', async () => {
@@ -30,14 +72,9 @@ describe('a walk over a memory store', () => {
     expect(await store.scan(null, 2000, { now: NOW })).toEqual({ records: [next], forwards: [old.key], next: null })
   })
 
-  it('begins and ends with an index that has no key', () => {
-    const index = new KeyIndex({} as never)
-    expect(index.from(0, 1024)).toEqual({ met: [], next: PLACES })
-  })
-
   it('refuses a cursor that no page answered', async () => {
     const store = new MemoryStore()
-    for (const cursor of ['', '-1', '1.5', 'x', '1e3', '99999999999'])
+    for (const cursor of ['', '-1', '1.5', 'x', '01', '1e1', '256', '99999999999'])
       await expect(store.scan(cursor, 10, { now: NOW })).rejects.toThrow(
         'cursor: expected what an earlier page answered',
       )
@@ -47,7 +84,7 @@ describe('a walk over a memory store', () => {
 describe('a count of a memory store', () => {
   it('lets others have the event loop, and is exact', async () => {
     const store = new MemoryStore({ maxRecords: MAX_RECORDS })
-    await fill(store, 20_000)
+    await fill(store, 30_000)
     await fill(store, 3, '7')
     let turns = 0
     let isOver = false
@@ -56,7 +93,7 @@ describe('a count of a memory store', () => {
       if (!isOver) setImmediate(loop)
     }
     setImmediate(loop)
-    expect(await store.count({ now: NOW })).toBe(20_003)
+    expect(await store.count({ now: NOW })).toBe(30_003)
     isOver = true
     // 10,000 in a turn.
     expect(turns).toBeGreaterThanOrEqual(2)

@@ -22,7 +22,7 @@ interface Tables {
 
 const call = { now: NOW }
 const FORWARD = { forward: { salt: '', until: NOW } }
-const COLUMNS = 'id, kind, tenant, data, version, write_id, created_at, seen_at, expires_at, absolute_expires_at'
+const COLUMNS = 'id, kind, namespace, data, version, write_id, created_at, seen_at, expires_at, absolute_expires_at'
 
 /** What the pages of a walk say, and how many pages there were. */
 async function walk(store: Store, limit: number, between: () => unknown = () => {}) {

@@ -70,7 +70,7 @@ describe('a store that sends the reads of one turn as one command', () => {
 })
 
 describe('the model-based tests', () => {
-  const falling = names.find(({ mistake }) => mistake === 'lets a floor fall')!
+  const falling = names.find(({ mistake }) => mistake === 'lets a minimum password version fall')!
 
   it('find a mistake by themselves, and name a seed that finds it again', async () => {
     const report = await casesOf(falling.open, { seed: 1, runs: 200 }).get(MODEL)!().catch(

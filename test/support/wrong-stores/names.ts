@@ -67,14 +67,24 @@ class UserZeroIsNobody extends ReferenceStore {
   }
 }
 
-class FallingFloor extends ReferenceStore {
+class FallingMinimum extends ReferenceStore {
   override deleteUser(userId: string, options: DeleteUserOptions, call: StoreCall) {
-    if (options.minPasswordVersion !== undefined) this.floors.delete(userId)
+    if (options.minPasswordVersion !== undefined) this.minPasswordVersions.delete(userId)
     return super.deleteUser(userId, options, call)
   }
 }
 
-class FloorForCreateOnly extends ReferenceStore {
+class MinimumOutlivesItself extends ReferenceStore {
+  override heldMinimum(userId: string) {
+    return this.minPasswordVersions.get(userId)
+  }
+  override isStale(record: SessionRecord, now: number) {
+    const { until } = this.minPasswordVersions.get(record.userId ?? '') ?? { until: 0 }
+    return until > now && super.isStale(record, now)
+  }
+}
+
+class MinimumForCreateOnly extends ReferenceStore {
   #replacing = false
   override isStale(record: SessionRecord, now: number) {
     return !this.#replacing && super.isStale(record, now)
@@ -93,19 +103,19 @@ class FloorForCreateOnly extends ReferenceStore {
   }
 }
 
-class FloorForever extends ReferenceStore {
+class MinimumForever extends ReferenceStore {
   override isStale(record: SessionRecord) {
     return super.isStale(record, 0)
   }
 }
 
-class FloorSparesTheUnversioned extends ReferenceStore {
+class MinimumSparesTheUnversioned extends ReferenceStore {
   override isStale(record: SessionRecord, now: number) {
     return record.passwordVersion !== null && super.isStale(record, now)
   }
 }
 
-class FloorAfterTheEnding extends ReferenceStore {
+class MinimumAfterTheEnding extends ReferenceStore {
   override async deleteUser(userId: string, options: DeleteUserOptions, call: StoreCall) {
     const { exceptKey, minPasswordVersionUntil } = options
     const except = exceptKey === undefined ? {} : { exceptKey }
@@ -291,31 +301,39 @@ export const names: readonly WrongStore[] = [
     caughtBy: [USERS_APART],
   },
   {
-    mistake: 'lets a floor fall',
-    open: () => new FallingFloor(),
-    caughtBy: ['never lowers a floor', 'keeps the highest of the floors that are raised at once'],
+    mistake: 'lets a minimum password version fall',
+    open: () => new FallingMinimum(),
+    caughtBy: [
+      'never lowers a minimum password version that holds',
+      'keeps the highest of the minimum password versions that are raised at once',
+    ],
   },
   {
-    mistake: 'ignores the floor in a replace',
-    open: () => new FloorForCreateOnly(),
+    mistake: 'raises a minimum password version that has expired, and holds it on',
+    open: () => new MinimumOutlivesItself(),
+    caughtBy: ['begins anew with the minimum password version after an expired one, also with a lower one'],
+  },
+  {
+    mistake: 'ignores the minimum password version in a replace',
+    open: () => new MinimumForCreateOnly(),
     caughtBy: [
-      'answers stale-login to a replace below the floor, and the old session stays',
+      'answers stale-login to a replace below the minimum password version, and the old session stays',
       'lets no login with the old password survive a logout everywhere at the same time',
     ],
   },
   {
-    mistake: 'holds a floor for ever',
-    open: () => new FloorForever(),
-    caughtBy: ['holds a floor until the later of all minPasswordVersionUntil, and no longer'],
+    mistake: 'holds a minimum password version for ever',
+    open: () => new MinimumForever(),
+    caughtBy: ['holds a minimum password version until the later of all minPasswordVersionUntil, and no longer'],
   },
   {
-    mistake: 'lets logins without a password version pass the floor',
-    open: () => new FloorSparesTheUnversioned(),
-    caughtBy: ['answers stale-login to a login whose password version is below the floor or missing'],
+    mistake: 'lets logins without a password version pass the minimum',
+    open: () => new MinimumSparesTheUnversioned(),
+    caughtBy: ['answers stale-login to a login whose password version is below the minimum or missing'],
   },
   {
-    mistake: 'raises the floor after it has ended the sessions',
-    open: () => new FloorAfterTheEnding(),
+    mistake: 'raises the minimum password version after it has ended the sessions',
+    open: () => new MinimumAfterTheEnding(),
     caughtBy: ['lets no login with the old password survive a logout everywhere at the same time'],
   },
   {

@@ -235,7 +235,7 @@ export const writes: readonly WrongStore[] = [
     mistake: 'ends the old session before the new one is admitted',
     open: () => new EndsTheOldFirst(),
     caughtBy: [
-      'answers stale-login to a replace below the floor, and the old session stays',
+      'answers stale-login to a replace below the minimum password version, and the old session stays',
       'refuses a login beyond the limit in a replace, and the old session stays',
     ],
   },

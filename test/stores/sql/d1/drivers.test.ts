@@ -3,7 +3,7 @@
 import { SessionStoreError } from 'coatcheck'
 import { D1Store } from 'coatcheck/stores/d1'
 import { describe, expect, it } from 'vitest'
-import { NOW, newKey, record } from '../../../support/sql/records.ts'
+import { NOW, newKey } from '../../../support/sql/records.ts'
 
 const nothing = () => {}
 const KEY = newKey()

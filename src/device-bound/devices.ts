@@ -1,0 +1,124 @@
+import { contextOf } from '../manager/context-of.ts'
+import { type ForVisits, forVisits } from '../manager/for-visits.ts'
+import { storedRecord } from '../manager/lookup.ts'
+import type { SessionManager } from '../manager/manager.ts'
+import type { SessionId } from '../session/id.ts'
+import type { AnySession } from '../session/session.ts'
+import type { UserIds } from '../session/user-id.ts'
+import type { VisitRequest } from '../visits/visit.ts'
+import { challengeHeader } from './answers.ts'
+import { bindingIn, CHALLENGE_LIFE, deviceIn, offerChallenge, offerIn, valueIn } from './binding.ts'
+import type { Setup } from './options.ts'
+import { Proofs } from './proofs.ts'
+
+/** How long after the registration a request may come without the value, in ms: it was on its way already. */
+const SETTLING = 10_000
+
+/**
+ * What a request proves about the device of its session. `unbound`: nothing is to be proved; `bound`: it came with a current
+ * bound value; `unproved`: it did not; `required`: the session is bound to no device, and has to be; `stolen`: it came with
+ * a value that was never this session's.
+ */
+export type DeviceState = 'unbound' | 'bound' | 'unproved' | 'required' | 'stolen'
+
+/** What was found at the session of a request, and what the response says of it. */
+export interface Look {
+  readonly state: DeviceState
+  /** `Secure-Session-Challenge`, if the browser has to prove itself and a challenge is outstanding. */
+  readonly challenge: string | null
+  /** Whether the browser holds a value that has expired: it refreshes as soon as it has none. */
+  readonly isExpired: boolean
+}
+
+const looked = (state: DeviceState, challenge: string | null = null, isExpired = false): Look => ({
+  state,
+  challenge,
+  isExpired,
+})
+
+// biome-ignore lint/suspicious/noExplicitAny: of whichever data and user IDs
+export type AnyManager = SessionManager<any, any, any>
+
+/** The devices of one manager's sessions. */
+export class Devices {
+  readonly sessions: AnyManager
+  readonly setup: Setup
+  readonly proofs: Proofs
+  readonly #manager: ForVisits<object, UserIds>
+
+  constructor(sessions: AnyManager, setup: Setup) {
+    this.sessions = sessions
+    this.setup = setup
+    this.proofs = new Proofs(setup.maxProofs)
+    this.#manager = forVisits(sessions)
+  }
+
+  now(): number {
+    return this.#manager.now()
+  }
+
+  look(session: AnySession, header: VisitRequest['cookie']): Look {
+    const now = this.now()
+    const device = deviceIn(session)
+    if (device === null || 'offer' in device) {
+      // As long as it may still be bound, it may also go on unbound.
+      const isOver = now >= (device?.at ?? session.createdAt) + CHALLENGE_LIFE
+      return looked(isOver && this.setup.requires(session) ? 'required' : 'unbound')
+    }
+    const { cookie } = this.setup
+    // Several values may come from a sibling host that plants cookies, if the name has no prefix.
+    const candidates = cookie.candidates(header).slice(0, 4)
+    const values = candidates.map(candidate => valueIn(device, candidate))
+    if (values.some(value => value !== null && now < value.end)) return looked('bound')
+    const isExpired = values.some(value => value !== null)
+    if (!isExpired && now < device.boundAt + SETTLING) return looked('bound')
+    if (!isExpired && candidates.length === 1 && cookie.name.startsWith('__Host-')) return looked('stolen')
+    return looked('unproved', now < device.challenge.end ? challengeHeader(session.secret, device) : null, isExpired)
+  }
+
+  /** `Secure-Session-Registration`, if this session may still be bound. */
+  offer(session: AnySession): string | null {
+    const salt = offerIn(session, this.now())
+    return salt === null ? null : `${this.setup.offered};challenge="${offerChallenge(session.secret, salt)}"`
+  }
+
+  tellBound({ key, user }: AnySession): void {
+    this.#manager.emit({ type: 'device-bound', key, userId: user?.id ?? null })
+  }
+
+  /** A request came without the proof that its session needs. */
+  tellRefused({ key, user }: AnySession, request: VisitRequest): void {
+    // Anyone can write them, and events are logged.
+    const told = (written: unknown) => String(written).slice(0, 200)
+    const [origin, host] = [request.header('origin'), request.header('host')]
+    this.#manager.emit({
+      type: 'request-refused',
+      reason: 'device',
+      key,
+      userId: user?.id ?? null,
+      method: told(request.method),
+      origin: origin ? told(origin) : null,
+      host: host ? told(host) : null,
+    })
+  }
+
+  /**
+   * A wrong proof came: the cookies of this session are in other hands, and so may be the remember token of its device. The
+   * session ends last: if the store fails before, a repeated request shows the theft again.
+   */
+  async endStolen(session: AnySession): Promise<void> {
+    const { key, user } = session
+    if (user === null) return
+    if (this.setup.onTheft === 'invalidate-user') await this.sessions.invalidateUser(user.id, { except: session })
+    // Parallel requests with one stolen cookie are one theft.
+    if (await this.sessions.revoke(user.id, key)) this.#manager.emit({ type: 'device-theft', key, userId: user.id })
+  }
+
+  /** Whether this ID leads to a session of that name which got a new ID a moment ago. */
+  async hasMoved(id: SessionId, name: string): Promise<boolean> {
+    const context = contextOf(this.sessions)
+    const key = context.keyOf(id)
+    const record = await storedRecord(context, key, context.deadline())
+    return record !== null && record.key !== key && bindingIn(context.info(record))?.id === name
+  }
+}

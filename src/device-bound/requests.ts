@@ -1,0 +1,177 @@
+// The two requests that browsers send by themselves: to register a key for a session, and to prove that they have it.
+import { SessionError } from '../contract/errors.ts'
+import { contextOf } from '../manager/context-of.ts'
+import { writeData } from '../manager/edit.ts'
+import type { SessionId } from '../session/id.ts'
+import type { AnySession } from '../session/session.ts'
+import type { VisitRequest } from '../visits/visit.ts'
+import { busy, challenged, type DeviceAnswer, instructed, over, refused } from './answers.ts'
+import * as bindings from './binding.ts'
+import type { Devices } from './devices.ts'
+import { headerText, type Proof, readProof, verifyRefresh, verifyRegistration } from './proof.ts'
+import type { InnerVisit } from './visit.ts'
+
+/** Two values made within this time, in ms: parallel requests of one browser, which need no third one. */
+const CROWD = 10_000
+const NO_TOUCH = { touch: false } as const
+
+/** The visit of such a request. */
+type Asked = Pick<InnerVisit, 'id' | 'isDoubtful' | 'request'>
+
+const headerOf = ({ request }: Asked, name: string) => headerText(request.header(name as 'origin'))
+
+/** Answers a request to one of the two paths. */
+export async function answer(devices: Devices, step: 'register' | 'refresh', asked: Asked): Promise<DeviceAnswer> {
+  // A cookie that cannot be trusted is no logout.
+  if (asked.isDoubtful) return busy()
+  try {
+    return await (step === 'register' ? register : refresh)(devices, asked)
+  } catch (error) {
+    if (error instanceof SessionError && error.status === 503) return busy()
+    throw error
+  }
+}
+
+/**
+ * Binds a session to the key that a browser has made for it. What is no genuine answer to the offer leaves it open; the
+ * genuine one takes it by the write that stores the key, so that a logout, the end of the user's sessions and another login
+ * all win against it.
+ */
+async function register(devices: Devices, asked: Asked): Promise<DeviceAnswer> {
+  const { sessions, setup } = devices
+  const { id } = asked
+  const text = headerOf(asked, 'secure-session-response')
+  if (!text) return refused(400, 'no_proof')
+  const session = await sessions.get(id, NO_TOUCH)
+  if (session === null) return refused(401, 'no_session')
+  const offer = bindings.offerIn(session, devices.now())
+  if (offer === null) return refused(403, 'no_offer')
+  const proof = readProof(text, 'registration')
+  if (proof === 'malformed') return refused(400, proof)
+  if (!bindings.answers(proof.jti, [id!, session.secret], offer, bindings.offerChallenge))
+    return refused(400, 'challenge')
+  if (!devices.proofs.take(offer)) return busy()
+  const device = verifyRegistration(proof)
+  if (typeof device === 'string') return refused(400, device)
+  const { binding, value } = bindings.newBinding(device, session.createdAt, devices.now(), setup.lifetime)
+  const written = await write(devices, session, current =>
+    bindings.offerIn(current, devices.now()) === offer ? binding : refused(403, 'no_offer'),
+  ).catch(async error => {
+    // It may have been written, and no browser would have its value: an outage must not end the session.
+    const again = await sessions.get(id, NO_TOUCH)
+    if (again !== null && bindings.bindingIn(again)?.id === binding.id) return again
+    throw error
+  })
+  if (written === null) return refused(401, 'no_session')
+  if ('status' in written) return written
+  devices.tellBound(written)
+  return instructed(setup, written.secret, binding, value)
+}
+
+/**
+ * Renews the bound value of a browser that proves its key: one read and one write. A proof is good once: the write that
+ * stores the new value stores the next challenge. If there is no such session any more, the browser forgets its own.
+ */
+async function refresh(devices: Devices, asked: Asked): Promise<DeviceAnswer> {
+  const { id } = asked
+  const name = headerOf(asked, 'sec-secure-session-id')
+  if (!name) return refused(400, 'no_session_id')
+  const text = headerOf(asked, 'secure-session-response')
+  if (text === null) return refused(400, 'malformed')
+  const session = await devices.sessions.get(id, NO_TOUCH)
+  if (session === null) return overOrMoved(devices, id, name)
+  if (bindings.bindingIn(session)?.id !== name) return over()
+  const proof = text === undefined ? null : readProof(text, 'refresh')
+  if (proof === 'malformed') return refused(400, proof)
+  const request = { name, proof, ids: [id!, session.secret], cookie: asked.request.cookie }
+  let value: string | null = null
+  const written = await write(devices, session, current => {
+    const step = next(devices, bindings.bindingIn(current), request)
+    if ('status' in step) return step
+    value = step.value
+    return step.binding
+  })
+  if (written === null) return overOrMoved(devices, session.secret, name)
+  if ('status' in written) {
+    if (written.isTheft) await devices.endStolen(session)
+    return written
+  }
+  const binding = bindings.bindingIn(written)!
+  const { secret } = written
+  return value === null ? challenged(secret, binding) : instructed(devices.setup, secret, binding, value)
+}
+
+/**
+ * The session is over; or it has a new ID, whose cookie is on its way to the browser. Then the browser asks again: told that
+ * the session is over, it would forget its key, and be locked out of a session that lives.
+ */
+const overOrMoved = async (devices: Devices, id: SessionId | null, name: string): Promise<DeviceAnswer> =>
+  id !== null && (await devices.hasMoved(id, name)) ? busy() : over()
+
+interface Refresh {
+  readonly name: string
+  readonly proof: Proof | null
+  /** The ID that came, and the one that it leads to. */
+  readonly ids: readonly string[]
+  readonly cookie: VisitRequest['cookie']
+}
+
+/** An answer that writes nothing. `isTheft`: the proof was signed by another key. */
+type Told = DeviceAnswer & { readonly isTheft?: boolean }
+
+/** What follows from a refresh: the binding to write, with its new value if there is one, or the answer. */
+function next(
+  devices: Devices,
+  before: bindings.Binding | null,
+  { name, proof, ids, cookie }: Refresh,
+): { binding: bindings.Binding; value: string | null } | Told {
+  if (before?.id !== name) return over()
+  const { setup } = devices
+  const now = devices.now()
+  const { challenge, spent, values } = before
+  const [id] = ids.slice(-1) as [string]
+  const hasAnswered = (salt: string) =>
+    proof !== null && bindings.answers(proof.jti, ids, salt, bindings.refreshChallenge)
+  if (now >= challenge.end) return { binding: { ...before, challenge: bindings.newChallenge(now) }, value: null }
+  if (!hasAnswered(challenge.salt)) {
+    // Of parallel proofs for one challenge one is good, the others sign the next; in a crowd, the cookie is on its way.
+    const isCrowd = values[1] !== undefined && values[1].end - setup.lifetime > now - CROWD
+    return isCrowd && hasAnswered(spent) ? instructed(setup, id, before, null) : challenged(id, before)
+  }
+  if (!devices.proofs.take(name)) return busy()
+  const refusal = verifyRefresh(proof!, before.device)
+  if (refusal !== null) return { ...refused(400, refusal), isTheft: refusal === 'signature' }
+  // Browsers ask ahead. Who has a value that is good for long needs no other, and none that is good is given up for it.
+  const held = bindings.valueIn(before, setup.cookie.parse(cookie).id ?? '')
+  const isYoung = held !== null && held === values[0] && held.end - now > setup.lifetime / 2
+  if (isYoung || bindings.isFull(before, now)) return instructed(setup, id, before, null)
+  return bindings.proved(before, now, setup.lifetime)
+}
+
+/**
+ * Writes the binding that is made of what the session keeps now; if an answer is made instead, nothing is written. `null`: the
+ * session has gone.
+ */
+async function write<A extends DeviceAnswer>(
+  { sessions }: Devices,
+  session: AnySession,
+  make: (current: bindings.Kept) => bindings.Binding | A,
+): Promise<AnySession | A | null> {
+  let answer: A | null = null
+  const nothing = new Error('nothing is written')
+  try {
+    const change = (draft: Record<string, unknown>) => {
+      const made = make({ data: draft, createdAt: session.createdAt })
+      if ('status' in made) {
+        answer = made
+        throw nothing
+      }
+      bindings.put(draft, made)
+    }
+    // The session is not prolonged: a refresh is the browser's doing, and no sign of a user.
+    return await writeData(contextOf(sessions), session, change, false)
+  } catch (error) {
+    if (error === nothing) return answer
+    throw error
+  }
+}

@@ -1,0 +1,195 @@
+import { SessionError } from '../contract/errors.ts'
+import { isPlain } from '../data/plain.ts'
+import type { SessionId } from '../session/id.ts'
+import type { AnySession, Session, UserSession } from '../session/session.ts'
+import type { UserIds } from '../session/user-id.ts'
+import { responseCookie } from '../visits/cookie.ts'
+import { FetchHead, type HeadRules, writeRules } from '../visits/head-rules.ts'
+import type { Visit, VisitRequest } from '../visits/visit.ts'
+import { deviceIn, keysOf, newOffer } from './binding.ts'
+import type { DeviceState, Devices, Look } from './devices.ts'
+
+const NO_TOUCH = { touch: false } as const
+
+/** A visit of `nodeVisits` or `fetchVisits`, with what it knows of its request. */
+export type InnerVisit<D extends object = object, I extends UserIds = UserIds, In extends object = object> = Visit<
+  D,
+  I,
+  In
+> & {
+  readonly request: VisitRequest
+  readonly id: SessionId | null
+  readonly isDoubtful: boolean
+}
+
+/** For `deviceState`. Registered: the visit may be of another copy of this package. */
+export const STATE: unique symbol = Symbol.for('coatcheck.device-state.1')
+
+/** A visit whose session can be used only if the request proves that it comes from the session's device. */
+export class DeviceVisit<D extends object, I extends UserIds, In extends object> implements Visit<D, I, In> {
+  readonly #inner: InnerVisit<D, I, In>
+  readonly #devices: Devices
+  /** Whether the session may be used: found out once, and settled by a login or a logout. */
+  #admitting: Promise<boolean> | null = null
+  /** What the request did not prove. */
+  #refused: Look | null = null
+  /** A session whose ID is news to the browser: it gets an offer with it. */
+  #begun: AnySession | null = null
+  #hasLoggedOut = false
+
+  constructor(inner: InnerVisit<D, I, In>, devices: Devices) {
+    this.#inner = inner
+    this.#devices = devices
+  }
+
+  get [STATE](): DeviceState | null {
+    return this.#refused?.state ?? null
+  }
+
+  async get(options?: { touch?: boolean }): Promise<Session<D, I> | null> {
+    return (await this.#isAdmitted()) ? this.#inner.get(options) : null
+  }
+
+  async requireUser(options?: Parameters<Visit<D, I, In>['requireUser']>[0]): Promise<UserSession<D, I>> {
+    if (await this.#isAdmitted()) return this.#inner.requireUser(options)
+    throw new SessionError('ERR_SESSION_UNAUTHENTICATED', 'no user is logged in: the browser has not proved its device')
+  }
+
+  async create(anonymous?: Parameters<Visit<D, I, In>['create']>[0]): Promise<Session<D, I>> {
+    if (await this.#isAdmitted()) return this.#inner.create(anonymous)
+    throw new SessionError(
+      'ERR_SESSION_CONFLICT',
+      'this browser has a session that it has not proved to be its own; none begins in its place until it does, or logs in or out',
+    )
+  }
+
+  async update(change: Parameters<Visit<D, I, In>['update']>[0]): Promise<Session<D, I> | null> {
+    if (!(await this.#isAdmitted())) return null
+    if (typeof change !== 'function') return this.#inner.update(change)
+    return this.#inner.update((draft: D) => {
+      const kept = keysOf(draft, 'device')
+      const answer = change(draft)
+      // A function that empties the data is no end of the binding.
+      Object.assign(draft, kept)
+      return answer as never
+    })
+  }
+
+  async take<N extends keyof D & string>(name: N): Promise<D[N] | undefined> {
+    return (await this.#isAdmitted()) ? this.#inner.take(name) : undefined
+  }
+
+  // A copied cookie must get no new ID.
+  async regenerate(...options: Parameters<Visit<D, I, In>['regenerate']>): Promise<Session<D, I> | null> {
+    const session = (await this.#isAdmitted()) ? await this.#inner.regenerate(...options) : null
+    if (session !== null) this.#begun = session
+    return session
+  }
+
+  async logIn(login: Parameters<Visit<D, I, In>['logIn']>[0]): Promise<UserSession<D, I>> {
+    const session = await this.#inner.logIn(isPlain(login) ? this.#withOffer(login) : login)
+    this.#settle(session)
+    if (deviceIn(session) === null)
+      throw new TypeError(
+        "deviceBound: the manager's `schema` drops the keys '~device.…', where the binding is kept: let it keep keys that it does not name, as z.looseObject does",
+      )
+    return session
+  }
+
+  async logOut(): Promise<void> {
+    await this.#inner.logOut()
+    this.#settle(null)
+  }
+
+  async csrfToken(): Promise<string | null> {
+    return (await this.#isAdmitted()) ? this.#inner.csrfToken() : null
+  }
+
+  async checkCsrf(token: unknown): Promise<void> {
+    if (await this.#isAdmitted()) return this.#inner.checkCsrf(token)
+    throw new SessionError('ERR_SESSION_CSRF', "the token is missing, or not this session's")
+  }
+
+  get headers(): Headers {
+    const { headers } = this.#inner
+    writeRules(this.headRules(), new FetchHead(headers))
+    return headers
+  }
+
+  get cookies(): Visit['cookies'] {
+    return [...this.#inner.cookies, ...this.headRules().cookies.map(responseCookie)]
+  }
+
+  /** What browsers are told about devices, if the head of the response were written now. */
+  headRules(): HeadRules {
+    const { request } = this.#inner
+    const { cookie } = this.#devices.setup
+    const offer = this.#begun === null ? null : this.#devices.offer(this.#begun)
+    const look = this.#refused
+    const others: [string, string][] = []
+    if (offer !== null) others.push(['Secure-Session-Registration', offer])
+    if (look?.challenge) others.push(['Secure-Session-Challenge', look.challenge])
+    if (look?.state === 'unproved' && isForeignNavigation(request)) others.push(['Refresh', '0'])
+    // The value of an earlier session would be a wrong one as soon as this session is bound.
+    const isOver = this.#hasLoggedOut || offer !== null || look?.isExpired || look?.state === 'stolen'
+    const cookies = isOver && cookie.candidates(request.cookie).length > 0 ? [cookie.clear()] : []
+    return { cookies, cookieNames: cookies.map(() => cookie.name), vary: [], noStore: look !== null, others }
+  }
+
+  #isAdmitted(): Promise<boolean> {
+    this.#admitting ??= this.#admit()
+    return this.#admitting
+  }
+
+  async #admit(): Promise<boolean> {
+    const inner = this.#inner
+    const devices = this.#devices
+    let session: Session<D, I> | null = await inner.get(NO_TOUCH)
+    if (session?.user == null) return true
+    const isNews = session.secret !== inner.id
+    if (isNews && deviceIn(session) === null) {
+      // A remember token is copied as easily as a cookie, and who copied it would register a device of his own.
+      if (session.remembered && devices.setup.requires(session)) {
+        await inner.logOut()
+        return true
+      }
+      session = await inner.update(newOffer(devices.now()) as never)
+      if (session === null) return true
+    }
+    const look = devices.look(session, inner.request.cookie)
+    // A login or a logout meanwhile knows better.
+    if (this.#begun !== null || this.#hasLoggedOut) return true
+    if (isNews) this.#begun = session
+    if (look.state === 'unbound' || look.state === 'bound') return true
+    this.#refused = look
+    devices.tellRefused(session, inner.request)
+    if (look.state === 'stolen') await devices.endStolen(session)
+    return false
+  }
+
+  #settle(begun: AnySession | null): void {
+    this.#begun = begun
+    this.#hasLoggedOut = begun === null
+    this.#refused = null
+    this.#admitting = Promise.resolve(true)
+  }
+
+  /** The login, of a session that may be bound. */
+  #withOffer<L extends { data?: unknown }>(login: L): L {
+    const { data = {} } = login
+    const offer = newOffer(this.#devices.now())
+    const withOffer = (given: unknown) => (isPlain(given) ? { ...keysOf(given, 'application'), ...offer } : given)
+    const offering = typeof data === 'function' ? (before: unknown) => withOffer(data(before)) : withOffer(data)
+    return { ...login, data: offering, ...(this.#devices.setup.requiresAll && { remember: false }) }
+  }
+}
+
+/**
+ * A link on another site: Chromium 150 sends no proof for the request that follows it, since its cookies would not be sent
+ * with the proof. The page loads itself anew, which is a request of its own site, so that it comes with a proof.
+ */
+function isForeignNavigation(request: VisitRequest): boolean {
+  const site = request.header('sec-fetch-site')
+  const isForeign = site === 'cross-site' || site === 'same-site'
+  return request.method === 'GET' && isForeign && request.header('sec-fetch-mode') === 'navigate'
+}

@@ -1,0 +1,182 @@
+// How a session of another library becomes one of ours, exactly once. Any number of requests, on any number of nodes, may
+// come with its cookie at the same moment:
+//
+// 1. each that finds no mark begins a session. The ID that its cookie and a random salt derive leads there by a forward, as
+//    after `regenerate` with a grace, so that each response brings the browser the session's own ID;
+// 2. each writes a mark with the salt. The store lets one through, and that session is the one. The others end theirs.
+//
+// A crash after 1 leaves a session that no browser can have, until it has been idle for too long. The old record is removed
+// when the browser comes with our cookie: until then it could go back to the old service.
+import { SessionStoreError } from '../contract/errors.ts'
+import type { SessionRecord } from '../contract/store.ts'
+import type { Context } from '../manager/context.ts'
+import { contextOf } from '../manager/context-of.ts'
+import { endSession } from '../manager/end.ts'
+import type { SessionManager } from '../manager/manager.ts'
+import { firstData, newRecord } from '../manager/records.ts'
+import { expiryOf, lifetimeOf } from '../session/expiry.ts'
+import { deriveId, newSalt, newWriteId, type SessionId, shardOf } from '../session/id.ts'
+import type { UserIdInput, UserIds } from '../session/user-id.ts'
+import { ANONYMOUS, checkAnonymous, checkLogin } from '../session/users.ts'
+import { quote } from '../text/quote.ts'
+import { isObject, type OldSession, type OldSessionId } from './from.ts'
+import { type Mark, Marks, OVER } from './marks.ts'
+import { epoch, OldStore } from './old-store.ts'
+import type { OldLogin, OldVisitor, SessionImporterOptions } from './options.ts'
+
+type OldId = Required<OldSessionId>
+/** Where an old cookie leads: to this ID, nowhere any more (`OVER`), or to nothing of ours. */
+type Lead = SessionId | typeof OVER | undefined
+
+export class Import<Data extends object, Ids extends UserIds, Input extends object> {
+  readonly #sessions: SessionManager<Data, Ids, Input>
+  readonly #context: Context<Data, Ids, Input>
+  readonly #marks: Marks
+  readonly #old: OldStore
+  readonly #options: SessionImporterOptions<Data, Ids, Input>
+  /** Requests of one browser in this process share one look. */
+  readonly #underWay = new Map<string, Promise<Lead>>()
+
+  constructor(
+    sessions: SessionManager<Data, Ids, Input>,
+    source: string,
+    options: SessionImporterOptions<Data, Ids, Input>,
+    tell: (error: Error) => void,
+  ) {
+    this.#sessions = sessions
+    this.#context = contextOf<Data, Ids, Input>(sessions)
+    this.#marks = new Marks(this.#context, source)
+    this.#old = new OldStore(this.#context, options.from, tell)
+    this.#options = options
+  }
+
+  /** Where a genuine old cookie leads. Its session is imported unless it was. */
+  take(old: OldId): Promise<Lead> {
+    let taking = this.#underWay.get(old.id)
+    if (taking === undefined) {
+      taking = this.#take(old, this.#context.deadline()).finally(() => this.#underWay.delete(old.id))
+      this.#underWay.set(old.id, taking)
+    }
+    return taking
+  }
+
+  /** Logout: ends the session behind an old cookie for good, imported or not. Writes nothing if there is none. */
+  async end({ id }: OldId): Promise<void> {
+    const deadline = this.#context.deadline()
+    let mark = await this.#marks.read(id, deadline)
+    if (mark === undefined) {
+      const found = await this.#old.read(id, deadline)
+      const isFirst = found !== null && (await this.#marks.create(id, OVER, found, deadline))
+      mark = isFirst ? OVER : await this.#marks.read(id, deadline)
+    }
+    if (mark === undefined) return
+    if (mark !== OVER) await endSession(this.#context, mark.key, null, 'logout', deadline)
+    await this.#old.destroy(id, deadline)
+  }
+
+  /** Whether old cookies are of no more use to a browser that has a session of ours. The records of what was imported go. */
+  async areSpent(old: readonly OldId[]): Promise<boolean> {
+    const deadline = this.#context.deadline()
+    let areSpent = true
+    for (const { id } of old)
+      if ((await this.#marks.read(id, deadline)) !== undefined) await this.#old.destroy(id, deadline)
+      // A logout will end it. If the old store cannot say, that does not concern this browser.
+      else if ((await this.#old.read(id, deadline).catch(() => undefined)) !== null) areSpent = false
+    return areSpent
+  }
+
+  endUser(userId: UserIdInput<Ids>): Promise<void> {
+    return this.#marks.endUser(this.#context.users.toText(userId), this.#context.deadline())
+  }
+
+  async #take(old: OldId, deadline: number): Promise<Lead> {
+    const mark = await this.#marks.read(old.id, deadline)
+    if (mark !== undefined) return this.#follow(old, mark)
+    const found = await this.#old.read(old.id, deadline)
+    if (found !== null) return this.#begin(old, found, deadline)
+    // Between both looks another node may have imported it, and the browser may have come with our cookie.
+    const late = await this.#marks.read(old.id, deadline)
+    return late === undefined ? undefined : this.#follow(old, late)
+  }
+
+  async #follow({ secrets }: OldId, mark: Mark | typeof OVER): Promise<Lead> {
+    if (mark === OVER) return OVER
+    const ids = secrets.map(secret => deriveId(shardOf(mark.key), secret, 'import', mark.salt))
+    const id = ids.find(each => this.#context.keyOf(each) === mark.key) as SessionId | undefined
+    // The old service has a new secret, which this node does not know yet.
+    if (id === undefined) return undefined
+    return (await this.#sessions.get(id, { touch: false })) === null ? OVER : id
+  }
+
+  async #begin(old: OldId, found: OldSession, deadline: number): Promise<Lead> {
+    const login = await this.#options.toLogin(found.data, found)
+    if (login === null || login === undefined) return undefined
+    const begun = this.#beginningOf(old, login, found)
+    // Older than a session of ours may be: it has ended, as the others of its age have.
+    if (begun === null) return undefined
+    const { record, next, mark } = begun
+    const { calls } = this.#context
+    const call = () => ({ now: this.#context.now(), deadline })
+    const undo = () => calls.delete(record.key, call())
+    try {
+      // No limit of sessions: this user is logged in already, and moving ends no other session.
+      const { outcome } = await calls.create(record, {}, call())
+      if (outcome !== 'created' && outcome !== 'stale-login')
+        throw calls.fail('create', 'not-applied', `create: the store answered '${outcome}'`)
+      // Refused if the password was changed after it was verified for the old session, or if the user's sessions ended.
+      let isOver = outcome !== 'created'
+      isOver ||= (await calls.replace(record.key, 1, next, { forward: begun.forward }, call())).outcome !== 'created'
+      // Asked after the session began: if it began before their end, it has ended with them.
+      isOver ||= record.userId !== null && (await this.#marks.hasUserEnded(record.userId, begun.since, deadline))
+      // For the same reason: if the old store was emptied before `invalidateAll`, that may not have met this session.
+      const isGone = !isOver && (await this.#old.read(old.id, deadline)) === null
+      if (isOver || isGone) await undo()
+      if (isGone) return this.#take(old, deadline)
+      if (!(await this.#marks.create(old.id, isOver ? OVER : mark, found, deadline))) {
+        await undo()
+        return this.#take(old, deadline)
+      }
+      if (isOver) return OVER
+    } catch (error) {
+      // If the mark may have been written, it leads to this session.
+      if (!(error instanceof SessionStoreError && error.outcome === 'unknown')) await undo().catch(() => {})
+      throw error
+    }
+    const userId = this.#context.userIdOf(next)
+    this.#context.emit({ type: 'created', key: this.#context.keyOf(begun.id), userId, remembered: false })
+    return this.#follow(old, mark)
+  }
+
+  /** The session that takes the old one's place; `null` if it would have expired already. */
+  #beginningOf({ secrets }: OldId, given: OldLogin<Data, Ids, Input> | OldVisitor<Input>, old: OldSession) {
+    if (!isObject(given) || !('user' in given || 'data' in given))
+      throw new TypeError(`toLogin: expected { user: { id, name }, data }, { data } or null, got ${quote(given)}`)
+    const { createdAt: said, verifiedAt = null, ...rest } = given as OldLogin<Data, Ids, Input>
+    const login = { ...rest, verifiedAt }
+    checkLogin('toLogin', login)
+    const isVisitor = !('user' in given)
+    if (isVisitor) checkAnonymous(rest)
+    const context = this.#context
+    const now = context.now()
+    const owner = isVisitor ? ANONYMOUS : context.users.ownerOf(login, now)
+    const lifetime = lifetimeOf(login, context.options)
+    const since = epoch('createdAt', said) ?? old.createdAt ?? null
+    const createdAt = Math.max(1, Math.min(now, since ?? old.seenAt ?? now))
+    const absoluteExpiresAt = createdAt + lifetime.absolute
+    if (absoluteExpiresAt <= now) return null
+
+    const shard = context.users.shardOf(owner.userId) ?? shardOf(newSalt())
+    const [salt, nextSalt] = [newSalt(), newSalt()]
+    const first = deriveId(shard, secrets[0], 'import', salt)
+    const id = deriveId(shard, first, 'renew', nextSalt)
+    const record: SessionRecord = {
+      ...newRecord(context, first, owner, firstData(context, isVisitor ? rest : login, null), now, lifetime),
+      createdAt,
+      expiresAt: expiryOf(now, absoluteExpiresAt, lifetime.idle),
+      absoluteExpiresAt,
+    }
+    const next = { ...record, key: context.keyOf(id), writeId: newWriteId() }
+    const forward = { salt: nextSalt, until: absoluteExpiresAt }
+    return { record, next, forward, id, mark: { key: record.key, salt }, since }
+  }
+}
