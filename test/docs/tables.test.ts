@@ -2,7 +2,6 @@
 import { inspect } from 'node:util'
 import { DEFAULTS, presets, SessionError, type SessionErrorCode } from 'coatcheck'
 import { D1Store } from 'coatcheck/stores/d1'
-import { LibsqlStore } from 'coatcheck/stores/libsql'
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import { SqliteStore } from 'coatcheck/stores/sqlite'
@@ -26,9 +25,8 @@ describe('the tables of the SQL stores', () => {
     ['PostgresStore', PostgresStore],
     ['MysqlStore', MysqlStore],
     ['SqliteStore', SqliteStore],
-    ['LibsqlStore', LibsqlStore],
     ['D1Store', D1Store],
-  ])('are what %s.schema() prints', (_, store) => {
+  ])('are what %s.ddl() prints', (_, store) => {
     const shown = BLOCKS.filter(({ language }) => language === 'sql').map(({ code }) => code.trim())
     expect(shown).toContain(store.ddl().trim())
   })
@@ -120,7 +118,6 @@ describe('the tables of all pages', () => {
       'coatcheck/stores/mysql': () => import('coatcheck/stores/mysql'),
       'coatcheck/stores/sqlite': () => import('coatcheck/stores/sqlite'),
       'coatcheck/stores/d1': () => import('coatcheck/stores/d1'),
-      'coatcheck/stores/libsql': () => import('coatcheck/stores/libsql'),
     }
     for (const [name, subpath] of rows) expect(Object.keys(await subpaths[plain(subpath)]!())).toContain(plain(name))
   })
@@ -159,15 +156,15 @@ describe('the other tables', () => {
     ['docs/options.md', 'cors', [['src/visits/cors.ts', 'CorsOptions']]],
     ['docs/options.md', 'MemoryStore', [['stores/memory/store.ts', 'MemoryStoreOptions']]],
     ['docs/options.md', 'RedisStore', [['stores/redis/store.ts', 'RedisStoreOptions']]],
-    ['docs/options.md', 'SQL stores', [['stores/sql/options.ts', 'SqlStoreOptions']]],
+    ['docs/options.md', 'SQL stores', [['stores/sql/base/schema.ts', 'SqlStoreOptions']]],
     ['docs/express-session.md', 'Options', [['src/express-session/options.ts', 'ExpressSessionOptions']]],
-    ['docs/stores/mysql.md', 'Options', [['stores/sql/options.ts', 'SqlStoreOptions']]],
-    ['docs/stores/sqlite.md', 'Options', [['stores/sql/options.ts', 'SqlStoreOptions']]],
+    ['docs/stores/mysql.md', 'Options', [['stores/sql/base/schema.ts', 'SqlStoreOptions']]],
+    ['docs/stores/sqlite.md', 'Options', [['stores/sql/base/schema.ts', 'SqlStoreOptions']]],
     [
       'docs/stores/postgresql.md',
       'Options',
       [
-        ['stores/sql/options.ts', 'SqlStoreOptions'],
+        ['stores/sql/base/schema.ts', 'SqlStoreOptions'],
         ['stores/sql/postgres/store.ts', 'PostgresOptions'],
       ],
     ],
