@@ -1,2 +1,2 @@
-export { type D1Answer, type D1Client, type D1Query, D1Store } from './sql/remote-sqlite/d1.ts'
-export type { RemoteSqliteOptions } from './sql/remote-sqlite/store.ts'
+export type { D1Answer, D1Client, D1Query } from './sql/d1/engine.ts'
+export { D1Store, type D1StoreOptions } from './sql/d1/store.ts'

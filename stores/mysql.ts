@@ -1,3 +1,3 @@
+export type { SqlStoreOptions } from './sql/base/schema.ts'
 export type { MysqlConnection, MysqlPool, MysqlPromisePool } from './sql/mysql/client.ts'
 export { MysqlStore } from './sql/mysql/store.ts'
-export type { SqlStoreOptions } from './sql/options.ts'

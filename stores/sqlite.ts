@@ -1,3 +1,3 @@
-export type { SqlStoreOptions } from './sql/options.ts'
-export type { SqliteDatabase, SqliteStatement } from './sql/sqlite/client.ts'
+export type { SqlStoreOptions } from './sql/base/schema.ts'
+export type { SqliteDatabase, SqliteStatement } from './sql/sqlite/driver.ts'
 export { SqliteStore } from './sql/sqlite/store.ts'

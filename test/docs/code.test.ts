@@ -11,7 +11,6 @@ import { startMariadb } from '../services/mariadb.ts'
 import { startPostgres } from '../services/postgres.ts'
 import { freePort, type Running, start, until } from '../services/process.ts'
 import { startRedis, startRedisCluster } from '../services/redis.ts'
-import { startSqld } from '../services/sqld.ts'
 import { filesOf, type Module, modulesOf, problemsOf, runnable } from '../support/page-code.ts'
 import { BLOCKS, type Block, PAGES, read, root } from '../support/pages.ts'
 
@@ -25,7 +24,6 @@ function serversOf({ code, markers }: Module): keyof typeof SERVERS {
   if (/from '(?:redis|ioredis)'/.test(code) || / engine redis$/.test(markers.get('run') ?? '')) return 'redis'
   if (/from 'pg'/.test(code) || / engine postgres$/.test(markers.get('run') ?? '')) return 'postgresql'
   if (/from 'mysql2(?:\/promise)?'/.test(code) || / engine mysql$/.test(markers.get('run') ?? '')) return 'mariadb'
-  if (/ engine sqld$/.test(markers.get('run') ?? '')) return 'sqld'
   return 'memory'
 }
 
@@ -189,17 +187,9 @@ const SERVERS = {
       stop: () => server.stop(),
     }
   },
-  sqld: async () => {
-    const server = await startSqld()
-    return {
-      env: {},
-      replaced: (code: string) => code.replaceAll('http://localhost:8080', server.url),
-      stop: () => server.stop(),
-    }
-  },
 }
 
-for (const servers of ['memory', 'redis', 'cluster', 'postgresql', 'mariadb', 'sqld'] as const) {
+for (const servers of ['memory', 'redis', 'cluster', 'postgresql', 'mariadb'] as const) {
   const engine: EngineName = servers === 'cluster' ? 'redis' : servers
   const modules = RUN.filter(module => serversOf(module) === servers)
   if (modules.length > 0)

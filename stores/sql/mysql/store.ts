@@ -1,83 +1,77 @@
 import { checkOptions } from '../../../src/text/check-options.ts'
-import { namesOf, optionsOf, type SqlStoreOptions } from '../options.ts'
-import { ServerStore } from '../server-store.ts'
-import type { Statement, Steps, Value, Values } from '../statement.ts'
-import { type Ended, type PendingWrite, SWEEP_BATCH, type Swept } from '../store.ts'
-import { printed } from '../tables.ts'
-import { checkMysqlPool, MysqlConnections, type MysqlPool } from './client.ts'
-import { mysqlSchema } from './schema.ts'
+import type { Row, Steps, Values } from '../base/engine.ts'
+import { PoolEngine } from '../base/pool.ts'
+import { fromRow } from '../base/rows.ts'
+import { optionsOf, type SqlStoreOptions } from '../base/schema.ts'
+import { sharedFind } from '../base/shared-find.ts'
+import { ddlText, type Ended, type Pending, SqlStore, type TouchValues } from '../base/store.ts'
+import { checkMysqlPool, DUPLICATE, type MysqlPool } from './client.ts'
+import { MYSQL, MysqlDriver } from './driver.ts'
 import { mysqlStatements, READ_SIZES } from './statements.ts'
 
 const OPTIONS = optionsOf('MysqlStore', {})
-
-function mysqlNames(options: SqlStoreOptions) {
-  checkOptions(OPTIONS, options)
-  return namesOf(options, '`')
-}
 
 /**
  * Sessions in MySQL 8 or MariaDB 10.5 and later (InnoDB), through a pool of `mysql2/promise` or of `mysql2` that the
  * application makes and closes. The connections speak utf8mb4, mysql2's default.
  */
-export class MysqlStore extends ServerStore {
-  protected readonly names
-  protected readonly database
-  protected readonly statements
-  protected readonly schema
+export class MysqlStore extends SqlStore {
+  protected override readonly texts = mysqlStatements(this.names)
+  protected readonly find = sharedFind((keys, end) => this.#select(keys, end))
 
-  /** Opens and creates nothing. @throws TypeError for a pool or an option of the wrong kind. */
+  /** Opens and creates nothing. @throws TypeError for a pool or an option of the wrong kind */
   constructor(pool: MysqlPool, options: SqlStoreOptions = {}) {
-    super()
-    this.names = mysqlNames(options)
-    const bytes = this.names.userIds === 'string' ? ['tenant', 'userId'] : ['tenant']
-    this.database = new MysqlConnections(checkMysqlPool(pool), bytes, this.names.plain.sessions)
-    this.statements = mysqlStatements(this.names, this.batch)
-    this.schema = mysqlSchema(this.names)
+    checkOptions(OPTIONS, options)
+    super(new PoolEngine(new MysqlDriver(checkMysqlPool(pool))), options)
   }
 
   /** The DDL that `migrate()` runs, for those who keep their schema in files. */
   static ddl(options: SqlStoreOptions = {}): string {
-    return printed(mysqlSchema(mysqlNames(options)))
+    checkOptions(OPTIONS, options)
+    return ddlText(options, MYSQL)
   }
 
-  // The last key again in the places that are left: a list of any length would be a statement to prepare for each length.
-  protected selectEach(keys: readonly string[]): readonly [Statement, Value[]] {
+  #select(keys: readonly string[], end: number): Promise<readonly Row[]> {
+    if (keys.length === 1) return this.select('read', this.texts.read, { id: keys[0]! }, end)
     const at = READ_SIZES.findIndex(size => size >= keys.length)
-    const values = [...keys]
-    while (values.length < READ_SIZES[at]!) values.push(keys.at(-1)!)
-    return [this.statements.readEach[at]!, values]
+    // The last key again in the places that are left over: each length of a list would be a statement to prepare.
+    const places = Array.from({ length: READ_SIZES[at]! }, (_, i) => [`k${i}`, keys[i] ?? keys.at(-1)!])
+    return this.select('read', this.texts.readMany[at]!, Object.fromEntries(places), end)
   }
 
-  protected override *write(pending: PendingWrite, values: Values): Steps<boolean> {
-    if (yield* super.write(pending, values)) return true
-    // A user's first login: there was no row to lock.
-    if (pending.record.userId === null || (yield [this.statements.insertUser, values]).changed === 0) return false
-    return yield* super.write(pending, values)
+  protected override *write(pending: Pending): Steps<boolean> {
+    for (let isAgain = false; ; isAgain = true) {
+      try {
+        if (yield* super.write(pending)) return true
+      } catch (error) {
+        if ((error as { errno?: unknown } | null)?.errno === DUPLICATE) return false
+        throw error
+      }
+      // A user's first login: there was no row to lock.
+      if (isAgain || pending.record.userId === null) return false
+      if ((yield [this.texts.insertUser, pending.values]).changed === 0) return false
+    }
   }
 
-  protected override *lock(pending: PendingWrite): Steps<void> {
-    yield* super.lock(pending)
-    if (pending.record.parent !== null) yield [this.statements.lockParent, pending.values]
+  // Without FOUND_ROWS MySQL counts the rows that it changed, and a second touch of the same instant changes nothing.
+  protected override *slide(values: TouchValues): Steps<'touched' | 'gone'> {
+    if ((yield* super.slide(values)) === 'touched') return 'touched'
+    const row = (yield [this.texts.read, values]).rows[0]
+    const found = row === undefined ? null : fromRow(row, values.now)
+    // A record that was used earlier was made after the statement, which would have met it.
+    return found !== null && 'key' in found && found.seenAt >= values.seenAt ? 'touched' : 'gone'
   }
 
-  protected *endSome(values: Values): Steps<Ended> {
+  protected override *endSome(values: Values): Steps<Ended> {
     // Looked for under the lock: the excepted session may have been replaced before.
-    const rest = { ...values, except: yield* this.successor(values.except) }
-    const { changed } = yield [this.statements.endUser, rest]
-    if (changed === this.batch) return { ended: changed, all: false }
-    return { ended: changed, all: (yield [this.statements.endRest, rest]).changed < this.batch }
-  }
-
-  protected *sweepBatch(table: 'sessions' | 'users', { now, from, limit }: Values): Steps<Swept> {
-    const { find, remove } = this.statements.sweep[table]
-    const found = (yield [find, { now: now!, from: from! }]).rows.slice(0, Number(limit))
-    if (found.length === 0) return { removed: 0, last: Number(from) }
-    const last = Number(found.at(-1)!.at(-1))
-    const values: Record<string, string | number> = { now: Number(now) }
-    // Always as many keys as the statement has places, so that it is prepared once.
-    for (let i = 0; i < SWEEP_BATCH; i++)
-      for (const [column, cell] of found[Math.min(i, found.length - 1)]!.slice(0, -1).entries())
-        values[`k${column}n${i}`] = cell
-    return { removed: (yield [remove, values]).changed, last }
+    let except = values.except as string
+    for (let row: Row | undefined; ; except = row.moved_to as string) {
+      row = except === '' ? undefined : (yield [this.texts.read, { id: except }]).rows[0]
+      if (row === undefined || row.moved_to === null) break
+    }
+    const rest = { ...values, except }
+    const { changed } = yield [this.texts.endUser, rest]
+    if (changed === this.batch) return { sessions: changed, isLast: false }
+    return { sessions: changed, isLast: (yield [this.texts.endRest, rest]).changed < this.batch }
   }
 }

@@ -1,6 +1,4 @@
-import type { PgClient } from './driver.ts'
-
-/** What is used of a connection of `pg` to ask its server to stop it; other drivers of the same shape may lack it. */
+/** What is used of a client of `pg` to ask its server to cancel. Other drivers of the same shape may lack it. */
 interface Inside {
   readonly processID?: unknown
   readonly secretKey?: unknown
@@ -10,46 +8,32 @@ interface Inside {
   readonly sslNegotiation?: unknown
   readonly connection?: { readonly constructor: new (config: object) => Request }
 }
-/** A connection of `pg` below its Client. */
+/** A connection of `pg` below its client. */
 interface Request {
-  readonly stream: { destroy(): void }
+  readonly stream: { destroy(): void; setTimeout(ms: number, listener: () => void): unknown }
   connect(port: unknown, host?: unknown): void
   requestSsl(): void
   cancel(processID: number, secretKey: number): void
   on(event: string, listener: () => void): void
 }
 
+const TIMEOUT = 2000
+
 /**
  * Asks the server to cancel what this connection runs, by the key that only this connection was given: another server
- * behind the same address takes no notice. Gives whether the server took the request, or `null` where none can be made.
+ * behind the same address takes no notice.
  */
-export function cancelStatement(client: PgClient, stream: unknown, timeout: number): Promise<boolean> | null {
-  const { processID, secretKey, host, port, ssl, sslNegotiation, connection } = client as unknown as Inside
-  if (typeof processID !== 'number' || typeof secretKey !== 'number' || connection === undefined) return null
-  return new Promise(resolve => {
-    let sent = false
-    let request: Request | null = null
-    const end = (taken: boolean) => {
-      clearTimeout(timer)
-      request?.stream.destroy()
-      resolve(taken)
-    }
-    const timer = setTimeout(() => end(false), timeout)
-    try {
-      const opened = new connection.constructor({ ssl, sslNegotiation, stream })
-      request = opened
-      opened.on('error', () => end(sent))
-      // The server says nothing, it closes the connection once the signal is sent.
-      opened.on('end', () => end(sent))
-      opened.on(ssl ? 'sslconnect' : 'connect', () => {
-        opened.cancel(processID, secretKey)
-        sent = true
-      })
-      if (ssl && sslNegotiation !== 'direct') opened.on('connect', () => opened.requestSsl())
-      if (typeof host === 'string' && host.startsWith('/')) opened.connect(`${host}/.s.PGSQL.${port}`)
-      else opened.connect(port, host)
-    } catch {
-      end(false)
-    }
-  })
+export function cancelStatement(client: object, stream: unknown): void {
+  const { processID, secretKey, host, port, ssl, sslNegotiation, connection } = client as Inside
+  if (typeof processID !== 'number' || typeof secretKey !== 'number' || connection === undefined) return
+  const request = new connection.constructor({ ssl, sslNegotiation, stream })
+  const end = () => request.stream.destroy()
+  request.on('error', end)
+  // The server says nothing, it closes the connection once it has sent the signal.
+  request.on('end', end)
+  request.on(ssl ? 'sslconnect' : 'connect', () => request.cancel(processID, secretKey))
+  if (ssl && sslNegotiation !== 'direct') request.on('connect', () => request.requestSsl())
+  if (typeof host === 'string' && host.startsWith('/')) request.connect(`${host}/.s.PGSQL.${port}`)
+  else request.connect(port, host)
+  request.stream.setTimeout(TIMEOUT, end)
 }

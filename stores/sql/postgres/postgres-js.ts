@@ -1,13 +1,16 @@
+// The `sql` of `postgres`. It chooses the connection of each statement by itself, and keeps one for a transaction only:
+// `reserve()` of version 3.4 loses connections while the server is away for a moment.
 import { setImmediate } from 'node:timers'
-import { CLEANING_UP, Connections, type Fault, Late } from '../connections.ts'
-import { notBegun, Refusal } from '../retry.ts'
-import type { Outcome, Statement } from '../statement.ts'
-import { BEGIN, faultOf, GREETING, NOT_PREPARED, sqlState } from './server.ts'
+import { bind, type Outcome, type Value, type Values } from '../base/engine.ts'
+import type { Driver } from '../base/pool.ts'
+import type { Failure } from '../base/retry.ts'
+import { Refusal } from '../base/retry.ts'
+import { bounds, DIALECT, failureOf, ISOLATION, Statements, sqlState } from './dialect.ts'
 
 // biome-ignore-start lint/suspicious/noExplicitAny: postgres types them more narrowly, by the types that the application adds
 /** A query of `postgres` that has not been awaited yet. */
 export interface PostgresJsQuery {
-  raw(): PromiseLike<any> & { cancel(): unknown }
+  raw(): PromiseLike<any>
 }
 /** What the store uses of the `sql` of `postgres`, and of that of a transaction. */
 export interface PostgresJsScope {
@@ -20,245 +23,191 @@ export interface PostgresJs extends PostgresJsScope {
 }
 // biome-ignore-end lint/suspicious/noExplicitAny: postgres types them more narrowly, by the types that the application adds
 
-/** What `begin` is told, which puts the word itself before it. */
-const ISOLATION = BEGIN.replace('BEGIN ', '').toLowerCase()
-const NOTHING: Outcome = { rows: [], changed: 0 }
-/** query_canceled */
-const CANCELED = '57014'
-/** What ends a transaction that is rolled back. */
-const ROLLED_BACK = Symbol('rolled back')
-/** What postgres says of a pool that the application has closed. */
-const CLOSED: ReadonlySet<unknown> = new Set(['CONNECTION_ENDED', 'CONNECTION_DESTROYED'])
-const ignore = () => {}
-
-/** A transaction under way: postgres ends it as the promise ends that its work gave. */
+type Answer = (error: unknown, outcome?: Outcome) => void
+/** What the store uses of a query that was sent. */
+interface Sent {
+  /** The connection that it was sent on. */
+  readonly state?: unknown
+  canceller?: ((query: unknown) => Promise<unknown>) | null
+}
+interface Rows extends Array<(Buffer | null)[]> {
+  readonly count: number | null
+  readonly columns?: readonly { readonly name: string }[]
+}
 interface Transaction {
   readonly sql: PostgresJsScope
-  commit(): void
-  rollBack(): void
+  readonly commit: () => void
+  readonly rollBack: () => void
 }
 
-/**
- * A place in the pool. postgres chooses the connection of each statement by itself, and keeps one for a transaction only:
- * `reserve()` loses connections where the server is away for a moment.
- */
+const NOTHING: Outcome = { rows: [], changed: 0 }
+const ROLLED_BACK = Symbol('rolled back')
+const ignore = () => {}
+
+/** One of as many statements and transactions at once as the pool has connections. */
 class Place {
   readonly #sql: PostgresJs
+  /** `null` before the BEGIN was answered, and once the transaction is over. */
   #transaction: Transaction | null = null
-  /** Fulfilled or rejected with the transaction. */
-  #over: Promise<unknown> = Promise.resolve()
-  #isOver = true
-  #query: ReturnType<PostgresJsQuery['raw']> | null = null
-  #committing = false
+  #over: Promise<unknown> | null = null
+  #isLeft = false
+  #query: Sent = {}
+  #values: (Value | null)[] = []
+  /** Of what is under way. */
+  #answer: Answer = ignore
 
   constructor(sql: PostgresJs) {
     this.#sql = sql
   }
 
-  /** Whether the server may have been asked; not where the statement, or the BEGIN, waits for a connection. */
-  get isSent(): boolean {
-    return this.#committing || (this.#query !== null && (this.#query as { state?: unknown }).state !== null)
-  }
-
-  begin(): Promise<Outcome> {
-    this.#query = null
-    this.#isOver = false
-    return new Promise((resolve, reject) => {
-      const work = (sql: PostgresJsScope) =>
-        new Promise<void>((commit, rollBack) => {
-          this.#transaction = { sql, commit, rollBack: () => rollBack(ROLLED_BACK) }
-          resolve(NOTHING)
-        })
-      const ended = () => {
-        this.#isOver = true
-      }
-      this.#over = this.#sql.begin(ISOLATION, work)
-      this.#over.then(ended, error => {
-        ended()
-        reject(error)
+  begin(answer: Answer): void {
+    this.#answer = answer
+    const work = (sql: PostgresJsScope) =>
+      new Promise<void>((resolve, reject) => {
+        this.#transaction = { sql, commit: resolve, rollBack: () => reject(ROLLED_BACK) }
+        if (this.#isLeft) this.#transaction.rollBack()
+        else this.#settle(null, NOTHING)
       })
-    })
+    this.#over = this.#sql.begin(ISOLATION.toLowerCase(), work).then(
+      () => this.#ended(null, NOTHING),
+      error => (error === ROLLED_BACK ? this.#ended(null, NOTHING) : this.#ended(error)),
+    )
   }
 
-  async commit(): Promise<Outcome> {
-    this.#committing = true
+  /** Ends the transaction; where its connection is lost it has ended already. */
+  end(how: 'commit' | 'rollBack', answer: Answer): void {
+    this.#answer = answer
+    if (this.#transaction === null) setImmediate(() => this.#settle(new Refusal('the transaction is over')))
+    else this.#transaction[how]()
+  }
+
+  send(
+    text: string,
+    values: Value[],
+    prepare: boolean,
+    nameOf: (column: string, text: string) => string,
+    answer: Answer,
+  ) {
+    this.#answer = answer
     // A statement on a connection that is gone would end the process: postgres writes to a socket that it has no more.
-    if (!this.#isOver) this.#transaction?.commit()
-    await this.#over
-    this.#settled()
-    return NOTHING
+    if (this.#over !== null && this.#transaction === null) return this.end('rollBack', answer)
+    this.#values = values
+    // Raw, because an application may have told postgres to parse numbers, which would round them.
+    const query = (this.#transaction?.sql ?? this.#sql).unsafe(text, values, { prepare }).raw()
+    this.#query = query as Sent
+    query.then(
+      (rows: Rows) => {
+        const names = rows.columns?.map(({ name }) => nameOf(name, text)) ?? []
+        const object = (row: Rows[0]) =>
+          Object.fromEntries(row.map((cell, at) => [names[at], cell?.toString() ?? null]))
+        this.#settle(null, { rows: rows.map(object), changed: rows.count ?? 0 })
+      },
+      (error: unknown) => this.#settle((query as Sent).state === null ? withoutConnection(error) : error),
+    )
   }
 
-  async rollBack(): Promise<Outcome> {
-    if (!this.#isOver) this.#transaction?.rollBack()
-    await this.#over.catch(error => {
-      if (error !== ROLLED_BACK) throw error
-    })
-    this.#settled()
-    return NOTHING
+  cancel(): void {
+    const { state, canceller } = this.#query
+    // What still waits for a connection cannot be taken back: with NULL for each value it finds nothing.
+    if (state === null) this.#values.fill(null)
+    if (state === null || typeof canceller !== 'function') return
+    this.#query.canceller = null
+    // Not by `cancel()`, which leaves the rejection of a request that meets no server to the process.
+    canceller(this.#query).catch(ignore)
   }
 
-  /** What comes now is no part of the transaction. */
-  #settled(): void {
-    this.#transaction = null
-    this.#committing = false
-  }
-
-  async run(text: string, values: readonly unknown[], prepare: boolean): Promise<Outcome> {
-    const transaction = this.#transaction
-    if (transaction !== null && this.#isOver) {
-      await this.#over
-      throw notBegun('the transaction is over')
-    }
-    const cells = values.map(value => (Array.isArray(value) ? `{${value.join()}}` : value))
-    // Raw, because an application may have told postgres to parse numbers, which would round user IDs.
-    const query = (transaction?.sql ?? this.#sql).unsafe(text, cells, { prepare }).raw()
-    this.#query = query
-    const rows: (Uint8Array | null)[][] & { readonly count: number | null } = await query
-    return { rows: rows.map(row => row.map(asText)), changed: rows.count ?? 0 }
-  }
-
-  /** Asks the server to end what it runs here. One that waits for a connection stays: postgres would lose that connection. */
-  async cancel(): Promise<void> {
-    if (this.isSent) await (this.#query?.cancel() as Promise<unknown> | undefined)?.catch(ignore)
-  }
-
-  /** Ends a transaction that is still open, unless its connection is gone. */
+  /** Rolls back what is open, unless its connection is about to be gone. */
   leave(): void {
-    setImmediate(() => {
-      if (!this.#isOver) this.#transaction?.rollBack()
-    })
+    this.#isLeft = true
+    setImmediate(() => this.#transaction?.rollBack())
+  }
+
+  #ended(error: unknown, outcome?: Outcome): void {
+    this.#transaction = null
+    this.#settle(error, outcome)
+  }
+
+  // A statement whose connection ends within a transaction is settled by the end of the transaction, if postgres forgets it.
+  #settle(error: unknown, outcome?: Outcome): void {
+    const answer = this.#answer
+    this.#answer = ignore
+    answer(error, outcome)
   }
 }
 
-const asText = (cell: Uint8Array | null) => (cell === null ? null : (cell as Buffer).toString('utf8'))
-
-/** The connections of `postgres`, as many statements and transactions at once as its pool has places. */
-export class PostgresJsConnections extends Connections<Place> {
-  protected readonly begin = [BEGIN]
-  protected readonly greeting = GREETING
-  readonly #sql: PostgresJs
-  readonly #waiting: ((error: unknown, place?: Place) => void)[] = []
-  #free: number
-  #prepare: boolean
-  /** All connections reach the servers of one clock, until one of them is lost: another server may have taken over. */
-  #server = {}
-
-  constructor(sql: PostgresJs, prepare: boolean) {
-    super()
-    this.#sql = sql
-    this.#prepare = prepare
-    const max = Number(sql.options?.max)
-    this.#free = max >= 1 ? max : 10
-  }
-
-  protected override identity(): object {
-    return this.#server
-  }
-
-  protected connect(answer: (error: unknown, place?: Place) => void): void {
-    if (this.#free === 0) {
-      this.#waiting.push(answer)
-      return
+export function postgresJsDriver(sql: PostgresJs, prepare: boolean): Driver<Place> {
+  const statements = new Statements(prepare)
+  const max = Number(sql.options?.max)
+  const waiting: ((error: unknown, place: Place) => void)[] = []
+  let free = max >= 1 ? max : 10
+  let isServing = false
+  const serve = () => {
+    // One that waited for too long gives its place back at once, in here.
+    if (isServing) return
+    isServing = true
+    for (; free > 0 && waiting.length > 0; ) {
+      free -= 1
+      waiting.shift()!(null, new Place(sql))
     }
-    this.#free -= 1
-    answer(null, new Place(this.#sql))
+    isServing = false
   }
-
-  protected giveBack(place: Place, sound: boolean): void {
-    if (!sound) {
-      this.#server = {}
-      place.leave()
-    }
-    this.#free += 1
-    const next = this.#waiting.shift()
-    if (next !== undefined) this.connect(next)
+  // An application may have given postgres names of its own for the columns.
+  const from: unknown = sql.options?.transform?.column?.from
+  const names = new Map<string, string>()
+  const nameOf = (column: string, text: string) => {
+    if (typeof from !== 'function') return column
+    const name = names.get(column) ?? text.match(/\w+/g)!.find(word => from(word) === column) ?? column
+    names.set(column, name)
+    return name
   }
-
-  protected async send(place: Place, { name, text }: Statement, values: unknown[]): Promise<Outcome> {
-    if (text === BEGIN)
-      return place.begin().catch(error => {
-        throw withoutConnection(error)
+  return {
+    dialect: DIALECT,
+    commit: 'COMMIT',
+    rollBack: 'ROLLBACK',
+    begin: ms => ['BEGIN', bounds(ms)],
+    connect(answer) {
+      waiting.push(answer)
+      serve()
+    },
+    release(place, destroy) {
+      if (destroy) place.leave()
+      free += 1
+      serve()
+    },
+    send(place, text, values: Values, answer) {
+      if (text === 'BEGIN')
+        return place.begin((error, outcome) => answer(outcome ? null : withoutConnection(error), outcome))
+      if (text === 'COMMIT' || text === 'ROLLBACK') return place.end(text === 'COMMIT' ? 'commit' : 'rollBack', answer)
+      const compiled = statements.compile(text)
+      place.send(compiled.text, bind(compiled, values), compiled.name !== '', nameOf, (error, outcome) => {
+        statements.learn(error)
+        answer(error, outcome)
       })
-    if (text === 'COMMIT') return place.commit()
-    if (text === 'ROLLBACK') return place.rollBack()
-    const prepare = this.#prepare && name !== ''
-    try {
-      return await place.run(text, values, prepare)
-    } catch (error) {
-      if (!place.isSent) throw withoutConnection(error)
-      if (!prepare || !NOT_PREPARED.has(sqlState(error) ?? '')) throw error
-      this.#prepare = false
-      throw new Refusal('prepared statements do not work here', { outcome: 'not-applied', retry: true }, error)
-    }
-  }
-
-  // A cancel request names a connection and no statement: where the network held it up, it ends what runs there by then.
-  protected faultOf(error: unknown): Fault {
-    return sqlState(error) === CANCELED ? 'busy' : faultOf(error)
-  }
-
-  // What waits for a connection is sent once there is one, and then refused by the deadline that each write carries.
-  protected override late(place: Place, pending: Promise<unknown>): Late {
-    return new Late(pending, place.isSent ? 'unknown' : 'not-applied')
-  }
-
-  // postgres closes no single connection: the place is kept until the server has said that the statement is over, or the
-  // connection is lost.
-  protected async abandon(place: Place, { pending }: Late, rollBack?: () => Promise<unknown>): Promise<void> {
-    const canceled = place.cancel()
-    const over = pending
-      .then(
-        () => true,
-        error => error instanceof Refusal || this.faultOf(error) !== 'lost',
-      )
-      .then(sound => (sound && rollBack !== undefined ? rollBack().then(() => true) : sound))
-      .catch(() => false)
-    const sound = await this.#settled(over)
-    const end = performance.now() + CLEANING_UP
-    await this.deadlines.within(end, canceled, () => notBegun('no answer to a cancel request')).catch(ignore)
-    this.giveBack(place, sound)
-  }
-
-  /**
-   * Whether the connection is sound, once what was given up is over. Where connections end under traffic postgres never
-   * settles some statements: one that is not settled where a later one was answered counts as lost.
-   */
-  async #settled(over: Promise<boolean>): Promise<boolean> {
-    for (;;) {
-      const end = performance.now() + CLEANING_UP
-      const inTime = await this.deadlines.within(end, over, () => null).catch(() => null)
-      if (inTime !== null) return inTime
-      const later = this.#sql
-        .unsafe('SELECT 1', [], { prepare: false })
-        .raw()
-        .then(
-          () => false,
-          error => (CLOSED.has((error as { code?: unknown }).code) ? over : null),
-        )
-      const first = await Promise.race([over, later])
-      if (first !== null) return first
-    }
+    },
+    cancel: place => place.cancel(),
+    // postgres does not tell.
+    isOpen: () => false,
+    // A cancel request names a connection and no statement: if the network held it up, it ends what runs there by then.
+    failureOf: error => (sqlState(error) === '57014' ? { outcome: 'not-applied', retry: true } : failureOf(error)),
   }
 }
 
 // postgres gives the error that ended a connection once more, to what comes first on its successor.
 function withoutConnection(error: unknown): Refusal {
-  const retry = sqlState(error)?.startsWith('57P') === true
-  return new Refusal('no connection to the database', { outcome: 'not-applied', retry }, error)
+  const failure: Partial<Failure> = { retry: sqlState(error)?.startsWith('57P') === true, destroy: true }
+  return new Refusal('no connection to the database', failure, error)
 }
 
 /** Whether it is the `sql` of `postgres`, rather than a pool of `pg`. */
 export const isPostgresJs = (given: unknown): given is PostgresJs =>
   typeof given === 'function' && typeof (given as { unsafe?: unknown }).unsafe === 'function'
 
-/** What the store sends, by the number of its type: text, a list of text, times, and user IDs that are numbers. */
+/** What the store sends, by the number of its type: text, a list of text, instants and versions. */
 const SENT: readonly (readonly [type: number, value: string | number])[] = [
   [25, 'a '],
   [1009, '{a,b}'],
   [20, 1_700_000_000_000],
 ]
-const SENT_NUMBERS = [...SENT, [1700, '9007199254740993']] as const
 
 /** Whether something else would be sent than the value as text. */
 function isChanged(serialize: unknown, value: string | number): boolean {
@@ -270,17 +219,17 @@ function isChanged(serialize: unknown, value: string | number): boolean {
   }
 }
 
-/** Refuses a `sql` that is not the whole pool, or changes what is sent or what comes back. */
-export function checkPostgresJs(sql: PostgresJs, userIds: 'bigint' | 'string'): PostgresJs {
+/** Refuses a `sql` that is not the whole pool, or changes what is sent or what comes back. @throws TypeError */
+export function checkPostgresJs(sql: PostgresJs): PostgresJs {
   if (typeof sql.begin !== 'function')
     throw new TypeError(
       'PostgresStore expects the sql that postgres() gives, not that of a transaction or of reserve()',
     )
   if (typeof sql.options?.transform?.row?.from === 'function')
     throw new TypeError('PostgresStore cannot use a client with transform.row: give it one of its own')
-  // A key that is changed on its way finds nothing, and by a user ID that is rounded two users are one.
+  // A key that is changed on its way finds nothing.
   const { serializers } = sql.options ?? {}
-  if ((userIds === 'string' ? SENT : SENT_NUMBERS).some(([type, value]) => isChanged(serializers?.[type], value)))
+  if (SENT.some(([type, value]) => isChanged(serializers?.[type], value)))
     throw new TypeError(
       'PostgresStore cannot use a client whose types change text or numbers on their way: give it one of its own',
     )

@@ -1,101 +1,87 @@
-import { setImmediate } from 'node:timers'
-import type { StoreOperation } from '../../../src/contract/errors.ts'
-import { type Failure, Refusal, storeError, tooLate } from '../retry.ts'
-import { sqliteFailure } from './client.ts'
+import { setImmediate } from 'node:timers/promises'
+import { type Failure, Refusal } from '../base/retry.ts'
 
-/** The longest pause between two tries, in ms. Each try may block the event loop for SQLite's own waiting. */
+/** The longest pause between two tries, in ms. Each try may block the event loop while SQLite itself waits. */
 const LONGEST_PAUSE = 25
 
 interface Waiting {
-  readonly operation: StoreOperation
   readonly end: number
   readonly attempt: () => unknown
-  // biome-ignore lint/suspicious/noExplicitAny: the answers of different verbs wait in one queue
+  // biome-ignore lint/suspicious/noExplicitAny: the answers of different methods wait in one queue
   readonly resolve: (value: any) => void
   readonly reject: (error: unknown) => void
   readonly timer: NodeJS.Timeout
 }
 
-const failureOf = (error: unknown): Failure => (error instanceof Refusal ? error.failure : sqliteFailure(error))
-
 /**
- * Calls that may meet a lock of another connection. While none waits, a call runs at once. As soon as one has to wait,
- * the others queue behind it without a try of their own: 200 waiting calls cost as many tries as one. A call that is given
- * up leaves the queue and is not tried again.
+ * Calls that may meet a lock of another connection. As long as none waits, a call runs at once. If one has to wait, later
+ * ones queue behind it, and only the first of them tries: 200 waiting calls cost as many tries as one. A call that is given
+ * up leaves the queue.
  */
 export class Turns {
+  readonly #failureOf: (error: unknown) => Failure
   readonly #waiting = new Set<Waiting>()
-  #trying = false
-  #pause = 0
-  #refusal: unknown
+  /** What the last try met. */
+  #lock: unknown
 
-  /**
-   * Runs `attempt`, which is synchronous, now or in its turn. What succeeds at once is answered without a promise. Every
-   * failure becomes a `SessionStoreError`.
-   */
-  run<T>(operation: StoreOperation, end: number, attempt: () => T): T | Promise<T> {
-    if (performance.now() >= end) throw tooLate(operation)
-    if (!this.#trying)
+  constructor(failureOf: (error: unknown) => Failure) {
+    this.#failureOf = failureOf
+  }
+
+  /** Runs `attempt`, which is synchronous, now or in its turn. An answer that comes at once comes without a promise. */
+  run<T>(end: number, attempt: () => T): T | Promise<T> {
+    if (this.#waiting.size === 0)
       try {
         return attempt()
       } catch (error) {
-        const failure = failureOf(error)
-        if (!failure.retry) throw storeError(operation, failure, error)
-        this.#refusal = error
+        if (!this.#meetsLock(error)) throw error
       }
     return new Promise<T>((resolve, reject) => {
       const timer = setTimeout(() => this.#giveUp(waiting), Math.max(1, end - performance.now()))
-      const waiting: Waiting = { operation, end, attempt, resolve, reject, timer }
+      const waiting: Waiting = { end, attempt, resolve, reject, timer }
       this.#waiting.add(waiting)
-      if (!this.#trying) this.#tryLater()
+      if (this.#waiting.size === 1) void this.#serve()
     })
   }
 
-  /** Whether the call is over, one way or the other. */
-  #try({ operation, attempt, resolve, reject }: Waiting): boolean {
-    try {
-      resolve(attempt())
-    } catch (error) {
-      const failure = failureOf(error)
-      if (failure.retry) {
-        this.#refusal = error
-        return false
+  async #serve(): Promise<void> {
+    for (let pause = 2; this.#waiting.size > 0; pause = Math.min(pause * 2, LONGEST_PAUSE)) {
+      // A timer counts from the beginning of this turn of the event loop: the time that the last try blocked is no pause.
+      await setImmediate()
+      // Not the same pause in each process: those that met once would meet again.
+      await new Promise(resolve => setTimeout(resolve, pause * (0.5 + Math.random() / 2)))
+      for (const waiting of this.#waiting) {
+        if (performance.now() >= waiting.end) this.#giveUp(waiting)
+        else if (!this.#try(waiting)) break
+        else {
+          pause = 1
+          await setImmediate()
+        }
       }
-      reject(storeError(operation, failure, error))
     }
+  }
+
+  /** Whether the call is over, one way or the other. */
+  #try(waiting: Waiting): boolean {
+    try {
+      waiting.resolve(waiting.attempt())
+    } catch (error) {
+      if (this.#meetsLock(error)) return false
+      waiting.reject(error)
+    }
+    this.#leave(waiting)
     return true
   }
 
-  #tryLater(): void {
-    this.#trying = true
-    this.#pause = Math.min(Math.max(2, this.#pause * 2), LONGEST_PAUSE)
-    // Not the same pause in each process: those that met once would meet again.
-    const pause = this.#pause * (0.5 + Math.random() / 2)
-    // A timer counts from the beginning of this turn of the event loop: what the try has blocked of it is no pause.
-    setImmediate(() => setTimeout(() => this.#tryFirst(), pause))
-  }
-
-  #tryFirst(): void {
-    for (const waiting of this.#waiting) {
-      if (performance.now() >= waiting.end) this.#giveUp(waiting)
-      else if (this.#try(waiting)) {
-        this.#leave(waiting)
-        // The lock is free: the next one needs no pause, but the event loop runs in between.
-        this.#pause = 0
-        setImmediate(() => this.#tryFirst())
-        return
-      } else {
-        this.#tryLater()
-        return
-      }
-    }
-    this.#trying = false
-    this.#pause = 0
+  #meetsLock(error: unknown): boolean {
+    const failure = error instanceof Refusal ? error.failure : this.#failureOf(error)
+    if (failure.retry) this.#lock = error
+    return failure.retry
   }
 
   #giveUp(waiting: Waiting): void {
     this.#leave(waiting)
-    waiting.reject(storeError(waiting.operation, failureOf(this.#refusal), this.#refusal))
+    waiting.reject(new Refusal('the file was locked until the deadline', {}, this.#lock))
   }
 
   #leave(waiting: Waiting): void {

@@ -1,8 +1,8 @@
 // What comes out of a store: records as Redis and as the SQL databases keep them.
 import { decode, encodeRecord } from '../../../stores/redis/format.ts'
-import { unpacked } from '../../../stores/sql/packed.ts'
-import { type Cell, fromRow } from '../../../stores/sql/rows.ts'
-import { BASE64URL, isDecimal, MAX_U64, onlyOf, plainText, same, type Target } from './target.ts'
+import { fromRow } from '../../../stores/sql/base/rows.ts'
+import { SESSION_COLUMNS } from '../../../stores/sql/base/schema.ts'
+import { BASE64URL, isDecimal, onlyOf, plainText, same, type Target } from './target.ts'
 
 const KEY = 'abcZk1vX0bq7TnE-Zk1vX0bq7TnE_Zk1vX0bq7TnEabcde'.slice(0, 46)
 const isKeyText = (text: unknown): text is string =>
@@ -154,104 +154,68 @@ const redis: Target = {
 }
 
 const NOW = 1767226000000
-const PACK = `${KEY}|session||7|3|Zk1vX0bq7TnE|1767225600000|1767225661250|1767227461250|1767268800000||42`
-/** What stands for a cell: a driver may give texts, numbers, bigints and NULL. */
-function cellFrom(text: string): Cell {
+const COLUMNS = SESSION_COLUMNS.map(({ name }) => name)
+const CELLS = [KEY, 'session', '!', '', '42', 'ada', '7', '{}', '3', 'Zk1vX0bq7TnE']
+const INSTANTS = ['1767225600000', '1767225661250', '1767227461250', '1767268800000']
+
+/** What a cell holds: a driver may give texts, numbers, bigints and NULL. */
+function cellFrom(text: string): unknown {
   if (text === '!') return null
   if (text.startsWith('#')) return Number(text.slice(1))
   if (text.startsWith('$') && isDecimal(text.slice(1), 30)) return BigInt(text.slice(1))
   return text
 }
 
-function rowReference(cells: readonly Cell[], userIds: 'bigint' | 'string', now: number): unknown {
-  const pack = (cells[0] as string).split('|')
-  if (pack.length !== 12) return 'corrupt'
-  const [
-    key,
-    kind,
-    parent,
-    passwordVersion,
-    version,
-    writeId,
-    createdAt,
-    seenAt,
-    expiresAt,
-    absoluteExpiresAt,
-    movedTo,
-    packedUser,
-  ] = pack.map(cell => (cell === '' ? null : cell)) as (string | null)[]
-  const [tenant, userName, data] = [cells[1], cells[2], cells[3]]
-  const user = userIds === 'string' ? cells[4] : packedUser
-  const integer = (text: string | null | undefined) => (typeof text === 'string' ? Number(text) : Number.NaN)
-  const end = integer(expiresAt)
+function rowReference(row: Readonly<Record<string, unknown>>, now: number): unknown {
+  const integer = (cell: unknown) => (cell === null || cell === '' ? Number.NaN : Number(cell))
+  const end = integer(row.expires_at)
   if (end >= 0 && end <= now) return null
-  if (movedTo !== null) {
-    const until = integer(absoluteExpiresAt)
-    const isSound =
-      isKeyText(movedTo) && typeof data === 'string' && Number.isSafeInteger(until) && Number.isSafeInteger(end)
-    return isSound ? { movedTo, salt: data, until } : 'corrupt'
+  if (row.moved_to !== null) {
+    const until = integer(row.absolute_expires_at)
+    const isSound = isKeyText(row.moved_to) && typeof row.data === 'string' && Number.isSafeInteger(until) && end > now
+    return isSound ? { movedTo: row.moved_to, salt: row.data, until } : 'corrupt'
   }
-  let userText: unknown = null
-  if (user !== null) {
-    const isUser =
-      typeof user === 'string' &&
-      typeof tenant === 'string' &&
-      (userIds === 'string' || (isDecimal(user, 20) && BigInt(user) <= MAX_U64))
-    userText = isUser ? (tenant === '' ? user : `${tenant}\t${user}`) : ''
-  }
+  if (typeof row.namespace !== 'string') return 'corrupt'
+  const isApart = row.user_id !== null && row.namespace !== ''
   const record = {
-    key,
-    kind,
-    parent,
-    userId: userText,
-    userName,
-    passwordVersion: passwordVersion === null ? null : integer(passwordVersion),
-    data,
-    version: integer(version),
-    writeId,
-    createdAt: integer(createdAt),
-    seenAt: integer(seenAt),
+    key: row.id,
+    kind: row.kind,
+    parent: row.parent_key,
+    userId: isApart ? `${row.namespace}\t${row.user_id}` : row.user_id,
+    userName: row.user_name,
+    passwordVersion: row.password_version === null ? null : integer(row.password_version),
+    data: row.data,
+    version: integer(row.version),
+    writeId: row.write_id,
+    createdAt: integer(row.created_at),
+    seenAt: integer(row.seen_at),
     expiresAt: end,
-    absoluteExpiresAt: integer(absoluteExpiresAt),
+    absoluteExpiresAt: integer(row.absolute_expires_at),
   }
   return isSoundRecord(record) ? record : 'corrupt'
 }
 
-function refusalOf(read: () => unknown): string {
-  try {
-    read()
-  } catch (error) {
-    if (/^a row came otherwise/.test((error as Error).message)) return 'refused'
-    throw error
-  }
-  throw new Error('a row with cells missing was read')
-}
-
 const row: Target = {
   name: 'sql-row',
-  reads: 'rows of the SQL tables, packed and apart',
+  reads: 'rows of the SQL tables',
   corpus: [
-    `${PACK}\n\nada\n{}\n42`,
-    `${PACK}\ntenant\nada|b\n{"a":"|"}\nada`,
-    `${PACK.replace('||42', `|${KEY}|`)}\n\n!\nZk1vX0bq7TnEZk1v\n!`,
-    `${PACK.replace('||7', `|${KEY}|4294967295`)}\n!\n#1\n$2\n!`,
-    `${PACK.replace('1767227461250', '1')}\n\nada\n{}\n42`,
-    `${PACK.replace('|42', '|')}\n\n!\n{}\n!`,
+    [...CELLS, ...INSTANTS, '!'].join('\n'),
+    [...CELLS.with(3, 'shop').with(8, '$3').with(6, '#4294967295'), ...INSTANTS, '!'].join('\n'),
+    [...CELLS.with(2, KEY).with(4, '!').with(5, '!'), ...INSTANTS, '!'].join('\n'),
+    [...CELLS.with(7, 'Zk1vX0bq7TnEZk1v'), ...INSTANTS, KEY].join('\n'),
+    [...CELLS, ...INSTANTS.with(2, '1'), '!'].join('\n'),
   ],
   tokens: [
-    '|',
     '\n',
     '!',
     '#',
     '$',
     '0',
     '-1',
-    '?',
     KEY,
     'session',
     'remember',
     '18446744073709551615',
-    '18446744073709551616',
     '8640000000000001',
     '4294967296',
     '\t',
@@ -263,24 +227,12 @@ const row: Target = {
   ],
   check(input) {
     const parts = input.split('\n')
-    const kinds: string[] = []
-    for (const userIds of ['bigint', 'string'] as const) {
-      const rest = Array.from({ length: userIds === 'string' ? 4 : 3 }, (_, at) => cellFrom(parts[at + 1] ?? '!'))
-      const cells = [parts[0], ...rest]
-      // With cells missing it is no row of ours: that is an error, and not a row to remove.
-      const given = parts[0] ?? ''
-      if (given.split('|').length < PACK.split('|').length) {
-        kinds.push(refusalOf(() => unpacked(cells)))
-        continue
-      }
-      const ours = fromRow(unpacked(cells), NOW, userIds)
-      const reference = rowReference(cells, userIds, NOW)
-      same(ours !== null && 'corrupt' in ours ? 'corrupt' : ours, reference, `fromRow with ${userIds}`)
-      kinds.push(
-        reference === null ? 'over' : typeof reference === 'string' ? reference : Object.keys(reference as object)[0]!,
-      )
-    }
-    return kinds.join(' ')
+    const given = Object.fromEntries(COLUMNS.map((name, at) => [name, cellFrom(parts[at] ?? '!')]))
+    const ours = fromRow(given, NOW)
+    const reference = rowReference(given, NOW)
+    same(ours !== null && 'corrupt' in ours ? 'corrupt' : ours, reference, 'fromRow')
+    if (reference === null) return 'over'
+    return typeof reference === 'string' ? reference : Object.keys(reference as object)[0]!
   },
 }
 

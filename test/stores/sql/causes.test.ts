@@ -1,6 +1,6 @@
 // What the store tells of a driver's error: enough to mend it, and nothing of a session.
 import { expect, it } from 'vitest'
-import { withoutValues } from '../../../stores/sql/causes.ts'
+import { withoutValues } from '../../../stores/sql/base/causes.ts'
 
 type Told = Error & Record<string, unknown>
 const told = (error: unknown) => withoutValues(error) as Told

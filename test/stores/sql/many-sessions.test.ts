@@ -10,7 +10,7 @@ import { isLive, NOW, record } from '../../support/sql/records.ts'
 const LONG = process.env.COATCHECK_LONG === '1'
 const MANY = LONG ? 200_000 : 3_500
 const USER = '42'
-const everybody = { passwordVersion: 2, minPasswordVersionUntil: NOW + 1e9 }
+const everybody = { minPasswordVersion: 2, minPasswordVersionUntil: NOW + 1e9 }
 /** Keys of the same length that sort by number. */
 const keyOf = (number: number) => `many${String(number).padStart(42, '0')}`
 
@@ -40,7 +40,7 @@ function manySessions(get: () => Tables) {
       break
     }
     expect(await count()).toBeLessThan(MANY - 1000)
-    // The floor came first: no login with the old password gets in meanwhile.
+    // The minimum version came first: no login with the old password gets in meanwhile.
     const stale = record({ userId: USER, passwordVersion: 1 })
     expect((await store.create(stale, {}, { now: NOW, deadline: soon() })).outcome).toBe('stale-login')
     await release()
@@ -80,10 +80,10 @@ function manySessions(get: () => Tables) {
   }, 120_000)
 }
 
-const COLUMNS = `id, kind, tenant, user_id, user_name, password_version, data, version, write_id, created_at, seen_at,
+const COLUMNS = `id, kind, namespace, user_id, user_name, password_version, data, version, write_id, created_at, seen_at,
   expires_at, absolute_expires_at`
 const cells = (expired: string) =>
-  `'session', '', ${USER}, 'ada', 1, '{}', 1, 'writeId0', ${NOW}, ${NOW}, ${expired}, ${NOW + 9e7}`
+  `'session', '', '${USER}', 'ada', 1, '{}', 1, 'writeId0', ${NOW}, ${NOW}, ${expired}, ${NOW + 9e7}`
 const EXPIRY = `CASE WHEN n % 10 = 0 THEN ${NOW - 1} ELSE ${NOW + 9e6} END`
 
 describeEngine('postgresql', 'very many sessions of one user in PostgreSQL', () => {
@@ -102,7 +102,7 @@ describeEngine('postgresql', 'very many sessions of one user in PostgreSQL', () 
           SELECT 'many' || lpad(n::text, 42, '0'), ${cells(EXPIRY)} FROM generate_series(1, ${MANY}) n`)
       },
       count: async () =>
-        Number((await pool.query(`SELECT count(*) FROM coatcheck_sessions WHERE user_id = 42`)).rows[0].count),
+        Number((await pool.query(`SELECT count(*) FROM coatcheck_sessions WHERE user_id = '42'`)).rows[0].count),
       async hold(key) {
         const client = await pool.connect()
         await client.query(`BEGIN; SELECT 1 FROM coatcheck_sessions WHERE id = '${key}' FOR UPDATE`)
@@ -133,7 +133,9 @@ describeEngine('mariadb', 'very many sessions of one user in MariaDB', () => {
           SELECT CONCAT('many', LPAD(seq, 42, '0')), ${cells(EXPIRY.replace('n %', 'seq %'))} FROM seq_1_to_${MANY}`)
       },
       count: async () =>
-        Number(((await pool.query('SELECT count(*) AS n FROM coatcheck_sessions WHERE user_id = 42')) as any)[0][0].n),
+        Number(
+          ((await pool.query("SELECT count(*) AS n FROM coatcheck_sessions WHERE user_id = '42'")) as any)[0][0].n,
+        ),
       async hold(key) {
         const connection = await pool.getConnection()
         await connection.query('START TRANSACTION')

@@ -2,21 +2,16 @@
 import { SqliteStore } from 'coatcheck/stores/sqlite'
 import { expect, it } from 'vitest'
 import { aBoolean, checkOptions } from '../../../src/text/check-options.ts'
-import { namesOf, optionsOf, type SqlStoreOptions } from '../../../stores/sql/options.ts'
+import { namesOf, optionsOf, type SqlStoreOptions } from '../../../stores/sql/base/schema.ts'
+import { MYSQL } from '../../../stores/sql/mysql/driver.ts'
+import { SQLITE } from '../../../stores/sql/sqlite/engine.ts'
 
 const OPTIONS = optionsOf('SqlStore', {})
 const check = (options: object) => checkOptions(OPTIONS, options as SqlStoreOptions)
 
 it('names the tables after the option, with the schema before both', () => {
-  const names = namesOf({ table: 'visits', schema: 'auth', userIds: 'string' }, '"')
-  expect(names).toMatchObject({
-    sessions: '"auth"."visits"',
-    users: '"auth"."visits_users"',
-    schema: 'auth',
-    plain: { sessions: 'visits', users: 'visits_users' },
-    userIds: 'string',
-  })
-  expect(names.quote('x')).toBe('"x"')
+  const names = namesOf({ table: 'visits', schema: 'auth' }, MYSQL)
+  expect(names).toMatchObject({ sessions: '`auth`.`visits`', users: '`auth`.`visits_users`', schema: 'auth' })
 })
 
 it('creates both tables, and their indexes, under these names', () => {
@@ -30,16 +25,9 @@ it('creates both tables, and their indexes, under these names', () => {
   ])
 })
 
-it('has names of its own where none are given', () => {
-  const names = namesOf({}, '`')
-  expect(names).toMatchObject({
-    sessions: '`coatcheck_sessions`',
-    users: '`coatcheck_sessions_users`',
-    schema: null,
-    userIds: 'bigint',
-  })
-  expect(namesOf({ userIds: 'number' }, '`').userIds).toBe('bigint')
-  expect(namesOf({ userIds: 'bigint' }, '`').userIds).toBe('bigint')
+it('has names of its own if none are given', () => {
+  const names = namesOf({}, SQLITE)
+  expect(names).toMatchObject({ sessions: '"coatcheck_sessions"', users: '"coatcheck_sessions_users"', schema: null })
 })
 
 it.each(['a', '_', 'A_9', 'x'.repeat(48)])('takes %s for the name of a table or schema', name => {
@@ -55,15 +43,13 @@ it.each(['', '9a', 'a-b', 'a b', 'a"b', 'a`b', 'a\n', ' a', 'ä', 'x'.repeat(49)
   },
 )
 
-it('refuses another kind of user IDs, and tells who asks for them by another name', () => {
-  for (const userIds of ['bigint', 'number', 'string']) expect(() => check({ userIds })).not.toThrow()
-  expect(() => check({ userIds: 'uuid' })).toThrow("userIds: expected 'bigint', 'number' or 'string', got")
-  expect(() => check({ userId: 'text' })).toThrow('it is called userIds, as in the SessionManager')
+it('takes no kind of user IDs, which the manager knows', () => {
+  expect(() => check({ userIds: 'string' })).toThrow('"userIds" is not an option; the SessionManager has it')
 })
 
 it('takes the options that only one store has beside those of all', () => {
   const more = optionsOf<SqlStoreOptions & { prepare?: boolean }>('OneStore', { prepare: aBoolean })
-  expect(Object.keys(more.rules).sort()).toEqual(['prepare', 'schema', 'table', 'userIds'])
-  expect(() => checkOptions(more, { prepare: true, userIds: 'string' })).not.toThrow()
+  expect(Object.keys(more.rules).sort()).toEqual(['prepare', 'schema', 'table'])
+  expect(() => checkOptions(more, { prepare: true })).not.toThrow()
   expect(() => check({ prepare: true })).toThrow(/SqlStore/)
 })

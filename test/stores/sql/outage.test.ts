@@ -18,11 +18,11 @@ import { isLive, NOW, newKey, newWriteId, record } from '../../support/sql/recor
 const TIMEOUT = 400
 const deadline = () => within(TIMEOUT)
 const change = () => ({ data: '"new"', seenAt: NOW, expiresAt: NOW + 9e6, writeId: newWriteId() })
-const everybody = { passwordVersion: 1, minPasswordVersionUntil: NOW + 1e9 }
+const everybody = { minPasswordVersion: 1, minPasswordVersionUntil: NOW + 1e9 }
 
 /** The error of a call that has to fail by its deadline, where a call without one would never end. */
-async function failure(call: Promise<unknown>): Promise<SessionStoreError> {
-  const error = await call.then(
+async function failure(call: unknown): Promise<SessionStoreError> {
+  const error = await Promise.resolve(call).then(
     value => expect.unreachable(`answered ${JSON.stringify(value)}`),
     error => error,
   )
@@ -192,7 +192,7 @@ describeEngine('postgresql', 'an outage of PostgreSQL', () => {
     ['postgres', openSql, 'commit\0'],
   ] as const
   describe.each(drivers)('through %s', (_, open, commit) => {
-    // The same users for each driver: the floors of one are not for the next.
+    // The same users for each driver: the minimum versions of one are not for the next.
     beforeAll(() => admin.query('DELETE FROM coatcheck_sessions; DELETE FROM coatcheck_sessions_users'))
     outages(() => ({
       server,

@@ -1,4 +1,3 @@
-import { LibsqlStore } from 'coatcheck/stores/libsql'
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import { SqliteStore } from 'coatcheck/stores/sqlite'
@@ -8,11 +7,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { describeEngine } from '../../services/engines.ts'
 import { type MariadbServer, startMariadb } from '../../services/mariadb.ts'
 import { type PostgresServer, startPostgres } from '../../services/postgres.ts'
-import { type SqldServer, startSqld } from '../../services/sqld.ts'
 import { openSqlite, sqliteFile } from '../../services/sqlite.ts'
 import { type CompiledWorker, compileWorker } from '../../support/compile-worker.ts'
 import { MISTAKES, type Mistake } from '../../support/sql/naive.ts'
-import { patient } from '../../support/sql/patient.ts'
 import { type Race, race } from '../../support/sql/race.ts'
 
 const LONG = process.env.COATCHECK_LONG === '1'
@@ -34,7 +31,6 @@ function races(
   mistakes: readonly { mistake: Mistake; isolation?: string; passwordVersion?: number; pieces?: number }[],
   prepare: () => Pick<Race, 'contestant' | 'store' | 'survivors'>,
   inPieces = true,
-  rounds = ROUNDS,
 ) {
   const run = (options: Partial<Race> & Pick<Race, 'rounds'>, change: Partial<Race['contestant']>) => {
     const { contestant, ...rest } = prepare()
@@ -54,9 +50,9 @@ function races(
           : []),
       ])('$what', { timeout: TIMEOUT }, async ({ passwordVersion, ...pieces }) => {
         const version = passwordVersion ? { passwordVersion } : {}
-        const result = await run({ rounds, ...version }, { ...change, ...pieces })
+        const result = await run({ rounds: ROUNDS, ...version }, { ...change, ...pieces })
         if (LONG) console.log(isolation ?? 'default', passwordVersion ?? '-', JSON.stringify(result))
-        expect(result).toEqual({ survivors: 0, errors: [], rounds })
+        expect(result).toEqual({ survivors: 0, errors: [], rounds: ROUNDS })
       })
     })
   it.each(mistakes.map(each => ({ ...each, name: MISTAKES[each.mistake] })))(
@@ -64,7 +60,7 @@ function races(
     { timeout: TIMEOUT },
     async ({ mistake, isolation, passwordVersion, ...pieces }) => {
       const result = await run(
-        { rounds: LONG ? rounds : PATIENCE, stopAtFirst: !LONG, ...(passwordVersion ? { passwordVersion } : {}) },
+        { rounds: LONG ? ROUNDS : PATIENCE, stopAtFirst: !LONG, ...(passwordVersion ? { passwordVersion } : {}) },
         { mistake, ...(isolation === undefined ? {} : { isolation }), ...pieces },
       )
       if (LONG) console.log(mistake, JSON.stringify({ ...result, errors: result.errors.length }))
@@ -152,30 +148,4 @@ describeEngine('libsql', 'a logout everywhere on one SQLite file', () => {
   beforeAll(async () => {
     await new SqliteStore(openSqlite('libsql', file), { table }).migrate()
   })
-})
-
-describeEngine('sqld', 'a logout everywhere on libSQL over a network', () => {
-  let server: SqldServer
-  let store: LibsqlStore
-  beforeAll(async () => {
-    server = await startSqld()
-    store = patient(new LibsqlStore(server.client(), { table }))
-    await store.migrate()
-  })
-  afterAll(() => server?.stop())
-  races(
-    [undefined],
-    [],
-    () => ({
-      contestant: { database: 'sqld', url: server.url, table },
-      store,
-      survivors: async (user, data) => {
-        const sql = `SELECT count(*) FROM ${table} WHERE user_id = ? AND moved_to IS NULL AND data = COALESCE(?, data)`
-        return Number((await server.client().execute({ sql, args: [user, data] })).rows[0]![0])
-      },
-    }),
-    true,
-    // A round is some 300 writes one after the other, a second of a quiet machine: the files of SQLite are quicker.
-    LONG ? 100 : 2,
-  )
 })

@@ -18,7 +18,7 @@ const CALL = { now: NOW }
 const LOCK = 'SELECT user_id FROM coatcheck_sessions_users FOR UPDATE'
 /** What `replace` with a forward writes: the rest of the row does not matter here. */
 const move = (key: string) =>
-  `UPDATE coatcheck_sessions SET moved_to = '${newKey()}', parent = NULL WHERE id = '${key}'`
+  `UPDATE coatcheck_sessions SET moved_to = '${newKey()}', parent_key = NULL WHERE id = '${key}'`
 
 async function meets(store: Store, { begin, waiting }: Locks) {
   const series = record({ kind: 'remember' })

@@ -5,10 +5,10 @@ import { SqliteStore } from 'coatcheck/stores/sqlite'
 import type mysql from 'mysql2/promise'
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { type D1StoreServer, startD1Store } from '../../services/d1-store.ts'
 import { describeEngine } from '../../services/engines.ts'
 import { type MariadbServer, startMariadb } from '../../services/mariadb.ts'
 import { type PostgresServer, startPostgres } from '../../services/postgres.ts'
-import { type RemoteSqliteServer, startRemoteSqlite } from '../../services/remote-sqlite.ts'
 import { type OpenDatabase, openSqlite, SQLITE_DRIVERS } from '../../services/sqlite.ts'
 import { isLive, newWriteId, record } from '../../support/sql/records.ts'
 
@@ -130,7 +130,7 @@ function sweeping(get: () => Database) {
     expect(await store.sweep!(10, { now })).toBe(1)
   })
 
-  it('forgets a floor that no longer holds, and no other', async () => {
+  it('forgets a minimum password version that no longer holds, and no other', async () => {
     const { open } = get()
     const store = open()
     const now = Date.now()
@@ -259,10 +259,10 @@ for (const driver of SQLITE_DRIVERS)
     }))
   })
 
-describeEngine('sqld', 'a sweep of SQLite on a network', () => {
-  let server: RemoteSqliteServer
+describeEngine('d1', 'a sweep of D1', () => {
+  let server: D1StoreServer
   beforeAll(async () => {
-    server = await startRemoteSqlite('sqld')
+    server = await startD1Store()
     await server.open({ table: 's' }).migrate()
   })
   afterAll(() => server?.stop())

@@ -7,11 +7,11 @@ import fc from 'fast-check'
 import type mysql from 'mysql2/promise'
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { type D1StoreServer, startD1Store } from '../../services/d1-store.ts'
 import { describeEngine } from '../../services/engines.ts'
 import { type MariadbServer, startMariadb } from '../../services/mariadb.ts'
 import { type PostgresServer, startPostgres } from '../../services/postgres.ts'
 import { until } from '../../services/process.ts'
-import { REMOTE_SQLITE, type RemoteSqliteServer, startRemoteSqlite } from '../../services/remote-sqlite.ts'
 import { type OpenDatabase, openSqlite, SQLITE_DRIVERS, sqliteFile } from '../../services/sqlite.ts'
 import { anonymous, isLive, NOW, newKey, newWriteId, record } from '../../support/sql/records.ts'
 
@@ -22,7 +22,7 @@ interface Tables {
 
 const call = { now: NOW }
 const FORWARD = { forward: { salt: '', until: NOW } }
-const COLUMNS = 'id, kind, tenant, data, version, write_id, created_at, seen_at, expires_at, absolute_expires_at'
+const COLUMNS = 'id, kind, namespace, data, version, write_id, created_at, seen_at, expires_at, absolute_expires_at'
 
 /** What the pages of a walk say, and how many pages there were. */
 async function walk(store: Store, limit: number, between: () => unknown = () => {}) {
@@ -326,17 +326,16 @@ for (const driver of SQLITE_DRIVERS)
     })
   })
 
-for (const engine of REMOTE_SQLITE)
-  describeEngine(engine, `a walk over SQLite on a network with ${engine}`, () => {
-    let server: RemoteSqliteServer
-    let store: ReturnType<RemoteSqliteServer['open']>
-    beforeAll(async () => {
-      server = await startRemoteSqlite(engine)
-      store = server.open({ table: 's' })
-      await store.migrate()
-    })
-    afterAll(() => server?.stop())
-    const tables = () => ({ store, run: server.run })
-    walking(tables)
-    counting(tables)
+describeEngine('d1', 'a walk over D1', () => {
+  let server: D1StoreServer
+  let store: ReturnType<D1StoreServer['open']>
+  beforeAll(async () => {
+    server = await startD1Store()
+    store = server.open({ table: 's' })
+    await store.migrate()
   })
+  afterAll(() => server?.stop())
+  const tables = () => ({ store, run: server.run })
+  walking(tables)
+  counting(tables)
+})

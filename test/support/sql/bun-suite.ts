@@ -14,7 +14,7 @@ const open = () => {
 
 const tests: [name: string, test: () => Promise<void>][] = []
 const database = open()
-const store = new SqliteStore(database, { userIds: 'string' })
+const store = new SqliteStore(database)
 await store.migrate()
 const corrupt = async (_: unknown, key: string) => {
   database.exec(`UPDATE coatcheck_sessions SET version = 9223372036854775807 WHERE id = '${key}'`)

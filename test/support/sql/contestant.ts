@@ -1,19 +1,14 @@
 // A store as one process of several opens it.
-import { createClient } from '@libsql/client'
-import { LibsqlStore } from 'coatcheck/stores/libsql'
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import { SqliteStore } from 'coatcheck/stores/sqlite'
 import mysql from 'mysql2/promise'
 import pg from 'pg'
-import { mysqlStatements } from '../../../stores/sql/mysql/statements.ts'
-import { namesOf } from '../../../stores/sql/options.ts'
-import { postgresStatements } from '../../../stores/sql/postgres/statements.ts'
 import { openSqlite, type SqliteDriver } from '../../services/sqlite.ts'
 import { type Mistake, naiveMysql, naivePostgres, naiveSqlite } from './naive.ts'
 
 export interface Contestant {
-  readonly database: 'postgres' | 'mysql' | 'sqlite' | 'sqld'
+  readonly database: 'postgres' | 'mysql' | 'sqlite'
   readonly url: string
   readonly table: string
   readonly isolation?: string
@@ -29,17 +24,12 @@ export function openContestant({ database, url, table, isolation, mistake, drive
     const connection = openSqlite(driver, url)
     return mistake ? naiveSqlite(connection, table, mistake) : new SqliteStore(connection, { table })
   }
-  if (database === 'sqld') {
-    // With more at once sqld 0.24 stops answering now and then: docs/stores/remote-sqlite.md.
-    const store = new LibsqlStore(createClient({ url, concurrency: 1 }), { table })
-    return pieces === undefined ? store : Object.assign(store, { batch: pieces })
-  }
   if (database === 'mysql') {
     const pool = mysql.createPool({ uri: url, connectionLimit: POOL })
     if (isolation !== undefined)
       pool.on('connection', connection => connection.query(`SET SESSION TRANSACTION ISOLATION LEVEL ${isolation}`))
     const store = mistake ? naiveMysql(pool, table, mistake) : new MysqlStore(pool, { table })
-    return pieces === undefined ? store : inPieces(store, mysqlStatements(namesOf({ table }, '`'), pieces), pieces)
+    return inPieces(store, pieces)
   }
   const options =
     isolation === undefined
@@ -47,8 +37,8 @@ export function openContestant({ database, url, table, isolation, mistake, drive
       : { options: `-c default_transaction_isolation=${isolation.toLowerCase().replace(' ', '\\ ')}` }
   const pool = new pg.Pool({ connectionString: url, max: POOL, ...options })
   const store = mistake ? naivePostgres(pool, table, mistake) : new PostgresStore(pool, { table })
-  return pieces === undefined ? store : inPieces(store, postgresStatements(namesOf({ table }, '"'), pieces), pieces)
+  return inPieces(store, pieces)
 }
 
-const inPieces = <S extends object>(store: S, statements: object, batch: number): S =>
-  Object.assign(store, { statements, batch })
+const inPieces = <S extends object>(store: S, batch: number | undefined): S =>
+  batch === undefined ? store : Object.assign(store, { batch })

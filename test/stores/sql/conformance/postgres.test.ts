@@ -8,8 +8,6 @@ import { describeEngine } from '../../../services/engines.ts'
 import { type PostgresServer, startPostgres } from '../../../services/postgres.ts'
 
 const DRIVERS = ['pg', 'postgres'] as const
-const USER_IDS = ['bigint', 'string'] as const
-const EACH = DRIVERS.flatMap(driver => USER_IDS.map(userIds => [driver, userIds] as const))
 
 describeEngine('postgresql', 'the PostgreSQL store', () => {
   let server: PostgresServer
@@ -22,25 +20,21 @@ describeEngine('postgresql', 'the PostgreSQL store', () => {
   })
   afterAll(() => server?.stop())
 
-  describe.each(EACH)('through %s with %s user IDs', (driver, userIds) => {
+  describe.each(DRIVERS)('through %s', driver => {
     const open = async (options = {}) => {
-      const store = new PostgresStore(driver === 'pg' ? pool : sql, {
-        userIds,
-        table: `${userIds}_sessions`,
-        ...options,
-      })
+      const store = new PostgresStore(driver === 'pg' ? pool : sql, options)
       await store.migrate()
       return store
     }
     const corrupt = async (_: unknown, key: string) => {
-      await pool.query(`UPDATE ${userIds}_sessions SET version = -1 WHERE id = $1`, [key])
+      await pool.query('UPDATE coatcheck_sessions SET version = -1 WHERE id = $1', [key])
     }
     const rename = (from: string, to: string) => pool.query(`ALTER TABLE ${from} RENAME TO ${to}`)
     const outage = async () => {
-      await rename(`${userIds}_sessions`, 'elsewhere')
-      return () => rename('elsewhere', `${userIds}_sessions`)
+      await rename('coatcheck_sessions', 'elsewhere')
+      return () => rename('elsewhere', 'coatcheck_sessions')
     }
-    testStore(it, open, undefined, { textUserIds: userIds === 'string', corrupt, outage, runs: 25 })
+    testStore(it, open, undefined, { textUserIds: true, corrupt, outage, runs: 25 })
     it('behaves like the reference model', () => modelTest(fc, open, undefined, { runs: 50 }))
     it('behaves like the reference model without prepared statements', () =>
       modelTest(fc, () => open({ prepare: false }), undefined, { runs: 25 }))

@@ -16,8 +16,6 @@ it('refuses one whose types change the numbers that it is given, where the store
   const of = (type: number, serialize: (value: any) => any) =>
     postgres({ types: { some: { to: type, from: [type], serialize, parse: (value: string) => value } } })
   for (const [type, serialize] of [
-    [1700, value => String(Number(value))],
-    [1700, value => value.toFixed(2)],
     [20, value => value],
     [20, value => value.epochMilliseconds],
     [1009, value => JSON.stringify(value)],
@@ -25,7 +23,7 @@ it('refuses one whose types change the numbers that it is given, where the store
     expect(() => new PostgresStore(of(type, serialize)), String(serialize)).toThrow(
       /whose types change text or numbers/,
     )
-  for (const type of [20, 1700]) expect(new PostgresStore(of(type, String))).toBeInstanceOf(PostgresStore)
-  const decimals = of(1700, value => value.toFixed(2))
-  expect(new PostgresStore(decimals, { userIds: 'string' })).toBeInstanceOf(PostgresStore)
+  expect(new PostgresStore(of(20, String))).toBeInstanceOf(PostgresStore)
+  // User IDs are text: what becomes of decimals does not matter.
+  expect(new PostgresStore(of(1700, value => value.toFixed(2)))).toBeInstanceOf(PostgresStore)
 })

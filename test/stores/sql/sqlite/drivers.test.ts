@@ -32,12 +32,12 @@ describe('SqliteStore refuses what is no connection, and says what to pass inste
     [
       '@libsql/client for a remote database',
       createClient({ url: 'http://127.0.0.1:1' }),
-      /got the client of @libsql\/client for a database on a network: pass it to LibsqlStore$/,
+      /got the client of @libsql\/client: .* for a database on a network see the page on SQLite$/,
     ],
     [
       '@libsql/client for a file',
       createClient({ url: ':memory:' }),
-      /got the client of @libsql\/client: open the same file with the package libsql, new Database\('sessions\.db'\)$/,
+      /got the client of @libsql\/client: open the file with the package libsql, new Database\('sessions\.db'\)/,
     ],
     ['Drizzle', { $client: connection, select: nothing }, /got an object around one: pass its \$client/],
     ['a connection without exec()', { prepare: nothing }, /got an object without exec\(\)$/],
@@ -96,13 +96,11 @@ describeEngine('libsql', 'SqliteStore beside an application that uses @libsql/cl
 describe('an option that there is not', () => {
   const wrong = (options: object) => options as never
   it('is refused by SqliteStore with the nearest one and all that there are', () => {
-    const message = /SqliteStore: "tabl" is not an option; did you mean table\? \(there are: table, schema, userIds\)/
+    const message = /SqliteStore: "tabl" is not an option; did you mean table\? \(there are: table, schema\)/
     expect(() => new SqliteStore(connection as never, wrong({ tabl: 'x' }))).toThrow(message)
     expect(() => SqliteStore.ddl(wrong({ tabl: 'x' }))).toThrow(message)
     expect(() => new SqliteStore(connection as never, wrong([]))).toThrow(/expected an object of options, got an array/)
-    expect(() => SqliteStore.ddl(wrong({ userIds: 1n }))).toThrow(
-      "userIds: expected 'bigint', 'number' or 'string', got 1n",
-    )
+    expect(() => SqliteStore.ddl(wrong({ userIds: 'bigint' }))).toThrow('the SessionManager has it')
   })
 
   it('is refused by MemoryStore, and options of other memory stores are explained', () => {
@@ -170,7 +168,7 @@ for (const driver of SQLITE_DRIVERS)
         for (const verb of begin.includes('INSERT') ? verbs.slice(0, 1) : verbs) errors.push(await errorOf(verb()))
         database.exec(end)
       }
-      errors.push(await errorOf(store.create(record({ ...secret, userId: 'Ada Lovelace-King' }), {}, { now: NOW })))
+      errors.push(await errorOf(store.create(record({ ...secret, userId: 'Ada Lovelace-King\0' }), {}, { now: NOW })))
       other.close()
       database.close()
       for (const verb of verbs) errors.push(await errorOf(verb()))

@@ -19,7 +19,7 @@ import { isLive, NOW, newKey, newWriteId, record } from '../../../support/sql/re
 /** How long a call waits that is to be given up, in ms. */
 const TIMEOUT = 300
 const change = () => ({ data: '"new"', seenAt: NOW, expiresAt: NOW + 9e6, writeId: newWriteId() })
-const everybody = { passwordVersion: 1, minPasswordVersionUntil: NOW + 1e9 }
+const everybody = { minPasswordVersion: 1, minPasswordVersionUntil: NOW + 1e9 }
 const turn = () => new Promise<void>(resolve => setImmediate(resolve))
 
 const WRITES: Record<string, (store: Store, one: SessionRecord, deadline: number) => Promise<unknown>> = {
@@ -264,7 +264,7 @@ function locks(driver: SqliteDriver) {
       const start = template.key.slice(0, 36)
       // The rest of the rows is the same; keys are made of the number.
       const columns =
-        'kind, parent, tenant, user_id, username, password_version, data, version, write_id, created_at, seen_at, expires_at, absolute_expires_at, moved_to'
+        'kind, parent_key, namespace, user_id, user_name, password_version, data, version, write_id, created_at, seen_at, expires_at, absolute_expires_at, moved_to'
       connection.exec(`INSERT INTO coatcheck_sessions (id, ${columns})
         WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1099)
         SELECT '${start}' || printf('%010d', i), ${columns} FROM coatcheck_sessions, n WHERE id = '${template.key}'`)

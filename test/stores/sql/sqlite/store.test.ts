@@ -2,10 +2,6 @@
 import type { Store } from 'coatcheck'
 import { type SqliteDatabase, SqliteStore } from 'coatcheck/stores/sqlite'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { namesOf } from '../../../../stores/sql/options.ts'
-import { IN_TIME, remoteStatements } from '../../../../stores/sql/remote-sqlite/statements.ts'
-import { sqliteStatements } from '../../../../stores/sql/sqlite/statements.ts'
-import type { Statement } from '../../../../stores/sql/statement.ts'
 import { describeEngine } from '../../../services/engines.ts'
 import { type OpenDatabase, openSqlite, sqliteFile } from '../../../services/sqlite.ts'
 import { soon } from '../../../support/deadlines.ts'
@@ -134,13 +130,4 @@ describeEngine('libsql', 'the SQLite store', () => {
     expect(await store.read(one.key, call())).toEqual(one)
     expect(await store.count(call())).toBe(1)
   })
-})
-
-it('gives values by their places, as every driver of SQLite takes them', () => {
-  const names = namesOf({}, '"')
-  for (const { scan, sweep, ...others } of [sqliteStatements(names), { ...remoteStatements(names), IN_TIME }])
-    for (const { text, order } of [scan(5), ...Object.values(sweep), ...(Object.values(others) as Statement[])]) {
-      expect(text).not.toMatch(/[$:]/)
-      expect(text.split('?').length - 1).toBe(order.length)
-    }
 })

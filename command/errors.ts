@@ -1,0 +1,48 @@
+// Errors as people read them: one line, without passwords, without what would steer a terminal.
+
+/** What the command ends with; the table in docs/command.md is compared with this. */
+export const EXIT = { done: 0, failed: 1, usage: 2, interrupted: 130, terminated: 143 } as const
+export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
+
+/** The command line is wrong; nothing was begun. The message is all that its writer needs. */
+export class UsageError extends Error {}
+
+/** It could not be done; the message is for people, without secrets. */
+export class Failure extends Error {}
+
+/** Text of others in our output: what would steer a terminal, or turn the line around, is shown as its number. */
+export const plain = (text: string): string =>
+  text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, character => {
+    const code = character.codePointAt(0)!.toString(16)
+    return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, '0')}`
+  })
+
+interface Told {
+  readonly message?: unknown
+  readonly code?: unknown
+  readonly cause?: unknown
+  readonly errors?: unknown
+}
+
+/** What an error says, with what its causes say. */
+export function messageOf(error: unknown): string {
+  const said: string[] = []
+  let told = error as Told | null | undefined
+  for (let depth = 0; typeof told === 'object' && told !== null && depth < 4; depth++) {
+    // A host with several addresses has a reason for each, and no message of its own.
+    const [first] = Array.isArray(told.errors) ? (told.errors as Told[]) : []
+    const text = String(told.message || first?.message || told.code || first?.code || '').trim()
+    if (text !== '' && !said.some(before => before.includes(text))) said.push(text)
+    told = told.cause as Told | undefined
+  }
+  return plain(said.length === 0 ? String(error) : said.join(': ').replaceAll(/\s*\n\s*/g, ' '))
+}
+
+/** The same, without the message if it contains one of the secrets. */
+export function safeMessageOf(error: unknown, secrets: readonly string[]): string {
+  const message = messageOf(error)
+  if (!secrets.some(secret => message.includes(secret) || message.includes(plain(secret)))) return message
+  const { code, name } = (error ?? {}) as { code?: unknown; name?: unknown }
+  const shown = [code, name].map(each => String(each ?? '')).find(each => /^[A-Z][A-Za-z0-9_]{1,40}$/.test(each))
+  return `${shown === undefined || secrets.includes(shown) ? 'it failed' : shown} (what the driver says is not shown: it contains the password)`
+}

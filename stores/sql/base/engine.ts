@@ -1,0 +1,120 @@
+// What the store asks of a database, and what an engine for one has to be.
+import type { Failure } from './retry.ts'
+
+/** A row by the names of its columns. Integers come as text, number or bigint, depending on the driver. */
+export type Row = Readonly<Record<string, unknown>>
+export type Value = string | number | null
+/** The values of a statement's parameters, by name. */
+export type Values = Readonly<Record<string, Value>>
+
+/** What a statement gave. */
+export interface Outcome {
+  readonly rows: readonly Row[]
+  /** How many rows a write changed. */
+  readonly changed: number
+}
+
+/** What a method does: it yields a statement with its values and is given the outcome, until it returns its answer. */
+export type Steps<T> = Generator<readonly [text: string, values: Values], T, Outcome>
+
+/**
+ * - `'read'`: the steps write nothing;
+ * - `'each'`: each step may be committed by itself;
+ * - `'together'`: all steps are committed, or none.
+ */
+export type Mode = 'read' | 'each' | 'together'
+
+/** A database behind a driver. */
+export interface Engine {
+  readonly dialect: Dialect
+  /** Runs the steps once. It gives up at `end` (on the scale of `performance.now()`). */
+  run<T>(mode: Mode, end: number, steps: () => Steps<T>): T | Promise<T>
+  /** What an error of the driver means. */
+  failureOf(error: unknown): Failure
+}
+
+/**
+ * What a column holds; each database has one type for it. `key` and `word` are ASCII, `id` is any text of at most 200
+ * characters; all three are compared byte by byte.
+ */
+export type Content = 'key' | 'word' | 'id' | 'name' | 'data' | 'integer'
+
+/** How one database writes what its statements have in common with those of others. */
+export interface Dialect {
+  /** Quotes an identifier. */
+  readonly mark: '"' | '`'
+  readonly greatest: string
+  readonly least: string
+  /** Equality that takes NULL for a value. */
+  readonly same: string
+  /** The database's clock in epoch ms: now, and when the statement began. */
+  readonly clock: string
+  readonly startClock: string
+  /** Whether writers run at once and need row locks; if not, one writer waits for the other. */
+  readonly locks: boolean
+  /** Whether a network may deliver a statement late. What makes a session live has to see that it is still in time then. */
+  readonly isRemote: boolean
+  /** The type of a column, as the catalogue names it. */
+  readonly types: Readonly<Record<Content, string>>
+  /** What follows the columns of CREATE TABLE. */
+  readonly tableOptions: string
+  /** Whether an index may leave out rows, and CREATE INDEX says IF NOT EXISTS; if not, the table's own lines list the indexes. */
+  readonly partialIndexes: boolean
+  /** Whether CREATE INDEX names the schema with the index (SQLite), not with the table. */
+  readonly indexesInSchema?: boolean
+  /**
+   * Lists the columns of `:table` in `:schema` (NULL: the connection's own): `name`, `type`, and `required` = 1 if an
+   * INSERT has to name it.
+   */
+  readonly columnsFound: string
+  /** The first statement of a migration: it waits until no other one runs. `null` if the database sees to that. */
+  readonly alone: string | null
+}
+
+/** Runs steps whose statements are answered later. */
+export async function follow<T>(steps: Steps<T>, ask: (text: string, values: Values) => Promise<Outcome>): Promise<T> {
+  let next = steps.next()
+  while (next.done !== true) {
+    let outcome: Outcome
+    try {
+      outcome = await ask(next.value[0], next.value[1])
+    } catch (error) {
+      next = steps.throw(error)
+      continue
+    }
+    next = steps.next(outcome)
+  }
+  return next.value
+}
+
+/** Runs steps whose statements are answered at once. */
+export function followNow<T>(steps: Steps<T>, ask: (text: string, values: Values) => Outcome): T {
+  let next = steps.next()
+  while (next.done !== true) next = steps.next(ask(next.value[0], next.value[1]))
+  return next.value
+}
+
+/** A statement as the driver takes it, and the order in which its values are bound. */
+export interface Compiled {
+  readonly text: string
+  readonly order: readonly string[]
+}
+
+/** `:name` becomes `$1`, one for each name, or `?`, one for each mention; `::` is a cast. */
+export function compile(sql: string, style: '$' | '?'): Compiled {
+  const order: string[] = []
+  const text = sql.replace(/\s+/g, ' ').replace(/(?<!:):([a-z][A-Za-z0-9]*)/g, (_, name: string) => {
+    if (style === '?' || !order.includes(name)) order.push(name)
+    return style === '?' ? '?' : `$${order.indexOf(name) + 1}`
+  })
+  return { text, order }
+}
+
+/** The values in the order of the parameters. */
+export function bind({ order }: Compiled, values: Values): Value[] {
+  return order.map(name => {
+    const value = values[name]
+    if (value === undefined) throw new TypeError(`no value for :${name}`)
+    return value
+  })
+}

@@ -1,0 +1,166 @@
+// An engine over a pool of connections: one for each call, given back sound or destroyed.
+import { setImmediate } from 'node:timers'
+import type { Dialect, Engine, Mode, Outcome, Steps, Values } from './engine.ts'
+import { follow } from './engine.ts'
+import { type Failure, Refusal } from './retry.ts'
+
+/** How long a connection may take to end what was given up, and how often the server is asked to, in ms. */
+const ENDING = 2000
+const ASK_AGAIN = 250
+/** The longest time of a timer, in ms. */
+export const NEVER = 2 ** 31 - 1
+
+/** What a driver does for a pool of its connections. */
+export interface Driver<C extends object> {
+  readonly dialect: Dialect
+  /** Asks the pool for a connection. */
+  connect(answer: (error: unknown, connection?: C) => void): void
+  /** Gives a connection back, or destroys it. */
+  release(connection: C, destroy: boolean): void
+  /** Sends one statement. The answer comes once, in a later turn; without an outcome it is an error. */
+  send(connection: C, sql: string, values: Values, answer: (error: unknown, outcome?: Outcome) => void): void
+  /** Asks the server to end what this connection runs. Called again every 250 ms until that is over, for 2 s at most. */
+  cancel(connection: C): void
+  /** What begins a READ COMMITTED transaction that the server rolls back by itself after `ms`. */
+  begin(ms: number): readonly string[]
+  readonly commit: string
+  readonly rollBack: string
+  /** Whether a transaction was open after the last answer, by the driver's public status. */
+  isOpen(connection: C): boolean
+  failureOf(error: unknown): Failure
+}
+
+/** The answer did not come in time. */
+class GivenUp extends Refusal {
+  constructor() {
+    super('the database did not answer in time', { outcome: 'unknown' })
+  }
+}
+
+// Destroying the connection rolls back what was left open, and our statements with it: they are run again on another one.
+const leftOpen = (cause?: unknown) =>
+  new Refusal('a connection came back to the pool with a transaction open', { retry: true, destroy: true }, cause)
+
+export class PoolEngine<C extends object> implements Engine {
+  readonly dialect: Dialect
+  readonly #driver: Driver<C>
+  /** What to do once the answer to a statement that was given up comes. */
+  readonly #givenUp = new Map<C, () => void>()
+
+  constructor(driver: Driver<C>) {
+    this.dialect = driver.dialect
+    this.#driver = driver
+  }
+
+  readonly failureOf = (error: unknown): Failure => this.#driver.failureOf(error)
+
+  async run<T>(mode: Mode, end: number, steps: () => Steps<T>): Promise<T> {
+    const driver = this.#driver
+    const connection = await this.#take(end)
+    const ask = (sql: string, values: Values) => this.#ask(connection, sql, values, end)
+    const isTogether = mode === 'together'
+    let committing = false
+    try {
+      if (isTogether) {
+        // BEGIN within a transaction that is open is only a warning, and our COMMIT would commit what was left there. The
+        // application's own COMMIT may be on its way: it is answered before this.
+        if (driver.isOpen(connection)) await ask('SELECT 1', {})
+        if (driver.isOpen(connection)) throw leftOpen()
+        for (const text of driver.begin(leftUntil(end))) await ask(text, {})
+      }
+      const answer = await follow(steps(), ask)
+      // The steps may do without the answer to a statement that was given up: its connection is on its way to the end.
+      if (this.#givenUp.has(connection)) return answer
+      committing = isTogether
+      if (isTogether) await ask(driver.commit, {})
+      if (driver.isOpen(connection)) throw leftOpen()
+      driver.release(connection, false)
+      return answer
+    } catch (error) {
+      const reason = error instanceof Refusal || !driver.isOpen(connection) || isTogether ? error : leftOpen(error)
+      const failure = reason instanceof Refusal ? reason.failure : driver.failureOf(reason)
+      if (this.#givenUp.has(connection)) throw isTogether && !committing ? rolledBack(reason, failure) : reason
+      if (failure.destroy) driver.release(connection, true)
+      else if (isTogether && !committing) this.#rollBack(connection)
+      else driver.release(connection, isTogether)
+      throw isTogether && !committing ? rolledBack(reason, failure) : reason
+    }
+  }
+
+  /** A connection, before `end`. One that comes later is given back at once. */
+  #take(end: number): Promise<C> {
+    return new Promise((resolve, reject) => {
+      let isLate = false
+      const timer = at(end, () => {
+        isLate = true
+        reject(new Refusal('no connection of the pool became free in time'))
+      })
+      const answer = (error: unknown, connection?: C) => {
+        clearTimeout(timer)
+        if (error instanceof Refusal) reject(error)
+        else if (connection === undefined) reject(new Refusal('no connection to the database', {}, error))
+        else if (isLate) this.#driver.release(connection, false)
+        else resolve(connection)
+      }
+      try {
+        this.#driver.connect(answer)
+      } catch (error) {
+        answer(error)
+      }
+    })
+  }
+
+  #ask(connection: C, sql: string, values: Values, end: number): Promise<Outcome> {
+    return new Promise((resolve, reject) => {
+      if (performance.now() >= end) throw new Refusal('the deadline passed before the database was asked')
+      let isOver = false
+      let timer: NodeJS.Timeout | undefined
+      this.#driver.send(connection, sql, values, (error, outcome) => {
+        isOver = true
+        clearTimeout(timer)
+        this.#givenUp.get(connection)?.()
+        if (outcome === undefined) reject(error)
+        else resolve(outcome)
+      })
+      timer = at(end, () => {
+        if (isOver) return
+        this.#giveUp(connection)
+        reject(new GivenUp())
+      })
+    })
+  }
+
+  // A statement that waits for a lock outlives its connection. So it is cancelled, its connection kept until the server has
+  // answered, and then destroyed: a late cancel would hit the next caller's statement. The server is asked again, because a
+  // request that overtakes its statement cancels nothing.
+  #giveUp(connection: C): void {
+    const over = () => {
+      clearInterval(again)
+      clearTimeout(last)
+      this.#givenUp.delete(connection)
+      this.#driver.release(connection, true)
+    }
+    const again = setInterval(() => this.#driver.cancel(connection), ASK_AGAIN)
+    const last = setTimeout(over, ENDING)
+    this.#givenUp.set(connection, over)
+    this.#driver.cancel(connection)
+  }
+
+  // The caller does not wait for it.
+  #rollBack(connection: C): void {
+    this.#ask(connection, this.#driver.rollBack, {}, performance.now() + ENDING).then(
+      () => this.#driver.release(connection, false),
+      error => {
+        if (!(error instanceof GivenUp)) this.#driver.release(connection, true)
+      },
+    )
+  }
+}
+
+/** Before its COMMIT a transaction has written nothing, whatever went wrong. */
+const rolledBack = (error: unknown, failure: Failure) =>
+  new Refusal((error as Error).message, { ...failure, outcome: 'not-applied' }, error)
+
+const leftUntil = (end: number) => Math.min(NEVER, Math.max(1, Math.ceil(end - performance.now())))
+// After a blocked event loop timers run before sockets are read: an answer that came in time is heard first.
+const at = (end: number, late: () => void) => setTimeout(() => setImmediate(late), leftUntil(end))

@@ -1,0 +1,85 @@
+// One loop for all methods and databases, and the error that a caller gets.
+import { setTimeout } from 'node:timers/promises'
+import { isReading, SessionStoreError, type StoreOperation } from '../../../src/contract/errors.ts'
+import { withoutValues } from './causes.ts'
+
+/** How long a call without a deadline waits and retries, in ms. */
+const NO_DEADLINE = 10_000
+/** The store gives up this much before the deadline, in ms: it knows more about the outcome than the caller's timer. */
+const HEADSTART = 10
+
+/** What an error means. */
+export interface Failure {
+  /** Whether anything may have been written. */
+  readonly outcome: 'not-applied' | 'unknown'
+  /** Whether the same call may succeed if it is tried again. */
+  readonly retry: boolean
+  /** Whether the connection is of no more use. Pools alone ask. */
+  readonly destroy?: boolean
+  /** What the developer can do about it. */
+  readonly hint?: string
+}
+
+export const NOT_APPLIED: Failure = { outcome: 'not-applied', retry: false }
+/** For an error about a table or a column that is not there. */
+export const NOT_MIGRATED: Failure = {
+  ...NOT_APPLIED,
+  hint: 'call `await store.migrate()`: it creates missing tables, and names what is wrong with others',
+}
+
+/** Thrown inside the stores, with what is known already. */
+export class Refusal extends Error {
+  readonly failure: Failure
+  constructor(message: string, failure: Partial<Failure> = {}, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause })
+    this.failure = { ...NOT_APPLIED, ...failure }
+  }
+}
+
+/** Another call changed something between two statements: the steps are run again. */
+export const changedMeanwhile = () => new Refusal('changed meanwhile', { retry: true })
+
+/** The driver does not do what the store expects of it. */
+export const unusable = (message: string) => new Refusal(message, {}, new TypeError(message))
+
+/** When a call has to be over, on the scale of `performance.now()`. */
+export const endOf = (deadline: number | undefined): number =>
+  deadline === undefined ? performance.now() + NO_DEADLINE : deadline - HEADSTART
+
+/** Neutral words, because they may reach a client; the driver's error is the cause. */
+export function storeError(operation: StoreOperation, error: unknown, failure: Failure): SessionStoreError {
+  const outcome = isReading(operation) ? 'not-applied' : failure.outcome
+  return new SessionStoreError(operation, outcome, `the session store failed in ${operation}`, {
+    cause: causeOf(error, failure),
+  })
+}
+
+function causeOf(error: unknown, { hint }: Failure): unknown {
+  if (error instanceof TypeError) return error
+  if (error instanceof Refusal && error.cause instanceof TypeError) return error.cause
+  return withoutValues(hint === undefined ? error : new Error(`${(error as Error).message}; ${hint}`, { cause: error }))
+}
+
+/** The tables cannot keep what was given. */
+export const inputError = (operation: StoreOperation, fault: string): SessionStoreError =>
+  storeError(operation, new TypeError(fault), NOT_APPLIED)
+
+/** Runs `attempt` until it succeeds, fails for good, or `end` is near; full jitter, so that two calls do not meet again. */
+export async function retry<T>(
+  operation: StoreOperation,
+  end: number,
+  failureOf: (error: unknown) => Failure,
+  attempt: () => T | Promise<T>,
+): Promise<T> {
+  for (let pause = 2; ; pause = Math.min(pause * 2, 50)) {
+    try {
+      if (performance.now() >= end) throw new Refusal('the deadline passed before the database was asked')
+      return await attempt()
+    } catch (error) {
+      const failure = error instanceof Refusal ? error.failure : failureOf(error)
+      const wait = Math.random() * pause
+      if (!failure.retry || performance.now() + wait >= end) throw storeError(operation, error, failure)
+      await setTimeout(wait)
+    }
+  }
+}

@@ -1,0 +1,84 @@
+// The row of a record, and the record in a row.
+import { corruption } from '../../../src/contract/record.ts'
+import type { Corrupt, Forward, SessionRecord } from '../../../src/contract/store.ts'
+import type { Row } from './engine.ts'
+
+const KEY = /^[A-Za-z0-9_-]{46}$/
+/** Keys of any other form are in no table and are not asked for. */
+export const isKey = (key: unknown): key is string => typeof key === 'string' && KEY.test(key)
+
+function integer(cell: unknown): number {
+  if (typeof cell === 'number') return cell
+  return (typeof cell === 'string' && cell !== '') || typeof cell === 'bigint' ? Number(cell) : Number.NaN
+}
+
+/** What a row says at `now`; `null` if its time is over. */
+export function fromRow(row: Row, now: number): SessionRecord | Forward | Corrupt | null {
+  const expiresAt = integer(row.expires_at)
+  if (expiresAt <= now && expiresAt >= 0) return null
+  if (row.moved_to !== null) {
+    const [movedTo, salt, until] = [row.moved_to, row.data, integer(row.absolute_expires_at)]
+    const isSound = isKey(movedTo) && typeof salt === 'string' && Number.isSafeInteger(until) && expiresAt > now
+    return isSound ? { movedTo, salt, until } : { corrupt: 'forward is malformed' }
+  }
+  const record = {
+    key: row.id,
+    kind: row.kind,
+    parent: row.parent_key,
+    userId: row.user_id === null || row.namespace === '' ? row.user_id : `${row.namespace}\t${row.user_id}`,
+    userName: row.user_name,
+    passwordVersion: row.password_version === null ? null : integer(row.password_version),
+    data: row.data,
+    version: integer(row.version),
+    writeId: row.write_id,
+    createdAt: integer(row.created_at),
+    seenAt: integer(row.seen_at),
+    expiresAt,
+    absoluteExpiresAt: integer(row.absolute_expires_at),
+  } as SessionRecord
+  const corrupt = typeof row.namespace === 'string' ? corruption(record) : 'namespace is not text'
+  return corrupt === null ? record : { corrupt }
+}
+
+/** A manager with a namespace writes `namespace + '\t' + id`: kept apart, so that `user_id` joins with the application's table. */
+export function userValues(userId: string): { namespace: string; userId: string } {
+  const tab = userId.lastIndexOf('\t')
+  return tab <= 0 ? { namespace: '', userId } : { namespace: userId.slice(0, tab), userId: userId.slice(tab + 1) }
+}
+
+/** The values of a record's columns, by the names of their parameters. */
+export const recordValues = ({ key, parent, userId, ...rest }: SessionRecord) => ({
+  ...rest,
+  id: key,
+  parentKey: parent,
+  ...(userId === null ? { namespace: '', userId } : userValues(userId)),
+  /** Compared with the minimum password version; a missing one counts as 0. */
+  proven: rest.passwordVersion ?? 0,
+})
+
+// A database would refuse NUL and replace a lone surrogate: what comes back has to be what was given.
+const isText = (text: string) => text.isWellFormed() && !text.includes('\0')
+
+/** Why the tables cannot keep a user ID exactly; `null` if they can. */
+export function userFault(given: string): string | null {
+  if (typeof given !== 'string' || given === '') return 'the user ID is not text or is empty'
+  if (!isText(given)) return 'the user ID is not well-formed Unicode without NUL'
+  const { namespace, userId } = userValues(given)
+  return namespace.length > 200 || userId.length > 200 ? 'the user ID is longer than 200 characters' : null
+}
+
+/** The same for what an update writes. */
+export function changeFault({ data, writeId }: { data: string; writeId: string }): string | null {
+  if (!isText(data)) return 'the data is not well-formed Unicode without NUL'
+  return /^[A-Za-z0-9_-]{1,64}$/.test(writeId) ? null : 'the write ID is malformed'
+}
+
+/** The same for a record. */
+export function recordFault(record: SessionRecord): string | null {
+  const { userName, userId } = record
+  const fault = corruption(record) ?? (userId === null ? null : userFault(userId))
+  if (fault !== null) return fault
+  if (userName !== null && (!isText(userName) || userName.length > 256))
+    return 'the name is longer than 256 characters, or not well-formed Unicode without NUL'
+  return changeFault(record)
+}

@@ -1,0 +1,434 @@
+// The methods of the contract for all SQL databases, as statements that an engine runs.
+import { setImmediate, setTimeout } from 'node:timers/promises'
+import { SessionStoreError, type StoreOperation } from '../../../src/contract/errors.ts'
+import {
+  CLOCK_TOLERANCE,
+  type CreateOptions,
+  type CreateResult,
+  type DeleteUserOptions,
+  FORWARD_LIFETIME,
+  type ReadAnswer,
+  type RecordChange,
+  type ReplaceResult,
+  type ScanPage,
+  type SessionRecord,
+  type Store,
+  type StoreCall,
+} from '../../../src/contract/store.ts'
+import type { Engine, Mode, Row, Steps, Values } from './engine.ts'
+import { changedMeanwhile, endOf, inputError, NOT_APPLIED, Refusal, retry, storeError } from './retry.ts'
+import { changeFault, fromRow, isKey, recordFault, recordValues, userFault, userValues } from './rows.ts'
+import { ddl, isMigrated, migrate, type Names, namesOf, type SqlStoreOptions } from './schema.ts'
+import { type Form, statements } from './statements.ts'
+
+/** How many rows one statement of a sweep removes at most: its locks are held for some milliseconds only. */
+const SWEEP_BATCH = 250
+/** How long before its end a statement may be given up, and how long the server may take to end it, in ms. */
+const MOMENT = 50
+const MIGRATION_TIMEOUT = 60_000
+/** How long a user's row stays after the last session that it was written for, in ms: 30 days. It only saves a write. */
+const USER_ROW_LIFETIME = 2_592_000_000
+
+/** A `create`, or a `replace` of the record under `old`, on its way to the database. */
+export interface Pending {
+  readonly record: SessionRecord
+  readonly old: { readonly key: string; readonly version: number } | undefined
+  /** Absent if the user's sessions need not be counted for this record. */
+  readonly limit: CreateOptions['limit']
+  readonly leavesForward: boolean
+  readonly values: Values & { readonly latest: number }
+}
+
+/** What one transaction of a `deleteUser` did. */
+export interface Ended {
+  /** How many live records of kind `'session'` it ended. */
+  readonly sessions: number
+  /** Whether nothing of the user is left. */
+  readonly isLast: boolean
+}
+
+export type TouchValues = Values & { readonly id: string; readonly seenAt: number; readonly now: number }
+
+export abstract class SqlStore implements Store {
+  protected readonly engine: Engine
+  protected readonly names: Names
+  protected readonly texts: ReturnType<typeof statements>
+  /** How many of a user's records one transaction ends, and how many rows a page of a scan has at most. */
+  protected readonly batch: number = 1000
+  readonly #forms = new Map<string, readonly string[]>()
+  #sweepRows = SWEEP_BATCH
+
+  constructor(engine: Engine, options: SqlStoreOptions) {
+    this.engine = engine
+    this.names = namesOf(options, engine.dialect)
+    this.texts = statements(this.names, engine.dialect)
+  }
+
+  /** The row under a key. */
+  protected abstract readonly find: (key: string, end: number) => Row | null | Promise<Row | null>
+
+  /**
+   * Creates the tables if they are missing; any number of processes may call it at once. It only looks at a finished
+   * schema, so that it needs no right to create then.
+   * @throws Error that names the difference if a table of another schema has the name
+   */
+  async migrate(): Promise<void> {
+    if (!(await this.isMigrated())) await this.#migration('together', () => migrate(this.names, this.engine.dialect))
+  }
+
+  /**
+   * Whether the tables are there; looks, and creates nothing.
+   * @throws Error that names the difference if a table of another schema has the name
+   */
+  isMigrated(): Promise<boolean> {
+    return this.#migration('read', () => isMigrated(this.names, this.engine.dialect))
+  }
+
+  #migration<T>(mode: Mode, steps: () => Steps<T>): Promise<T> {
+    const end = performance.now() + MIGRATION_TIMEOUT
+    return this.run('create', mode, end, steps).catch(error => {
+      throw error.cause ?? error
+    })
+  }
+
+  /** Runs steps, again after a lock or a deadlock was in the way. Every failure is a `SessionStoreError`. */
+  protected run<T>(operation: StoreOperation, mode: Mode, end: number, steps: () => Steps<T>): Promise<T> {
+    return retry(operation, end, this.engine.failureOf, () => this.engine.run(mode, end, steps))
+  }
+
+  /** The rows that one SELECT finds. */
+  protected select(operation: StoreOperation, text: string, values: Values, end: number): Promise<readonly Row[]> {
+    return this.run(operation, 'read', end, function* (): Steps<readonly Row[]> {
+      return (yield [text, values]).rows
+    })
+  }
+
+  /** Makes a session live. */
+  create(record: SessionRecord, options: CreateOptions, call: StoreCall): Promise<CreateResult> {
+    return this.#make('create', record, options, call) as Promise<CreateResult>
+  }
+
+  /** Ends the old session and makes the new one live. */
+  replace(
+    oldKey: string,
+    oldVersion: number,
+    record: SessionRecord,
+    options: CreateOptions,
+    call: StoreCall,
+  ): Promise<ReplaceResult> {
+    return this.#make('replace', record, options, call, { key: oldKey, version: oldVersion })
+  }
+
+  async #make(
+    operation: 'create' | 'replace',
+    record: SessionRecord,
+    { limit, forward }: CreateOptions,
+    { now, deadline }: StoreCall,
+    old?: Pending['old'],
+  ): Promise<ReplaceResult> {
+    const fault = recordFault(record)
+    if (fault !== null) throw inputError(operation, fault)
+    const end = endOf(deadline)
+    const values = {
+      ...recordValues(record),
+      now,
+      old: old?.key ?? '',
+      oldVersion: old?.version ?? 0,
+      userUntil: record.absoluteExpiresAt + USER_ROW_LIFETIME,
+      salt: forward?.salt ?? '',
+      until: forward?.until ?? 0,
+      forgetAt: Math.max(now, forward?.until ?? 0) + FORWARD_LIFETIME,
+      // For the lock of a user's row that raises no minimum password version.
+      minPasswordVersion: 0,
+      minPasswordVersionUntil: 0,
+      latest: latestOf(end),
+    }
+    const isLimited = record.userId !== null && record.kind === 'session'
+    const applied = isLimited ? limit : undefined
+    return this.make(operation, { record, old, limit: applied, leavesForward: forward !== undefined, values }, end)
+  }
+
+  protected make(operation: StoreOperation, pending: Pending, end: number): Promise<ReplaceResult> {
+    return this.run(operation, pending.limit === undefined ? 'each' : 'together', end, () => this.decide(pending))
+  }
+
+  protected *decide(pending: Pending): Steps<ReplaceResult> {
+    const { record, old, limit, values } = pending
+    // Counted in a statement after that of the lock: one that waited for a lock would count by its older snapshot.
+    let excess: readonly Row[] = []
+    if (limit !== undefined) {
+      if (this.engine.dialect.locks) yield [this.texts.lockUser, values]
+      const { rows } = yield [this.texts.oldest, values]
+      excess = rows.slice(0, Math.max(0, rows.length + 1 - limit.max))
+    }
+    const isFull = excess.length > 0 && limit?.onLimit === 'refuse'
+    if (!isFull && (yield* this.write(pending)))
+      return { outcome: 'created', ended: yield* this.removeEach(excess.map(({ id }) => id as string)) }
+    const facts = (yield [this.texts.facts, values]).rows[0]!
+    const outcome = verdict(record, old, facts) ?? (isFull ? 'limit' : null)
+    if (outcome === null) throw late(facts, values.latest) ?? changedMeanwhile()
+    return { outcome, ended: [] }
+  }
+
+  /** Writes what makes the session live; false if something stood in the way. */
+  protected *write(pending: Pending): Steps<boolean> {
+    const { values } = pending
+    const form = formOf(pending)
+    const name = Object.values(form).join()
+    const [first, ...others] = this.#forms.get(name) ?? this.texts.make(form)
+    this.#forms.set(name, [first!, ...others])
+    if ((yield [first!, values]).changed === 0) return false
+    for (const text of others) yield [text, values]
+    return true
+  }
+
+  /** What is stored under a key. */
+  read(key: string, { now, deadline }: StoreCall): ReadAnswer | Promise<ReadAnswer> {
+    if (!isKey(key)) return null
+    const end = endOf(deadline)
+    const found = this.find(key, end)
+    return found instanceof Promise
+      ? found.then(row => this.#answer(row, key, now, end))
+      : this.#answer(found, key, now, end)
+  }
+
+  #answer(row: Row | null, key: string, now: number, end: number): ReadAnswer | Promise<ReadAnswer> {
+    if (row === null) return null
+    // A driver's mistake must not hand one user's session to another.
+    if (row.id !== key)
+      return Promise.reject(storeError('read', new Refusal('the driver answered for another key'), NOT_APPLIED))
+    const found = fromRow(row, now)
+    if (found === null || !('corrupt' in found)) return found
+    return this.run('read', 'each', end, () => this.removeEach([key])).then(() => found)
+  }
+
+  async update(
+    key: string,
+    version: number,
+    change: RecordChange,
+    { now, deadline }: StoreCall,
+  ): Promise<'updated' | 'conflict' | 'gone'> {
+    if (!isKey(key)) return 'gone'
+    const fault = changeFault(change)
+    if (fault !== null) throw inputError('update', fault)
+    const end = endOf(deadline)
+    const values = { id: key, version, now, ...change, latest: latestOf(end) }
+    return this.run('update', 'each', end, () => this.#update(values))
+  }
+
+  *#update(
+    values: Values & { id: string; version: number; writeId: string; now: number; latest: number },
+  ): Steps<'updated' | 'conflict' | 'gone'> {
+    if ((yield [this.texts.update, values]).changed > 0) return 'updated'
+    const row = (yield [this.texts.look, values]).rows[0]
+    const found = row === undefined ? null : fromRow(row, values.now)
+    if (row === undefined || found === null || !('key' in found)) return 'gone'
+    if (found.version === values.version + 1 && found.writeId === values.writeId) return 'updated'
+    if (found.version !== values.version) return 'conflict'
+    // The statement would have changed this record: it came too late, or the record was made between the two.
+    throw late(row, values.latest) ?? changedMeanwhile()
+  }
+
+  async touch(
+    key: string,
+    seenAt: number,
+    expiresAt: number,
+    { now, deadline }: StoreCall,
+  ): Promise<'touched' | 'gone'> {
+    if (!isKey(key)) return 'gone'
+    return this.run('touch', 'each', endOf(deadline), () => this.slide({ id: key, seenAt, expiresAt, now }))
+  }
+
+  protected *slide(values: TouchValues): Steps<'touched' | 'gone'> {
+    return (yield [this.texts.touch, values]).changed > 0 ? 'touched' : 'gone'
+  }
+
+  /** Ends the session under a key, or the one that the forwards there lead to; answers whether there was one. */
+  async delete(key: string, { deadline }: StoreCall): Promise<boolean> {
+    if (!isKey(key)) return false
+    return this.run('delete', 'each', endOf(deadline), () => this.#delete(key))
+  }
+
+  *#delete(key: string): Steps<boolean> {
+    // A circle of forwards, which only a person can make, ends the walk.
+    const forwards = new Set<string>()
+    let ended = false
+    for (let id: unknown = key; isKey(id) && !forwards.has(id); ) {
+      ended = (yield [this.texts.delete, { id }]).changed > 0
+      if (ended) break
+      const row: Row | undefined = (yield [this.texts.read, { id }]).rows[0]
+      if (row === undefined) break
+      // A record, made between the two statements.
+      if (row.moved_to === null) throw changedMeanwhile()
+      forwards.add(id)
+      id = row.moved_to
+    }
+    // The forwards go last: a call that fails before and is repeated still finds its way. Once the session has ended, one
+    // that stays leads to nothing, and a failure would tell that nothing was written.
+    try {
+      yield* this.removeEach([...forwards])
+    } catch (error) {
+      if (!ended || !this.engine.dialect.locks) throw error
+    }
+    return ended
+  }
+
+  // In pieces, each committed: if the time is too short for a user with very many sessions, a repeated call goes on. Each
+  // piece locks the user's row. The last one proves under that lock that no session from before the call is left.
+  async deleteUser(
+    userId: string,
+    { exceptKey, minPasswordVersion, minPasswordVersionUntil }: DeleteUserOptions,
+    { now, deadline }: StoreCall,
+  ): Promise<number> {
+    const end = endOf(deadline)
+    const values = {
+      ...this.#user('deleteUser', userId),
+      minPasswordVersion: minPasswordVersion ?? 0,
+      minPasswordVersionUntil: minPasswordVersion === undefined ? 0 : minPasswordVersionUntil,
+      userUntil: minPasswordVersionUntil,
+      now,
+      except: exceptKey ?? '',
+      limit: this.batch,
+    }
+    let sessions = 0
+    for (let begun = false; ; begun = true) {
+      const piece = await this.endPiece(values, end).catch(error => {
+        // The pieces before are committed.
+        throw begun ? new SessionStoreError('deleteUser', 'unknown', error.message, { cause: error.cause }) : error
+      })
+      sessions += piece.sessions
+      if (piece.isLast) return sessions
+      await setImmediate()
+    }
+  }
+
+  /** Raises the minimum password version and ends some of the user's records, in one transaction. */
+  protected endPiece(values: Values, end: number): Promise<Ended> {
+    return this.run('deleteUser', 'together', end, () => this.#endPiece(values))
+  }
+
+  *#endPiece(values: Values): Steps<Ended> {
+    // Without row locks there is nothing to lock, only a version to raise.
+    if (this.engine.dialect.locks || values.minPasswordVersionUntil !== 0) yield [this.texts.lockUser, values]
+    return yield* this.endSome(values)
+  }
+
+  /** Ends some of a user's records. The user's row is locked: no session of this user becomes live meanwhile. */
+  protected *endSome(values: Values): Steps<Ended> {
+    return this.endedBy((yield [this.texts.endUser, values]).rows, values)
+  }
+
+  /** What the rows that `endUser` gave say. */
+  protected endedBy(rows: readonly Row[], values: Values): Ended {
+    const isSession = ({ kind, moved_to, expires_at }: Row) =>
+      kind === 'session' && moved_to === null && Number(expires_at) > Number(values.now)
+    return { sessions: rows.filter(isSession).length, isLast: rows.length < this.batch }
+  }
+
+  async listUser(userId: string, kind: SessionRecord['kind'], { now, deadline }: StoreCall): Promise<SessionRecord[]> {
+    const values = { ...this.#user('listUser', userId), kind, now }
+    const rows = await this.select('listUser', this.texts.list, values, endOf(deadline))
+    return rows.map(row => fromRow(row, now)).filter(found => found !== null && 'key' in found) as SessionRecord[]
+  }
+
+  /**
+   * A page of all that is stored, in the order of the keys; the cursor is the last key of the page before. A record keeps
+   * its key until it ends, and a new ID leaves a row under the old key, so that no row moves while it is stored.
+   */
+  async scan(cursor: string | null, limit: number, { now, deadline }: StoreCall): Promise<ScanPage> {
+    if (cursor !== null && !isKey(cursor))
+      throw inputError('scan', 'the cursor is not one that scan answered: begin with null')
+    if (!Number.isSafeInteger(limit) || limit < 1)
+      throw inputError('scan', 'the limit is not a whole number of rows, at least 1')
+    for (let most = Math.min(limit, this.batch); ; most *= 2) {
+      const rows = await this.select('scan', this.texts.scan, { after: cursor ?? '', limit: most }, endOf(deadline))
+      const keyed = rows.filter(({ id }) => isKey(id))
+      // A page of nothing but rows that a person has put under what is no key: the next one could not go on from there.
+      if (keyed.length === 0 && rows.length === most) continue
+      const found = keyed.map(row => ({ key: row.id as string, is: fromRow(row, now) }))
+      return {
+        records: found.flatMap(({ is }) => (is !== null && 'key' in is ? is : [])),
+        forwards: found.flatMap(({ key, is }) => (is !== null && 'movedTo' in is ? key : [])),
+        next: rows.length < most ? null : found.at(-1)!.key,
+      }
+    }
+  }
+
+  /** Removes at most `limit` expired rows, oldest first; answers how many. */
+  async sweep(limit: number, { now, deadline }: StoreCall): Promise<number> {
+    const end = endOf(deadline)
+    let removed = 0
+    for (const table of ['sessions', 'users'] as const)
+      for (let found = 1; found > 0 && removed < limit; await setImmediate()) {
+        const rows = Math.min(this.#sweepRows, limit - removed)
+        // A statement has half of the time, so that one that removes fewer rows has the other half: disks may be slow.
+        const half = (performance.now() + end) / 2
+        try {
+          found = await this.run('sweep', 'each', half, () => this.sweepSome(table, { now, limit: rows }))
+          removed += found
+          this.#sweepRows = Math.min(SWEEP_BATCH, this.#sweepRows * 2)
+        } catch (error) {
+          const isLate = performance.now() >= half - MOMENT
+          if (isLate) this.#sweepRows = Math.ceil(rows / 8)
+          // What is removed is removed: the rest is for the next sweep.
+          if (removed > 0) return removed
+          if (!isLate || rows === 1 || end - performance.now() < 2 * MOMENT) throw error
+          // The rows stay locked until the server has ended the statement.
+          await setTimeout(MOMENT)
+        }
+      }
+    return removed
+  }
+
+  /** One statement of a sweep; answers how many rows it removed. */
+  protected *sweepSome(table: 'sessions' | 'users', values: Values): Steps<number> {
+    return (yield [this.texts.sweep[table], values]).changed
+  }
+
+  /** Answers those that were there: another call may have ended some since they were looked for. */
+  protected *removeEach(ids: readonly string[]): Steps<readonly string[]> {
+    const ended: string[] = []
+    for (const id of ids) if ((yield [this.texts.remove, { id }]).changed > 0) ended.push(id)
+    return ended
+  }
+
+  #user(operation: StoreOperation, userId: string) {
+    const fault = userFault(userId)
+    if (fault !== null) throw inputError(operation, fault)
+    return userValues(userId)
+  }
+}
+
+/** The DDL that `migrate()` runs, for those who keep their schema in files. */
+export const ddlText = (options: SqlStoreOptions, dialect: Engine['dialect']): string =>
+  `${ddl(namesOf(options, dialect), dialect).join(';\n')};\n`
+
+/** What a `create` or `replace` has to look at. */
+export const formOf = ({ record, old, leavesForward }: Pending): Form => ({
+  hasUser: record.userId !== null,
+  checksParent: record.parent !== null,
+  replaces: old !== undefined,
+  leavesForward,
+})
+
+/** Until when the database may run what makes something live, by its own clock. */
+const latestOf = (end: number) => Math.ceil(Date.now() + end - performance.now()) + CLOCK_TOLERANCE
+
+/** The refusal of a statement that came to the database after its time; `null` if it came in time. */
+export function late({ clock }: Row, latest: number): Refusal | null {
+  if (Number(clock) <= latest) return null
+  const [theirs, ours] = [Number(clock), Date.now()].map(instant => new Date(instant).toISOString())
+  return new Refusal(`came too late: the clock of the database says ${theirs}, that of this process ${ours}`)
+}
+
+/** Why nothing was written, in the order that the contract gives; `null` if nothing stands in the way. */
+export function verdict(record: SessionRecord, old: Pending['old'], facts: Row): ReplaceResult['outcome'] | null {
+  if (facts.write_id === record.writeId) return 'created'
+  if (old !== undefined && facts.version === null) return 'gone'
+  if (old !== undefined && Number(facts.version) !== old.version) return 'conflict'
+  if (facts.taken !== null) return 'collision'
+  if (facts.stale !== null) return 'stale-login'
+  // A replaced session has its parent already: only a new one needs a parent that is live.
+  const needsParent = record.parent !== null && facts.parent_key !== record.parent
+  return needsParent && facts.parent_lives === null ? 'orphan' : null
+}

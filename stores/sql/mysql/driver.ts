@@ -1,0 +1,227 @@
+// A pool of mysql2, for the engine that takes a connection for each call.
+import { bind, type Compiled, compile, type Dialect, type Outcome, type Row, type Values } from '../base/engine.ts'
+import type { Driver } from '../base/pool.ts'
+import { Refusal } from '../base/retry.ts'
+import { failureOf, type MysqlConnection, type MysqlPool, type MysqlPromisePool } from './client.ts'
+
+type Answer = (error: unknown, outcome?: Outcome) => void
+
+/** How long a connection may take to greet, and to end what others have left behind, in ms. */
+const PREPARING = 2000
+/** Of the status that the server sends with the answer to a write. */
+const IN_TRANSACTION = 1
+
+// SYSDATE is the time now, not that of the statement's beginning, which may have waited for a lock since.
+const CLOCK = 'FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000)'
+const ascii = (type: string) => `${type} CHARACTER SET ascii COLLATE ascii_bin`
+const utf8 = (type: string) => `${type} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin`
+
+/** How MySQL and MariaDB write statements. */
+export const MYSQL = {
+  mark: '`',
+  greatest: 'GREATEST',
+  least: 'LEAST',
+  same: '<=>',
+  clock: CLOCK,
+  startClock: 'UNIX_TIMESTAMP() * 1000',
+  locks: true,
+  isRemote: true,
+  // Keys are compared by bytes. IDs are VARBINARY: all collations that both servers know take 'bob' and 'bob ' for the same.
+  types: {
+    key: ascii('char(46)'),
+    word: ascii('varchar(64)'),
+    id: 'varbinary(800)',
+    name: utf8('varchar(256)'),
+    data: utf8('mediumtext'),
+    integer: 'bigint',
+  },
+  tableOptions: ' ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin',
+  partialIndexes: false,
+  // MariaDB, and MySQL before 8.0.19, add a display width to the type, which means nothing.
+  columnsFound: `SELECT column_name AS name,
+      CONCAT(IF(column_type LIKE 'bigint(%', 'bigint', column_type),
+        IFNULL(CONCAT(' CHARACTER SET ', character_set_name, ' COLLATE ', collation_name), '')) AS type,
+      is_nullable = 'NO' AND column_default IS NULL AND extra = '' AS required
+    FROM information_schema.columns WHERE table_schema = COALESCE(:schema, DATABASE()) AND table_name = :table
+    LIMIT 1000`,
+  alone: null,
+} as const satisfies Dialect
+
+const GREETING = `SELECT CONNECTION_ID() AS id,
+    CONCAT_WS('|', @@hostname, @@port, @@server_id, @@datadir, @@version) AS name,
+    @@SESSION.autocommit AS autocommit, '' IS NULL AS no_empty_text LIMIT 1`
+/** Keeps what the application has set, which UNBOUND sets again. */
+const BOUND = 'SET @coatcheck_idle = @@SESSION.wait_timeout,'
+const UNBOUND = 'SET SESSION wait_timeout = @coatcheck_idle'
+const UPTIME = "SHOW GLOBAL STATUS LIKE 'Uptime'"
+
+/** What a connection reaches. */
+interface Server {
+  /** The server's number for this connection, which it gives out only once as long as it runs. */
+  readonly id: number
+  /** Tells one server from another behind the same address. */
+  readonly name: string
+  readonly metAt: number
+}
+
+const ignore = () => {}
+const asItIs = (_: unknown, next: () => unknown) => next()
+
+export class MysqlDriver implements Driver<MysqlConnection> {
+  readonly dialect = MYSQL
+  readonly failureOf = failureOf
+  // Whatever completion_type says, which would begin another transaction or close the connection.
+  readonly commit = 'COMMIT AND NO CHAIN NO RELEASE'
+  readonly rollBack = 'ROLLBACK AND NO CHAIN NO RELEASE'
+  readonly #pool: MysqlPromisePool
+  readonly #compiled = new Map<string, Compiled>()
+  readonly #servers = new WeakMap<MysqlConnection, Server>()
+  /** The server's status after the last write. mysql2 does not tell that of a SELECT. */
+  readonly #status = new WeakMap<MysqlConnection, number>()
+  /** Connections whose idle time is that of a transaction. */
+  readonly #bounded = new WeakSet<MysqlConnection>()
+  /** What was destroyed while a statement ran, which may go on waiting for a lock at the server. */
+  readonly #abandoned = new Set<Server>()
+
+  constructor(pool: MysqlPool) {
+    this.#pool = 'promise' in pool && typeof pool.promise === 'function' ? pool.promise() : (pool as MysqlPromisePool)
+  }
+
+  connect(answer: (error: unknown, connection?: MysqlConnection) => void): void {
+    const given = this.#pool.getConnection()
+    // The older package `mysql` has callbacks only.
+    if (typeof given?.then !== 'function') throw new TypeError('getConnection() gives no promise: use mysql2')
+    given.then(taken => {
+      // With callbacks: for each promise that it gives, mysql2 takes a stack trace.
+      const connection: MysqlConnection | undefined = taken?.connection
+      if (typeof connection?.execute !== 'function' || typeof connection.release !== 'function')
+        answer(new TypeError('MysqlStore expects a pool of mysql2, whose getConnection() gives one of its connections'))
+      else if (this.#servers.has(connection) && this.#abandoned.size === 0) answer(null, connection)
+      else
+        this.#prepare(connection).then(
+          () => answer(null, connection),
+          error => {
+            connection.destroy()
+            answer(error)
+          },
+        )
+    }, answer)
+  }
+
+  release(connection: MysqlConnection, destroy: boolean): void {
+    if (destroy) connection.destroy()
+    else if (!this.#bounded.delete(connection)) connection.release()
+    else
+      this.#say(connection, UNBOUND).then(
+        () => connection.release(),
+        () => connection.destroy(),
+      )
+  }
+
+  send(connection: MysqlConnection, sql: string, values: Values, answer: Answer): void {
+    const { text, order } = this.#compile(sql)
+    const { typeCast = true, rowsAsArray, nestTables } = connection.config ?? {}
+    const isUsual = typeCast === true && !rowsAsArray && !nestTables
+    // The application's own casts and names are not for our columns; a function is overruled only by a function.
+    const changed = { rowsAsArray: false, nestTables: false, typeCast: typeof typeCast === 'function' ? asItIs : true }
+    // biome-ignore lint/suspicious/noExplicitAny: rows, or what became of a write
+    const answered = (error: unknown, result?: any) => {
+      if (error) return answer(error)
+      if (Array.isArray(result)) return answer(null, { rows: result.map(withText), changed: result.length })
+      this.#status.set(connection, result.serverStatus)
+      answer(null, { rows: [], changed: result.affectedRows })
+    }
+    if (sql.startsWith(BOUND)) this.#bounded.add(connection)
+    if (order.length === 0) return void connection.query({ sql: text, ...(isUsual ? null : changed) }, answered)
+    // MySQL takes no DOUBLE for a limit, which is how mysql2 sends a number.
+    const bound = bind({ text, order }, values).map((value, i) => (order[i] === 'limit' ? String(value) : value))
+    // Without options, which mysql2 copies: that takes longer than all the rest of the call.
+    connection.execute(isUsual ? text : { sql: text, ...changed }, bound, answered)
+  }
+
+  #compile(sql: string): Compiled {
+    let compiled = this.#compiled.get(sql)
+    if (compiled === undefined) {
+      compiled = compile(sql, '?')
+      // Those without parameters differ each time.
+      if (compiled.order.length > 0) this.#compiled.set(sql, compiled)
+    }
+    return compiled
+  }
+
+  begin(ms: number): readonly string[] {
+    return [
+      // READ COMMITTED locks no gaps between other users' rows. This fails in a transaction that the application left open,
+      // which START TRANSACTION would commit.
+      'SET TRANSACTION ISOLATION LEVEL READ COMMITTED',
+      'START TRANSACTION',
+      // If we are cut off, the server rolls back by itself: no lock outlives its caller for long.
+      `${BOUND} SESSION wait_timeout = ${Math.ceil(ms / 1000)}`,
+    ]
+  }
+
+  isOpen(connection: MysqlConnection): boolean {
+    return ((this.#status.get(connection) ?? 0) & IN_TRANSACTION) !== 0
+  }
+
+  // Only another connection can end a statement, and one that waits for a lock outlives its own. So this one is destroyed at
+  // once: the next that the pool makes in its place ends the statement before it does anything else.
+  cancel(connection: MysqlConnection): void {
+    const server = this.#servers.get(connection)
+    if (server === undefined) return
+    this.#servers.delete(connection)
+    connection.destroy()
+    // Behind a proxy that shares connections, the number in the handshake is not the server's.
+    if (server.id !== connection.threadId) return
+    this.#abandoned.add(server)
+    this.connect((_, other) => other?.release())
+  }
+
+  async #prepare(connection: MysqlConnection): Promise<void> {
+    let server = this.#servers.get(connection)
+    if (server === undefined) {
+      // mysql2 removes its own listener with the first error; a second one would end the process.
+      connection.on('error', ignore)
+      const [row] = await this.#say(connection, GREETING)
+      server = { id: Number(row!.id), name: String(row!.name), metAt: performance.now() }
+      if (Number(row!.autocommit) === 0)
+        throw new Refusal(
+          'autocommit is off on the connections of this pool: no write would be committed, no logout seen',
+        )
+      // The namespace '' would be NULL: no login would succeed, and each list of sessions be empty.
+      if (Number(row!.no_empty_text) === 1)
+        throw new Refusal("sql_mode has EMPTY_STRING_IS_NULL: the store needs '' to be what it is")
+      this.#servers.set(connection, server)
+    }
+    const abandoned = [...this.#abandoned]
+    this.#abandoned.clear()
+    if (abandoned.length === 0) return
+    const [status] = await this.#say(connection, UPTIME)
+    // In whole seconds. A server that was started later has given these numbers to others.
+    const startedAt = performance.now() - (Number(status?.Value) + 1) * 1000
+    for (const { id, name, metAt } of abandoned)
+      if (name === server.name && metAt >= startedAt)
+        await this.#say(connection, `KILL ${id}`).catch(error => {
+          // It may be over by now.
+          if (failureOf(error).destroy === true) throw error
+        })
+  }
+
+  #say(connection: MysqlConnection, sql: string): Promise<readonly Row[]> {
+    return new Promise((resolve, reject) => {
+      const late = new Refusal('the database did not answer in time', { destroy: true })
+      const timer = setTimeout(reject, PREPARING, late)
+      this.send(connection, sql, {}, (error, outcome) => {
+        clearTimeout(timer)
+        if (outcome === undefined) reject(error)
+        else resolve(outcome.rows)
+      })
+    })
+  }
+}
+
+/** VARBINARY comes as bytes. */
+function withText(row: Record<string, unknown>): Row {
+  for (const name in row) if (Buffer.isBuffer(row[name])) row[name] = row[name].toString()
+  return row
+}

@@ -1,0 +1,52 @@
+import { quote } from '../../../src/text/quote.ts'
+import { unusable } from '../base/retry.ts'
+
+/** A prepared statement, by the methods that the store uses. */
+export interface SqliteStatement {
+  // biome-ignore-start lint/suspicious/noExplicitAny: each driver has its own type of values
+  run(...values: any[]): { changes: number | bigint }
+  get(...values: any[]): unknown
+  all(...values: any[]): unknown[]
+  // biome-ignore-end lint/suspicious/noExplicitAny: each driver has its own type of values
+}
+/** What the store uses of better-sqlite3, libsql, node:sqlite (`DatabaseSync`) and bun:sqlite. */
+export interface SqliteDatabase {
+  prepare(sql: string): SqliteStatement
+  exec(sql: string): unknown
+}
+
+const EXPECTED =
+  'SqliteStore expects a connection of better-sqlite3, libsql, node:sqlite or bun:sqlite: an object with prepare() and exec() that answer at once'
+
+/** A driver that calls back or gives a promise has the two methods too: its first answer tells. */
+export const answersLater = (what: string) => unusable(`${EXPECTED}; ${what}`)
+
+export const has = (value: unknown, name: string) =>
+  typeof (value as Record<string, unknown> | null | undefined)?.[name] === 'function'
+
+/** What to pass instead of something that is no SQLite connection; `null` for what looks like one. */
+// biome-ignore lint/suspicious/noExplicitAny: what an application passed in, looked at member by member
+function connectionFault(given: any): string | null {
+  if (typeof given === 'string') return `got ${quote(given)}: open it, new Database(path), and pass the connection`
+  if (has(given, 'then')) return 'got a promise: await it'
+  if (typeof given === 'function') return 'got a function: pass a connection that it opened'
+  // A statement of that client which met a lock stays open: what it writes afterwards is answered and not committed.
+  if (has(given, 'executeMultiple'))
+    return "got the client of @libsql/client: open the file with the package libsql, new Database('sessions.db'); for a database on a network see the page on SQLite"
+  if (has(given, 'batch') && has(given, 'dump')) return 'got a D1 database: pass it to D1Store'
+  // sqlite3, and the package `sqlite` around it.
+  const late = ['parallelize', 'getDatabaseInstance'].find(name => has(given, name))
+  if (late !== undefined) return `got a driver whose answers come later (it has ${late}())`
+  const missing = ['prepare', 'exec'].filter(name => !has(given, name))
+  if (missing.length === 0) return null
+  const inside = ['$client', 'driver', 'db'].find(name => has(given?.[name], 'prepare') && has(given[name], 'exec'))
+  if (inside !== undefined) return `got an object around one: pass its ${inside}`
+  return `got ${quote(given)}${given === null || typeof given !== 'object' ? '' : ` without ${missing.join('() and ')}()`}`
+}
+
+/** Refuses what is no SQLite connection. @throws TypeError that says what to pass instead */
+export function checkSqlite(database: SqliteDatabase): SqliteDatabase {
+  const fault = connectionFault(database)
+  if (fault !== null) throw new TypeError(`${EXPECTED}; ${fault}`)
+  return database
+}
