@@ -35,6 +35,8 @@ const FOLDERS = [
     .map(({ name }) => `src/${name}`),
   'stores/shared',
   'stores/sql/base',
+  // D1 speaks SQLite.
+  'stores/sql/sqlite',
 ]
 
 /** The subpaths that need node:http, which is not everywhere that the others run. */
