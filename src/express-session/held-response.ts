@@ -2,7 +2,7 @@
 // counted on the write is not sent if that fails. A head that is given before waits with it. A response that has nothing to
 // save never waits, and one that streams is sent as it comes: its session must have begun before.
 import type { ServerResponse } from 'node:http'
-import { setImmediate } from 'node:timers'
+import { nextTurn } from '../time/next-turn.ts'
 
 /** What the response asks of its bridge. */
 export interface Settling {
@@ -187,7 +187,7 @@ export class HeldResponse implements ProxyHandler<ServerResponse> {
     if (response.headersSent) {
       // Too late for another answer. The error handler may cut this one off; else it is completed.
       settling.fail(error)
-      setImmediate(() => {
+      nextTurn(() => {
         if (!response.writableEnded && !response.destroyed) this.#before.end.apply(response, args)
         settling.over()
       })
