@@ -34,9 +34,6 @@ const FOLDERS = [
     .filter(entry => entry.isDirectory())
     .map(({ name }) => `src/${name}`),
   'stores/shared',
-  'stores/sql/base',
-  // D1 speaks SQLite.
-  'stores/sql/sqlite',
 ]
 
 /** The subpaths that need node:http, which is not everywhere that the others run. */
@@ -47,8 +44,7 @@ const ON_NODE: readonly (string | undefined)[] = [subpaths.node, subpaths['expre
  * load is a room of its own: no other subpath may import that module.
  */
 function roomOf(path: string): string | undefined {
-  const folder = FOLDERS.includes(dirname(path)) ? dirname(path) : undefined
-  const room = folder === 'stores/sql/base' ? 'sql' : folder && basename(folder)
+  const room = FOLDERS.includes(dirname(path)) ? basename(dirname(path)) : undefined
   if (room !== 'visits') return room
   const [first, ...others] = users.filter(({ loaded }) => loaded.has(path)).map(({ entry }) => entry)
   if (first === undefined || (others.length === 0 && first !== subpaths.index)) return undefined
