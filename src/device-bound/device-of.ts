@@ -1,7 +1,7 @@
 import type { SessionInfo } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { quote } from '../text/quote.ts'
-import type { Visit } from '../visits/visit.ts'
+import type { Visit } from '../visits/types.ts'
 import { bindingIn } from './binding.ts'
 import type { DeviceState } from './devices.ts'
 import type { DeviceAlgorithm } from './proof.ts'

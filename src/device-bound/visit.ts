@@ -4,8 +4,8 @@ import type { SessionId } from '../session/id.ts'
 import type { AnySession, Session, UserSession } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { responseCookie } from '../visits/cookie.ts'
-import { FetchHead, type HeadRules, writeRules } from '../visits/head-rules.ts'
-import type { Visit, VisitRequest } from '../visits/visit.ts'
+import { FetchHead, type HeadRules, writeRules } from '../visits/head.ts'
+import type { Visit, VisitRequest } from '../visits/types.ts'
 import { deviceIn, keysOf, newOffer } from './binding.ts'
 import type { DeviceState, Devices, Look } from './devices.ts'
 
@@ -138,7 +138,7 @@ export class DeviceVisit<D extends object, I extends UserIds, In extends object>
     // The value of an earlier session would be a wrong one as soon as this session is bound.
     const isOver = this.#hasLoggedOut || offer !== null || look?.isExpired || look?.state === 'stolen'
     const cookies = isOver && cookie.candidates(request.cookie).length > 0 ? [cookie.clear()] : []
-    return { cookies, cookieNames: cookies.map(() => cookie.name), vary: [], noStore: look !== null, others }
+    return { cookies, vary: [], noStore: look !== null, others }
   }
 
   #isAdmitted(): Promise<boolean> {
