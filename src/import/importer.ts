@@ -5,7 +5,7 @@ import { checkOptions, type OptionPlace } from '../text/check-options.ts'
 import { quote } from '../text/quote.ts'
 import { type CookieOptions, SessionCookie, withCookies } from '../visits/cookie.ts'
 import type { NodeVisits } from '../visits/node.ts'
-import type { Visit, VisitRequest } from '../visits/visit.ts'
+import type { Visit, VisitRequest } from '../visits/types.ts'
 import type { OldSessionId, OldSessions } from './from.ts'
 import { Import } from './import.ts'
 import { OVER } from './marks.ts'
@@ -119,7 +119,11 @@ export class SessionImporter<
       for (const each of old) await this.#imports.end(each)
     }
     // Asked, so that the response varies with the cookie: a cache must not remove the cookies of other visitors.
-    const look = () => visit.get({ touch: false }).then(Boolean.bind(null, true), () => false)
+    const look = () =>
+      visit.get({ touch: false }).then(
+        () => true,
+        () => false,
+      )
     return { visit, setCookie: isSpent && (await look()) ? this.#cookies.removal(ours.secure) : [] }
   }
 
