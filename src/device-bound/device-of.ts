@@ -20,7 +20,7 @@ export interface DeviceInfo {
  * The device that a session is bound to; `null`: none. For sessions as a visit or a manager gives them, and entries of
  * `list()`. @throws TypeError for anything else
  */
-export function deviceOf<D extends object, I extends UserIds>(session: SessionInfo<D, I>): DeviceInfo | null {
+export function deviceOf<Data extends object, Ids extends UserIds>(session: SessionInfo<Data, Ids>): DeviceInfo | null {
   if (typeof session?.data !== 'object' || typeof session.createdAt !== 'number')
     throw new TypeError(`deviceOf: expected a session, got ${quote(session)}`)
   const binding = bindingIn(session)
