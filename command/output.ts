@@ -1,5 +1,4 @@
-import { Failure } from './exit.ts'
-import { messageOf, plain } from './messages.ts'
+import { Failure, messageOf, plain } from './errors.ts'
 
 /** Its reader is gone, as `head` is after ten lines. */
 export class OutputClosed extends Error {}
@@ -9,17 +8,20 @@ export class OutputFailed extends Failure {}
 
 /** A piece of this many characters is written at once: a line each would be slow. */
 const PIECE = 16_384
+/** How often at most the line of progress is drawn anew, in ms. */
+const PACE = 100
 
-type Out = Pick<NodeJS.WriteStream, 'write' | 'isTTY' | 'on'>
+export type Stream = Pick<NodeJS.WriteStream, 'write' | 'isTTY' | 'on'>
 
 /** Standard output for results, standard error for what is said about them. */
 export class Output {
   readonly json: boolean
-  readonly #out: Out
-  readonly #err: Out
+  readonly #out: Stream
+  readonly #err: Stream
   #piece = ''
+  #drawnAt: number | null = null
 
-  constructor(out: Out, err: Out, json: boolean) {
+  constructor(out: Stream, err: Stream, json: boolean) {
     this.#out = out
     this.#err = err
     this.json = json
@@ -41,11 +43,6 @@ export class Output {
     this.#piece += '\n'
   }
 
-  /** Whether a person looks at the results as they come. */
-  get isTerminal(): boolean {
-    return this.#out.isTTY === true
-  }
-
   /** Whether so much is waiting that it should be written. */
   get isFull(): boolean {
     return this.#piece.length >= PIECE
@@ -55,6 +52,7 @@ export class Output {
   flush(): Promise<void> {
     const piece = this.#piece
     this.#piece = ''
+    this.#takeProgressAway()
     return new Promise((resolve, reject) => {
       if (piece === '') return resolve()
       this.#out.write(piece, error => {
@@ -68,7 +66,21 @@ export class Output {
 
   /** A line for people beside the result. */
   say(text: string): void {
+    this.#takeProgressAway()
     this.#err.write(`${text}\n`)
+  }
+
+  /** How far long work has come: one line, if a person looks at it. */
+  progress(text: string): void {
+    const now = performance.now()
+    if (!this.#err.isTTY || this.json || (this.#drawnAt !== null && now - this.#drawnAt < PACE)) return
+    this.#drawnAt = now
+    this.#err.write(`\r\x1b[K${text}`)
+  }
+
+  #takeProgressAway(): void {
+    if (this.#drawnAt !== null) this.#err.write('\r\x1b[K')
+    this.#drawnAt = null
   }
 }
 
@@ -79,9 +91,14 @@ const escaped = (character: string) =>
     .map(unit => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
     .join('')
 
-/** Lines of cells, each as wide as its column; only the last one may be of any length. */
+/** Cells, each as wide as its column; only the last one may be of any length. */
 export const row = (cells: readonly string[], widths: readonly number[]): string =>
   cells
     .map((cell, at) => (at === cells.length - 1 ? plain(cell) : plain(cell).padEnd(widths[at]!)))
     .join('  ')
     .trimEnd()
+
+const COUNT = new Intl.NumberFormat('en-US')
+/** '1 session', '12,345 sessions'. */
+export const counted = (count: number, what = 'session'): string =>
+  `${COUNT.format(count)} ${what}${count === 1 ? '' : 's'}`

@@ -1,6 +1,6 @@
 // What a store URL says. It contains a password: no message here repeats any part of it but the host, the port, the
 // database and the file.
-import { UsageError } from './exit.ts'
+import { UsageError } from './errors.ts'
 
 export type StoreKind = 'redis' | 'redis-cluster' | 'postgres' | 'mysql' | 'sqlite'
 
@@ -8,7 +8,7 @@ export interface StoreUrl {
   readonly kind: StoreKind
   /** For people: the database, and where it is. */
   readonly name: string
-  /** What the driver gets: a URL, or the file. '' where the driver looks into the environment (PGHOST and others). */
+  /** What the driver gets: a URL, or the file. '' if the driver looks into the environment (PGHOST and others). */
   readonly url: string
   /** Of a cluster. */
   readonly nodes: readonly { readonly host: string; readonly port: number }[]
@@ -19,143 +19,114 @@ export interface StoreUrl {
   readonly secrets: readonly string[]
 }
 
-interface Scheme {
-  readonly kind: StoreKind
-  readonly product: string
-  /** The scheme that every driver knows. */
-  readonly scheme: string
-  readonly form: string
+const FORMS: Readonly<Record<StoreKind, string>> = {
+  redis: 'redis://HOST:PORT/NUMBER',
+  'redis-cluster': 'redis+cluster://HOST:PORT,HOST:PORT',
+  postgres: 'postgres://USER:PASSWORD@HOST:PORT/DATABASE',
+  mysql: 'mysql://USER:PASSWORD@HOST:PORT/DATABASE',
+  sqlite: 'sqlite:FILE',
 }
-const redis: Scheme = { kind: 'redis', product: 'Redis', scheme: 'redis', form: 'redis://HOST:PORT' }
-const cluster: Scheme = {
-  kind: 'redis-cluster',
-  product: 'Redis Cluster',
-  scheme: 'redis+cluster',
-  form: 'redis+cluster://HOST:PORT,HOST:PORT',
-}
-const postgres: Scheme = {
-  kind: 'postgres',
-  product: 'PostgreSQL',
-  scheme: 'postgres',
-  form: 'postgres://USER:PASSWORD@HOST:PORT/DATABASE',
-}
-const mysql: Scheme = {
-  kind: 'mysql',
-  product: 'MySQL',
-  scheme: 'mysql',
-  form: 'mysql://USER:PASSWORD@HOST:PORT/DATABASE',
-}
-const SCHEMES = new Map<string, Scheme>([
-  ['redis', redis],
-  ['rediss', { ...redis, scheme: 'rediss' }],
-  ['redis+cluster', cluster],
-  ['rediss+cluster', { ...cluster, scheme: 'rediss+cluster' }],
-  ['postgres', postgres],
-  ['postgresql', postgres],
-  ['mysql', mysql],
-  ['mariadb', { ...mysql, product: 'MariaDB' }],
-  ['sqlite', { kind: 'sqlite', product: 'SQLite', scheme: 'sqlite', form: 'sqlite:FILE' }],
+/** What each scheme names, and the scheme that every driver knows. */
+const SCHEMES = new Map<string, readonly [kind: StoreKind, product: string, scheme: string]>([
+  ['redis', ['redis', 'Redis', 'redis']],
+  ['rediss', ['redis', 'Redis', 'rediss']],
+  ['redis+cluster', ['redis-cluster', 'Redis Cluster', 'redis']],
+  ['rediss+cluster', ['redis-cluster', 'Redis Cluster', 'rediss']],
+  ['postgres', ['postgres', 'PostgreSQL', 'postgres']],
+  ['postgresql', ['postgres', 'PostgreSQL', 'postgres']],
+  ['mysql', ['mysql', 'MySQL', 'mysql']],
+  ['mariadb', ['mysql', 'MariaDB', 'mysql']],
+  ['sqlite', ['sqlite', 'SQLite', 'sqlite']],
 ])
-const EXPECTED =
-  'expected redis://, rediss://, redis+cluster://, rediss+cluster://, postgres://, postgresql://, mysql://, mariadb:// or sqlite:FILE'
 const ENCODING = 'in a user name or password % @ : / ? # are written %25 %40 %3A %2F %3F %23'
 
-const NO_CONNECTION = { nodes: [], username: '', password: '', tls: false, secrets: [] }
-
-function decoded(text: string, what: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    throw new UsageError(`${what} cannot be read: a % that begins no escape is written %25`)
-  }
-}
-
-/** `host:port`, `host`, `[::1]:port`. */
-function hostFrom(text: string, source: string, { form }: Scheme): { host: string; port: number | null } {
-  const [, host = '', port] = /^(\[[^\]]*\]|[^:]*)(?::(.*))?$/.exec(text) ?? []
-  if (port !== undefined && port !== '' && !(/^\d{1,5}$/.test(port) && Number(port) > 0 && Number(port) < 65536))
-    throw new UsageError(`${source}: the port is no number from 1 to 65535: expected ${form}; ${ENCODING}`)
-  const bare = /^\[(.*)\]$/.exec(host)?.[1] ?? host
-  if (bare === '') throw new UsageError(`${source}: the host is missing: expected ${form}`)
-  if (/[[\]]/.test(bare))
-    throw new UsageError(`${source}: the host is malformed: an IPv6 address is written [::1]: expected ${form}`)
-  return { host: bare, port: port ? Number(port) : null }
-}
-
-/** The scheme alone: all that `schema` needs. */
-export function schemeOf(text: string, source: string): Scheme {
-  const [, name = '', slashes] = /^([A-Za-z][A-Za-z0-9+.-]*):(\/\/)?/.exec(text) ?? []
-  const scheme = SCHEMES.get(name.toLowerCase())
+function schemeOf(text: string, source: string) {
+  const name = /^([A-Za-z][A-Za-z0-9+]*):/.exec(text)?.[1]?.toLowerCase() ?? ''
+  const scheme = SCHEMES.get(name)
   if (scheme !== undefined) return scheme
-  if (name.toLowerCase() === 'memory')
-    throw new UsageError(
-      `${source}: memory: is inside the application's own process, where no command reaches it; sessions.count(), all() and invalidateAll() do`,
-    )
+  const inside =
+    name === 'memory' ? " (memory: is inside the application's own process, where no command reaches it)" : ''
   throw new UsageError(
-    `${source}: ${slashes === undefined ? 'this is no URL of a store' : `${name}:// is no store`}: ${EXPECTED}`,
+    `${source}: this is no URL of a store${inside}: expected ${[...SCHEMES.keys()].join('://, ')}:FILE`,
   )
 }
 
-/** @throws UsageError that names the part that is wrong */
-export function parseStoreUrl(text: string, source: string, { schema = '' } = {}): StoreUrl {
-  const scheme = schemeOf(text, source)
+/** The kind alone: all that `ddl` needs. */
+export const kindIn = (text: string, source: string): StoreKind => schemeOf(text, source)[0]
+
+const NO_CONNECTION = { nodes: [], username: '', password: '', tls: false, secrets: [] }
+
+interface Around {
+  /** The option `schema`, which names the database of MySQL too. */
+  readonly schema?: string
+  readonly env?: Readonly<Record<string, string | undefined>>
+}
+
+/** @throws UsageError that says what is expected */
+export function parseStoreUrl(text: string, source: string, { schema = '', env = {} }: Around = {}): StoreUrl {
+  const [kind, product, scheme] = schemeOf(text, source)
   const rest = text.slice(text.indexOf(':') + 1)
-  if (scheme.kind === 'sqlite') return sqliteUrl(rest, source)
-  const { kind, product, form } = scheme
+  const wrong = (what: string): UsageError => new UsageError(`${source}: ${what}: expected ${FORMS[kind]}`)
+  if (kind === 'sqlite') {
+    const file = decoded(rest.replace(/^\/\/(?=\/)/, ''), () => wrong('the file cannot be read'))
+    if (file === '' || file.startsWith('//') || file === ':memory:' || file.includes('\0'))
+      throw wrong('this is no file of an application')
+    return { kind, name: `SQLite in ${file}`, url: file, ...NO_CONNECTION }
+  }
   if (kind === 'postgres' && rest === '') {
-    const secrets = process.env.PGPASSWORD ? [process.env.PGPASSWORD] : []
+    const secrets = env.PGPASSWORD ? [env.PGPASSWORD] : []
     return { kind, name: 'PostgreSQL, as the environment says (PGHOST and others)', url: '', ...NO_CONNECTION, secrets }
   }
-  const match = /^\/\/([^/?#]*)([^?#]*)(\?[^#]*)?(#.*)?$/s.exec(rest)
-  if (match === null) throw new UsageError(`${source}: expected ${form}`)
-  const [, authority = '', path = '', query = '', fragment] = match
-  if (fragment !== undefined) throw new UsageError(`${source}: a # has no meaning in ${form}; ${ENCODING}`)
+  const [, authority = '', path = '', query = ''] = /^\/\/([^/?#]*)([^?#]*)(.*)$/s.exec(rest) ?? []
+  // A password with a / in it would end the host: what follows would be printed, and looked up as a host.
+  if (/[@#]/.test(path + query)) throw wrong(`there is an @ or a # after the host; ${ENCODING}`)
   const at = authority.lastIndexOf('@')
   const [, user = '', pass = ''] = /^([^:]*):?(.*)$/s.exec(authority.slice(0, Math.max(at, 0))) ?? []
-  const username = decoded(user, `${source}: the user name`)
-  const password = decoded(pass, `${source}: the password`)
   const place = authority.slice(at + 1)
-  const database = decoded(path.slice(1), `${source}: the database`)
-  const secrets = new Set([pass, password, ...secretParameters(query)].filter(Boolean))
+  const [username, password, database] = [user, pass, path.slice(1)].map(part =>
+    decoded(part, () => wrong(`it cannot be read; ${ENCODING}`)),
+  ) as [string, string, string]
+  const isCluster = kind === 'redis-cluster'
+  // PostgreSQL on this machine is also reached by a socket: postgres:///DATABASE.
+  const isSocket = kind === 'postgres' && place === ''
+  const nodes = isSocket ? [] : (isCluster ? place.split(',') : [place]).map(hostFrom)
+  if (nodes.includes(null)) throw wrong(`this is no host with a port from 1 to 65535; ${ENCODING}`)
+  if (isCluster && database !== '') throw wrong('a cluster has no databases')
+  if (kind === 'redis' && !/^\d{0,5}$/.test(database)) throw wrong('the database of Redis is a number')
+  if (kind === 'mysql' && database === '' && schema === '') throw wrong('the database is missing')
+  const secrets = new Set([pass, password, ...secretsIn(query)].filter(Boolean))
   // As a whole it is in messages of drivers that cannot read it.
   if (secrets.size > 0) secrets.add(text)
-  const base = { kind, username, password, tls: scheme.scheme.startsWith('rediss'), secrets: [...secrets] }
-  const url = `${scheme.scheme}:${rest}`
-  if (kind === 'redis-cluster') {
-    if (database !== '') throw new UsageError(`${source}: a cluster has no databases: expected ${form}`)
-    const nodes = place.split(',').map(node => hostFrom(node, source, scheme))
-    const name = `${product} at ${place}`
-    return { ...base, name, url, nodes: nodes.map(({ host, port }) => ({ host, port: port ?? 6379 })) }
+  return {
+    kind,
+    name: `${product} at ${place || 'its socket'}${database === '' ? '' : `, database ${database}`}`,
+    url: `${scheme}:${rest}`,
+    nodes: isCluster ? nodes.map(node => node!) : [],
+    username,
+    password,
+    tls: scheme === 'rediss',
+    secrets: [...secrets],
   }
-  // PostgreSQL on this machine is also reached by a socket: postgres:///DATABASE.
-  if (place !== '' || kind !== 'postgres') hostFrom(place, source, scheme)
-  if (kind === 'redis' && !/^\d{0,5}$/.test(database))
-    throw new UsageError(`${source}: the database of Redis is a number: expected ${form}/0`)
-  if (kind === 'mysql' && database === '' && schema === '')
-    throw new UsageError(`${source}: the database is missing: expected ${form}`)
-  const name = `${product} at ${place || 'its socket'}${database === '' ? '' : `, database ${database}`}`
-  return { ...base, name, url, nodes: [] }
 }
 
-/** Values of the parameters that contain passwords, as PostgreSQL's `?password=`. */
-function secretParameters(query: string): string[] {
-  return query
-    .slice(1)
-    .split('&')
-    .flatMap(parameter => {
-      const equals = parameter.indexOf('=')
-      if (equals < 0 || !/pass|pwd|secret|token|key/i.test(parameter.slice(0, equals))) return []
-      const value = parameter.slice(equals + 1)
-      return [value, decoded(value.replaceAll('+', ' '), 'a parameter of the URL')]
-    })
+function decoded(text: string, wrong: () => UsageError): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    throw wrong()
+  }
 }
 
-function sqliteUrl(rest: string, source: string): StoreUrl {
-  const file = decoded(rest.replace(/^\/\/(?=\/)/, ''), `${source}: the file`)
-  if (file === '') throw new UsageError(`${source}: the file is missing: expected sqlite:FILE`)
-  if (file.startsWith('//'))
-    throw new UsageError(`${source}: a host has no meaning here: expected sqlite:FILE or sqlite:///FOLDER/FILE`)
-  if (file === ':memory:' || file.includes('\0'))
-    throw new UsageError(`${source}: expected the file of the application: sqlite:FILE`)
-  return { kind: 'sqlite', name: `SQLite in ${file}`, url: file, ...NO_CONNECTION }
+/** `host:port`, `host`, `[::1]:port`; `null` for anything else. */
+function hostFrom(text: string): { host: string; port: number } | null {
+  const [, six, four, port = '6379'] = /^(?:\[([^[\]]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/.exec(text) ?? []
+  const host = six ?? four
+  return host === undefined || Number(port) < 1 || Number(port) > 65535 ? null : { host, port: Number(port) }
 }
+
+/** Values of the parameters that contain passwords, as PostgreSQL's `?password=`, in both forms. */
+const secretsIn = (query: string): string[] =>
+  [...query.matchAll(/[?&][^=&]*(?:pass|pwd|secret|token|key)[^=&]*=([^&]*)/gi)].flatMap(([, value = '']) => [
+    value,
+    new URLSearchParams(`v=${value}`).get('v')!,
+  ])

@@ -1,14 +1,10 @@
 // What is wrong with a command line is said before anything is opened, and without what may be a secret.
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
-import { parseArguments } from '../../command/arguments.ts'
-import { COMMANDS } from '../../command/commands.ts'
-import { UsageError } from '../../command/exit.ts'
-import { helpOf } from '../../command/help.ts'
-import { messageOf, plain, safeMessageOf } from '../../command/messages.ts'
+import { describe, expect, it, vi } from 'vitest'
+import { COMMAND_NAMES, HELP, OPTION_NAMES, parseArguments, usageOf } from '../../command/arguments.ts'
+import { messageOf, plain, safeMessageOf, UsageError } from '../../command/errors.ts'
 import { Output, row } from '../../command/output.ts'
-import { Progress } from '../../command/progress.ts'
-import { parseStoreUrl, schemeOf } from '../../command/store-url.ts'
+import { kindIn, parseStoreUrl } from '../../command/store-url.ts'
 
 const KEY = `abc${'x'.repeat(43)}`
 
@@ -26,12 +22,11 @@ const wrong = (...argv: string[]) => refusal(() => parseArguments(argv))
 
 describe('a command line', () => {
   it.each([
-    [[], /^expected a command: schema, migrate, /],
-    [['lst', '42'], 'there is no command lst: did you mean list?'],
-    [['end_user', '42'], 'there is no command end_user: did you mean invalidate-user?'],
-    [['frobnicate'], /^there is no command frobnicate: expected schema, migrate/],
-    [['sweep', '--jsno'], 'there is no option --jsno: did you mean --json?'],
-    [['sweep', '-x'], 'there is no option -x'],
+    [[], /^expected a command of ddl, migrate, .*; a store is named by --store URL$/],
+    [['lst', '42'], /^there is no command lst: expected one of ddl, migrate/],
+    [['end-user', '42'], /^there is no command end-user: expected one of .*, invalidate-user, /],
+    [['sweep', '--jsno'], /^there is no option --jsno: expected --store, --table, /],
+    [['sweep', '-x'], /^there is no option -x: /],
     [['sweep', 'now'], 'there is one word too many now: coatcheck sweep'],
     [['revoke'], 'USER is missing: coatcheck revoke USER KEY'],
     [['revoke', '42'], 'KEY is missing: coatcheck revoke USER KEY'],
@@ -41,36 +36,26 @@ describe('a command line', () => {
     [['sweep', '--json=yes'], '--json takes no value'],
     [['sweep', '--table', 'a', '--table', 'b'], '--table is given twice'],
     [['sweep', '--min-password-version', '3'], 'sweep takes no --min-password-version'],
-    [['schema', '--namespace', 'acme'], 'schema takes no --namespace'],
-    [['invalidate-user', '42', '--user-ids', 'uuid'], /^--user-ids: expected u64, number or text/],
+    [['ddl', '--namespace', 'acme'], 'ddl takes no --namespace'],
   ])('%j is refused: %s', (argv, message) => {
     const said = wrong(...argv)
     if (typeof message === 'string') expect(said).toBe(message)
     else expect(said).toMatch(message)
   })
 
-  it.each(['', '-1', '042', '1e3', ' 42', '0x2a', '18446744073709551616', 'ada', '4 2'])(
-    'takes no %j for the ID of a user where IDs are numbers',
-    user => {
+  it('takes user IDs as text, in which every kind is exact', () => {
+    for (const user of ['18446744073709551615', '0', 'ada', '0190b2c4-0000-7000-8000-000000000000'])
+      expect(parseArguments(['invalidate-user', user])).toMatchObject({ command: 'invalidate-user', user })
+    expect(parseArguments(['invalidate-user', '--json', '--', '-ada'])).toMatchObject({ user: '-ada' })
+    for (const user of ['', 'a\tb', 'x'.repeat(129)])
       expect(wrong('invalidate-user', '--', user)).toMatch(
-        /^USER: expected a whole number from 0 to 18446744073709551615/,
+        /^USER: expected text of 1 to 128 characters without control/,
       )
-    },
-  )
-
-  it('takes user IDs as the application has them', () => {
-    const userOf = (...argv: string[]) => (parseArguments(argv) as { user: string }).user
-    expect(userOf('invalidate-user', '18446744073709551615')).toBe('18446744073709551615')
-    expect(userOf('invalidate-user', '0')).toBe('0')
-    expect(userOf('invalidate-user', 'ada', '--user-ids', 'string')).toBe('ada')
-    expect(userOf('invalidate-user', '--user-ids=text', '--', '-ada')).toBe('-ada')
-    expect(wrong('invalidate-user', '9007199254740993', '--user-ids', 'number')).toMatch(/from 0 to 9007199254740991/)
-    expect(wrong('invalidate-user', 'a\tb', '--user-ids', 'string')).toMatch(/without control characters/)
   })
 
   it('takes a key that begins with a dash, which one in 64 does', () => {
     for (const key of [KEY, `-${KEY.slice(1)}`, `--${KEY.slice(2)}`])
-      expect(parseArguments(['revoke', '42', key])).toMatchObject({ do: 'run', user: '42', key })
+      expect(parseArguments(['revoke', '42', key])).toMatchObject({ command: 'revoke', user: '42', key })
   })
 
   it('says that a session ID is no key, and does not repeat it', () => {
@@ -95,7 +80,7 @@ describe('a command line', () => {
         ['sweep', secret],
         [`--${secret}`],
         ['sweep', `--stroe=${secret}`],
-        ['sweep', '--user-ids', secret],
+        ['sweep', '--prefix', secret],
         ['sweep', '--timeout', secret],
         ['revoke', secret, secret],
         ['revoke', '42', secret, secret],
@@ -110,15 +95,19 @@ describe('a command line', () => {
       }
   })
 
-  it('shows help for all and for each command, with every option that it takes', () => {
-    expect(parseArguments(['--help'])).toEqual({ do: 'help', command: null })
-    expect(parseArguments(['help'])).toEqual({ do: 'help', command: null })
-    expect(parseArguments(['-h', 'list'])).toMatchObject({ do: 'help', command: { name: 'list' } })
-    expect(parseArguments(['help', 'list'])).toMatchObject({ do: 'help', command: { name: 'list' } })
-    for (const command of COMMANDS.values()) {
-      expect(helpOf(null)).toContain(`  ${command.name}`)
-      for (const option of command.options) expect(helpOf(command)).toContain(`--${option}`)
-    }
+  it('shows one help, with every command and every option', () => {
+    for (const argv of [
+      ['--help'],
+      ['help'],
+      ['-h', 'list'],
+      ['help', 'list'],
+      ['list', '--help'],
+      ['--help', 'nothing'],
+    ])
+      expect(parseArguments(argv)).toBe('help')
+    for (const name of COMMAND_NAMES) expect(HELP).toContain(`  ${usageOf(name)}  `)
+    for (const option of OPTION_NAMES) expect(HELP).toContain(`--${option}`)
+    expect(parseArguments(['--version'])).toBe('version')
   })
 })
 
@@ -159,32 +148,49 @@ describe('a store URL', () => {
   it.each([
     ['', /this is no URL of a store: expected redis:/],
     ['localhost:6379', /this is no URL of a store/],
-    ['mongodb://db', /mongodb:\/\/ is no store: expected redis:/],
+    ['mongodb://db', /this is no URL of a store: expected redis:/],
+    ['hunter2:x@db', /this is no URL of a store/],
+    ['hunter2://x@db', /this is no URL of a store/],
     ['__proto__://db', /expected redis:/],
     ['memory:', /inside the application's own process/],
-    ['redis:db', /expected redis:\/\/HOST:PORT/],
-    ['redis://', /the host is missing/],
-    ['redis://:6379', /the host is missing/],
-    ['redis://:hunter2@', /the host is missing/],
-    ['redis://db:0', /the port is no number from 1 to 65535/],
-    ['redis://db:99999', /the port is no number/],
-    ['redis://db:port', /the port is no number/],
+    ['redis:db', /no host with a port.*expected redis:\/\/HOST:PORT/],
+    ['redis://', /no host/],
+    ['redis://:6379', /no host/],
+    ['redis://:hunter2@', /no host/],
+    ['redis://db:0', /no host with a port from 1 to 65535/],
+    ['redis://db:99999', /no host with a port/],
+    ['redis://db:port', /no host with a port/],
     ['redis://db/app', /the database of Redis is a number/],
-    ['redis+cluster://a:1,', /the host is missing/],
+    ['redis+cluster://a:1,', /no host/],
     ['redis+cluster://a:1/2', /a cluster has no databases/],
-    ['redis://:hunter2%@db', /the password cannot be read: a % that begins no escape is written %25/],
-    ['postgres://ada:hunter2/x@db/app', /the port is no number.* are written %25 %40/],
-    ['postgres://ada:hunter2#x@db/app', /a # has no meaning/],
+    ['redis://:hunter2%@db', /it cannot be read; in a user name or password % @/],
     ['mysql://ada:hunter2@db', /the database is missing: expected mysql:/],
     ['mysql://ada:hunter2@db/', /the database is missing/],
-    ['sqlite:', /the file is missing: expected sqlite:FILE/],
-    ['sqlite::memory:', /expected the file of the application/],
-    ['sqlite://host', /a host has no meaning here/],
+    ['sqlite:', /no file of an application: expected sqlite:FILE/],
+    ['sqlite::memory:', /no file of an application/],
+    ['sqlite://host', /no file of an application/],
     ['sqlite:100%.db', /the file cannot be read/],
   ])('%s is refused', (url, message) => {
     const said = refusal(() => parse(url))
     expect(said).toMatch(message)
     expect(said).not.toContain('hunter2')
+  })
+
+  // A / in a password ends the host, so that "app" were the host, "2024" its port, and the rest a database to be printed.
+  it.each([
+    'postgres://app:2024/s3cret@db/x',
+    'postgres://app:2024?s3cret@db/x',
+    'postgres://app:2024#s3cret@db/x',
+    'postgres://app:s3cret/2024@db/x',
+    'postgres://app:s3cret/x',
+    'mysql://app:2024/s3/cret@db/x',
+    'redis://app:2024/s3cret@db',
+    'redis+cluster://app:2024/s3cret@a:1,b:2',
+    'redis+cluster://a:1,app:2024/s3cret@b:2',
+  ])('%s, whose password is not encoded, is refused and not repeated', url => {
+    const said = refusal(() => parse(url))
+    expect(said).toMatch(/in a user name or password % @ : \/ \? # are written %25 %40/)
+    expect(said).not.toMatch(/s3|cret|2024|app/)
   })
 
   it('gives its password to no message, whatever the password and wherever the URL is wrong', () => {
@@ -205,16 +211,16 @@ describe('a store URL', () => {
             said = (error as Error).message
           }
           // An @ that is not encoded ends the password: what follows the last one is the host.
-          if (encodes || !/[@/?#]/.test(secret)) expect(said).not.toContain('Q7')
+          if (encodes || !/@/.test(secret)) expect(said).not.toContain('Q7')
         },
       ),
     )
   })
 
-  it('of schema needs its scheme alone', () => {
-    expect(schemeOf('postgres:', '--store').kind).toBe('postgres')
-    expect(schemeOf('sqlite:', '--store').kind).toBe('sqlite')
-    expect(refusal(() => schemeOf('pg', '--store'))).toMatch(/this is no URL/)
+  it('of ddl needs its scheme alone', () => {
+    expect(kindIn('postgres:', '--store')).toBe('postgres')
+    expect(kindIn('sqlite:', '--store')).toBe('sqlite')
+    expect(refusal(() => kindIn('pg', '--store'))).toMatch(/this is no URL/)
   })
 })
 
@@ -262,20 +268,24 @@ describe('what the command prints', () => {
     expect(JSON.parse(written())).toEqual({ name })
   })
 
-  it('shows progress on a terminal alone, now and then, and takes it away', () => {
-    const { stream, written } = collected(false)
-    let now = 1000
-    const progress = new Progress(stream, { now: () => now })
-    progress.show('1 session')
-    progress.show('2 sessions')
-    now += 200
-    progress.show('3 sessions')
-    progress.clear()
-    progress.clear()
-    expect(written()).toBe('\r\u001b[K1 session\r\u001b[K3 sessions\r\u001b[K')
-    const silent = collected(false)
-    new Progress(silent.stream, { json: true }).show('1 session')
-    new Progress({ ...silent.stream, isTTY: false } as NodeJS.WriteStream).show('1 session')
-    expect(silent.written()).toBe('')
+  it('shows progress on a terminal alone, now and then, and takes it away', async () => {
+    const now = vi.spyOn(performance, 'now').mockReturnValue(1000)
+    try {
+      const { output, written } = collected(false)
+      output.progress('1 session')
+      output.progress('2 sessions')
+      now.mockReturnValue(1200)
+      output.progress('3 sessions')
+      output.say('done')
+      await output.result('3', {})
+      expect(written()).toBe('\r\u001b[K1 session\r\u001b[K3 sessions\r\u001b[Kdone\n3\n')
+      const silent = collected(true)
+      silent.output.progress('1 session')
+      const file = collected(false)
+      new Output(file.stream, { ...file.stream, isTTY: false } as NodeJS.WriteStream, false).progress('1 session')
+      expect([silent.written(), file.written()]).toEqual(['', ''])
+    } finally {
+      now.mockRestore()
+    }
   })
 })

@@ -5,9 +5,8 @@ import { join } from 'node:path'
 import { SessionManager } from 'coatcheck'
 import { SqliteStore } from 'coatcheck/stores/sqlite'
 import { describe, expect, it, vi } from 'vitest'
-import { COMMANDS, usageOf } from '../../command/commands.ts'
-import { EXIT } from '../../command/exit.ts'
-import { OPTION_NAMES } from '../../command/options.ts'
+import { COMMAND_NAMES, COMMANDS, OPTION_NAMES, usageOf } from '../../command/arguments.ts'
+import { EXIT } from '../../command/errors.ts'
 import { build } from '../scripts/build.mjs'
 import { describeEngine } from '../services/engines.ts'
 import { openSqlite } from '../services/sqlite.ts'
@@ -23,7 +22,7 @@ const plain = (cell = '') => cell.replaceAll('`', '')
 describe('the page of the command', () => {
   it('lists every command, with what its help says', () => {
     expect(table(PAGE, 'Commands').map(row => row.map(plain))).toEqual(
-      [...COMMANDS.values()].map(command => [usageOf(command), command.summary]),
+      COMMAND_NAMES.map(name => [usageOf(name), COMMANDS[name].summary]),
     )
   })
 

@@ -99,7 +99,7 @@ describe.each([
   it('runs its command by npx, and without', async () => {
     const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
     expect(await project.command('--version')).toEqual([`${version}\n`, `${version}\n`])
-    const [ddl, same] = await project.command('schema', '--store', 'postgres:')
+    const [ddl, same] = await project.command('ddl', '--store', 'postgres:')
     expect(ddl).toMatch(/^CREATE TABLE IF NOT EXISTS "coatcheck_sessions" \(\n/)
     expect(same).toBe(ddl)
   })

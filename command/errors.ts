@@ -1,5 +1,15 @@
 // Errors as people read them: one line, without passwords, without what would steer a terminal.
 
+/** What the command ends with; the table in docs/command.md is compared with this. */
+export const EXIT = { done: 0, failed: 1, usage: 2, interrupted: 130, terminated: 143 } as const
+export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
+
+/** The command line is wrong; nothing was begun. The message is all that its writer needs. */
+export class UsageError extends Error {}
+
+/** It could not be done; the message is for people, without secrets. */
+export class Failure extends Error {}
+
 /** Text of others in our output: what would steer a terminal, or turn the line around, is shown as its number. */
 export const plain = (text: string): string =>
   text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, character => {
@@ -28,7 +38,7 @@ export function messageOf(error: unknown): string {
   return plain(said.length === 0 ? String(error) : said.join(': ').replaceAll(/\s*\n\s*/g, ' '))
 }
 
-/** The same, without the message where it contains one of the secrets. */
+/** The same, without the message if it contains one of the secrets. */
 export function safeMessageOf(error: unknown, secrets: readonly string[]): string {
   const message = messageOf(error)
   if (!secrets.some(secret => message.includes(secret) || message.includes(plain(secret)))) return message
@@ -36,8 +46,3 @@ export function safeMessageOf(error: unknown, secrets: readonly string[]): strin
   const shown = [code, name].map(each => String(each ?? '')).find(each => /^[A-Z][A-Za-z0-9_]{1,40}$/.test(each))
   return `${shown === undefined || secrets.includes(shown) ? 'it failed' : shown} (what the driver says is not shown: it contains the password)`
 }
-
-const COUNT = new Intl.NumberFormat('en-US')
-/** '1 session', '12,345 sessions'. */
-export const counted = (count: number, what = 'session'): string =>
-  `${COUNT.format(count)} ${what}${count === 1 ? '' : 's'}`
