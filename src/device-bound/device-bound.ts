@@ -5,7 +5,7 @@ import { checkOptions } from '../text/check-options.ts'
 import { quote } from '../text/quote.ts'
 import { checkFetch, checkNode } from '../visits/check-arguments.ts'
 import type { FetchVisit, FetchVisits } from '../visits/fetch.ts'
-import { FetchHead, writeRules } from '../visits/head-rules.ts'
+import { FetchHead, type HeadRules, writeRules } from '../visits/head-rules.ts'
 import type { NodeVisits } from '../visits/node.ts'
 import { guardHead } from '../visits/node-head.ts'
 import type { DeviceAnswer } from './answers.ts'
@@ -89,9 +89,8 @@ function ofNode<D extends object, I extends UserIds, In extends object>(
     of(request: IncomingMessage, response?: ServerResponse) {
       const inner = visits.of(request, response)
       return around(inner, () => {
-        const visit = new DeviceVisit(inner as InnerVisit<D, I, In>, devices)
-        if (response !== undefined && !response.headersSent) guardHead(response, () => visit.headRules())
-        return visit
+        const onHead = (rules: () => HeadRules) => response?.headersSent === false && guardHead(response, rules)
+        return new DeviceVisit(inner as InnerVisit<D, I, In>, devices, onHead)
       })
     },
     async handled(request: IncomingMessage, response: ServerResponse): Promise<boolean> {

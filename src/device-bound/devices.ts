@@ -25,16 +25,10 @@ export type DeviceState = 'unbound' | 'bound' | 'unproved' | 'required' | 'stole
 export interface Look {
   readonly state: DeviceState
   /** `Secure-Session-Challenge`, if the browser has to prove itself and a challenge is outstanding. */
-  readonly challenge: string | null
+  readonly challenge?: string | null
   /** Whether the browser holds a value that has expired: it refreshes as soon as it has none. */
-  readonly isExpired: boolean
+  readonly isExpired?: boolean
 }
-
-const looked = (state: DeviceState, challenge: string | null = null, isExpired = false): Look => ({
-  state,
-  challenge,
-  isExpired,
-})
 
 // biome-ignore lint/suspicious/noExplicitAny: of whichever data and user IDs
 export type AnyManager = SessionManager<any, any, any>
@@ -63,17 +57,18 @@ export class Devices {
     if (device === null || 'offer' in device) {
       // As long as it may still be bound, it may also go on unbound.
       const isOver = now >= (device?.at ?? session.createdAt) + CHALLENGE_LIFE
-      return looked(isOver && this.setup.requires(session) ? 'required' : 'unbound')
+      return { state: isOver && this.setup.requires(session) ? 'required' : 'unbound' }
     }
     const { cookie } = this.setup
     // Several values may come from a sibling host that plants cookies, if the name has no prefix.
     const candidates = cookie.candidates(header).slice(0, 4)
     const values = candidates.map(candidate => valueIn(device, candidate))
-    if (values.some(value => value !== null && now < value.end)) return looked('bound')
+    if (values.some(value => value !== null && now < value.end)) return { state: 'bound' }
     const isExpired = values.some(value => value !== null)
-    if (!isExpired && now < device.boundAt + SETTLING) return looked('bound')
-    if (!isExpired && candidates.length === 1 && cookie.name.startsWith('__Host-')) return looked('stolen')
-    return looked('unproved', now < device.challenge.end ? challengeHeader(session.secret, device) : null, isExpired)
+    if (!isExpired && now < device.boundAt + SETTLING) return { state: 'bound' }
+    if (!isExpired && candidates.length === 1 && cookie.name.startsWith('__Host-')) return { state: 'stolen' }
+    const challenge = now < device.challenge.end ? challengeHeader(session.secret, device) : null
+    return { state: 'unproved', challenge, isExpired }
   }
 
   /** `Secure-Session-Registration`, if this session may still be bound. */

@@ -36,10 +36,13 @@ export class DeviceVisit<D extends object, I extends UserIds, In extends object>
   /** A session whose ID is news to the browser: it gets an offer with it. */
   #begun: AnySession | null = null
   #hasLoggedOut = false
+  /** Called before the response first says something about the device. */
+  #onHead: ((rules: () => HeadRules) => void) | null
 
-  constructor(inner: InnerVisit<D, I, In>, devices: Devices) {
+  constructor(inner: InnerVisit<D, I, In>, devices: Devices, onHead: ((rules: () => HeadRules) => void) | null = null) {
     this.#inner = inner
     this.#devices = devices
+    this.#onHead = onHead
   }
 
   get [STATE](): DeviceState | null {
@@ -82,7 +85,7 @@ export class DeviceVisit<D extends object, I extends UserIds, In extends object>
   // A copied cookie must get no new ID.
   async regenerate(...options: Parameters<Visit<D, I, In>['regenerate']>): Promise<Session<D, I> | null> {
     const session = (await this.#isAdmitted()) ? await this.#inner.regenerate(...options) : null
-    if (session !== null) this.#begun = session
+    if (session !== null) this.#settle(session)
     return session
   }
 
@@ -160,7 +163,9 @@ export class DeviceVisit<D extends object, I extends UserIds, In extends object>
     // A login or a logout meanwhile knows better.
     if (this.#begun !== null || this.#hasLoggedOut) return true
     if (isNews) this.#begun = session
-    if (look.state === 'unbound' || look.state === 'bound') return true
+    const isAdmitted = look.state === 'unbound' || look.state === 'bound'
+    if (isNews || !isAdmitted) this.#tell()
+    if (isAdmitted) return true
     this.#refused = look
     devices.tellRefused(session, inner.request)
     if (look.state === 'stolen') await devices.endStolen(session)
@@ -172,6 +177,12 @@ export class DeviceVisit<D extends object, I extends UserIds, In extends object>
     this.#hasLoggedOut = begun === null
     this.#refused = null
     this.#admitting = Promise.resolve(true)
+    this.#tell()
+  }
+
+  #tell(): void {
+    this.#onHead?.(() => this.headRules())
+    this.#onHead = null
   }
 
   /** The login, of a session that may be bound. */

@@ -53,8 +53,9 @@ const COUNTED_PER_TURN = 10_000
 const spanOf = ({ expiresAt }: Entry) => expiresAt - (expiresAt % SPAN)
 const NOTHING: readonly string[] = Object.freeze([])
 const answer = <O extends string>(outcome: O, ended = NOTHING) => ({ outcome, ended })
-/** A copy that does not keep a longer text alive which this one was cut out of. */
-const copied = <T extends string | null>(text: T) => (text === null ? text : (Buffer.from(text).toString() as T))
+/** A copy, if the text may be a part of a longer one: V8 would keep that alive. It copies less than 13 characters itself. */
+const copied = <T extends string | null>(text: T) =>
+  text === null || text.length < 13 ? text : (Buffer.from(text).toString() as T)
 
 /**
  * Keeps sessions in the memory of this process: for one process, for tests and development.

@@ -45,6 +45,8 @@ export function pgDriver(pool: PgPool, prepare: boolean): Driver<PgClient> {
     // With a callback: after a promise's turn the error of a connection that the server has ended would meet no listener.
     connect(answer) {
       const taken = (error: unknown, client?: PgClient) => {
+        if (client !== undefined && typeof client.on !== 'function')
+          return answer(new TypeError('PostgresStore expects a pg.Pool, whose connect() gives clients of pg'))
         client?.on('error', ignore)
         answer(error, client)
       }

@@ -11,7 +11,7 @@ import {
   koaSessionServer,
   remixSessionServer,
 } from './frameworks.mjs'
-import { byHand, coatcheckVisits, coatcheckHandler, hashed, newId, withHeaders } from './handlers.mjs'
+import { byHand, coatcheckHandler, coatcheckVisits, hashed, newId, withHeaders } from './handlers.mjs'
 import { coatcheck, idOf, send, serve } from './serve.mjs'
 
 /** Two Maps: sessions, and who has which. */

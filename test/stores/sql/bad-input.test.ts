@@ -229,9 +229,8 @@ describe('a driver of unknown shape', () => {
     const pgPool = new pg.Pool()
     // @ts-expect-error a wrong pool is a compile error
     expect(() => new PostgresStore(mysqlPool)).toThrow(TypeError)
-    // @ts-expect-error
+    // These have a connect() too.
     expect(() => new PostgresStore(mysqlPool.promise())).toThrow(TypeError)
-    // @ts-expect-error a single client cannot give a second connection
     expect(() => new PostgresStore(new pg.Client())).toThrow(TypeError)
     // @ts-expect-error
     expect(() => new MysqlStore(pgPool)).toThrow(TypeError)
