@@ -4,6 +4,5 @@ export type {
   NodeRedisCluster,
   NodeRedisSentinel,
   RedisClient,
-  ValkeyGlideClient,
 } from './redis/client.ts'
 export { RedisStore, type RedisStoreOptions } from './redis/store.ts'

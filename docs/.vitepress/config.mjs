@@ -77,7 +77,7 @@ export default defineConfig({
           page('PostgreSQL', '/stores/postgresql'),
           page('MySQL and MariaDB', '/stores/mysql'),
           page('SQLite', '/stores/sqlite'),
-          page('libSQL and D1', '/stores/remote-sqlite'),
+          page('Cloudflare D1', '/stores/d1'),
           page('Your own', '/stores/your-own'),
         ],
       },

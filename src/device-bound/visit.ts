@@ -68,11 +68,13 @@ export class DeviceVisit<D extends object, I extends UserIds, In extends object>
 
   async update(change: Parameters<Visit<D, I, In>['update']>[0]): Promise<Session<D, I> | null> {
     if (!(await this.#isAdmitted())) return null
-    if (typeof change !== 'function') return this.#inner.update(change)
+    // Neither what a client may have sent nor a function that empties the data touches the binding.
+    if (typeof change !== 'function')
+      return this.#inner.update(isPlain(change) ? (keysOf(change, 'application') as Partial<D>) : change)
     return this.#inner.update((draft: D) => {
       const kept = keysOf(draft, 'device')
       const answer = change(draft)
-      // A function that empties the data is no end of the binding.
+      for (const name of Object.keys(keysOf(draft, 'device'))) delete draft[name as keyof D]
       Object.assign(draft, kept)
       return answer as never
     })

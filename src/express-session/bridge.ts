@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { SessionError } from '../contract/errors.ts'
 import { copyPlain, isPlain } from '../data/plain.ts'
 import type { Context } from '../manager/context.ts'
@@ -9,7 +9,7 @@ import type { UserIds } from '../session/user-id.ts'
 import { quote } from '../text/quote.ts'
 import type { Visit, VisitLogin } from '../visits/visit.ts'
 import { type CookieLook, cookieView } from './cookie-view.ts'
-import type { Settling } from './held-response.ts'
+import type { HeldResponse, Settling } from './held-response.ts'
 import { type Identity, identityOf } from './identity.ts'
 import type { ExpressSessionOptions, LoginOptions } from './options.ts'
 import {
@@ -53,9 +53,11 @@ export class Bridge<D extends object, I extends UserIds, In extends object> impl
   static readonly #MEMBERS: PropertyDescriptorMap & ThisType<Bridged> = {
     session: {
       get() {
+        this[BRIDGE].#notice()
         return this[BRIDGE].#shown ?? undefined
       },
       set(value) {
+        this[BRIDGE].#notice()
         this[BRIDGE].#assign(value)
       },
       enumerable: true,
@@ -63,6 +65,7 @@ export class Bridge<D extends object, I extends UserIds, In extends object> impl
     },
     sessionID: {
       get() {
+        this[BRIDGE].#notice()
         return this[BRIDGE].key
       },
       set(value) {
@@ -74,7 +77,7 @@ export class Bridge<D extends object, I extends UserIds, In extends object> impl
   }
 
   readonly request: IncomingMessage
-  readonly #response: ServerResponse | null
+  readonly #held: HeldResponse | null
   readonly #setup: BridgeSetup<D, I, In>
   readonly #visit: Visit<D, I, In>
   readonly #next: SessionCallback
@@ -103,13 +106,13 @@ export class Bridge<D extends object, I extends UserIds, In extends object> impl
     setup: BridgeSetup<D, I, In>,
     visit: Visit<D, I, In>,
     request: IncomingMessage,
-    response: ServerResponse | null,
+    held: HeldResponse | null,
     next: SessionCallback,
   ) {
     this.#setup = setup
     this.#visit = visit
     this.request = request
-    this.#response = response
+    this.#held = held
     this.#next = next
   }
 
@@ -162,7 +165,7 @@ export class Bridge<D extends object, I extends UserIds, In extends object> impl
     this.#run(async () => {
       this.#mustBeShown('regenerate', session)
       // At once, not with the next save: when the callback runs, the old ID is dead whatever becomes of this response.
-      await this.#visit.logOut()
+      await this.#leave()
       this.#show(null)
     }, callback)
   }
@@ -192,6 +195,10 @@ export class Bridge<D extends object, I extends UserIds, In extends object> impl
   isDue(): boolean {
     this.#noticeAssignment()
     return this.#work !== null || this.#failure !== null || this.#isUnset || this.#isChanged()
+  }
+
+  isSending(): boolean {
+    return this.#visit.cookies.length > 0
   }
 
   async settle(): Promise<void> {
@@ -283,8 +290,19 @@ export class Bridge<D extends object, I extends UserIds, In extends object> impl
     this.#before = textsOf(shown)
   }
 
+  /** The application looks at its session: the response may depend on it. */
+  #notice(): void {
+    if (this.#held !== null) this.#held.isLookedAt = true
+  }
+
+  /** Logs out, unless there is nothing to end: then the browser is told nothing. */
+  async #leave(): Promise<void> {
+    if (this.#setup.look.isIn(this.request.headers.cookie) || (await this.#visit.get()) !== null)
+      await this.#visit.logOut()
+  }
+
   async #end(): Promise<void> {
-    await this.#visit.logOut()
+    await this.#leave()
     this.#isUnset = false
     this.#session = null
     this.#isStored = false
@@ -303,7 +321,7 @@ export class Bridge<D extends object, I extends UserIds, In extends object> impl
       await this.#write(texts)
     } catch (error) {
       // The client went away: no response can bring it a session, and no error handler can tell it.
-      const isLost = this.#response?.destroyed && (error as { code?: unknown }).code === 'ERR_SESSION_HEADERS_SENT'
+      const isLost = this.#held?.isGone && (error as { code?: unknown }).code === 'ERR_SESSION_HEADERS_SENT'
       if (!isLost) throw error
       this.#before = texts
     }
@@ -329,7 +347,9 @@ export class Bridge<D extends object, I extends UserIds, In extends object> impl
     const before = this.#isStored ? this.#identityOf(dataOf(this.#before)) : null
     const current = await visit.get()
     const user = current?.user == null ? null : this.#setup.context.users.toText(current.user.id as never)
-    if (now !== null && now.text !== before?.text && now.text !== user) return this.#logIn(now, before, texts, change)
+    // Not if the application logged this user in by the visit.
+    const isDone = now?.text === user && current?.key !== this.#session?.key
+    if (now !== null && now.text !== before?.text && !isDone) return this.#logIn(now, before, texts, change)
     // The data of this session names a user whom the session does not have: it was written past the bridge.
     if (now !== null && current !== null && user === null && current.key === this.#session?.key)
       return this.#logIn(now, null, texts, change, { verifiedAt: null })

@@ -1,8 +1,10 @@
+import type { IncomingMessage } from 'node:http'
 import type { AnyContext } from '../manager/context.ts'
+import { DEFAULTS } from '../manager/options.ts'
 import type { AnySession } from '../session/session.ts'
 import { quote } from '../text/quote.ts'
-import type { CookieOptions } from '../visits/cookie.ts'
 import { responseCookie, SessionCookie } from '../visits/cookie.ts'
+import type { NodeVisitsOptions } from '../visits/setup.ts'
 import type { CookieView } from './request-session.ts'
 
 const LIFETIME =
@@ -11,13 +13,23 @@ const LIFETIME =
 /** The attributes of the cookie of one bridge, read once. */
 export class CookieLook {
   readonly lifetime: SessionCookie['lifetime']
+  readonly #names: readonly string[]
   readonly attributes: Pick<CookieView, 'path' | 'domain' | 'httpOnly' | 'secure' | 'sameSite' | 'partitioned'>
 
-  constructor(options: CookieOptions | undefined) {
+  constructor({
+    cookie: options,
+    rememberCookie,
+  }: Pick<NodeVisitsOptions<IncomingMessage>, 'cookie' | 'rememberCookie'>) {
     const cookie = new SessionCookie(options)
+    this.#names = [cookie.name, rememberCookie?.name ?? DEFAULTS.rememberCookie.name]
     const { path, domain, httpOnly, secure, sameSite, partitioned = false } = responseCookie(cookie.clear()).options
     this.lifetime = cookie.lifetime
     this.attributes = { path, domain, httpOnly, secure, sameSite, partitioned }
+  }
+
+  /** Whether a Cookie header has a session, or what may begin one. */
+  isIn(header: string | undefined): boolean {
+    return this.#names.some(name => header?.includes(`${name}=`))
   }
 }
 

@@ -4,9 +4,10 @@ import type { SessionManager } from '../manager/manager.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { checkSessions } from '../visits/check-arguments.ts'
 import { type NodeVisits, nodeVisits } from '../visits/node.ts'
+import type { Visit } from '../visits/visit.ts'
 import { Bridge, type BridgeSetup } from './bridge.ts'
 import { CookieLook } from './cookie-view.ts'
-import { holdResponse } from './held-response.ts'
+import { heldResponse } from './held-response.ts'
 import { passportUser } from './identity.ts'
 import { type ExpressSessionOptions, splitOptions } from './options.ts'
 import { makeSessionStore } from './session-store.ts'
@@ -34,14 +35,20 @@ export function expressSession<D extends object, I extends UserIds, In extends o
 ): ExpressSession<D, I, In> {
   checkSessions('expressSession', sessions)
   const { own, forVisits } = splitOptions<I>(options)
-  const visits = nodeVisits(sessions, forVisits)
+  const bare = nodeVisits(sessions, forVisits)
+  const of = (request: IncomingMessage, response?: ServerResponse): Visit<D, I, In> => {
+    if (typeof response?.writeHead !== 'function') return bare.of(request)
+    const held = heldResponse(response)
+    held.isLookedAt = true
+    return bare.of(request, held.forVisit)
+  }
   const sessionStore = makeSessionStore(sessions)
   const setup: BridgeSetup<D, I, In> = {
     sessions,
     context: contextOf<D, I, In>(sessions),
     userOf: own.userOf ?? (passportUser as NonNullable<typeof own.userOf>),
     logIn: own.logIn ?? (() => ({})),
-    look: new CookieLook(forVisits.cookie),
+    look: new CookieLook(forVisits),
   }
   const middleware = (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void) => {
     // As express-session does: an application may have put a session there, and a test often has.
@@ -52,11 +59,12 @@ export function expressSession<D extends object, I extends UserIds, In extends o
     // `ws` and others call it for an upgrade, with {} for a response.
     const answer = typeof response?.writeHead === 'function' ? response : null
     const open = async () => {
-      const visit = answer === null ? visits.of(request) : visits.of(request, answer)
-      const bridge = new Bridge(setup, visit, request, answer, next)
+      const held = answer && heldResponse(answer)
+      const visit = held === null ? bare.of(request) : bare.of(request, held.forVisit)
+      const bridge = new Bridge(setup, visit, request, held, next)
       await bridge.open()
       Object.assign(request, { sessionStore })
-      if (answer !== null) holdResponse(answer, bridge)
+      held?.hold(bridge)
     }
     // Outside of the promise: what a handler throws is its own.
     open().then(
@@ -64,5 +72,7 @@ export function expressSession<D extends object, I extends UserIds, In extends o
       error => process.nextTick(next, error),
     )
   }
-  return Object.assign(middleware, { visits })
+  return Object.assign(middleware, {
+    visits: { of, sessions, cookie: bare.cookie } as ExpressSession<D, I, In>['visits'],
+  })
 }

@@ -79,6 +79,10 @@ export class SessionImporter<
         `middleware: expected the visits of the same SessionManager, such as nodeVisits(sessions), got ${quote(visits)}`,
       )
     return (request, response, next) => {
+      if (this.#cookies.in(request.headers.cookie).length === 0) {
+        next()
+        return
+      }
       const open = (cookie: string | undefined) => {
         if (cookie !== request.headers.cookie) request.headers.cookie = cookie
         return visits.of(request as never, response as never)

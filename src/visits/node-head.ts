@@ -70,15 +70,6 @@ function setGiven(response: ServerResponse, headers: unknown): void {
   }
 }
 
-/**
- * At a response whose head was given but waits for its session: cookies can still go out with it. A list of what writes
- * those headers that are put around it.
- */
-export const HELD = Symbol.for('coatcheck.held')
-
-/** Whether the head is out. While it is held, `headersSent` is true for the application alone. */
-export const isHeadOut = (response: ServerResponse): boolean => response.headersSent && !(HELD in response)
-
 const SHIELDED = ['setHeader', 'appendHeader', 'removeHeader'] as const
 
 /**
@@ -121,13 +112,6 @@ function shielded<T>(response: ServerResponse, rules: HeadRules, write: () => T)
 export function guardHead(response: ServerResponse, rulesNow: () => HeadRules): void {
   const guarded = new GuardedHead(response, rulesNow)
   response.writeHead = writeHead.bind(guarded) as ServerResponse['writeHead']
-  noteHeld(guarded)
-}
-
-/** Where the head waits within this guard, which has written its rules, they are written again when it goes on. */
-function noteHeld({ response, rulesNow }: GuardedHead): void {
-  const held = (response as { [HELD]?: unknown })[HELD]
-  if (Array.isArray(held)) held.push(() => writeRules(rulesNow(), new NodeHead(response)))
 }
 
 /** A response as it was before its head was guarded. */
@@ -159,9 +143,7 @@ function writeHead(this: GuardedHead, ...args: Arguments): ServerResponse {
   writeRules(rules, new NodeHead(response))
   const rest: Arguments = typeof reason === 'string' ? [args[0], reason] : [args[0]]
   if (!isPatched) return previous.apply(response, rest)
-  const answer = shielded(response, rules, () => previous.apply(response, rest))
-  noteHeld(this)
-  return answer
+  return shielded(response, rules, () => previous.apply(response, rest))
 }
 
 /**

@@ -5,7 +5,7 @@ import type { UserIds } from '../session/user-id.ts'
 import { checkNode, checkSessions } from './check-arguments.ts'
 import type { CookieOptions } from './cookie.ts'
 import type { HeadRules } from './head-rules.ts'
-import { guardHead, isHeadOut } from './node-head.ts'
+import { guardHead } from './node-head.ts'
 import type { Advice } from './refusals.ts'
 import { RequestVisit } from './request-visit.ts'
 import { hostOf, type Transport, transportTest } from './secure.ts'
@@ -61,16 +61,16 @@ class NodeRequest implements VisitRequest {
 
   canSend(): boolean {
     const response = this.#response
-    return response !== undefined && !isHeadOut(response) && !isGone(response)
+    return response !== undefined && !response.headersSent && !isGone(response)
   }
 
   /** A response that is never sent, since the client went away, has lost no cookie either. */
   isPending(): boolean {
-    return this.#response === undefined || !isHeadOut(this.#response)
+    return this.#response === undefined || !this.#response.headersSent
   }
 
   onHeadRules(rules: () => HeadRules): void {
-    if (this.#response !== undefined && !isHeadOut(this.#response)) guardHead(this.#response, rules)
+    if (this.#response !== undefined && !this.#response.headersSent) guardHead(this.#response, rules)
   }
 }
 

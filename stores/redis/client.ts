@@ -1,17 +1,16 @@
-// The clients, typed by the few methods used: node-redis in its four shapes of `sendCommand`, ioredis by `call`, Valkey's
-// own by `customCommand` (valkey-glide.ts). None is imported at run time; what differs between them ends here.
+// The clients, typed by the few methods used; none is imported at run time, and what differs between them ends here.
 import { quote } from '../../src/text/quote.ts'
-import { follower } from './database.ts'
+import { NotReady } from './errors.ts'
 import { SLOTS, slotOf } from './keys.ts'
-import { type Dedicated, type Link, NotReady } from './link.ts'
-import { ReadyClients } from './pool.ts'
-import { type GlideInner, valkeyGlide } from './valkey-glide.ts'
 
-/** ioredis 5 and 6: `Redis` (also with sentinels) and `Cluster`. */
+/** ioredis 5 and 6, iovalkey: `Redis` (also with sentinels) and `Cluster`. */
 export interface IoredisClient {
   call(command: string, args: string[]): Promise<unknown>
 }
-/** node-redis 5 and 6: `createClient` and `createClientPool`. */
+/**
+ * node-redis 5 and 6: `createClient` and `createClientPool`. Also any other client of one server, behind an object with
+ * these three: `sendCommand`, and the getters `isOpen` and `isReady`.
+ */
 export interface NodeRedisClient {
   sendCommand(args: string[]): Promise<unknown>
 }
@@ -23,366 +22,204 @@ export interface NodeRedisCluster {
 export interface NodeRedisSentinel {
   sendCommand(isReadonly: boolean | undefined, args: string[]): Promise<unknown>
 }
-/** `@valkey/valkey-glide` 2: `GlideClient` and `GlideClusterClient`. */
-export interface ValkeyGlideClient {
-  customCommand(args: string[]): Promise<unknown>
-}
 /** A connected client of Redis or Valkey, standalone, pool, Sentinel or Cluster. */
-export type RedisClient = IoredisClient | NodeRedisClient | NodeRedisCluster | NodeRedisSentinel | ValkeyGlideClient
+export type RedisClient = IoredisClient | NodeRedisClient | NodeRedisCluster | NodeRedisSentinel
 
-// What the clients have beyond the methods in their public types above; all of it is optional to the compiler, so that
-// a version without it degrades instead of crashing.
+type Send = (args: string[]) => Promise<unknown>
+
+/** A master of the servers behind a client. */
+export interface Master {
+  /** The first slot that it has, 0 if there are no slots: a master that takes its place after a failover has the same. */
+  readonly firstSlot: number
+  readonly send: Send
+}
+
+/** A client, whatever its shape. A shard says to which master a command goes. */
+export interface Link {
+  readonly isCluster: boolean
+  /** Why no command can be sent for this shard now, or `null`. Without this question the client would queue it. */
+  notReady(shard: string): string | null
+  send(shard: string, args: string[]): Promise<unknown>
+  /** All masters, in the order of their first slots. */
+  masters(): readonly Master[]
+  /** How often connections have broken so far: the client may have sent commands again. */
+  breaks(): number
+}
+
+// What the clients have beyond the methods in their public types.
 interface Inner {
   call?(command: string, args: string[]): Promise<unknown>
   sendCommand?(...args: unknown[]): Promise<unknown>
-  execute?<T>(task: (client: Inner) => Promise<T>): Promise<T>
-  _execute?<T>(isReadonly: boolean, task: (client: Inner) => Promise<T>): Promise<T>
-  duplicate?(overrides?: unknown, options?: unknown): Inner
-  connect?(): Promise<unknown>
-  destroy?(): void
-  disconnect?(): void
-  on?(event: string, listener: (error: unknown) => void): unknown
+  execute?(task: (client: Inner) => Promise<unknown>): Promise<unknown>
+  on?(event: string, listener: () => void): unknown
   nodes?(role: string): Inner[]
   nodeClient?(node: unknown): Promise<Inner> | Inner
-  /** The `keyPrefix` of node-redis 6, which its `sendCommand` leaves out. */
-  readonly _keyPrefix?: unknown
+  getMasterNode?(): unknown
+  /** The `keyPrefix` of node-redis 6. */
+  readonly _keyPrefix?: string
   readonly isOpen?: boolean
   readonly isReady?: boolean
   readonly isCluster?: boolean
   readonly status?: string
-  readonly condition?: { readonly select?: number } | null
   readonly totalClients?: number
-  readonly idleClients?: number
-  readonly masters?: readonly NodeRedisNode[]
   readonly slots?: readonly unknown[]
   readonly options?: Record<string, unknown>
   readonly _options?: Record<string, unknown>
-  getMasterNode?(): { host: string; port: number } | undefined
 }
-interface NodeRedisNode {
-  readonly address?: string
-  readonly client?: Inner
-}
+type NodeRedisNode = { readonly client?: Inner }
 
 const EXPECTED =
-  'expected a connected client of node-redis 5 or 6 (createClient, createClientPool, createCluster, createSentinel), ioredis 5 or 6 (Redis, Cluster) or @valkey/valkey-glide 2 (GlideClient, GlideClusterClient)'
+  'expected a connected client of node-redis 5 or 6 (createClient, createClientPool, createCluster, createSentinel), or of ioredis 5 or 6 or iovalkey (Redis, Cluster)'
 const NOT_READY = 'the Redis client is not connected to its server'
-const ignore = () => {}
 
 /**
  * The link over a client.
  *
- * @throws TypeError for what is no such client, for one that was never connected, and for one that reads from replicas:
- * a session that was ended would live on there.
+ * @throws TypeError for what is no such client, for one that was never connected, one that reads from replicas (an ended
+ * session would live on there), and one with a key prefix.
  */
-export function linkTo(client: RedisClient): Link {
-  const inner = client as Inner
-  if (typeof client !== 'object' || client === null) throw new TypeError(`client is ${quote(client)}: ${EXPECTED}`)
-  refuseReplicas(inner)
-  const glide = client as unknown as GlideInner
-  if (typeof glide.customCommand === 'function') {
-    if (typeof glide.isClosed !== 'boolean') throw incomplete('customCommand', ['isClosed'])
-    return valkeyGlide(glide)
+export function linkTo(given: RedisClient): Link {
+  if (typeof given !== 'object' || given === null) throw new TypeError(`client is ${quote(given)}: ${EXPECTED}`)
+  const client = given as Inner
+  refuseOptions(client)
+  const isIoredis = typeof client.call === 'function'
+  const method = isIoredis ? 'call' : 'sendCommand'
+  if (typeof client[method] !== 'function') {
+    const inside =
+      'client' in client ? 'pass it by itself, new RedisStore(client, { … })' : 'no call() or sendCommand()'
+    throw new TypeError(`client: ${inside}: ${EXPECTED}`)
   }
-  if (typeof inner.call === 'function' && typeof inner.status === 'string') {
-    if (inner.status === 'wait' || inner.status === 'end')
-      throw new TypeError(`the ioredis client is not connected (status '${inner.status}'): call connect() first`)
-    return inner.isCluster ? ioredisCluster(inner) : ioredis(inner)
-  }
-  if (typeof inner.sendCommand !== 'function' || typeof inner.isOpen !== 'boolean') throw unusable(inner)
-  const { _keyPrefix: keyPrefix = '' } = inner
-  // With the prefix left out, two applications that it should keep apart would have their sessions in common.
-  if (keyPrefix !== '')
+  const isCluster = typeof client.nodeClient === 'function'
+  const isPool = typeof client.totalClients === 'number'
+  const told = isIoredis ? (['status'] as const) : (['isOpen', 'isReady'] as const)
+  const missing = told.slice(0, isCluster || isPool ? 1 : 2).filter(name => client[name] === undefined)
+  if (missing.length > 0)
     throw new TypeError(
-      `the keyPrefix ${quote(keyPrefix)} of the node-redis client does not stand before what the store writes: give the store a client without it, and the option prefix`,
+      `client has ${method}(), and lacks ${missing.join(', ')}: pass the client itself, or a wrapper with getters for these`,
     )
-  if (!inner.isOpen) throw new TypeError('the node-redis client is not connected: await its connect() first')
-  if (typeof inner.nodeClient === 'function') return nodeRedisCluster(inner)
-  if (typeof inner.getMasterNode === 'function') return nodeRedisSentinel(inner)
-  if (typeof inner.totalClients === 'number') return nodeRedisPool(inner)
-  if (typeof inner.isReady !== 'boolean') throw unusable(inner)
-  return nodeRedis(inner)
+  if (client.status === 'wait' || client.status === 'end')
+    throw new TypeError(`the ioredis client is not connected (status '${client.status}'): call connect() first`)
+  if (isIoredis) return ioredis(client)
+  if (!client.isOpen) throw new TypeError('the node-redis client is not connected: await its connect() first')
+  return isCluster ? nodeRedisCluster(client) : isPool ? nodeRedisPool(client) : nodeRedis(client)
 }
 
-// What is sent while the connection is away would be queued and run later: a client has to tell its state.
-function unusable(client: Inner): TypeError {
-  if (typeof client.sendCommand === 'function') {
-    const missing = (['isOpen', 'isReady'] as const).filter(name => typeof client[name] !== 'boolean')
-    return incomplete('sendCommand', missing)
-  }
-  if (typeof client.call === 'function') return incomplete('call', ['status'])
-  if ('client' in client) return new TypeError(`client: pass it by itself, new RedisStore(client, { … }): ${EXPECTED}`)
-  return new TypeError(`client is an object without call(), sendCommand() and customCommand(): ${EXPECTED}`)
-}
-
-function incomplete(method: string, missing: readonly string[]): TypeError {
-  const getters = missing.map(name => `get ${name}() { return client.${name} }`).join(', ')
-  return new TypeError(
-    `client has ${method}(), and lacks ${missing.join(', ')}: pass the client itself, or let the wrapper tell the state of the connection: { ${method}: (...args) => client.${method}(...args), ${getters} }`,
-  )
-}
-
-function refuseReplicas(client: Inner) {
-  const { useReplicas } = client._options ?? {}
-  const { scaleReads, readOnly, readonly, role, redisOptions } = client.options ?? {}
-  const perNode = redisOptions as { readOnly?: boolean } | undefined
-  const setting =
-    useReplicas === true
-      ? 'useReplicas: true'
-      : scaleReads !== undefined && scaleReads !== 'master'
-        ? `scaleReads: '${typeof scaleReads === 'string' ? scaleReads : 'a function'}'`
-        : readOnly === true || perNode?.readOnly === true
-          ? 'readOnly: true'
-          : readonly === true
-            ? 'readonly: true'
-            : role === 'slave'
-              ? `role: 'slave'`
-              : null
-  if (setting !== null)
+function refuseOptions(client: Inner) {
+  const options = { ...client.options, ...client._options } as Record<string, unknown>
+  const perNode = options.redisOptions as Record<string, unknown> | undefined
+  const { scaleReads = 'master' } = options
+  const replicas = [options.useReplicas, options.readonly, options.readOnly, perNode?.readOnly]
+  if (replicas.includes(true) || scaleReads !== 'master' || options.role === 'slave')
     throw new TypeError(
-      `the client reads from replicas (${setting}), where an ended session lives on: give the store one without it`,
+      'the client reads from replicas (useReplicas, readonly, readOnly, scaleReads or role), where an ended session lives on: give the store a client that does not',
     )
-  if (/[{}]/.test(prefixOf(client)))
-    throw new TypeError(`the client's keyPrefix contains a brace, which moves the hash tag of Redis Cluster`)
+  const prefix = client._keyPrefix || options.keyPrefix || perNode?.keyPrefix
+  if (prefix) throw new TypeError(`remove keyPrefix ${quote(prefix)} from the client and pass prefix to RedisStore`)
 }
 
-// — ioredis —
-
-// As an array: thousands of keys as arguments of a function would not fit on the stack.
-const callOn = (client: Inner, [command, ...args]: string[]) => client.call!(command!, args)
-
-const openIoredis = async (client: Inner, overrides: object): Promise<Inner> => {
-  const own = client.duplicate!({ ...OWN_IOREDIS, ...overrides })
-  own.on?.('error', ignore)
-  await own.connect?.()
-  return own
-}
-const asDedicatedIoredis = (own: Inner): Dedicated => ({
-  send: args => callOn(own, args),
-  usable: () => own.status === 'ready',
-  close: () => own.disconnect?.(),
-})
-const ioredisReason = ({ status }: Inner) => (status === 'ready' ? null : `${NOT_READY} (status '${status}')`)
-// Nothing is queued, resent or reconnected: a connection that broke is replaced, not healed.
-const OWN_IOREDIS = {
-  lazyConnect: true,
-  enableOfflineQueue: false,
-  autoResendUnfulfilledCommands: false,
-  retryStrategy: null,
-  enableAutoPipelining: false,
-}
-
-/** How many connections of a client have broken: several stores may share one, and count them once. */
+/** How often connections of a client have broken: several stores may share one, and count them once. */
 const BREAKS = new WeakMap<Inner, { count: number }>()
-
-// ioredis sends what was not answered once more on the next connection, a cluster to the next node.
-function breaksOf(client: Inner): () => number {
+function breaksOf(client: Inner, ...events: string[]): () => number {
   const breaks = BREAKS.get(client) ?? { count: 0 }
-  if (!BREAKS.has(client)) {
-    BREAKS.set(client, breaks)
-    const broke = () => {
-      breaks.count++
-    }
-    client.on?.('close', broke)
-    client.on?.('-node', broke)
-  }
+  if (!BREAKS.has(client)) for (const event of events) client.on?.(event, () => void breaks.count++)
+  BREAKS.set(client, breaks)
   return () => breaks.count
 }
 
-const prefixOf = ({ options }: Inner) => String(options?.keyPrefix ?? '')
-
 function ioredis(client: Inner): Link {
+  // As an array: thousands of keys as arguments of a function would not fit on the stack.
+  const on = (inner: Inner) => (args: string[]) => inner.call!(args[0]!, args.slice(1))
+  const send = on(client)
+  /** A slot has a list of addresses, the master's first. */
+  const addressIn = (slot: unknown) => (slot as readonly string[] | undefined)?.[0]
+  const nodeAt = (address: unknown) =>
+    client.nodes!('master').find(({ options }) => `${options?.host}:${options?.port}` === address) ?? lost()
   return {
-    cluster: false,
-    keyPrefix: prefixOf(client),
-    notReadyReason: () => ioredisReason(client),
-    send: (_shard, args) => callOn(client, args),
-    breaks: breaksOf(client),
-    masters: () => [{ name: '', isReady: client.status === 'ready', send: args => callOn(client, args) }],
-    master: () => '',
-    async dedicate() {
-      const own = await openIoredis(client, {})
-      let at: number | null = own.condition?.select ?? 0
-      return {
-        ...asDedicatedIoredis(own),
-        async follow() {
-          // Until it has connected anew, it tells the database of its options, and goes back to its own only then.
-          const reason = ioredisReason(client)
-          if (reason !== null) throw new NotReady(reason)
-          const database = client.condition?.select ?? 0
-          if (database === at) return
-          // Unknown where this fails: it may have been done.
-          at = null
-          await callOn(own, ['select', `${database}`])
-          at = database
-        },
-      }
-    },
-  }
-}
-
-function ioredisCluster(client: Inner): Link {
-  const masterOf = (shard: string) => {
-    const key = (client.slots?.[slotOf(shard)] as string[] | undefined)?.[0] ?? ''
-    const node = client.nodes!('master').find(({ options }) => `${options?.host}:${options?.port}` === key)
-    return { key, node }
-  }
-  return {
-    cluster: true,
-    keyPrefix: prefixOf(client),
-    notReadyReason: () => ioredisReason(client),
-    send: (_shard, args) => callOn(client, args),
-    breaks: breaksOf(client),
-    // The client repeats for TRYAGAIN, its nodes do not. They have key prefixes of their own.
-    sendTogether(shard, args) {
-      const { node } = masterOf(shard)
-      const isUsable = node?.status === 'ready' && prefixOf(node) === prefixOf(client)
-      return callOn(isUsable ? node : client, args)
-    },
+    isCluster: client.isCluster === true,
+    notReady: () => (client.status === 'ready' ? null : `${NOT_READY} (status '${client.status}')`),
+    send: (_shard, args) => send(args),
     masters: () =>
-      client.nodes!('master').map(node => ({
-        name: `${node.options?.host}:${node.options?.port}`,
-        // One that waits connects at its first command.
-        isReady: node.status === 'ready' || node.status === 'wait',
-        send: args => callOn(node, args),
-      })),
-    master: shard => masterOf(shard).key,
-    async dedicate(shard) {
-      const { key, node } = masterOf(shard)
-      if (!node) throw new Error(`no connection to the master ${key} of this shard`)
-      // The nodes do not have the key prefix of the client: it writes that itself.
-      const keyPrefix = client.options?.keyPrefix ?? ''
-      return asDedicatedIoredis(await openIoredis(node, { readOnly: false, keyPrefix }))
-    },
-  }
-}
-
-// — node-redis —
-
-const asDedicatedNodeRedis = async (client: Inner): Promise<Dedicated> => {
-  const own = client.duplicate!({
-    disableOfflineQueue: true,
-    socket: { ...(client.options?.socket as object | undefined), reconnectStrategy: false },
-  })
-  own.on?.('error', ignore)
-  await own.connect!()
-  return {
-    send: args => own.sendCommand!(args),
-    usable: () => own.isReady === true,
-    close: () => {
-      if (own.isOpen) own.destroy?.()
-    },
+      client.isCluster
+        ? bySlot(client.slots!, addressIn, address => async args => on(nodeAt(address))(args))
+        : [{ firstSlot: 0, send }],
+    breaks: breaksOf(client, 'close', '-node'),
   }
 }
 
 function nodeRedis(client: Inner): Link {
+  const isSentinel = typeof client.getMasterNode === 'function'
+  const send: Send = args => (isSentinel ? client.sendCommand!(false, args) : client.sendCommand!(args))
   return {
-    cluster: false,
-    keyPrefix: '',
-    notReadyReason: () => (client.isReady ? null : NOT_READY),
-    send: (_shard, args) => client.sendCommand!(args),
-    masters: () => [{ name: '', isReady: client.isReady === true, send: args => client.sendCommand!(args) }],
-    master: () => '',
-    async dedicate() {
-      const own = await asDedicatedNodeRedis(client)
-      const ask = async (args: string[]) => {
-        if (!client.isReady) throw new NotReady(NOT_READY)
-        return client.sendCommand!(args)
-      }
-      return { ...own, follow: follower(ask, own.send) }
-    },
+    isCluster: false,
+    notReady: () => (client.isReady ? null : NOT_READY),
+    send: (_shard, args) => send(args),
+    masters: () => [{ firstSlot: 0, send }],
+    // Only the client of Sentinel sends a command again.
+    breaks: isSentinel ? breaksOf(client, 'topology-change', 'client-error') : () => 0,
   }
 }
-
-/** The clients of each pool: several stores may share one, and listen to them once. */
-const POOLED = new WeakMap<Inner, ReadyClients<Inner>>()
 
 function nodeRedisPool(pool: Inner): Link {
-  const clients = POOLED.get(pool) ?? new ReadyClients(pool, NOT_READY)
-  POOLED.set(pool, clients)
-  const send = (args: string[]) => clients.run(client => client.sendCommand!(args))
+  // A pool also hands out clients that are connecting anew, where a command would wait in a queue.
+  const send: Send = async args => {
+    for (let tries = pool.totalClients!; tries >= 0; tries--) {
+      const answer = await pool.execute!(async free => free.isReady && { reply: await free.sendCommand!(args) })
+      if (answer) return (answer as { reply: unknown }).reply
+    }
+    throw new NotReady(NOT_READY)
+  }
   return {
-    cluster: false,
-    keyPrefix: '',
-    notReadyReason: () => (pool.isOpen ? null : NOT_READY),
+    isCluster: false,
+    notReady: () => (pool.isOpen ? null : NOT_READY),
     send: (_shard, args) => send(args),
-    masters: () => [{ name: '', isReady: pool.isOpen === true, send }],
-    master: () => '',
-    dedicate: () => clients.run(asDedicatedNodeRedis),
+    masters: () => [{ firstSlot: 0, send }],
+    breaks: () => 0,
   }
 }
 
-function nodeRedisSentinel(sentinel: Inner): Link {
-  // The client sends a command again where its connection broke: it calls the same function once more.
-  let sentAgain = 0
-  const send = (args: string[]) => {
-    if (!sentinel._execute) return sentinel.sendCommand!(false, args)
-    let times = 0
-    return sentinel._execute(false, async client => {
-      if (times++ > 0) sentAgain++
-      return client.sendCommand!(args)
-    })
-  }
-  return {
-    cluster: false,
-    keyPrefix: '',
-    notReadyReason: () => (sentinel.isReady ? null : NOT_READY),
-    send: (_shard, args) => send(args),
-    breaks: () => sentAgain,
-    masters: () => [{ name: '', isReady: sentinel.isReady === true, send }],
-    master: () => {
-      const node = sentinel.getMasterNode!()
-      return `${node?.host}:${node?.port}`
-    },
-    dedicate: () => sentinel._execute!(false, async client => asDedicatedNodeRedis(client)),
-  }
-}
-
-const PROBE_EVERY = 250
-const MAX_PROBES = 16
+/** How often a cluster is asked where a slot is while its master is away, in ms. */
+const LOOK_EVERY = 250
 
 function nodeRedisCluster(cluster: Inner): Link {
-  const nodeOf = (slot: number) => (cluster.slots?.[slot] as { master?: NodeRedisNode } | undefined)?.master
-  let probedAt = Number.NEGATIVE_INFINITY
-  // The client learns of a failover from MOVED alone (version 5) or late (version 6). While a master is away, a harmless
-  // read for its slot on another node makes it look again; a few at a time, because that node may be silent as well.
-  let probes = 0
-  const probe = (shard: string) => {
-    const now = performance.now()
-    if (probes >= MAX_PROBES || now - probedAt < PROBE_EVERY) return
-    probedAt = now
-    probes++
+  const masterIn = (slot: unknown) => (slot as { master?: NodeRedisNode } | undefined)?.master
+  // Without a client it is not connected yet (`minimizeConnections`): the command connects it.
+  const isReady = ({ client }: NodeRedisNode) => client === undefined || client.isReady === true
+  let lookedAt = Number.NEGATIVE_INFINITY
+  // The client learns of a failover from MOVED alone (version 5) or late (version 6): a harmless read on another node.
+  const look = (shard: string) => {
+    if (performance.now() - lookedAt < LOOK_EVERY) return
+    lookedAt = performance.now()
     const abortSignal = AbortSignal.timeout(1000)
-    cluster.sendCommand!(undefined, false, ['GET', `{${shard}}`], { abortSignal })
-      .catch(ignore)
-      .finally(() => {
-        probes--
-      })
+    cluster.sendCommand!(undefined, false, ['GET', `{${shard}}`], { abortSignal }).catch(() => {})
   }
-  // Without a client the node is not connected yet (`minimizeConnections`): the command connects it.
-  const isReady = (node: NodeRedisNode) => node.client === undefined || node.client.isReady === true
   return {
-    cluster: true,
-    keyPrefix: '',
-    notReadyReason(shard) {
+    isCluster: true,
+    notReady(shard) {
       if (!cluster.isOpen || cluster.slots?.length !== SLOTS) return NOT_READY
-      const node = nodeOf(slotOf(shard))
-      if (node && isReady(node)) return null
-      probe(shard)
+      const master = masterIn(cluster.slots[slotOf(shard)])
+      if (master && isReady(master)) return null
+      look(shard)
       return `${NOT_READY}: the master of this shard is away`
     },
     send: (shard, args) => cluster.sendCommand!(`{${shard}}`, false, args),
     masters: () =>
-      cluster.masters!.map(node => ({
-        name: node.address ?? '',
-        isReady: isReady(node),
-        send: async args => (await cluster.nodeClient!(node)).sendCommand!(args),
-      })),
-    master: shard => nodeOf(slotOf(shard))?.address ?? '',
-    async dedicate(shard) {
-      const node = nodeOf(slotOf(shard))
-      if (!node) throw new Error('no master for this shard')
-      return asDedicatedNodeRedis(await cluster.nodeClient!(node))
-    },
+      bySlot(cluster.slots!, masterIn, master => async args => {
+        if (!isReady(master as NodeRedisNode)) lost()
+        return (await cluster.nodeClient!(master)).sendCommand!(args)
+      }),
+    breaks: () => 0,
   }
+}
+
+function bySlot(slots: readonly unknown[], masterIn: (slot: unknown) => unknown, sender: (master: unknown) => Send) {
+  const masters = new Map<unknown, Master>()
+  for (let firstSlot = 0; firstSlot < SLOTS; firstSlot++) {
+    const master = masterIn(slots[firstSlot]) ?? lost()
+    if (!masters.has(master)) masters.set(master, { firstSlot, send: sender(master) })
+  }
+  return [...masters.values()]
+}
+
+function lost(): never {
+  throw new NotReady('a master of the cluster is away')
 }

@@ -1,116 +1,98 @@
-// What a session looks like in Redis: one line for people and scripts, then the data as the codec wrote it.
+// What a session looks like in Redis: one header line for people and scripts, then the data as the codec wrote it.
 //
-//   s 3 Zk1vX0bq7TnE 1767225600000 61250 30m 12h 5m 7 - 42 ada
+//   s 3 Zk1vX0bq7TnE 1767225600000 1767225661250 1767227461250 1767268800000 1767269100250 7 - 42 ada
 //   {"theme":"dark"}
 //
-// kind (s session, r remember-me series), version, write ID, createdAt, seenAt after that, expiresAt after seenAt,
-// absoluteExpiresAt after createdAt, and when Redis expires the key at the latest, by its own clock, after that; password
-// version, parent, user ID, name.
-// Spans are milliseconds, or have a unit: s, m, h. `-` is null; blanks and % are percent-encoded.
+// kind (s session, r remember-me series), version, write ID, createdAt, seenAt, expiresAt, absoluteExpiresAt, when Redis
+// expires the key at the latest (by its own clock), password version, parent, user ID, name. `-` is null; blanks and %
+// are percent-encoded.
 //
 //   f <movedTo> <until> <kept until> <salt>     a forward
-//   p <attempt> <record>                        prepared: not live until the old session on another shard has ended
-//   x <attempt>                                 ended for what that attempt prepared
+//   x <write ID>                                ended by the login with this write ID, whose session is on another shard
 import { corruption } from '../../src/contract/record.ts'
 import { type Corrupt, FORWARD_LIFETIME, type Forward, type SessionRecord } from '../../src/contract/store.ts'
 
 /** A text as a client answers it: Buffers come with a type mapping. */
 export const text = (reply: unknown) => (typeof reply === 'string' ? reply : String(reply))
 
-/** A text without blanks, as it stands in a header line. */
-export const escaped = (text: string) =>
-  text === '-' ? '%2D' : /[\s%]/.test(text) ? text.replace(/[\s%]/g, encodeURIComponent) : text
-const unescaped = (text: string) => (text.includes('%') ? decodeURIComponent(text) : text)
-const UNITS = { h: 3_600_000, m: 60_000, s: 1000 } as const
-const spanOf = (ms: number) => {
-  if (ms === 0) return '0'
-  for (const unit of ['h', 'm', 's'] as const) if (ms % UNITS[unit] === 0) return `${ms / UNITS[unit]}${unit}`
-  return `${ms}`
-}
+/** A text as one word of a header line. */
+export const escaped = (word: string) => (word === '-' ? '%2D' : word.replace(/[\s%]/g, encodeURIComponent))
+const unescaped = (word: string) => (word.includes('%') ? decodeURIComponent(word) : word)
+const orDash = (word: string | null) => (word === null ? '-' : escaped(word))
+const orNull = (word: string) => (word === '-' ? null : unescaped(word))
 
 /** The value of a record's key; the script that stores it knows until when it is kept. */
 export function encodeRecord(record: SessionRecord): string {
-  const { createdAt, seenAt, userId, userName } = record
-  const fields = [
-    record.kind === 'session' ? 's' : 'r',
-    record.version,
-    record.writeId,
-    createdAt,
-    spanOf(seenAt - createdAt),
-    spanOf(record.expiresAt - seenAt),
-    spanOf(record.absoluteExpiresAt - createdAt),
-    0,
-    record.passwordVersion ?? '-',
-    record.parent ?? '-',
-    userId === null ? '-' : escaped(userId),
-    userName === null ? '-' : escaped(userName),
-  ]
-  return `${fields.join(' ')}\n${record.data}`
+  const { kind, version, writeId, createdAt, seenAt, expiresAt, absoluteExpiresAt } = record
+  const instants = `${createdAt} ${seenAt} ${expiresAt} ${absoluteExpiresAt} 0`
+  const identity = `${record.passwordVersion ?? '-'} ${record.parent ?? '-'} ${orDash(record.userId)} ${orDash(record.userName)}`
+  return `${kind === 'session' ? 's' : 'r'} ${version} ${writeId} ${instants} ${identity}\n${record.data}`
 }
 
 /** The value that a replacement leaves under the old key. */
-export function encodeForward(movedTo: string, forward: { salt: string; until: number }, now: number): string {
-  return `f ${movedTo} ${forward.until} ${Math.max(now, forward.until) + FORWARD_LIFETIME} ${escaped(forward.salt)}`
-}
+export const encodeForward = (movedTo: string, { salt, until }: { salt: string; until: number }, now: number) =>
+  `f ${movedTo} ${until} ${Math.max(now, until) + FORWARD_LIFETIME} ${escaped(salt)}`
 
-const DIGITS = /^(0|[1-9][0-9]{0,15})$/
-const instant = (text: string | undefined) => (text !== undefined && DIGITS.test(text) ? Number(text) : Number.NaN)
-
-// One expression for the line is twice as fast as a split and a test for each field, and `read` decodes at every request.
+// One expression for the line is twice as fast as a split and a test for each field; every request decodes.
 const WHOLE = '(0|[1-9][0-9]{0,15})'
-const SPAN = '(-?(?:0|[1-9][0-9]{0,15}))([smh]?)'
 const WORD = '([^ \\n]*)'
 const HEADER = new RegExp(
-  `^([sr]) ${WHOLE} ${WORD} ${WHOLE} ${SPAN} ${SPAN} ${SPAN} ${SPAN} (?:-|${WHOLE}) ${WORD} ${WORD} ${WORD}\\n`,
+  `^([sr]) ${WHOLE} ${WORD} ${WHOLE} ${WHOLE} ${WHOLE} ${WHOLE} [0-9]+ (?:-|${WHOLE}) ${WORD} ${WORD} ${WORD}\\n`,
 )
-const msOf = (count: string, unit: string) => (unit === '' ? +count : +count * UNITS[unit as keyof typeof UNITS])
+const FORWARD = new RegExp(`^f ([A-Za-z0-9_-]{46}) ${WHOLE} ${WHOLE} ${WORD}$`)
 
-/** Reads the value of a session's key: the record (live or not), a forward, what is wrong with it, or `null`. */
-export function decode(key: string, value: string): (SessionRecord & { movedTo?: never }) | Forward | Corrupt | null {
-  if (value.startsWith('f ')) return decodeForward(value)
-  if (value.startsWith('x ') || value.startsWith('p ')) return null
+type Stored = (SessionRecord & { movedTo?: never }) | (Forward & { keptUntil: number }) | Corrupt | null
+
+/**
+ * Reads what a client answers for a session's key: the record (live or not), a forward, what is wrong with it, or `null`.
+ *
+ * @throws what a client answers in the place of one value if that could not be read.
+ */
+export function decode(key: string, reply: unknown): Stored {
+  if (reply === null || reply === undefined) return null
+  if (reply instanceof Error) throw reply
+  const value = text(reply)
+  if (value.startsWith('x ')) return null
+  try {
+    return decodeForward(value) ?? decodeRecord(key, value)
+  } catch {
+    return { corrupt: 'a word of the header line is malformed' }
+  }
+}
+
+function decodeForward(value: string) {
+  const [, movedTo, until, keptUntil, salt] = (value.startsWith('f ') && FORWARD.exec(value)) || []
+  return movedTo === undefined
+    ? null
+    : { movedTo, until: Number(until), keptUntil: Number(keptUntil), salt: unescaped(salt!) }
+}
+
+function decodeRecord(key: string, value: string): SessionRecord | Corrupt {
   const line = HEADER.exec(value)
   if (line === null) return { corrupt: 'the header line is missing or malformed' }
-  const createdAt = Number(line[4])
-  const seenAt = createdAt + msOf(line[5]!, line[6]!)
-  let userId: string | null = null
-  let userName: string | null = null
-  try {
-    if (line[15] !== '-') userId = unescaped(line[15]!)
-    if (line[16] !== '-') userName = unescaped(line[16]!)
-  } catch {
-    return { corrupt: 'user ID or name is malformed' }
-  }
   const record: SessionRecord = {
     key,
     kind: line[1] === 's' ? 'session' : 'remember',
-    parent: line[14] === '-' ? null : line[14]!,
-    userId,
-    userName,
-    passwordVersion: line[13] === undefined ? null : Number(line[13]),
+    parent: line[9] === '-' ? null : line[9]!,
+    userId: orNull(line[10]!),
+    userName: orNull(line[11]!),
+    passwordVersion: line[8] === undefined ? null : Number(line[8]),
     data: value.slice(line[0].length),
     version: Number(line[2]),
     writeId: line[3]!,
-    createdAt,
-    seenAt,
-    expiresAt: seenAt + msOf(line[7]!, line[8]!),
-    absoluteExpiresAt: createdAt + msOf(line[9]!, line[10]!),
+    createdAt: Number(line[4]),
+    seenAt: Number(line[5]),
+    expiresAt: Number(line[6]),
+    absoluteExpiresAt: Number(line[7]),
   }
   const corrupt = corruption(record)
   return corrupt === null ? record : { corrupt }
 }
 
-function decodeForward(value: string): Forward | Corrupt {
-  const [, movedTo, until, keptUntil, salt] = value.split(' ')
-  const forward = { movedTo: movedTo ?? '', until: instant(until), salt: '' }
-  if (!/^[A-Za-z0-9_-]{46}$/.test(forward.movedTo) || Number.isNaN(forward.until) || Number.isNaN(instant(keptUntil)))
-    return { corrupt: 'the forward is malformed' }
-  try {
-    return { ...forward, salt: unescaped(salt ?? '') }
-  } catch {
-    return { corrupt: 'the forward is malformed' }
-  }
+/** What is reported of a stored record or forward: `null` if its time is over. */
+export function live(stored: Exclude<Stored, Corrupt>, now: number): SessionRecord | Forward | null {
+  if (stored === null) return null
+  if (stored.movedTo === undefined) return stored.expiresAt > now ? stored : null
+  const { movedTo, salt, until } = stored
+  return stored.keptUntil > now ? { movedTo, salt, until } : null
 }
-
-/** Until when a forward is reported, epoch ms. */
-export const forwardKeptUntil = (value: string) => instant(value.split(' ')[3])

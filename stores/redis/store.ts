@@ -3,7 +3,7 @@ import {
   type CreateOptions,
   type CreateResult,
   type DeleteUserOptions,
-  type Forward,
+  FORWARD_LIFETIME,
   type ReadAnswer,
   type RecordChange,
   type ReplaceResult,
@@ -13,80 +13,74 @@ import {
   type StoreCall,
   SWEEP_MARGIN,
 } from '../../src/contract/store.ts'
-import { aBoolean, checkOptions, type OptionPlace, wholeNumber } from '../../src/text/check-options.ts'
+import { aBoolean, checkOptions, type OptionPlace, rule } from '../../src/text/check-options.ts'
 import { linkTo, type RedisClient } from './client.ts'
-import { type Call, Commands, deadlineOf, endOf, inTime, type Run, storeError } from './commands.ts'
-import { evictionHazard } from './eviction.ts'
-import { decode, forwardKeptUntil, text } from './format.ts'
-import { aKeyPrefix, type Keys, keysUnder, shardOf, shardOfKey } from './keys.ts'
-import { type Link, NotReady } from './link.ts'
-import { ALONE, ValueReads } from './reads.ts'
-import { RecordWriter } from './record-writer.ts'
-import { refusalOf } from './refusals.ts'
-import { ReplicaWaiter } from './replicas.ts'
-import { DELETE, DISCARD, TOUCH, UPDATE } from './scripts.ts'
-import { CHUNK, chunks, UserIndex } from './user-index.ts'
-import { Walk } from './walk.ts'
+import { type Answer, type Call, Commands, callUntil } from './commands.ts'
+import { NotReady, refusalOf, storeError } from './errors.ts'
+import { decode, encodeForward, encodeRecord, escaped, live, text } from './format.ts'
+import { isKey, type Keys, keysUnder, shardOf, shardOfKey } from './keys.ts'
+import { ValueReads } from './reads.ts'
+import { page, placeIn } from './scan.ts'
+import { DELETE, DELETE_USER, DISCARD, LEAVE, PUT, type Script, UNDO, WRITE } from './scripts.ts'
 
 /** What a `RedisStore` takes beside its client. */
 export interface RedisStoreOptions {
-  /** Characters before every key name; two applications in one Redis need two. @default 'coatcheck:' */
+  /** Starts every key name; two applications in one Redis need two. @default 'coatcheck:' */
   prefix?: string
-  /**
-   * Number of replicas that must have a revocation (destroy, regenerate, invalidateUser) before it is acknowledged;
-   * with fewer in time the call rejects and may be repeated. Lowers the risk that a failover brings a session back, does
-   * not remove it. @default 0
-   */
-  waitReplicas?: number
-  /** Work on a Redis whose `maxmemory-policy` evicts keys, which makes logout-everywhere incomplete. @default false */
+  /** Accepts a Redis that evicts keys, which makes logout-everywhere incomplete. @default false */
   allowEviction?: boolean
 }
 
 const OPTIONS: OptionPlace<RedisStoreOptions> = {
   where: 'RedisStore',
-  rules: { prefix: aKeyPrefix, waitReplicas: wholeNumber(0, 100), allowEviction: aBoolean },
+  rules: {
+    // A brace would move the hash tag of Redis Cluster.
+    prefix: rule(
+      "at most 64 characters without braces, spaces and control characters, such as 'app1:'",
+      value => typeof value === 'string' && /^[^{}\s\p{Cc}]{0,64}$/u.test(value),
+    ),
+    allowEviction: aBoolean,
+  },
   // Options that stores of express-session have, and what to do here instead.
   hints: {
     client: 'it is the first argument: new RedisStore(client, { … })',
     ttl: 'the manager says how long a session lives: idleTimeout and absoluteTimeout',
     disableTTL: 'the manager says how long a session lives: idleTimeout and absoluteTimeout',
-    disableTouch: 'the manager says how often a visit is written down: touchInterval',
+    disableTouch: 'the manager says how often it is written down that a session was used: touchInterval',
     serializer: 'the manager writes data as text: codec',
   },
 }
 
+/** How many records one command reads, or one script ends. */
+const CHUNK = 500
+/** How many members of an index one command answers. */
+const PAGE = 16_384
+const chunks = <T>(items: readonly T[]) =>
+  Array.from({ length: Math.ceil(items.length / CHUNK) }, (_, i) => items.slice(i * CHUNK, (i + 1) * CHUNK))
+
+/** A record that a `replace` ends. */
+type Old = { readonly key: string; readonly version: number }
+
 /**
  * Sessions in Redis or Valkey, standalone, behind Sentinel, or in a Redis Cluster. The application owns the client.
  *
- * @throws TypeError for a client of unknown shape, one that was never connected or reads from replicas, and for options
- * that cannot be.
+ * @throws TypeError for a client of unknown shape, one that was never connected, reads from replicas or has a key prefix,
+ * and for options that cannot be.
  */
 export class RedisStore implements Store {
-  readonly #link: Link
   readonly #keys: Keys
   readonly #commands: Commands
   readonly #reads: ValueReads
-  readonly #users: UserIndex
-  readonly #writer: RecordWriter
-  readonly #replicas: ReplicaWaiter | null
-  readonly #walk: Walk
-  #safe: boolean
-  #checking: Promise<unknown> | null = null
+  /** Whether the policy of eviction is known to be good. */
+  #isSafe: boolean
 
   constructor(client: RedisClient, options: RedisStoreOptions = {}) {
     checkOptions(OPTIONS, options)
-    const { prefix = 'coatcheck:', waitReplicas = 0, allowEviction = false } = options
+    const { prefix = 'coatcheck:', allowEviction = false } = options
     this.#keys = keysUnder(prefix)
-    this.#link = linkTo(client)
-    if (waitReplicas > 0 && this.#link.cannotWait !== undefined)
-      throw new TypeError(`waitReplicas: not with this client: ${this.#link.cannotWait}`)
-    this.#replicas = waitReplicas === 0 ? null : new ReplicaWaiter(this.#link, waitReplicas)
-    this.#commands = new Commands(this.#link, this.#replicas)
-    this.#reads = new ValueReads(this.#commands, this.#keys, this.#link.cluster)
-    this.#users = new UserIndex(this.#keys)
-    this.#writer = new RecordWriter(this.#keys, this.#users, this.#link.cluster)
-    this.#walk = new Walk(this.#link, this.#commands, this.#keys, prefix)
-    this.#safe = allowEviction
+    this.#commands = new Commands(linkTo(client))
+    this.#reads = new ValueReads(this.#commands, this.#keys)
+    this.#isSafe = allowEviction
   }
 
   shard(userId: string): string {
@@ -95,9 +89,8 @@ export class RedisStore implements Store {
 
   async create(record: SessionRecord, options: CreateOptions, { now, deadline }: StoreCall): Promise<CreateResult> {
     requireShard(record)
-    return this.#verb('create', deadline, call =>
-      this.#writer.create(call, record, { ...options, now }),
-    ) as Promise<CreateResult>
+    const run = (call: Call) => this.#put(call, record, options, now, null)
+    return this.#call('create', deadline, run) as Promise<CreateResult>
   }
 
   async replace(
@@ -109,213 +102,286 @@ export class RedisStore implements Store {
   ): Promise<ReplaceResult> {
     requireShard(record)
     const old = { key: oldKey, version: oldVersion }
-    return this.#verb('replace', deadline, call => this.#writer.replace(call, record, { ...options, now }, old))
+    if (!isKey(oldKey)) return { outcome: 'gone', ended: [] }
+    const isAcross = this.#commands.link.isCluster && shardOfKey(oldKey) !== shardOfKey(record.key)
+    return this.#call('replace', deadline, call =>
+      isAcross ? this.#move(call, record, options, now, old) : this.#put(call, record, options, now, old),
+    )
   }
 
-  read(key: string, { now, deadline }: StoreCall): Promise<ReadAnswer> {
-    if (this.#safe) return this.#find(key, now, deadline)
-    return this.#check('read', deadlineOf(deadline)).then(() => this.#find(key, now, deadline))
+  async read(key: string, { now, deadline }: StoreCall): Promise<ReadAnswer> {
+    if (!isKey(key)) return null
+    if (!this.#isSafe) await this.#call('read', deadline, async () => {})
+    try {
+      const value = await this.#reads.read(key, deadline)
+      const stored = decode(key, value)
+      if (stored === null || !('corrupt' in stored)) return live(stored, now)
+      return await this.#doubt(key, text(value), stored.corrupt, now, deadline)
+    } catch (error) {
+      if (refusalOf(error) !== 'WRONGTYPE') throw storeError('read', error, false)
+      return this.#doubt(key, '', 'the key is not a string', now, deadline)
+    }
   }
 
-  async update(
-    key: string,
-    version: number,
-    change: RecordChange,
-    { now, deadline }: StoreCall,
-  ): Promise<'updated' | 'conflict' | 'gone'> {
-    const args = [version, change.writeId, change.seenAt, change.expiresAt, SWEEP_MARGIN, change.data]
-    return this.#verb('update', deadline, async call => {
-      const [outcome] = await call.run(UPDATE, this.#alone(key, now, args))
+  update(key: string, version: number, change: RecordChange, { now, deadline }: StoreCall) {
+    const { data, seenAt, expiresAt, writeId } = change
+    return this.#call('update', deadline, async call => {
+      const args = [seenAt, expiresAt, SWEEP_MARGIN, version, writeId, data]
+      const [outcome] = await this.#run(call, WRITE, key, now, args)
       return outcome as 'updated' | 'conflict' | 'gone'
     })
   }
 
-  async touch(
-    key: string,
-    seenAt: number,
-    expiresAt: number,
-    { now, deadline }: StoreCall,
-  ): Promise<'touched' | 'gone'> {
-    return this.#verb('touch', deadline, async call => {
-      const [outcome] = await call.run(TOUCH, this.#alone(key, now, [seenAt, expiresAt, SWEEP_MARGIN]))
+  touch(key: string, seenAt: number, expiresAt: number, { now, deadline }: StoreCall) {
+    return this.#call('touch', deadline, async call => {
+      const [outcome] = await this.#run(call, WRITE, key, now, [seenAt, expiresAt, SWEEP_MARGIN, '', '', ''])
       return outcome as 'touched' | 'gone'
     })
   }
 
-  async delete(key: string, { deadline }: StoreCall): Promise<boolean> {
-    return this.#verb('delete', deadline, async call => {
-      const chain = [key]
-      for (;;) {
-        const keys = chain.map(this.#keys.session)
-        const [outcome, movedTo] = await call.run(DELETE, {
-          shard: shardOfKey(key),
-          keys,
-          now: 0,
-          args: [],
-          acknowledged: true,
-        })
-        if (outcome !== 'again') return outcome === 'ended'
-        // A forward never changes, so that what is known of the chain stays true.
-        chain.push(text(movedTo))
+  delete(key: string, { deadline }: StoreCall): Promise<boolean> {
+    return this.#call('delete', deadline, async call => {
+      const forwards: string[] = []
+      for (let at = key; ; ) {
+        const [outcome, movedTo] = await this.#run(call, DELETE, at, 0, [], forwards)
+        if (outcome !== 'moved') return outcome === 'ended'
+        // A forward never changes.
+        forwards.push(this.#keys.session(at))
+        at = text(movedTo)
       }
     })
   }
 
-  async deleteUser(userId: string, options: DeleteUserOptions, { now, deadline }: StoreCall): Promise<number> {
-    return this.#verb('deleteUser', deadline, async call => {
-      const run = this.#users.ending(call, userId, { ...options, now })
+  deleteUser(userId: string, options: DeleteUserOptions, { now, deadline }: StoreCall): Promise<number> {
+    const { exceptKey, minPasswordVersion, minPasswordVersionUntil } = options
+    const shard = shardOf(userId)
+    return this.#call('deleteUser', deadline, async call => {
+      let excepted = exceptKey !== undefined && isKey(exceptKey) && shardOfKey(exceptKey) === shard ? [exceptKey] : []
+      /** Ends the sessions of these members; answers how many lived, then at most so many others. */
+      const end = async (members: readonly string[], most: number): Promise<Answer> => {
+        for (;;) {
+          const sessions = [...excepted, ...members.map(member => shard + member)].map(this.#keys.session)
+          const keys = [this.#keys.index(userId), this.#keys.minVersion(userId), ...sessions]
+          const minimum = [minPasswordVersion ?? '', minPasswordVersionUntil, SWEEP_MARGIN]
+          const args = [escaped(userId), 2 + excepted.length, most, ...minimum]
+          const answer = await this.#commands.run(call, DELETE_USER, shard, keys, now, args)
+          if (answer[0] !== 'moved') return answer
+          excepted = [text(answer[1])]
+        }
+      }
       let count = 0
-      let members: string[] = []
-      for (;;) {
+      for (let members: readonly string[] = []; ; ) {
         if (members.length > CHUNK) {
           call.partly = true
-          const parts = await Promise.all(chunks(members, CHUNK).map(part => run('part', part)))
+          const parts = await Promise.all(chunks(members).map(part => end(part, 0)))
           for (const [, ended] of parts) count += Number(ended)
           members = []
         }
-        const [outcome, ...rest] = await run('all', members)
-        if (outcome === 'ended') return count + Number(rest[0])
-        // The script named members that it was not given: those that came meanwhile, or a page of all.
-        members = rest.map(text)
+        const [outcome, ended, ...others] = await end(members, PAGE)
+        count += Number(ended)
+        if (outcome === 'ended') return count
+        call.partly ||= members.length > 0
+        members = others.map(text)
       }
     })
   }
 
-  async listUser(userId: string, kind: SessionRecord['kind'], { now, deadline }: StoreCall): Promise<SessionRecord[]> {
-    return this.#verb('listUser', deadline, async call => {
+  listUser(userId: string, kind: SessionRecord['kind'], { now, deadline }: StoreCall): Promise<SessionRecord[]> {
+    const shard = shardOf(userId)
+    return this.#call('listUser', deadline, async call => {
+      const index = ['ZRANGE', this.#keys.index(userId), '0', '-1']
+      const members = await this.#commands.send(call, shard, index).catch(error => {
+        if (refusalOf(error) === 'WRONGTYPE') return []
+        throw error
+      })
+      if (!Array.isArray(members)) throw new Error('the answer of ZRANGE was not understood')
       const records: SessionRecord[] = []
-      for await (const page of this.#users.records(call, userId))
-        for (const { record } of page)
-          if (record?.userId === userId && record.kind === kind && record.expiresAt > now) records.push(record)
+      const seen = new Set<string>()
+      let asked = members.map(member => shard + text(member))
+      // A record that got a new ID after the index was read is where the forward leads.
+      while (asked.length > 0) {
+        for (const key of asked) seen.add(key)
+        const found = await this.#stored(call, asked)
+        for (const stored of found)
+          if ('key' in stored && stored.userId === userId && stored.kind === kind && stored.expiresAt > now)
+            records.push(stored)
+        asked = found.flatMap(({ movedTo }) => (movedTo === undefined || seen.has(movedTo) ? [] : movedTo))
+      }
       return records
     })
   }
 
   async scan(cursor: string | null, limit: number, { now, deadline }: StoreCall): Promise<ScanPage> {
-    const at = this.#walk.from(cursor)
-    return this.#verb('scan', deadline, call => this.#walk.page(at, limit, now, call.deadline))
+    const place = placeIn(cursor)
+    return this.#call('scan', deadline, call => page(this.#commands, this.#keys, call, place, limit, now))
   }
 
-  /** Closes the store's own connections (`waitReplicas`); the client stays open, it is the application's. */
-  async close(): Promise<void> {
-    this.#replicas?.close()
-  }
-
-  #find(key: string, now: number, deadline: number | undefined): Promise<ReadAnswer> {
-    return this.#reads.read(key, deadline).then(
-      value => this.#found(key, now, deadline, value),
-      error => this.#findAgain(error, key, now, deadline),
-    )
-  }
-
-  async #findAgain(error: unknown, key: string, now: number, deadline: number | undefined): Promise<ReadAnswer> {
-    let value: unknown
-    try {
-      value = await this.#reads.again(error, key, deadline)
-    } catch (again) {
-      if (refusalOf(again) === 'WRONGTYPE') return this.#doubt(key, now, deadline, '', 'the key is not a string')
-      throw storeError('read', again, false, false)
-    }
-    return this.#found(key, now, deadline, value)
-  }
-
-  #found(key: string, now: number, deadline: number | undefined, value: unknown): ReadAnswer | Promise<ReadAnswer> {
-    // MGET answers so for a key of another type as well: a read alone, or a write, deals with that.
-    if (value === null || value === undefined) return null
-    const stored = text(value)
-    const found = decode(key, stored)
-    if (found === null) return null
-    if ('corrupt' in found) {
-      // A proxy before several servers answers an MGET with an error in the place of each key that is away.
-      if (value instanceof Error) return this.#findAgain(ALONE, key, now, deadline)
-      return this.#doubt(key, now, deadline, stored, found.corrupt)
-    }
-    return live(found, stored, now)
-  }
-
-  #alone(key: string, now: number, args: readonly (string | number)[]): Run {
-    return { shard: shardOfKey(key), keys: [this.#keys.session(key)], now, args }
-  }
-
-  // What reads as damaged is so only where the server finds it under the key, and is removed. It may also be what a
-  // connection answers to any command (`QUEUED`), or have been replaced since: a session must not end by that.
-  async #doubt(
+  /** Runs a script over one session, and over other keys of its shard. */
+  async #run(
+    call: Call,
+    script: Script,
     key: string,
     now: number,
-    deadline: number | undefined,
-    value: string,
-    corrupt: string,
-  ): Promise<ReadAnswer> {
-    try {
-      const [outcome] = await this.#commands.run(DISCARD, this.#alone(key, 0, [value]), deadlineOf(deadline))
-      if (outcome === 'discarded') return { corrupt }
-      if (outcome === 'absent') return null
-      const again = await this.#reads.again(ALONE, key, deadline)
-      const stored = again === null || again === undefined ? null : decode(key, text(again))
-      if (stored !== null && 'corrupt' in stored) throw new Error('what was read is not what the server has')
-      return stored === null ? null : live(stored, text(again), now)
-    } catch (error) {
-      throw storeError('read', error, false, false)
+    args: readonly (string | number)[],
+    others: readonly string[] = [],
+  ): Promise<Answer> {
+    if (!isKey(key)) return ['gone']
+    return this.#commands.run(call, script, key, [this.#keys.session(key), ...others], now, args)
+  }
+
+  async #put(
+    call: Call,
+    record: SessionRecord,
+    { limit, forward }: CreateOptions,
+    now: number,
+    old: Old | null,
+    hadParent = false,
+  ): Promise<ReplaceResult> {
+    const { key, userId, kind, parent, expiresAt, absoluteExpiresAt } = record
+    const shard = shardOfKey(key)
+    const life = Math.max(0, expiresAt - now) + SWEEP_MARGIN
+    const isLimited = limit !== undefined && userId !== null && kind === 'session'
+    const ownParent = parent !== null && shardOfKey(parent) === shard
+    const args = [
+      encodeRecord(record),
+      life,
+      Math.max(life, absoluteExpiresAt - now + SWEEP_MARGIN),
+      parent === null || hadParent ? 'none' : ownParent ? 'own' : 'elsewhere',
+      isLimited ? limit.max : 0,
+      isLimited ? limit.onLimit : '',
+      old?.version ?? '',
+      old && forward ? encodeForward(key, forward, now) : '',
+      forward ? Math.max(0, forward.until - now) + FORWARD_LIFETIME + SWEEP_MARGIN : 0,
+    ]
+    const { session, index, minVersion } = this.#keys
+    const keys = [session(key), session(old?.key ?? key)]
+    if (userId !== null) keys.push(index(userId), minVersion(userId), session(ownParent ? parent : key))
+    const ended: string[] = []
+    for (let members: string[] = []; ; ) {
+      const all = [...keys, ...members.map(member => session(shard + member))]
+      const [outcome, ...rest] = await this.#commands.run(call, PUT, key, all, now, args)
+      const isDone = outcome !== 'again'
+      const count = isDone ? rest.length : Number(rest.shift())
+      for (const member of rest.splice(0, count)) ended.push(shard + text(member))
+      if (isDone) return { outcome: outcome as ReplaceResult['outcome'], ended }
+      call.partly ||= count > 0
+      members = rest.map(text)
     }
   }
 
-  async #verb<T>(
+  // Across two slots of a cluster: the old record is read, the new one is written, the old one is ended on the condition
+  // that it is still the one that was read. That decides; the mark that it leaves tells a repetition, and that of several
+  // logins with one old session this one was first. A process that dies in between leaves both, and no browser has the new ID.
+  async #move(
+    call: Call,
+    record: SessionRecord,
+    options: CreateOptions,
+    now: number,
+    old: Old,
+  ): Promise<ReplaceResult> {
+    const value = await this.#stringAt(old.key, call)
+    if (value === `x ${record.writeId}`) {
+      const stored = decode(record.key, await this.#stringAt(record.key, call))
+      const isStored = stored !== null && 'writeId' in stored && stored.writeId === record.writeId
+      return { outcome: isStored ? 'created' : 'gone', ended: [] }
+    }
+    const before = decode(old.key, value)
+    if (before === null || !('key' in before) || before.expiresAt <= now) return { outcome: 'gone', ended: [] }
+    if (before.version !== old.version) return { outcome: 'conflict', ended: [] }
+    const put = await this.#put(call, record, options, now, null, before.parent === record.parent)
+    if (put.outcome !== 'created') return put
+    call.partly = true
+    let outcome = ''
+    try {
+      const args = [old.version, record.writeId, FORWARD_LIFETIME + SWEEP_MARGIN]
+      outcome = (await this.#run(call, LEAVE, old.key, now, args))[0]
+    } finally {
+      if (outcome !== 'ended') await this.#undo(record)
+    }
+    return outcome === 'ended' ? put : { outcome: outcome as 'gone' | 'conflict', ended: put.ended }
+  }
+
+  // With a second of its own: the time of the call may be over.
+  async #undo({ key, userId, writeId }: SessionRecord) {
+    const call = callUntil(performance.now() + 1000)
+    await this.#run(call, UNDO, key, 0, [writeId], userId === null ? [] : [this.#keys.index(userId)])
+  }
+
+  async #stringAt(key: string, call: Call): Promise<string | null> {
+    const value = await this.#reads.alone(key, call).catch(error => {
+      if (refusalOf(error) === 'WRONGTYPE') return null
+      throw error
+    })
+    return value === null || value === undefined ? null : text(value)
+  }
+
+  /** The records and forwards under some keys of one shard. */
+  async #stored(call: Call, keys: readonly string[]) {
+    const parts = chunks(keys).map(async part => {
+      const values = await this.#commands.send(call, part[0]!, ['MGET', ...part.map(this.#keys.session)])
+      // Fewer answers than keys cannot be told apart: a session would be missing in the list.
+      if (!Array.isArray(values) || values.length !== part.length)
+        throw new Error('the answer of MGET was not understood')
+      return values.flatMap((value, i) => {
+        const stored = decode(part[i]!, value)
+        return stored === null || 'corrupt' in stored ? [] : stored
+      })
+    })
+    return (await Promise.all(parts)).flat()
+  }
+
+  // What reads as damaged is removed only if the server finds it under the key. It may also be what a connection answers to
+  // any command (`QUEUED`), or have been replaced since: a session must not end by that.
+  async #doubt(key: string, value: string, corrupt: string, now: number, deadline: number | undefined) {
+    return this.#call('read', deadline, async (call): Promise<ReadAnswer> => {
+      const [outcome] = await this.#run(call, DISCARD, key, 0, [value])
+      if (outcome === 'discarded') return { corrupt }
+      if (outcome === 'absent') return null
+      const stored = decode(key, await this.#reads.alone(key, call))
+      if (stored !== null && 'corrupt' in stored) throw new Error('what was read is not what the server has')
+      return live(stored, now)
+    })
+  }
+
+  async #call<T>(
     operation: StoreOperation,
     deadline: number | undefined,
     work: (call: Call) => Promise<T>,
   ): Promise<T> {
-    const until = deadlineOf(deadline)
-    if (!this.#safe) await this.#check(operation, until)
-    const commands = this.#commands
-    const call: Call = {
-      deadline: until,
-      partly: false,
-      run: (script, run) => commands.run(script, run, until),
-      read: (shard, args) => commands.read(shard, args, until),
-    }
+    const call = callUntil(deadline)
+    let hasBegun = false
     try {
+      if (!this.#isSafe) await this.#commands.again(call, shardOf(''), () => this.#check())
+      hasBegun = true
       return await work(call)
     } catch (error) {
-      throw storeError(operation, error, !isReading(operation), call.partly)
+      const mayHaveRun = hasBegun && (call.partly || refusalOf(error) === null)
+      throw storeError(operation, error, mayHaveRun && !isReading(operation))
     }
   }
 
-  // Once, before the first command; again as long as there is no good answer.
-  async #check(operation: StoreOperation, deadline: number): Promise<void> {
-    const shard = shardOf('')
-    const end = endOf(deadline)
-    try {
-      while ((await this.#commands.first(shard, deadline, () => this.#ask(end))) === 'silent')
-        // A timer may ring a fraction early.
-        if (performance.now() + 1 >= end) throw new NotReady('a master did not answer INFO in time')
-    } catch (error) {
-      throw storeError(operation, error, false, false)
-    }
-  }
-
-  // All calls share one question, which ends with the time of the call that asked it: a master that is silent for a while
-  // must not lock the store. A call that has more time asks again.
-  #ask(end: number): Promise<unknown> {
-    this.#checking ??= inTime(
-      evictionHazard(this.#link).then(hazard => {
-        if (hazard !== null) throw new Error(hazard)
-        this.#safe = true
-      }),
-      end,
-    ).finally(() => {
-      this.#checking = null
+  // Before the first command, and never again once there is a good answer. A Redis that evicts removes the index of active
+  // users first (of 194 of 200 under allkeys-lru): then logout-everywhere no longer finds their sessions.
+  async #check(): Promise<void> {
+    const masters = this.#commands.link.masters()
+    const answers = await Promise.all(masters.map(master => master.send(['INFO', 'memory']))).catch(error => {
+      if (refusalOf(error) !== 'NOPERM') throw error
+      throw new Error('this user may not ask INFO: grant +info, or pass allowEviction: true', { cause: error })
     })
-    return inTime(this.#checking, end)
+    for (const memory of answers.map(text)) {
+      const policy = /^maxmemory_policy:(\S+)/m.exec(memory)?.[1]
+      const limit = /^maxmemory:(\d+)/m.exec(memory)?.[1]
+      if (limit === undefined && policy === undefined) throw new NotReady('INFO memory was not understood')
+      if (limit !== '0' && policy !== 'noeviction')
+        throw new Error(
+          `Redis evicts keys when it is full (maxmemory ${limit}, maxmemory-policy ${policy}), and then logout-everywhere would miss sessions: set maxmemory-policy noeviction, or pass allowEviction: true`,
+        )
+    }
+    this.#isSafe = true
   }
 }
 
-/** What is reported of a record or a forward. */
-function live(found: SessionRecord | Forward, value: string, now: number): ReadAnswer {
-  if ('movedTo' in found) return forwardKeptUntil(value) > now ? found : null
-  return found.expiresAt > now ? found : null
-}
-
-// Only where the manager did not ask `shard`: the index would be in another slot than the session.
+// Only if the manager did not ask `shard`: the index would be in another slot than the session.
 function requireShard({ key, userId }: SessionRecord) {
   if (userId !== null && shardOfKey(key) !== shardOf(userId))
     throw new TypeError(`the key of a user's session must begin with shard(userId)`)

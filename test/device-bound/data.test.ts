@@ -52,6 +52,25 @@ describe('the binding stays', () => {
     expect(deviceOf((await session())!)).not.toBeNull()
   })
 
+  it('where a client sends keys like ours, and the application writes what it was sent', async () => {
+    const { browser, session } = await bound()
+    await browser.register()
+    const before = deviceOf((await session())!)
+    const sent = { '~device.999': { offer: 'A'.repeat(16), at: Date.now() }, n: 1 }
+    await browser.page(async visit => {
+      await visit.update(sent)
+      await visit.update((data: object) => {
+        Object.assign(data, sent)
+      })
+      return new Response()
+    })
+    const after = (await session())!
+    expect([deviceOf(after), Object.keys(after.data).sort()]).toEqual([before, ['n', '~device.1']])
+    const response = await browser.logIn(ADA, { data: sent })
+    expect(response.headers.has('secure-session-registration')).toBe(true)
+    expect(Object.keys((await session())!.data).sort()).toEqual(['n', '~device.0'])
+  })
+
   it('where a function fails, which writes nothing', async () => {
     const { browser } = await bound()
     await browser.register()

@@ -1,36 +1,44 @@
-// A response that is held until its session is saved: what is called on it meanwhile, and what it is like afterwards.
-import { once } from 'node:events'
+// A response whose end waits until its session is saved: what is called on it meanwhile, and what it is like afterwards.
 import type { ServerResponse } from 'node:http'
-import { Readable } from 'node:stream'
 import { createGzip } from 'node:zlib'
 import { expressSession } from 'coatcheck/express-session'
 import { nodeVisits } from 'coatcheck/node'
-import { describe, expect, it, vi } from 'vitest'
-import { controlled, listen, makeManager, type OldRequest, serve } from './service.ts'
+import { describe, expect, it } from 'vitest'
+import { called, controlled, listen, makeManager, type OldRequest, serve } from './service.ts'
 
 const change = (request: OldRequest) => {
   request.session.n = 1
 }
+const codeOf = (run: () => unknown): unknown => {
+  try {
+    return run()
+  } catch (error) {
+    return (error as { code?: unknown }).code
+  }
+}
+/** What changes the headers of a response. */
+const CHANGES: ((response: ServerResponse) => unknown)[] = [
+  response => response.setHeader('X-First', '2'),
+  response => response.setHeaders(new Map([['X-Second', '2']])),
+  response => response.appendHeader('X-Second', '3'),
+  response => response.removeHeader('X-Kept'),
+  response => response.writeHead(500),
+]
+const SENT = CHANGES.map(() => 'ERR_HTTP_HEADERS_SENT')
 
-/** As much as a stream keeps before it says to wait. */
-const MUCH = 'x'.repeat(64 * 1024)
-
-describe('what is called on a response that is held', () => {
-  it('changes neither its head nor its body once the answer was given', async () => {
+describe('what is called on a response after its end, while its session is saved,', () => {
+  it('changes nothing, and throws where Node does', async () => {
+    const seen: unknown[] = []
     const { browser } = await serve({
       '/': (request, response) => {
         change(request)
         response.statusMessage = 'Fine'
         response.setHeader('X-First', '1').setHeader('X-Kept', '1')
-        response.end('hello')
+        seen.push(response.end('hello') === response, response.headersSent)
+        seen.push(...CHANGES.map(each => codeOf(() => each(response))))
         response.statusCode = 500
         response.statusMessage = 'Wrong'
-        response.setHeader('X-First', '2')
-        response.setHeaders(new Map([['X-Second', '2']]))
-        response.appendHeader('X-Second', '3')
-        response.removeHeader('X-Kept')
-        response.write('more')
-        response.end('again')
+        seen.push(response.write('more'), response.flushHeaders() ?? null, response.end('again') === response)
       },
     })
     const { status, headers, body } = await browser().go('/')
@@ -41,90 +49,31 @@ describe('what is called on a response that is held', () => {
       '1',
       undefined,
     ])
+    expect(seen).toEqual([true, true, ...SENT, false, null, true])
   })
 
-  it('answers as on any response: a write says to wait where much is held, a head and an end can be chained', async () => {
-    const seen: unknown[] = []
-    const { browser } = await serve({
-      '/': (request, response) => {
-        change(request)
-        seen.push(response.flushHeaders(), response.write('he'), response.write(MUCH), response.write('l'))
-        seen.push(response.setHeader('X-Late', '1') === response, response.end('lo') === response)
-      },
-      '/head': (request, response) => {
-        change(request)
-        seen.push(response.writeHead(201) === response)
-        response.end()
-      },
+  it('is a second answer of Express: its handler gets the error that it gets without a session', async () => {
+    const { default: express } = await import('express')
+    const { sessions } = makeManager()
+    const app = express()
+    const errors: unknown[] = []
+    app.use(expressSession(sessions))
+    app.get('/', (request, response) => {
+      change(request as unknown as OldRequest)
+      response.send('first')
+      response.send('second')
     })
-    const { body, headers } = await browser().go('/')
-    expect([body, headers['x-late']]).toEqual([`he${MUCH}llo`, undefined])
-    expect((await browser().go('/head')).status).toBe(201)
-    expect(seen).toEqual([undefined, true, false, false, true, true, true])
+    const tell: import('express').ErrorRequestHandler = (error, _request, response, _next) => {
+      errors.push([error.code, response.headersSent])
+    }
+    app.use(tell)
+    const { browser } = await listen(app)
+    const reply = await browser().go('/')
+    expect([reply.body, reply.cookies.length]).toEqual(['first', 1])
+    expect(errors).toEqual([['ERR_HTTP_HEADERS_SENT', true]])
   })
 
-  it('is asked for once: the listeners of its end hear of it once, and a drain only where something was written', async () => {
-    const heard: string[] = []
-    const { browser } = await serve({
-      '/': (request, response) => {
-        for (const name of ['finish', 'drain']) response.on(name, () => heard.push(name))
-        change(request)
-        response.end('hello', () => heard.push('ended'))
-      },
-      '/written': async (request, response) => {
-        change(request)
-        if (!response.write('he')) await once(response, 'drain')
-        request.session.n = 2
-        response.end('llo')
-      },
-      '/n': (request, response) => response.end(String(request.session.n)),
-    })
-    expect((await browser().go('/')).body).toBe('hello')
-    expect(heard.sort()).toEqual(['ended', 'finish'])
-    const visitor = browser()
-    expect((await visitor.go('/written')).body).toBe('hello')
-    expect((await visitor.go('/n')).body, 'what was changed after the first save').toBe('2')
-  })
-
-  it('drains also where the head was asked for after what was written', async () => {
-    const { browser } = await serve({
-      '/': async (request, response) => {
-        change(request)
-        const isDrained = once(response, 'drain')
-        expect(response.write(MUCH)).toBe(false)
-        response.flushHeaders()
-        await isDrained
-        response.end('llo')
-      },
-    })
-    expect((await browser().go('/')).body).toBe(`${MUCH}llo`)
-  })
-
-  it('drains once a long text has gone, and never where only the head was asked for', async () => {
-    const needed: boolean[] = []
-    const { browser } = await serve({
-      '/long': async (request, response) => {
-        change(request)
-        response.on('drain', () => needed.push(response.writableNeedDrain))
-        response.write('x'.repeat(1_000_000))
-        await once(response, 'drain')
-        response.end()
-      },
-      '/head': async (request, response) => {
-        change(request)
-        response.on('drain', () => needed.push(response.writableNeedDrain))
-        response.flushHeaders()
-        await vi.waitFor(() => expect(response.headersSent).toBe(true))
-        response.end('hello')
-      },
-    })
-    expect((await browser().go('/long')).body.length).toBe(1_000_000)
-    expect(needed.splice(0)).toEqual([false])
-    expect((await browser().go('/head')).body).toBe('hello')
-    expect(needed).toEqual([])
-  })
-
-  it('goes through methods that middleware put on the response, which are there again afterwards', async () => {
+  it('goes past methods that middleware put on the response, which are there again afterwards', async () => {
     const { sessions } = makeManager()
     const session = expressSession(sessions)
     const seen: unknown[] = []
@@ -137,8 +86,7 @@ describe('what is called on a response that is held', () => {
       session(request, response, () => {
         change(request as OldRequest)
         response.end('hello')
-        response.setHeader('X-Late', '1')
-        response.appendHeader = own as never
+        expect(() => response.setHeader('X-Late', '1')).toThrow('after they are sent')
         response.on('finish', () => {
           seen.push(response.setHeader === (own as never), Object.hasOwn(response, 'appendHeader'))
         })
@@ -150,6 +98,86 @@ describe('what is called on a response that is held', () => {
     expect(seen.slice(-2)).toEqual([true, false])
     expect(seen).not.toContain('X-Late')
   })
+
+  it('is heard once: the listeners of its end, and the callback', async () => {
+    const heard: string[] = []
+    const { browser } = await serve({
+      '/': (request, response) => {
+        for (const name of ['finish', 'drain']) response.on(name, () => heard.push(name))
+        change(request)
+        response.end('hello', () => heard.push('ended'))
+      },
+    })
+    expect((await browser().go('/')).body).toBe('hello')
+    expect(heard.sort()).toEqual(['ended', 'finish'])
+  })
+})
+
+describe('a head that is given before the end', () => {
+  it('waits with it: the session still begins, and for the application the head is out', async () => {
+    const seen: unknown[] = []
+    const { browser } = await serve({
+      '/': (request, response) => {
+        change(request)
+        seen.push(response.headersSent, response.writeHead(201, 'Made', { 'X-First': '1' }) === response)
+        seen.push(response.headersSent, ...CHANGES.map(each => codeOf(() => each(response))))
+        response.end('hello')
+        response.on('finish', () => seen.push(response.headersSent, Object.hasOwn(response, 'headersSent')))
+      },
+    })
+    const { status, headers, cookies, body } = await browser().go('/')
+    expect([status, headers['x-first'], cookies.length, body]).toEqual([201, '1', 1, 'hello'])
+    expect(seen).toEqual([false, true, true, ...SENT, true, false])
+  })
+
+  it('is not sent if the save fails: the error handler answers', async () => {
+    const { store, control } = controlled()
+    const { browser } = await serve(
+      {
+        '/': (request, response) => {
+          change(request)
+          control.failing.add('create')
+          response.writeHead(201, { 'Content-Type': 'text/csv' }).end('a,b')
+        },
+      },
+      { manager: { store } },
+    )
+    const { status, body, headers } = await browser().go('/')
+    expect([status, body, headers['content-type']]).toEqual([503, 'ERR_SESSION_STORE', undefined])
+  })
+
+  it('goes out with what is written: that response streams, and cannot begin a session', async () => {
+    const { browser, errors } = await serve({
+      '/': (request, response) => {
+        change(request)
+        response.writeHead(201, { 'X-First': '1' })
+        response.write('he')
+        expect([response.headersSent, Object.hasOwn(response, 'headersSent')]).toEqual([true, false])
+        response.end('llo')
+      },
+    })
+    const { status, headers, cookies, body } = await browser().go('/')
+    expect([status, headers['x-first'], cookies, body]).toEqual([201, '1', [], 'hello'])
+    expect(errors).toMatchObject([{ code: 'ERR_SESSION_HEADERS_SENT' }])
+  })
+
+  it('brings the cookies of other visits as well', async () => {
+    const bridge = expressSession(makeManager().sessions)
+    const other = nodeVisits(makeManager().sessions, { cookie: { name: 'other' } })
+    for (const when of ['before', 'after']) {
+      const { browser } = await listen(async (request, response) => {
+        const login = () => other.of(request, response).logIn({ user: { id: 42n, name: 'ada' } })
+        if (when === 'before') await login()
+        bridge(request, response, async () => {
+          if (when === 'after') await login()
+          change(request as OldRequest)
+          response.writeHead(200).end('hello')
+        })
+      })
+      const { cookies } = await browser().go('/')
+      expect(cookies.map(cookie => cookie.split('=', 1)[0]).sort(), when).toEqual(['other', 'session_id'])
+    }
+  })
 })
 
 /** What a handler gives that Node refuses when it is sent. */
@@ -159,7 +187,6 @@ const REFUSED: Record<string, (response: ServerResponse) => unknown> = {
     response.statusCode = 1000
     response.end('x')
   },
-  'a chunk to write': response => response.write({} as never),
   'a chunk at the end': response => response.end(42 as never),
 }
 
@@ -176,99 +203,6 @@ describe('an answer that Node refuses when it is sent', () => {
     expect((await visitor.go('/')).status).toBe(500)
     expect(errors).toMatchObject([{ code: expect.stringMatching(/^ERR_(?:INVALID|HTTP)_/) }])
     expect((await visitor.go('/n')).body, 'the session was saved before').toBe('1')
-  })
-
-  it('after its head is cut off, as without a session: the other half never comes', async () => {
-    const { browser, errors } = await serve({
-      '/': (request, response) => {
-        change(request)
-        response.writeHead(200)
-        response.writeHead(500)
-        response.end('sorry')
-      },
-    })
-    await expect(browser().go('/')).rejects.toThrow(/hang up|ECONNRESET|aborted/)
-    expect(errors).toMatchObject([{ code: 'ERR_HTTP_HEADERS_SENT' }])
-  })
-})
-
-describe('a head that is held', () => {
-  it('is out for the application: an error handler gives no second answer', async () => {
-    const seen: boolean[] = []
-    const { browser } = await serve({
-      '/': (request, response) => {
-        change(request)
-        seen.push(response.headersSent)
-        response.writeHead(200, { 'Content-Type': 'text/csv' })
-        seen.push(response.headersSent)
-        setImmediate(() => response.destroy())
-        throw new Error('the query failed')
-      },
-      '/end': (request, response) => {
-        change(request)
-        response.end('hello')
-        seen.push(response.headersSent, Object.hasOwn(response, 'headersSent'))
-        response.on('finish', () => seen.push(response.headersSent, Object.hasOwn(response, 'headersSent')))
-      },
-    })
-    await expect(browser().go('/')).rejects.toThrow(/hang up|ECONNRESET|aborted/)
-    const visitor = browser()
-    expect((await visitor.go('/end')).cookies, 'the session begins all the same').toHaveLength(1)
-    expect(seen).toEqual([false, true, true, true, true, false])
-  })
-
-  it.each(
-    ['before', 'after', 'meanwhile'].flatMap(when =>
-      (['writeHead', 'flushHeaders'] as const).map(how => [when, how] as const),
-    ),
-  )('still brings the cookie of another edge, asked for %s and given by %s', async (when, how) => {
-    const { store, control } = controlled()
-    const bridge = expressSession(makeManager({ store }).sessions)
-    const other = nodeVisits(makeManager().sessions, { cookie: { name: 'other' } })
-    const { browser } = await listen((request, response) => {
-      if (when === 'before') other.of(request, response).get()
-      bridge(request, response, async () => {
-        if (when === 'after') await other.of(request, response).get()
-        change(request as OldRequest)
-        let goOn = () => {}
-        const isHeld = new Promise<void>(resolve => {
-          goOn = resolve
-        })
-        control.before = async verb => (verb === 'create' ? isHeld : undefined)
-        if (how === 'writeHead') response.writeHead(200)
-        else response.flushHeaders()
-        await other.of(request, response).logIn({ user: { id: 42n, name: 'ada' } })
-        goOn()
-        response.end('hello')
-      })
-    })
-    const { status, cookies } = await browser().go('/')
-    expect([status, cookies.map(cookie => cookie.split('=', 1)[0]).sort()]).toEqual([200, ['other', 'session_id']])
-  })
-
-  it.each(['before', 'after'])('is not changed by a second answer beside a guard set %s it', async when => {
-    const { sessions } = makeManager()
-    const bridge = expressSession(sessions)
-    const other = nodeVisits(makeManager().sessions, { cookie: { name: 'other' } })
-    const { browser } = await listen((request, response) => {
-      const guard = () => other.of(request, response).get()
-      if (when === 'before') guard()
-      bridge(request, response, () => {
-        if (when === 'after') guard()
-        change(request as OldRequest)
-        response.writeHead(201, { 'Content-Type': 'text/plain', 'Content-Length': 5 })
-        response.setHeader('Content-Type', 'text/html')
-        response.removeHeader('Content-Length')
-        response.end('hello')
-      })
-    })
-    const { status, headers, body } = await browser().go('/')
-    expect([status, headers['content-type'], headers['content-length'], body]).toEqual([
-      201,
-      'text/plain',
-      '5',
-      'hello',
-    ])
   })
 })
 
@@ -310,120 +244,107 @@ function compress(response: ServerResponse, flag: 'headersSent' | '_header'): vo
   }
 }
 
-describe('a held answer beside compression', () => {
-  const handlers: Record<string, (response: ServerResponse) => unknown> = {
-    'that is piped': response => Readable.from([Buffer.from('a'), Buffer.from('b'), Buffer.from('c')]).pipe(response),
-    'that is piped in large parts': response =>
-      Readable.from([Buffer.from('a'), Buffer.from(MUCH), Buffer.from('c')]).pipe(response),
-    'that is written': response => {
-      response.write('a')
-      response.write('b')
-      response.end('c')
-    },
-    'whose head goes first': response => {
-      response.flushHeaders()
-      response.write('a')
-      response.write('b')
-      response.end('c')
-    },
-  }
-  const places = ['before', 'after'].flatMap(place => [
-    [place, 'headersSent' as const] as const,
-    [place, '_header' as const] as const,
-  ])
-  it.each(Object.keys(handlers).flatMap(name => places.map(place => [name, ...place] as const)))(
-    '%s comes whole, with its compression %s the session, which looks at %s',
-    async (name, place, flag) => {
-      const { sessions } = makeManager()
-      const bridge = expressSession(sessions)
-      const { port } = await listen((request, response) => {
-        if (place === 'before') compress(response, flag)
-        bridge(request, response, error => {
-          if (error) throw error
-          if (place === 'after') compress(response, flag)
-          change(request as OldRequest)
-          handlers[name]!(response)
-        })
-      })
-      const reply = await fetch(`http://localhost:${port}/`, { signal: AbortSignal.timeout(10_000) })
-      expect(reply.headers.getSetCookie()).toHaveLength(1)
-      expect(await reply.text()).toMatch(/^a(?:b|x+)c$/)
-    },
-  )
-})
-
-describe('an answer that could not be saved, beside compression', () => {
-  const failing = (place: string) => async (answer: (response: ServerResponse) => unknown) => {
+describe('an answer beside compression', () => {
+  async function answered(place: string, flag: 'headersSent' | '_header', fails: boolean, saves = false) {
     const { store, control } = controlled()
     const { sessions } = makeManager({ store })
-    control.failing.add('create')
+    if (fails) control.failing.add('create')
     const bridge = expressSession(sessions)
     const errors: unknown[] = []
     const { port } = await listen((request, response) => {
-      if (place === 'before') compress(response, 'headersSent')
-      bridge(request, response, error => {
-        if (error) {
-          errors.push(error)
-          const body = 'unavailable'
-          response.statusCode = 503
-          response.setHeader('Content-Length', body.length)
-          response.removeHeader('Content-Encoding')
-          response.end(body)
-          return
-        }
-        if (place === 'after') compress(response, 'headersSent')
-        change(request as OldRequest)
-        answer(response)
-      })
-    })
-    const reply = await fetch(`http://localhost:${port}/`, { signal: AbortSignal.timeout(10_000) }).catch(() => null)
-    return { status: reply?.status ?? null, errors }
-  }
-
-  it.each([
-    ['before', 503],
-    ['after', null],
-  ])('that was put %s the session never mixes with the answer of the error handler', async (place, expected) => {
-    for (const answer of [
-      (response: ServerResponse) => response.end('hello'),
-      (response: ServerResponse) => {
-        response.write('hello')
-        response.end()
-      },
-    ]) {
-      const { status, errors } = await failing(place)(answer)
-      expect([status, errors]).toMatchObject([expected, [{ code: 'ERR_SESSION_STORE' }]])
-    }
-  })
-})
-
-describe('a stream whose session could not be saved', () => {
-  it.each([
-    ['is answered by the error handler, however late', 503],
-    ['is cut off where it ends before the error handler answers', null],
-  ])('%s: its rest never passes for the whole', async (_, expected) => {
-    const { store, control } = controlled()
-    const { sessions } = makeManager({ store })
-    const bridge = expressSession(sessions)
-    const { browser } = await listen((request, response) => {
+      if (place === 'before') compress(response, flag)
       bridge(request, response, async error => {
         if (error) {
-          response.write('more')
-          if (expected === null) response.end('the end')
-          await new Promise(resolve => setImmediate(resolve))
-          if (response.destroyed) return
+          errors.push(error)
+          if (response.headersSent) return
           response.statusCode = 503
+          response.removeHeader('Content-Encoding')
           response.end('unavailable')
           return
         }
+        if (place === 'after') compress(response, flag)
         change(request as OldRequest)
-        control.failing.add('create')
-        response.write('first')
+        if (saves) await called(back => (request as OldRequest).session.save(back))
+        response.end('hello')
       })
     })
-    const reply = browser().go('/')
-    if (expected === null) await expect(reply).rejects.toThrow(/hang up|ECONNRESET|aborted/)
-    else expect(await reply).toMatchObject({ status: expected, body: 'unavailable' })
+    const reply = await fetch(`http://localhost:${port}/`, { signal: AbortSignal.timeout(10_000) })
+    return { status: reply.status, cookies: reply.headers.getSetCookie().length, body: await reply.text(), errors }
+  }
+
+  it.each(['headersSent', '_header'] as const)('that looks at %s comes whole, with the cookie', async flag => {
+    expect(await answered('before', flag, false)).toMatchObject({ status: 200, cookies: 1, body: 'hello', errors: [] })
+    expect(await answered('after', flag, false, true)).toMatchObject({ status: 200, cookies: 1, body: 'hello' })
+  })
+
+  it('that could not be saved never mixes with the answer of the error handler', async () => {
+    const { status, errors } = await answered('before', 'headersSent', true)
+    expect([status, errors]).toMatchObject([503, [{ code: 'ERR_SESSION_STORE' }]])
+  })
+
+  it('that was put after the session streams: it begins no session that was not saved before, and tells so', async () => {
+    const { status, cookies, body, errors } = await answered('after', 'headersSent', false)
+    expect([status, cookies, body]).toEqual([200, 0, 'hello'])
+    expect(errors).toMatchObject([{ code: 'ERR_SESSION_HEADERS_SENT' }])
+  })
+})
+
+describe('the headers of a response', () => {
+  it('are its own if the application does not look at the session', async () => {
+    const cached = { 'Cache-Control': 'private, max-age=60' }
+    const { browser, session } = await serve({
+      '/login': (request, response) => {
+        change(request)
+        response.end()
+      },
+      '/file': (_, response) => response.writeHead(200, cached).end('a file'),
+      '/page': (request, response) => response.writeHead(200, cached).end(String(request.session.n)),
+      '/id': (request, response) => response.writeHead(200, cached).end(request.sessionID),
+      '/visit': async (request, response) => {
+        await session.visits.of(request, response).get()
+        response.writeHead(200, cached).end()
+      },
+    })
+    const visitor = browser()
+    await visitor.go('/login')
+    const headersOf = async (who: typeof visitor, path: string) => {
+      const { headers, cookies } = await who.go(path)
+      return [headers['cache-control'], headers.vary, cookies]
+    }
+    expect(await headersOf(visitor, '/file')).toEqual(['private, max-age=60', undefined, []])
+    expect(await headersOf(browser(), '/file')).toEqual(['private, max-age=60', undefined, []])
+    for (const path of ['/page', '/id', '/visit'])
+      expect(await headersOf(visitor, path), path).toEqual(['no-store', 'Cookie', []])
+    expect(await headersOf(browser(), '/page')).toEqual(['private, max-age=60', 'Cookie', []])
+  })
+
+  it('tell a visitor who has nothing of no cookie that goes', async () => {
+    const ways: Record<string, (request: OldRequest) => unknown> = {
+      '/destroy': request => called(back => request.session.destroy(back)),
+      '/null': request => {
+        request.session = null
+      },
+      '/regenerate': request => called(back => request.session.regenerate(back)),
+    }
+    const { browser } = await serve(
+      Object.fromEntries(
+        Object.entries(ways).map(([path, way]) => [
+          path,
+          async (request, response) => {
+            await way(request)
+            response.end('hello')
+          },
+        ]),
+      ),
+    )
+    for (const path of Object.keys(ways)) {
+      const visitor = browser()
+      visitor.cookies.set('theme', 'dark')
+      const { cookies, headers, body } = await visitor.go(path)
+      expect([cookies, headers['cache-control'], body], path).toEqual([[], undefined, 'hello'])
+      visitor.cookies.set('session_id', 'A'.repeat(43))
+      expect((await visitor.go(path)).cookies, path).toEqual([expect.stringContaining('session_id=; Max-Age=0')])
+    }
   })
 })
 

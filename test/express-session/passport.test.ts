@@ -6,7 +6,7 @@ import express from 'express'
 import { Passport } from 'passport'
 import { Strategy } from 'passport-local'
 import { describe, expect, it } from 'vitest'
-import { type AnyManager, controlled, listen, makeManager, type OldRequest } from './service.ts'
+import { type AnyManager, called, controlled, listen, makeManager, type OldRequest, serve } from './service.ts'
 
 const USERS = [
   { id: '42', username: 'ada', password: 'p', passwordVersion: 1 },
@@ -282,6 +282,49 @@ describe('Passport on Express 5', () => {
     expect((await sessions.list(42n)).map(({ remembered }) => remembered)).toEqual([true])
     await ada.post('/logout')
     expect(ada.cookies.size).toBe(0)
+  })
+
+  it('takes a login with a key of its own for one also in a session that a remember token began', async () => {
+    const made = await serve(
+      {
+        '/login': (request, response) => {
+          request.session.userId = '42'
+          response.end()
+        },
+        '/': async (request, response) => {
+          const session = await made.session.visits.of(request, response).get()
+          response.end(JSON.stringify([session?.remembered, made.sessions.isFresh(session, '5m')]))
+        },
+        '/told': async (request, response) => {
+          await made.session.visits.of(request, response).update({ userId: '42' })
+          await called(back => request.session.reload(back))
+          response.end()
+        },
+      },
+      {
+        manager: { rememberFor: '30d' },
+        bridge: {
+          userOf: ({ userId }) => (userId === undefined ? null : { id: userId, name: 'ada' }),
+          logIn: () => ({ remember: true }),
+        },
+      },
+    )
+    const ada = made.browser()
+    await ada.go('/login')
+    made.clock.now += 3_600_000
+    expect((await ada.go('/')).body).toBe('[true,false]')
+    const before = ada.cookies.get('session_id')
+    await ada.go('/told')
+    expect([ada.cookies.get('session_id'), (await ada.go('/')).body], 'what the visit writes is no login').toEqual([
+      before,
+      '[true,false]',
+    ])
+    made.clock.now += 3_600_000
+    await ada.go('/')
+    await ada.go('/login')
+    expect((await ada.go('/')).body).toBe('[false,true]')
+    expect(ada.cookies.get('session_id')).not.toBe(before)
+    expect(await made.sessions.list(42n)).toHaveLength(1)
   })
 
   it('leaves a login alone that the application made by the visit, beside data of its own', async () => {

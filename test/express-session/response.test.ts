@@ -26,17 +26,28 @@ const CHANGE = (request: OldRequest) => {
 const ANSWERS: [string, OldHandler][] = [
   ['end', (_, response) => response.end('hello')],
   ['end with an encoding and a callback', (_, response) => response.end('aGVsbG8=', 'base64', () => {})],
+  ['writeHead and end', (_, response) => response.writeHead(200, { 'content-length': 5 }).end('hello')],
+  [
+    'writeHead with a reason and cookies of its own',
+    (_, response) => response.writeHead(200, 'Fine', { 'Set-Cookie': 'other=1' }).end('hello'),
+  ],
+  [
+    'end twice',
+    (_, response) => {
+      response.end('hello')
+      response.end('bye')
+    },
+  ],
+]
+
+/** Ways to answer 'hello' whose head goes out before the end. */
+const STREAMS: [string, OldHandler][] = [
   [
     'end(null) after write',
     (_, response) => {
       response.write('hello')
       response.end(null)
     },
-  ],
-  ['writeHead and end', (_, response) => response.writeHead(200, { 'content-length': 5 }).end('hello')],
-  [
-    'writeHead with a reason and cookies of its own',
-    (_, response) => response.writeHead(200, 'Fine', { 'Set-Cookie': 'other=1' }).end('hello'),
   ],
   [
     'several writes',
@@ -53,14 +64,33 @@ const ANSWERS: [string, OldHandler][] = [
     },
   ],
   ['a stream', (_, response) => Readable.from(['he', 'l', 'lo']).pipe(response)],
-  [
-    'end twice',
-    (_, response) => {
-      response.end('hello')
-      response.end('bye')
-    },
-  ],
 ]
+
+describe('a response that streams', () => {
+  it.each(STREAMS)('cannot begin a session, unless that was saved before: %s', async (_, answer) => {
+    const { browser, errors } = await serve({
+      ...usual,
+      '/answer': (request, response, next) => {
+        CHANGE(request)
+        return answer(request, response, next)
+      },
+      '/saved': async (request, response, next) => {
+        CHANGE(request)
+        await called(back => request.session.save(back))
+        return answer(request, response, next)
+      },
+    })
+    const reply = await browser().go('/answer')
+    expect([reply.body, reply.cookies]).toEqual(['hello', []])
+    expect(errors).toEqual([expect.objectContaining({ code: 'ERR_SESSION_HEADERS_SENT' })])
+    const visitor = browser()
+    expect((await visitor.go('/saved')).cookies.at(-1)).toMatch(/^session_id=/)
+    // What changes in a session that there is already is saved before the end of the answer.
+    expect((await visitor.go('/answer')).body).toBe('hello')
+    expect((await visitor.go('/')).body).toBe('{"n":2}')
+    expect(errors).toHaveLength(1)
+  })
+})
 
 describe('a response whose session has to be saved', () => {
   it.each(ANSWERS)('arrives whole, with the cookie, and after the write: %s', async (_, answer) => {
@@ -89,10 +119,11 @@ describe('a response whose session has to be saved', () => {
     expect((await visitor.go('/')).body).toBe('{"n":2}')
   })
 
-  it('tells a stream to go on when the write is done: a long one arrives whole', async () => {
+  it('arrives whole as a long stream', async () => {
     const { browser } = await serve({
-      '/': (request, response) => {
+      '/': async (request, response) => {
         CHANGE(request)
+        await called(back => request.session.save(back))
         Readable.from(Array.from({ length: 200 }, () => 'x'.repeat(10_000))).pipe(response)
       },
     })

@@ -35,7 +35,6 @@ export async function compileWorker(name: string): Promise<CompiledWorker> {
         'ioredis-5',
         'vitest',
       ],
-      '@valkey/valkey-glide',
     ],
     esbuildOptions: options => {
       options.alias = {

@@ -13,7 +13,7 @@ import { CLUSTER, STANDALONE } from '../../support/redis/clients.ts'
 /** How a store is opened in another process. */
 export type Opening =
   | { readonly kind: 'memory' }
-  | { readonly kind: 'redis'; readonly client: string; readonly url: string; readonly waitReplicas?: number }
+  | { readonly kind: 'redis'; readonly client: string; readonly url: string }
   | {
       readonly kind: 'redis-cluster'
       readonly client: string
@@ -30,7 +30,7 @@ export async function openStore(opening: Opening): Promise<Store> {
       return new MemoryStore()
     case 'redis': {
       const { client } = await STANDALONE[opening.client]!(opening.url)
-      return new RedisStore(client, { waitReplicas: opening.waitReplicas ?? 0 })
+      return new RedisStore(client)
     }
     case 'redis-cluster': {
       const { client } = await CLUSTER[opening.client]!(opening.nodes)

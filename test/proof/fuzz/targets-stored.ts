@@ -45,40 +45,22 @@ const RECORD = {
 
 /** The value of a key in Redis, read field by field. */
 function redisReference(value: string): unknown {
-  if (value[1] === ' ' && (value[0] === 'x' || value[0] === 'p')) return null
+  if (value.startsWith('x ')) return null
   const whole = (text: string | undefined) => (text !== undefined && isDecimal(text, 16) ? Number(text) : Number.NaN)
   if (value.startsWith('f ')) {
-    const [, movedTo, until, kept, salt = ''] = value.split(' ')
-    const plain = plainText(salt)
-    const isSound = isKeyText(movedTo) && whole(until) >= 0 && whole(kept) >= 0 && plain !== undefined
-    return isSound ? { movedTo, until: whole(until), salt: plain } : 'corrupt'
+    const [, movedTo, until, kept, salt, ...rest] = value.split(' ')
+    const plain = salt === undefined || salt.includes('\n') ? undefined : plainText(salt)
+    const isSound =
+      rest.length === 0 && isKeyText(movedTo) && whole(until) >= 0 && whole(kept) >= 0 && plain !== undefined
+    return isSound ? { movedTo, until: whole(until), keptUntil: whole(kept), salt: plain } : 'corrupt'
   }
   const end = value.indexOf('\n')
   const fields = value.slice(0, Math.max(end, 0)).split(' ')
   if (end < 0 || fields.length !== 12) return 'corrupt'
-  const span = (text: string) => {
-    const unit = { s: 1000, m: 60_000, h: 3_600_000 }[text.slice(-1)]
-    const digits = (text.startsWith('-') ? text.slice(1) : text).slice(0, unit === undefined ? undefined : -1)
-    return isDecimal(digits, 16) ? Number(digits) * (unit ?? 1) * (text.startsWith('-') ? -1 : 1) : Number.NaN
-  }
-  const [kind, version, writeId, created, seen, idle, absolute, kept, passwordVersion, parent, user, name] = fields as [
-    string,
-    string,
-    string,
-    string,
-    string,
-    string,
-    string,
-    string,
-    string,
-    string,
-    string,
-    string,
-  ]
+  const [kind, version, writeId, created, seen, expires, absolute, kept, passwordVersion, parent, user, name] =
+    fields as [string, string, string, string, string, string, string, string, string, string, string, string]
   const userText = user === '-' ? null : plainText(user)
   const nameText = name === '-' ? null : plainText(name)
-  const createdAt = whole(created)
-  const seenAt = createdAt + span(seen)
   const record = {
     key: KEY,
     kind: { s: 'session', r: 'remember' }[kind],
@@ -89,12 +71,12 @@ function redisReference(value: string): unknown {
     data: value.slice(end + 1),
     version: whole(version),
     writeId,
-    createdAt,
-    seenAt,
-    expiresAt: seenAt + span(idle),
-    absoluteExpiresAt: createdAt + span(absolute),
+    createdAt: whole(created),
+    seenAt: whole(seen),
+    expiresAt: whole(expires),
+    absoluteExpiresAt: whole(absolute),
   }
-  return isSoundRecord(record) && !Number.isNaN(span(kept)) ? record : 'corrupt'
+  return isSoundRecord(record) && onlyOf(kept, '0123456789') && kept !== '' ? record : 'corrupt'
 }
 
 const redis: Target = {
@@ -103,11 +85,10 @@ const redis: Target = {
   corpus: [
     encodeRecord(RECORD),
     encodeRecord({ ...RECORD, kind: 'remember', userId: null, userName: null, passwordVersion: null, parent: KEY }),
-    's 3 Zk1vX0bq7TnE 1767225600000 61250 30m 12h 5m 7 - 42 ada\n{"theme":"dark"}',
+    's 3 Zk1vX0bq7TnE 1767225600000 1767225661250 1767227461250 1767268800000 1767269100250 7 - 42 ada\n{"theme":"dark"}',
     `f ${KEY} 1767225600000 1767225720000 Zk1vX0bq7TnEZk1v`,
-    `p abc s 1 w 1 0 1 1 0 - - - -\n`,
     'x abc',
-    's 1 w 0 -1 1h -0 0 4294967296 - %F0%9F - \n',
+    's 1 w 0 -1 1 00 0 4294967296 - %F0%9F - \n',
   ],
   tokens: [
     ' ',
@@ -116,15 +97,12 @@ const redis: Target = {
     '0',
     '1',
     's',
-    'm',
-    'h',
     '%',
     '%20',
     '%2D',
     '%C3%A9',
     'f ',
     'x ',
-    'p ',
     KEY,
     '9999999999999999',
     '8640000000000000',
@@ -147,7 +125,7 @@ const redis: Target = {
     same(decode(KEY, encodeRecord(written)), written, 'encodeRecord and decode')
     return reference === null || reference === 'corrupt'
       ? `${reference}`
-      : Object.keys(reference as object).length > 3
+      : Object.keys(reference as object).length > 4
         ? `record ${(reference as { userId: unknown }).userId === null}`
         : 'forward'
   },

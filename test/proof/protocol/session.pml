@@ -3,7 +3,7 @@
  * The names are those of src/contract/store.ts (is, version, writeId, movedTo) and src/manager (find, rotate, logIn).
  *
  * Every verb of a store is one step, but for `delete`: STORE_SQL takes one statement for each place where the session
- * may be (stores/sql/store.ts), without it one script does all that it was told of (DELETE in stores/redis/scripts.ts).
+ * may be (stores/sql/base/store.ts), without it one script does all that it was told of (DELETE in stores/redis/scripts.ts).
  *
  * Left out: expiry, TTLs of forwards, what the memory of one process knows (endings), the users' indexes (user.pml).
  */

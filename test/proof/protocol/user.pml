@@ -5,7 +5,7 @@
  *
  * `create`, `replace` and `delete` are one step each (session.pml has the steps of `delete`). `deleteUser` is what the
  * stores do: members of an index in chunks, and a last script that says `again` while the index names others
- * (stores/redis/store.ts), or with STORE_SQL pieces under the lock of the user's row (stores/sql/store.ts; locks.pml has
+ * (stores/redis/store.ts), or with STORE_SQL pieces under the lock of the user's row (stores/sql/base/store.ts; locks.pml has
  * the locks).
  *
  * Left out: versions and data (session.pml), expiry, limits, several users.

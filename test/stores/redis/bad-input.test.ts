@@ -14,35 +14,27 @@ const nameOf = (key: string) => `coatcheck:{${key.slice(0, 3)}}:${key.slice(3)}`
 
 describe('a Redis store that cannot work', () => {
   const idle = createClient()
-  const UNUSED = /keyPrefix "app:" of the node-redis client.*without it, and the option prefix/
+  const PREFIX = /^remove keyPrefix "app:" from the client and pass prefix to RedisStore$/
   it.each<[string, unknown, RegExp]>([
     ['nothing', undefined, /client is undefined: expected a connected client of node-redis/],
     ['a URL', 'redis://:pw@localhost', /^client is a URL \(not shown.*expected a connected client/],
-    [
-      'a URL object',
-      new URL('redis://:pw@localhost'),
-      /^client is an object without call\(\), sendCommand\(\) and customCommand\(\)/,
-    ],
-    [
-      'an empty object',
-      {},
-      /without call\(\), sendCommand\(\) and customCommand\(\).*node-redis 5 or 6.*ioredis 5 or 6/,
-    ],
+    ['a URL object', new URL('redis://:pw@localhost'), /^client: no call\(\) or sendCommand\(\)/],
+    ['an empty object', {}, /no call\(\) or sendCommand\(\).*node-redis 5 or 6.*ioredis 5 or 6/],
     ['the options of connect-redis', { client: {}, prefix: 'app:' }, /new RedisStore\(client, \{ … \}\)/],
     [
       'a wrapper around node-redis',
       { sendCommand: async () => null },
-      /^client has sendCommand\(\), and lacks isOpen, isReady: .*get isOpen\(\) \{ return client\.isOpen \}/,
+      /^client has sendCommand\(\), and lacks isOpen, isReady: pass the client itself, or a wrapper/,
     ],
     [
       'a wrapper that knows no isReady',
       { sendCommand: async () => null, isOpen: true },
-      /^client has sendCommand\(\), and lacks isReady: .*get isReady\(\) \{ return client\.isReady \}/,
+      /^client has sendCommand\(\), and lacks isReady: pass the client itself, or a wrapper/,
     ],
     [
       'a wrapper around ioredis',
       { call: async () => null },
-      /^client has call\(\), and lacks status: .*get status\(\) \{ return client\.status \}/,
+      /^client has call\(\), and lacks status: pass the client itself, or a wrapper/,
     ],
     ['a Map', new Map(), /expected a connected client/],
     ['a node-redis client before connect()', idle, /not connected: await its connect\(\)/],
@@ -50,33 +42,38 @@ describe('a Redis store that cannot work', () => {
     [
       'a cluster client that reads from replicas',
       createCluster({ rootNodes: [{}], useReplicas: true }),
-      /reads from replicas \(useReplicas: true\)/,
+      /reads from replicas/,
     ],
     [
       'an ioredis cluster that reads from replicas',
       new Redis.Cluster([{ port: 1 }], { lazyConnect: true, scaleReads: 'slave' }),
-      /reads from replicas \(scaleReads: 'slave'\)/,
+      /reads from replicas/,
     ],
     [
       'an ioredis cluster with a choice of its own',
       new Redis.Cluster([{ port: 1 }], { lazyConnect: true, scaleReads: (nodes: unknown[]) => nodes[0] as never }),
-      /reads from replicas \(scaleReads: 'a function'\)/,
+      /reads from replicas/,
     ],
-    ['a read-only connection', new Redis({ lazyConnect: true, readOnly: true }), /readOnly: true/],
+    ['a read-only connection', new Redis({ lazyConnect: true, readOnly: true }), /reads from replicas/],
     [
       'a connection to the replicas of a Sentinel',
       new Redis({ lazyConnect: true, sentinels: [{ port: 1 }], name: 'x', role: 'slave' }),
-      /role: 'slave'/,
+      /reads from replicas/,
     ],
-    ['a key prefix that node-redis leaves out', createClient({ keyPrefix: 'app:' }), UNUSED],
-    ['a key prefix that its pool leaves out', createClientPool({ keyPrefix: 'app:' }), UNUSED],
-    ['a key prefix that its cluster leaves out', createCluster({ rootNodes: [{}], keyPrefix: 'app:' }), UNUSED],
+    ['a key prefix of ioredis', new Redis({ lazyConnect: true, keyPrefix: 'app:' }), PREFIX],
+    [
+      'a key prefix of its cluster',
+      new Redis.Cluster([{ port: 1 }], { lazyConnect: true, redisOptions: { keyPrefix: 'app:' } }),
+      PREFIX,
+    ],
+    ['a key prefix that node-redis leaves out', createClient({ keyPrefix: 'app:' }), PREFIX],
+    ['a key prefix that its pool leaves out', createClientPool({ keyPrefix: 'app:' }), PREFIX],
+    ['a key prefix that its cluster leaves out', createCluster({ rootNodes: [{}], keyPrefix: 'app:' }), PREFIX],
     [
       'a key prefix that its Sentinel leaves out',
       createSentinel({ name: 'x', sentinelRootNodes: [{ host: 'h', port: 1 }], keyPrefix: 'app:' }),
-      UNUSED,
+      PREFIX,
     ],
-    ['a key prefix that moves the hash tag', new Redis({ lazyConnect: true, keyPrefix: '{a}' }), /keyPrefix.*brace/],
   ])('says so for %s', (_, client, message) => {
     const open = () => new RedisStore(client as never)
     expect(open).toThrow(TypeError)
@@ -104,9 +101,8 @@ describe('a Redis store that cannot work', () => {
   it.each<[object, RegExp]>([
     [
       { prefx: 'a:' },
-      /^RedisStore: "prefx" is not an option; did you mean prefix\? \(there are: prefix, waitReplicas, allowEviction\)$/,
+      /^RedisStore: "prefx" is not an option; did you mean prefix\? \(there are: prefix, allowEviction\)$/,
     ],
-    [{ waitreplicas: 1 }, /did you mean waitReplicas/],
     [{ ttl: 60 }, /"ttl" is not an option; .*idleTimeout/],
     [{ disableTTL: true }, /"disableTTL" is not an option; .*idleTimeout/],
     [{ serializer: JSON }, /"serializer" is not an option; .*codec/],
@@ -128,12 +124,6 @@ describe('a Redis store that cannot work', () => {
       expect(open).toThrow(/^prefix: expected at most 64 characters without braces/)
     },
   )
-
-  it.each([-1, 1.5, Number.NaN, '1', 101])('says so for waitReplicas: %j', waitReplicas => {
-    expect(() => new RedisStore(fake, { waitReplicas: waitReplicas as number })).toThrow(
-      /^waitReplicas: expected a whole number from 0 to 100, got /,
-    )
-  })
 
   it('says so for an allowEviction that is not a boolean', () => {
     expect(() => new RedisStore(fake, { allowEviction: 'yes' as never })).toThrow(
@@ -162,7 +152,8 @@ describeEngine('redis', 'strange things in the Redis of the sessions', () => {
   })
 
   const header = (changes: Record<number, string>) => {
-    const fields = ['s', '1', 'writeid123', `${T0}`, '0', '30m', '12h', '5m', '-', '-', '42', 'ada']
+    const instants = [T0, T0, T0 + HOUR / 2, T0 + 12 * HOUR, T0 + 13 * HOUR]
+    const fields = ['s', '1', 'writeid123', ...instants.map(String), '-', '-', '42', 'ada']
     return `${fields.map((field, i) => changes[i] ?? field).join(' ')}\n{}`
   }
   it('reads what the store itself writes', async () => {
@@ -185,12 +176,10 @@ describeEngine('redis', 'strange things in the Redis of the sessions', () => {
     ['a version of a thousand digits', header({ 1: '9'.repeat(1000) })],
     ['a date that is no number', header({ 3: 'NaN' })],
     ['a hexadecimal date', header({ 3: '0x10' })],
-    ['a date before 1970', header({ 4: `-${T0 + 1}` })],
+    ['a date before 1970', header({ 4: '-1' })],
     ['a date after the end of time', header({ 5: '8640000000000001' })],
-    ['a time span beyond all dates', header({ 6: '9999999999999999h' })],
-    ['a time span in days', header({ 6: '1d' })],
-    ['a time span with a sign', header({ 5: '+5' })],
-    ['no time span', header({ 7: '' })],
+    ['a date with a sign', header({ 5: `+${T0}` })],
+    ['no date', header({ 7: '' })],
     ['a password version of 2^32', header({ 8: '4294967296' })],
     ['a parent that is no key', header({ 9: 'abc' })],
     ['a name without a user', header({ 10: '-' })],
@@ -239,7 +228,7 @@ describeEngine('redis', 'strange things in the Redis of the sessions', () => {
 
   it('does not keep a user out: an index or a floor of another type is replaced', async () => {
     const index = `coatcheck:{${store.shard('50')}}:u:50`
-    const floor = `coatcheck:{${store.shard('50')}}:f:50`
+    const floor = `coatcheck:{${store.shard('50')}}:v:50`
     for (const [command, ...rest] of [
       ['SET', 'x'],
       ['LPUSH', 'x'],

@@ -59,7 +59,6 @@ describeEngine('redis', 'the Redis store with every client', () => {
     expect(await store.create(recordOf(store, '43'), {}, at)).toEqual({ outcome: 'stale-login', ended: [] })
     const orphan = recordOf(store, '43', { passwordVersion: 3, parent: anywhere() })
     expect(await store.create(orphan, {}, at)).toEqual({ outcome: 'orphan', ended: [] })
-    await store.close()
     await close()
   })
 })

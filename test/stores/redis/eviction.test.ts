@@ -63,13 +63,15 @@ describe('a Redis', () => {
   })
 
   it('is refused where one of the masters of a cluster evicts', async () => {
-    const node = (limit: number) => ({
+    const node = (limit: number, port: number) => ({
       status: 'ready',
+      options: { host: 'h', port },
       call: async () => `maxmemory:${limit}\r\nmaxmemory_policy:allkeys-lru\r\n`,
     })
     const cluster = (...limits: number[]) => ({
       status: 'ready',
       isCluster: true,
+      slots: Array.from({ length: 16_384 }, (_, slot) => [`h:${slot % limits.length}`]),
       nodes: () => limits.map(node),
       call: async () => null,
     })

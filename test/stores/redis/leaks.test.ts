@@ -57,7 +57,7 @@ describeEngine('redis', 'what is left behind in Redis', () => {
     if (LONG) await new Promise(resolve => setTimeout(resolve, 723_500))
     else await shift(723_000)
     const rest = (await server.cli('KEYS', '*')).split('\n').filter(Boolean)
-    expect(rest.filter(key => !/:f:/.test(key))).toEqual([])
+    expect(rest.filter(key => !/:v:/.test(key))).toEqual([])
     await shift(25 * 3_600_000)
     expect(await server.cli('DBSIZE')).toBe('0')
   })

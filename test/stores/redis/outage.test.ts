@@ -6,7 +6,7 @@ import { until } from '../../services/process.ts'
 import { type RedisServer, startRedis } from '../../services/redis.ts'
 import { type OpenClient, STANDALONE } from '../../support/redis/clients.ts'
 
-const CLIENTS = ['node-redis 6', 'ioredis 6', 'node-redis 6 pool', 'valkey-glide 2']
+const CLIENTS = ['node-redis 6', 'ioredis 6', 'node-redis 6 pool']
 if (process.env.COATCHECK_LONG === '1') CLIENTS.push('node-redis 5', 'ioredis 5', 'node-redis 5 pool')
 const TIMEOUT = 2000
 

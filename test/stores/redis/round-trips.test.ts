@@ -152,7 +152,7 @@ describeEngine('redis', 'what a request costs Redis', () => {
       expect(client.roundTrips).toBe(2)
       client.roundTrips = 0
       await server.cli('SLOWLOG', 'RESET')
-      const options = { passwordVersion: 2, minPasswordVersionUntil: T0 + HOUR }
+      const options = { minPasswordVersion: 2, minPasswordVersionUntil: T0 + HOUR }
       expect(await counted.deleteUser('5', options, { now: T0, deadline: soon() })).toBe(10_000)
       expect(client.roundTrips).toBeLessThanOrEqual(3)
       slow = await server.cli('SLOWLOG', 'LEN')

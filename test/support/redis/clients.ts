@@ -1,5 +1,4 @@
 // Every client and shape that the Redis store takes, opened against a private server.
-import { GlideClient, GlideClusterClient, Logger } from '@valkey/valkey-glide'
 import { Redis as Redis6 } from 'ioredis'
 import { Redis as Redis5 } from 'ioredis-5'
 import * as nodeRedis6 from 'redis'
@@ -10,8 +9,6 @@ export interface OpenClient {
   readonly client: RedisClient
   close(): Promise<void> | void
 }
-// It would write each error of Redis to the output.
-Logger.init('off')
 
 type Address = { readonly host: string; readonly port: number }
 
@@ -42,14 +39,6 @@ const ioredis = async (Redis: typeof Redis6, url: string): Promise<OpenClient> =
   await untilReady(client)
   return { client, close: () => client.disconnect() }
 }
-/** As `storeTimeout` for a busy machine; 250 ms unless set. */
-const PATIENT = 5000
-const glide = async (url: string): Promise<OpenClient> => {
-  const { hostname: host, port } = new URL(url)
-  const addresses = [{ host, port: Number(port) }]
-  const client = await GlideClient.createClient({ addresses, requestTimeout: PATIENT })
-  return { client, close: () => client.close() }
-}
 const v5 = nodeRedis5 as unknown as typeof nodeRedis6
 const io5 = Redis5 as unknown as typeof Redis6
 
@@ -61,7 +50,6 @@ export const STANDALONE: Record<string, (url: string) => Promise<OpenClient>> = 
   'ioredis 5': url => ioredis(io5, url),
   'node-redis 6 pool': url => nodeRedisPool(nodeRedis6, url),
   'node-redis 5 pool': url => nodeRedisPool(v5, url),
-  'valkey-glide 2': url => glide(url),
 }
 
 const nodeRedisCluster = async (library: typeof nodeRedis6, nodes: readonly Address[]): Promise<OpenClient> => {
@@ -75,18 +63,12 @@ const ioredisCluster = async (Redis: typeof Redis6, nodes: readonly Address[]): 
   return { client, close: () => client.disconnect() }
 }
 
-const glideCluster = async (nodes: readonly Address[]): Promise<OpenClient> => {
-  const client = await GlideClusterClient.createClient({ addresses: [...nodes], requestTimeout: PATIENT })
-  return { client, close: () => client.close() }
-}
-
 /** Clients of a Redis Cluster, by name. */
 export const CLUSTER: Record<string, (nodes: readonly Address[]) => Promise<OpenClient>> = {
   'node-redis 6 cluster': nodes => nodeRedisCluster(nodeRedis6, nodes),
   'ioredis 6 cluster': nodes => ioredisCluster(Redis6, nodes),
   'node-redis 5 cluster': nodes => nodeRedisCluster(v5, nodes),
   'ioredis 5 cluster': nodes => ioredisCluster(io5, nodes),
-  'valkey-glide 2 cluster': nodes => glideCluster(nodes),
 }
 
 const nodeRedisSentinel = async (library: typeof nodeRedis6, name: string, nodes: readonly Address[]) => {

@@ -25,7 +25,6 @@ export function tapped(client: Redis, tap: Tap, isCluster = false): IoredisClien
       return client.status
     },
     options: client.options,
-    duplicate: (options: object) => client.duplicate(options),
   }
   const { host, port } = client.options
   if (!isCluster) return node

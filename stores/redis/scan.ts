@@ -1,0 +1,74 @@
+// `scan`: all that is stored, for operators; no request walks. Each page is a SCAN of one master. The masters of a cluster
+// are walked in the order of their first slots, because a failover does not change these. A cursor means something to one
+// process of Redis: after a restart or a failover the keys of that master are walked again. Not while slots move.
+import type { ScanPage, SessionRecord } from '../../src/contract/store.ts'
+import { quote } from '../../src/text/quote.ts'
+import type { Master } from './client.ts'
+import type { Call, Commands } from './commands.ts'
+import { NotReady, refusalOf } from './errors.ts'
+import { decode, live, text } from './format.ts'
+import type { Keys } from './keys.ts'
+
+/** How many entries one command looks at: at most (that holds the server up for about a millisecond), and at least. */
+const MOST = 500
+const LEAST = 10
+/** First slot of the master, run ID of its process, cursor of SCAN there. */
+const CURSOR = /^([0-9]{1,5}) ([0-9A-Za-z]{1,64}) ([0-9]{1,20})$/
+
+/** @throws TypeError for a text that no page answered. */
+export function placeIn(cursor: string | null) {
+  const [, slot, process, at] = cursor === null ? ['', '0', '0', '0'] : (CURSOR.exec(cursor) ?? [])
+  if (slot === undefined)
+    throw new TypeError(`cursor: expected null, or what the page before answered as next, got ${quote(cursor)}`)
+  return { slot: Number(slot), process: process!, at: at! }
+}
+type Place = ReturnType<typeof placeIn>
+
+/** One page from there on. */
+export function page(commands: Commands, keys: Keys, call: Call, place: Place, limit: number, now: number) {
+  return commands.again(call, 'AAA', async (): Promise<ScanPage> => {
+    const masters = commands.link.masters()
+    const number = masters.findIndex(({ firstSlot }) => firstSlot === place.slot)
+    const master = masters[number]
+    if (master === undefined) throw new Error('the slots of the cluster have moved: begin the walk again')
+    const count = String(Math.max(LEAST, Math.min(MOST, limit)))
+    const [info, answer] = await Promise.all([
+      master.send(['INFO']),
+      master.send(['SCAN', place.at, 'MATCH', keys.pattern, 'COUNT', count]),
+    ])
+    const process = /^run_id:(\w+)/m.exec(text(info))?.[1]
+    if (process === undefined || !Array.isArray(answer))
+      throw new Error('the answer of INFO or SCAN was not understood')
+    if (/^role:slave/m.test(text(info))) throw new NotReady('a master is no longer one')
+    const next = (master: Master | undefined, at: string) =>
+      master === undefined ? null : `${master.firstSlot} ${at === '0' ? '0' : process} ${at}`
+    if (place.at !== '0' && process !== place.process) return { records: [], forwards: [], next: next(master, '0') }
+    const [at, names] = answer as [unknown, unknown[]]
+    return {
+      ...(await storedIn(master, keys, names.map(text), now)),
+      next: text(at) === '0' ? next(masters[number + 1], '0') : next(master, text(at)),
+    }
+  })
+}
+
+async function storedIn(master: Master, keys: Keys, names: readonly string[], now: number) {
+  const records: SessionRecord[] = []
+  const forwards: string[] = []
+  await Promise.all(
+    names.map(async name => {
+      const key = keys.sessionIn(name)
+      if (key === null) return
+      const value = await master.send(['GET', name]).catch(error => {
+        if (refusalOf(error) === 'WRONGTYPE') return null
+        throw error
+      })
+      const stored = decode(key, value)
+      // What is corrupt is removed by the next read.
+      const found = stored === null || 'corrupt' in stored ? null : live(stored, now)
+      if (found === null) return
+      if ('movedTo' in found) forwards.push(key)
+      else records.push(found)
+    }),
+  )
+  return { records, forwards }
+}
