@@ -34,6 +34,9 @@ const FOLDERS = [
     .filter(entry => entry.isDirectory())
     .map(({ name }) => `src/${name}`),
   'stores/shared',
+  'stores/sql/base',
+  // D1 speaks SQLite.
+  'stores/sql/sqlite',
 ]
 
 /** The subpaths that need node:http, which is not everywhere that the others run. */
@@ -44,7 +47,8 @@ const ON_NODE: readonly (string | undefined)[] = [subpaths.node, subpaths['expre
  * load is a room of its own: no other subpath may import that module.
  */
 function roomOf(path: string): string | undefined {
-  const room = FOLDERS.includes(dirname(path)) ? basename(dirname(path)) : undefined
+  const folder = FOLDERS.includes(dirname(path)) ? dirname(path) : undefined
+  const room = folder === 'stores/sql/base' ? 'sql' : folder && basename(folder)
   if (room !== 'visits') return room
   const [first, ...others] = users.filter(({ loaded }) => loaded.has(path)).map(({ entry }) => entry)
   if (first === undefined || (others.length === 0 && first !== subpaths.index)) return undefined

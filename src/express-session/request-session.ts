@@ -97,30 +97,6 @@ class Members {
       )
   }
 
-  regenerate(callback?: SessionCallback) {
-    checkCallback('regenerate', callback)
-    ownerOf(this).regenerate(this, callback)
-    return this
-  }
-
-  save(callback?: SessionCallback) {
-    checkCallback('save', callback)
-    ownerOf(this).save(this, callback)
-    return this
-  }
-
-  destroy(callback?: SessionCallback) {
-    checkCallback('destroy', callback)
-    ownerOf(this).destroy(this, callback)
-    return this
-  }
-
-  reload(callback?: SessionCallback) {
-    checkCallback('reload', callback)
-    ownerOf(this).reload(this, callback)
-    return this
-  }
-
   touch() {
     return this
   }
@@ -130,6 +106,15 @@ class Members {
   }
 }
 Object.defineProperty(Members, 'name', { value: 'Session' })
+for (const method of ['regenerate', 'save', 'destroy', 'reload'] as const)
+  Object.defineProperty(Members.prototype, method, {
+    writable: true,
+    value(callback?: SessionCallback) {
+      checkCallback(method, callback)
+      ownerOf(this)[method](this, callback)
+      return this
+    },
+  })
 
 // A change is refused here, where assignment, defineProperty and delete meet: code in sloppy mode, which frozen objects
 // would not tell, hears of it too.

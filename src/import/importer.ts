@@ -119,7 +119,11 @@ export class SessionImporter<
       for (const each of old) await this.#imports.end(each)
     }
     // Asked, so that the response varies with the cookie: a cache must not remove the cookies of other visitors.
-    const look = () => visit.get({ touch: false }).then(Boolean.bind(null, true), () => false)
+    const look = () =>
+      visit.get({ touch: false }).then(
+        () => true,
+        () => false,
+      )
     return { visit, setCookie: isSpent && (await look()) ? this.#cookies.removal(ours.secure) : [] }
   }
 

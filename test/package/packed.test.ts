@@ -55,7 +55,7 @@ describe('the packed package', () => {
       .filter(entry => entry.isDirectory())
       .map(({ name }) => name)
     // `visits-node` is what of visits only the subpaths on node:http load.
-    const inRooms = [...rooms, 'visits-node', 'shared'].flatMap(name => [
+    const inRooms = [...rooms, 'visits-node', 'shared', 'sql', 'sqlite'].flatMap(name => [
       `dist/core/${name}.js`,
       `dist/core/${name}.cjs`,
     ])

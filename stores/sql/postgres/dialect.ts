@@ -44,7 +44,7 @@ export function sqlState(error: unknown): string | null {
 const NOT_PREPARED = new Set(['26000', '42P05'])
 /** Nothing was written, and the same may succeed: serialization, deadlock, a key that was taken meanwhile, CockroachDB's. */
 const AGAIN = new Set(['40001', '40P01', '23505', 'CR000'])
-/** Nothing was written, and the same may succeed on another connection: the application left a transaction open on this one. */
+/** Nothing was written, and the same may succeed on another connection: a transaction of the application is open on this one. */
 const ELSEWHERE = new Set(['25001', '25P02'])
 /** A table, a column, a schema or a type is not what the statement expects. */
 const FOREIGN = new Set(['42P01', '42703', '42804', '42883', '3F000', '23502', '22001'])

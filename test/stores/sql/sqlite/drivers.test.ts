@@ -103,13 +103,10 @@ describe('an option that there is not', () => {
     expect(() => SqliteStore.ddl(wrong({ userIds: 'bigint' }))).toThrow('the SessionManager has it')
   })
 
-  it('is refused by MemoryStore, and options of other memory stores are explained', () => {
-    expect(() => new MemoryStore(wrong({ maxRecord: 5 }))).toThrow(
-      /"maxRecord" is not an option; did you mean maxRecords/,
-    )
-    expect(() => new MemoryStore(wrong({ checkPeriod: 86_400_000 }))).toThrow(/sweepInterval/)
-    expect(() => new MemoryStore(wrong({ max: 5 }))).toThrow(/it is called maxRecords/)
-    expect(() => new MemoryStore(wrong({ maxSessions: 5 }))).toThrow(/it is called maxRecords: remember-me series/)
+  it('is refused by MemoryStore with those that there are', () => {
+    for (const name of ['maxRecord', 'checkPeriod', 'max'])
+      expect(() => new MemoryStore(wrong({ [name]: 5 }))).toThrow(`"${name}" is not an option`)
+    expect(() => new MemoryStore(wrong({ max: 5 }))).toThrow('maxRecords')
     expect(() => new MemoryStore(null as never)).toThrow(TypeError)
     expect(() => new MemoryStore(undefined)).not.toThrow()
   })
