@@ -6,7 +6,7 @@ export {
   SessionCookie,
   withCookies,
 } from './visits/cookie.ts'
-export type { HeadRules } from './visits/head-rules.ts'
+export type { HeadRules } from './visits/head.ts'
 export { openVisit } from './visits/open-visit.ts'
 export type { VisitOptions } from './visits/setup.ts'
-export type { Visit, VisitLogin, VisitRequest } from './visits/visit.ts'
+export type { Visit, VisitLogin, VisitRequest } from './visits/types.ts'

@@ -255,12 +255,6 @@ describe('the repository', () => {
     for (const path of tracked) expect(/\b(TODO|FIXME|XXX|HACK)\b/.test(read(path)), path).toBe(false)
   })
 
-  it('is written in plain English: it says who acts, and what happens to them', () => {
-    const words = /\b(?:born|bore|bear|birth|nobody|somebody|whoever)\b/i
-    for (const path of tracked.filter(file => /^(?:src|stores|command|examples|docs|README\.md|\.github)\b/.test(file)))
-      for (const line of read(path).split('\n')) expect(words.exec(line)?.[0], `${path}: ${line}`).toBeUndefined()
-  })
-
   it('names no path of one machine', () => {
     for (const path of tracked) expect(/(?:^|[\s"'`(])\/(?:work|home|Users|root)\//m.test(read(path)), path).toBe(false)
   })

@@ -5,7 +5,7 @@ import { checkOptions } from '../text/check-options.ts'
 import { quote } from '../text/quote.ts'
 import { checkFetch, checkNode } from '../visits/check-arguments.ts'
 import type { FetchVisit, FetchVisits } from '../visits/fetch.ts'
-import { FetchHead, type HeadRules, writeRules } from '../visits/head-rules.ts'
+import { FetchHead, type HeadRules, writeRules } from '../visits/head.ts'
 import type { NodeVisits } from '../visits/node.ts'
 import { guardHead } from '../visits/node-head.ts'
 import type { DeviceAnswer } from './answers.ts'
@@ -15,7 +15,8 @@ import { answer } from './requests.ts'
 import { DeviceVisit, type InnerVisit } from './visit.ts'
 
 /** Visits of node:http to sessions that are bound to a device. */
-export interface DeviceNodeVisits<D extends object, I extends UserIds, In extends object> extends NodeVisits<D, I, In> {
+export interface DeviceNodeVisits<Data extends object, Ids extends UserIds, Input extends object>
+  extends NodeVisits<Data, Ids, Input> {
   /**
    * Answers the requests by which browsers bind sessions to their device and prove it; `false` for any other request. Call
    * it before anything else is done with a request.
@@ -27,8 +28,8 @@ export interface DeviceNodeVisits<D extends object, I extends UserIds, In extend
 }
 
 /** Visits of `Request`s to sessions that are bound to a device. */
-export interface DeviceFetchVisits<D extends object, I extends UserIds, In extends object>
-  extends FetchVisits<D, I, In> {
+export interface DeviceFetchVisits<Data extends object, Ids extends UserIds, Input extends object>
+  extends FetchVisits<Data, Ids, Input> {
   /**
    * The answer to a request by which a browser binds a session to its device, or proves it; `null` for any other request.
    * Call it before anything else is done with a request.
@@ -43,16 +44,16 @@ export interface DeviceFetchVisits<D extends object, I extends UserIds, In exten
  * the session cookie alone, unless `require` says otherwise.
  * @throws TypeError that names the option
  */
-export function deviceBound<D extends object, I extends UserIds, In extends object>(
-  visits: FetchVisits<D, I, In>,
+export function deviceBound<Data extends object, Ids extends UserIds, Input extends object>(
+  visits: FetchVisits<Data, Ids, Input>,
   options?: DeviceBoundOptions,
-): DeviceFetchVisits<D, I, In>
-export function deviceBound<D extends object, I extends UserIds, In extends object>(
-  visits: NodeVisits<D, I, In>,
+): DeviceFetchVisits<Data, Ids, Input>
+export function deviceBound<Data extends object, Ids extends UserIds, Input extends object>(
+  visits: NodeVisits<Data, Ids, Input>,
   options?: DeviceBoundOptions,
-): DeviceNodeVisits<D, I, In>
-export function deviceBound<D extends object, I extends UserIds, In extends object>(
-  visits: NodeVisits<D, I, In> | FetchVisits<D, I, In>,
+): DeviceNodeVisits<Data, Ids, Input>
+export function deviceBound<Data extends object, Ids extends UserIds, Input extends object>(
+  visits: NodeVisits<Data, Ids, Input> | FetchVisits<Data, Ids, Input>,
   options: DeviceBoundOptions = {},
 ): object {
   if (typeof visits?.of !== 'function' || visits.sessions === undefined)
@@ -81,8 +82,8 @@ async function answerAt(devices: Devices, path: string, visit: () => unknown): P
   return answer(devices, path === registerPath ? 'register' : 'refresh', asked)
 }
 
-function ofNode<D extends object, I extends UserIds, In extends object>(
-  visits: NodeVisits<D, I, In>,
+function ofNode<Data extends object, Ids extends UserIds, Input extends object>(
+  visits: NodeVisits<Data, Ids, Input>,
   devices: Devices,
 ): object {
   return {
@@ -90,7 +91,7 @@ function ofNode<D extends object, I extends UserIds, In extends object>(
       const inner = visits.of(request, response)
       return around(inner, () => {
         const onHead = (rules: () => HeadRules) => response?.headersSent === false && guardHead(response, rules)
-        return new DeviceVisit(inner as InnerVisit<D, I, In>, devices, onHead)
+        return new DeviceVisit(inner as InnerVisit<Data, Ids, Input>, devices, onHead)
       })
     },
     async handled(request: IncomingMessage, response: ServerResponse): Promise<boolean> {
@@ -106,14 +107,14 @@ function ofNode<D extends object, I extends UserIds, In extends object>(
   }
 }
 
-class DeviceFetchVisit<D extends object, I extends UserIds, In extends object>
-  extends DeviceVisit<D, I, In>
-  implements FetchVisit<D, I, In>
+class DeviceFetchVisit<Data extends object, Ids extends UserIds, Input extends object>
+  extends DeviceVisit<Data, Ids, Input>
+  implements FetchVisit<Data, Ids, Input>
 {
-  readonly #inner: FetchVisit<D, I, In>
+  readonly #inner: FetchVisit<Data, Ids, Input>
 
-  constructor(inner: FetchVisit<D, I, In>, devices: Devices) {
-    super(inner as unknown as InnerVisit<D, I, In>, devices)
+  constructor(inner: FetchVisit<Data, Ids, Input>, devices: Devices) {
+    super(inner as unknown as InnerVisit<Data, Ids, Input>, devices)
     this.#inner = inner
   }
 
@@ -130,14 +131,14 @@ class DeviceFetchVisit<D extends object, I extends UserIds, In extends object>
   }
 }
 
-function ofFetch<D extends object, I extends UserIds, In extends object>(
-  visits: FetchVisits<D, I, In>,
+function ofFetch<Data extends object, Ids extends UserIds, Input extends object>(
+  visits: FetchVisits<Data, Ids, Input>,
   devices: Devices,
 ): object {
-  const wrapped = (inner: FetchVisit<D, I, In>) => around(inner, () => new DeviceFetchVisit(inner, devices))
+  const wrapped = (inner: FetchVisit<Data, Ids, Input>) => around(inner, () => new DeviceFetchVisit(inner, devices))
   return {
     of: (request: Request) => wrapped(visits.of(request)),
-    handle: (request: Request, handler: (visit: FetchVisit<D, I, In>) => Response | Promise<Response>) =>
+    handle: (request: Request, handler: (visit: FetchVisit<Data, Ids, Input>) => Response | Promise<Response>) =>
       visits.handle(request, async inner => {
         const visit = wrapped(inner)
         try {

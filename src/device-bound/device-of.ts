@@ -1,7 +1,7 @@
 import type { SessionInfo } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { quote } from '../text/quote.ts'
-import type { Visit } from '../visits/visit.ts'
+import type { Visit } from '../visits/types.ts'
 import { bindingIn } from './binding.ts'
 import type { DeviceState } from './devices.ts'
 import type { DeviceAlgorithm } from './proof.ts'
@@ -20,7 +20,7 @@ export interface DeviceInfo {
  * The device that a session is bound to; `null`: none. For sessions as a visit or a manager gives them, and entries of
  * `list()`. @throws TypeError for anything else
  */
-export function deviceOf<D extends object, I extends UserIds>(session: SessionInfo<D, I>): DeviceInfo | null {
+export function deviceOf<Data extends object, Ids extends UserIds>(session: SessionInfo<Data, Ids>): DeviceInfo | null {
   if (typeof session?.data !== 'object' || typeof session.createdAt !== 'number')
     throw new TypeError(`deviceOf: expected a session, got ${quote(session)}`)
   const binding = bindingIn(session)

@@ -62,7 +62,7 @@ export function setUp(options: DeviceBoundOptions, session: CookieOptions) {
     throw new TypeError(
       `deviceBound: impossible beside cookie.domain ${quote(session.domain)}: a browser proves a session to one origin alone`,
     )
-  const { clearDomains: _, lifetime: __, name: ___, ...attributes } = session
+  const { lifetime: _, name: __, ...attributes } = session
   const within = session.path ?? '/'
   const hostPrefix = session.secure !== false && within === '/'
   const cookie = new SessionCookie({ ...attributes, name: options.cookie ?? 'session_bound', hostPrefix })

@@ -1,10 +1,8 @@
 // The two requests that browsers send by themselves: to register a key for a session, and to prove that they have it.
 import { SessionError } from '../contract/errors.ts'
-import { contextOf } from '../manager/context-of.ts'
-import { writeData } from '../manager/edit.ts'
 import type { SessionId } from '../session/id.ts'
 import type { AnySession } from '../session/session.ts'
-import type { VisitRequest } from '../visits/visit.ts'
+import type { VisitRequest } from '../visits/types.ts'
 import { busy, challenged, type DeviceAnswer, instructed, over, refused } from './answers.ts'
 import * as bindings from './binding.ts'
 import type { Devices } from './devices.ts'
@@ -168,8 +166,7 @@ async function write<A extends DeviceAnswer>(
       }
       bindings.put(draft, made)
     }
-    // The session is not prolonged: a refresh is the browser's doing, and no sign of a user.
-    return await writeData(contextOf(sessions), session, change, false)
+    return await sessions.update(session, change)
   } catch (error) {
     if (error === nothing) return answer
     throw error

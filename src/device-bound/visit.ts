@@ -4,19 +4,19 @@ import type { SessionId } from '../session/id.ts'
 import type { AnySession, Session, UserSession } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { responseCookie } from '../visits/cookie.ts'
-import { FetchHead, type HeadRules, writeRules } from '../visits/head-rules.ts'
-import type { Visit, VisitRequest } from '../visits/visit.ts'
+import { FetchHead, type HeadRules, writeRules } from '../visits/head.ts'
+import type { Visit, VisitRequest } from '../visits/types.ts'
 import { deviceIn, keysOf, newOffer } from './binding.ts'
 import type { DeviceState, Devices, Look } from './devices.ts'
 
 const NO_TOUCH = { touch: false } as const
 
 /** A visit of `nodeVisits` or `fetchVisits`, with what it knows of its request. */
-export type InnerVisit<D extends object = object, I extends UserIds = UserIds, In extends object = object> = Visit<
-  D,
-  I,
-  In
-> & {
+export type InnerVisit<
+  Data extends object = object,
+  Ids extends UserIds = UserIds,
+  Input extends object = object,
+> = Visit<Data, Ids, Input> & {
   readonly request: VisitRequest
   readonly id: SessionId | null
   readonly isDoubtful: boolean
@@ -26,8 +26,10 @@ export type InnerVisit<D extends object = object, I extends UserIds = UserIds, I
 export const STATE: unique symbol = Symbol.for('coatcheck.device-state.1')
 
 /** A visit whose session can be used only if the request proves that it comes from the session's device. */
-export class DeviceVisit<D extends object, I extends UserIds, In extends object> implements Visit<D, I, In> {
-  readonly #inner: InnerVisit<D, I, In>
+export class DeviceVisit<Data extends object, Ids extends UserIds, Input extends object>
+  implements Visit<Data, Ids, Input>
+{
+  readonly #inner: InnerVisit<Data, Ids, Input>
   readonly #devices: Devices
   /** Whether the session may be used: found out once, and settled by a login or a logout. */
   #admitting: Promise<boolean> | null = null
@@ -39,7 +41,11 @@ export class DeviceVisit<D extends object, I extends UserIds, In extends object>
   /** Called before the response first says something about the device. */
   #onHead: ((rules: () => HeadRules) => void) | null
 
-  constructor(inner: InnerVisit<D, I, In>, devices: Devices, onHead: ((rules: () => HeadRules) => void) | null = null) {
+  constructor(
+    inner: InnerVisit<Data, Ids, Input>,
+    devices: Devices,
+    onHead: ((rules: () => HeadRules) => void) | null = null,
+  ) {
     this.#inner = inner
     this.#devices = devices
     this.#onHead = onHead
@@ -49,16 +55,16 @@ export class DeviceVisit<D extends object, I extends UserIds, In extends object>
     return this.#refused?.state ?? null
   }
 
-  async get(options?: { touch?: boolean }): Promise<Session<D, I> | null> {
+  async get(options?: { touch?: boolean }): Promise<Session<Data, Ids> | null> {
     return (await this.#isAdmitted()) ? this.#inner.get(options) : null
   }
 
-  async requireUser(options?: Parameters<Visit<D, I, In>['requireUser']>[0]): Promise<UserSession<D, I>> {
+  async requireUser(options?: Parameters<Visit<Data, Ids, Input>['requireUser']>[0]): Promise<UserSession<Data, Ids>> {
     if (await this.#isAdmitted()) return this.#inner.requireUser(options)
     throw new SessionError('ERR_SESSION_UNAUTHENTICATED', 'no user is logged in: the browser has not proved its device')
   }
 
-  async create(anonymous?: Parameters<Visit<D, I, In>['create']>[0]): Promise<Session<D, I>> {
+  async create(anonymous?: Parameters<Visit<Data, Ids, Input>['create']>[0]): Promise<Session<Data, Ids>> {
     if (await this.#isAdmitted()) return this.#inner.create(anonymous)
     throw new SessionError(
       'ERR_SESSION_CONFLICT',
@@ -66,32 +72,32 @@ export class DeviceVisit<D extends object, I extends UserIds, In extends object>
     )
   }
 
-  async update(change: Parameters<Visit<D, I, In>['update']>[0]): Promise<Session<D, I> | null> {
+  async update(change: Parameters<Visit<Data, Ids, Input>['update']>[0]): Promise<Session<Data, Ids> | null> {
     if (!(await this.#isAdmitted())) return null
     // Neither what a client may have sent nor a function that empties the data touches the binding.
     if (typeof change !== 'function')
-      return this.#inner.update(isPlain(change) ? (keysOf(change, 'application') as Partial<D>) : change)
-    return this.#inner.update((draft: D) => {
+      return this.#inner.update(isPlain(change) ? (keysOf(change, 'application') as Partial<Data>) : change)
+    return this.#inner.update((draft: Data) => {
       const kept = keysOf(draft, 'device')
       const answer = change(draft)
-      for (const name of Object.keys(keysOf(draft, 'device'))) delete draft[name as keyof D]
+      for (const name of Object.keys(keysOf(draft, 'device'))) delete draft[name as keyof Data]
       Object.assign(draft, kept)
       return answer as never
     })
   }
 
-  async take<N extends keyof D & string>(name: N): Promise<D[N] | undefined> {
+  async take<N extends keyof Data & string>(name: N): Promise<Data[N] | undefined> {
     return (await this.#isAdmitted()) ? this.#inner.take(name) : undefined
   }
 
   // A copied cookie must get no new ID.
-  async regenerate(...options: Parameters<Visit<D, I, In>['regenerate']>): Promise<Session<D, I> | null> {
+  async regenerate(...options: Parameters<Visit<Data, Ids, Input>['regenerate']>): Promise<Session<Data, Ids> | null> {
     const session = (await this.#isAdmitted()) ? await this.#inner.regenerate(...options) : null
     if (session !== null) this.#settle(session)
     return session
   }
 
-  async logIn(login: Parameters<Visit<D, I, In>['logIn']>[0]): Promise<UserSession<D, I>> {
+  async logIn(login: Parameters<Visit<Data, Ids, Input>['logIn']>[0]): Promise<UserSession<Data, Ids>> {
     const session = await this.#inner.logIn(isPlain(login) ? this.#withOffer(login) : login)
     this.#settle(session)
     if (deviceIn(session) === null)
@@ -138,7 +144,7 @@ export class DeviceVisit<D extends object, I extends UserIds, In extends object>
     // The value of an earlier session would be a wrong one as soon as this session is bound.
     const isOver = this.#hasLoggedOut || offer !== null || look?.isExpired || look?.state === 'stolen'
     const cookies = isOver && cookie.candidates(request.cookie).length > 0 ? [cookie.clear()] : []
-    return { cookies, cookieNames: cookies.map(() => cookie.name), vary: [], noStore: look !== null, others }
+    return { cookies, vary: [], noStore: look !== null, others }
   }
 
   #isAdmitted(): Promise<boolean> {
@@ -149,7 +155,7 @@ export class DeviceVisit<D extends object, I extends UserIds, In extends object>
   async #admit(): Promise<boolean> {
     const inner = this.#inner
     const devices = this.#devices
-    let session: Session<D, I> | null = await inner.get(NO_TOUCH)
+    let session: Session<Data, Ids> | null = await inner.get(NO_TOUCH)
     if (session?.user == null) return true
     const isNews = session.secret !== inner.id
     if (isNews && deviceIn(session) === null) {

@@ -1,10 +1,9 @@
-import type { IncomingMessage } from 'node:http'
 import type { AnyContext } from '../manager/context.ts'
 import { DEFAULTS } from '../manager/options.ts'
 import type { AnySession } from '../session/session.ts'
 import { quote } from '../text/quote.ts'
 import { responseCookie, SessionCookie } from '../visits/cookie.ts'
-import type { NodeVisitsOptions } from '../visits/setup.ts'
+import type { VisitOptions } from '../visits/setup.ts'
 import type { CookieView } from './request-session.ts'
 
 const LIFETIME =
@@ -16,10 +15,7 @@ export class CookieLook {
   readonly #names: readonly string[]
   readonly attributes: Pick<CookieView, 'path' | 'domain' | 'httpOnly' | 'secure' | 'sameSite' | 'partitioned'>
 
-  constructor({
-    cookie: options,
-    rememberCookie,
-  }: Pick<NodeVisitsOptions<IncomingMessage>, 'cookie' | 'rememberCookie'>) {
+  constructor({ cookie: options, rememberCookie }: Pick<VisitOptions, 'cookie' | 'rememberCookie'>) {
     const cookie = new SessionCookie(options)
     this.#names = [cookie.name, rememberCookie?.name ?? DEFAULTS.rememberCookie.name]
     const { path, domain, httpOnly, secure, sameSite, partitioned = false } = responseCookie(cookie.clear()).options

@@ -3,7 +3,7 @@ import type { UserIdInput, UserIds } from '../session/user-id.ts'
 import { aFunction, checkOptionNames } from '../text/check-options.ts'
 import type { Duration } from '../text/duration.ts'
 import { hintsFor } from '../text/option-hints.ts'
-import type { NodeVisitsOptions } from '../visits/setup.ts'
+import type { NodeVisitsOptions } from '../visits/node.ts'
 
 /** Who is logged in, as the data of req.session says it. */
 export interface BridgedUser<I extends UserIds = UserIds> {
@@ -32,7 +32,7 @@ export interface LoginOptions {
 export type BridgedData = Record<string, any>
 
 /** Of `expressSession`: those of a visits object, and how a user is found in the data of req.session. */
-export interface ExpressSessionOptions<I extends UserIds = UserIds> extends NodeVisitsOptions<IncomingMessage> {
+export interface ExpressSessionOptions<I extends UserIds = UserIds> extends NodeVisitsOptions {
   /**
    * Who is logged in, by the data of req.session; `null` where no user is. Where a request changes the answer, that is a
    * login or a logout. Synchronous. @default Passport's user: `passport.user`, its name from `request.user`
@@ -57,7 +57,7 @@ const HINTS = {
 /** @throws TypeError that names the option, and says what to do in place of one of express-session */
 export function splitOptions<I extends UserIds>(
   options: ExpressSessionOptions<I>,
-): { own: Pick<ExpressSessionOptions<I>, (typeof OWN)[number]>; forVisits: NodeVisitsOptions<IncomingMessage> } {
+): { own: Pick<ExpressSessionOptions<I>, (typeof OWN)[number]>; forVisits: NodeVisitsOptions } {
   checkOptionNames('expressSession', options, [...OWN, ...OPTIONS], HINTS)
   for (const name of OWN) if (options[name] !== undefined) aFunction(options[name], name)
   const { userOf, logIn, ...forVisits } = options

@@ -1,6 +1,6 @@
 // The cookies of the other library: what in a request is genuine, and how a browser removes them.
 import { SessionCookie } from '../visits/cookie.ts'
-import type { VisitRequest } from '../visits/visit.ts'
+import type { VisitRequest } from '../visits/types.ts'
 import type { OldCookie, OldSessionId, OldSessions } from './from.ts'
 
 /** No library sends a longer cookie: browsers keep 4096 bytes (RFC 6265, section 6.1). */

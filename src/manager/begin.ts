@@ -3,13 +3,12 @@ import { lifetimeOf } from '../session/expiry.ts'
 import { newId } from '../session/id.ts'
 import type { AnySession, Session, SessionRef } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
-import { ANONYMOUS, type Login, type Owner } from '../session/users.ts'
+import type { Login, Owner } from '../session/users.ts'
 import { afterWrite } from './after-write.ts'
 import type { AnyContext, Context, Found } from './context.ts'
 import { endSession, noticeAnswer } from './end.ts'
-import { find, findCurrent, held, idOf, storedRecord } from './lookup.ts'
+import { find, findCurrent, idOf, storedRecord } from './lookup.ts'
 import { firstData, type Lifetime, limitFor, newRecord } from './records.ts'
-import { alreadyLeft, tellRefused } from './refusals.ts'
 import { endSeries, endStoredSeries } from './series-end.ts'
 import { insert, write } from './writing.ts'
 
@@ -72,25 +71,6 @@ export async function logIn<D extends object, I extends UserIds, In extends obje
   return afterWrite(beginAfresh)
 }
 
-/**
- * An anonymous session in place of another.
- * @throws SessionError ERR_SESSION_CONFLICT where a parallel request ended that one first
- */
-export async function beginInstead<D extends object, I extends UserIds, In extends object>(
-  context: Context<D, I, In>,
-  current: Session<D, I>,
-  data: Partial<In> | undefined,
-): Promise<Session<D, I>> {
-  const deadline = context.deadline()
-  const dataOf = () => firstData(context, { ...(data && { data }) }, null)
-  const start = held(context, current)
-  const session = await takePlace(context, start, ANONYMOUS, dataOf, deadline)
-  if (session !== null && !context.endings.isOver(session.key)) return session
-  if (session !== null) await afterWrite(() => endSession(context, session.key, null, 'logout', deadline))
-  tellRefused(context, 'conflict', start.record)
-  throw alreadyLeft()
-}
-
 /** Replaces a session by one of `owner`; `null` where it ended meanwhile. */
 function takePlace<D extends object, I extends UserIds>(
   context: Context<D, I>,
@@ -111,15 +91,8 @@ function takePlace<D extends object, I extends UserIds>(
     const answer = await calls.replace(before.key, before.version, next, limitFor(context, owner), call)
     noticeAnswer(context, answer, owner, before.key)
     if (answer.outcome !== 'created') return answer.outcome
-    // A parallel login or logout may come with the old cookie, later or even earlier: it ends this anonymous session.
-    if (owner === ANONYMOUS) {
-      for (const key of [before.key, before.parent]) if (key !== null) endings.follows(key, next.key)
-    } else endings.loggedIn(owner.userId!)
-    const began = endings.end(before.key, 'left', next.key)
+    endings.end(before.key, 'left')
     const session = regenerated(context, before, { id, record: next, userId, isFollowed: false })
-    // A parallel request that met the old ID dead, before this answer came, began an anonymous session: its cookie is held
-    // back. A failure was told as an event, and what is left expires.
-    for (const each of began) await endSession(context, each, null, 'logout', deadline).catch(() => {})
     if (before.parent !== null) await afterWrite(() => endSeriesOf(context, before, session, deadline))
     return { value: session }
   })
@@ -131,7 +104,7 @@ export function regenerated<D extends object, I extends UserIds>(
   before: SessionRecord,
   next: Found<I>,
 ): Session<D, I> {
-  const session = context.session(next, true)
+  const session = context.session(next)
   context.emit({
     type: 'regenerated',
     key: session.key,
@@ -184,7 +157,7 @@ export async function beginRemembered<D extends object, I extends UserIds>(
   // The session is refused or has ended; the token is still good and works again as soon as a session is free.
   if (answer.outcome !== 'collision') return null
   const found = await find(context, id, now, deadline)
-  if (found !== null) return context.session(found, true)
+  if (found !== null) return context.session(found)
   // Taken, and not live: by a session that expired, or by the forward of one that goes on under another ID.
   const { record: taken, forward } = await context.calls.read(record.key, call)
   return taken === null && forward === null ? 'expired' : null

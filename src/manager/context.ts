@@ -8,7 +8,6 @@ import {
   makeInfo,
   makeSession,
   makeStored,
-  nextOrder,
   type Session,
   type SessionInfo,
   type SessionParts,
@@ -20,7 +19,6 @@ import { quote } from '../text/quote.ts'
 import { Deadlines } from '../time/deadlines.ts'
 import { Endings } from './endings.ts'
 import { emitTo, type SessionEvent } from './events.ts'
-import { LogIns } from './logins.ts'
 import { type ResolvedOptions, resolveOptions, type SessionOptions } from './options.ts'
 import { Recent } from './recent.ts'
 import { Sweeper } from './sweeper.ts'
@@ -52,7 +50,6 @@ interface Shared<D extends object, I extends UserIds, In extends object> {
   /** When this process last wrote down a visit, by key. */
   readonly touched: Recent<number>
   readonly endings: Endings
-  readonly logIns: LogIns
   readonly sweeper: Sweeper
   /** The managers of tenants, by name. */
   readonly tenants: Recent<object>
@@ -79,7 +76,6 @@ export class Context<
   readonly writers: WriteQueue
   readonly touched: Recent<number>
   readonly endings: Endings
-  readonly logIns: LogIns
   readonly sweeper: Sweeper
   readonly tenants: Recent<object>
   readonly deadlines: Deadlines
@@ -96,7 +92,6 @@ export class Context<
     this.writers = shared.writers
     this.touched = shared.touched
     this.endings = shared.endings
-    this.logIns = shared.logIns
     this.sweeper = shared.sweeper
     this.tenants = shared.tenants
     this.deadlines = shared.deadlines
@@ -121,7 +116,6 @@ export class Context<
         writers: new WriteQueue(),
         touched: new Recent(options.touchInterval),
         endings: new Endings(),
-        logIns: new LogIns(),
         sweeper: new Sweeper(store.sweep ? sweep : null, () => context.now(), sweepInterval),
         tenants: new Recent(Number.POSITIVE_INFINITY, MAX_TENANTS / 2),
         deadlines: new Deadlines(),
@@ -163,31 +157,29 @@ export class Context<
     return keyOf(id, this.space)
   }
 
-  session({ record, userId, id, isFollowed }: Found<I>, cookieDue: boolean): Session<D, I> {
-    return makeSession(this.#parts(record, userId, isFollowed), id, cookieDue)
+  session({ record, userId, id, isFollowed }: Found<I>, isCookieDue = false): Session<D, I> {
+    return makeSession(this.#parts(record, userId, isFollowed, isCookieDue), id)
   }
 
   /** A session that was stored just now, under an ID that no browser has yet. */
   begun(found: Found<I>): Session<D, I> {
-    const { userId } = found.record
-    if (userId !== null) this.endings.loggedIn(userId)
-    return this.session(found, true)
+    return this.session(found)
   }
 
   info(record: SessionRecord): SessionInfo<D, I> {
-    return makeInfo(this.#parts(record, this.userIdOf(record), false))
+    return makeInfo(this.#parts(record, this.userIdOf(record)))
   }
 
   /** For operators. An anonymous session has the tenant's name in its key alone, where it cannot be read. */
   stored(record: SessionRecord): StoredSession<D, I> {
     const namespace = record.userId === null ? null : this.namespace
-    return makeStored(this.#parts(record, this.userIdOf(record), false), namespace)
+    return makeStored(this.#parts(record, this.userIdOf(record)), namespace)
   }
 
-  #parts(record: SessionRecord, userId: UserId<I> | null, isFollowed: boolean): SessionParts<D, I> {
+  #parts(record: SessionRecord, userId: UserId<I> | null, isFollowed = false, isCookieDue = false): SessionParts<D, I> {
     const { space } = this
     const data = this.shape.known(record.data)
-    return { record, userId, order: nextOrder(), isFollowed, data, decode: this.#decode, space }
+    return { record, userId, isFollowed, isCookieDue, data, decode: this.#decode, space }
   }
 
   userIdOf({ userId }: Pick<SessionRecord, 'userId'>): UserId<I> | null {

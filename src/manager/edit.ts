@@ -2,45 +2,40 @@ import { isDeepStrictEqual } from 'node:util'
 import type { SessionRecord } from '../contract/store.ts'
 import { type Change, runChange } from '../data/change.ts'
 import { isPlain } from '../data/plain.ts'
-import { isTouchDue, isUnvisited } from '../session/expiry.ts'
 import { newWriteId } from '../session/id.ts'
 import type { Session } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { quote } from '../text/quote.ts'
 import type { Context, Found } from './context.ts'
 import { chainFrom, held } from './lookup.ts'
-import { encode, hasChange, seen, thaw, withChange } from './records.ts'
+import { encode, hasChange, thaw, withChange } from './records.ts'
 import { write } from './writing.ts'
 
 /**
- * Edits fresh data and writes it; `draft: null` leaves the data as it is. `null` where the session is gone.
- * `slides: false` leaves its idle time as it is, where the browser's cookie cannot slide with it.
+ * Edits fresh data and writes it; `draft: null` leaves the data as it is. `null` if the session is gone. It does not extend
+ * the session: only `get` is a use, since its response can send the cookie again.
  */
 async function edit<D extends object, I extends UserIds, V>(
   context: Context<D, I>,
   session: Session<D, I>,
   change: (draft: D, again: () => D) => { draft: object | null; value: V },
-  slides: boolean,
 ): Promise<{ session: Session<D, I>; value: V } | null> {
-  const { calls, options } = context
+  const { calls } = context
   const start = held(context, session)
   const deadline = context.deadline()
   return write(context, 'update', start, deadline, async (found, isSnapshot) => {
-    const { id, record } = found
+    const { record } = found
     const { draft, value } = change(thaw(context, record), () => thaw(context, record))
-    const cookieDue = session.cookieDue || id !== session.secret
     // The snapshot says nothing changes, but it may be stale: read once before answering.
     if (draft === null && isSnapshot) return 'snapshot'
-    if (draft === null) return { value: { session: context.session(found, cookieDue), value } }
+    if (draft === null) return { value: { session: context.session(found), value } }
     const now = context.now()
-    // As seldom as a touch: else each update would have to send the cookie again.
-    const isDue = slides && !isUnvisited(record) && isTouchDue(record.seenAt, now, options)
-    const { seenAt, expiresAt } = isDue ? seen(context, record, now) : record
+    const { seenAt, expiresAt } = record
     const written = { data: encode(context, record, draft), seenAt, expiresAt, writeId: newWriteId() }
     const outcome = await calls.update(record.key, record.version, written, { now, deadline })
     if (outcome !== 'updated') return outcome
     const latest = { ...record, ...written, version: record.version + 1 }
-    return { value: { session: context.session({ ...found, record: latest }, isDue || cookieDue), value }, latest }
+    return { value: { session: context.session({ ...found, record: latest }), value }, latest }
   })
 }
 
@@ -96,11 +91,10 @@ export async function writeData<D extends object, I extends UserIds, R>(
   context: Context<D, I>,
   session: Session<D, I>,
   change: Change<D, R>,
-  slides = true,
 ): Promise<Session<D, I> | null> {
   checkChange('update', change)
   const written = (draft: D, unchanged: () => D) => ({ draft: changed(change, draft, unchanged), value: undefined })
-  return (await edit(context, session, written, slides))?.session ?? null
+  return (await edit(context, session, written))?.session ?? null
 }
 
 /** Reads and removes one key: the value, and the session as it is then, `null` where it is gone. */
@@ -108,7 +102,6 @@ export async function takeKey<D extends object, I extends UserIds, N extends key
   context: Context<D, I>,
   session: Session<D, I>,
   name: N,
-  slides = true,
 ): Promise<{ session: Session<D, I> | null; value: D[N] | undefined }> {
   const taken = (draft: D): { draft: object | null; value: D[N] | undefined } => {
     if (!Object.hasOwn(draft, name)) return { draft: null, value: undefined }
@@ -120,5 +113,5 @@ export async function takeKey<D extends object, I extends UserIds, N extends key
     if (isDeepStrictEqual(value, start[name])) return { draft: null, value }
     return { draft: { ...rest, [name]: start[name] }, value }
   }
-  return (await edit(context, session, taken, slides)) ?? { session: null, value: undefined }
+  return (await edit(context, session, taken)) ?? { session: null, value: undefined }
 }

@@ -2,7 +2,6 @@
 import type { ReplaceResult } from '../contract/store.ts'
 import type { SessionKey } from '../session/id.ts'
 import type { Owner } from '../session/users.ts'
-import { afterWrite } from './after-write.ts'
 import type { AnyContext } from './context.ts'
 import type { SessionEvent } from './events.ts'
 import { tellRefused } from './refusals.ts'
@@ -12,7 +11,7 @@ export type EndReason = Extract<SessionEvent, { type: 'destroyed' }>['reason']
 /** What the memory of this process keeps of an end: after a logout nothing may begin in the session's place. */
 const fateOf = (reason: EndReason) => (reason === 'logout' ? 'left' : 'ended')
 
-/** Deletes a session, the successor that its key leads to, and what began in its place in this process. */
+/** Deletes a session, and the successor that its key leads to. */
 export async function endSession(
   context: AnyContext,
   key: string,
@@ -21,13 +20,9 @@ export async function endSession(
   deadline: number,
 ): Promise<boolean> {
   // Before the answer: even where it is lost, a slow response must not send this cookie again.
-  const began = context.endings.end(key, fateOf(reason))
+  context.endings.end(key, fateOf(reason))
   const existed = await context.calls.delete(key, { now: context.now(), deadline })
   if (existed) noticeEnd(context, key, userId, reason)
-  for (const each of began) {
-    const end = () => context.calls.delete(each, { now: context.now(), deadline })
-    if (await afterWrite(end)) noticeEnd(context, each, null, reason)
-  }
   return existed
 }
 
@@ -57,24 +52,15 @@ export async function endUser(
   const {
     endings,
     calls,
-    options: { minPasswordVersionLifetime: floorLifetime },
+    options: { minPasswordVersionLifetime },
   } = context
-  const run = () => {
-    const now = context.now()
-    return calls.deleteUser(user, { minPasswordVersionUntil: now + floorLifetime, ...options }, { now, deadline })
-  }
-  const exceptKey = options.exceptKey ?? null
-  endings.endUser(user, exceptKey)
-  const watch = endings.watch(user)
-  let count: number
-  try {
-    count = await run()
-    endings.endUser(user, exceptKey)
-    // The cookie of such a login is never sent. Where it began after the store had ended all, no browser would have it.
-    if (watch.hasLoggedIn) count += await afterWrite(run)
-  } finally {
-    watch.end()
-  }
+  endings.endUser(user, options.exceptKey ?? null)
+  const now = context.now()
+  const count = await calls.deleteUser(
+    user,
+    { minPasswordVersionUntil: now + minPasswordVersionLifetime, ...options },
+    { now, deadline },
+  )
   context.emit({ type: 'invalidated', userId: context.users.fromText(user)!, count })
   return count
 }

@@ -1,15 +1,16 @@
 // What a visit asks of its manager beside the public methods: what this process remembers of its browser, and what spares
 // it a second read.
-import { keyOf } from '../session/id.ts'
-import type { AnySession, Session } from '../session/session.ts'
+import { keyOf, type SessionId, type SessionKey } from '../session/id.ts'
+import { type AnySession, recordOf, type Session } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { quote } from '../text/quote.ts'
 import type { AnyContext, Context } from './context.ts'
 import { contextOf } from './context-of.ts'
 import { takeKey } from './edit.ts'
 import type { SessionEvent } from './events.ts'
+import { held } from './lookup.ts'
 import { parseToken } from './series.ts'
-import { visitedHeld } from './touch.ts'
+import { touch } from './touch.ts'
 
 // Registered: the visit and its manager may be of two copies of this package (its ESM and its CommonJS build). The number
 // rises when the answer changes.
@@ -25,6 +26,10 @@ export class ForVisits<D extends object, I extends UserIds> {
   /** How long a browser is remembered, in ms; `null` if remember tokens are off. */
   get rememberFor(): number | null {
     return this.#context.options.rememberFor
+  }
+
+  keyOf(id: SessionId): SessionKey {
+    return this.#context.keyOf(id)
   }
 
   now(): number {
@@ -43,15 +48,30 @@ export class ForVisits<D extends object, I extends UserIds> {
     return this.#context.endings.isLeft(keyFor(this.#context, idOrToken))
   }
 
-  /** Whether this session, or the series of this remember token, has ended in this process lately. */
-  hasEnded(what: AnySession | string): boolean {
-    const { endings } = this.#context
-    return typeof what === 'string' ? endings.isOver(keyFor(this.#context, what)) : endings.has(what)
+  /** Whether the session of this ID lives on under a new one that was given in this process lately. */
+  goesOn(id: SessionId): boolean {
+    return this.#context.endings.goesOn(this.keyOf(id))
   }
 
-  /** Writes down that a session is in use that was read with `touch: false`, if that is due: the session as it is then. */
-  touch(session: Session<D, I>): Promise<Session<D, I> | null> {
-    return visitedHeld(this.#context, session)
+  /**
+   * Whether this session, or the series of this remember token, has ended in this process lately; with its user's other
+   * sessions, if that was after `since`.
+   */
+  hasEnded(what: AnySession | string, since = Number.POSITIVE_INFINITY): boolean {
+    const { endings } = this.#context
+    if (typeof what === 'string') return endings.isOver(keyFor(this.#context, what))
+    return endings.hasEnded(recordOf(what)!, since)
+  }
+
+  /** `next` began in the place of `before`, which has ended. */
+  replaced(before: AnySession, next: AnySession): void {
+    this.#context.endings.replaced(before.key, next.key)
+  }
+
+  /** Writes down that a session is in use that was read with `touch: false`; `null` if nothing is due. */
+  touch(session: Session<D, I>): Promise<Session<D, I> | null> | null {
+    const context = this.#context
+    return touch(context, held(context, session), context.now(), context.deadline())
   }
 
   /** As `take` of the manager; answers the session as it is then, too. */

@@ -17,7 +17,6 @@ import { type Duration, milliseconds } from '../text/duration.ts'
 import { quote } from '../text/quote.ts'
 import { afterWrite } from './after-write.ts'
 import { begin, logIn } from './begin.ts'
-import { refuseCallbacks } from './callbacks.ts'
 import { Context } from './context.ts'
 import { contextOf, keepContext, offerContexts } from './context-of.ts'
 import { takeKey, writeData } from './edit.ts'
@@ -33,7 +32,7 @@ import { firstData } from './records.ts'
 import { forgetToken, issueToken, type Redeemed, redeemToken } from './remember.ts'
 import { reissue } from './rotate.ts'
 import { endSeries, endWithDevice } from './series-end.ts'
-import { visited } from './touch.ts'
+import { touch } from './touch.ts'
 import { updateSessionsOfUser } from './update-user.ts'
 
 const NAMESPACE_NAME = /^[A-Za-z0-9_.-]{1,32}$/
@@ -59,10 +58,6 @@ export class SessionManager<
   static {
     offerContexts(SessionManager.prototype)
     offerToVisits(SessionManager.prototype)
-    refuseCallbacks('sessions', SessionManager.prototype, {
-      changes: { update: 1, updateUserSessions: 1 },
-      except: ['isFresh', 'namespace', 'all'],
-    })
   }
 
   /** @throws TypeError that names the option and says what would be right */
@@ -115,7 +110,8 @@ export class SessionManager<
       if (typeof current === 'object' && current !== null) noticeExpiry(context, current, now)
       return null
     }
-    return options?.touch === false ? context.session(found, found.isFollowed) : visited(context, found, now, deadline)
+    const touching = options?.touch === false ? null : touch(context, found, now, deadline)
+    return touching ?? context.session(found)
   }
 
   /**

@@ -84,17 +84,20 @@ export function newRecord(
   }
 }
 
+/** How long this session may be idle, in ms. */
+export const idleOf = ({ options }: AnyContext, { data }: SessionRecord): number =>
+  Math.min(unseal(data).meta.idle ?? options.idle, options.idle)
+
 /** `seenAt` and `expiresAt` of a record that is visited at `now`: they only rise. */
 export function seen(
-  { options }: AnyContext,
+  context: AnyContext,
   record: SessionRecord,
   now: number,
 ): Pick<SessionRecord, 'seenAt' | 'expiresAt'> {
-  const { idle = options.idle } = unseal(record.data).meta
   return {
     // By the clock of another node it may not have been created yet: all the same it is visited.
     seenAt: Math.max(record.seenAt, record.createdAt, now),
-    expiresAt: Math.max(record.expiresAt, expiryOf(now, record.absoluteExpiresAt, Math.min(idle, options.idle))),
+    expiresAt: Math.max(record.expiresAt, expiryOf(now, record.absoluteExpiresAt, idleOf(context, record))),
   }
 }
 

@@ -35,9 +35,3 @@ export function tellRefused(
 
 export const tooManyWriters = () =>
   new SessionError('ERR_SESSION_CONFLICT', 'other writers kept changing this session for all of storeTimeout')
-
-export const alreadyLeft = () =>
-  new SessionError(
-    'ERR_SESSION_CONFLICT',
-    'a parallel request of this browser logged in or out: nothing begins in place of the session that ended there',
-  )

@@ -11,7 +11,7 @@ import type { AnyContext, Context } from './context.ts'
 import { find, held, storedRecord } from './lookup.ts'
 import { refusal, tellRefused } from './refusals.ts'
 import { isVerifier, parseToken, readSeries, type Series, seriesKey, writeSeries } from './series.ts'
-import { endEarlier, endOthers, endStoredSeries, finishEnd } from './series-end.ts'
+import { endEarlier, endStoredSeries, finishEnd } from './series-end.ts'
 import { write } from './writing.ts'
 
 /**
@@ -196,7 +196,7 @@ async function answerOf<D extends object, I extends UserIds>(
   // Used once, and gone now: it has ended, and does not begin again.
   if (found === null && visitedAt !== null) return null
   const session =
-    found === null ? await beginRemembered(context, id, series, createdAt, deadline) : context.session(found, true)
+    found === null ? await beginRemembered(context, id, series, createdAt, deadline) : context.session(found)
   if (session === 'expired') return session
   if (session === null || session.user === null) return null
   const token = `${selector}.${nextVerifier(verifier, salt)}`
@@ -208,10 +208,9 @@ export async function forgetToken(context: AnyContext, token: string, deadline: 
   const parsed = parseToken(context.namespace, token)
   if (parsed === null) return
   // Before the answer: a slow response must not bring the token, or a session that began with it, to the browser again.
-  const began = context.endings.end(parsed.key, 'left')
+  context.endings.end(parsed.key, 'left')
   const series = await storedRecord(context, parsed.key, deadline)
   if (series?.kind === 'remember') await endStoredSeries(context, series, 'logout', deadline)
-  else await endOthers(context, began, 'logout', deadline)
 }
 
 /** The first use of a remembered session: from now on a spent token of its series, after the grace, is a stolen one. */

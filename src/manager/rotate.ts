@@ -22,12 +22,12 @@ export async function reissue<D extends object, I extends UserIds>(
   if (grace !== null && start.isFollowed) {
     // A parallel request rotated it already: all of them get the same new cookie.
     const now = typeof current === 'string' ? start : await find(context, start.id, context.now(), deadline)
-    return now === null ? null : context.session(now, true)
+    return now === null ? null : context.session(now)
   }
   return write(context, 'replace', start, deadline, async (found, isSnapshot) => {
     const { id, record, userId } = found
     // A parallel request rotated it meanwhile.
-    if (grace !== null && id !== start.id) return { value: context.session(found, true) }
+    if (grace !== null && id !== start.id) return { value: context.session(found) }
     // The visits since the snapshot was taken did not change its version: the new record would set them back.
     if (isSnapshot && isUnvisited(record)) return 'snapshot'
     const now = context.now()

@@ -21,12 +21,9 @@ export async function endSeries(
   deadline: number,
   exceptKey: string | null = null,
 ): Promise<void> {
-  const began = noticeEnd(context, series, reason, exceptKey)
+  noticeEnd(context, series, reason, exceptKey)
   await context.calls.delete(series.key, { now: context.now(), deadline })
-  await afterWrite(async () => {
-    await endChildren(context, series, isThis(exceptKey), reason, deadline)
-    await endOthers(context, began, reason, deadline)
-  })
+  await afterWrite(() => endChildren(context, series, isThis(exceptKey), reason, deadline))
 }
 
 /**
@@ -43,10 +40,10 @@ export async function endStoredSeries(
   const { userId } = found
   const ending = parseSeries(found.data)?.ending
   const series = { key: ending?.key ?? found.key, userId }
-  const began = noticeEnd(context, series, reason, exceptKey)
+  noticeEnd(context, series, reason, exceptKey)
   const moving = ending === undefined ? await move(context, found, reason, deadline) : 'before'
   const moved = moving === 'refused' ? await endInPlace(context, series, reason, exceptKey, deadline) : moving
-  await afterWrite(() => finishMoved(context, series, { ending, moved, began, reason, exceptKey }, deadline))
+  await afterWrite(() => finishMoved(context, series, { ending, moved, reason, exceptKey }, deadline))
 }
 
 /**
@@ -69,8 +66,6 @@ interface MovedSeries {
   /** What the series says of its end; nothing where this call has moved it. */
   readonly ending: Series['ending']
   readonly moved: 'before' | 'moved' | 'deleted' | 'gone'
-  /** What began in its place in this process. */
-  readonly began: readonly string[]
   readonly reason: SeriesEnd
   readonly exceptKey: string | null
 }
@@ -79,7 +74,7 @@ interface MovedSeries {
 async function finishMoved(
   context: AnyContext,
   series: Ended,
-  { ending, moved, began, reason, exceptKey }: MovedSeries,
+  { ending, moved, reason, exceptKey }: MovedSeries,
   deadline: number,
 ): Promise<void> {
   const { calls } = context
@@ -87,7 +82,6 @@ async function finishMoved(
   const other = moved === 'gone' ? await endingAt(context, endingKey(series.key), deadline) : null
   const why = other?.ending?.reason === 'theft' ? 'theft' : (ending?.reason ?? reason)
   await endBegun(context, series, { reason: why, exceptKey, seriesAt: endingKey(series.key) }, deadline)
-  await endOthers(context, began, reason, deadline)
   // The forward goes with what it leads to.
   const isLast = await calls.delete(series.key, { now: context.now(), deadline })
   // Parallel requests with one stolen token are one theft.
@@ -197,19 +191,8 @@ export async function endWithDevice(
 const endingKey = (key: string): SessionKey => keyOf(key, 'ending')
 
 /** Before the store's answer: even where it is lost, no slow response sends a cookie of the series again. */
-const noticeEnd = (context: AnyContext, { key }: Ended, reason: SeriesEnd, exceptKey: string | null): string[] =>
+const noticeEnd = (context: AnyContext, { key }: Ended, reason: SeriesEnd, exceptKey: string | null): void =>
   context.endings.end(key, reason === 'logout' ? 'left' : 'ended', exceptKey)
-
-/** What a parallel request of this browser began in its place is no child of the series: its cookie is held back. */
-export async function endOthers(
-  context: AnyContext,
-  began: readonly string[],
-  reason: SeriesEnd,
-  deadline: number,
-): Promise<void> {
-  const writes = new Writes()
-  for (const each of began) await writes.run(() => endSession(context, each, null, reason, deadline))
-}
 
 /**
  * Moves a live series, and leaves a forward for as long as it would have lived. `'gone'`: it was not live any more.

@@ -41,11 +41,17 @@ export const isTouchDue = (seenAt: number, now: number, { touchInterval }: Lifet
   now - seenAt >= touchInterval
 
 /**
- * Whether a node whose clock is ahead has seen the session: until ours is there no touch is due, and the cookie, which was
- * sent for so long as the session may be idle, has to be sent again meanwhile.
+ * Whether the touch that sets `seenAt` asks for the cookie to be sent again: the first one, and the one that crosses half of
+ * the idle time. From then on the cookie lasts for what is left of the absolute time, and the server alone decides.
  */
-export const isSeenAhead = (seenAt: number, now: number, { touchInterval }: Lifetimes): boolean =>
-  seenAt - now >= touchInterval
+export function isCookieDueAt(
+  seenAt: number,
+  before: { readonly seenAt: number; readonly createdAt: number },
+  idle: number,
+): boolean {
+  const half = before.createdAt + idle / 2
+  return before.seenAt <= before.createdAt || (before.seenAt < half && seenAt >= half)
+}
 
 /**
  * Whether a session that a remember token started was not used yet: it is stored as seen before it was created. Only a

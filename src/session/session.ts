@@ -45,8 +45,6 @@ export interface Session<D = Record<string, unknown>, I extends UserIds = 'bigin
   readonly secret: SessionId
   /** Survives a new ID of the same session, dies at a login and at the logout; costs no store write. */
   readonly csrfToken: string
-  /** The ID or the expiry is new, so that the cookie has to be sent (again). */
-  readonly cookieDue: boolean
 }
 
 /** A session in which a user is logged in. */
@@ -64,10 +62,10 @@ export type SessionRef<D = Record<string, unknown>, I extends UserIds = 'bigint'
 export interface SessionParts<D, I extends UserIds> {
   readonly record: SessionRecord
   readonly userId: UserId<I> | null
-  /** Counts up with each snapshot of this process: which came first, whatever the clocks say. */
-  readonly order: number
   /** Found under an ID that a rotation within its grace had replaced. */
   readonly isFollowed: boolean
+  /** A touch that was just written asks for the cookie to be sent again. */
+  readonly isCookieDue: boolean
   /** The data, where it is known without decoding. */
   readonly data: Frozen<D> | null
   readonly decode: (record: SessionRecord) => Frozen<D>
@@ -138,12 +136,10 @@ class SessionSnapshot<D, I extends UserIds> implements SessionInfo<D, I> {
 }
 
 class SecretSession<D, I extends UserIds> extends SessionSnapshot<D, I> implements Session<D, I> {
-  readonly cookieDue: boolean
   readonly #secret: string
 
-  constructor(parts: SessionParts<D, I>, secret: string, cookieDue: boolean) {
+  constructor(parts: SessionParts<D, I>, secret: string) {
     super(parts)
-    this.cookieDue = cookieDue
     this.#secret = secret
     Object.freeze(this)
   }
@@ -159,11 +155,8 @@ class SecretSession<D, I extends UserIds> extends SessionSnapshot<D, I> implemen
 Object.defineProperty(SecretSession, 'name', { value: 'Session' })
 Object.defineProperty(SessionSnapshot, 'name', { value: 'SessionInfo' })
 
-export const makeSession = <D, I extends UserIds>(
-  parts: SessionParts<D, I>,
-  secret: string,
-  cookieDue: boolean,
-): Session<D, I> => new SecretSession(parts, secret, cookieDue)
+export const makeSession = <D, I extends UserIds>(parts: SessionParts<D, I>, secret: string): Session<D, I> =>
+  new SecretSession(parts, secret)
 
 export const makeInfo = <D, I extends UserIds>(parts: SessionParts<D, I>): SessionInfo<D, I> =>
   Object.freeze(new SessionSnapshot(parts))
@@ -184,13 +177,8 @@ export const makeStored = <D, I extends UserIds>(
   namespace: string | null,
 ): StoredSession<D, I> => new StoredSnapshot(parts, namespace)
 
-let made = 0
-export const nextOrder = (): number => {
-  made += 1
-  return made
-}
 export const wasFollowed = (session: object): boolean => partsOf(session)?.isFollowed ?? false
-export const orderOf = (session: object): number => partsOf(session)?.order ?? 0
+export const isCookieDue = (session: object): boolean => partsOf(session)?.isCookieDue ?? false
 
 export const spaceOf = (session: object): string | undefined => partsOf(session)?.space
 

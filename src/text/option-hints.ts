@@ -16,7 +16,10 @@ const FOREIGN: Hints = {
   ...each(['resave', 'autoCommit', 'beforeSave'], () => WRITTEN),
   ...each(['maxAge', 'ttl', 'expires', 'expiration', 'duration'], () => TIMEOUTS),
   saveUninitialized: 'a session begins at its first update or login, and visitors store nothing',
-  ...each(['rolling', 'renew'], () => 'the cookie slides with the session: lifetime, an option of the cookie'),
+  ...each(
+    ['rolling', 'renew'],
+    () => 'a session in use lives on by itself, and lifetime, an option of the cookie, says how long the cookie lasts',
+  ),
   ...each(['genid', 'idGenerator', 'prefix', 'cookiePrefix'], () => 'an ID is always 240 random bits and nothing else'),
   ...each(['proxy', 'trustProxy'], () => 'trustedProxies or isSecure of nodeVisits say what came over HTTPS'),
   unset: 'visit.logOut() ends a session',
@@ -46,7 +49,7 @@ const OWN = {
     name => `it belongs to new SessionManager({ ${name} })`,
   ),
   cookie: each(
-    ['name', 'hostPrefix', 'clearDomains', 'lifetime', 'sameSite', 'domain', 'path', 'secure', 'partitioned'],
+    ['name', 'hostPrefix', 'lifetime', 'sameSite', 'domain', 'path', 'secure', 'partitioned'],
     name => `it belongs to the cookie of nodeVisits: { cookie: { ${name} } }`,
   ),
   visits: each(

@@ -1,6 +1,6 @@
 // Whether a visits object was given what it needs. Frameworks wrap requests, and a wrapper looks like a request, so that the service
 // would answer 200 and never set a cookie.
-import { contextOf } from '../manager/context-of.ts'
+import { forVisits } from '../manager/for-visits.ts'
 import { quote } from '../text/quote.ts'
 
 type Test = (value: unknown) => boolean
@@ -72,7 +72,7 @@ export function checkSessions(where: string, sessions: unknown): void {
   const { read, replace } = loosely(sessions)
   if (typeof read === 'function' && typeof replace === 'function')
     throw new TypeError(`${where}: expected a SessionManager, got a store; pass new SessionManager({ store })`)
-  contextOf(sessions as object)
+  forVisits(sessions as object)
 }
 
 /** @throws TypeError that says what to pass */

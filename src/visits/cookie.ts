@@ -2,7 +2,7 @@ import { parseSetCookie, stringifySetCookie } from 'cookie'
 import { DEFAULTS as ALL_DEFAULTS } from '../manager/options.ts'
 import type { SessionId } from '../session/id.ts'
 import type { Session } from '../session/session.ts'
-import { aBoolean, checkOptions, listOf, type OptionPlace, oneOf, type Rule, rule } from '../text/check-options.ts'
+import { aBoolean, checkOptions, type OptionPlace, oneOf, type Rule, rule } from '../text/check-options.ts'
 import { hintsFor } from '../text/option-hints.ts'
 import { quote } from '../text/quote.ts'
 
@@ -12,9 +12,7 @@ export interface CookieOptions {
   name?: string
   /** Puts `__Host-` before the name: no other host, and no page without TLS, can plant the cookie (RFC 6265bis, section 4.1.3.2). @default false */
   hostPrefix?: boolean
-  /** Domains where a planted cookie of our name is expired when several values arrive. @default none */
-  clearDomains?: readonly string[]
-  /** `'idle'`: Max-Age slides, so a touch re-sends the cookie; `'absolute'` and `'browser'` (no Max-Age) never re-send. @default 'idle' */
+  /** `'idle'`: lasts for the idle time at login, then twice re-sent with what is left of the absolute time; `'absolute'` and `'browser'` (no Max-Age) are never re-sent. @default 'idle' */
   lifetime?: 'idle' | 'absolute' | 'browser'
   /** @default 'lax' */
   sameSite?: 'strict' | 'lax' | 'none'
@@ -57,7 +55,6 @@ const COOKIE: OptionPlace<CookieOptions> = {
   rules: {
     name: aCookieName,
     hostPrefix: aBoolean,
-    clearDomains: listOf('domains', aDomain),
     lifetime: oneOf('idle', 'absolute', 'browser'),
     sameSite: oneOf('strict', 'lax', 'none'),
     domain: aDomain,
@@ -84,15 +81,7 @@ function checkTogether(name: string, options: CookieOptions): void {
   if (prefix?.toLowerCase() === '__host-') {
     if (options.domain !== undefined) clash('domain', `beside the prefix ${prefix}, which binds the cookie to one host`)
     if ((options.path ?? '/') !== '/') clash('path', `beside the prefix ${prefix}, which demands '/'`)
-    if (options.clearDomains !== undefined)
-      throw new TypeError(
-        `cookie.clearDomains: nothing to clear beside the prefix ${prefix}: no other host can plant it`,
-      )
   }
-  const bare = (domain: string) => domain.replace(/^\./, '').toLowerCase()
-  const { domain } = options
-  if (domain !== undefined && options.clearDomains?.some(each => bare(each) === bare(domain)))
-    clash('clearDomains', `beside the domain ${quote(domain)}: it would remove the session cookie itself`)
   if (options.sameSite === 'none' && insecure) clash('sameSite', 'with secure: false, browsers refuse it')
   if (options.partitioned && insecure) clash('partitioned', 'with secure: false, browsers refuse it')
   if (options.partitioned && options.sameSite !== 'none')
@@ -161,7 +150,6 @@ export class SessionCookie {
   readonly name: string
   readonly lifetime: 'idle' | 'absolute' | 'browser'
   readonly secure: boolean
-  readonly clearDomains: readonly string[]
   readonly #attributes: {
     name: string
     path: string
@@ -179,7 +167,6 @@ export class SessionCookie {
     checkTogether(this.name, options)
     this.lifetime = options.lifetime ?? DEFAULTS.lifetime
     this.secure = options.secure ?? DEFAULTS.secure
-    this.clearDomains = [...(options.clearDomains ?? [])]
     this.#attributes = {
       name: this.name,
       path: options.path ?? DEFAULTS.path,
@@ -217,7 +204,10 @@ export class SessionCookie {
   // biome-ignore lint/suspicious/noExplicitAny: of whichever data and user ID: the cookie holds neither
   serialize(session: Session<any, any>): string {
     if (this.lifetime === 'browser') return this.serializeValue(session.secret, null)
-    const end = this.lifetime === 'idle' ? session.expiresAt : session.absoluteExpiresAt
+    // At its first touch, and at the one that crosses half of the idle time, the cookie is sent again. From the first on it
+    // lasts as long as the session can: the server alone decides when an idle one ends.
+    const isNew = session.seenAt <= session.createdAt && !session.remembered
+    const end = this.lifetime === 'idle' && isNew ? session.expiresAt : session.absoluteExpiresAt
     // From seenAt, not from a clock: the session was seen now, and rounding up never ends a cookie before its session.
     return this.serializeValue(session.secret, Math.max(0, Math.ceil((end - session.seenAt) / 1000)))
   }
@@ -229,16 +219,7 @@ export class SessionCookie {
 
   /** The `Set-Cookie` value that removes the cookie from the browser. */
   clear(): string {
-    return this.#expired({})
-  }
-
-  /** `Set-Cookie` values that remove what a sibling host planted for the `clearDomains`. */
-  clearPlanted(): string[] {
-    return this.clearDomains.map(domain => this.#expired({ domain, partitioned: false }))
-  }
-
-  #expired(change: { domain?: string; partitioned?: boolean }): string {
-    return stringifySetCookie({ ...this.#attributes, ...change, value: '', maxAge: 0, expires: new Date(0) })
+    return stringifySetCookie({ ...this.#attributes, value: '', maxAge: 0, expires: new Date(0) })
   }
 
   /** Calls `take` with each value under our name until it answers false. Linear in the header's length. */

@@ -3,10 +3,10 @@ import { DEFAULTS } from '../manager/options.ts'
 import { checkOptions, listOf, type OptionPlace, type Rule, rule } from '../text/check-options.ts'
 import { aDuration, type Duration, milliseconds } from '../text/duration.ts'
 import { checkNode } from './check-arguments.ts'
+import { originSet } from './cross-origin.ts'
 import type { Gate } from './gate.ts'
-import { NO_RULES } from './head-rules.ts'
+import { NO_RULES } from './head.ts'
 import { guardHead } from './node-head.ts'
-import { originSet } from './origins.ts'
 
 /** What `cors` takes: which pages of other origins may call this server with cookies. */
 export interface CorsOptions {

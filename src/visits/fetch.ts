@@ -1,51 +1,52 @@
+import { type ForVisits, forVisits } from '../manager/for-visits.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { quote } from '../text/quote.ts'
 import { checkFetch, checkSessions } from './check-arguments.ts'
 import type { CookieOptions } from './cookie.ts'
-import { FetchHead, writeRules } from './head-rules.ts'
-import type { Advice } from './refusals.ts'
-import { RequestVisit } from './request-visit.ts'
-import { isForwardedLocally, isLocalHost } from './secure.ts'
-import { type NodeVisitsOptions, setUpVisits, type VisitsSetup } from './setup.ts'
+import type { Advice } from './errors.ts'
+import { FetchHead, writeRules } from './head.ts'
+import { isForwardedLocally, isLocalHost, type SecureOptions } from './secure.ts'
+import { setUp, type VisitOptions, type VisitsSetup } from './setup.ts'
 import { SideTable } from './side-table.ts'
-import type { Visit, VisitRequest } from './visit.ts'
+import type { Visit as PublicVisit, VisitRequest } from './types.ts'
+import { Visit } from './visit.ts'
 
 /** A `Request` has no peer address: behind a proxy that ends TLS, `isSecure` says what is HTTPS. */
-export type FetchVisitsOptions = Omit<NodeVisitsOptions<Request>, 'trustedProxies'>
+export interface FetchVisitsOptions extends VisitOptions, Omit<SecureOptions<Request>, 'trustedProxies'> {}
 
 /** A visit whose headers go into a `Response`. */
 export interface FetchVisit<
-  D extends object = Record<string, unknown>,
-  I extends UserIds = 'bigint',
-  In extends object = D,
-> extends Visit<D, I, In> {
+  Data extends object = Record<string, unknown>,
+  Ids extends UserIds = 'bigint',
+  Input extends object = Data,
+> extends PublicVisit<Data, Ids, Input> {
   /** The response with our headers. After it no session can begin. `handle` calls it for you. */
   respond(response: Response): Response
 }
 
-/** What `fetchVisits` answers: visits for servers that work with `Request` and `Response`. */
+/** What `fetchVisits` returns: visits for servers that work with `Request` and `Response`. */
 export interface FetchVisits<
-  D extends object = Record<string, unknown>,
-  I extends UserIds = 'bigint',
-  In extends object = D,
+  Data extends object = Record<string, unknown>,
+  Ids extends UserIds = 'bigint',
+  Input extends object = Data,
 > {
-  /** The visit of this very Request; the same one if asked again. Send what `visit.respond(response)` returns; `handle` does that by itself. */
-  of(request: Request): FetchVisit<D, I, In>
+  /** The manager behind them. */
+  readonly sessions: SessionManager<Data, Ids, Input>
+  /** The options of their session cookie. */
+  readonly cookie: CookieOptions
+  /** The visit of this very Request. Send what `visit.respond(response)` returns; `handle` does that by itself. */
+  of(request: Request): FetchVisit<Data, Ids, Input>
   /**
-   * Runs the handler and adds our headers to the Response that it returns or throws. Where it throws anything else, no
-   * cookie can be sent: what began in this visit ends, and the error is passed on. A handler may return `undefined` for a
+   * Runs the handler and adds our headers to the Response that it returns or throws. If it throws anything else, no cookie
+   * can be sent: what began in this visit ends, and the error is passed on. A handler may return `undefined` for a
    * handshake that its server has taken over.
-   * @throws TypeError where the handler returns anything else
+   * @throws TypeError if the handler returns anything else
    */
   handle<R extends Response | undefined>(
     request: Request,
-    handler: (visit: FetchVisit<D, I, In>) => R | Promise<R>,
+    handler: (visit: FetchVisit<Data, Ids, Input>) => R | Promise<R>,
   ): Promise<Response | Extract<R, undefined>>
-  /** The manager of the sessions. */
-  readonly sessions: SessionManager<D, I, In>
-  /** The session cookie, as it was given. */
-  readonly cookie: CookieOptions
 }
 
 const ADVICE: Advice = {
@@ -60,11 +61,15 @@ const ADVICE: Advice = {
 /** What a server that listens everywhere calls itself (next start -H 0.0.0.0). */
 const ANY_ADDRESS = /^(?:0\.0\.0\.0|\[::\])(?::\d+)?$/
 
-/** A request of the Fetch API as a visit sees it. */
+/** A request of the Fetch API as a visit sees it. Its methods are no closures, as in `guardHead`. */
 class FetchRequest implements VisitRequest {
   readonly method: string
   readonly cookie: string | null
   readonly upgrade: boolean
+  readonly isHandshake: boolean
+  isSent = false
+  /** How many calls of `handle` are running, one within the other: the outermost sends the response. */
+  handlers = 0
   readonly #request: Request
   readonly #isTls: (request: Request) => boolean
 
@@ -72,6 +77,7 @@ class FetchRequest implements VisitRequest {
     this.method = request.method
     this.cookie = request.headers.get('cookie')
     this.upgrade = request.headers.has('upgrade')
+    this.isHandshake = this.upgrade && isHandshake(request)
     this.#request = request
     this.#isTls = isTls
   }
@@ -84,19 +90,6 @@ class FetchRequest implements VisitRequest {
     const { url, headers } = this.#request
     return headers.get(name) ?? (name === 'host' ? new URL(url).host : null)
   }
-}
-
-/** One that gets its response from `respond` or `handle`. Its methods are no closures, as in `guardHead`. */
-class AnsweredRequest extends FetchRequest {
-  isSent = false
-  /** How many calls of `handle` are running, one within the other: the outermost sends the response. */
-  handlers = 0
-  readonly isHandshake: boolean
-
-  constructor(request: Request, isTls: (request: Request) => boolean) {
-    super(request, isTls)
-    this.isHandshake = this.upgrade && isHandshake(request)
-  }
 
   canSend(): boolean {
     return !this.isSent && !this.isHandshake
@@ -107,15 +100,20 @@ class AnsweredRequest extends FetchRequest {
   }
 }
 
-class ResponseVisit<D extends object, I extends UserIds, In extends object>
-  extends RequestVisit<D, I, In>
-  implements FetchVisit<D, I, In>
+class ResponseVisit<Data extends object, Ids extends UserIds, Input extends object>
+  extends Visit<Data, Ids, Input>
+  implements FetchVisit<Data, Ids, Input>
 {
-  readonly #request: AnsweredRequest
+  readonly #asked: FetchRequest
 
-  constructor(sessions: SessionManager<D, I, In>, request: AnsweredRequest, setup: VisitsSetup) {
-    super(sessions, request, setup)
-    this.#request = request
+  constructor(
+    sessions: SessionManager<Data, Ids, Input>,
+    manager: ForVisits<Data, Ids>,
+    request: FetchRequest,
+    setup: VisitsSetup,
+  ) {
+    super(sessions, manager, request, setup)
+    this.#asked = request
   }
 
   respond(response: Response): Response {
@@ -125,8 +123,8 @@ class ResponseVisit<D extends object, I extends UserIds, In extends object>
         'respond: the body of this Response was read already: read a clone() of it, and send this one',
       )
     const rules = this.headRules()
-    const { isSent, handlers } = this.#request
-    if (handlers === 0) this.#request.isSent = true
+    const { isSent, handlers } = this.#asked
+    if (handlers === 0) this.#asked.isSent = true
     if (isBare(response)) {
       if (!isSent && handlers === 0) void this.abandon(noCookiesIn(response))
       return response
@@ -138,7 +136,7 @@ class ResponseVisit<D extends object, I extends UserIds, In extends object>
   }
 
   async run(handler: () => unknown): Promise<Response | undefined> {
-    const request = this.#request
+    const request = this.#asked
     request.handlers += 1
     try {
       const { answer, isThrown } = await outcomeOf(handler).finally(() => {
@@ -190,16 +188,17 @@ function isHandshake({ headers }: Request): boolean {
 
 /**
  * Visits for servers that speak `Request` and `Response` (Hono, Next route handlers, React Router, Bun, Deno):
- * `visits.handle(request, async visit => response)`, or `visits.of(request)` and at the end `visit.respond(response)`. Asked
- * again for the same Request, it returns the same visit.
+ * `visits.handle(request, async visit => response)`, or `visits.of(request)` and at the end `visit.respond(response)`.
+ * Asked again for the same Request, it is the same visit.
  * @throws TypeError that quotes the option which is malformed or impossible
  */
-export function fetchVisits<D extends object, I extends UserIds, In extends object>(
-  sessions: SessionManager<D, I, In>,
+export function fetchVisits<Data extends object, Ids extends UserIds, Input extends object>(
+  sessions: SessionManager<Data, Ids, Input>,
   options: FetchVisitsOptions = {},
-): FetchVisits<D, I, In> {
+): FetchVisits<Data, Ids, Input> {
   checkSessions('fetchVisits', sessions)
-  const setup = setUpVisits(options, ADVICE)
+  const setup = setUp(options, ADVICE)
+  const manager = forVisits<Data, Ids>(sessions)
   const { isSecure } = options
   const isTls = (request: Request): boolean => {
     if (isSecure) return isSecure(request) === true
@@ -214,25 +213,21 @@ export function fetchVisits<D extends object, I extends UserIds, In extends obje
       isForwardedLocally(name => headers.get(name))
     )
   }
-  const known = new SideTable<Request, ResponseVisit<D, I, In>>()
-  const visitOf = (request: Request): ResponseVisit<D, I, In> => {
+  const known = new SideTable<Request, ResponseVisit<Data, Ids, Input>>()
+  const of = (request: Request): ResponseVisit<Data, Ids, Input> => {
     checkFetch('fetchVisits', request)
     let visit = known.get(request)
     if (visit === undefined) {
-      visit = new ResponseVisit(sessions, new AnsweredRequest(request, isTls), setup)
+      visit = new ResponseVisit(sessions, manager, new FetchRequest(request, isTls), setup)
       known.set(request, visit)
     }
     return visit
   }
-  return {
-    of: visitOf,
-    handle: async (request: Request, handler: (visit: FetchVisit<D, I, In>) => unknown) => {
-      const visit = visitOf(request)
-      if (typeof handler !== 'function')
-        throw new TypeError(`handle: expected a function, visit => response, got ${quote(handler)}`)
-      return visit.run(() => handler(visit))
-    },
-    sessions,
-    cookie: options.cookie ?? {},
-  } as FetchVisits<D, I, In>
+  const handle = async (request: Request, handler: (visit: FetchVisit<Data, Ids, Input>) => unknown) => {
+    const visit = of(request)
+    if (typeof handler !== 'function')
+      throw new TypeError(`handle: expected a function, visit => response, got ${quote(handler)}`)
+    return visit.run(() => handler(visit))
+  }
+  return { sessions, cookie: options.cookie ?? {}, of, handle } as FetchVisits<Data, Ids, Input>
 }

@@ -4,8 +4,7 @@ import { aBoolean, checkOptions, type OptionPlace, oneOf, rule } from '../text/c
 import { aDuration, type Duration, milliseconds } from '../text/duration.ts'
 import { checkNode } from './check-arguments.ts'
 import type { Gate } from './gate.ts'
-import { proxyTest } from './proxies.ts'
-import { checkIsSecure, hostOf, type SecureOptions, transportTest } from './secure.ts'
+import { checkIsSecure, hostOf, proxyTest, type SecureOptions, transportTest } from './secure.ts'
 
 export interface HttpsOptions extends SecureOptions<IncomingMessage> {
   /** What a request without TLS gets: 403, or for GET and HEAD a 308 to the same address with https. @default 'refuse' */

@@ -1,7 +1,7 @@
 // Headers of node:http that must survive whatever the application does to its response: they are set when the head is
 // written.
 import { ServerResponse } from 'node:http'
-import { type Head, type HeadRules, writeRules } from './head-rules.ts'
+import { type Head, type HeadRules, writeRules } from './head.ts'
 
 type HeaderValue = number | string | readonly string[] | undefined
 type Arguments = [status: number, reason?: unknown, headers?: unknown]

@@ -1,16 +1,20 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
+import { forVisits } from '../manager/for-visits.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { checkNode, checkSessions } from './check-arguments.ts'
 import type { CookieOptions } from './cookie.ts'
-import type { HeadRules } from './head-rules.ts'
+import type { Advice } from './errors.ts'
+import type { HeadRules } from './head.ts'
 import { guardHead } from './node-head.ts'
-import type { Advice } from './refusals.ts'
-import { RequestVisit } from './request-visit.ts'
-import { hostOf, type Transport, transportTest } from './secure.ts'
-import { type NodeVisitsOptions, setUpVisits } from './setup.ts'
-import type { Visit, VisitRequest } from './visit.ts'
+import { hostOf, type SecureOptions, type Transport, transportTest } from './secure.ts'
+import { setUp, type VisitOptions } from './setup.ts'
+import type { Visit as PublicVisit, VisitRequest } from './types.ts'
+import { Visit } from './visit.ts'
+
+/** What `nodeVisits` takes. */
+export interface NodeVisitsOptions extends VisitOptions, SecureOptions<IncomingMessage> {}
 
 const ADVICE: Advice = {
   where: 'nodeVisits',
@@ -74,25 +78,28 @@ class NodeRequest implements VisitRequest {
   }
 }
 
-/** What `nodeVisits` answers: visits for servers on node:http, or on node:http2 with handlers of the same form. */
+/** What `nodeVisits` returns: visits for servers on node:http, or on node:http2 with handlers of the same form. */
 export interface NodeVisits<
-  D extends object = Record<string, unknown>,
-  I extends UserIds = 'bigint',
-  In extends object = D,
+  Data extends object = Record<string, unknown>,
+  Ids extends UserIds = 'bigint',
+  Input extends object = Data,
 > {
-  /** The visit of this request; the same one if asked again. */
-  of(request: IncomingMessage | Http2ServerRequest, response?: ServerResponse | Http2ServerResponse): Visit<D, I, In>
-  of(request: IncomingMessage, response?: ServerResponse): Visit<D, I, In>
-  /** The manager of the sessions. */
-  readonly sessions: SessionManager<D, I, In>
-  /** The session cookie, as it was given. */
+  /** The manager behind them. */
+  readonly sessions: SessionManager<Data, Ids, Input>
+  /** The options of their session cookie. */
   readonly cookie: CookieOptions
+  /** The visit of this request; the same one if asked again. Without a response (an upgrade) no session can begin. */
+  of(
+    request: IncomingMessage | Http2ServerRequest,
+    response?: ServerResponse | Http2ServerResponse,
+  ): PublicVisit<Data, Ids, Input>
+  of(request: IncomingMessage, response?: ServerResponse): PublicVisit<Data, Ids, Input>
 }
 
 /**
- * What a visits object keeps at a request, as a property: it is found several times faster than an entry of a WeakMap.
+ * What is kept at a request, as a property: it is found several times faster than an entry of a WeakMap.
  *
- * A class and no object literal: where many requests wait for their sessions V8 finds that what a literal makes lives long,
+ * A class and no object literal: if many requests wait for their sessions V8 finds that what a literal makes lives long,
  * and makes it in the old heap. There each one kept its request until the next full collection, long after the response:
  * a request with a session in Redis cost 1.5 times as much.
  */
@@ -107,27 +114,27 @@ class Known<V> {
 }
 
 /**
- * Visits for node:http and all that is built on it (Express, Koa, Nest, Fastify's raw). Asked again for the same request
- * and response, it returns the same visit. Headers are set when the response writes its head, so that a later
- * `writeHead({ 'Set-Cookie': … })` cannot lose them. Without a response (an upgrade) no session can begin.
+ * Visits for node:http and all that is built on it (Express, Koa, Nest, Fastify's raw): `visits.of(request, response)`.
+ * Headers are set when the response writes its head, so that a later `writeHead({ 'Set-Cookie': … })` cannot lose them.
  * @throws TypeError that quotes the option which is malformed or impossible
  */
-export function nodeVisits<D extends object, I extends UserIds, In extends object>(
-  sessions: SessionManager<D, I, In>,
-  options: NodeVisitsOptions<IncomingMessage> = {},
-): NodeVisits<D, I, In> {
+export function nodeVisits<Data extends object, Ids extends UserIds, Input extends object>(
+  sessions: SessionManager<Data, Ids, Input>,
+  options: NodeVisitsOptions = {},
+): NodeVisits<Data, Ids, Input> {
   checkSessions('nodeVisits', sessions)
-  const setup = setUpVisits(options, ADVICE)
+  const setup = setUp(options, ADVICE)
+  const manager = forVisits<Data, Ids>(sessions)
   const transport = transportTest(options)
   const slot = Symbol('coatcheck visit')
-  const of = (request: IncomingMessage, response?: ServerResponse): Visit<D, I, In> => {
-    const holder = (request ?? {}) as { [slot]?: Known<Visit<D, I, In>> }
+  const of = (request: IncomingMessage, response?: ServerResponse): PublicVisit<Data, Ids, Input> => {
+    const holder = (request ?? {}) as { [slot]?: Known<PublicVisit<Data, Ids, Input>> }
     const known = holder[slot]
     if (known !== undefined && (known.response === response || response === undefined)) return known.visit
     checkNode('nodeVisits', request, response)
-    const visit = new RequestVisit(sessions, new NodeRequest(request, response, transport), setup)
+    const visit = new Visit(sessions, manager, new NodeRequest(request, response, transport), setup)
     holder[slot] = new Known(visit, response)
     return visit
   }
-  return { of, sessions, cookie: options.cookie ?? {} } as NodeVisits<D, I, In>
+  return { sessions, cookie: options.cookie ?? {}, of } as NodeVisits<Data, Ids, Input>
 }

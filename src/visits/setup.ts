@@ -3,16 +3,15 @@ import { checkOptions, listOf, type OptionPlace, oneOf } from '../text/check-opt
 import { hintsFor, REMEMBER_COOKIE_HINTS } from '../text/option-hints.ts'
 import { quote } from '../text/quote.ts'
 import { aCookieName, type CookieOptions, checkCookie, SessionCookie } from './cookie.ts'
-import { originSet } from './origins.ts'
-import { proxyTest } from './proxies.ts'
-import { type Advice, ofVisits } from './refusals.ts'
-import { checkIsSecure, type SecureOptions } from './secure.ts'
+import { originSet } from './cross-origin.ts'
+import type { Advice } from './errors.ts'
+import { checkIsSecure, proxyTest, type SecureOptions } from './secure.ts'
 
 /** Names of `Clear-Site-Data`, see https://www.w3.org/TR/clear-site-data/ */
 export type ClearSiteData = 'cache' | 'cookies' | 'storage' | 'executionContexts'
 
-/** Of every visits object; `R` is what its `isSecure` gets, an IncomingMessage or a Request. */
-export interface NodeVisitsOptions<R = unknown> extends SecureOptions<R> {
+/** What visits of every server take. */
+export interface VisitOptions {
   /** The session cookie: its name, how long it lasts, and which requests carry it. @default {} */
   cookie?: CookieOptions
   /** The remember token's cookie: its name. Its other attributes are the session cookie's. @default { name: 'remember_token' } */
@@ -23,10 +22,9 @@ export interface NodeVisitsOptions<R = unknown> extends SecureOptions<R> {
   clearSiteData?: readonly ClearSiteData[]
 }
 
-/** Of `openVisit`: the request itself says what is HTTPS. */
-export type VisitOptions = Omit<NodeVisitsOptions<never>, keyof SecureOptions<never>>
+type AllOptions = VisitOptions & SecureOptions<never>
 
-const REMEMBER_COOKIE: OptionPlace<NonNullable<NodeVisitsOptions<never>['rememberCookie']>> = {
+const REMEMBER_COOKIE: OptionPlace<NonNullable<VisitOptions['rememberCookie']>> = {
   where: 'rememberCookie',
   prefix: 'rememberCookie.',
   required: ['name'],
@@ -34,7 +32,7 @@ const REMEMBER_COOKIE: OptionPlace<NonNullable<NodeVisitsOptions<never>['remembe
   rules: { name: aCookieName },
 }
 
-const OPTIONS: Omit<OptionPlace<NodeVisitsOptions<never>>, 'where'> = {
+const VISITS: Omit<OptionPlace<AllOptions>, 'where'> = {
   hints: hintsFor('visits'),
   rules: {
     cookie: checkCookie,
@@ -46,17 +44,17 @@ const OPTIONS: Omit<OptionPlace<NodeVisitsOptions<never>>, 'where'> = {
   },
 }
 
-/** The options of one visits object: not all of them have all. */
-function placeOf({ where, lacks }: Advice): OptionPlace<NodeVisitsOptions<never>> {
-  const rules = Object.fromEntries(Object.entries(OPTIONS.rules).filter(([name]) => !Object.hasOwn(lacks, name)))
-  return { where, rules: rules as typeof OPTIONS.rules, hints: { ...OPTIONS.hints, ...lacks } }
+/** The options of one kind of server: not all of them have all. */
+function placeOf({ where, lacks }: Advice): OptionPlace<AllOptions> {
+  const rules = Object.fromEntries(Object.entries(VISITS.rules).filter(([name]) => !Object.hasOwn(lacks, name)))
+  return { where, rules: rules as typeof VISITS.rules, hints: { ...VISITS.hints, ...lacks } }
 }
 
-/** Options of `nodeVisits`, checked once. */
+/** Options, checked once. */
 export interface VisitsSetup {
   readonly cookie: SessionCookie
   readonly rememberCookie: SessionCookie
-  readonly origins: ReadonlySet<string>
+  readonly trustedOrigins: ReadonlySet<string>
   readonly clearSiteData: string | null
   /** The application says what came over TLS. */
   readonly hasIsSecure: boolean
@@ -64,34 +62,21 @@ export interface VisitsSetup {
 }
 
 /** @throws TypeError that quotes the option */
-export function setUpVisits(options: NodeVisitsOptions<never>, advice: Advice): VisitsSetup {
+export function setUp(options: AllOptions, advice: Advice): VisitsSetup {
   checkOptions(placeOf(advice), options)
   const cookie = new SessionCookie(options.cookie)
-  const { clearDomains: _, name: __, ...attributes } = options.cookie ?? {}
   const { name } = options.rememberCookie ?? DEFAULTS.rememberCookie
-  const rememberCookie = new SessionCookie({ ...attributes, hostPrefix: /^__host-/i.test(cookie.name), name })
+  const hostPrefix = /^__host-/i.test(cookie.name)
+  const rememberCookie = new SessionCookie({ ...options.cookie, hostPrefix, name })
   if (rememberCookie.name === cookie.name)
     throw new TypeError(`rememberCookie.name: ${quote(cookie.name)} is the session cookie's name`)
   const { clearSiteData } = options
   return {
     cookie,
     rememberCookie,
-    origins: originSet(options.trustedOrigins, 'trustedOrigins'),
+    trustedOrigins: originSet(options.trustedOrigins, 'trustedOrigins'),
     hasIsSecure: options.isSecure !== undefined,
-    clearSiteData: clearSiteData?.length ? clearSiteData.map(name => `"${name}"`).join(', ') : null,
+    clearSiteData: clearSiteData?.length ? clearSiteData.map(each => `"${each}"`).join(', ') : null,
     advice,
   }
-}
-
-const setups = new WeakMap<object, VisitsSetup>()
-const plain: VisitOptions = {}
-
-/** Options are checked once as long as they are the same object. */
-export function setUpOnce(options: VisitOptions = plain): VisitsSetup {
-  let setup = setups.get(options)
-  if (!setup) {
-    setup = setUpVisits(options, ofVisits)
-    setups.set(options, setup)
-  }
-  return setup
 }

@@ -1,32 +1,28 @@
-// A cookie that no response carries. The login answered 200 and the browser is not logged in, but nothing fails; so that
-// the developer is told.
-import type { AnyContext } from '../manager/context.ts'
+// A cookie that no response carries: the login answered 200 and the browser is not logged in, but nothing fails. So the
+// developer is told.
 import type { SessionKey } from '../session/id.ts'
-import type { Advice } from './refusals.ts'
+import type { Advice } from './errors.ts'
 
-/** Longer than a handler takes from a login to its response, and short enough that the developer still watches the console, in ms. */
+/** Longer than a handler takes from a login to its response, and short enough that the developer still looks, in ms. */
 const DELAY = 10_000
 /** How many are watched at a time: a service that forgets one cookie forgets others too. */
 const MAX_WATCHED = 64
 
 let watched = 0
 
-/**
- * One timer for each cookie that is not sent yet, stopped when it is: usually within milliseconds. A
- * FinalizationRegistry would need no timer, but tells a development server with its few requests nothing for minutes.
- */
+/** A timer for each cookie that is not sent yet, stopped when it is: usually within milliseconds. */
 export class Watch {
   #timer: NodeJS.Timeout | null
 
-  static start(onLost: () => void): Watch | null {
-    return watched < MAX_WATCHED ? new Watch(onLost) : null
+  static start(onUnsent: () => void): Watch | null {
+    return watched < MAX_WATCHED ? new Watch(onUnsent) : null
   }
 
-  private constructor(onLost: () => void) {
+  private constructor(onUnsent: () => void) {
     watched += 1
     this.#timer = setTimeout(() => {
       this.stop()
-      onLost()
+      onUnsent()
     }, DELAY)
     // A number in browsers and workers.
     this.#timer.unref?.()
@@ -43,8 +39,13 @@ export class Watch {
 const warned = new Set<boolean>()
 
 /** An event each time, a process warning once; `reason` says why the session has ended already. */
-export function tellLost(context: AnyContext, key: SessionKey, reason: string | null, advice: Advice): void {
-  context.emit({ type: 'unsent-cookie', key, isEnded: reason !== null })
+export function tellUnsent(
+  manager: { emit(event: { type: 'unsent-cookie'; key: SessionKey; isEnded: boolean }): void },
+  key: SessionKey,
+  reason: string | null,
+  advice: Advice,
+): void {
+  manager.emit({ type: 'unsent-cookie', key, isEnded: reason !== null })
   if (warned.has(reason === null)) return
   warned.add(reason === null)
   const message =

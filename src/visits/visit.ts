@@ -1,106 +1,528 @@
 import type { Change } from '../data/change.ts'
+import { afterWrite } from '../manager/after-write.ts'
+import type { RequestRefusal } from '../manager/events.ts'
+import type { ForVisits } from '../manager/for-visits.ts'
 import type { SessionManager } from '../manager/manager.ts'
-import type { Session, UserSession } from '../session/session.ts'
+import { GET_OPTIONS } from '../manager/options.ts'
+import { isId, type SessionId } from '../session/id.ts'
+import { isCookieDue, type Session, type UserSession } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
-import type { Login } from '../session/users.ts'
-import type { Duration } from '../text/duration.ts'
-import type { ResponseCookie } from './cookie.ts'
-import type { HeadRules } from './head-rules.ts'
+import { checkAnonymous, checkVisitLogin, loginFrom } from '../session/users.ts'
+import { checkOptions, type OptionPlace } from '../text/check-options.ts'
+import { aDuration, type Duration } from '../text/duration.ts'
+import { type ResponseCookie, responseCookie } from './cookie.ts'
+import { isCrossOrigin } from './cross-origin.ts'
+import { isToken, maskToken } from './csrf.ts'
+import {
+  alreadyLeft,
+  crossOrigin,
+  headersSent,
+  insecure,
+  notFresh,
+  tooManyCookies,
+  unauthenticated,
+  wrongCsrfToken,
+} from './errors.ts'
+import { FetchHead, type HeadRules, LOOKED_AT, NO_RULES, PERSONAL, writeRules } from './head.ts'
+import type { VisitsSetup } from './setup.ts'
+import type { Visit as PublicVisit, VisitLogin, VisitRequest } from './types.ts'
+import { tellUnsent, Watch } from './unsent-cookie.ts'
 
-/**
- * What one request does with its session: the manager's verbs without the ID. It reads the store at most once. Verbs that
- * write take turns, so that each sees what the one before it left.
- */
-export interface Visit<
-  D extends object = Record<string, unknown>,
-  I extends UserIds = 'bigint',
-  In extends object = D,
-> {
+// Misspelt, `freshWithin` would let a stolen session through.
+const REQUIRE_USER: OptionPlace<{ freshWithin?: Duration }> = {
+  where: 'requireUser',
+  rules: { freshWithin: aDuration },
+}
+const TOUCH = { touch: true } as const
+const NO_TOUCH = { touch: false } as const
+const REMEMBER_TOKEN = /^[\w-]{43}\.[\w-]{43}$/
+
+/** The visit behind every server: its state, and the methods in the order of a session's life. */
+export class Visit<Data extends object, Ids extends UserIds, Input extends object>
+  implements PublicVisit<Data, Ids, Input>
+{
+  readonly #request: VisitRequest
+  readonly #sessions: SessionManager<Data, Ids, Input>
+  readonly #manager: ForVisits<Data, Ids>
+  readonly #setup: VisitsSetup
+  #isOpen = false
+  /** The value of the session cookie, if it is honoured; `undefined` until the cookies were parsed. */
+  #id: SessionId | null | undefined
+  #isAmbiguous = false
+  /** Whether a Secure cookie would have come, or would go, without TLS; asked only when it matters. */
+  #isInsecure: boolean | null = null
+  #hasLoggedOut = false
+  /** `undefined` until the store has said, or a method that writes. */
+  #session: Session<Data, Ids> | null | undefined
+  /** Under way, over or failed; `null` if a method that writes knows better. */
+  #reading: Promise<Session<Data, Ids> | null> | null = null
+  /** Whether a look so far was a use of the session, and not a poll. */
+  #isUsed = false
+  /** Methods that write take turns. Never rejects. */
+  #turn: Promise<void> | null = null
+  /** A write found that the session had ended: nothing begins in its place. */
+  #isOver = false
+  /** What began in this visit: only this response can bring it to the browser. */
+  #begun: { readonly session: Session<Data, Ids>; readonly token: string | null } | null = null
+  /** An anonymous session that ends if the browser has left what it came with before the head is written. */
+  #looksAgain = false
+  #cookie: 'keep' | 'send' | 'clear' = 'keep'
+  #sentAt = 0
+  #tokenCookie: 'keep' | 'clear' | { readonly token: string; readonly maxAge: number } = 'keep'
+  #watch: Watch | null = null
+  #told: RequestRefusal[] | null = null
+
+  constructor(
+    sessions: SessionManager<Data, Ids, Input>,
+    manager: ForVisits<Data, Ids>,
+    request: VisitRequest,
+    setup: VisitsSetup,
+  ) {
+    this.#sessions = sessions
+    this.#manager = manager
+    this.#request = request
+    this.#setup = setup
+  }
+
+  get(options?: { touch?: boolean }): Promise<Session<Data, Ids> | null> {
+    try {
+      if (options !== undefined && typeof options?.touch !== 'boolean') checkOptions(GET_OPTIONS, options)
+      this.#open()
+    } catch (error) {
+      return Promise.reject(error)
+    }
+    const isUse = options?.touch !== false
+    if (this.#reading === null && this.#session === undefined) {
+      this.#isUsed = isUse
+      this.#reading = this.#read(isUse)
+      return this.#reading
+    }
+    this.#reading ??= Promise.resolve(this.#session ?? null)
+    if (isUse && !this.#isUsed) {
+      this.#isUsed = true
+      this.#reading = this.#reading.then(() => this.#touch())
+    }
+    return this.#reading
+  }
+
+  async requireUser(options?: { freshWithin?: Duration }): Promise<UserSession<Data, Ids>> {
+    if (options !== undefined) checkOptions(REQUIRE_USER, options)
+    const session = await this.get()
+    if (session?.user == null) throw unauthenticated()
+    const within = options?.freshWithin
+    if (within !== undefined && !this.#sessions.isFresh(session, within)) throw notFresh(within)
+    return session as UserSession<Data, Ids>
+  }
+
+  create(anonymous?: { data?: Partial<Input> }): Promise<Session<Data, Ids>> {
+    return this.#inTurn(async () => {
+      if (anonymous !== undefined) checkAnonymous(anonymous)
+      this.#mayBegin()
+      const before = await this.get(NO_TOUCH)
+      this.#mayBegin()
+      const session = await this.#begin(anonymous, before)
+      if (session === null) throw this.#refusedToBegin()
+      return this.#deliver(session, async () => {
+        if (before === null) return session
+        await this.#sessions.destroy(before)
+        this.#manager.replaced(before, session)
+        return session
+      })
+    })
+  }
+
+  update<R>(change: Change<Data, R>): Promise<Session<Data, Ids> | null> {
+    return this.#inTurn(async () => {
+      const session = await this.get()
+      if (session !== null) return this.#goOn(await this.#sessions.update(session, change))
+      this.#mayBegin()
+      const begun = await this.#begin()
+      if (begun === null) return null
+      return this.#deliver(begun, async () => (await this.#sessions.update(begun, change)) ?? begun)
+    })
+  }
+
+  take<K extends keyof Data & string>(key: K): Promise<Data[K] | undefined> {
+    return this.#inTurn(async () => {
+      const before = await this.get()
+      if (before === null || !Object.hasOwn(before.data as object, key)) return undefined
+      const { session, value } = await this.#manager.take(before, key)
+      this.#goOn(session)
+      return value
+    })
+  }
+
+  logIn(given: VisitLogin<Data, Ids, Input>): Promise<UserSession<Data, Ids>> {
+    return this.#inTurn(async () => {
+      const { remember, ...login } = loginFrom(given)
+      checkVisitLogin(given)
+      this.#mayBegin()
+      const { rememberFor } = this.#manager
+      if (remember && rememberFor === null)
+        throw new TypeError("remember: is off: give the manager { rememberFor: '30d' }")
+      const current = await this.#current()
+      this.#mayBegin()
+      const session = await this.#sessions.logIn(current, login as typeof given)
+      return this.#deliver(session, async () => {
+        // The tokens of an earlier login must not bring its user back. They end last: a login that fails leaves them.
+        const old = this.#tokens()
+        const token = remember ? await this.#sessions.issueRememberToken(session) : null
+        this.#begun = { session, token }
+        for (const each of old) await this.#sessions.revokeRememberToken(each)
+        if (token !== null) this.#tokenCookie = { token, maxAge: Math.ceil(rememberFor! / 1000) }
+        else if (this.#hasTokenCookie()) this.#tokenCookie = 'clear'
+        return session
+      })
+    })
+  }
+
+  regenerate(options?: { grace?: Duration }): Promise<Session<Data, Ids> | null> {
+    return this.#inTurn(async () => {
+      const current = await this.#current()
+      if (current === null || this.#session === null) return this.#sessions.regenerate(null, options)
+      this.#mayBegin()
+      const session = await this.#sessions.regenerate(current, options)
+      if (session === null) {
+        // An ID that was not looked up may have been dead before.
+        this.#isOver ||= typeof current !== 'string'
+        return this.#know(null)
+      }
+      if (options?.grace === undefined) return this.#deliver(session, async () => session)
+      // The old ID leads to the session for a while: it is not lost if this response is.
+      this.#know(session)
+      if (!this.#canSend()) throw headersSent()
+      return this.#send(session)
+    })
+  }
+
+  logOut(callback?: undefined): Promise<void> {
+    if (callback !== undefined) throw new TypeError('logOut: takes no callback, it returns a promise: await it')
+    return this.#inTurn(async () => {
+      const current = await this.#current()
+      const { cookie, rememberCookie } = this.#setup
+      // Values that are not honoured: of several, one is the user's own.
+      const ids = this.#id === null ? cookie.candidates(this.#request.cookie).filter(isId) : []
+      const tokens = this.#tokens()
+      // What could start the session again ends first.
+      let end = (step: () => Promise<void>) => step()
+      for (const token of tokens) {
+        await end(() => this.#sessions.revokeRememberToken(token))
+        end = afterWrite
+      }
+      for (const each of new Set([...firstAndLast(ids), current])) {
+        if (each === null) continue
+        await end(() => this.#sessions.destroy(each))
+        end = afterWrite
+      }
+      this.#know(null)
+      this.#begun = null
+      if (ids.length > MOST_VALUES) throw tooManyCookies(cookie.name)
+      if (this.#wellFormedTokens().length > MOST_VALUES) throw tooManyCookies(rememberCookie.name)
+      this.#tokenCookie = this.#hasTokenCookie() ? 'clear' : 'keep'
+      this.#cookie = 'clear'
+      this.#hasLoggedOut = true
+      this.#isOver = false
+    })
+  }
+
+  async csrfToken(): Promise<string | null> {
+    const session = await this.get()
+    return session === null ? null : maskToken(session.csrfToken)
+  }
+
+  async checkCsrf(token: unknown): Promise<void> {
+    const session = await this.get()
+    if (session !== null && isToken(session.csrfToken, token)) return
+    this.#tellRefused('csrf', session)
+    throw wrongCsrfToken()
+  }
+
+  get headers(): Headers {
+    const headers = new Headers()
+    writeRules(this.headRules(), new FetchHead(headers))
+    return headers
+  }
+
+  get cookies(): ResponseCookie[] {
+    return this.headRules().cookies.map(responseCookie)
+  }
+
+  /** What the response has to carry, if its head were written now. */
+  headRules(): HeadRules {
+    if (!this.#isOpen) return NO_RULES
+    this.#watch?.stop()
+    this.#watch = null
+    const session = this.#session ?? null
+    const isPersonal = session !== null || (this.#session === undefined && this.#reading !== null)
+    if (this.#cookie === 'keep' && this.#tokenCookie === 'keep') return isPersonal ? PERSONAL : LOOKED_AT
+    const { cookie, rememberCookie, clearSiteData } = this.#setup
+    const cookies: string[] = []
+    if (this.#cookie === 'clear') cookies.push(cookie.clear())
+    else if (this.#cookie === 'send' && session !== null && this.#maySend(session))
+      cookies.push(cookie.serialize(session))
+    if (this.#tokenCookie === 'clear') cookies.push(rememberCookie.clear())
+    else if (this.#tokenCookie !== 'keep' && !this.#manager.hasEnded(this.#tokenCookie.token))
+      cookies.push(rememberCookie.serializeValue(this.#tokenCookie.token, this.#tokenCookie.maxAge))
+    if (cookies.length === 0) return isPersonal ? PERSONAL : LOOKED_AT
+    const isLogout = this.#cookie === 'clear' && clearSiteData !== null
+    return { ...PERSONAL, cookies, others: isLogout ? [['Clear-Site-Data', clearSiteData]] : [] }
+  }
+
+  /** For a response that will carry no cookie: what began in this visit ends. `reason` is told. */
+  async abandon(reason: string): Promise<void> {
+    if (this.#begun === null) return
+    const { key } = this.#begun.session
+    this.#cookie = 'keep'
+    this.#tokenCookie = 'keep'
+    await this.#endBegun()
+    tellUnsent(this.#manager, key, reason, this.#setup.advice)
+  }
+
+  get request(): VisitRequest {
+    return this.#request
+  }
+
+  /** The ID that is honoured, as the request brought it. */
+  get id(): SessionId | null {
+    if (this.#id === undefined) this.#parse()
+    return this.#id ?? null
+  }
+
+  /** Whether an ID came that is not honoured: beside another one, or without TLS. */
+  get isDoubtful(): boolean {
+    return this.id === null && this.#setup.cookie.candidates(this.#request.cookie).some(isId)
+  }
+
+  /** Lets the request through, or throws. */
+  #open(): void {
+    if (this.#isOpen) return
+    if (isCrossOrigin(this.#request, this.#setup.trustedOrigins)) {
+      this.#tellRefused('cross-origin')
+      throw crossOrigin()
+    }
+    if (this.#id === undefined) this.#parse()
+    this.#isOpen = true
+    if (this.#isAmbiguous) this.#manager.emit({ type: 'ambiguous-cookie' })
+    this.#request.onHeadRules?.(this.headRules.bind(this))
+  }
+
+  #parse(): void {
+    const { cookie, hasIsSecure } = this.#setup
+    const { id, ambiguous } = cookie.parse(this.#request.cookie)
+    // The application's function is asked by each request: if it throws, that is found out before the first login.
+    if (hasIsSecure) this.#isInsecure = cookie.secure && !this.#request.secure
+    const isHonoured = (id !== null || ambiguous) && !this.#isRefusedInsecure()
+    this.#id = isHonoured ? id : null
+    this.#isAmbiguous = isHonoured && ambiguous
+  }
+
+  async #read(isUse: boolean): Promise<Session<Data, Ids> | null> {
+    const id = this.#id!
+    const found = id === null ? null : await this.#sessions.get(id, isUse && this.#canSend() ? TOUCH : NO_TOUCH)
+    const redeemed = found === null && this.#session === undefined ? await this.#redeem() : null
+    // A method that writes has finished meanwhile, and knows better.
+    if (this.#session !== undefined) return this.#session
+    if (redeemed === null) return this.#keep(found)
+    const { session, token, expiresAt } = redeemed
+    this.#tokenCookie = { token, maxAge: Math.max(0, Math.ceil((expiresAt - this.#manager.now()) / 1000)) }
+    return this.#send(session)
+  }
+
+  /** The session that a remember token starts, unless its cookie would take the place of a newer one. */
+  async #redeem() {
+    if (this.#manager.rememberFor === null || !this.#canSend() || this.#isAmbiguous) return null
+    const token = this.#setup.rememberCookie.parse(this.#request.cookie).id
+    if (token === null || this.#isRefusedInsecure() || this.#manager.isLeft(token)) return null
+    if (this.#id && this.#manager.goesOn(this.#id)) return null
+    return this.#sessions.redeemRememberToken(token)
+  }
+
+  /** A session that was read without a use is used now, unless this response brings it: the browser does not have it yet. */
+  async #touch(): Promise<Session<Data, Ids> | null> {
+    const session = this.#session ?? null
+    if (session === null || session.secret !== this.#id || !this.#canSend()) return session
+    const touching = this.#manager.touch(session)
+    if (touching === null) return session
+    const touched = await touching
+    return this.#session === session ? this.#keep(touched) : (this.#session ?? null)
+  }
+
+  /** Whose session a method is about, without a read of its own. If nothing was read, or nothing found, it is the ID. */
+  async #current(): Promise<Session<Data, Ids> | SessionId | null> {
+    if (this.#session === undefined && this.#reading !== null) await this.#reading.catch(() => {})
+    return this.#session ?? (this.#hasLoggedOut ? null : this.#id!)
+  }
+
   /**
-   * The live session of this request, or `null`. Where there is none, a remember token starts one. `touch: false` does not
-   * extend the session: for polls, which are not a sign of a user.
-   * @throws SessionStoreError where the store cannot say; then no cookie is changed
-   * @throws SessionError ERR_SESSION_CROSS_ORIGIN, as every verb does
+   * Starts an anonymous session, in place of `before` or of what the request came with; `null` if this browser has left
+   * that, before or meanwhile: another response brings it another cookie.
    */
-  get(options?: { touch?: boolean }): Promise<Session<D, I> | null>
-  /**
-   * The session of a logged-in user; with `within`, of one whose password was verified at most that long ago.
-   * @throws SessionError ERR_SESSION_UNAUTHENTICATED, ERR_SESSION_NOT_FRESH (both 401)
-   */
-  requireUser(options?: { freshWithin?: Duration }): Promise<UserSession<D, I>>
-  /**
-   * Begins an anonymous session; one that this browser had before ends.
-   * @throws SessionError ERR_SESSION_CONFLICT where a parallel request of this browser logged in or out
-   */
-  create(anonymous?: { data?: Partial<In> }): Promise<Session<D, I>>
-  /**
-   * Writes data. Where there is no session it begins an anonymous one. `null` where the session ended while the request
-   * was under way, or where this browser logged in or out a moment before: then none begins in its place.
-   * @throws SessionError ERR_SESSION_DATA (nothing was written), ERR_SESSION_CONFLICT
-   */
-  update<R>(change: Change<D, R>): Promise<Session<D, I> | null>
-  /**
-   * Reads and removes one key of the data in one step: flash messages, OAuth state. Of several requests that take it, one
-   * gets the value. `undefined`, and no write, where the session or the key is absent.
-   */
-  take<N extends keyof D & string>(name: N): Promise<D[N] | undefined>
-  /**
-   * Login of a user whose credentials were verified just now: a new session with a new ID; whatever the browser had
-   * before ends. With `remember: true` the browser also gets a remember token.
-   * @throws SessionError ERR_SESSION_STALE_LOGIN where the password was changed after it was verified, ERR_SESSION_LIMIT
-   */
-  logIn(login: VisitLogin<D, I, In>): Promise<UserSession<D, I>>
-  /**
-   * Gives the same session a new ID; `null` if it has ended. The old ID is dead at once. With `grace` (at most 2 minutes)
-   * it leads to the new session that long, so that parallel requests get the same new cookie. To log someone in use
-   * `logIn`, and also if the session gets more rights, such as after a second factor.
-   */
-  regenerate(options?: { grace?: Duration }): Promise<Session<D, I> | null>
-  /**
-   * Logout: ends the session and the remember-me series of this browser, and clears both cookies. It also works without a
-   * session, and may be repeated.
-   * @throws SessionStoreError where the store does not answer: the cookies stay, answer 503
-   */
-  logOut(): Promise<void>
-  /** A token for a form of this session, masked afresh at each call; `null` without a session. */
-  csrfToken(): Promise<string | null>
-  /** @throws SessionError ERR_SESSION_CSRF (403) unless `token` is this session's, masked or not */
-  checkCsrf(token: unknown): Promise<void>
-  /** What the response has to carry so far. `nodeVisits` and `fetchVisits` send it by themselves. */
-  readonly headers: Headers
-  /**
-   * The cookies among `headers`, for a cookie jar of a framework: `for (const { name, value, options } of visit.cookies)
-   * jar.set(name, value, options)`. It is asked after the last verb, and then the jar has to send them.
-   */
-  readonly cookies: readonly ResponseCookie[]
+  async #begin(
+    anonymous?: { data?: Partial<Input> },
+    before: Session<Data, Ids> | null = null,
+  ): Promise<Session<Data, Ids> | null> {
+    const isLeft = () => (before === null ? this.#isLeft() : this.#manager.hasEnded(before))
+    if (this.#isOver || isLeft()) return null
+    const session = await this.#sessions.create(anonymous)
+    this.#looksAgain = before === null
+    if (!isLeft()) return session
+    await this.#sessions.destroy(session)
+    return null
+  }
+
+  /** The last steps with what began here. If one fails, or the head went out meanwhile, it ends: no browser has it. */
+  async #deliver<S extends Session<Data, Ids>>(begun: S, finish: () => Promise<S>): Promise<S> {
+    this.#begun = { session: begun, token: this.#begun?.token ?? null }
+    try {
+      const session = await afterWrite(finish)
+      if (!this.#canSend()) throw headersSent()
+      return this.#send(session)
+    } catch (error) {
+      await this.#endBegun()
+      throw error
+    }
+  }
+
+  /** The token first: it must not start the session again. A failure was told as an event, and what is left expires. */
+  async #endBegun(): Promise<void> {
+    const { session, token } = this.#begun!
+    this.#begun = null
+    this.#know(null)
+    if (token !== null) await this.#sessions.revokeRememberToken(token).catch(() => {})
+    await this.#sessions.destroy(session).catch(() => {})
+  }
+
+  /** After a write. */
+  #goOn(session: Session<Data, Ids> | null): Session<Data, Ids> | null {
+    this.#isOver ||= session === null
+    return this.#keep(session)
+  }
+
+  /** The session goes on. Its cookie is sent if the browser needs it, and this response can still carry it. */
+  #keep(session: Session<Data, Ids> | null): Session<Data, Ids> | null {
+    this.#know(session)
+    if (session === null) return null
+    const isNews = session.secret !== this.#id || (isCookieDue(session) && this.#setup.cookie.lifetime === 'idle')
+    return isNews && this.#canSend() ? this.#send(session) : session
+  }
+
+  #send<S extends Session<Data, Ids>>(session: S): S {
+    this.#know(session)
+    this.#cookie = 'send'
+    this.#sentAt = performance.now()
+    this.#watch ??= Watch.start(() => {
+      this.#watch = null
+      if (!this.#request.isPending?.()) tellUnsent(this.#manager, session.key, null, this.#setup.advice)
+    })
+    return session
+  }
+
+  #know<S extends Session<Data, Ids> | null>(session: S): S {
+    this.#session = session
+    this.#reading = null
+    if (session === null) {
+      this.#watch?.stop()
+      this.#watch = null
+    }
+    return session
+  }
+
+  /** A slow response must not overwrite the cookie of a later login. */
+  #maySend(session: Session<Data, Ids>): boolean {
+    if (!this.#looksAgain || !this.#isLeft()) return !this.#manager.hasEnded(session, this.#sentAt)
+    // The anonymous session began while the browser left what it came with: its other response brings another cookie.
+    this.#looksAgain = false
+    this.#cookie = 'keep'
+    this.#endBegun().catch(() => {})
+    return false
+  }
+
+  /** Whether this browser logged in or out with what it came with, or got a new ID for it. */
+  #isLeft(): boolean {
+    if (this.#hasLoggedOut) return false
+    if (this.#id !== null && this.#manager.isLeft(this.#id!)) return true
+    return this.#wellFormedTokens().some(token => this.#manager.isLeft(token))
+  }
+
+  #wellFormedTokens(): string[] {
+    return this.#setup.rememberCookie.candidates(this.#request.cookie).filter(token => REMEMBER_TOKEN.test(token))
+  }
+
+  /** Remember tokens that end at a login or a logout: those that came, honoured or not, and the one that would be sent. */
+  #tokens(): readonly string[] {
+    const own = typeof this.#tokenCookie === 'object' ? [this.#tokenCookie.token] : []
+    return [...firstAndLast(this.#wellFormedTokens()), ...own]
+  }
+
+  #hasTokenCookie(): boolean {
+    const { rememberCookie } = this.#setup
+    return typeof this.#tokenCookie === 'object' || rememberCookie.candidates(this.#request.cookie).length > 0
+  }
+
+  #canSend(): boolean {
+    return this.#request.canSend?.() ?? true
+  }
+
+  /** @throws SessionError if a session that began now could not be sent: nothing has been stored yet */
+  #mayBegin(): void {
+    if (!this.#canSend()) throw headersSent()
+    if (this.#isRefusedInsecure()) throw insecure(this.#setup.advice)
+  }
+
+  #isRefusedInsecure(): boolean {
+    this.#isInsecure ??= this.#setup.cookie.secure && !this.#request.secure
+    if (this.#isInsecure) this.#tellRefused('insecure')
+    return this.#isInsecure
+  }
+
+  #refusedToBegin(): Error {
+    const key = this.#id ? this.#manager.keyOf(this.#id) : null
+    this.#manager.emit({ type: 'write-refused', reason: 'conflict', key, userId: null })
+    return alreadyLeft()
+  }
+
+  /** An event for a request that is refused, once for a reason. */
+  #tellRefused(reason: RequestRefusal, session: Session<Data, Ids> | null = null): void {
+    this.#told ??= []
+    if (this.#told.includes(reason)) return
+    this.#told.push(reason)
+    const request = this.#request
+    this.#manager.emit({
+      type: 'request-refused',
+      reason,
+      key: session?.key ?? null,
+      userId: session?.user?.id ?? null,
+      method: told(request.method),
+      origin: told(request.header('origin') || null),
+      host: told(request.header('host') || null),
+    })
+  }
+
+  /** Runs a method that writes after those that were called before it. `get` does not wait, so that they may call it. */
+  async #inTurn<T>(method: () => Promise<T>): Promise<T> {
+    this.#open()
+    const before = this.#turn
+    let end!: () => void
+    const turn = new Promise<void>(resolve => {
+      end = resolve
+    })
+    this.#turn = turn
+    try {
+      if (before !== null) await before
+      return await method()
+    } finally {
+      if (this.#turn === turn) this.#turn = null
+      end()
+    }
+  }
 }
 
-/** What `visit.logIn` takes: the manager's login, and whether the browser gets a remember token. */
-export type VisitLogin<
-  D extends object = Record<string, unknown>,
-  I extends UserIds = 'bigint',
-  In extends object = D,
-> = Login<D, I, In> & {
-  remember?: boolean
-}
+// An ambiguous header may hold a thousand values. Browsers send cookies of longer paths first, so that what a sibling host
+// planted for a path stands before the user's own, and what it planted for a parent domain beside it.
+const MOST_VALUES = 4
+const firstAndLast = <V>(values: readonly V[]): readonly V[] =>
+  values.length <= MOST_VALUES ? values : [...values.slice(0, MOST_VALUES / 2), ...values.slice(-MOST_VALUES / 2)]
 
-/** The type of the visits to a manager: `VisitOf<typeof sessions>`. */
-export type VisitOf<M> = M extends SessionManager<infer D, infer I, infer In> ? Visit<D, I, In> : never
-
-/** What a visit has to know about its request: an adapter of your own says it to `openVisit`. */
-export interface VisitRequest {
-  readonly method: string
-  /** The Cookie header, or its lines. */
-  readonly cookie: string | readonly string[] | null | undefined
-  /** Whether the request came over TLS as far as the browser is concerned. */
-  readonly secure: boolean
-  /** A WebSocket handshake or the like: it is a GET, but guarded as an unsafe request. */
-  readonly upgrade?: boolean | undefined
-  header(name: 'origin' | 'sec-fetch-site' | 'sec-fetch-mode' | 'host'): string | null | undefined
-  /** Whether cookies can still be sent. @default always */
-  canSend?(): boolean
-  /** Called before the response first depends on a cookie: `rules` says what its head has to carry, once it is written. */
-  onHeadRules?(rules: () => HeadRules): void
-  /** Whether the response is still to come: then a cookie that is not in it yet is not lost. @default never */
-  isPending?(): boolean
-}
+/** What a client wrote, and anyone can write: events are logged. */
+const told = <T extends string | null>(written: T): T =>
+  written === null ? written : (String(written).slice(0, 200) as T)

@@ -270,7 +270,7 @@ describe('session data that is shown', () => {
   })
 })
 
-it.each(['secret', 'key', 'user', 'csrfToken', 'cookieDue', 'data', 'then', 'toJSON_', 'hasOwnProperty', 'toString'])(
+it.each(['secret', 'key', 'user', 'csrfToken', 'data', 'then', 'toJSON_', 'hasOwnProperty', 'toString'])(
   'a data key named %s shadows nothing',
   async name => {
     const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false })

@@ -60,7 +60,7 @@ describe('the page of options', () => {
 
   it('lists every option of nodeVisits', () => {
     const options = [
-      ...members('src/visits/setup.ts', 'NodeVisitsOptions'),
+      ...members('src/visits/setup.ts', 'VisitOptions'),
       ...members('src/visits/secure.ts', 'SecureOptions'),
     ]
     expect(table(page, 'Options of nodeVisits').map(([option]) => plain(option))).toEqual(options.map(([name]) => name))
@@ -181,7 +181,7 @@ describe('the other tables', () => {
 
   it('name every verb of a visit', () => {
     const verbs = verbsIn(table('docs/guide.md', 'All verbs')).filter(verb => verb !== 'headers')
-    expect(verbs.sort()).toEqual(methods('src/visits/visit.ts', 'interface', 'Visit').sort())
+    expect(verbs.sort()).toEqual(methods('src/visits/types.ts', 'interface', 'Visit').sort())
   })
 
   it('name every verb of the manager', () => {

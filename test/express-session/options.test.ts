@@ -236,7 +236,7 @@ describe('the options', () => {
     ],
     ['name', /"name" is not an option; the cookie has its name from cookie: \{ name \}/],
     ['genid', /"genid" is not an option; an ID is always 240 random bits/],
-    ['rolling', /"rolling" is not an option; the cookie slides with the session/],
+    ['rolling', /"rolling" is not an option; a session in use lives on by itself/],
     ['proxy', /"proxy" is not an option; trustedProxies or isSecure/],
     ['unset', /"unset" is not an option; req\.session = null always ends the session/],
     ['userof', /"userof" is not an option; did you mean userOf\?/],

@@ -731,10 +731,10 @@ describe('touch and resetMaxAge', () => {
     })
     const visitor = browser()
     await visitor.go('/set?a=1')
-    for (let visits = 0; visits < 5; visits += 1) {
+    for (const isFirst of [true, false, false, false, false]) {
       clock.now += 20 * 60_000
       const reply = await visitor.go('/touch')
-      expect([reply.body, reply.cookies[0]]).toEqual(['true', expect.stringContaining('Max-Age=1800')])
+      expect([reply.body, reply.cookies.length]).toEqual(['true', isFirst ? 1 : 0])
     }
     expect(calls.filter(verb => verb === 'update')).toEqual([])
     expect((await visitor.go('/')).body).toBe('{"a":"1"}')

@@ -1,7 +1,6 @@
 // What the failure of a verb says that writes more than once: "certainly nothing was written" only where that holds of all.
 
 import { type Session, SessionStoreError } from 'coatcheck'
-import { openVisit } from 'coatcheck/custom-server'
 import { ReferenceStore } from 'coatcheck/custom-store/testing'
 import { describe, expect, it } from 'vitest'
 import { afterWrite, Writes } from '../../src/manager/after-write.ts'
@@ -27,34 +26,12 @@ describe('a step after a write', () => {
   })
 })
 
-it('the end of what began in place of a session is such a step', async () => {
-  const { sessions, store } = barrierManagers(new ReferenceStore())
-  const session = await sessions.create({ user })
-  await sessions.revoke(1, session.key)
-  const cookie = `session_id=${session.secret}`
-  await openVisit(sessions, { method: 'POST', secure: true, header: () => null, cookie }).create()
-  store.next('delete', proceed => proceed())
-  store.next('delete', full)
-  await expect(sessions.destroy(session)).rejects.toMatchObject({ outcome: 'unknown' })
-})
-
 it('the end of a session whose series has ended is such a step', async () => {
   const { sessions, store } = barrierManagers(new ReferenceStore(), { rememberFor: '30d' })
   const session = await sessions.create({ user })
   await sessions.issueRememberToken(session)
   store.every('delete', (proceed, [key]) => (key === session.key ? full() : proceed()))
   await expect(sessions.revoke(user.id, session.key)).rejects.toMatchObject({ outcome: 'unknown' })
-})
-
-it('the end of sessions of a user who logged in meanwhile is such a step', async () => {
-  const { sessions, store } = barrierManagers(new ReferenceStore())
-  await sessions.create({ user })
-  store.next('deleteUser', async proceed => {
-    await sessions.create({ user })
-    return proceed()
-  })
-  store.next('deleteUser', full)
-  await expect(sessions.invalidateUser(1)).rejects.toMatchObject({ outcome: 'unknown' })
 })
 
 describe('of several writes', () => {

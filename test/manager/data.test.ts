@@ -59,15 +59,6 @@ describe('take', () => {
     expect((await sessions.get(session.secret))?.data.flash).toBe('hello')
   })
 
-  it('is a visit like an update: the session lives on from then', async () => {
-    const { sessions, clock } = setUp()
-    const session = await sessions.create({ data: { flash: 'saved' } })
-    clock.advance(20 * MINUTE)
-    await sessions.take(session, 'flash')
-    clock.advance(20 * MINUTE)
-    expect(await sessions.get(session.secret)).not.toBeNull()
-  })
-
   it('of a session that is gone answers nothing, and a visit has no session from then on', async () => {
     const { sessions } = setUp()
     const session = await sessions.create({ data: { flash: 'saved' } })
@@ -124,33 +115,24 @@ it('a visit that finds a value taken by another process meanwhile keeps its sess
   expect((await visit.get())?.key).toBe(session.key)
 })
 
-describe('the cookie after a write', () => {
-  it('is due where it was due before, and not where the browser has it', async () => {
-    const { sessions } = setUp()
-    const made = await sessions.create()
-    expect((await sessions.update(made, { n: 1 }))?.cookieDue).toBe(true)
-    const found = (await sessions.get(made.secret))!
-    expect(found.cookieDue).toBe(false)
-    expect((await sessions.update(found, { n: 2 }))?.cookieDue).toBe(false)
-  })
-
-  it('is due where the write met the session under a new ID', async () => {
+describe('a write', () => {
+  it('meets the session under a new ID as long as its grace lasts', async () => {
     const { sessions, manager } = setUp()
     const { secret } = await sessions.create()
     const held = (await sessions.get(secret))!
     const next = (await manager().regenerate(secret, { grace: '1m' }))!
-    const written = (await sessions.update(held, { n: 1 }))!
-    expect([written.secret, written.cookieDue]).toEqual([next.secret, true])
+    expect((await sessions.update(held, { n: 1 }))?.secret).toBe(next.secret)
   })
 
-  it('is due where the write was also the visit of this interval', async () => {
+  it('does not extend the session: only a get is a use of it', async () => {
     const { sessions, clock } = setUp()
-    const { secret } = await sessions.create()
-    const held = (await sessions.get(secret))!
+    const held = await sessions.create()
     clock.advance(5 * MINUTE)
     const written = (await sessions.update(held, { n: 1 }))!
-    expect([written.cookieDue, written.seenAt]).toEqual([true, clock()])
-    expect(written.expiresAt).toBe(held.expiresAt + 5 * MINUTE)
+    expect([written.seenAt, written.expiresAt]).toEqual([held.seenAt, held.expiresAt])
+    await sessions.take(written, 'n')
+    expect((await sessions.get(held.secret, { touch: false }))?.expiresAt).toBe(held.expiresAt)
+    expect((await sessions.get(held.secret))?.expiresAt).toBe(held.expiresAt + 5 * MINUTE)
   })
 })
 

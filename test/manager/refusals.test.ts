@@ -128,8 +128,7 @@ describe('a conflict is told', () => {
     await open(cookie).logOut()
     await expect(open(cookie).create()).rejects.toMatchObject({
       code: 'ERR_SESSION_CONFLICT',
-      message:
-        'a parallel request of this browser logged in or out: nothing begins in place of the session that ended there',
+      message: 'another request from this browser logged in or out at the same time, so no new session was created',
     })
     expect(refusals()).toEqual([{ type: 'write-refused', reason: 'conflict', key: session.key, userId: null }])
   })

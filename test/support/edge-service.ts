@@ -122,7 +122,7 @@ export const sender =
 /** A server whose handler gets a visit of each request. */
 export async function serve(
   handler: Handler,
-  options: { edge?: NodeVisitsOptions<IncomingMessage>; manager?: Partial<SessionOptions<Data, 'bigint', Data>> } = {},
+  options: { edge?: NodeVisitsOptions; manager?: Partial<SessionOptions<Data, 'bigint', Data>> } = {},
 ) {
   const made = makeSessions(options.manager)
   const visits = nodeVisits(made.sessions, options.edge)

@@ -5,10 +5,14 @@ import { type CookieOptions, SessionCookie } from '../../src/visits/cookie.ts'
 
 const ID = 'abc-0123456789_0123456789_0123456789-ABCDEF'
 const session = (times: Partial<Session<object, 'bigint'>> = {}) =>
-  ({ secret: ID, seenAt: 1_000_000, expiresAt: 2_800_000, absoluteExpiresAt: 44_200_000, ...times }) as Session<
-    object,
-    'bigint'
-  >
+  ({
+    secret: ID,
+    createdAt: 1_000_000,
+    seenAt: 1_000_000,
+    expiresAt: 2_800_000,
+    absoluteExpiresAt: 44_200_000,
+    ...times,
+  }) as Session<object, 'bigint'>
 /** 253 characters (RFC 1035, section 2.3.4, without the bytes that stand for its ends). */
 const LONGEST_DOMAIN = [63, 63, 63, 61].map(length => 'd'.repeat(length)).join('.')
 const none = { id: null, ambiguous: false }
@@ -21,10 +25,15 @@ describe('writing the cookie', () => {
     )
   })
 
-  it('lets the absolute end decide where it comes first', () => {
+  it('lets the absolute end decide if it comes first', () => {
     expect(new SessionCookie().serialize(session({ expiresAt: 1_000_400 }))).toContain('Max-Age=1;')
     expect(new SessionCookie({ lifetime: 'absolute' }).serialize(session())).toContain('Max-Age=43200;')
     expect(new SessionCookie({ lifetime: 'browser' }).serialize(session())).not.toContain('Max-Age')
+  })
+
+  it('lasts for what is left of the absolute time once the session was used, or if a remember token started it', () => {
+    expect(new SessionCookie().serialize(session({ seenAt: 1_200_000 }))).toContain('Max-Age=43000;')
+    expect(new SessionCookie().serialize(session({ remembered: true }))).toContain('Max-Age=43200;')
   })
 
   it('never writes a negative age', () => {
@@ -83,21 +92,6 @@ describe('writing the cookie', () => {
       'session_id=; Max-Age=0; Domain=example.com; Path=/app; Expires=Thu, 01 Jan 1970 00:00:00 GMT; HttpOnly; Secure; SameSite=Lax',
     )
   })
-
-  it('expires what was planted for the domains named', () => {
-    const cookie = new SessionCookie({ clearDomains: ['example.com', 'test.example.com'] })
-    expect(cookie.clearPlanted().map(line => /Domain=([^;]+)/.exec(line)?.[1])).toEqual([
-      'example.com',
-      'test.example.com',
-    ])
-    expect(new SessionCookie({ domain: 'example.com' }).clearPlanted()).toEqual([])
-  })
-
-  it('expires what was planted in the jar that all sites share, though its own is partitioned', () => {
-    const cookie = new SessionCookie({ clearDomains: ['example.com'], sameSite: 'none', partitioned: true })
-    expect(cookie.clear()).toContain('Partitioned')
-    expect(cookie.clearPlanted()).toEqual([expect.not.stringContaining('Partitioned')])
-  })
 })
 
 describe('options that browsers would refuse are TypeErrors that quote them', () => {
@@ -111,11 +105,6 @@ describe('options that browsers would refuse are TypeErrors that quote them', ()
       /cookie\.path: "\/app" is impossible beside the prefix __Host-, which demands '\/'$/,
     ],
     [{ hostPrefix: true, secure: false }, /cookie\.secure: false is impossible beside the prefix __Host-$/],
-    [{ hostPrefix: true, clearDomains: ['example.com'] }, /cookie\.clearDomains/],
-    [
-      { domain: 'example.com', clearDomains: ['a.example.com', '.Example.com'] },
-      /clearDomains: .* beside the domain "example/,
-    ],
     [{ name: '__Host-sid', domain: 'example.com' }, /cookie\.domain/],
     [{ name: '__host-sid', domain: 'example.com' }, /cookie\.domain/],
     [{ name: '__Secure-sid', secure: false }, /cookie\.secure: false/],
@@ -148,8 +137,6 @@ describe('options that browsers would refuse are TypeErrors that quote them', ()
     [{ domain: 7 as unknown as string }, /cookie\.domain: .* got 7/],
     [{ domain: ['example.com'] as unknown as string }, /cookie\.domain/],
     [{ domain: `${LONGEST_DOMAIN}d` }, /cookie\.domain/],
-    [{ clearDomains: ['*.example.com'] }, /cookie\.clearDomains: .* got "\*\.example\.com"/],
-    [{ clearDomains: 'example.com' as unknown as string[] }, /cookie\.clearDomains: .*domains/],
     [{ lifetime: 'session' as 'browser' }, /cookie\.lifetime: .* got "session"/],
     [{ sameSite: 'Lax' as 'lax' }, /cookie\.sameSite: .* got "Lax"/],
     [{ secure: 'auto' as unknown as boolean }, /cookie\.secure: .* got "auto"/],

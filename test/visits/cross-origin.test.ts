@@ -161,7 +161,9 @@ describe('origins of other pages', () => {
   it.each(['https://user:pw@app.example.com', 'https://app.example.com?pw'])(
     'with more than a host are not',
     origin => {
-      expect(() => nodeVisits(sessions, { trustedOrigins: [origin] })).toThrow(/^origins: .* got a URL \(not shown/)
+      expect(() => nodeVisits(sessions, { trustedOrigins: [origin] })).toThrow(
+        /^trustedOrigins: .* got a URL \(not shown/,
+      )
     },
   )
 

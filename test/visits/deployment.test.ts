@@ -79,7 +79,7 @@ describe('a request that arrives', () => {
   })
 })
 
-const logIn = async (headers: Record<string, string>, edge: NodeVisitsOptions<IncomingMessage> = {}) => {
+const logIn = async (headers: Record<string, string>, edge: NodeVisitsOptions = {}) => {
   const { send } = await serve(
     async (visit, _request, response) => {
       await visit.logIn(ada)

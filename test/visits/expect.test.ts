@@ -102,7 +102,7 @@ it('cors and requireHttps refuse the same', () => {
 it('fetchVisits refuses what is no Request, and says what to pass', async () => {
   const visits = fetchVisits(makeSessions().sessions)
   for (const [wrong, message] of [
-    [request, /got a request of node:http: use nodeVisits of 'coatcheck\/http'/],
+    [request, /got a request of node:http: use nodeVisits of 'coatcheck\/node'/],
     [hono, /a Request, got an object that has it as \.req\.raw; .*Hono: c\.req\.raw/],
     [hono.req, / as \.raw; /],
     [svelte, / as \.request; .*SvelteKit: event\.request/],
@@ -192,15 +192,40 @@ it('a visit refuses what is no login and no first data, with a session and witho
     const visit = openVisit(sessions, { method: 'POST', secure: true, cookie, header: () => null })
     for (const wrong of [null, 'ada', 42])
       await expect(visit.logIn(wrong as never)).rejects.toThrow(/^logIn: expected \{ user, data \}/)
-    for (const login of [{ user: { id: 42n, name: 'ada' } }, null, {}])
-      await expect((visit.regenerate as (login: unknown) => Promise<unknown>)(login)).rejects.toThrow(
-        /^regenerate: .* a login is logIn\(\{ user \}\)/,
-      )
+    for (const login of [{ user: { id: 42n, name: 'ada' } }, null, { garce: '1m' }])
+      await expect((visit.regenerate as (login: unknown) => Promise<unknown>)(login)).rejects.toThrow(/^regenerate: /)
     for (const wrong of [null, 'ada', 42, []])
       await expect(visit.create(wrong as never)).rejects.toThrow(/^create: expected (an object of options|\{ data \})/)
     await expect(visit.create({ dta: {} } as never)).rejects.toThrow(
       /^create: "dta" is not an option; did you mean data/,
     )
     expect((await visit.get())?.secret ?? null).toBe(cookie === null ? null : secret)
+  }
+})
+
+it('a logout refuses a callback at once, as its users from Passport pass one, and says to await it', async () => {
+  const { sessions } = makeSessions()
+  const visit = openVisit(sessions, { method: 'POST', secure: true, cookie: null, header: () => null })
+  expect(() => (visit.logOut as (callback: unknown) => unknown)(() => {})).toThrow(/takes no callback.* await it/)
+})
+
+it('a failure whose promise nobody awaits is an unhandled rejection, as any other', async () => {
+  const { sessions } = makeSessions()
+  const unhandled: unknown[] = []
+  const note = (reason: unknown) => unhandled.push((reason as { code?: string }).code)
+  const before = process.listeners('unhandledRejection')
+  process.removeAllListeners('unhandledRejection')
+  process.on('unhandledRejection', note)
+  try {
+    const request = { method: 'POST', secure: false, cookie: null, header: () => null }
+    const visit = openVisit(sessions, request)
+    void visit.logIn({ user: { id: 42n, name: 'ada' } })
+    void visit.update({ n: 1 })
+    await new Promise(setImmediate)
+    await new Promise(setImmediate)
+    expect(unhandled).toEqual(['ERR_SESSION_INSECURE', 'ERR_SESSION_INSECURE'])
+  } finally {
+    process.off('unhandledRejection', note)
+    for (const listener of before) process.on('unhandledRejection', listener)
   }
 })

@@ -3,8 +3,7 @@ import { openVisit } from 'coatcheck/custom-server'
 import { fetchVisits } from 'coatcheck/fetch'
 import { nodeVisits, requireHttps } from 'coatcheck/node'
 import { describe, expect, it } from 'vitest'
-import { proxyTest } from '../../src/visits/proxies.ts'
-import { isLocalHost, transportTest } from '../../src/visits/secure.ts'
+import { isLocalHost, proxyTest, transportTest } from '../../src/visits/secure.ts'
 import { jar, listen, makeSessions, serve, threeEndpoints } from '../support/edge-service.ts'
 
 interface Wire {

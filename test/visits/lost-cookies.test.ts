@@ -63,7 +63,7 @@ describe('a session whose cookie no response carries', () => {
       expect([watch.size, told(made)]).toEqual([0, round])
     }
     await new Promise(setImmediate)
-    expect(warnings.map(({ message, name }) => [name, /edge\.handle\(request/.test(message)])).toEqual([
+    expect(warnings.map(({ message, name }) => [name, /visits\.handle\(request/.test(message)])).toEqual([
       ['CoatcheckWarning', true],
     ])
   })

@@ -1,6 +1,6 @@
 // Behind a real reverse proxy that ends TLS, on loopback: with its forwarded headers, and without them.
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type Server } from 'node:http'
+import { createServer, type Server } from 'node:http'
 import { request } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { SessionManager } from 'coatcheck'
@@ -29,7 +29,7 @@ describeEngine('nginx', 'behind nginx', () => {
     number
   >
 
-  async function backend(edge: NodeVisitsOptions<IncomingMessage>): Promise<number> {
+  async function backend(edge: NodeVisitsOptions): Promise<number> {
     const visits = nodeVisits(sessions, edge)
     const https = requireHttps({
       insecure: 'redirect',

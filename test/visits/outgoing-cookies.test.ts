@@ -4,8 +4,8 @@ import { SessionManager, type Visit } from 'coatcheck'
 import { fetchVisits } from 'coatcheck/fetch'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
-import { FetchHead, writeRules } from '../../src/visits/head-rules.ts'
-import type { RequestVisit } from '../../src/visits/request-visit.ts'
+import { FetchHead, writeRules } from '../../src/visits/head.ts'
+import type { Visit as AnyVisit } from '../../src/visits/visit.ts'
 import { jar } from '../support/edge-service.ts'
 
 const ADA = { user: { id: 42n, name: 'ada' } }
@@ -28,7 +28,7 @@ function made(edge: Parameters<typeof fetchVisits>[1] = {}) {
 /** The Set-Cookie lines of a response in which the application sets cookies too. */
 function beside(visit: unknown, ...theirs: string[]): string[] {
   const headers = new Headers(theirs.map(line => ['Set-Cookie', line]))
-  writeRules((visit as RequestVisit<any, any, any>).headRules(), new FetchHead(headers))
+  writeRules((visit as AnyVisit<any, any, any>).headRules(), new FetchHead(headers))
   return headers.getSetCookie()
 }
 const namesOf = (lines: readonly string[]) => lines.map(line => line.split('=', 1)[0])
@@ -51,16 +51,6 @@ describe('a cookie of the application under a name of ours', () => {
     await looking.get()
     expect(beside(looking, 'session_id=theirs')).toEqual(['session_id=theirs'])
   })
-
-  it('stays beside a planted one that goes', async () => {
-    const { visit } = made({ cookie: { clearDomains: ['shop.example'] } })
-    const looking = visit(`session_id=${'a'.repeat(43)}; session_id=${'b'.repeat(43)}`)
-    await looking.get()
-    expect(beside(looking, 'session_id=theirs')).toEqual([
-      'session_id=theirs',
-      expect.stringMatching(/^session_id=; Max-Age=0; Domain=shop\.example/),
-    ])
-  })
 })
 
 describe('the headers of a response', () => {
@@ -79,23 +69,11 @@ describe('the headers of a response', () => {
 
   it('are those of a look where what began was taken back', async () => {
     const { visit, sessions } = made()
-    const failed = visit() as unknown as RequestVisit<any, any, any>
+    const failed = visit() as unknown as AnyVisit<any, any, any>
     await failed.logIn({ ...ADA, remember: true })
     await failed.abandon('its handler threw')
     expect([...failed.headers]).toEqual(LOOK)
     expect(await sessions.list(42n)).toEqual([])
-  })
-
-  it('are those of a look also where another request has got what began', async () => {
-    const { visit, sessions } = made()
-    const cookie = `session_id=${'a'.repeat(43)}`
-    const [failed, other] = [visit(cookie), visit(cookie)] as unknown as RequestVisit<any, any, any>[]
-    await failed!.logIn({ ...ADA, remember: true })
-    await other!.logIn({ ...ADA, remember: true })
-    await failed!.abandon('its handler threw')
-    expect([...failed!.headers]).toEqual(LOOK)
-    expect(other!.cookies.map(({ name }) => name)).toEqual(['session_id', 'remember_token'])
-    expect(await sessions.list(42n)).toHaveLength(1)
   })
 
   it('bring no cookie of a session that another process has ended since', async () => {

@@ -147,13 +147,13 @@ describe('the warning of the process', () => {
   ])('comes once for each way to lose a cookie, and says what to do: %j', async (reasons, messages) => {
     // Fresh: whether a warning was given is kept by the process.
     vi.resetModules()
-    const { tellLost } = await import('../../src/visits/unsent-cookie.ts')
-    const { ofVisits } = await import('../../src/visits/refusals.ts')
+    const { tellUnsent } = await import('../../src/visits/unsent-cookie.ts')
     const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
     const told: boolean[] = []
     const context = { emit: ({ isEnded }: { isEnded: boolean }) => told.push(isEnded) }
     try {
-      for (const reason of reasons) tellLost(context as never, 'k' as never, reason, ofVisits)
+      for (const reason of reasons)
+        tellUnsent(context as never, 'k' as never, reason, { send: 'copy `visit.headers` into the response' } as never)
       expect(told).toEqual(reasons.map(reason => reason !== null))
       const warned = { type: 'CoatcheckWarning', code: 'COATCHECK_UNSENT_COOKIE' }
       expect(warn.mock.calls).toEqual(messages.map(message => [message, warned]))
@@ -194,7 +194,7 @@ describe('the warning of an edge', () => {
   it.each([
     [
       'fetchVisits',
-      /answer within `edge\.handle\(request, visit => response\)` .* a new Request, .* or send `visit\.respond\(response\)`$/,
+      /answer within `visits\.handle\(request, visit => response\)` .* a new Request, .* or send `visit\.respond\(response\)`$/,
       async () => {
         const { fetchVisits } = await import('coatcheck/fetch')
         await fetchVisits(telling().sessions).of(request()).logIn(ada)

@@ -49,9 +49,11 @@ export type Replace = Extract<Call, { verb: 'replace' }>
 /** A call, or what is left of one that takes several steps. */
 export type Stage =
   | Call
-  /** A replacement across two slots of a cluster, after its first step and after its second. */
-  | { readonly verb: 'end'; readonly call: Replace }
-  | { readonly verb: 'confirm'; readonly call: Replace; readonly parent: string | null }
+  /** A replacement across two slots of a cluster: after it has read the old record, after it has written the new one. */
+  | { readonly verb: 'write'; readonly call: Replace; readonly parent: string | null }
+  | { readonly verb: 'leave'; readonly call: Replace; readonly answer: Answer }
+  /** The same where the new one is taken back. */
+  | { readonly verb: 'undo'; readonly call: Replace; readonly answer: Answer }
   /** A deletion after the session has ended: the forwards that led to it are left. */
   | { readonly verb: 'unlink'; readonly forwards: readonly string[]; readonly answer: Answer }
   /** A call that a client has sent again, of which so many deliveries are left. */
@@ -62,16 +64,13 @@ export interface State {
   readonly records: ReadonlyMap<string, SessionRecord>
   readonly forwards: ReadonlyMap<string, KeptForward>
   readonly minPasswordVersions: ReadonlyMap<string, KeptMinPasswordVersion>
-  /** Keys of records that are prepared on another slot and not live yet, with their users. */
-  readonly pending: ReadonlyMap<string, string | null>
-  /** Keys of records that have ended for a prepared one, with its key. */
+  /** Keys of records that have ended for one on another slot, with its key. */
   readonly marks: ReadonlyMap<string, string>
 }
 export const EMPTY: State = {
   records: new Map(),
   forwards: new Map(),
   minPasswordVersions: new Map(),
-  pending: new Map(),
   marks: new Map(),
 }
 
@@ -96,7 +95,6 @@ export type Way = { readonly state: State } & ({ readonly answer: Answer } | { r
 
 /** The reference, begun from a state and turned into one again. */
 class Draft extends ReferenceStore {
-  readonly pending: Map<string, string | null>
   readonly marks: Map<string, string>
 
   constructor(state: State) {
@@ -104,18 +102,24 @@ class Draft extends ReferenceStore {
     for (const [key, record] of state.records) this.records.set(key, record)
     for (const [key, left] of state.forwards) this.forwards.set(key, left)
     for (const [userId, floor] of state.minPasswordVersions) this.minPasswordVersions.set(userId, floor)
-    this.pending = new Map(state.pending)
     this.marks = new Map(state.marks)
   }
 
   get state(): State {
-    const { records, forwards, minPasswordVersions, pending, marks } = this
-    return { records, forwards, minPasswordVersions, pending, marks }
+    const { records, forwards, minPasswordVersions, marks } = this
+    return { records, forwards, minPasswordVersions, marks }
+  }
+
+  /** Makes the record of a replacement live beside the old one, whose parent was this one. */
+  admitBeside({ record, options, now }: Replace, parent: string | null) {
+    const admitted = { ...record, parent: parent === record.parent ? null : record.parent }
+    const found = this.admit(admitted, options, undefined, now)
+    if (found.outcome === 'created') this.records.set(record.key, { ...record })
+    return found
   }
 
   /** Ends what stands under the key, and what forwards from there lead to. */
   end(key: string): boolean {
-    this.pending.delete(key)
     const left = this.forwards.get(key)
     this.forwards.delete(key)
     return left === undefined ? this.records.delete(key) : this.end(left.forward.movedTo)
@@ -135,7 +139,6 @@ class Draft extends ReferenceStore {
         until: Math.max(floor.until, minPasswordVersionUntil),
       })
     }
-    for (const [key, owner] of this.pending) if (owner === userId && key !== spared) this.pending.delete(key)
     let ended = 0
     for (const record of [...this.records.values()]) {
       if (record.userId !== userId || record.key === spared) continue
@@ -147,6 +150,8 @@ class Draft extends ReferenceStore {
 }
 
 const CREATED_AGAIN = { outcome: 'created' }
+/** Of a call that rejects: no answer is this one. */
+const FAILED = { outcome: 'failed' }
 /** How often a call is delivered after the first time: by its client, and by the network of what the client sent first. */
 const AGAIN = 2
 
@@ -165,7 +170,8 @@ export function agrees(answer: Answer, expected: Answer): boolean {
 
 /** Each way that a stage may go from a state. `listUser` is not a step: it is no snapshot, see the checker. */
 export function ways(state: State, stage: Stage, rules: Rules = {}): Way[] {
-  if (stage.verb === 'end' || stage.verb === 'confirm' || stage.verb === 'unlink') return once(state, stage, rules)
+  if (stage.verb === 'write' || stage.verb === 'leave' || stage.verb === 'undo' || stage.verb === 'unlink')
+    return once(state, stage, rules)
   const { call, left } = stage.verb === 'again' ? stage : { call: stage, left: AGAIN }
   const found = once(state, call, rules)
   if (rules.resends !== true || call.verb === 'read' || call.verb === 'listUser' || left === 0) return found
@@ -209,44 +215,57 @@ function once(state: State, stage: Exclude<Stage, { verb: 'again' }>, rules: Rul
     case 'replace': {
       const { oldKey, oldVersion, record, options, now } = stage
       const draft = new Draft(state)
-      if (draft.isRepetition(record)) return same(CREATED_AGAIN)
       const old = draft.live(oldKey, now)
-      if (rules.crosses?.(oldKey, record.key)) return prepared(state, stage, old)
+      const isAcross = rules.crosses?.(oldKey, record.key) === true
+      if (isAcross && state.marks.get(oldKey) === record.key)
+        return same(draft.isRepetition(record) ? CREATED_AGAIN : { outcome: 'gone' })
+      if (!isAcross && draft.isRepetition(record)) return same(CREATED_AGAIN)
       if (old === undefined) return same({ outcome: 'gone' })
       if (old.version !== oldVersion) return same({ outcome: 'conflict' })
+      if (isAcross) return [{ state, next: { verb: 'write', call: stage, parent: old.parent } }]
       const { outcome, ended } = draft.admit(record, options, old, now)
       return outcome === 'created' ? [{ state: draft.state, answer: canonical({ outcome, ended }) }] : same({ outcome })
     }
-    case 'end': {
-      const { oldKey, oldVersion, record, now } = stage.call
+    case 'write': {
+      const { call, parent } = stage
+      const draft = new Draft(state)
+      if (draft.isRepetition(call.record)) return [{ state, next: { verb: 'leave', call, answer: CREATED_AGAIN } }]
+      const { outcome, ended } = draft.admitBeside(call, parent)
+      if (outcome !== 'created') return same({ outcome })
+      return [{ state: draft.state, next: { verb: 'leave', call, answer: canonical({ outcome, ended }) } }]
+    }
+    case 'leave': {
+      const { call } = stage
+      const { oldKey, oldVersion, record, now } = call
       const draft = new Draft(state)
       const old = draft.live(oldKey, now)
+      // The step failed: the new one is taken back.
+      const failed = { verb: 'undo', call, answer: FAILED } as const
+      const found: Way[] = [{ state, next: failed }]
+      if (rules.resends === true && !draft.isRepetition(record) && draft.admitBeside(call, null).outcome === 'created')
+        found.push({ state: draft.state, next: stage })
       if (old !== undefined && old.version === oldVersion) {
-        draft.records.delete(oldKey)
-        draft.marks.set(oldKey, record.key)
-        return [{ state: draft.state, next: { verb: 'confirm', call: stage.call, parent: old.parent } }]
+        const ended = new Draft(state)
+        ended.records.delete(oldKey)
+        ended.marks.set(oldKey, record.key)
+        found.push({ state: ended.state, answer: stage.answer }, { state: ended.state, next: failed })
+      } else if (state.marks.get(oldKey) === record.key) found.push({ state, answer: stage.answer })
+      else {
+        const answer = { outcome: old === undefined ? 'gone' : 'conflict' }
+        found.push({ state, next: { verb: 'undo', call, answer } })
       }
-      // The same call was there before. What it prepared is forgotten a second after its time.
-      const confirm = { verb: 'confirm', call: stage.call, parent: null } as const
-      const again: Way[] = draft.marks.get(oldKey) === record.key ? [{ state, next: confirm }] : []
-      draft.pending.delete(record.key)
-      return [...again, { state: draft.state, answer: { outcome: old === undefined ? 'gone' : 'conflict' } }]
+      return found
     }
-    case 'confirm': {
-      const { record, options, now } = stage.call
+    case 'undo': {
       const draft = new Draft(state)
-      if (draft.isRepetition(record)) return same(CREATED_AGAIN)
-      if (!draft.pending.delete(record.key)) return same({ outcome: 'gone' })
-      const admitted = { ...record, parent: stage.parent === record.parent ? null : record.parent }
-      const { outcome, ended } = draft.admit(admitted, options, undefined, now)
-      if (outcome === 'created') draft.records.set(record.key, { ...record })
-      return [{ state: draft.state, answer: outcome === 'created' ? canonical({ outcome, ended }) : { outcome } }]
+      if (draft.isRepetition(stage.call.record)) draft.records.delete(stage.call.record.key)
+      return [{ state: draft.state, answer: stage.answer }]
     }
     case 'delete': {
       const draft = new Draft(state)
       const stored = state.records.get(draft.successor(stage.key) as string)
       const ended = draft.end(stage.key)
-      const changed = ended || state.forwards.has(stage.key) || state.pending.has(stage.key)
+      const changed = ended || state.forwards.has(stage.key)
       const after = changed ? draft.state : state
       // Of an expired record a store may have kept nothing.
       const open = stored !== undefined && stored.expiresAt <= stage.now
@@ -275,26 +294,6 @@ function once(state: State, stage: Exclude<Stage, { verb: 'again' }>, rules: Rul
     case 'listUser':
       throw new Error('listUser is compared over the time that it took')
   }
-}
-
-// The first step across two slots decides whether the new record may live, without the old one; what is to be said of
-// the old one is said before a refusal.
-function prepared(state: State, call: Replace, old: SessionRecord | undefined): Way[] {
-  const { record, options, oldVersion, now } = call
-  const draft = new Draft(state)
-  const parent = old !== undefined && old.parent === record.parent ? null : record.parent
-  const { outcome } = draft.admit({ ...record, parent }, options, undefined, now)
-  if (outcome !== 'created') {
-    if (old === undefined) return [{ state, answer: { outcome: 'gone' } }]
-    if (old.version !== oldVersion) return [{ state, answer: { outcome: 'conflict' } }]
-    return [{ state, answer: { outcome } }]
-  }
-  return [
-    {
-      state: { ...state, pending: new Map(state.pending).set(record.key, record.userId) },
-      next: { verb: 'end', call },
-    },
-  ]
 }
 
 const liveIn = (state: State, key: string, now: number): SessionRecord | undefined => {
@@ -332,6 +331,6 @@ export function keyOf(state: State): string {
   const floors = [...state.minPasswordVersions].map(
     ([user, { passwordVersion, until }]) => `${user} ${passwordVersion} ${until}`,
   )
-  const steps = [...state.pending.keys(), ...[...state.marks].map(String)].sort()
+  const steps = [...state.marks].map(String).sort()
   return [records, forwards, floors.sort(), steps].map(part => part.join(',')).join('|')
 }

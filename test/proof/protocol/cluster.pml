@@ -1,23 +1,24 @@
 /*
  * `replace` across two slots of a Redis Cluster: a login of a user whose shard is another than that of the session that
- * was there. Three steps (stores/redis/record-writer.ts): `prepare` keeps the place under the new key, END ends the old
- * record, `confirm` makes the new one live; where END finds nothing to end, UNDO takes back what was prepared.
+ * was there (stores/redis/store.ts). Three steps: PUT writes the new record, LEAVE ends the old one if it has not changed
+ * and leaves a mark in its place, and where LEAVE ended nothing, UNDO removes the new record again.
  *
  * Each step is a script on one server. Its answer may be lost and the script sent again, or its caller dies after it or
- * before it. What was prepared goes by itself once its caller can no more confirm it.
+ * before it.
  *
- * Left out: what a single slot does (session.pml, user.pml), limits, the cluster's own failovers.
+ * Left out: what a single slot does (session.pml, user.pml), limits, the cluster's own failovers, and a PUT that is
+ * delivered again after its record has ended: that begins it anew until the deadline of the call, as the page says.
  */
 #define NONE 0
 #define KEYS 4
 /* The session that was there, and the key of each of the two logins. */
 #define OLD 1
 
-mtype = { record, prepared, mark, created, gone, conflict, stale_login };
+mtype = { record, mark, created, gone, conflict, stale_login };
 
 typedef Stored {
   mtype is; /* 0: nothing */
-  byte attempt; /* of what is prepared, and of the mark under the old key */
+  byte attempt; /* of the mark under the old key */
   byte version;
   bit passwordVersion;
 };
@@ -27,10 +28,10 @@ bit floor;
 bit appVersion;
 
 byte lost = 2; /* how many answers may be lost, or callers die */
-byte endedBy; /* by whose END the old one ended, or NONE */
+byte endedBy; /* by whose LEAVE the old one ended, or NONE */
 bool existed[KEYS]; /* at the call of deleteUser */
 bool refused[KEYS], finished[KEYS], succeeded[KEYS];
-bool loggedOut, resolved, raisedAfterEnd, undone, again, expired;
+bool loggedOut, resolved, undone, again;
 byte running;
 #ifndef CALLS
 #define CALLS 4
@@ -55,11 +56,11 @@ inline invariants() {
   /* G3: a login that verified an older password gets no session, at whichever of its steps it is. */
   G3_no_stale_log_in = !(resolved && floor == 1 && ((lives(2) && at[2].passwordVersion == 0) || (lives(3) && at[3].passwordVersion == 0)));
   assert(G3_no_stale_log_in);
-  /* G4: the old ID is dead before the new one lives. */
-  G4_never_the_old_and_the_new = !(lives(OLD) && (lives(2) || lives(3)));
+  /* G4: the old ID is dead when the new one is told. */
+  G4_never_the_old_and_the_new = !(lives(OLD) && (succeeded[2] || succeeded[3]));
   assert(G4_never_the_old_and_the_new);
   /* G4: of two logins in its place at most one takes it. */
-  G4_one_successor_or_none = !(lives(2) && lives(3)) && !(succeeded[2] && succeeded[3]);
+  G4_one_successor_or_none = !(succeeded[2] && succeeded[3]);
   assert(G4_one_successor_or_none);
   /* G4: if the old one cannot be ended, the new one is removed: it does not live after the answer, nor later. */
   G4_a_refused_log_in_leaves_nothing = !(refused[2] && lives(2)) && !(refused[3] && lives(3));
@@ -73,27 +74,21 @@ inline forget(k) {
   at[k].passwordVersion = 0
 }
 
-/* PUT, step `prepare`: decides and keeps the place. (LIVE_WHERE_NOTHING_ENDS is searched with one login: with two of them
-   another invariant would fail first. So CONFIRM_WITHOUT_PREPARED with no password version.) */
-inline prepare() {
+/* PUT: makes the new one live. */
+inline put() {
   if
   :: lives(key) -> outcome = created
-  :: at[key].is == prepared && at[key].attempt == key -> outcome = prepared
-  :: else ->
-    if
-    :: floor > version -> outcome = stale_login
-    :: else ->
-#ifdef LIVE_AT_ONCE
-      at[key].is = record;
-#elif defined(LIVE_WHERE_NOTHING_ENDS)
-      at[key].is = (lives(OLD) -> prepared : record);
-#else
-      at[key].is = prepared;
+#ifndef BEGUN_ANEW
+  :: !lives(key) && written -> outcome = created
 #endif
-      at[key].attempt = key;
-      at[key].passwordVersion = version;
-      outcome = prepared
-    fi
+#ifndef FLOOR_NOT_ASKED
+  :: !lives(key) && floor > version -> outcome = stale_login
+#endif
+  :: else ->
+    at[key].is = record;
+    at[key].passwordVersion = version;
+    written = true;
+    outcome = created
   fi;
   invariants()
 }
@@ -104,8 +99,8 @@ inline prepare() {
 #define isOwnMark (at[OLD].attempt == key)
 #endif
 
-/* END: decides that the new one becomes live. */
-inline end() {
+/* LEAVE: decides whether the new one stays. */
+inline leave() {
   if
 #ifndef NO_MARK
   :: at[OLD].is == mark && isOwnMark -> outcome = mark
@@ -113,16 +108,18 @@ inline end() {
   :: else ->
     if
     :: !lives(OLD) -> outcome = gone
-#ifndef END_WITHOUT_VERSION
+#ifndef LEAVE_WITHOUT_VERSION
     :: lives(OLD) && at[OLD].version != oldVersion -> outcome = conflict
 #endif
     :: else ->
       /* G2: what was written after the login had read the old record is not lost with it: the call is told. */
       G2_no_lost_update = at[OLD].version == oldVersion;
       assert(G2_no_lost_update);
+#ifndef OLD_STAYS
       forget(OLD);
+#endif
 #ifndef NO_MARK
-      at[OLD].is = mark;
+      at[OLD].is = (lives(OLD) -> record : mark);
       at[OLD].attempt = key;
 #endif
       endedBy = key;
@@ -132,24 +129,11 @@ inline end() {
   invariants()
 }
 
-/* PUT, step `confirm`: what this attempt has prepared becomes live. */
-inline confirm() {
-  if
-  :: lives(key) -> outcome = created
-#ifndef CONFIRM_WITHOUT_PREPARED
-  :: !lives(key) && !(at[key].is == prepared && at[key].attempt == key) -> outcome = gone
-#endif
-#ifndef FLOOR_AT_PREPARE_ONLY
-  :: at[key].is == prepared && floor > version -> forget(key); outcome = stale_login
-#endif
-  :: else -> at[key].is = record; at[key].attempt = 0; outcome = created
-  fi;
-  invariants()
-}
-
 inline undo() {
   if
-  :: at[key].is == prepared && at[key].attempt == key -> forget(key); undone = true
+#ifndef NOT_UNDONE
+  :: lives(key) -> forget(key); undone = true
+#endif
   :: else -> skip
   fi
 }
@@ -166,6 +150,7 @@ inline died() {
 proctype LogIn(byte key) {
   byte oldVersion;
   bit version;
+  bool written;
   mtype outcome;
   atomic { version = appVersion; oldVersion = at[OLD].version }
   if
@@ -173,71 +158,49 @@ proctype LogIn(byte key) {
   :: else
   fi;
 #ifdef OLD_FIRST
-  ONCE_OR_TWICE(end());
+  ONCE_OR_TWICE(leave());
   died();
   if
   :: outcome != mark -> goto answer
   :: else
   fi;
-  ONCE_OR_TWICE(prepare());
+  ONCE_OR_TWICE(put());
+  goto answer;
+#else
+  ONCE_OR_TWICE(put());
   died();
   if
   :: outcome == stale_login -> goto answer
   :: else
   fi;
-#else
-  ONCE_OR_TWICE(prepare());
+  ONCE_OR_TWICE(leave());
   died();
   if
-  :: outcome == stale_login ->
-    /* What is to be said of the old session comes first. */
-    atomic {
-      if
-      :: !lives(OLD) -> outcome = gone
-      :: lives(OLD) && at[OLD].version != oldVersion -> outcome = conflict
-      :: else
-      fi
-    }
-    goto answer
-  :: else
-  fi;
-  ONCE_OR_TWICE(end());
-  died();
-  if
-  :: outcome != mark ->
+  :: outcome == mark -> outcome = created
+#ifdef ABSENT_STAYS
+  :: outcome == gone -> outcome = created
+#endif
+  :: else ->
     if
     :: d_step { undo() }
-    :: atomic { lost > 0 -> lost-- } /* it failed: what is prepared goes by itself */
-    fi;
-    goto answer
-  :: else
+    :: atomic { lost > 0 -> lost--; goto over } /* it failed, and the call rejects */
+    fi
   fi;
 #endif
-  ONCE_OR_TWICE(confirm());
-  died();
 answer:
   atomic {
     /* G4: `gone` is said where another call ended the old one, never to a call that ended it itself. */
-    G4_gone_means_that_another_ended_it = outcome != gone || endedBy != key || resolved || expired;
+    G4_gone_means_that_another_ended_it = outcome != gone || endedBy != key;
     assert(G4_gone_means_that_another_ended_it);
-    /* G7: a login that is refused leaves the session that was there, unless the floor rose after it had ended. */
-    G7_a_refused_log_in_ends_nothing = outcome != stale_login || endedBy != key || raisedAfterEnd;
+    /* G7: a login that is refused leaves the session that was there. */
+    G7_a_refused_log_in_ends_nothing = outcome != stale_login || endedBy != key;
     assert(G7_a_refused_log_in_ends_nothing);
     succeeded[key] = outcome == created;
     refused[key] = outcome != created;
     invariants()
   }
 over:
-  atomic { outcome = 0; version = 0; oldVersion = 0; finished[key] = true; running-- }
-}
-
-/* What is prepared lives as long as its caller could confirm it, and a second. */
-proctype Expire(byte key) {
-  if
-  :: atomic { finished[key] && at[key].is == prepared -> forget(key); expired = true }
-  :: true
-  fi;
-  running--
+  atomic { outcome = 0; version = 0; oldVersion = 0; written = false; finished[key] = true; running-- }
 }
 
 /* Any write to the session that is there. */
@@ -263,16 +226,11 @@ proctype LogOut() {
   running--
 }
 
-#ifdef FLOOR_AT_PREPARE_ONLY
-#define sparesPrepared true
-#else
-#define sparesPrepared false
-#endif
 /* `deleteUser` of the user who logs in, with the new password version where the password was changed. */
 proctype DeleteUser() {
   bit withVersion;
   if
-#ifndef CONFIRM_WITHOUT_PREPARED
+#ifndef BEGUN_ANEW
   :: true -> withVersion = 1
 #endif
   :: true
@@ -281,15 +239,14 @@ proctype DeleteUser() {
   atomic { existed[2] = lives(2); existed[3] = lives(3) }
   d_step {
     if
-    :: lives(2) || (at[2].is == prepared && !sparesPrepared) -> forget(2)
+    :: lives(2) -> forget(2)
     :: else -> skip
     fi;
     if
-    :: lives(3) || (at[3].is == prepared && !sparesPrepared) -> forget(3)
+    :: lives(3) -> forget(3)
     :: else -> skip
     fi;
     floor = withVersion;
-    raisedAfterEnd = raisedAfterEnd || endedBy != NONE;
     resolved = true;
     invariants()
   }
@@ -303,10 +260,8 @@ init {
   atomic {
     at[OLD].is = record; at[OLD].version = 1;
     MAY(LogIn(2))
-#ifndef LIVE_WHERE_NOTHING_ENDS
     MAY(LogIn(3))
-#endif
-    MAY(Update()) MAY(LogOut()) MAY(DeleteUser()) MAY(Expire(2))
+    MAY(Update()) MAY(LogOut()) MAY(DeleteUser())
     calls = 0
   }
   running == 0;
@@ -314,12 +269,11 @@ init {
     SCENE(succeeded[2] && refused[3] && undone && lives(2))
     SCENE(succeeded[2] && again && lives(2))
     SCENE(refused[2] && lives(OLD))
-    SCENE(refused[2] && raisedAfterEnd && !lives(OLD) && !lives(2))
     SCENE(refused[2] && resolved && !undone && lives(OLD))
-    SCENE(finished[2] && !succeeded[2] && !refused[2] && at[2].is == prepared && lives(OLD))
-    SCENE(finished[2] && !succeeded[2] && !refused[2] && lives(2))
-    SCENE(finished[2] && expired && lives(OLD))
+    SCENE(succeeded[2] && resolved && !lives(2))
     SCENE(succeeded[2] && resolved && lives(2))
+    SCENE(finished[2] && !succeeded[2] && !refused[2] && lives(2) && lives(OLD))
+    SCENE(finished[2] && !succeeded[2] && !refused[2] && lives(2) && !lives(OLD))
     SCENE(loggedOut && refused[2])
   }
 }

@@ -3,7 +3,7 @@
  * The names are those of src/contract/store.ts (is, version, writeId, movedTo) and src/manager (find, rotate, logIn).
  *
  * Every verb of a store is one step, but for `delete`: STORE_SQL takes one statement for each place where the session
- * may be (stores/sql/base/store.ts), without it one script does all that it was told of (DELETE in stores/redis/scripts.ts).
+ * may be (stores/sql/base/store.ts), without it one script looks at one place, and the last one removes what led there (DELETE in stores/redis/scripts.ts).
  *
  * Left out: expiry, TTLs of forwards, what the memory of one process knows (endings), the users' indexes (user.pml).
  */
@@ -236,7 +236,7 @@ inline delete() {
 }
 #else
 inline delete() {
-  /* A script is told the places; where it meets a forward to another one it answers `again`, and ends nothing. */
+  /* A script for each place; where it meets a forward it answers where that leads. The last one removes the forwards. */
   key = FIRST;
   do
   :: atomic { at[key].is != forward || forwardIsTheEnd ->

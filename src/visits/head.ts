@@ -2,10 +2,8 @@
 
 /** Asked for when the head of the response is written. */
 export interface HeadRules {
-  /** Whole `Set-Cookie` values. */
+  /** Whole `Set-Cookie` values. Nothing else may set cookies of these names in this response: the browser keeps the last one. */
   readonly cookies: readonly string[]
-  /** Names of cookies that nothing else may set in this response: the browser keeps the last one. */
-  readonly cookieNames: readonly string[]
   /** Request headers that the response depends on. */
   readonly vary: readonly string[]
   readonly noStore: boolean
@@ -13,7 +11,11 @@ export interface HeadRules {
   readonly others: readonly (readonly [name: string, value: string])[]
 }
 
-export const NO_RULES: HeadRules = { cookies: [], cookieNames: [], vary: [], noStore: false, others: [] }
+export const NO_RULES: HeadRules = { cookies: [], vary: [], noStore: false, others: [] }
+/** Of a request whose cookie was looked at. */
+export const LOOKED_AT: HeadRules = { ...NO_RULES, vary: ['Cookie'] }
+/** Of one whose response may depend on a session. */
+export const PERSONAL: HeadRules = { ...LOOKED_AT, noStore: true }
 
 /** The head of a response, of whichever server. */
 export interface Head {
@@ -23,12 +25,12 @@ export interface Head {
 }
 
 /** Writes the rules into a head. Writing them again changes nothing. */
-export function writeRules({ cookies, cookieNames, vary, noStore, others }: HeadRules, head: Head): void {
+export function writeRules({ cookies, vary, noStore, others }: HeadRules, head: Head): void {
   for (const name of vary) head.set('Vary', withVary(head.get('Vary'), name))
   if (noStore && !isNoStore(head.get('Cache-Control'))) head.set('Cache-Control', 'no-store')
   if (cookies.length > 0) {
-    const isOurs = (cookie: string) => cookieNames.includes(nameOf(cookie)) || cookies.includes(cookie)
-    head.set('Set-Cookie', [...head.cookies().filter(cookie => !isOurs(cookie)), ...cookies])
+    const names = cookies.map(nameOf)
+    head.set('Set-Cookie', [...head.cookies().filter(cookie => !names.includes(nameOf(cookie))), ...cookies])
   }
   for (const [name, value] of others) if (head.get(name) === null) head.set(name, value)
 }

@@ -1,0 +1,102 @@
+import type { Change } from '../data/change.ts'
+import type { SessionManager } from '../manager/manager.ts'
+import type { Session, UserSession } from '../session/session.ts'
+import type { UserIds } from '../session/user-id.ts'
+import type { Login } from '../session/users.ts'
+import type { Duration } from '../text/duration.ts'
+import type { ResponseCookie } from './cookie.ts'
+import type { HeadRules } from './head.ts'
+
+/** One request's handle on its session. Reads the store once at most; sends cookies by itself. Methods that write take turns. */
+export interface Visit<
+  Data extends object = Record<string, unknown>,
+  Ids extends UserIds = 'bigint',
+  Input extends object = Data,
+> {
+  /**
+   * The session of this request, or `null`; if there is none, a remember token starts one. `touch: false` does not keep it
+   * alive: for polling.
+   * @throws SessionStoreError if the store cannot say; then no cookie is changed
+   * @throws SessionError ERR_SESSION_CROSS_ORIGIN, as every method does
+   */
+  get(options?: { touch?: boolean }): Promise<Session<Data, Ids> | null>
+  /**
+   * The session of a logged-in user, else a 401. `freshWithin: '15m'`: only if the password was checked that recently.
+   * @throws SessionError ERR_SESSION_UNAUTHENTICATED, ERR_SESSION_NOT_FRESH (both 401)
+   */
+  requireUser(options?: { freshWithin?: Duration }): Promise<UserSession<Data, Ids>>
+  /**
+   * Starts an anonymous session; the one that this browser had before ends.
+   * @throws SessionError ERR_SESSION_CONFLICT if another request of this browser logged in or out at the same time
+   */
+  create(anonymous?: { data?: Partial<Input> }): Promise<Session<Data, Ids>>
+  /**
+   * Changes the data; starts an anonymous session if there is none. `null` if the session ended while the request was
+   * running, or if this browser logged in or out a moment before: then none starts in its place.
+   * @throws SessionError ERR_SESSION_DATA (nothing was written), ERR_SESSION_CONFLICT
+   */
+  update<R>(change: Change<Data, R>): Promise<Session<Data, Ids> | null>
+  /**
+   * Reads and removes one key of the data in one step: flash messages, OAuth state. Of parallel requests, one gets it.
+   * `undefined`, and no write, if the session or the key is absent.
+   */
+  take<K extends keyof Data & string>(key: K): Promise<Data[K] | undefined>
+  /**
+   * Logs in a user you have just verified: new session, new ID, new cookie; what the browser had before ends. `remember`
+   * keeps this browser logged in.
+   * @throws SessionError ERR_SESSION_STALE_LOGIN if the password was changed after it was checked, ERR_SESSION_LIMIT
+   */
+  logIn(login: VisitLogin<Data, Ids, Input>): Promise<UserSession<Data, Ids>>
+  /**
+   * Gives the same session a new ID, `null` without a session. The old ID dies at once; with `grace` (at most `'2m'`) it
+   * leads to the session that much longer, so that parallel requests get the same new cookie. To log someone in use `logIn`.
+   */
+  regenerate(options?: { grace?: Duration }): Promise<Session<Data, Ids> | null>
+  /**
+   * Ends this browser's session and remember token, and clears both cookies. Works without a session, repeatable.
+   * @throws SessionStoreError if the store does not answer: the cookies stay, answer 503
+   * @throws SessionError ERR_SESSION_CONFLICT if more than four cookies of one of our names came: not all have ended
+   */
+  logOut(): Promise<void>
+  /** A token for a form of this session, masked afresh at each call; `null` without a session. */
+  csrfToken(): Promise<string | null>
+  /** @throws SessionError ERR_SESSION_CSRF (403) unless `token` is this session's, masked or not */
+  checkCsrf(token: unknown): Promise<void>
+  /** What the response has to carry so far. `nodeVisits` and `fetchVisits` send it by themselves. */
+  readonly headers: Headers
+  /**
+   * The cookies among `headers`, for a cookie jar of a framework: `for (const { name, value, options } of visit.cookies)
+   * jar.set(name, value, options)`. Ask for them after the last method, and send what you get.
+   */
+  readonly cookies: readonly ResponseCookie[]
+}
+
+/** What `visit.logIn` takes: the manager's login, and whether the browser gets a remember token. */
+export type VisitLogin<
+  Data extends object = Record<string, unknown>,
+  Ids extends UserIds = 'bigint',
+  Input extends object = Data,
+> = Login<Data, Ids, Input> & {
+  remember?: boolean
+}
+
+/** The type of the visits to a manager: `VisitOf<typeof sessions>`. */
+export type VisitOf<M> = M extends SessionManager<infer Data, infer Ids, infer Input> ? Visit<Data, Ids, Input> : never
+
+/** What a visit has to know about its request: for a server of your own, given to `openVisit`. */
+export interface VisitRequest {
+  readonly method: string
+  /** The Cookie header, or its lines. */
+  readonly cookie: string | readonly string[] | null | undefined
+  /** Whether the request came over TLS as far as the browser is concerned. */
+  readonly secure: boolean
+  /** A WebSocket handshake or the like: it is a GET, but guarded as an unsafe request. */
+  readonly upgrade?: boolean | undefined
+  header(name: 'origin' | 'sec-fetch-site' | 'sec-fetch-mode' | 'host'): string | null | undefined
+  /** Whether cookies can still be sent. @default always */
+  canSend?(): boolean
+  /** Called before the response first depends on a cookie: `rules` says what its head has to carry, once it is written. */
+  onHeadRules?(rules: () => HeadRules): void
+  /** Whether the response is still to come: then a cookie that is not in it yet is not lost. @default never */
+  isPending?(): boolean
+}
