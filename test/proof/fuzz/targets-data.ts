@@ -194,7 +194,7 @@ function metaReference(stored: string): { meta: Meta; text: string } | null {
 const meta: Target = {
   name: 'meta',
   reads:
-    'what stands beside the data: when the password was verified, the CSRF secret, the idle time, the changes, the device',
+    'what stands beside the data: when the password was verified, the CSRF secret, the idle time, how many new IDs there were',
   corpus: [
     '{"theme":"dark"}',
     '@v1767225600000@{}',
