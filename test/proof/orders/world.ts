@@ -296,10 +296,7 @@ export class World implements Seams {
     if (this.isRunning) this.#learn(`${key} ${valueText(value)}`)
   }
   told(_: string, value: unknown): void {
-    if (typeof value === 'object' && value !== null && 'order' in value) this.#invalidations += 1
-  }
-  ordered(): void {
-    if (this.isRunning) this.#learn(`o${this.#invalidations}`)
+    if (typeof value === 'object' && value !== null && 'at' in value) this.#invalidations += 1
   }
   queued(queue: object, key: string): object {
     const lines = this.#lines.get(queue) ?? new Map<string, Place[]>()
