@@ -547,7 +547,7 @@ const bigints = (name: string, value: unknown) =>
 /** A value of a memory, or an answer, as text; what is told of a login is what others may do with it. */
 function valueText(value: unknown): string {
   if (typeof value !== 'object' || value === null) return String(value)
-  if ('order' in value) return JSON.stringify({ ...value, order: 0 }, bigints)
+  if ('at' in value) return JSON.stringify({ ...value, order: 0 }, bigints)
   if ('holders' in value) {
     const { session, token, before, holders, isSent } = value as unknown as Record<string, unknown>
     return JSON.stringify([(session as { key: string }).key, token, before, holders, isSent], bigints)
