@@ -193,6 +193,7 @@ describe('who imports whom', () => {
       'data',
       'session',
       'guard',
+      'operations',
       'manager',
       'visits',
       'import',

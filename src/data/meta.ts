@@ -1,4 +1,4 @@
-// What a session keeps beside its data, in the same text: stores know nothing of it, and one without it costs no byte.
+// What a session keeps beside its data, in the same text: stores know nothing of it, and a session without it costs no byte.
 import { isInstant } from '../contract/record.ts'
 
 export interface Meta {
@@ -8,27 +8,25 @@ export interface Meta {
   readonly csrf?: string
   /** How long the session may be idle, in ms. Without it: as long as the manager says. */
   readonly idle?: number
-  /** Names of the latest changes of `updateUserSessions` that the data has: 8 characters of base64url each, at most `MAX_CHANGES`. */
-  readonly changes?: readonly string[]
+  /** How many new IDs the session got since an instant, epoch ms: see reissue.ts. */
+  readonly renewals?: { readonly count: number; readonly since: number }
 }
-
-/** How many changes a session keeps the names of: a call finds its own as long as no more of one user are under way. */
-export const MAX_CHANGES = 16
 
 const NOTHING: Meta = Object.freeze({})
 /** What is broken counts as a password that was never verified. */
 const BROKEN: Meta = Object.freeze({ verifiedAt: null })
 /** No JSON text begins with it. */
 const MARK = '@'
-const CHANGE = /.{8}/g
-const SEALED = /^@(?:v(-|\d{1,16}))?(?:c([A-Za-z0-9_-]{43}))?(?:i(\d{1,13}))?(?:u((?:[A-Za-z0-9_-]{8}){1,16})\.)?@/
+const SEALED = /^@(?:v(-|\d{1,16}))?(?:c([A-Za-z0-9_-]{43}))?(?:i(\d{1,13}))?(?:n(\d{1,3})t(\d{1,16}))?@/
 
 /** The text to store. A codec's text that begins with the mark is told from ours by a mark of its own before it. */
-export function seal({ verifiedAt, csrf, idle, changes }: Meta, text: string): string {
-  const verified = verifiedAt === undefined ? '' : `v${verifiedAt ?? '-'}`
-  const own = `${csrf === undefined ? '' : `c${csrf}`}${idle === undefined ? '' : `i${idle}`}`
-  const changed = changes === undefined ? '' : `u${changes.join('')}.`
-  const fields = `${verified}${own}${changed}`
+export function seal({ verifiedAt, csrf, idle, renewals }: Meta, text: string): string {
+  const fields = [
+    verifiedAt === undefined ? '' : `v${verifiedAt ?? '-'}`,
+    csrf === undefined ? '' : `c${csrf}`,
+    idle === undefined ? '' : `i${idle}`,
+    renewals === undefined ? '' : `n${renewals.count}t${renewals.since}`,
+  ].join('')
   return fields === '' && !text.startsWith(MARK) ? text : MARK + fields + MARK + text
 }
 
@@ -37,14 +35,14 @@ export function unseal(stored: string): { meta: Meta; text: string } {
   if (!stored.startsWith(MARK)) return { meta: NOTHING, text: stored }
   const match = SEALED.exec(stored)
   if (match === null) return { meta: BROKEN, text: stored }
-  const [head, verified, csrf, idle, changes] = match
+  const [head, verified, csrf, idle, count, since] = match
   const verifiedAt = verified === '-' ? null : Number(verified ?? 0)
   if (verifiedAt !== null && !isInstant(verifiedAt)) return { meta: BROKEN, text: stored }
   const meta = {
     ...(verified !== undefined && { verifiedAt }),
     ...(csrf !== undefined && { csrf }),
     ...(idle !== undefined && { idle: Number(idle) }),
-    ...(changes !== undefined && { changes: changes.match(CHANGE)! }),
+    ...(count !== undefined && { renewals: { count: Number(count), since: Number(since) } }),
   }
   return { meta, text: stored.slice(head.length) }
 }

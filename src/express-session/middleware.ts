@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { contextOf } from '../manager/context-of.ts'
+import { contextOf } from '../manager/context.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { checkSessions } from '../visits/check-arguments.ts'

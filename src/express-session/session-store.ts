@@ -1,4 +1,4 @@
-import { contextOf } from '../manager/context-of.ts'
+import { contextOf } from '../manager/context.ts'
 import { endSession } from '../manager/end.ts'
 import { storedRecord } from '../manager/lookup.ts'
 import type { SessionManager } from '../manager/manager.ts'

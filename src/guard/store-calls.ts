@@ -11,47 +11,10 @@ import type {
   Store,
   StoreCall,
 } from '../contract/store.ts'
-import { Deadlines, type Pending } from '../time/deadlines.ts'
+import { within } from '../time/within.ts'
 
-type Answer<N extends keyof Store> = N extends 'read' ? Reading : Awaited<ReturnType<NonNullable<Store[N]>>>
 /** The manager always names a deadline. */
 type Timed = StoreCall & { readonly deadline: number }
-
-const CREATED = new Set<unknown>([
-  'created',
-  'collision',
-  'stale-login',
-  'limit',
-  'orphan',
-] satisfies CreateResult['outcome'][])
-const REPLACED = new Set<unknown>([...CREATED, 'conflict', 'gone'])
-
-const isObject = (answer: unknown): answer is Record<string, unknown> => typeof answer === 'object' && answer !== null
-const isCount = (answer: unknown) => Number.isSafeInteger(answer) && (answer as number) >= 0
-/** Has what is decided by: a record with less would pass for an expired one, and an outage for a logout. */
-const isSoundRecord = (answer: object): answer is SessionRecord => {
-  const record = answer as Record<string, unknown>
-  return (
-    typeof record.key === 'string' &&
-    (record.kind === 'session' || record.kind === 'remember') &&
-    typeof record.data === 'string' &&
-    typeof record.version === 'number' &&
-    (record.userId === null || typeof record.userId === 'string') &&
-    Number.isFinite(record.createdAt) &&
-    Number.isFinite(record.seenAt) &&
-    Number.isFinite(record.expiresAt) &&
-    Number.isFinite(record.absoluteExpiresAt)
-  )
-}
-
-/** One with less leads nowhere: a session that goes on would be absent. */
-const isSoundForward = (answer: object): answer is Forward => {
-  const forward = answer as Record<string, unknown>
-  return typeof forward.movedTo === 'string' && typeof forward.salt === 'string' && Number.isFinite(forward.until)
-}
-
-const areRecords = (answer: unknown) =>
-  Array.isArray(answer) && answer.every(record => isObject(record) && isSoundRecord(record))
 
 /** What `read` found under a key; all `null` where nothing is live there. */
 export interface Reading {
@@ -62,49 +25,35 @@ export interface Reading {
 }
 const NOTHING: Reading = { record: null, forward: null, corrupt: null }
 
-const NONSENSE = Symbol('nonsense')
+/** A record with less would pass for an expired one or for another user's, and a failure for a logout. */
+const isWhole = (record: SessionRecord, key: string): boolean =>
+  record.key === key &&
+  (record.kind === 'session' || record.kind === 'remember') &&
+  typeof record.data === 'string' &&
+  typeof record.version === 'number' &&
+  (record.userId === null || typeof record.userId === 'string') &&
+  Number.isFinite(record.createdAt) &&
+  Number.isFinite(record.seenAt) &&
+  Number.isFinite(record.expiresAt) &&
+  Number.isFinite(record.absoluteExpiresAt)
 
-/** Tells apart what a store's `read` answered. */
-function readingOf(answer: unknown): Reading | typeof NONSENSE {
+/** Tells apart what a store's `read` answered. @throws SessionStoreError for anything else */
+function readingOf(key: string, answer: unknown): Reading {
   if (answer === null) return NOTHING
-  if (!isObject(answer)) return NONSENSE
-  if ('key' in answer) return isSoundRecord(answer) ? { record: answer, forward: null, corrupt: null } : NONSENSE
-  if ('movedTo' in answer) return isSoundForward(answer) ? { record: null, forward: answer, corrupt: null } : NONSENSE
-  return typeof answer.corrupt === 'string' ? { record: null, forward: null, corrupt: answer.corrupt } : NONSENSE
-}
-
-const sound = (test: (answer: unknown) => boolean) => (answer: unknown) => (test(answer) ? answer : NONSENSE)
-
-/** What the manager gets for the answer to each verb; what a store must not answer is no absent session. */
-const ACCEPT: { readonly [N in StoreOperation]: (answer: unknown) => unknown } = {
-  create: sound(answer => isObject(answer) && CREATED.has(answer.outcome) && Array.isArray(answer.ended)),
-  read: readingOf,
-  update: sound(answer => answer === 'updated' || answer === 'conflict' || answer === 'gone'),
-  touch: sound(answer => answer === 'touched' || answer === 'gone'),
-  replace: sound(answer => isObject(answer) && REPLACED.has(answer.outcome) && Array.isArray(answer.ended)),
-  delete: sound(answer => typeof answer === 'boolean'),
-  deleteUser: sound(isCount),
-  listUser: sound(areRecords),
-  sweep: sound(isCount),
-  scan: sound(
-    answer =>
-      isObject(answer) &&
-      areRecords(answer.records) &&
-      Array.isArray(answer.forwards) &&
-      answer.forwards.every(key => typeof key === 'string') &&
-      (answer.next === null || typeof answer.next === 'string'),
-  ),
-  count: sound(isCount),
-  close: sound(() => true),
-}
-
-function accept(operation: StoreOperation, answer: unknown): unknown {
-  try {
-    return ACCEPT[operation](answer)
-  } catch {
-    return NONSENSE // a proxy, or a getter that throws
+  if (typeof answer === 'object') {
+    if (isWhole(answer as SessionRecord, key)) return { record: answer as SessionRecord, forward: null, corrupt: null }
+    const { movedTo, salt, until, corrupt } = answer as Partial<Forward & { corrupt: string }>
+    if (typeof corrupt === 'string') return { record: null, forward: null, corrupt }
+    if (typeof movedTo === 'string' && typeof salt === 'string' && Number.isFinite(until))
+      return { record: null, forward: answer as Forward, corrupt: null }
   }
+  const message = `the store returned an invalid result for \`read\` (${typeof answer})`
+  throw new SessionStoreError('read', 'not-applied', message)
 }
+
+const isPromise = (answer: unknown): answer is PromiseLike<unknown> =>
+  typeof (answer as { then?: unknown } | null | undefined)?.then === 'function'
+const asItIs = <T>(answer: T) => answer
 
 /** One count for all managers of a store: it is the store's client that keeps what is under way. */
 const COUNTS = new WeakMap<Store, { count: number }>()
@@ -118,8 +67,7 @@ export class StoreCalls {
   readonly #timeout: number
   readonly #maxPending: number
   readonly report: (error: SessionStoreError) => void
-  readonly deadlines = new Deadlines()
-  /** The calls that the store has not settled, those that were given up included. */
+  /** The calls that the store has not settled, including those that were given up. */
   readonly underWay: { count: number }
 
   constructor(
@@ -140,29 +88,26 @@ export class StoreCalls {
     return performance.now() + this.#timeout
   }
 
-  /** At once where the store answers at once: then there is nothing to wait for, and nothing that could be late. */
+  /** Answers at once if the store does: then nothing has to be waited for, and nothing can be late. */
   read(key: string, call: Timed): Reading | Promise<Reading> {
     const refusal = this.#refusal('read', call.deadline)
     if (refusal !== null) return Promise.reject(refusal)
-    let answer: unknown
     try {
-      answer = this.#store.read(key, call)
-      // Of a promise it makes nothing.
-      const reading = readingOf(answer)
-      if (reading !== NONSENSE) return reading
+      const answer = this.#store.read(key, call)
+      if (!isPromise(answer)) return readingOf(key, answer)
+      return this.#wait('read', call.deadline, answer, found => readingOf(key, found))
     } catch (cause) {
-      answer = Promise.reject(cause)
+      return Promise.reject(this.#failure('read', cause))
     }
-    return this.#wait('read', call.deadline, answer)
   }
   create(record: SessionRecord, options: CreateOptions, call: Timed): Promise<CreateResult> {
-    return this.#guard('create', call.deadline, [record, options, call])
+    return this.#ask('create', call.deadline, () => this.#store.create(record, options, call))
   }
-  update(key: string, version: number, change: RecordChange, call: Timed): Promise<Answer<'update'>> {
-    return this.#guard('update', call.deadline, [key, version, change, call])
+  update(key: string, version: number, change: RecordChange, call: Timed): ReturnType<Store['update']> {
+    return this.#ask('update', call.deadline, () => this.#store.update(key, version, change, call))
   }
-  touch(key: string, seenAt: number, expiresAt: number, call: Timed): Promise<Answer<'touch'>> {
-    return this.#guard('touch', call.deadline, [key, seenAt, expiresAt, call])
+  touch(key: string, seenAt: number, expiresAt: number, call: Timed): ReturnType<Store['touch']> {
+    return this.#ask('touch', call.deadline, () => this.#store.touch(key, seenAt, expiresAt, call))
   }
   replace(
     oldKey: string,
@@ -171,29 +116,28 @@ export class StoreCalls {
     options: CreateOptions,
     call: Timed,
   ): Promise<ReplaceResult> {
-    return this.#guard('replace', call.deadline, [oldKey, oldVersion, record, options, call])
+    return this.#ask('replace', call.deadline, () => this.#store.replace(oldKey, oldVersion, record, options, call))
   }
   delete(key: string, call: Timed): Promise<boolean> {
-    return this.#guard('delete', call.deadline, [key, call])
+    return this.#ask('delete', call.deadline, () => this.#store.delete(key, call))
   }
   deleteUser(userId: string, options: DeleteUserOptions, call: Timed): Promise<number> {
-    return this.#guard('deleteUser', call.deadline, [userId, options, call])
+    return this.#ask('deleteUser', call.deadline, () => this.#store.deleteUser(userId, options, call))
   }
   listUser(userId: string, kind: SessionRecord['kind'], call: Timed): Promise<SessionRecord[]> {
-    return this.#guard('listUser', call.deadline, [userId, kind, call])
+    return this.#ask('listUser', call.deadline, () => this.#store.listUser(userId, kind, call))
   }
   sweep(limit: number, call: Timed): Promise<number> {
-    return this.#guard('sweep', call.deadline, [limit, call])
+    return this.#ask('sweep', call.deadline, () => this.#store.sweep!(limit, call))
   }
   scan(cursor: string | null, limit: number, call: Timed): Promise<ScanPage> {
-    return this.#guard('scan', call.deadline, [cursor, limit, call])
+    return this.#ask('scan', call.deadline, () => this.#store.scan!(cursor, limit, call))
   }
   count(call: Timed): Promise<number> {
-    return this.#guard('count', call.deadline, [call])
+    return this.#ask('count', call.deadline, () => this.#store.count!(call))
   }
-
   async close(deadline: number): Promise<void> {
-    if (this.#store.close) await this.#guard('close', deadline, [])
+    if (this.#store.close) await this.#ask('close', deadline, () => this.#store.close!())
   }
 
   /** For errors found outside a call, such as time that ran out in our own queue. */
@@ -203,22 +147,22 @@ export class StoreCalls {
     message: string,
     options?: { cause?: unknown },
   ): SessionStoreError {
-    const error = new SessionStoreError(operation, outcome, message, options)
+    return this.#report(new SessionStoreError(operation, outcome, message, options))
+  }
+
+  #report(error: SessionStoreError): SessionStoreError {
     this.report(error)
     return error
   }
 
-  #guard<N extends StoreOperation>(operation: N, deadline: number, args: readonly unknown[]): Promise<Answer<N>> {
+  #ask<T>(operation: StoreOperation, deadline: number, run: () => Promise<T>): Promise<T> {
     const refusal = this.#refusal(operation, deadline)
     if (refusal !== null) return Promise.reject(refusal)
-    let answer: unknown
     try {
-      const verb = this.#store[operation] as (...args: readonly unknown[]) => unknown
-      answer = verb.apply(this.#store, args as unknown[])
+      return this.#wait(operation, deadline, Promise.resolve(run()), asItIs)
     } catch (cause) {
-      answer = Promise.reject(cause)
+      return Promise.reject(this.#failure(operation, cause))
     }
-    return this.#wait(operation, deadline, answer)
   }
 
   /** Why a call does not begin, or `null`. */
@@ -232,77 +176,28 @@ export class StoreCalls {
     return null
   }
 
-  /** What the store answers, or a `SessionStoreError` by the deadline. */
-  #wait<N extends StoreOperation>(operation: N, deadline: number, answer: unknown): Promise<Answer<N>> {
-    return new Promise((resolve, reject) => {
-      const call = new Call(this, operation, resolve, reject, deadline)
-      this.deadlines.add(call)
-      this.underWay.count += 1
-      Promise.resolve(answer).then(
-        value => call.answer(value),
-        cause => call.fail(cause),
-      )
+  #wait<T, R>(
+    operation: StoreOperation,
+    deadline: number,
+    answer: PromiseLike<T>,
+    accept: (answer: T) => R,
+  ): Promise<R> {
+    const { underWay } = this
+    underWay.count += 1
+    return within(deadline, answer, {
+      accept,
+      failed: cause => this.#failure(operation, cause),
+      late: () => this.#failure(operation, undefined, 'the store did not answer within storeTimeout'),
+      settled: () => {
+        underWay.count -= 1
+      },
     })
   }
-}
 
-/** One call of the store. Once it is given up it holds on to nothing, since the store may hold on to it for long. */
-class Call<N extends StoreOperation> implements Pending {
-  readonly deadline: number
-  place = -1
-  readonly #calls: StoreCalls
-  readonly #operation: N
-  #resolve: ((answer: Answer<N>) => void) | null
-  #reject: ((error: SessionStoreError) => void) | null
-
-  constructor(
-    calls: StoreCalls,
-    operation: N,
-    resolve: (answer: Answer<N>) => void,
-    reject: (error: SessionStoreError) => void,
-    deadline: number,
-  ) {
-    this.#calls = calls
-    this.#operation = operation
-    this.#resolve = resolve
-    this.#reject = reject
-    this.deadline = deadline
-  }
-
-  answer(answer: unknown): void {
-    const { deadlines, underWay } = this.#calls
-    underWay.count -= 1
-    if (!deadlines.close(this)) return
-    const accepted = accept(this.#operation, answer)
-    if (accepted !== NONSENSE) this.#resolve!(accepted as Answer<N>)
-    else this.#refuse(`the store answered nonsense (${typeof answer})`)
-    this.#release()
-  }
-
-  fail(cause: unknown): void {
-    const { deadlines, underWay } = this.#calls
-    underWay.count -= 1
-    if (!deadlines.close(this)) return
-    if (cause instanceof SessionStoreError) {
-      this.#calls.report(cause)
-      this.#reject!(cause)
-    } else this.#refuse('the store failed', { cause })
-    this.#release()
-  }
-
-  late(): void {
-    this.#refuse('the store did not answer within storeTimeout')
-    this.#release()
-  }
-
-  #refuse(message: string, options?: { cause: unknown }): void {
-    const operation = this.#operation
+  #failure(operation: StoreOperation, cause: unknown, message = 'the store failed'): SessionStoreError {
+    if (cause instanceof SessionStoreError) return this.#report(cause)
     const outcome = isReading(operation) ? 'not-applied' : 'unknown'
-    this.#reject!(this.#calls.fail(operation, outcome, `${operation}: ${message}`, options))
-  }
-
-  #release(): void {
-    this.#resolve = null
-    this.#reject = null
+    const options = cause === undefined ? undefined : { cause }
+    return this.#report(new SessionStoreError(operation, outcome, `${operation}: ${message}`, options))
   }
 }

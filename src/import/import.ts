@@ -10,7 +10,7 @@
 import { SessionStoreError } from '../contract/errors.ts'
 import type { SessionRecord } from '../contract/store.ts'
 import type { Context } from '../manager/context.ts'
-import { contextOf } from '../manager/context-of.ts'
+import { contextOf } from '../manager/context.ts'
 import { endSession } from '../manager/end.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import { firstData, newRecord } from '../manager/records.ts'

@@ -1,4 +1,4 @@
-import { contextOf } from '../manager/context-of.ts'
+import { contextOf } from '../manager/context.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import type { UserIdInput, UserIds } from '../session/user-id.ts'
 import { checkOptions, type OptionPlace } from '../text/check-options.ts'

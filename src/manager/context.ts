@@ -16,117 +16,69 @@ import {
 import type { UserId, UserIds } from '../session/user-id.ts'
 import { Users } from '../session/users.ts'
 import { quote } from '../text/quote.ts'
-import { Deadlines } from '../time/deadlines.ts'
 import { Endings } from './endings.ts'
 import { emitTo, type SessionEvent } from './events.ts'
 import { type ResolvedOptions, resolveOptions, type SessionOptions } from './options.ts'
 import { Recent } from './recent.ts'
 import { Sweeper } from './sweeper.ts'
 
-/** How many tenants are kept at hand: the name may be a client's choice. */
+/** How many namespaces are kept at hand: the name may be a client's choice. */
 const MAX_TENANTS = 1000
 
 /** A session record under the ID that leads to it now. */
-export interface Found<I extends UserIds = UserIds> {
+export interface Found<Ids extends UserIds = UserIds> {
   readonly id: string
   readonly record: SessionRecord
   /** `null` in an anonymous session. */
-  readonly userId: UserId<I> | null
-  /** Whether it was found under an ID that a rotation within its grace had replaced. */
+  readonly userId: UserId<Ids> | null
+  /** Whether it was found under an old ID whose grace has not run out. */
   readonly isFollowed: boolean
 }
 
-/**
- * What a manager shares with its tenants: the options, the store behind its guard, and the memory of this process, whose
- * keys and user texts name the tenant.
- */
-interface Shared<D extends object, I extends UserIds, In extends object> {
-  readonly given: SessionOptions<D, I, In>
-  readonly options: ResolvedOptions<I>
-  readonly calls: StoreCalls
-  readonly shape: DataShape<D, In>
-  /** Writers to one session take turns. */
-  readonly writers: WriteQueue
-  /** When this process last wrote down a visit, by key. */
-  readonly touched: Recent<number>
-  readonly endings: Endings
-  readonly sweeper: Sweeper
-  /** The managers of tenants, by name. */
-  readonly tenants: Recent<object>
-  /** Of calls to the application's own functions. */
-  readonly deadlines: Deadlines
-}
-
-/** Of whichever data and user IDs: for what looks at neither. */
+/** Of any data and user IDs: for code that looks at neither. */
 // biome-ignore lint/suspicious/noExplicitAny: unknown would fit no context, since its options take and give both
 export type AnyContext = Context<any, any, any>
 
-/** What the verbs of one manager, or of one tenant of it, work with. */
+/** What the methods of one manager work with: its options, its store, and what this process remembers. */
 export class Context<
-  D extends object,
-  I extends UserIds,
-  // biome-ignore lint/suspicious/noExplicitAny: most verbs read data and take none, so that its input may be of any type
-  In extends object = any,
-> implements Shared<D, I, In>
-{
-  readonly given: SessionOptions<D, I, In>
-  readonly options: ResolvedOptions<I>
+  Data extends object,
+  Ids extends UserIds,
+  // biome-ignore lint/suspicious/noExplicitAny: most methods read data and take none, so that its input may be of any type
+  Input extends object = any,
+> {
+  readonly given: SessionOptions<Data, Ids, Input>
+  readonly options: ResolvedOptions<Ids>
   readonly calls: StoreCalls
-  readonly shape: DataShape<D, In>
-  readonly writers: WriteQueue
+  readonly shape: DataShape<Data, Input>
+  /** Writers to one session take turns. */
+  readonly writers = new WriteQueue()
+  /** When this process last wrote down that a session was used, by key. */
   readonly touched: Recent<number>
-  readonly endings: Endings
+  readonly endings = new Endings()
   readonly sweeper: Sweeper
-  readonly tenants: Recent<object>
-  readonly deadlines: Deadlines
-  readonly users: Users<I>
-  readonly namespace: string | null
-  /** Keeps the keys of tenants apart. */
-  readonly space: string
+  /** The managers of namespaces, by name. */
+  readonly tenants = new Recent<object>(Number.POSITIVE_INFINITY, MAX_TENANTS / 2)
+  readonly users: Users<Ids>
+  readonly namespace: string | null = null
+  /** Keeps the keys of namespaces apart. */
+  readonly space: string = ''
 
-  private constructor(shared: Shared<D, I, In>, namespace: string | null) {
-    this.given = shared.given
-    this.options = shared.options
-    this.calls = shared.calls
-    this.shape = shared.shape
-    this.writers = shared.writers
-    this.touched = shared.touched
-    this.endings = shared.endings
-    this.sweeper = shared.sweeper
-    this.tenants = shared.tenants
-    this.deadlines = shared.deadlines
-    this.namespace = namespace
-    this.space = namespace === null ? '' : `namespace\0${namespace}`
-    this.users = new Users(this.options.userIds, namespace, this.options.store)
+  constructor(given: SessionOptions<Data, Ids, Input>) {
+    this.given = given
+    this.options = resolveOptions(given)
+    const { store, userIds, maxDataBytes, sweepInterval, touchInterval } = this.options
+    this.calls = new StoreCalls(store, this.options, error => emitTo(given.onEvent, { type: 'store-error', error }))
+    this.shape = new DataShape({ schema: given.schema, initial: given.initial, codec: given.codec, maxDataBytes })
+    this.touched = new Recent(touchInterval)
+    const sweep = (limit: number, now: number) => this.calls.sweep(limit, { now, deadline: this.calls.deadline() })
+    this.sweeper = new Sweeper(store.sweep ? sweep : null, () => this.now(), sweepInterval)
+    this.users = new Users(userIds, null, store)
   }
 
-  static from<D extends object, I extends UserIds, In extends object>(
-    given: SessionOptions<D, I, In>,
-  ): Context<D, I, In> {
-    const options = resolveOptions(given)
-    const { store, maxDataBytes, sweepInterval } = options
-    const calls = new StoreCalls(store, options, error => emitTo(given.onEvent, { type: 'store-error', error }))
-    const sweep = (limit: number, now: number) => calls.sweep(limit, { now, deadline: calls.deadline() })
-    const context: Context<D, I, In> = new Context(
-      {
-        given,
-        options,
-        calls,
-        shape: new DataShape({ schema: given.schema, initial: given.initial, codec: given.codec, maxDataBytes }),
-        writers: new WriteQueue(),
-        touched: new Recent(options.touchInterval),
-        endings: new Endings(),
-        sweeper: new Sweeper(store.sweep ? sweep : null, () => context.now(), sweepInterval),
-        tenants: new Recent(Number.POSITIVE_INFINITY, MAX_TENANTS / 2),
-        deadlines: new Deadlines(),
-      },
-      null,
-    )
-    return context
-  }
-
-  tenant(namespace: string): Context<D, I, In> {
-    return new Context(this, namespace)
+  /** Shares all but the names with this one. */
+  tenant(namespace: string): Context<Data, Ids, Input> {
+    const users = new Users(this.options.userIds, namespace, this.options.store)
+    return Object.assign(Object.create(this), { namespace, space: `namespace\0${namespace}`, users })
   }
 
   now(): number {
@@ -135,20 +87,25 @@ export class Context<
     return Math.floor(now)
   }
 
-  /** The deadline of a verb that begins now: the first use of a manager, by itself or by a tenant, starts its sweeper. */
+  /** The deadline of a method that begins now. The first use of a manager starts its sweeper. */
   deadline(): number {
     this.sweeper.start()
     return this.calls.deadline()
   }
 
+  /** What a store is told about a call that begins now. */
+  call(deadline: number): { readonly now: number; readonly deadline: number } {
+    return { now: this.now(), deadline }
+  }
+
   async close(): Promise<void> {
-    // The tenants of one manager share its store.
+    // The namespaces of one manager share its store.
     if (this.namespace !== null) return
     this.sweeper.stop()
     await this.calls.close(this.calls.deadline())
   }
 
-  emit(event: SessionEvent<I>): void {
+  emit(event: SessionEvent<Ids>): void {
     const { namespace } = this
     emitTo(this.given.onEvent, namespace === null ? event : { ...event, namespace })
   }
@@ -157,40 +114,64 @@ export class Context<
     return keyOf(id, this.space)
   }
 
-  session({ record, userId, id, isFollowed }: Found<I>, isCookieDue = false): Session<D, I> {
-    return makeSession(this.#parts(record, userId, isFollowed, isCookieDue), id)
+  session({ record, userId, id, isFollowed }: Found<Ids>, isCookieDue = false): Session<Data, Ids> {
+    return makeSession(this.parts(record, userId, isFollowed, isCookieDue), id)
   }
 
-  /** A session that was stored just now, under an ID that no browser has yet. */
-  begun(found: Found<I>): Session<D, I> {
-    return this.session(found)
+  info(record: SessionRecord): SessionInfo<Data, Ids> {
+    return makeInfo(this.parts(record, this.userIdOf(record)))
   }
 
-  info(record: SessionRecord): SessionInfo<D, I> {
-    return makeInfo(this.#parts(record, this.userIdOf(record)))
-  }
-
-  /** For operators. An anonymous session has the tenant's name in its key alone, where it cannot be read. */
-  stored(record: SessionRecord): StoredSession<D, I> {
+  /** For operators. An anonymous session has the namespace in its key alone, where it cannot be read. */
+  stored(record: SessionRecord): StoredSession<Data, Ids> {
     const namespace = record.userId === null ? null : this.namespace
-    return makeStored(this.#parts(record, this.userIdOf(record)), namespace)
+    return makeStored(this.parts(record, this.userIdOf(record)), namespace)
   }
 
-  #parts(record: SessionRecord, userId: UserId<I> | null, isFollowed = false, isCookieDue = false): SessionParts<D, I> {
-    const { space } = this
-    const data = this.shape.known(record.data)
-    return { record, userId, isFollowed, isCookieDue, data, decode: this.#decode, space }
+  private parts(
+    record: SessionRecord,
+    userId: UserId<Ids> | null,
+    isFollowed = false,
+    isCookieDue = false,
+  ): SessionParts<Data, Ids> {
+    return { record, userId, isFollowed, isCookieDue, data: this.shape.known(record.data), home: this }
   }
 
-  userIdOf({ userId }: Pick<SessionRecord, 'userId'>): UserId<I> | null {
+  userIdOf({ userId }: Pick<SessionRecord, 'userId'>): UserId<Ids> | null {
     return userId === null ? null : this.users.fromText(userId)
+  }
+
+  decode(record: SessionRecord): Frozen<Data> {
+    return this.shape.freeze(unseal(record.data).text, cause => this.reportReset(record, cause))
   }
 
   /** Stored data that could not be read, or no longer fits, was replaced by the start value. */
   reportReset(record: SessionRecord, cause: Error): void {
     this.emit({ type: 'data-reset', key: record.key as SessionKey, cause })
   }
+}
 
-  readonly #decode = (record: SessionRecord): Frozen<D> =>
-    this.shape.freeze(unseal(record.data).text, cause => this.reportReset(record, cause))
+// Registered, because a process may hold several copies of this package (its ESM and its CommonJS build, or one in each
+// bundle of a framework) and keep one manager for all. Raise the number when visits need something else of a context.
+const CONTEXT = Symbol.for('coatcheck.context.1')
+
+/** Not a declared member: types show no way to it, and those of two copies of the package fit each other. */
+export function keepContext<Manager extends object>(sessions: Manager, context: AnyContext): Manager {
+  return Object.defineProperty(sessions, CONTEXT, { value: context })
+}
+
+/**
+ * What is behind a manager, whichever copy of the package it is from.
+ * @throws TypeError for anything else
+ */
+export function contextOf<Data extends object, Ids extends UserIds, Input extends object>(
+  sessions: object,
+): Context<Data, Ids, Input> {
+  const isManager = typeof sessions === 'object' && sessions !== null && Object.hasOwn(sessions, CONTEXT)
+  const context = isManager ? (sessions as { [CONTEXT]?: Context<Data, Ids, Input> })[CONTEXT] : undefined
+  if (context === undefined)
+    throw new TypeError(
+      `expected a SessionManager, got ${quote(sessions)} (two versions of coatcheck in one process do not know each other: npm ls coatcheck)`,
+    )
+  return context
 }

@@ -19,9 +19,9 @@ export async function endSession(
   reason: EndReason,
   deadline: number,
 ): Promise<boolean> {
-  // Before the answer: even where it is lost, a slow response must not send this cookie again.
+  // Before the answer: even if it is lost, a slow response must not send this cookie again.
   context.endings.end(key, fateOf(reason))
-  const existed = await context.calls.delete(key, { now: context.now(), deadline })
+  const existed = await context.calls.delete(key, context.call(deadline))
   if (existed) noticeEnd(context, key, userId, reason)
   return existed
 }
@@ -42,25 +42,17 @@ export function noticeAnswer(
   if (outcome === 'limit' || outcome === 'stale-login') tellRefused(context, outcome, { key, userId })
 }
 
-/** Ends everything of a user; also where the answer is lost, no slow response sends one of these cookies again. */
+/** Ends everything of a user; even if the answer is lost, no slow response sends one of these cookies again. */
 export async function endUser(
   context: AnyContext,
   user: string,
   options: { exceptKey?: string; minPasswordVersion?: number },
   deadline: number,
 ): Promise<number> {
-  const {
-    endings,
-    calls,
-    options: { minPasswordVersionLifetime },
-  } = context
-  endings.endUser(user, options.exceptKey ?? null)
-  const now = context.now()
-  const count = await calls.deleteUser(
-    user,
-    { minPasswordVersionUntil: now + minPasswordVersionLifetime, ...options },
-    { now, deadline },
-  )
+  context.endings.endUser(user, options.exceptKey ?? null)
+  const call = context.call(deadline)
+  const minPasswordVersionUntil = call.now + context.options.minPasswordVersionLifetime
+  const count = await context.calls.deleteUser(user, { minPasswordVersionUntil, ...options }, call)
   context.emit({ type: 'invalidated', userId: context.users.fromText(user)!, count })
   return count
 }

@@ -6,8 +6,8 @@ import { Recent } from './recent.ts'
 
 /** How long it is remembered: longer than a slow response takes, in ms. */
 const LIFETIME = 300_000
-/** More new IDs than one session gets in that time. */
-const MAX_HOPS = 32
+/** At least as many new IDs as one session gets in that time, see reissue.ts. */
+const MAX_HOPS = 64
 
 /** Keys of tenants and of both kinds of records are distinct, so that one memory does for all. */
 export class Endings {

@@ -4,30 +4,30 @@ import type { SessionKey } from '../session/id.ts'
 import type { UserId, UserIds } from '../session/user-id.ts'
 
 /** What happened, with keys, never IDs. */
-export type SessionEvent<I extends UserIds = UserIds> = {
-  /** The tenant, where a manager made by `namespace` tells. A store that fails is not one tenant's. */
+export type SessionEvent<Ids extends UserIds = UserIds> = {
+  /** The namespace, if a manager made by `namespace` tells. A store that fails is not one namespace's. */
   readonly namespace?: string
 } & (
   | {
       type: 'created'
       key: SessionKey
-      userId: UserId<I> | null
+      userId: UserId<Ids> | null
       /** A remember token began it, not a password. */
       remembered: boolean
     }
   /** `expired`: a session that a caller still held was found past its time. `remember-theft`: `key` is the series. */
-  | { type: 'expired' | 'remember-theft'; key: SessionKey; userId: UserId<I> | null }
+  | { type: 'expired' | 'remember-theft'; key: SessionKey; userId: UserId<Ids> | null }
   /** `device-bound`: a browser bound the session to its device. `device-theft`: a wrong proof came, and the session has ended. */
-  | { type: 'device-bound' | 'device-theft'; key: SessionKey; userId: UserId<I> | null }
-  | { type: 'regenerated'; key: SessionKey; oldKey: SessionKey; userId: UserId<I> | null }
+  | { type: 'device-bound' | 'device-theft'; key: SessionKey; userId: UserId<Ids> | null }
+  | { type: 'regenerated'; key: SessionKey; oldKey: SessionKey; userId: UserId<Ids> | null }
   | {
       type: 'destroyed'
       key: SessionKey
-      /** `null` also where only the ID was known. */
-      userId: UserId<I> | null
+      /** `null` also if only the ID was known. */
+      userId: UserId<Ids> | null
       reason: 'logout' | 'revoked' | 'invalidated' | 'limit' | 'theft'
     }
-  | { type: 'invalidated'; userId: UserId<I>; count: number }
+  | { type: 'invalidated'; userId: UserId<Ids>; count: number }
   | {
       type: 'request-refused'
       /**
@@ -35,9 +35,9 @@ export type SessionEvent<I extends UserIds = UserIds> = {
        * session is bound to a device, or has to be, and the request brought no proof of it.
        */
       reason: 'cross-origin' | 'csrf' | 'insecure' | 'device'
-      /** Of the session that was found; `null` where none was, or none was looked for. */
+      /** Of the session that was found; `null` if none was, or none was looked for. */
       key: SessionKey | null
-      userId: UserId<I> | null
+      userId: UserId<Ids> | null
       /** What the client wrote, and anyone can write: at most 200 characters of each. */
       method: string
       origin: string | null
@@ -46,10 +46,10 @@ export type SessionEvent<I extends UserIds = UserIds> = {
   | {
       type: 'write-refused'
       reason: 'limit' | 'stale-login' | 'conflict'
-      /** The session that was to be written to, or to end at a login. */
+      /** The session that was to be written to, or to end at a log-in. */
       key: SessionKey | null
       /** Who was to log in, or whose session it is. */
-      userId: UserId<I> | null
+      userId: UserId<Ids> | null
     }
   | { type: 'ambiguous-cookie' }
   /** No response carries the cookie of a session that began, or that got a new ID or expiry. `isEnded`: no browser can hold it, so it was ended. */
@@ -61,7 +61,7 @@ export type SessionEvent<I extends UserIds = UserIds> = {
   | { type: 'store-error'; error: SessionStoreError }
 )
 
-/** Why a request was refused. */
+/** Why a visit refused a request. */
 export type RequestRefusal = Extract<SessionEvent, { type: 'request-refused' }>['reason']
 /** Why a login or a write was refused. */
 export type WriteRefusal = Extract<SessionEvent, { type: 'write-refused' }>['reason']
@@ -88,9 +88,9 @@ const isPromise = (value: unknown): value is PromiseLike<unknown> =>
 export const isHeard = (listener: unknown): boolean => listener !== undefined || published.hasSubscribers
 
 /** Tells the listener and `node:diagnostics_channel` 'coatcheck'; what a listener throws becomes a process warning. */
-export function emitTo<I extends UserIds>(
-  listener: ((event: SessionEvent<I>) => void) | undefined,
-  event: SessionEvent<I>,
+export function emitTo<Ids extends UserIds>(
+  listener: ((event: SessionEvent<Ids>) => void) | undefined,
+  event: SessionEvent<Ids>,
 ): void {
   if (listener) {
     try {

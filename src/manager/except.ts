@@ -10,7 +10,7 @@ export const anExcept: Rule = value => {
   if (typeof value !== 'object' && !isKey(value)) throw new TypeError('except: expected a session or its key')
 }
 
-/** @throws TypeError for a copy of a session, or another tenant's */
+/** @throws TypeError for a copy of a session, or another namespace's */
 export function keyOfExcept(context: AnyContext, except: AnySession | SessionKey | null | undefined): string | null {
   if (except === null || except === undefined) return null
   return typeof except === 'object' ? heldRecord(context, except).key : except

@@ -1,16 +1,16 @@
 import { CLOCK_TOLERANCE, type Forward, type SessionRecord } from '../contract/store.ts'
 import type { Reading } from '../guard/store-calls.ts'
-import { deriveId, isId, type SessionKey, shardOf } from '../session/id.ts'
+import { deriveId, isId, shardOf } from '../session/id.ts'
 import { recordOf, type Session, type SessionRef, spaceOf, wasFollowed } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import type { AnyContext, Context, Found } from './context.ts'
 import { isOutdated } from './password-version.ts'
 
-/** How many rotations in a row a late request may have missed. */
+/** How many new IDs in a row a late request may have missed. */
 const MAX_HOPS = 8
 
-/** The record behind a caller's session. @throws TypeError for a copy of one, another tenant's, or anything else */
-export function heldRecord<D, I extends UserIds>(context: AnyContext, session: Session<D, I>): SessionRecord {
+/** The record behind a caller's session. @throws TypeError for a copy of one, another namespace's, or anything else */
+export function heldRecord<Data, Ids extends UserIds>(context: AnyContext, session: Session<Data, Ids>): SessionRecord {
   const record = typeof session === 'object' && session !== null ? recordOf(session) : null
   if (record === null || typeof session.secret !== 'string')
     throw new TypeError(
@@ -21,70 +21,67 @@ export function heldRecord<D, I extends UserIds>(context: AnyContext, session: S
 }
 
 /** A caller's session as it was found. @throws TypeError as `heldRecord` does */
-export function held<D, I extends UserIds>(context: AnyContext, session: Session<D, I>): Found<I> {
+export function held<Data, Ids extends UserIds>(context: AnyContext, session: Session<Data, Ids>): Found<Ids> {
   const record = heldRecord(context, session)
   return { id: session.secret, record, userId: session.user?.id ?? null, isFollowed: wasFollowed(session) }
 }
 
 /** The ID to look for; `null` for nothing and for what cannot be one (which never reaches the store). */
-export function idOf<D, I extends UserIds>(context: AnyContext, current: SessionRef<D, I>): string | null {
-  if (current === null || current === undefined) return null
-  if (typeof current === 'string') return isId(current) ? current : null
-  heldRecord(context, current)
-  return current.secret
+export function idOf<Data, Ids extends UserIds>(context: AnyContext, ref: SessionRef<Data, Ids>): string | null {
+  if (ref === null || ref === undefined) return null
+  if (typeof ref === 'string') return isId(ref) ? ref : null
+  heldRecord(context, ref)
+  return ref.secret
 }
 
 /**
- * The live session that an ID leads to, over rotations within their grace. At once where the store answers at once: an
- * async function here, and one in each of its callers, costs a `get` from memory a fifth.
+ * The live session that an ID leads to, also by new IDs within their grace. At once if the store answers at once: an async
+ * function here, and one in each of its callers, costs a `get` from memory a fifth.
  */
-export function find<D extends object, I extends UserIds>(
-  context: Context<D, I>,
+export function find<Data extends object, Ids extends UserIds>(
+  context: Context<Data, Ids>,
   id: string,
   now: number,
   deadline: number,
   hops = 0,
-): Found<I> | null | Promise<Found<I> | null> {
-  const key = context.keyOf(id)
-  const reading = context.calls.read(key, { now, deadline })
-  const lookUp = { context, id, key, now, deadline, hops }
+): Found<Ids> | null | Promise<Found<Ids> | null> {
+  const reading = context.calls.read(context.keyOf(id), { now, deadline })
+  const lookUp = { context, id, now, deadline, hops }
   return reading instanceof Promise ? reading.then(read => foundIn(lookUp, read)) : foundIn(lookUp, reading)
 }
 
-interface LookUp<D extends object, I extends UserIds> {
-  readonly context: Context<D, I>
+interface LookUp<Data extends object, Ids extends UserIds> {
+  readonly context: Context<Data, Ids>
   readonly id: string
-  readonly key: SessionKey
   readonly now: number
   readonly deadline: number
   /** How many forwards led here. */
   readonly hops: number
 }
 
-function foundIn<D extends object, I extends UserIds>(
-  { context, id, key, now, deadline, hops }: LookUp<D, I>,
+function foundIn<Data extends object, Ids extends UserIds>(
+  { context, id, now, deadline, hops }: LookUp<Data, Ids>,
   { record, forward, corrupt }: Reading,
-): Found<I> | null | Promise<Found<I> | null> {
+): Found<Ids> | null | Promise<Found<Ids> | null> {
   if (record !== null) {
-    if (record.key !== key) throw context.calls.fail('read', 'not-applied', 'read: the store answered another record')
     if (record.kind !== 'session' || !(record.expiresAt > now)) return null
     const userId = context.userIdOf(record)
-    if (record.userId !== null && userId === null) return removeForeign(context, key, deadline)
+    if (record.userId !== null && userId === null) return removeForeign(context, record, deadline)
     const found = { id, record, userId, isFollowed: hops > 0 }
     return context.given.getPasswordVersion === undefined ? found : unlessOutdated(context, found, deadline)
   }
-  if (corrupt !== null) context.emit({ type: 'corrupt-record', key, cause: corrupt })
+  if (corrupt !== null) context.emit({ type: 'corrupt-record', key: context.keyOf(id), cause: corrupt })
   if (forward === null) return null
-  context.endings.moved(key, forward.movedTo)
+  context.endings.moved(context.keyOf(id), forward.movedTo)
   const next = hops < MAX_HOPS ? follow(context, id, forward, now) : null
   return next === null ? null : find(context, next, now, deadline, hops + 1)
 }
 
-async function unlessOutdated<I extends UserIds>(
+async function unlessOutdated<Ids extends UserIds>(
   context: AnyContext,
-  found: Found<I>,
+  found: Found<Ids>,
   deadline: number,
-): Promise<Found<I> | null> {
+): Promise<Found<Ids> | null> {
   return (await isOutdated(context, found.record, deadline)) ? null : found
 }
 
@@ -96,38 +93,41 @@ function follow(context: AnyContext, id: string, { salt, until, movedTo }: Forwa
   return context.keyOf(next) === movedTo ? next : null
 }
 
-async function removeForeign(context: AnyContext, key: SessionKey, deadline: number): Promise<null> {
-  await context.calls.delete(key, { now: context.now(), deadline })
-  context.emit({ type: 'corrupt-record', key, cause: `user ID is not of kind '${context.options.userIds}'` })
+async function removeForeign(context: AnyContext, { key }: SessionRecord, deadline: number): Promise<null> {
+  await context.calls.delete(key, context.call(deadline))
+  context.emit({
+    type: 'corrupt-record',
+    key: key as never,
+    cause: `user ID is not of kind '${context.options.userIds}'`,
+  })
   return null
 }
 
-/** What a verb works on: the snapshot that the caller holds, else what the store has. */
-export async function findCurrent<D extends object, I extends UserIds>(
-  context: Context<D, I>,
-  current: SessionRef<D, I>,
+/** What a method works on: the snapshot that the caller holds, otherwise what the store has. */
+export async function findCurrent<Data extends object, Ids extends UserIds>(
+  context: Context<Data, Ids>,
+  ref: SessionRef<Data, Ids>,
   deadline: number,
-): Promise<Found<I> | null> {
-  const id = idOf(context, current)
+): Promise<Found<Ids> | null> {
+  const id = idOf(context, ref)
   if (id === null) return null
-  if (typeof current === 'object' && current !== null) return held(context, current)
+  if (typeof ref === 'object' && ref !== null) return held(context, ref)
   return find(context, id, context.now(), deadline)
 }
 
 /** Where the forwards from a key lead. */
-interface Chain {
-  /** All that were read, in order; the last one too. */
+export interface Chain {
+  /** All keys that were read, in order. */
   readonly keys: readonly string[]
-  /** What is live under the last key; `null` too where `isEnd` is false. */
+  /** The live record under the last key; `null` also if the walk stopped before a key that is known. */
   readonly record: SessionRecord | null
   /** Whether the last key leads no further. */
   readonly isEnd: boolean
 }
 
 /**
- * Follows the forwards from a key to their end, as a store's `delete` does, for those who end or change sessions: a client
- * may have asked for any number of new IDs. It stops before a key that is known. `deadline` is that of all reads together;
- * without it each has its own.
+ * Follows the forwards from a key to their end, as a store's `delete` does. For logout and revocation; requests use `find`.
+ * `deadline` is that of all reads together; without it each read has its own.
  */
 export async function chainFrom(
   context: AnyContext,
@@ -135,7 +135,7 @@ export async function chainFrom(
   { now, deadline, isKnown }: { now: number; deadline?: number; isKnown?: (key: string) => boolean },
 ): Promise<Chain> {
   const keys = new Set<string>()
-  // No store makes a circle. Where one has it all the same, the call ends.
+  // No store makes a circle. If one has it all the same, the call ends.
   for (let key = start; !keys.has(key) && !isKnown?.(key); ) {
     keys.add(key)
     const { record, forward } = await context.calls.read(key, { now, deadline: deadline ?? context.deadline() })
@@ -146,7 +146,7 @@ export async function chainFrom(
   return { keys: [...keys], record: null, isEnd: false }
 }
 
-/** What stands under a key now, or under the one that it leads to: for those who end sessions, not for visitors. */
+/** The record stored under a key, following forwards. For logout and revocation; requests use `find`. */
 export const storedRecord = async (
   context: AnyContext,
   start: string,

@@ -21,45 +21,45 @@ import type { SessionEvent } from './events.ts'
 
 /** What a `SessionManager` takes. Lengths of time are text with a unit, such as `'30m'`. */
 export interface SessionOptions<
-  D extends object = Record<string, unknown>,
-  I extends UserIds = 'bigint',
-  In extends object = D,
+  Data extends object = Record<string, unknown>,
+  Ids extends UserIds = 'bigint',
+  Input extends object = Data,
 > {
-  /** Where the sessions are. There is no default: a memory store is a choice to be made. */
+  /** Where sessions are kept, such as `new MemoryStore()`. There is no default: memory forgets when the process ends. */
   store: Store
-  /** How long without a request until a session ends. @default '30m' */
+  /** Ends a session that has had no request for this long. @default '30m' */
   idleTimeout?: Duration
-  /** How long after the login a session ends in any case. @default '12h' */
+  /** Ends every session this long after its login, used or not. @default '12h' */
   absoluteTimeout?: Duration
-  /** How often at most a visit is written down. @default a tenth of idleTimeout */
+  /** Writes down that a session is in use at most this often. @default a tenth of idleTimeout */
   touchInterval?: Duration
-  /** How long a call waits for the store, all its commands and waiting in our own queue included. @default '2s' */
+  /** Fails a call (503) if the store has not answered in this time, all its commands and waiting in our own queue included. @default '2s' */
   storeTimeout?: Duration
   // A store that hangs must not fill the memory with calls.
   /** Calls of one store under way, given up or not; those beyond are refused at once, in a burst too. @default 5000 */
   maxPendingCalls?: number
-  /** What user IDs look like; all three are canonical text in the store. @default 'bigint' */
-  userIds?: I
-  /** Any Standard Schema (zod, valibot, arktype, …), synchronous, that accepts its own output. */
-  schema?: StandardSchemaV1<In, D>
-  /** The data of a new session, called for each. @default () => ({}) */
-  initial?: () => D
+  /** What your user IDs are in JavaScript. Said here alone, no store has to know. @default 'bigint' */
+  userIds?: Ids
+  /** Checks the data, and is its type: any Standard Schema (zod, valibot, arktype, …) that is synchronous and accepts its own output. */
+  schema?: StandardSchemaV1<Input, Data>
+  /** Makes the data of a new session, and is its type. @default () => ({}) */
+  initial?: () => Data
   /** Bytes of encoded data. @default 16384 */
   maxDataBytes?: number
   /** Text form of the data. @default JSON that refuses what JSON would silently change */
   codec?: Codec
-  /** The user's password version now; compared at each `get`, a session that is older is refused. */
-  getPasswordVersion?: (userId: UserId<I>) => number | Promise<number>
-  /** Sessions of one user at a time. `onLimit` @default 'end-oldest' */
+  /** Looks up the user's password version; older sessions are refused at every `get`. Costs your lookup per request. */
+  getPasswordVersion?: (userId: UserId<Ids>) => number | Promise<number>
+  /** Allows this many sessions per user. `onLimit` @default 'end-oldest' */
   limit?: { max: number; onLimit?: SessionLimit['onLimit'] }
-  /** Life of a remember token, at most '400d' (RFC 6265bis, section 5.5). Off unless set; '30d' is usual. */
+  /** Turns "remember me" on; a browser is remembered for this long, at most '400d' (RFC 6265bis, section 5.5); '30d' is usual. @default off */
   rememberFor?: Duration
-  /** What dies where a remember token was stolen: the device's series and its sessions, or everything of the user. @default 'end-device' */
+  /** What to end when a remember token was used twice: the device's sessions, or everything of the user. @default 'end-device' */
   onTheft?: 'end-device' | 'invalidate-user'
-  /** How often expired records are removed; `false`: never by this manager. @default '5m' where the store has no TTL of its own */
+  /** How often expired records are removed; `false`: never by this manager. @default '5m' if the store has no TTL of its own */
   sweepInterval?: Duration | false
-  /** Hears what happens; also published on `node:diagnostics_channel` 'coatcheck'. */
-  onEvent?: (event: SessionEvent<I>) => void
+  /** Receives logins, logouts, refusals and failures; also published on `node:diagnostics_channel` 'coatcheck'. Holds keys, never session IDs: safe to log. */
+  onEvent?: (event: SessionEvent<Ids>) => void
   /** Epoch ms. @default () => Date.now(), looked up at each call */
   now?: () => number
 }
@@ -69,7 +69,7 @@ function deepFrozen<T extends object>(value: T): T {
   return Object.freeze(value)
 }
 
-/** All defaults in one place: of the manager, of a visits object and its cookie, of `cors` and `requireHttps`. */
+/** All defaults in one place: of the manager, of visits and their cookies, of `cors` and `requireHttps`. */
 export const DEFAULTS = deepFrozen({
   idleTimeout: '30m',
   absoluteTimeout: '12h',
@@ -112,13 +112,12 @@ export const presets = deepFrozen({
 } as const satisfies Record<string, { idleTimeout: Duration; absoluteTimeout: Duration }>)
 
 const DAY = 86_400_000
-const VERBS = ['create', 'read', 'update', 'touch', 'replace', 'delete', 'deleteUser', 'listUser'] as const
+const METHODS = ['create', 'read', 'update', 'touch', 'replace', 'delete', 'deleteUser', 'listUser'] as const
 
 /** Of `get`, in a manager and in a visit. */
 export const GET_OPTIONS: OptionPlace<{ touch?: boolean }> = { where: 'get', rules: { touch: aBoolean } }
 
 const LOG_IN = 'a login is logIn(session, { user }), which ends the session that was there'
-
 /** Of `regenerate`, in a manager and in a visit. */
 export const REGENERATE_OPTIONS: OptionPlace<{ grace?: Duration }> = {
   where: 'regenerate',
@@ -129,11 +128,11 @@ export const REGENERATE_OPTIONS: OptionPlace<{ grace?: Duration }> = {
 }
 
 /** The options with their numbers in ms. */
-export interface ResolvedOptions<I extends UserIds> extends Lifetimes {
+export interface ResolvedOptions<Ids extends UserIds> extends Lifetimes {
   readonly store: Store
   readonly storeTimeout: number
   readonly maxPendingCalls: number
-  readonly userIds: I
+  readonly userIds: Ids
   readonly maxDataBytes: number
   readonly limit: SessionLimit | null
   readonly rememberFor: number | null
@@ -144,9 +143,9 @@ export interface ResolvedOptions<I extends UserIds> extends Lifetimes {
 }
 
 const aStore: Rule = (value, name) => {
-  const verbs = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>
-  const missing = VERBS.filter(verb => typeof verbs[verb] !== 'function')
-  const lacks = missing.length === VERBS.length ? '' : ` without ${missing.join(', ')}`
+  const given = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>
+  const missing = METHODS.filter(name => typeof given[name] !== 'function')
+  const lacks = missing.length === METHODS.length ? '' : ` without ${missing.join(', ')}`
   if (missing.length > 0)
     throw new TypeError(
       `${name}: expected a store such as new MemoryStore() from 'coatcheck/stores/memory', got ${quote(value)}${lacks}`,
@@ -198,9 +197,9 @@ const MANAGER: OptionPlace<SessionOptions> = {
 }
 
 /** @throws TypeError that names the option, quotes the value and says what would be right */
-export function resolveOptions<D extends object, I extends UserIds, In extends object>(
-  options: SessionOptions<D, I, In>,
-): ResolvedOptions<I> {
+export function resolveOptions<Data extends object, Ids extends UserIds, Input extends object>(
+  options: SessionOptions<Data, Ids, Input>,
+): ResolvedOptions<Ids> {
   checkOptions(MANAGER, options)
   const { store, limit } = options
   const idleTimeout = options.idleTimeout ?? DEFAULTS.idleTimeout
@@ -225,7 +224,7 @@ export function resolveOptions<D extends object, I extends UserIds, In extends o
     touchInterval,
     storeTimeout: milliseconds(options.storeTimeout ?? DEFAULTS.storeTimeout, 'storeTimeout'),
     maxPendingCalls: options.maxPendingCalls ?? DEFAULTS.maxPendingCalls,
-    userIds: options.userIds ?? (DEFAULTS.userIds as I),
+    userIds: options.userIds ?? (DEFAULTS.userIds as Ids),
     maxDataBytes: options.maxDataBytes ?? DEFAULTS.maxDataBytes,
     limit: limit ? { max: limit.max, onLimit: limit.onLimit ?? DEFAULTS.onLimit } : null,
     rememberFor: options.rememberFor === undefined ? null : milliseconds(options.rememberFor, 'rememberFor'),

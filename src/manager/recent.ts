@@ -1,7 +1,7 @@
 /**
  * What happened to some keys lately, in bounded memory: two generations of at most `capacity` keys, the older one dropped
  * when the newer is full or `lifetime` ms old. An entry is remembered for at least `lifetime` unless the capacity is
- * exceeded, and for at most twice that, also where nothing happens any more.
+ * exceeded, and for at most twice that, also if nothing happens any more.
  */
 export class Recent<T> {
   readonly #lifetime: number

@@ -15,7 +15,7 @@ export function refusal({ options }: AnyContext, outcome: Refused): SessionError
       return new SessionError('ERR_SESSION_LIMIT', `the user has ${options.limit?.max} sessions already: end one first`)
     case 'orphan':
       return new SessionError('ERR_SESSION_UNAUTHENTICATED', 'the session has ended meanwhile: log in again')
-    case 'collision':
+    default:
       return new SessionError(
         'ERR_SESSION_ID_COLLISION',
         'new IDs collide: the random generator or the store is broken',
@@ -35,3 +35,6 @@ export function tellRefused(
 
 export const tooManyWriters = () =>
   new SessionError('ERR_SESSION_CONFLICT', 'other writers kept changing this session for all of storeTimeout')
+
+export const tooManyIds = (count: number) =>
+  new SessionError('ERR_SESSION_CONFLICT', `this session got ${count} new IDs within minutes: try again later`)

@@ -2,16 +2,16 @@
 // used once and rotated by compare-and-set. What follows a token (the next one, and the ID of the session that begins
 // with it) is derived from it with a stored salt, so that parallel requests with one token all get the same answer.
 import { CLOCK_TOLERANCE, type SessionRecord } from '../contract/store.ts'
+import { Writes } from '../guard/after-write.ts'
 import { deriveId, hashOf, hmac, newId, newSalt, newWriteId, shardOf } from '../session/id.ts'
 import type { Session, UserSession } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
-import { Writes } from './after-write.ts'
 import { beginRemembered } from './begin.ts'
 import type { AnyContext, Context } from './context.ts'
 import { find, held, storedRecord } from './lookup.ts'
 import { refusal, tellRefused } from './refusals.ts'
 import { isVerifier, parseToken, readSeries, type Series, seriesKey, writeSeries } from './series.ts'
-import { endEarlier, endStoredSeries, finishEnd } from './series-end.ts'
+import { endBegunWith, endSeries, finishEnd } from './series-end.ts'
 import { write } from './writing.ts'
 
 /**
@@ -21,8 +21,8 @@ import { write } from './writing.ts'
 const GRACE = 60_000 + CLOCK_TOLERANCE
 
 /** The answer to a redeemed token. */
-export interface Redeemed<D = Record<string, unknown>, I extends UserIds = 'bigint'> {
-  readonly session: UserSession<D, I>
+export interface Redeemed<Data = Record<string, unknown>, Ids extends UserIds = 'bigint'> {
+  readonly session: UserSession<Data, Ids>
   /** The token that replaces the presented one. */
   readonly token: string
   /** When the series ends, epoch ms. */
@@ -30,60 +30,55 @@ export interface Redeemed<D = Record<string, unknown>, I extends UserIds = 'bigi
 }
 
 /** What the browser presents, taken apart. */
-interface Presented {
-  readonly selector: string
-  readonly verifier: string
-}
+type Presented = NonNullable<ReturnType<typeof parseToken>>
 
 /**
  * Begins a series for the device of this session, and answers its first token.
- * @throws SessionError ERR_SESSION_UNAUTHENTICATED where the session is gone
+ * @throws SessionError ERR_SESSION_UNAUTHENTICATED if the session is gone
  */
-export async function issueToken<D extends object, I extends UserIds>(
-  context: Context<D, I>,
-  session: Session<D, I>,
-  deadline: number,
+export async function issueToken<Data extends object, Ids extends UserIds>(
+  context: Context<Data, Ids>,
+  session: Session<Data, Ids>,
 ): Promise<string> {
   const { options, calls, users, namespace } = context
   const start = held(context, session)
-  if (options.rememberFor === null) throw new TypeError("remember: is off: give the manager { rememberFor: '30d' }")
   const life = options.rememberFor
-  if (start.userId === null) throw new TypeError('remember: expected the session of a user, got an anonymous one')
+  if (life === null) throw new TypeError("issueRememberToken: is off: give the manager { rememberFor: '30d' }")
+  if (start.userId === null)
+    throw new TypeError('issueRememberToken: expected the session of a user, got an anonymous one')
+  const deadline = context.deadline()
   const token = await write(context, 'create', start, deadline, async ({ record }) => {
     const { userId, userName, passwordVersion } = record
     const selector = newId(users.shardOf(userId))
     const verifier = newId()
-    const now = context.now()
+    const call = context.call(deadline)
     const series: Series = {
       current: hashOf(verifier),
       previous: null,
       salt: '',
-      rotatedAt: now,
+      rotatedAt: call.now,
       session: null,
       createdAt: 0,
       visitedAt: null,
       origin: record.createdAt,
     }
-    const { outcome } = await calls.create(
-      {
-        key: seriesKey(namespace, selector),
-        kind: 'remember',
-        // It can begin only while the session lives: an invalidation in between wins.
-        parent: record.key,
-        userId,
-        userName,
-        passwordVersion,
-        data: JSON.stringify(series),
-        version: 1,
-        writeId: newWriteId(),
-        createdAt: now,
-        seenAt: now,
-        expiresAt: now + life,
-        absoluteExpiresAt: now + life,
-      },
-      {},
-      { now, deadline },
-    )
+    const stored: SessionRecord = {
+      key: seriesKey(namespace, selector),
+      kind: 'remember',
+      // It can begin only while the session lives: an invalidation in between wins.
+      parent: record.key,
+      userId,
+      userName,
+      passwordVersion,
+      data: JSON.stringify(series),
+      version: 1,
+      writeId: newWriteId(),
+      createdAt: call.now,
+      seenAt: call.now,
+      expiresAt: call.now + life,
+      absoluteExpiresAt: call.now + life,
+    }
+    const { outcome } = await calls.create(stored, {}, call)
     if (outcome === 'stale-login') tellRefused(context, outcome, record)
     // A parallel request may have given it a new ID.
     if (outcome === 'orphan') return 'gone'
@@ -93,28 +88,27 @@ export async function issueToken<D extends object, I extends UserIds>(
   return token
 }
 
-/** The session of a remember token and the token that replaces it; `null` where the token is worth nothing. */
-export async function redeemToken<D extends object, I extends UserIds>(
-  context: Context<D, I>,
+/** The session of a remember token and the token that replaces it; `null` if the token is worth nothing. */
+export async function redeemToken<Data extends object, Ids extends UserIds>(
+  context: Context<Data, Ids>,
   token: string,
-  deadline: number,
-): Promise<Redeemed<D, I> | null> {
+): Promise<Redeemed<Data, Ids> | null> {
+  const presented = parseToken(context.namespace, token)
+  if (presented === null || context.options.rememberFor === null) return null
   const writes = new Writes()
   try {
-    return await redeem(context, token, writes, deadline)
+    return await redeem(context, presented, writes, context.deadline())
   } catch (error) {
     throw writes.failure(error)
   }
 }
 
-async function redeem<D extends object, I extends UserIds>(
-  context: Context<D, I>,
-  token: string,
+async function redeem<Data extends object, Ids extends UserIds>(
+  context: Context<Data, Ids>,
+  presented: Presented,
   writes: Writes,
   deadline: number,
-): Promise<Redeemed<D, I> | null> {
-  const presented = parseToken(context.namespace, token)
-  if (presented === null || context.options.rememberFor === null) return null
+): Promise<Redeemed<Data, Ids> | null> {
   const { key, verifier } = presented
   /** `createdAt` of a session that expired before it was used. */
   let expired: number | null = null
@@ -129,16 +123,16 @@ async function redeem<D extends object, I extends UserIds>(
     const now = context.now()
     const isSpent = isVerifier(verifier, series.previous)
     const age = now - (series.visitedAt ?? series.rotatedAt)
-    // The browser had the next token before that visit: no request of its own takes so long.
+    // The browser had the next token before that use: no request of its own takes so long.
     const isStolen = isSpent ? series.visitedAt !== null && age > GRACE : !isVerifier(verifier, series.current)
     if (isStolen) {
-      await endStoredSeries(context, record, 'theft', deadline)
+      await endSeries(context, record, 'theft', deadline)
       return null
     }
     // Spent, after the grace, but the session it started was never used: the browser lost that response. Rotate again,
     // raise no alarm. Not before every node, however slow its clock, has stopped giving the old answer.
     const isLost = isSpent && age > GRACE + CLOCK_TOLERANCE
-    // Also where an earlier call failed before it did.
+    // Also if an earlier call failed before it did.
     if (series.endsEarlier) {
       await endEarlier(context, record, series, deadline)
       writes.note()
@@ -160,6 +154,10 @@ async function redeem<D extends object, I extends UserIds>(
     expired = next.createdAt
   }
 }
+
+/** Ends the sessions of earlier rotations: each rotation's is later than those before it, under whatever ID. */
+const endEarlier = (context: AnyContext, { key, userId }: SessionRecord, { createdAt }: Series, deadline: number) =>
+  endBegunWith(context, key, userId, 'revoked', deadline, session => session.createdAt >= createdAt)
 
 /** What follows from a token: with a new salt the next token and a session, with the old one another session alone. */
 function follow(
@@ -183,14 +181,14 @@ function follow(
   }
 }
 
-/** The session that follows from a token, made where it does not exist yet, and the next token. */
-async function answerOf<D extends object, I extends UserIds>(
-  context: Context<D, I>,
+/** The session that follows from a token, made if it does not exist yet, and the next token. */
+async function answerOf<Data extends object, Ids extends UserIds>(
+  context: Context<Data, Ids>,
   series: SessionRecord,
   { selector, verifier }: Presented,
   { salt, createdAt, visitedAt }: Series,
   deadline: number,
-): Promise<Redeemed<D, I> | 'expired' | null> {
+): Promise<Redeemed<Data, Ids> | 'expired' | null> {
   const id = rememberedId(selector, verifier, salt, createdAt)
   const found = await find(context, id, context.now(), deadline)
   // Used once, and gone now: it has ended, and does not begin again.
@@ -200,17 +198,18 @@ async function answerOf<D extends object, I extends UserIds>(
   if (session === 'expired') return session
   if (session === null || session.user === null) return null
   const token = `${selector}.${nextVerifier(verifier, salt)}`
-  return { session: session as UserSession<D, I>, token, expiresAt: series.expiresAt }
+  return { session: session as UserSession<Data, Ids>, token, expiresAt: series.expiresAt }
 }
 
 /** Ends the series of a token, and the sessions that began with it. */
-export async function forgetToken(context: AnyContext, token: string, deadline: number): Promise<void> {
+export async function revokeToken(context: AnyContext, token: string): Promise<void> {
   const parsed = parseToken(context.namespace, token)
   if (parsed === null) return
+  const deadline = context.deadline()
   // Before the answer: a slow response must not bring the token, or a session that began with it, to the browser again.
   context.endings.end(parsed.key, 'left')
   const series = await storedRecord(context, parsed.key, deadline)
-  if (series?.kind === 'remember') await endStoredSeries(context, series, 'logout', deadline)
+  if (series?.kind === 'remember') await endSeries(context, series, 'logout', deadline)
 }
 
 /** The first use of a remembered session: from now on a spent token of its series, after the grace, is a stolen one. */

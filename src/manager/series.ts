@@ -53,41 +53,47 @@ export function isVerifier(verifier: string, hash: string | null): boolean {
   return hash !== null && hash.length === presented.length && timingSafeEqual(Buffer.from(presented), Buffer.from(hash))
 }
 
+const isText = (value: unknown) => typeof value === 'string'
+const isNumber = (value: unknown) => typeof value === 'number'
+const FIELDS: { readonly [Name in keyof Required<Series>]: (value: unknown) => boolean } = {
+  current: isText,
+  previous: value => value === null || isText(value),
+  salt: isText,
+  rotatedAt: isNumber,
+  session: value => value === null || isText(value),
+  createdAt: isNumber,
+  visitedAt: value => value === null || isNumber(value),
+  endsEarlier: value => value === undefined || value === true,
+  origin: isNumber,
+  ending: value => value === undefined || isEnding(value as NonNullable<Series['ending']>),
+}
+const isEnding = ({ key, reason }: NonNullable<Series['ending']>) => isKey(key) && ENDS.includes(reason)
+
+/** `null` for what no manager of ours wrote. */
 export function parseSeries(text: string): Series | null {
   try {
-    const series = JSON.parse(text) as Series
-    const isSound =
-      typeof series.current === 'string' &&
-      (series.previous === null || typeof series.previous === 'string') &&
-      typeof series.salt === 'string' &&
-      typeof series.rotatedAt === 'number' &&
-      (series.session === null || typeof series.session === 'string') &&
-      typeof series.createdAt === 'number' &&
-      (series.visitedAt === null || typeof series.visitedAt === 'number') &&
-      typeof series.origin === 'number' &&
-      (series.endsEarlier === undefined || series.endsEarlier === true) &&
-      (series.ending === undefined || (isKey(series.ending.key) && ENDS.includes(series.ending.reason)))
-    return isSound ? series : null
+    const series = JSON.parse(text)
+    return Object.entries(FIELDS).every(([name, isSound]) => isSound(series[name])) ? series : null
   } catch {
     return null
   }
 }
 
-/** The live series under a key; of one whose end is not finished, where it stands. */
+/** The live series under a key; or the key that it was moved to, if its end is not finished. */
 export async function readSeries(
   context: AnyContext,
   key: string,
   deadline: number,
 ): Promise<{ record: SessionRecord; series: Series } | { movedTo: string } | null> {
-  const now = context.now()
-  const { record, corrupt, forward } = await context.calls.read(key, { now, deadline })
+  const call = context.call(deadline)
+  const { record, corrupt, forward } = await context.calls.read(key, call)
   const tell = (cause: string) => context.emit({ type: 'corrupt-record', key: key as SessionKey, cause })
   if (corrupt !== null) tell(corrupt)
   if (forward !== null) return forward
-  if (record === null || record.kind !== 'remember' || record.key !== key || !(record.expiresAt > now)) return null
+  if (record === null || record.kind !== 'remember' || !(record.expiresAt > call.now)) return null
   const series = parseSeries(record.data)
   if (series === null || context.userIdOf(record) === null) {
-    await context.calls.delete(key, { now, deadline })
+    await context.calls.delete(key, call)
     tell('not a remember-me series')
     return null
   }

@@ -1,45 +1,36 @@
-// How a session is written while others write to it: one loop for all verbs that change what is stored.
+// How a session is written while others write to it: one loop for all methods that change what is stored.
 import type { SessionRecord } from '../contract/store.ts'
 import type { UserIds } from '../session/user-id.ts'
-import type { AnyContext, Context, Found } from './context.ts'
+import type { Context, Found } from './context.ts'
 import { find } from './lookup.ts'
 import { type Refused, refusal, tellRefused, tooManyWriters } from './refusals.ts'
 
 /** How often a new ID is drawn again; one more collision means that the generator repeats itself. */
-const MAX_COLLISIONS = 5
+export const MAX_COLLISIONS = 5
 
 /** What one attempt to write came to: its value, or what the store answered instead. */
 export type Attempt<T> = { readonly value: T; readonly latest?: SessionRecord } | Refused
 
-/** Stores a new record, under another new ID where the first is taken. @throws SessionError for what else is refused */
-export async function insert<T>(context: AnyContext, attempt: () => Promise<Attempt<T>>): Promise<T> {
-  for (let collisions = 0; ; collisions += 1) {
-    const outcome = await attempt()
-    if (typeof outcome === 'object') return outcome.value
-    if (outcome !== 'collision' || collisions >= MAX_COLLISIONS) throw refusal(context, outcome)
-  }
-}
-
 /**
- * Writes to a session that was found: attempts, and where another writer came first, finds the session again and
- * attempts once more. `null` where the session is gone. The writers of one session in this process take turns.
+ * Writes to a session that was found: attempts, and if another writer came first, finds the session again and
+ * attempts once more. `null` if the session is gone. The writers of one session in this process take turns.
  *
  * An attempt answers its value, or why there is none: 'conflict' and 'gone' (another writer was first: find again, after
  * a wait), 'snapshot' (it needs to see what is stored now before it can tell), 'collision' (draw another ID).
- * @throws SessionError for what else is refused, ERR_SESSION_CONFLICT where others kept writing until the deadline
+ * @throws SessionError for what else is refused, ERR_SESSION_CONFLICT if others kept writing until the deadline
  */
-export function write<D extends object, I extends UserIds, T>(
-  context: Context<D, I>,
+export function write<Data extends object, Ids extends UserIds, T>(
+  context: Context<Data, Ids>,
   operation: 'create' | 'update' | 'replace',
-  start: Found<I>,
+  start: Found<Ids>,
   deadline: number,
-  attempt: (found: Found<I>, isSnapshot: boolean) => Promise<Attempt<T> | 'conflict' | 'gone' | 'snapshot'>,
+  attempt: (found: Found<Ids>, isSnapshot: boolean) => Promise<Attempt<T> | 'conflict' | 'gone' | 'snapshot'>,
   // The grace of a rotation leads on to the successor.
-  findAgain: (found: Found<I>) => Found<I> | null | Promise<Found<I> | null> = found =>
+  findAgain: (found: Found<Ids>) => Found<Ids> | null | Promise<Found<Ids> | null> = found =>
     find(context, found.id, context.now(), deadline),
 ): Promise<T | null> {
   const inTurn = async (turn: { latest: SessionRecord | null }): Promise<T | null> => {
-    let found: Found<I> = { ...start, record: newer(turn.latest, start.record) }
+    let found: Found<Ids> = { ...start, record: newer(turn.latest, start.record) }
     let isSnapshot = true
     let collisions = 0
     let conflicts = 0

@@ -6,32 +6,34 @@ import type { SessionId, SessionKey } from './id.ts'
 import type { UserId, UserIds } from './user-id.ts'
 
 /** Who is logged in. JSON shows `id` and `name`, the body of GET /profile (`stringify` writes a bigint exactly). */
-export interface User<I extends UserIds = 'bigint'> {
-  readonly id: UserId<I>
+export interface User<Ids extends UserIds = 'bigint'> {
+  readonly id: UserId<Ids>
   readonly name: string
   /** Not enumerable: for the server alone. */
   readonly passwordVersion: number | null
 }
 
 /** What may be shown of a session. Instants are epoch ms. */
-export interface SessionInfo<D = Record<string, unknown>, I extends UserIds = 'bigint'> {
+export interface SessionInfo<Data = Record<string, unknown>, Ids extends UserIds = 'bigint'> {
+  /** Public name of the session, safe to log and list; worth nothing as a cookie. Changes with each new ID. */
   readonly key: SessionKey
-  /** Both fields or none; `null` in an anonymous session. */
-  readonly user: User<I> | null
-  /** Frozen at run time too: `update` is the only way to write. Decoded at the first look. */
-  readonly data: Frozen<D>
+  /** Who is logged in; `null` for a visitor. */
+  readonly user: User<Ids> | null
+  /** Frozen; write with `update`. Decoded when it is first read. */
+  readonly data: Frozen<Data>
   /** Of a login session: when the credentials were verified. */
   readonly createdAt: number
   readonly seenAt: number
   readonly expiresAt: number
   readonly absoluteExpiresAt: number
-  /** Began with a remember token, not with a password. */
+  /** Started by a remember token, so no password was typed. */
   readonly remembered: boolean
 }
 
 /** A session as a walk over all of them shows it. */
-export interface StoredSession<D = Record<string, unknown>, I extends UserIds = 'bigint'> extends SessionInfo<D, I> {
-  /** The tenant of its user; `null` where there is none, and in each anonymous session: only its browser knows. */
+export interface StoredSession<Data = Record<string, unknown>, Ids extends UserIds = 'bigint'>
+  extends SessionInfo<Data, Ids> {
+  /** The namespace of its user; `null` if there is none, and in each anonymous session: only its browser knows. */
   readonly namespace: string | null
 }
 
@@ -40,45 +42,45 @@ export interface StoredSession<D = Record<string, unknown>, I extends UserIds = 
 export type AnySession = Session<any, any>
 
 /** A snapshot. `secret` and `csrfToken` are getters that JSON, spread and inspect do not see. */
-export interface Session<D = Record<string, unknown>, I extends UserIds = 'bigint'> extends SessionInfo<D, I> {
-  /** The session ID, for the cookie alone. */
+export interface Session<Data = Record<string, unknown>, Ids extends UserIds = 'bigint'>
+  extends SessionInfo<Data, Ids> {
+  /** The session ID, for the cookie alone. Hidden from JSON, spread and console.log. */
   readonly secret: SessionId
   /** Survives a new ID of the same session, dies at a login and at the logout; costs no store write. */
   readonly csrfToken: string
 }
 
 /** A session in which a user is logged in. */
-export type UserSession<D = Record<string, unknown>, I extends UserIds = 'bigint'> = Session<D, I> & {
-  readonly user: User<I>
+export type UserSession<Data = Record<string, unknown>, Ids extends UserIds = 'bigint'> = Session<Data, Ids> & {
+  readonly user: User<Ids>
 }
-/** Whose session: a snapshot, or what the cookie contained. */
-export type SessionRef<D = Record<string, unknown>, I extends UserIds = 'bigint'> =
-  | Session<D, I>
+/** A session, or the value of its cookie: `sessionId(value)`. `null` finds nothing. */
+export type SessionRef<Data = Record<string, unknown>, Ids extends UserIds = 'bigint'> =
+  | Session<Data, Ids>
   | SessionId
   | null
   | undefined
 
 /** What a snapshot is made from. */
-export interface SessionParts<D, I extends UserIds> {
+export interface SessionParts<Data, Ids extends UserIds> {
   readonly record: SessionRecord
-  readonly userId: UserId<I> | null
+  readonly userId: UserId<Ids> | null
   /** Found under an ID that a rotation within its grace had replaced. */
   readonly isFollowed: boolean
   /** A touch that was just written asks for the cookie to be sent again. */
   readonly isCookieDue: boolean
-  /** The data, where it is known without decoding. */
-  readonly data: Frozen<D> | null
-  readonly decode: (record: SessionRecord) => Frozen<D>
-  /** Of the tenant that it belongs to. */
-  readonly space: string
+  /** The data, if it is known without decoding. */
+  readonly data: Frozen<Data> | null
+  /** Of the manager that it belongs to. */
+  readonly home: { readonly space: string; decode(record: SessionRecord): Frozen<Data> }
 }
 
 /** Plain, because frameworks send to browsers what is plain alone, and compare by the prototype. */
-function makeUser<I extends UserIds>(id: UserId<I>, name: string, passwordVersion: number | null): User<I> {
+function makeUser<Ids extends UserIds>(id: UserId<Ids>, name: string, passwordVersion: number | null): User<Ids> {
   const user = { id, name }
   // Defined, not assigned: neither JSON nor spread nor a serialiser sees it.
   Object.defineProperty(user, 'passwordVersion', { value: passwordVersion })
-  return Object.freeze(user) as User<I>
+  return Object.freeze(user) as User<Ids>
 }
 
 // Registered, because a session of one copy of this package may meet the manager of another; a getter of the class, so
@@ -88,38 +90,38 @@ const PARTS = Symbol.for('coatcheck.session.1')
 const partsOf = (session: object): SessionParts<unknown, UserIds> | null =>
   (session as { [PARTS]?: SessionParts<unknown, UserIds> })[PARTS] ?? null
 
-class SessionSnapshot<D, I extends UserIds> implements SessionInfo<D, I> {
-  declare readonly data: Frozen<D>
+class SessionSnapshot<Data, Ids extends UserIds> implements SessionInfo<Data, Ids> {
+  declare readonly data: Frozen<Data>
   readonly key: SessionKey
-  readonly user: User<I> | null
+  readonly user: User<Ids> | null
   readonly createdAt: number
   readonly seenAt: number
   readonly expiresAt: number
   readonly absoluteExpiresAt: number
   readonly remembered: boolean
-  readonly #parts: SessionParts<D, I>
-  #data: Frozen<D> | undefined
+  readonly #parts: SessionParts<Data, Ids>
+  #data: Frozen<Data> | undefined
 
   // An own property, so that spread and JSON see the data; an accessor, because most requests never look at it. To define
   // it costs as much as all other fields together, so that data which is known is a plain value.
   static readonly #DATA: PropertyDescriptor = {
     enumerable: true,
     get(this: SessionSnapshot<unknown, UserIds>) {
-      this.#data ??= this.#parts.decode(this.#parts.record)
+      this.#data ??= this.#parts.home.decode(this.#parts.record)
       return this.#data
     },
   }
 
   /** Nothing for a proxy, or for what only inherits from a session. */
-  get [PARTS](): SessionParts<D, I> | undefined {
+  get [PARTS](): SessionParts<Data, Ids> | undefined {
     return #parts in this ? this.#parts : undefined
   }
 
-  constructor(parts: SessionParts<D, I>) {
+  constructor(parts: SessionParts<Data, Ids>) {
     const { record, userId } = parts
     this.#parts = parts
     this.key = record.key as SessionKey
-    this.user = userId === null ? null : makeUser<I>(userId, record.userName ?? '', record.passwordVersion)
+    this.user = userId === null ? null : makeUser<Ids>(userId, record.userName ?? '', record.passwordVersion)
     this.createdAt = record.createdAt
     // A remembered session is stored as not yet seen, see remember.ts.
     this.seenAt = Math.max(record.seenAt, record.createdAt)
@@ -135,10 +137,10 @@ class SessionSnapshot<D, I extends UserIds> implements SessionInfo<D, I> {
   }
 }
 
-class SecretSession<D, I extends UserIds> extends SessionSnapshot<D, I> implements Session<D, I> {
+class SecretSession<Data, Ids extends UserIds> extends SessionSnapshot<Data, Ids> implements Session<Data, Ids> {
   readonly #secret: string
 
-  constructor(parts: SessionParts<D, I>, secret: string) {
+  constructor(parts: SessionParts<Data, Ids>, secret: string) {
     super(parts)
     this.#secret = secret
     Object.freeze(this)
@@ -155,16 +157,18 @@ class SecretSession<D, I extends UserIds> extends SessionSnapshot<D, I> implemen
 Object.defineProperty(SecretSession, 'name', { value: 'Session' })
 Object.defineProperty(SessionSnapshot, 'name', { value: 'SessionInfo' })
 
-export const makeSession = <D, I extends UserIds>(parts: SessionParts<D, I>, secret: string): Session<D, I> =>
-  new SecretSession(parts, secret)
+export const makeSession = <Data, Ids extends UserIds>(
+  parts: SessionParts<Data, Ids>,
+  secret: string,
+): Session<Data, Ids> => new SecretSession(parts, secret)
 
-export const makeInfo = <D, I extends UserIds>(parts: SessionParts<D, I>): SessionInfo<D, I> =>
+export const makeInfo = <Data, Ids extends UserIds>(parts: SessionParts<Data, Ids>): SessionInfo<Data, Ids> =>
   Object.freeze(new SessionSnapshot(parts))
 
-class StoredSnapshot<D, I extends UserIds> extends SessionSnapshot<D, I> implements StoredSession<D, I> {
+class StoredSnapshot<Data, Ids extends UserIds> extends SessionSnapshot<Data, Ids> implements StoredSession<Data, Ids> {
   readonly namespace: string | null
 
-  constructor(parts: SessionParts<D, I>, namespace: string | null) {
+  constructor(parts: SessionParts<Data, Ids>, namespace: string | null) {
     super(parts)
     this.namespace = namespace
     Object.freeze(this)
@@ -172,15 +176,15 @@ class StoredSnapshot<D, I extends UserIds> extends SessionSnapshot<D, I> impleme
 }
 Object.defineProperty(StoredSnapshot, 'name', { value: 'StoredSession' })
 
-export const makeStored = <D, I extends UserIds>(
-  parts: SessionParts<D, I>,
+export const makeStored = <Data, Ids extends UserIds>(
+  parts: SessionParts<Data, Ids>,
   namespace: string | null,
-): StoredSession<D, I> => new StoredSnapshot(parts, namespace)
+): StoredSession<Data, Ids> => new StoredSnapshot(parts, namespace)
 
 export const wasFollowed = (session: object): boolean => partsOf(session)?.isFollowed ?? false
 export const isCookieDue = (session: object): boolean => partsOf(session)?.isCookieDue ?? false
 
-export const spaceOf = (session: object): string | undefined => partsOf(session)?.space
+export const spaceOf = (session: object): string | undefined => partsOf(session)?.home.space
 
 /** The record behind a session that a manager made; `null` for a copy or anything else. */
 export const recordOf = (session: object): SessionRecord | null => partsOf(session)?.record ?? null

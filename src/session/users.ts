@@ -1,25 +1,26 @@
 import { CLOCK_TOLERANCE, type SessionRecord, type Store } from '../contract/store.ts'
-import { checkOptionNames } from '../text/check-options.ts'
+import { checkOptionNames, type Hints } from '../text/check-options.ts'
 import type { Duration } from '../text/duration.ts'
 import { isInSeconds, refuseSeconds } from '../text/epoch.ts'
 import { quote } from '../text/quote.ts'
 import { USER_ID_FORMATS, type UserId, type UserIdFormat, type UserIdInput, type UserIds } from './user-id.ts'
 
 /** Whose session begins. */
-export interface Login<D = Record<string, unknown>, I extends UserIds = 'bigint', In = D> {
-  user: { id: UserIdInput<I>; name: string; passwordVersion?: number | null | undefined }
-  /** First data. The function gets the data of the session that ends here: anonymous or the same user's, else initial. */
-  data?: Partial<In> | ((before: D) => Partial<In>)
-  /** When the password was verified, epoch ms (of single sign-on its `auth_time`, of an imported session its begin); `null`: never, so that `isFresh` refuses. @default now */
+export interface Login<Data = Record<string, unknown>, Ids extends UserIds = 'bigint', Input = Data> {
+  /** The user whose credentials you have just checked. `name` is for display: a name, an e-mail address, or ''. */
+  user: { id: UserIdInput<Ids>; name: string; passwordVersion?: number | null | undefined }
+  /** First data. A function gets the data of the session that ends here, such as a visitor's cart; of another user's, the start value. */
+  data?: Partial<Input> | ((before: Data) => Partial<Input>)
+  /** When the password was checked, epoch ms (of single sign-on its `auth_time`); `null`: never, so it does not count as fresh. @default now */
   verifiedAt?: number | null | undefined
-  /** How long this session may be idle, such as `'5m'` on a shared computer; at most the manager's idleTimeout, at least twice its touchInterval. @default idleTimeout */
+  /** Shorter than the manager's, for this session, such as '5m' on a shared computer; at least twice its touchInterval. @default the manager's */
   idleTimeout?: Duration | undefined
-  /** How long this session may live in all, at most the manager's absoluteTimeout. @default absoluteTimeout */
+  /** Shorter than the manager's, for this session. @default the manager's */
   absoluteTimeout?: Duration | undefined
 }
 
 const LOGIN = ['user', 'data', 'verifiedAt', 'idleTimeout', 'absoluteTimeout']
-const LOGIN_HINTS = {
+const LOGIN_HINTS: Hints = {
   remember: 'sessions.issueRememberToken(session) makes the token, and visit.logIn({ user, remember: true }) sends it',
   passwordVersion: 'it belongs to user: { id, name, passwordVersion }',
   idle: 'it is called idleTimeout',
@@ -30,10 +31,11 @@ const LOGIN_HINTS = {
 const VISIT_LOGIN = [...LOGIN, 'remember']
 
 /** @throws TypeError that names what no login has */
-export const checkLogin = (verb: string, login: object): void => checkOptionNames(verb, login, LOGIN, LOGIN_HINTS)
+export const checkLogin = (method: string, login: object, known: readonly string[] = LOGIN): void =>
+  checkOptionNames(method, login, known, LOGIN_HINTS)
 
 /** @throws TypeError that names what no login of a visit has */
-export const checkVisitLogin = (login: object): void => checkOptionNames('logIn', login, VISIT_LOGIN, LOGIN_HINTS)
+export const checkVisitLogin = (login: object): void => checkLogin('logIn', login, VISIT_LOGIN)
 
 /** @throws TypeError for what is no object; its members are checked later */
 export function loginFrom<T extends object>(given: T): T {
@@ -48,15 +50,25 @@ export function checkAnonymous(anonymous: object): void {
   checkOptionNames('create', anonymous, ['data'])
 }
 
+/** @throws TypeError for what begins neither a user's session nor an anonymous one */
+export function checkStart(start: object): void {
+  if (typeof start !== 'object' || start === null)
+    throw new TypeError(`create: expected { user, data }, { data } or nothing, got ${quote(start)}`)
+  checkOptionNames('create', start, LOGIN, LOGIN_HINTS)
+  // `{ user: undefined }` is a mistake, not a visitor.
+  if ('user' in start) return
+  for (const name of ['verifiedAt', 'idleTimeout', 'absoluteTimeout'])
+    if (name in start) throw new TypeError(`${name}: only a login with a user has one`)
+}
+
 /** The part of a record that says whose it is. */
 export type Owner = Pick<SessionRecord, 'userId' | 'userName' | 'passwordVersion'>
 export const ANONYMOUS: Owner = { userId: null, userName: null, passwordVersion: null }
-
 const MAX_NAME = 256
 const SHARD = /^[A-Za-z0-9_-]{3}$/
 const SEPARATOR = '\t' // no user ID contains a control character
 
-/** The tenant that the stored text of a user names; `null`: none. */
+/** The namespace that the stored text of a user names; `null` if none. */
 export function namespaceOf(text: string): string | null {
   const end = text.indexOf(SEPARATOR)
   return end === -1 ? null : text.slice(0, end)
@@ -81,29 +93,29 @@ function checkVerifiedAt(value: unknown, now: number): void {
 }
 
 /** Translates between an application's users and the canonical text in the store, for one namespace. */
-export class Users<I extends UserIds> {
-  readonly #format: UserIdFormat<I>
+export class Users<Ids extends UserIds> {
+  readonly #format: UserIdFormat<Ids>
   readonly #prefix: string
   readonly #store: Store
 
-  constructor(kind: I, namespace: string | null, store: Store) {
+  constructor(kind: Ids, namespace: string | null, store: Store) {
     this.#format = USER_ID_FORMATS[kind]
     this.#prefix = namespace === null ? '' : namespace + SEPARATOR
     this.#store = store
   }
 
   /** @throws TypeError that quotes the value */
-  toText(id: UserIdInput<I>): string {
+  toText(id: UserIdInput<Ids>): string {
     return this.#prefix + this.#format.toText(id)
   }
 
   /** `null` where the text is not one of this namespace's users. */
-  fromText(text: string): UserId<I> | null {
+  fromText(text: string): UserId<Ids> | null {
     return text.startsWith(this.#prefix) ? this.#format.fromText(text.slice(this.#prefix.length)) : null
   }
 
   /** @throws TypeError that names the field and quotes the value */
-  ownerOf({ user, verifiedAt }: Pick<Login<unknown, I, unknown>, 'user' | 'verifiedAt'>, now: number): Owner {
+  ownerOf({ user, verifiedAt }: Pick<Login<unknown, Ids, unknown>, 'user' | 'verifiedAt'>, now: number): Owner {
     checkVerifiedAt(verifiedAt, now)
     if (typeof user !== 'object' || user === null)
       throw new TypeError(`user: expected { id, name, passwordVersion? }, got ${quote(user)}`)

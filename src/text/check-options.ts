@@ -1,34 +1,5 @@
 import { quote } from './quote.ts'
 
-/** How many letters two names may differ by to be taken for each other: a third of the longer name. */
-const isNear = (distance: number, length: number) => distance <= Math.floor(length / 3)
-
-/** Letters to insert, remove or replace until one name is the other (Levenshtein), in lower case. */
-function distanceOf(one: string, other: string): number {
-  let row = Array.from({ length: other.length + 1 }, (_, at) => at)
-  for (let i = 0; i < one.length; i += 1) {
-    const next = [i + 1]
-    for (let j = 0; j < other.length; j += 1)
-      next.push(Math.min(next[j]! + 1, row[j + 1]! + 1, row[j]! + (one[i] === other[j] ? 0 : 1)))
-    row = next
-  }
-  return row[other.length]!
-}
-
-/** The one of the known names that was meant, as far as the spelling shows; `null` where none is near. */
-export function nearest(name: string, known: readonly string[]): string | null {
-  let best: string | null = null
-  let least = Number.POSITIVE_INFINITY
-  for (const each of known) {
-    const distance = distanceOf(name.toLowerCase(), each.toLowerCase())
-    if (distance < least && isNear(distance, Math.max(name.length, each.length))) {
-      best = each
-      least = distance
-    }
-  }
-  return best
-}
-
 /** Throws a TypeError where a value is not what the option `name` takes. */
 export type Rule = (value: unknown, name: string) => void
 
@@ -87,7 +58,7 @@ export const listOf =
 /**
  * Refuses what is not an object, and each name that is not an option: a name that is misspelt, or that belongs to
  * another library, would otherwise be ignored.
- * @throws TypeError that names the option, the nearest one, and all that there are
+ * @throws TypeError that names the option, and all that there are
  */
 export function checkOptionNames(
   where: string,
@@ -100,8 +71,7 @@ export function checkOptionNames(
     throw new TypeError(`${where}: expected an object of options, got ${quote(options)} ${there}`)
   for (const name of Object.keys(options)) {
     if (known.includes(name)) continue
-    const near = nearest(name, known)
-    const hint = Object.hasOwn(hints, name) ? `; ${hints[name]}` : near === null ? '' : `; did you mean ${near}?`
+    const hint = Object.hasOwn(hints, name) ? `; ${hints[name]}` : ''
     throw new TypeError(`${where}: ${quote(name)} is not an option${hint} ${there}`)
   }
 }

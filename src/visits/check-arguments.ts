@@ -1,5 +1,5 @@
-// Whether a visits object was given what it needs. Frameworks wrap requests, and a wrapper looks like a request, so that the service
-// would answer 200 and never set a cookie.
+// Whether `nodeVisits` and its kind were given what they need. Frameworks wrap requests, and a wrapper looks like a request:
+// the service would answer 200 and never set a cookie.
 import { forVisits } from '../manager/for-visits.ts'
 import { quote } from '../text/quote.ts'
 

@@ -90,7 +90,7 @@ function checkTogether(name: string, options: CookieOptions): void {
 
 /** What a Cookie header says under one name. */
 export interface ParsedCookie {
-  /** The value as it stands, undecoded and unchecked; `null` where there is none, or no telling which is right. */
+  /** The value as it stands, undecoded and unchecked; `null` if there is none, or if nobody can tell which is right. */
   readonly id: SessionId | null
   /** Several different values arrived: a sibling host can plant one, and neither the first nor the last is safe. */
   readonly ambiguous: boolean

@@ -36,7 +36,7 @@ const HINTS = {
 
 const TOKEN = /^[!#$%&'+.^_`|~0-9A-Za-z-]+$/
 
-/** With credentials '*' is a name like any other, so that it would allow nothing (Fetch Standard, 3.3.5). */
+/** With credentials '*' is a name like any other: it would allow nothing (Fetch Standard, 3.3.5). */
 const tokens: Rule = listOf(
   'names',
   rule('exact names, no wildcard', value => typeof value === 'string' && TOKEN.test(value)),
@@ -59,7 +59,7 @@ const CORS: OptionPlace<CorsOptions> = {
 
 /**
  * CORS with credentials for the listed origins alone: `if (cors(request, response)) return`. It answers
- * `true` where the request was a preflight, which it has answered without reading any session. The visits object's `origins`
+ * `true` if the request was a preflight, which it has answered without reading any session. `trustedOrigins` of `nodeVisits`
  * has to list the same origins: CORS says who may read, the cross-origin guard who may send.
  * @throws TypeError that quotes an origin with a path or a wildcard
  */

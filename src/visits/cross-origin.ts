@@ -9,7 +9,7 @@ export interface GuardedRequest {
 
 /**
  * Whether a browser sends this request for a page of another origin and it may change something: the algorithm of Go
- * 1.25's `http.CrossOriginProtection`. `Sec-Fetch-Site` decides where it is sent (browsers since 2023, to HTTPS and
+ * 1.25's `http.CrossOriginProtection`. `Sec-Fetch-Site` decides if it is sent (browsers since 2023, to HTTPS and
  * loopback), else `Origin` against `Host`. Neither of them: not a browser, or one older than 2020 with a same-origin
  * request. `same-site` is refused: a sibling host is another party.
  */
@@ -24,7 +24,7 @@ export function isCrossOrigin(request: GuardedRequest, origins: ReadonlySet<stri
   return Boolean(origin) && !isSameHost(origin as string, request.header('host'))
 }
 
-/** `Host` has no scheme, so that http and https of one host count as the same here; HSTS closes that for old browsers. */
+/** `Host` has no scheme: http and https of one host count as the same here. HSTS closes that for old browsers. */
 function isSameHost(origin: string, host: string | null | undefined): boolean {
   return Boolean(host) && (origin === `https://${host}` || origin === `http://${host}`)
 }

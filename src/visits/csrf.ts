@@ -1,8 +1,8 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto'
 
 /**
- * The token under a fresh random mask, so that a compressed page never contains the same secret twice (BREACH):
- * base64url of mask and token XOR mask.
+ * The token under a fresh random mask: a compressed page never contains the same secret twice (BREACH). It is the
+ * base64url text of the mask and of the token XOR the mask.
  */
 export function maskToken(token: string): string {
   const raw = Buffer.from(token, 'latin1')

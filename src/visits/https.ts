@@ -68,7 +68,7 @@ function refuse(response: ServerResponse): void {
 
 /**
  * Keeps plain HTTP out, for the first line of a request handler: `if (https(request, response)) return`. It answers
- * `true` where it has answered the request. Loopback without a proxy is let through, for development.
+ * `true` if it has answered the request. Loopback without a proxy is let through, for development.
  * @throws TypeError that quotes the option which is malformed
  */
 export function requireHttps(options: HttpsOptions = {}): Gate {

@@ -86,7 +86,7 @@ function isGone(request: IncomingMessage): boolean {
   return socket.destroyed && socket.remoteAddress === undefined
 }
 
-/** `gone`: the connection is lost, so that it cannot be told. */
+/** `gone`: the connection is lost, and nobody can tell. */
 export type Transport = 'tls' | 'loopback' | 'plain' | 'gone'
 
 /** How a request of node:http (or its HTTP/2 form) reached this process. */

@@ -4,7 +4,7 @@ import { type CookieOptions, responseCookie, SessionCookie } from './cookie.ts'
 
 /**
  * The Cookie header of a browser that has this session, for requests of a test: `{ headers: { Cookie: cookieHeader(s) } }`.
- * `options`: the `cookie` of your visits object, where it is not the default.
+ * `options`: the `cookie` of your `nodeVisits`, if it is not the default.
  * @throws TypeError that quotes the option
  */
 export function cookieHeader<D, I extends UserIds>(session: Session<D, I>, options?: CookieOptions): string {
@@ -31,7 +31,7 @@ const SAME_SITE = { strict: 'Strict', lax: 'Lax', none: 'None' } as const
 
 /**
  * A browser that has this session, for Playwright: `browser.newContext({ storageState: storageState(session, url) })`.
- * `options`: the `cookie` of your visits object, where it is not the default.
+ * `options`: the `cookie` of your `nodeVisits`, if it is not the default.
  * @throws TypeError for a URL or an option that cannot be
  */
 export function storageState<D, I extends UserIds>(

@@ -51,6 +51,6 @@ export function tellUnsent(
   const message =
     reason === null
       ? `a session began or got a new ID or expiry ${DELAY / 1000} seconds ago, and no response carries its cookie: ${advice.send}`
-      : `a session began, but ${reason}, so that no cookie could be sent: the session was ended`
+      : `a session began, but ${reason}, and no cookie could be sent: the session was ended`
   process.emitWarning(message, { type: 'CoatcheckWarning', code: 'COATCHECK_UNSENT_COOKIE' })
 }

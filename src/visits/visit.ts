@@ -1,5 +1,5 @@
 import type { Change } from '../data/change.ts'
-import { afterWrite } from '../manager/after-write.ts'
+import { afterWrite } from '../guard/after-write.ts'
 import type { RequestRefusal } from '../manager/events.ts'
 import type { ForVisits } from '../manager/for-visits.ts'
 import type { SessionManager } from '../manager/manager.ts'

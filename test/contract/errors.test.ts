@@ -47,7 +47,7 @@ describe('what a framework sends to a client of an error, its message,', () => {
       for (const error of errors) {
         expect(error).toBeInstanceOf(SessionStoreError)
         expect(error.message).toMatch(
-          new RegExp(`^${verb}: (the store failed|the store answered nonsense \\((object|string)\\))$`),
+          new RegExp(`^(?:${verb}: the store failed|the store returned an invalid result for \`read\` \\(object\\))$`),
         )
       }
       expect(errors.some(error => String((error.cause as Error)?.message).includes(details[0]!))).toBe(true)

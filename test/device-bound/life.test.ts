@@ -665,7 +665,7 @@ describe('the options', () => {
     [{ path: '/a";x' }, /path: expected a path such as/],
     [{ cookie: '__Host-x' }, /cookie: expected a token/],
     [{ require: 'yes' }, /require: expected true, false, or a function of the session, got "yes"/],
-    [{ liftime: '5m' }, /deviceBound: "liftime" is not an option; did you mean lifetime\?/],
+    [{ liftime: '5m' }, /deviceBound: "liftime" is not an option \(there are: /],
   ])('refuse %j', (options, message) => {
     const sessions = new SessionManager({ store: new MemoryStore() })
     expect(() => boundEdge(sessions, options as DeviceBoundOptions)).toThrow(message)

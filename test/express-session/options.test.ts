@@ -239,7 +239,7 @@ describe('the options', () => {
     ['rolling', /"rolling" is not an option; a session in use lives on by itself/],
     ['proxy', /"proxy" is not an option; trustedProxies or isSecure/],
     ['unset', /"unset" is not an option; req\.session = null always ends the session/],
-    ['userof', /"userof" is not an option; did you mean userOf\?/],
+    ['userof', /"userof" is not an option \(there are: /],
   ])('of express-session are refused by name, with what to do instead: %s', (name, message) => {
     expect(make({ [name]: 'x' })).toThrow(message)
   })

@@ -2,6 +2,7 @@
 import type { Store } from 'coatcheck'
 import { type Backend, guaranteeKit } from '../support/guarantee-kit.ts'
 import { boundToTheDevice } from './bound-to-the-device.ts'
+import { chainsAreBounded } from './chains-are-bounded.ts'
 import { destroyedStaysDestroyed } from './g1-destroyed-stays-destroyed.ts'
 import { noLostUpdate } from './g2-no-lost-update.ts'
 import { endAllIsComplete } from './g3-invalidate-all.ts'
@@ -25,6 +26,7 @@ export function testGuarantees(open: () => Store | Promise<Store>, backend: Back
   logOutEverywhereIsComplete(kit)
   endAllIsComplete(kit)
   newIdAtLogin(kit)
+  chainsAreBounded(kit)
   onlyHashesAtRest(kit)
   bothClocksHold(kit)
   sessionsOfOneUser(kit)

@@ -51,7 +51,7 @@ describe('the option getPasswordVersion, alone', () => {
     answer = () => Promise.reject(new Error('users are down'))
     await expect(sessions.get(session.secret)).rejects.toThrow('users are down')
     answer = () => '1'
-    await expect(sessions.get(session.secret)).rejects.toThrow('passwordVersion(): expected a whole number')
+    await expect(sessions.get(session.secret)).rejects.toThrow('getPasswordVersion(): expected a whole number')
     answer = () => 1
     expect(await sessions.get(session.secret)).not.toBeNull()
   })
@@ -94,7 +94,7 @@ describe('the option getPasswordVersion, alone', () => {
           status: 503,
           operation: 'read',
           outcome: 'not-applied',
-          message: 'read: passwordVersion() did not answer within storeTimeout',
+          message: 'read: getPasswordVersion() did not answer within storeTimeout',
         })
         answerLate(new Error('too late'))
       }

@@ -202,6 +202,7 @@ it('asyncDispose closes, and closing a tenant leaves the store open', async () =
 it('neither the sweeper nor a call that was answered keeps the process; a call under way does', async () => {
   vi.useRealTimers()
   const timers = vi.spyOn(globalThis, 'setTimeout')
+  const cleared = vi.spyOn(globalThis, 'clearTimeout')
   const last = () => timers.mock.results.at(-1)!.value as NodeJS.Timeout
   const store = BarrierStore.over(new MemoryStore())
   const sessions = new SessionManager({ store })
@@ -210,16 +211,19 @@ it('neither the sweeper nor a call that was answered keeps the process; a call u
   expect(sweeper.hasRef()).toBe(false)
   const guard = last()
   expect(guard).not.toBe(sweeper)
-  expect(guard.hasRef()).toBe(false)
+  expect(cleared).toHaveBeenCalledWith(guard)
   const pause = store.pause('read', 'before')
   const call = sessions.get(secret)
   await pause.reached
-  expect(guard.hasRef()).toBe(true)
+  const underWay = last()
+  expect(underWay.hasRef()).toBe(true)
+  expect(cleared).not.toHaveBeenCalledWith(underWay)
   pause.resume()
   await call
-  expect(guard.hasRef()).toBe(false)
+  expect(cleared).toHaveBeenCalledWith(underWay)
   await sessions.close()
   timers.mockRestore()
+  cleared.mockRestore()
 })
 
 it('leaves a database at least half of the time to others while it sweeps', async () => {

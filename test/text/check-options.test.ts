@@ -30,12 +30,10 @@ it('takes the options that there are', () => {
   expect(check({ store: 1, idleTimeout: undefined })).not.toThrow()
 })
 
-it('names the nearest option where one is misspelt, and all that there are', () => {
+it('names all that there are where one is misspelt', () => {
   expect(check({ idletimeout: 1 })).toThrow(
-    'SessionManager: "idletimeout" is not an option; did you mean idleTimeout? (there are: idleTimeout, absoluteTimeout, store)',
+    'SessionManager: "idletimeout" is not an option (there are: idleTimeout, absoluteTimeout, store)',
   )
-  expect(check({ storage: 1 })).toThrow('"storage" is not an option; did you mean store? (there are')
-  expect(check({ timeoutIdle: 1 })).toThrow('"timeoutIdle" is not an option (there are')
 })
 
 it('says what to do instead of an option of another library', () => {

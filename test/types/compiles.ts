@@ -71,9 +71,7 @@ export async function theShortestProgram() {
     onProgress: ({ ended, met }) => void (ended + met),
   })
   const changed: number = await sessions.updateUserSessions(42n, { ended })
-  await sessions.updateUserSessions(42, data => {
-    data.changed = changed
-  })
+  await sessions.updateUserSessions(42, { changed })
 }
 
 export async function userIdsOfEachKind() {

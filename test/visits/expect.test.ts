@@ -197,7 +197,7 @@ it('a visit refuses what is no login and no first data, with a session and witho
     for (const wrong of [null, 'ada', 42, []])
       await expect(visit.create(wrong as never)).rejects.toThrow(/^create: expected (an object of options|\{ data \})/)
     await expect(visit.create({ dta: {} } as never)).rejects.toThrow(
-      /^create: "dta" is not an option; did you mean data/,
+      /^create: "dta" is not an option \(there are: data/,
     )
     expect((await visit.get())?.secret ?? null).toBe(cookie === null ? null : secret)
   }

@@ -1,5 +1,5 @@
 // An engine over a pool of connections: one for each call, given back sound or destroyed.
-import { setImmediate } from 'node:timers'
+import { clearTimeout, setImmediate, setTimeout } from 'node:timers'
 import type { Dialect, Engine, Mode, Outcome, Steps, Values } from './engine.ts'
 import { follow } from './engine.ts'
 import { type Failure, Refusal } from './retry.ts'
@@ -44,6 +44,7 @@ const leftOpen = (cause?: unknown) =>
 export class PoolEngine<C extends object> implements Engine {
   readonly dialect: Dialect
   readonly #driver: Driver<C>
+  readonly #waits = new Waits()
   /** What to do once the answer to a statement that was given up comes. */
   readonly #givenUp = new Map<C, () => void>()
 
@@ -91,12 +92,12 @@ export class PoolEngine<C extends object> implements Engine {
   #take(end: number): Promise<C> {
     return new Promise((resolve, reject) => {
       let isLate = false
-      const timer = at(end, () => {
+      const wait = this.#waits.open(end, () => {
         isLate = true
         reject(new Refusal('no connection of the pool became free in time'))
       })
       const answer = (error: unknown, connection?: C) => {
-        clearTimeout(timer)
+        this.#waits.close(wait)
         if (error instanceof Refusal) reject(error)
         else if (connection === undefined) reject(new Refusal('no connection to the database', {}, error))
         else if (isLate) this.#driver.release(connection, false)
@@ -113,17 +114,14 @@ export class PoolEngine<C extends object> implements Engine {
   #ask(connection: C, sql: string, values: Values, end: number): Promise<Outcome> {
     return new Promise((resolve, reject) => {
       if (performance.now() >= end) throw new Refusal('the deadline passed before the database was asked')
-      let isOver = false
-      let timer: NodeJS.Timeout | undefined
+      let wait: Wait | undefined
       this.#driver.send(connection, sql, values, (error, outcome) => {
-        isOver = true
-        clearTimeout(timer)
+        if (wait !== undefined) this.#waits.close(wait)
         this.#givenUp.get(connection)?.()
         if (outcome === undefined) reject(error)
         else resolve(outcome)
       })
-      timer = at(end, () => {
-        if (isOver) return
+      wait = this.#waits.open(end, () => {
         this.#giveUp(connection)
         reject(new GivenUp())
       })
@@ -162,5 +160,48 @@ const rolledBack = (error: unknown, failure: Failure) =>
   new Refusal((error as Error).message, { ...failure, outcome: 'not-applied' }, error)
 
 const leftUntil = (end: number) => Math.min(NEVER, Math.max(1, Math.ceil(end - performance.now())))
-// After a blocked event loop timers run before sockets are read: an answer that came in time is heard first.
-const at = (end: number, late: () => void) => setTimeout(() => setImmediate(late), leftUntil(end))
+
+interface Wait {
+  readonly end: number
+  readonly late: () => void
+}
+
+/** One timer for all that waits: to set and clear one for each connection and statement costs a fourth of a read. */
+class Waits {
+  readonly #open = new Set<Wait>()
+  #timer: NodeJS.Timeout | undefined
+  #due = Number.POSITIVE_INFINITY
+
+  /** Calls `late` at `end`, unless it is closed before. */
+  open(end: number, late: () => void): Wait {
+    const wait = { end, late }
+    if (end < this.#due) this.#arm(end)
+    else if (this.#open.size === 0) this.#timer?.ref()
+    this.#open.add(wait)
+    return wait
+  }
+
+  // The timer stays: the next call mostly comes before it rings. It keeps no process alive meanwhile.
+  close(wait: Wait): void {
+    if (this.#open.delete(wait) && this.#open.size === 0) this.#timer?.unref()
+  }
+
+  #arm(end: number): void {
+    clearTimeout(this.#timer)
+    this.#due = end
+    // After a blocked event loop timers run before sockets are read: an answer that came in time is heard first.
+    this.#timer = setTimeout(() => setImmediate(() => this.#ring()), leftUntil(end))
+  }
+
+  #ring(): void {
+    // A timer counts whole milliseconds.
+    const now = performance.now() + 1
+    this.#due = Number.POSITIVE_INFINITY
+    let next = this.#due
+    for (const wait of [...this.#open])
+      if (wait.end > now) next = Math.min(next, wait.end)
+      else if (this.#open.delete(wait)) wait.late()
+    // What was told that it is late may have begun another call.
+    if (next < this.#due) this.#arm(next)
+  }
+}

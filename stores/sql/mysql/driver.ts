@@ -2,7 +2,7 @@
 import { bind, type Compiled, compile, type Dialect, type Outcome, type Row, type Values } from '../base/engine.ts'
 import type { Driver } from '../base/pool.ts'
 import { Refusal } from '../base/retry.ts'
-import { failureOf, type MysqlConnection, type MysqlPool, type MysqlPromisePool } from './client.ts'
+import { failureOf, type MysqlConnection, type MysqlCorePool, type MysqlPool, type MysqlPromisePool } from './client.ts'
 
 type Answer = (error: unknown, outcome?: Outcome) => void
 
@@ -74,6 +74,7 @@ export class MysqlDriver implements Driver<MysqlConnection> {
   readonly commit = 'COMMIT AND NO CHAIN NO RELEASE'
   readonly rollBack = 'ROLLBACK AND NO CHAIN NO RELEASE'
   readonly #pool: MysqlPromisePool
+  readonly #core: MysqlCorePool | null
   readonly #compiled = new Map<string, Compiled>()
   readonly #servers = new WeakMap<MysqlConnection, Server>()
   /** The server's status after the last write. mysql2 does not tell that of a SELECT. */
@@ -84,28 +85,37 @@ export class MysqlDriver implements Driver<MysqlConnection> {
   readonly #abandoned = new Set<Server>()
 
   constructor(pool: MysqlPool) {
-    this.#pool = 'promise' in pool && typeof pool.promise === 'function' ? pool.promise() : (pool as MysqlPromisePool)
+    const { promise } = pool as { promise?: () => MysqlPromisePool }
+    const hasCallbacks = typeof promise === 'function'
+    this.#pool = hasCallbacks ? promise.call(pool) : (pool as MysqlPromisePool)
+    // The pool behind one with promises: for each promise that it gives, mysql2 takes a stack trace.
+    const inner = hasCallbacks || Object.hasOwn(pool, 'getConnection') ? pool : (pool as { pool?: unknown }).pool
+    this.#core = inner === this.#pool ? null : ((inner as MysqlCorePool | undefined) ?? null)
   }
 
   connect(answer: (error: unknown, connection?: MysqlConnection) => void): void {
+    if (this.#core !== null) {
+      this.#core.getConnection((error, connection) => (error ? answer(error) : this.#met(connection, answer)))
+      return
+    }
     const given = this.#pool.getConnection()
     // The older package `mysql` has callbacks only.
     if (typeof given?.then !== 'function') throw new TypeError('getConnection() gives no promise: use mysql2')
-    given.then(taken => {
-      // With callbacks: for each promise that it gives, mysql2 takes a stack trace.
-      const connection: MysqlConnection | undefined = taken?.connection
-      if (typeof connection?.execute !== 'function' || typeof connection.release !== 'function')
-        answer(new TypeError('MysqlStore expects a pool of mysql2, whose getConnection() gives one of its connections'))
-      else if (this.#servers.has(connection) && this.#abandoned.size === 0) answer(null, connection)
-      else
-        this.#prepare(connection).then(
-          () => answer(null, connection),
-          error => {
-            connection.destroy()
-            answer(error)
-          },
-        )
-    }, answer)
+    given.then(taken => this.#met(taken?.connection, answer), answer)
+  }
+
+  #met(connection: MysqlConnection | undefined, answer: (error: unknown, connection?: MysqlConnection) => void): void {
+    if (typeof connection?.execute !== 'function' || typeof connection.release !== 'function')
+      answer(new TypeError('MysqlStore expects a pool of mysql2, whose getConnection() gives one of its connections'))
+    else if (this.#servers.has(connection) && this.#abandoned.size === 0) answer(null, connection)
+    else
+      this.#prepare(connection).then(
+        () => answer(null, connection),
+        error => {
+          connection.destroy()
+          answer(error)
+        },
+      )
   }
 
   release(connection: MysqlConnection, destroy: boolean): void {

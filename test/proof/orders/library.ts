@@ -34,8 +34,6 @@ export interface Seams {
   asked(key: string, value: unknown): void
   /** A request told it something. */
   told(key: string, value: unknown): void
-  /** A snapshot was made: later than which logout-everywhere it is decides what becomes of its cookie. */
-  ordered(): void
   /** Writers of one session take turns: one is in line, has its turn, and is done. */
   queued(queue: object, key: string): object
   turn(place: object, turn: { latest: unknown }): void
@@ -164,8 +162,6 @@ async function buildLibrary(): Promise<Library> {
             if (file === ENTRY)
               for (const subpath of ['import', 'custom-server', 'custom-store', 'device-bound', 'fetch'])
                 contents += `\nexport * from './${subpath}.ts'\n`
-            if (file === 'src/session/session.ts')
-              contents = replaceOnce(file, contents, 'made += 1\n', `made += 1\n  ${ask}?.ordered()\n`)
             if (file === 'src/import/import.ts') {
               const [look, keep] = ['let taking = this.#underWay.get(old.id)\n', 'this.#underWay.set(old.id, taking)\n']
               contents = replaceOnce(file, contents, look, `${look}    if (taking) ${ask}?.joined(taking)\n`)

@@ -298,9 +298,6 @@ export class World implements Seams {
   told(_: string, value: unknown): void {
     if (typeof value === 'object' && value !== null && 'order' in value) this.#invalidations += 1
   }
-  ordered(): void {
-    if (this.isRunning) this.#learn(`o${this.#invalidations}`)
-  }
   queued(queue: object, key: string): object {
     const lines = this.#lines.get(queue) ?? new Map<string, Place[]>()
     this.#lines.set(queue, lines)

@@ -190,8 +190,7 @@ describe('an option that there is not', () => {
   const pg = { connect: async () => ({}) } as never
   const mysql = { getConnection: async () => ({}) } as never
   it('is refused by PostgresStore and MysqlStore, with the nearest one and all that there are', () => {
-    const ofPostgres =
-      /PostgresStore: "prepared" is not an option; did you mean prepare\? \(there are: table, .*prepare\)/
+    const ofPostgres = /PostgresStore: "prepared" is not an option \(there are: table, .*prepare\)/
     expect(() => new PostgresStore(pg, wrong({ prepared: false }))).toThrow(ofPostgres)
     expect(() => PostgresStore.ddl(wrong({ prepared: false }))).toThrow(ofPostgres)
     expect(() => new PostgresStore(pg, wrong({ prepare: 'no' }))).toThrow('prepare: expected true or false, got "no"')

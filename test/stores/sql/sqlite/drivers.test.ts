@@ -96,7 +96,7 @@ describeEngine('libsql', 'SqliteStore beside an application that uses @libsql/cl
 describe('an option that there is not', () => {
   const wrong = (options: object) => options as never
   it('is refused by SqliteStore with the nearest one and all that there are', () => {
-    const message = /SqliteStore: "tabl" is not an option; did you mean table\? \(there are: table, schema\)/
+    const message = /SqliteStore: "tabl" is not an option \(there are: table, schema\)/
     expect(() => new SqliteStore(connection as never, wrong({ tabl: 'x' }))).toThrow(message)
     expect(() => SqliteStore.ddl(wrong({ tabl: 'x' }))).toThrow(message)
     expect(() => new SqliteStore(connection as never, wrong([]))).toThrow(/expected an object of options, got an array/)

@@ -1,15 +1,15 @@
-// What the failure of a verb says that writes more than once: "not applied" is told of one call of the store, and the
-// caller asks about the verb.
+// What the failure of a method says that writes more than once: "not applied" is told of one call of the store, and the
+// caller asks about the method.
 import { SessionStoreError } from '../contract/errors.ts'
 
-/** The same failure, of a verb that has written something before: told as an event already, so it is none again. */
-function asUnknown(error: unknown): unknown {
-  if (!(error instanceof SessionStoreError) || error.outcome === 'unknown') return error
-  return new SessionStoreError(error.operation, 'unknown', error.message, { cause: error })
-}
+/** The same failure, of a method that has written something before. The guard has told it as an event already. */
+const asUnknown = (error: unknown): unknown =>
+  error instanceof SessionStoreError && error.outcome === 'not-applied'
+    ? new SessionStoreError(error.operation, 'unknown', error.message, { cause: error })
+    : error
 
 /**
- * Runs a step of a verb whose earlier step was written.
+ * Runs a step of a method whose earlier step was written.
  * @throws SessionStoreError with outcome 'unknown', whatever the step itself may have written
  */
 export async function afterWrite<T>(step: () => Promise<T>): Promise<T> {
@@ -20,7 +20,7 @@ export async function afterWrite<T>(step: () => Promise<T>): Promise<T> {
   }
 }
 
-/** The writes of a verb that makes any number of them, also at once. */
+/** The writes of a method that makes any number of them, also at once. */
 export class Writes {
   #areAny = false
 
@@ -29,7 +29,7 @@ export class Writes {
     this.#areAny = true
   }
 
-  /** @throws SessionStoreError with outcome 'unknown' where an earlier one was written, or may have been */
+  /** @throws SessionStoreError with outcome 'unknown' if an earlier one was written, or may have been */
   async run<T>(write: () => Promise<T>): Promise<T> {
     try {
       const value = await write()

@@ -1,0 +1,39 @@
+import type { SessionRecord } from '../contract/store.ts'
+import { checkOptions, type OptionPlace, wholeNumber } from '../text/check-options.ts'
+import { aSignal, PAGE, recordsOf, requireScan, type Walker } from './walk.ts'
+
+/** A page with sessions of 16 KiB each is 16 MB. */
+const MAX_PAGE = 1000
+
+/** What `all` takes. */
+interface AllOptions {
+  readonly signal?: AbortSignal | undefined
+  readonly pageSize?: number | undefined
+}
+
+const ALL: OptionPlace<AllOptions> = {
+  where: 'all',
+  rules: { signal: aSignal, pageSize: wholeNumber(1, MAX_PAGE) },
+}
+
+/** Checks the options at once, and asks the store when the first session is wanted. */
+export function allSessions<Stored>(
+  walker: Walker,
+  options: AllOptions,
+  storedOf: (record: SessionRecord) => Stored | null,
+): AsyncGenerator<Stored, void, void> {
+  checkOptions(ALL, options)
+  requireScan(walker, 'all')
+  return listed(walker, options, storedOf)
+}
+
+async function* listed<Stored>(
+  walker: Walker,
+  { pageSize = PAGE, signal }: AllOptions,
+  storedOf: (record: SessionRecord) => Stored | null,
+): AsyncGenerator<Stored, void, void> {
+  for await (const record of recordsOf(walker, pageSize, signal)) {
+    const stored = storedOf(record)
+    if (stored !== null) yield stored
+  }
+}

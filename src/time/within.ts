@@ -1,0 +1,54 @@
+import { nextTurn } from './next-turn.ts'
+
+/** What a timer of Node can count, in ms; a longer one would ring at once. */
+const LONGEST = 2_147_483_647
+
+interface Outcomes<T, R> {
+  /** What the caller gets for an answer in time; what it throws counts as a failure. */
+  readonly accept: (answer: T) => R
+  /** What the caller is told if the answer is a failure. */
+  readonly failed: (cause: unknown) => unknown
+  /** What the caller is told if there is no answer in time. */
+  readonly late: () => unknown
+  /** Called once there is an answer, in time or not. */
+  readonly settled?: () => void
+}
+
+/**
+ * What is answered by a deadline (on the scale of `performance.now()`). After it nothing leads to the caller any more,
+ * because a promise that never settles keeps all that waits for it.
+ */
+export function within<T, R>(
+  deadline: number,
+  answer: PromiseLike<T>,
+  { accept, failed, late, settled }: Outcomes<T, R>,
+): Promise<R> {
+  return new Promise((resolve, reject) => {
+    let caller: { resolve(value: R): void; reject(error: unknown): void } | null = { resolve, reject }
+    const settle = (how: (caller: { resolve(value: R): void; reject(error: unknown): void }) => void) => {
+      const waiting = caller
+      caller = null
+      clearTimeout(timer)
+      if (waiting !== null) how(waiting)
+    }
+    // After a long turn of the event loop timers come before sockets: answers that arrived in time are read first.
+    const ring = () => nextTurn(() => settle(({ reject }) => reject(late())))
+    const timer = setTimeout(ring, Math.min(Math.max(1, Math.ceil(deadline - performance.now())), LONGEST))
+    answer.then(
+      value => {
+        settled?.()
+        settle(({ resolve, reject }) => {
+          try {
+            resolve(accept(value))
+          } catch (cause) {
+            reject(failed(cause))
+          }
+        })
+      },
+      cause => {
+        settled?.()
+        settle(({ reject }) => reject(failed(cause)))
+      },
+    )
+  })
+}
