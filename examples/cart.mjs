@@ -5,7 +5,7 @@ import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { failure, listener, serve } from './serve.mjs'
 
-// The start value is the type: `session.data.cart` is known to every verb below, without a type argument.
+// The start value is the type: `session.data.cart` is known to every method below, without a type argument.
 const sessions = new SessionManager({
   store: new MemoryStore(),
   initial: () => ({ cart: /** @type {Record<string, number>} */ ({}), hint: '' }),

@@ -1,6 +1,6 @@
 // @ts-check
 // A front end on another origin of the same site (app.example.com calling api.example.com; here two ports of
-// localhost). The list is given twice: CORS says whose pages may read the answers, the visits object whose may send.
+// localhost). The list is given twice: CORS says whose pages may read the answers, `trustedOrigins` whose may send.
 import { SessionManager } from 'coatcheck'
 import { cors, nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'

@@ -1,6 +1,6 @@
 // @ts-check
 // A store of one's own, here around another one: those who read the database, or edit it, cannot read the data of a session.
-// encrypted-store.test.mjs shows that it still keeps the contract. A store for a new database has the same verbs.
+// encrypted-store.test.mjs shows that it still keeps the contract. A store for a new database has the same methods.
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 
 /**
@@ -65,7 +65,7 @@ export function encryptedStore(inner, secret) {
 
     listUser: async (...all) => decrypted(await inner.listUser(...all)),
 
-    // Verbs that a store need not have: absent here where the inner store has none.
+    // Methods that a store need not have: absent here where the inner store has none.
     ...(walk && {
       /** @type {NonNullable<typeof walk>} */
       async scan(...all) {

@@ -24,10 +24,10 @@ function outcomeOf(operation, answer) {
 export function observedStore(store, watch) {
   return new Proxy(store, {
     get(target, name) {
-      const verb = Reflect.get(target, name)
-      if (typeof verb !== 'function') return verb
+      const method = Reflect.get(target, name)
+      if (typeof method !== 'function') return method
       // It computes, and asks nothing.
-      if (name === 'shard') return verb.bind(target)
+      if (name === 'shard') return method.bind(target)
       return (/** @type {unknown[]} */ ...all) =>
         watch(`${String(name)}`, end => {
           /** @param {unknown} answer */
@@ -43,7 +43,7 @@ export function observedStore(store, watch) {
           /** @type {unknown} */
           let answer
           try {
-            answer = verb.apply(target, all)
+            answer = method.apply(target, all)
           } catch (error) {
             return failed(error)
           }

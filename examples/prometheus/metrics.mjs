@@ -9,7 +9,7 @@ collectDefaultMetrics()
 
 const calls = new Histogram({
   name: 'coatcheck_store_call_duration_seconds',
-  help: 'Calls to the session store, by verb and by what came of them',
+  help: 'Calls to the session store, by method and by what came of them',
   labelNames: ['operation', 'outcome'],
   buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5],
 })

@@ -46,7 +46,7 @@ const labelOf = request =>
  */
 const json = (value, status = 200, headers = {}) => ({
   status,
-  // No cache may keep what depends on a session. The visits object says so only where a session was looked at.
+  // No cache may keep what depends on a session. `nodeVisits` says so only if a session was looked at.
   headers: { 'Content-Type': 'application/json; charset=utf-8', 'Cache-Control': 'no-store', ...headers },
   body: `${stringify(value)}\n`,
 })

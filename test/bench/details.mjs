@@ -1,5 +1,5 @@
 // @ts-check
-// What lies beside the requests: the verbs of the manager, and what sessions take.
+// What lies beside the requests: the methods of the manager, and what sessions take.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -26,7 +26,7 @@ async function benchMemory() {
   console.log('\n### The manager on the memory store beside the same work by hand (random ID, SHA-256, Map)\n')
   console.log(
     table(
-      ['verb', 'CPU time, by hand = 1', 'per second of CPU', 'by hand'],
+      ['method', 'CPU time, by hand = 1', 'per second of CPU', 'by hand'],
       ['get', 'create'].map(verb => [
         verb,
         fixed(ratio(verb, `${verb} by hand`)),

@@ -162,7 +162,7 @@ npm run bench                # the table of each store; installs what it compare
 npm run bench -- --quick     # two minutes on a quiet machine: fewer requests, rows and rounds
 npm run bench -- redis       # the tables of one kind of store: memory, redis, sql
 npm run bench -- alone       # coatcheck beside by hand, more rounds; what a request is made of
-npm run bench -- details     # verbs of the manager, bytes per session
+npm run bench -- details     # methods of the manager, bytes per session
 npm run bench -- growth      # up to five million sessions; takes 8 GB
 npm run bench -- nodes       # 1, 2 and 4 processes on one database
 npm run bench -- sweep       # a million expired rows beside live traffic
@@ -176,7 +176,7 @@ writeFileSync(page, text)
 function titleOf(command) {
   const titles = {
     alone: 'coatcheck and by hand alone',
-    details: 'Verbs and sizes',
+    details: 'Methods and sizes',
     growth: 'Growth',
     nodes: 'Many processes',
     sweep: 'Removing a million expired rows',

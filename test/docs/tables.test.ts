@@ -141,7 +141,7 @@ function methods(path: string, kind: 'interface' | 'class', name: string): strin
   )
 }
 /** What a column of calls names: `get({ touch })` is get. */
-const verbsIn = (rows: string[][]) => [...new Set(rows.flatMap(([cell]) => cell!.match(/(?<=`)\w+(?=[(`])/g) ?? []))]
+const methodsIn = (rows: string[][]) => [...new Set(rows.flatMap(([cell]) => cell!.match(/(?<=`)\w+(?=[(`])/g) ?? []))]
 
 describe('the other tables', () => {
   it.each([
@@ -173,21 +173,21 @@ describe('the other tables', () => {
     expect(table(page, heading).map(([option]) => plain(option))).toEqual(options)
   })
 
-  it('name every verb of a store', () => {
-    const verbs = verbsIn(table('docs/stores/your-own.md', 'The contract'))
+  it('name every method of a store', () => {
+    const verbs = methodsIn(table('docs/stores/your-own.md', 'The contract'))
     const optional = ['sweep', 'scan', 'count', 'shard', 'close']
     expect([...verbs, ...optional]).toEqual(methods('src/contract/store.ts', 'interface', 'Store'))
   })
 
-  it('name every verb of a visit', () => {
-    const verbs = verbsIn(table('docs/guide.md', 'All verbs')).filter(verb => verb !== 'headers')
+  it('name every method of a visit', () => {
+    const verbs = methodsIn(table('docs/guide.md', 'All methods')).filter(verb => verb !== 'headers')
     expect(verbs.sort()).toEqual(methods('src/visits/types.ts', 'interface', 'Visit').sort())
   })
 
-  it('name every verb of the manager', () => {
+  it('name every method of the manager', () => {
     const guide = read('docs/guide.md')
     const rows = guide.slice(guide.indexOf('Of a manager, for code without a request.')).split('\n')
-    const verbs = verbsIn(rows.filter(row => /^\| `/.test(row)).map(row => row.split('|').slice(1)))
+    const verbs = methodsIn(rows.filter(row => /^\| `/.test(row)).map(row => row.split('|').slice(1)))
     expect(verbs.sort()).toEqual(methods('src/manager/manager.ts', 'class', 'SessionManager').sort())
   })
 })

@@ -44,7 +44,7 @@ export class UserGuard implements CanActivate {
 
   async canActivate(context: ExecutionContext) {
     const within = this.reflector.getAllAndOverride<Duration>('within', [context.getHandler(), context.getClass()])
-    await visitIn(context).requireUser(within ? { within } : {})
+    await visitIn(context).requireUser(within ? { freshWithin: within } : {})
     return true
   }
 }

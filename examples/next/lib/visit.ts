@@ -19,11 +19,11 @@ export async function currentVisit(): Promise<CurrentVisit> {
   return visit
 }
 
-/** For actions: runs verbs, and gives the cookies to Next. */
-export async function act<T>(verbs: (visit: CurrentVisit) => Promise<T>): Promise<T> {
+/** For actions: runs what needs a visit, and gives the cookies to Next. */
+export async function withVisit<T>(run: (visit: CurrentVisit) => Promise<T>): Promise<T> {
   const [visit, jar] = [await visitOf('POST'), await cookies()]
   try {
-    return await verbs(visit)
+    return await run(visit)
   } finally {
     for (const { name, value, options } of visit.cookies) jar.set(name, value, options)
   }
