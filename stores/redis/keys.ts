@@ -19,8 +19,8 @@ export function slotOf(shard: string): number {
 export const shardOf = (userId: string) => createHash('sha256').update(userId).digest('base64url').slice(0, 3)
 /** Shard of a session key: its first 3 characters. */
 export const shardOfKey = (key: string) => key.slice(0, 3)
-/** Whether a text can be a session key. The name of another one (`{}`, empty) may have a slot that its shard has not. */
-export const isKey = (key: string) => /^[A-Za-z0-9_-]{46}$/.test(key)
+/** Whether a text begins with a shard. The name of another one (`{}`, empty) may be in another slot than `slotOf` says. */
+export const isKey = (key: string) => /^[\w-]{3}/.test(key)
 
 /** The key names under one prefix. */
 export type Keys = ReturnType<typeof keysUnder>

@@ -156,7 +156,7 @@ export class RedisStore implements Store {
     const { exceptKey, minPasswordVersion, minPasswordVersionUntil } = options
     const shard = shardOf(userId)
     return this.#call('deleteUser', deadline, async call => {
-      let excepted = exceptKey !== undefined && isKey(exceptKey) && shardOfKey(exceptKey) === shard ? [exceptKey] : []
+      let excepted = exceptKey !== undefined && shardOfKey(exceptKey) === shard ? [exceptKey] : []
       /** Ends the sessions of these members; answers how many lived, then at most so many others. */
       const end = async (members: readonly string[], most: number): Promise<Answer> => {
         for (;;) {

@@ -296,7 +296,7 @@ export class World implements Seams {
     if (this.isRunning) this.#learn(`${key} ${valueText(value)}`)
   }
   told(_: string, value: unknown): void {
-    if (typeof value === 'object' && value !== null && 'order' in value) this.#invalidations += 1
+    if (typeof value === 'object' && value !== null && 'at' in value) this.#invalidations += 1
   }
   queued(queue: object, key: string): object {
     const lines = this.#lines.get(queue) ?? new Map<string, Place[]>()
@@ -547,7 +547,7 @@ const bigints = (name: string, value: unknown) =>
 /** A value of a memory, or an answer, as text; what is told of a login is what others may do with it. */
 function valueText(value: unknown): string {
   if (typeof value !== 'object' || value === null) return String(value)
-  if ('order' in value) return JSON.stringify({ ...value, order: 0 }, bigints)
+  if ('at' in value) return JSON.stringify({ ...value, order: 0 }, bigints)
   if ('holders' in value) {
     const { session, token, before, holders, isSent } = value as unknown as Record<string, unknown>
     return JSON.stringify([(session as { key: string }).key, token, before, holders, isSent], bigints)
