@@ -37,6 +37,12 @@ const TOUCH = { touch: true } as const
 const NO_TOUCH = { touch: false } as const
 const REMEMBER_TOKEN = /^[\w-]{43}\.[\w-]{43}$/
 
+/** A session that began in a visit, and the remember token that can start it again. */
+interface Begun<S> {
+  readonly session: S
+  token: string | null
+}
+
 /** The visit behind every server: its state, and the methods in the order of a session's life. */
 export class Visit<Data extends object, Ids extends UserIds, Input extends object>
   implements PublicVisit<Data, Ids, Input>
@@ -63,7 +69,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   /** A write found that the session had ended: nothing begins in its place. */
   #isOver = false
   /** What began in this visit: only this response can bring it to the browser. */
-  #begun: { readonly session: Session<Data, Ids>; readonly token: string | null } | null = null
+  #begun: Begun<Session<Data, Ids>> | null = null
   /** An anonymous session that ends if the browser has left what it came with before the head is written. */
   #looksAgain = false
   #cookie: 'keep' | 'send' | 'clear' = 'keep'
@@ -163,11 +169,11 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       const current = await this.#current()
       this.#mayBegin()
       const session = await this.#sessions.logIn(current, login as typeof given)
-      return this.#deliver(session, async () => {
+      return this.#deliver(session, async begun => {
         // The tokens of an earlier login must not bring its user back. They end last: a login that fails leaves them.
         const old = this.#tokens()
         const token = remember ? await this.#sessions.issueRememberToken(session) : null
-        this.#begun = { session, token }
+        begun.token = token
         for (const each of old) await this.#sessions.revokeRememberToken(each)
         if (token !== null) this.#tokenCookie = { token, maxAge: Math.ceil(rememberFor! / 1000) }
         else if (this.#hasTokenCookie()) this.#tokenCookie = 'clear'
@@ -270,12 +276,12 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
 
   /** For a response that will carry no cookie: what began in this visit ends. `reason` is told. */
   async abandon(reason: string): Promise<void> {
-    if (this.#begun === null) return
-    const { key } = this.#begun.session
+    const begun = this.#begun
+    if (begun === null) return
     this.#cookie = 'keep'
     this.#tokenCookie = 'keep'
-    await this.#endBegun()
-    tellUnsent(this.#manager, key, reason, this.#setup.advice)
+    await this.#end(begun)
+    tellUnsent(this.#manager, begun.session.key, reason, this.#setup.advice)
   }
 
   get request(): VisitRequest {
@@ -371,22 +377,23 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   }
 
   /** The last steps with what began here. If one fails, or the head went out meanwhile, it ends: no browser has it. */
-  async #deliver<S extends Session<Data, Ids>>(begun: S, finish: () => Promise<S>): Promise<S> {
-    this.#begun = { session: begun, token: this.#begun?.token ?? null }
+  async #deliver<S extends Session<Data, Ids>>(session: S, finish: (begun: Begun<S>) => Promise<S>): Promise<S> {
+    const begun = { session, token: this.#begun?.token ?? null }
+    this.#begun = begun
     try {
-      const session = await afterWrite(finish)
+      const finished = await afterWrite(() => finish(begun))
       if (!this.#canSend()) throw headersSent()
-      return this.#send(session)
+      return this.#send(finished)
     } catch (error) {
-      await this.#endBegun()
+      await this.#end(begun)
       throw error
     }
   }
 
   /** The token first: it must not start the session again. A failure was told as an event, and what is left expires. */
-  async #endBegun(): Promise<void> {
-    const { session, token } = this.#begun!
-    this.#begun = null
+  async #end(begun: Begun<Session<Data, Ids>>): Promise<void> {
+    const { session, token } = begun
+    if (this.#begun === begun) this.#begun = null
     this.#know(null)
     if (token !== null) await this.#sessions.revokeRememberToken(token).catch(() => {})
     await this.#sessions.destroy(session).catch(() => {})
@@ -433,7 +440,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     // The anonymous session began while the browser left what it came with: its other response brings another cookie.
     this.#looksAgain = false
     this.#cookie = 'keep'
-    this.#endBegun().catch(() => {})
+    if (this.#begun !== null) this.#end(this.#begun).catch(() => {})
     return false
   }
 
