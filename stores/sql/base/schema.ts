@@ -3,6 +3,7 @@ import { type OptionPlace, rule } from '../../../src/text/check-options.ts'
 import type { Content, Dialect, Steps } from './engine.ts'
 import { Refusal } from './retry.ts'
 
+/** What every SQL store takes. */
 export interface SqlStoreOptions {
   /**
    * Name of the session table; `${table}_users` has a small row for each user.

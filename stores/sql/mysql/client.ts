@@ -8,6 +8,7 @@ export interface MysqlConnection {
   execute(options: string | object, values: unknown, callback: Callback): unknown
   query(options: object, callback: Callback): unknown
   on(event: 'error', listener: () => void): unknown
+  removeListener(event: 'error', listener: () => void): unknown
   release(): void
   destroy(): void
   readonly threadId: number | null

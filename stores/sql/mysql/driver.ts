@@ -191,6 +191,8 @@ export class MysqlDriver implements Driver<MysqlConnection> {
     let server = this.#servers.get(connection)
     if (server === undefined) {
       // mysql2 removes its own listener with the first error; a second one would end the process.
+      // One that was refused before is greeted again, and has ours already.
+      connection.removeListener('error', ignore)
       connection.on('error', ignore)
       const [row] = await this.#say(connection, GREETING)
       server = { id: Number(row!.id), name: String(row!.name), metAt: performance.now() }
