@@ -5,7 +5,6 @@ import {
   type Change,
   type Duration,
   type Login,
-  type NodeVisitsOptions,
   presets,
   type Redeemed,
   type Session,
@@ -33,7 +32,7 @@ import { openVisit, SessionCookie } from 'coatcheck/custom-server'
 import { testStore } from 'coatcheck/custom-store/testing'
 import { deviceBound } from 'coatcheck/device-bound'
 import { type FetchVisit, type FetchVisits, fetchVisits } from 'coatcheck/fetch'
-import { cors, nodeVisits, requireHttps } from 'coatcheck/node'
+import { cors, type NodeVisitsOptions, nodeVisits, requireHttps } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import * as valibot from 'valibot'
 import { it } from 'vitest'
