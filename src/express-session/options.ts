@@ -31,7 +31,7 @@ export interface LoginOptions {
 // biome-ignore lint/suspicious/noExplicitAny: as in the types of express-session, so that a userOf needs no casts
 export type BridgedData = Record<string, any>
 
-/** Of `expressSession`: those of a visits object, and how a user is found in the data of req.session. */
+/** Of `expressSession`: those of `nodeVisits`, and how a user is found in the data of req.session. */
 export interface ExpressSessionOptions<I extends UserIds = UserIds> extends NodeVisitsOptions {
   /**
    * Who is logged in, by the data of req.session; `null` where no user is. Where a request changes the answer, that is a

@@ -46,7 +46,7 @@ export type SessionEvent<Ids extends UserIds = UserIds> = {
   | {
       type: 'write-refused'
       reason: 'limit' | 'stale-login' | 'conflict'
-      /** The session that was to be written to, or to end at a log-in. */
+      /** The session that was to be written to, or to end at a login. */
       key: SessionKey | null
       /** Who was to log in, or whose session it is. */
       userId: UserId<Ids> | null
