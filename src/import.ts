@@ -4,5 +4,5 @@ export { type FromFastifySessionOptions, fromFastifySession } from './import/fas
 export type { OldCookie, OldSession, OldSessionId, OldSessions } from './import/from.ts'
 export { type ImportMiddleware, type SessionImporter, sessionImporter } from './import/importer.ts'
 export { type FromKoaSessionOptions, fromKoaSession, type KoaStore } from './import/koa-session.ts'
-export type { OldLogin, OldVisitor, SessionImporterOptions } from './import/options.ts'
+export type { OldLogin, OldVisitor, SessionImporterOptions, WhoseSession } from './import/options.ts'
 export type { Secret } from './import/signature.ts'

@@ -109,7 +109,11 @@ async function writeReference() {
   const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   const entryPoints = Object.keys(exports)
     .filter(key => key !== './package.json')
-    .map(key => (key === '.' ? 'src/index.ts' : key.startsWith('./stores/') ? `${key}.ts` : `src/${key.slice(2)}.ts`))
+    .map(key => {
+      if (key === '.') return 'src/index.ts'
+      if (key === './custom-store/testing') return 'testing/index.ts'
+      return key.startsWith('./stores/') ? `${key}.ts` : `src/${key.slice(2)}.ts`
+    })
   const application = await Application.bootstrapWithPlugins({
     entryPoints: entryPoints.map(path => join(root, path)),
     tsconfig: join(root, 'tsconfig.json'),

@@ -12,10 +12,7 @@ import { OVER } from './marks.ts'
 import { OldCookies } from './old-cookies.ts'
 import { OPTIONS, type SessionImporterOptions } from './options.ts'
 
-type CookieHeader = VisitRequest['cookie']
 type OldIds = readonly Required<OldSessionId>[]
-// biome-ignore lint/suspicious/noExplicitAny: of whichever data and user IDs
-type AnyVisit = Pick<Visit<any, any, any>, 'get' | 'logOut'>
 
 /** A middleware for Express and Connect; raw node:http calls it by hand. */
 export type ImportMiddleware = (
@@ -103,7 +100,8 @@ export class SessionImporter<
    * that remove the old cookies, to be sent beside those of the visit. `options` are those of your visits.
    * @throws SessionStoreError if one of both stores fails
    */
-  async import<V extends AnyVisit, Header extends CookieHeader>(
+  // biome-ignore lint/suspicious/noExplicitAny: of whichever data and user IDs
+  async import<V extends Pick<Visit<any, any, any>, 'get' | 'logOut'>, Header extends VisitRequest['cookie']>(
     cookie: Header,
     open: (cookie: Header | string) => V,
     options: { readonly cookie?: CookieOptions } = {},
@@ -141,7 +139,7 @@ export class SessionImporter<
   }
 
   /** The header as if the request had come with our cookie, or as it was; and whether the old cookies are of no more use. */
-  async #exchange<Header extends CookieHeader>(
+  async #exchange<Header extends VisitRequest['cookie']>(
     old: OldIds,
     cookie: Header,
     ours: SessionCookie,

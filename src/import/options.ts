@@ -24,7 +24,8 @@ export interface OldVisitor<Input extends object = Record<string, unknown>> {
   createdAt?: number | null | undefined
 }
 
-type WhoseSession<Data extends object, Ids extends UserIds, Input extends object> =
+/** Whose session an old one is, as `toLogin` answers it: a login, a visitor with data, or nobody's. */
+export type WhoseSession<Data extends object, Ids extends UserIds, Input extends object> =
   | OldLogin<Data, Ids, Input>
   | OldVisitor<Input>
   | null

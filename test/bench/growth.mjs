@@ -208,7 +208,7 @@ async function sqlitePlace() {
   const [driver] = await sqliteDrivers()
   const folder = mkdtempSync(join(tmpdir(), 'coatcheck-bench-growth-'))
   const database = await openSqlite(/** @type {string} */ (driver), join(folder, 'sessions.db'))
-  const { SqliteStore } = await coatcheck('stores/sql.js')
+  const { SqliteStore } = await coatcheck('stores/sqlite.js')
   const store = new SqliteStore(database)
   await store.migrate()
   return place(

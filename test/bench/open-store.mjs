@@ -5,7 +5,8 @@ import { coatcheck } from './servers/serve.mjs'
 
 /** @param {string} kind @param {string} url @param {number} connections @returns {Promise<{ store: any, end: () => Promise<void> }>} */
 export async function openStore(kind, url, connections) {
-  const { PostgresStore, MysqlStore } = await coatcheck('stores/sql.js')
+  const { PostgresStore } = await coatcheck('stores/postgres.js')
+  const { MysqlStore } = await coatcheck('stores/mysql.js')
   const pool = /** @type {any} */ (
     kind === 'PostgreSQL'
       ? new pg.Pool({ connectionString: url, max: connections, idleTimeoutMillis: 0 })

@@ -58,7 +58,7 @@ export abstract class SqlStore implements Store {
   readonly #forms = new Map<string, readonly string[]>()
   #sweepRows = SWEEP_BATCH
 
-  constructor(engine: Engine, options: SqlStoreOptions) {
+  protected constructor(engine: Engine, options: SqlStoreOptions) {
     this.engine = engine
     this.names = namesOf(options, engine.dialect)
     this.texts = statements(this.names, engine.dialect)

@@ -1,12 +1,10 @@
 // What the store uses of mysql2, and what its errors mean.
 import { type Failure, NOT_APPLIED, NOT_MIGRATED } from '../base/retry.ts'
 
-type Callback = (error: unknown, result?: unknown) => void
-
 /** What the store uses of a connection of mysql2. One of `mysql2/promise` has it as `connection`. */
 export interface MysqlConnection {
-  execute(options: string | object, values: unknown, callback: Callback): unknown
-  query(options: object, callback: Callback): unknown
+  execute(options: string | object, values: unknown, callback: (error: unknown, result?: unknown) => void): unknown
+  query(options: object, callback: (error: unknown, result?: unknown) => void): unknown
   on(event: 'error', listener: () => void): unknown
   removeListener(event: 'error', listener: () => void): unknown
   release(): void

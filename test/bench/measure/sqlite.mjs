@@ -9,7 +9,7 @@ const GETS = 15_000
 
 const [driver = '', file = ''] = process.argv.slice(2)
 const { SessionManager } = await coatcheck('index.js')
-const { SqliteStore } = await coatcheck('stores/sql.js')
+const { SqliteStore } = await coatcheck('stores/sqlite.js')
 const database = await openSqlite(driver, file)
 const store = new SqliteStore(database)
 await store.migrate()

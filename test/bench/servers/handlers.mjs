@@ -70,7 +70,7 @@ export const hashed = ({ get, create, write, end, invalidateAll }) => ({
 /** @param {unknown} store */
 export async function coatcheckVisits(store) {
   const { SessionManager, stringify } = await coatcheck('index.js')
-  const { nodeVisits } = await coatcheck('http.js')
+  const { nodeVisits } = await coatcheck('node.js')
   // On a busy machine a burst may wait longer than the usual 2 seconds; that would be an error, not a figure.
   const sessions = new SessionManager({ store, storeTimeout: '30s' })
   return { sessions, visits: nodeVisits(sessions), stringify }

@@ -22,7 +22,11 @@ async function sqlite() {
   const { openSqlite } = await import('../sqlite.mjs')
   return openSqlite(process.env.SQLITE_DRIVER ?? '', process.env.SQLITE_FILE ?? ':memory:')
 }
-const stores = () => coatcheck('stores/sql.js')
+const stores = async () => ({
+  ...(await coatcheck('stores/postgres.js')),
+  ...(await coatcheck('stores/mysql.js')),
+  ...(await coatcheck('stores/sqlite.js')),
+})
 async function postgres() {
   const store = new (await stores()).PostgresStore(await pgPool())
   await store.migrate()
