@@ -46,7 +46,7 @@ export async function invalidateEverything<Data extends object, Ids extends User
     endUser: user =>
       endUser(contextFor(context, user), user, exceptKey === null ? {} : { exceptKey }, context.deadline()),
     endVisitor: key => endSession(context, key, null, 'invalidated', context.deadline()),
-    recordAt: async (key, now, isKnown) => (await chainFrom(context, key, { now, isKnown })).record,
+    follow: (key, now, isKnown) => chainFrom(context, key, { now, isKnown }),
     sparedKeys: async () =>
       exceptKey === null ? [] : (await chainFrom(context, exceptKey, { now: context.now() })).keys,
   })

@@ -36,8 +36,12 @@ interface Ender {
   endUser(user: string): Promise<number>
   /** Ends an anonymous session; `false` if there was none. */
   endVisitor(key: string): Promise<boolean>
-  /** The record that the forwards from a key lead to; `null` also if they lead to a key that is known. */
-  recordAt(key: string, now: number, isKnown: (key: string) => boolean): Promise<SessionRecord | null>
+  /** The record that the forwards from a key lead to. `isEnd: false`: they lead to a key that is known. */
+  follow(
+    key: string,
+    now: number,
+    isKnown: (key: string) => boolean,
+  ): Promise<{ readonly record: SessionRecord | null; readonly isEnd: boolean }>
   /** The keys that the excepted session has, and had. */
   sparedKeys(): Promise<readonly string[]>
 }
@@ -62,8 +66,11 @@ export async function invalidateAll(
     met += records.length + forwards.length
     const stored = [...records]
     await eachOf(forwards, async key => {
-      const record = await ender.recordAt(key, walker.now() - CLOCK_TOLERANCE, isKnown)
+      const { record, isEnd } = await ender.follow(key, walker.now() - CLOCK_TOLERANCE, isKnown)
       if (record !== null) stored.push(record)
+      // Nothing live is found there. A node with a slower clock may find it, of whichever tenant.
+      else if (isEnd && walker.namespace === null)
+        await writes.run(() => walker.calls.delete(key, { now: walker.now(), deadline: walker.deadline() }))
     })
     const old = stored.filter(({ createdAt, userId }) => createdAt <= latest && isOwn(walker, userId))
     const users = new Set(old.flatMap(({ userId }) => userId ?? []))

@@ -174,9 +174,9 @@ function metaReference(stored: string): { meta: Meta; text: string } | null {
   const verified = isUnverified ? undefined : field('v', DIGITS, 1, 16)
   const csrf = field('c', BASE64URL, 43, 43)
   const idle = field('i', DIGITS, 1, 13)
-  const changes = field('u', BASE64URL, 8, 128)
-  if (changes !== undefined && (changes.length % 8 > 0 || stored[at++] !== '.')) return null
-  const device = field('d', `${BASE64URL}.`, 0, 2000)
+  const count = field('n', DIGITS, 1, 3)
+  const since = count === undefined ? undefined : field('t', DIGITS, 1, 16)
+  if (count !== undefined && since === undefined) return null
   // ECMA-262, 21.4.1.1: the largest time value.
   if (stored[at] !== '@' || Number(verified ?? 0) > 864e13) return null
   return {
@@ -184,8 +184,7 @@ function metaReference(stored: string): { meta: Meta; text: string } | null {
       ...(isUnverified ? { verifiedAt: null } : verified === undefined ? {} : { verifiedAt: Number(verified) }),
       ...(csrf === undefined ? {} : { csrf }),
       ...(idle === undefined ? {} : { idle: Number(idle) }),
-      ...(changes === undefined ? {} : { changes: changes.match(/.{8}/g)! }),
-      ...(device === undefined ? {} : { device }),
+      ...(count === undefined ? {} : { renewals: { count: Number(count), since: Number(since) } }),
     },
     text: stored.slice(at + 1),
   }
@@ -201,11 +200,11 @@ const meta: Target = {
     '@v-@{}',
     `@c${CSRF}@{}`,
     '@i1800000@{"a":"@"}',
-    '@uZk1vX0bq7TnE_-Ab.d1@{}',
-    '@doZk1vX0bq7TnEZk1v@{}',
-    `@v1767225600000c${CSRF}i1800000d1.Zk1vX0bq.7TnE@{"theme":"dark"}`,
+    '@n32t1767225600000@{}',
+    '@n3@{}',
+    `@v1767225600000c${CSRF}i1800000n1t1767225600000@{"theme":"dark"}`,
     '@@@text of a codec',
-    '@d@',
+    '@t@',
     '@v99999999999999999@{}',
   ],
   tokens: [
@@ -214,10 +213,8 @@ const meta: Target = {
     'v-',
     'c',
     'i',
-    'u',
-    'd',
-    'o',
-    '.',
+    'n',
+    't',
     '-',
     '0',
     '9',
@@ -232,8 +229,8 @@ const meta: Target = {
   check(input) {
     const ours = unseal(input)
     const reference = input.startsWith('@') ? metaReference(input) : { meta: {}, text: input }
-    // What is broken proves no password, and no device.
-    const expected = reference ?? { meta: { verifiedAt: null, device: '' }, text: input }
+    // What is broken proves no password.
+    const expected = reference ?? { meta: { verifiedAt: null }, text: input }
     assert.deepEqual(ours, expected, 'unseal: the reference answers otherwise')
     // Whatever a codec writes, it gets back, with what stood beside it.
     if (reference !== null) same(unseal(seal(reference.meta, input)), { ...reference, text: input }, 'seal and unseal')

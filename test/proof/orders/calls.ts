@@ -142,7 +142,7 @@ export function sceneOf(scene: CallScene): Scene {
       const passwordVersion = () => world.callback('the password version', () => 1)
       const options = {
         ...(isLimited && { limit: { max: 1, onLimit: 'refuse' } as const }),
-        ...(isAsked && { passwordVersion }),
+        ...(isAsked && { getPasswordVersion: passwordVersion }),
       }
       const here = world.manager(options)
       const there = world.manager(options, skew)
