@@ -180,10 +180,6 @@ export const BUGS: readonly Bug[] = [
     scene: sceneOf({ before: 'a session', calls: ['touch'], faults: 1 }),
   },
   {
-    name: 'An anonymous session in place of one that was left meanwhile stays',
-    scene: tabsOf({ before: 'an anonymous session', requests: ['a new anonymous session', 'a logout'] }),
-  },
-  {
     name: 'A login leaves what a save began while the answer to it was under way',
     scene: tabsOf({ before: 'an anonymous session', requests: ['a save', 'a login'] }),
   },
