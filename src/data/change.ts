@@ -5,14 +5,14 @@ import { quote } from '../text/quote.ts'
  * Keys to set, or a function that edits fresh data and is run again on a conflict (so: synchronous, no side effects). What
  * it returns is not stored: `data => data.n++` is an edit, `data => ({ ...data, n: 1 })` a TypeError.
  */
-export type Change<D = Record<string, unknown>, R = unknown> =
-  | Partial<D>
+export type Change<Data = Record<string, unknown>, R = unknown> =
+  | Partial<Data>
   | ((
-      draft: D,
+      draft: Data,
     ) => R extends PromiseLike<unknown>
       ? never
       : R extends object
-        ? R extends Partial<D>
+        ? R extends Partial<Data>
           ? 'edit the draft and return nothing: what is returned would be lost'
           : R
         : R)
@@ -21,7 +21,11 @@ export type Change<D = Record<string, unknown>, R = unknown> =
  * Runs a function on a draft. `unchanged` makes the draft once more.
  * @throws TypeError where it is asynchronous, or returned an object as if that were the new data
  */
-export function runChange<D extends object>(change: (draft: D) => unknown, draft: D, unchanged: () => D): void {
+export function runChange<Data extends object>(
+  change: (draft: Data) => unknown,
+  draft: Data,
+  unchanged: () => Data,
+): void {
   const before = objectsIn(draft)
   const value = change(draft)
   if (typeof (value as { then?: unknown } | null | undefined)?.then === 'function') {

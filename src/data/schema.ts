@@ -4,12 +4,12 @@ import { type Codec, jsonCodec } from './codec.ts'
 import { copyPlain, isPlain } from './plain.ts'
 
 /** https://standardschema.dev: zod, valibot, arktype and others have it. */
-export interface StandardSchemaV1<In = unknown, Out = In> {
+export interface StandardSchemaV1<Input = unknown, Out = Input> {
   readonly '~standard': {
     readonly version: 1
     readonly vendor: string
     readonly validate: (value: unknown) => SchemaResult<Out> | Promise<SchemaResult<Out>>
-    readonly types?: { readonly input: In; readonly output: Out } | undefined
+    readonly types?: { readonly input: Input; readonly output: Out } | undefined
   }
 }
 /** What a schema answers: the checked value, or what is wrong with it. */
@@ -29,9 +29,9 @@ export type Frozen<T> = T extends readonly (infer E)[]
     ? { readonly [N in keyof T]: Frozen<T[N]> }
     : T
 
-export interface DataOptions<D, In> {
-  readonly schema?: StandardSchemaV1<In, D> | undefined
-  readonly initial?: (() => D) | undefined
+export interface DataOptions<Data, Input> {
+  readonly schema?: StandardSchemaV1<Input, Data> | undefined
+  readonly initial?: (() => Data) | undefined
   readonly codec?: Codec | undefined
   readonly maxDataBytes: number
 }
@@ -57,14 +57,14 @@ function withKeys(base: object, keys: object): Keys {
 const EMPTY = Object.freeze({})
 
 /** What an application's session data looks like: start value, validation, text form. */
-export class DataShape<D extends object, In extends object = D> {
-  readonly #schema: StandardSchemaV1<In, D>['~standard'] | null
-  readonly #initial: (() => D) | null
+export class DataShape<Data extends object, Input extends object = Data> {
+  readonly #schema: StandardSchemaV1<Input, Data>['~standard'] | null
+  readonly #initial: (() => Data) | null
   readonly #codec: Codec
   readonly #maxBytes: number
   readonly #isFree: boolean
 
-  constructor({ schema, initial, codec, maxDataBytes }: DataOptions<D, In>) {
+  constructor({ schema, initial, codec, maxDataBytes }: DataOptions<Data, Input>) {
     this.#schema = schema?.['~standard'] ?? null
     this.#initial = initial ?? null
     this.#codec = codec ?? jsonCodec
@@ -85,9 +85,9 @@ export class DataShape<D extends object, In extends object = D> {
   }
 
   /** A fresh start value: a default that the application keeps is neither frozen nor edited. */
-  start(): D {
+  start(): Data {
     const value = this.#first()
-    return copyPlain(this.#schema ? this.#validated(value) : (value as D))
+    return copyPlain(this.#schema ? this.#validated(value) : (value as Data))
   }
 
   #first(): object {
@@ -121,7 +121,7 @@ export class DataShape<D extends object, In extends object = D> {
   }
 
   /** Data to edit, and why it had to be started anew (stored data that cannot be read or no longer fits), or null. */
-  thaw(text: string): { data: D; reset: Error | null } {
+  thaw(text: string): { data: Data; reset: Error | null } {
     let stored: unknown
     try {
       stored = this.#codec.decode(text)
@@ -129,7 +129,7 @@ export class DataShape<D extends object, In extends object = D> {
       return { data: this.start(), reset: new Error('stored data cannot be decoded', { cause: error }) }
     }
     if (!isKeyed(stored)) return { data: this.start(), reset: new Error('stored data is not an object') }
-    if (!this.#schema) return { data: (this.#initial ? withKeys(this.start(), stored) : stored) as D, reset: null }
+    if (!this.#schema) return { data: (this.#initial ? withKeys(this.start(), stored) : stored) as Data, reset: null }
     try {
       return { data: copyPlain(this.#validated(stored)), reset: null }
     } catch {
@@ -143,19 +143,19 @@ export class DataShape<D extends object, In extends object = D> {
   }
 
   /** The data of a text that needs no decoding, since nothing is in it; `null` for any other. */
-  known(text: string): Frozen<D> | null {
-    return text === '{}' && this.#isFree ? (EMPTY as Frozen<D>) : null
+  known(text: string): Frozen<Data> | null {
+    return text === '{}' && this.#isFree ? (EMPTY as Frozen<Data>) : null
   }
 
   /** Frozen data to show; `onReset` hears why it was started anew. */
-  freeze(text: string, onReset: (cause: Error) => void): Frozen<D> {
+  freeze(text: string, onReset: (cause: Error) => void): Frozen<Data> {
     const { data, reset } = this.thaw(text)
     if (reset) onReset(reset)
-    return deepFreeze(data) as Frozen<D>
+    return deepFreeze(data) as Frozen<Data>
   }
 
   /** Valid data that will be valid again when it is read: else it would be lost then, without a word. */
-  #storable(data: unknown): D {
+  #storable(data: unknown): Data {
     const valid = this.#validated(data)
     try {
       this.#validated(valid)
@@ -166,11 +166,11 @@ export class DataShape<D extends object, In extends object = D> {
     return valid
   }
 
-  #validated(value: unknown): D {
+  #validated(value: unknown): Data {
     const result = this.#schema!.validate(value)
     if (hasThen(result))
       throw new TypeError('schema: validates asynchronously; session data needs a synchronous schema')
-    const { issues, value: valid } = result as { issues?: readonly Issue[]; value: D }
+    const { issues, value: valid } = result as { issues?: readonly Issue[]; value: Data }
     if (issues) throw new SessionError('ERR_SESSION_DATA', issues.map(describeIssue).join('; '))
     if (!isKeyed(valid)) throw new TypeError(`schema: expected it to describe an object, got ${quote(valid)}`)
     return valid

@@ -24,11 +24,11 @@ import {
 import { changeOf, dataOf, hasContent, type Texts, textsOf } from './values.ts'
 
 /** What all requests of one middleware share. */
-export interface BridgeSetup<D extends object, I extends UserIds, In extends object> {
-  readonly sessions: SessionManager<D, I, In>
-  readonly context: Context<D, I, In>
-  readonly userOf: NonNullable<ExpressSessionOptions<I>['userOf']>
-  readonly logIn: NonNullable<ExpressSessionOptions<I>['logIn']>
+export interface BridgeSetup<Data extends object, Ids extends UserIds, Input extends object> {
+  readonly sessions: SessionManager<Data, Ids, Input>
+  readonly context: Context<Data, Ids, Input>
+  readonly userOf: NonNullable<ExpressSessionOptions<Ids>['userOf']>
+  readonly logIn: NonNullable<ExpressSessionOptions<Ids>['logIn']>
   readonly look: CookieLook
 }
 
@@ -47,7 +47,7 @@ interface Bridged {
 }
 
 /** `req.session` of one request over its visit: what is assigned is compared with what was there, and written key by key. */
-export class Bridge<D extends object, I extends UserIds, In extends object> implements Owner, Settling {
+export class Bridge<Data extends object, Ids extends UserIds, Input extends object> implements Owner, Settling {
   // The same functions for all requests: with functions of its own each request would get a hidden class of its own, which
   // V8 keeps, and the request with it, until the next full collection of garbage.
   static readonly #MEMBERS: PropertyDescriptorMap & ThisType<Bridged> = {
@@ -78,13 +78,13 @@ export class Bridge<D extends object, I extends UserIds, In extends object> impl
 
   readonly request: IncomingMessage
   readonly #held: HeldResponse | null
-  readonly #setup: BridgeSetup<D, I, In>
-  readonly #visit: Visit<D, I, In>
+  readonly #setup: BridgeSetup<Data, Ids, Input>
+  readonly #visit: Visit<Data, Ids, Input>
   readonly #next: SessionCallback
   /** What req.session is; `null` after destroy, or where the application set it so. */
   #shown: RequestSession | null = null
   /** The session as the last verb left it. */
-  #session: Session<D, I> | null = null
+  #session: Session<Data, Ids> | null = null
   /** What the data was when it was read or written last: changes are told by it. */
   #before: Texts = new Map()
   /** The data came from a session, or went into one: then a write changes that one, and begins none with old data. */
@@ -103,8 +103,8 @@ export class Bridge<D extends object, I extends UserIds, In extends object> impl
   #cookie: CookieView | null = null
 
   constructor(
-    setup: BridgeSetup<D, I, In>,
-    visit: Visit<D, I, In>,
+    setup: BridgeSetup<Data, Ids, Input>,
+    visit: Visit<Data, Ids, Input>,
     request: IncomingMessage,
     held: HeldResponse | null,
     next: SessionCallback,
@@ -274,7 +274,7 @@ export class Bridge<D extends object, I extends UserIds, In extends object> impl
   }
 
   /** Makes a new req.session of what is stored. */
-  #show(session: Session<D, I> | null): void {
+  #show(session: Session<Data, Ids> | null): void {
     const shown = makeRequestSession(this)
     this.#shown = shown
     this.#isUnset = false
@@ -282,7 +282,7 @@ export class Bridge<D extends object, I extends UserIds, In extends object> impl
     this.#take(shown, session)
   }
 
-  #take(shown: object, session: Session<D, I> | null): void {
+  #take(shown: object, session: Session<Data, Ids> | null): void {
     this.#session = session
     this.#isStored = session !== null
     this.#told = null
@@ -340,7 +340,7 @@ export class Bridge<D extends object, I extends UserIds, In extends object> impl
     this.#told = null
   }
 
-  async #store(texts: Map<string, string>, change: Record<string, unknown>): Promise<Session<D, I> | null> {
+  async #store(texts: Map<string, string>, change: Record<string, unknown>): Promise<Session<Data, Ids> | null> {
     const visit = this.#visit
     const data = dataOf(texts)
     const now = this.#identityOf(data)
@@ -361,7 +361,7 @@ export class Bridge<D extends object, I extends UserIds, In extends object> impl
     }
     if (current === null && !this.#isStored) return this.#begin(data)
     // `null` where the session ended meanwhile: a logout is not undone by a slow request.
-    return visit.update(change as Partial<D>)
+    return visit.update(change as Partial<Data>)
   }
 
   async #logIn(
@@ -370,13 +370,13 @@ export class Bridge<D extends object, I extends UserIds, In extends object> impl
     texts: Map<string, string>,
     change: Record<string, unknown>,
     usual: LoginOptions = {},
-  ): Promise<Session<D, I>> {
+  ): Promise<Session<Data, Ids>> {
     const data = dataOf(texts)
     const terms = { ...usual, ...this.#setup.logIn(this.request, data) }
     // What parallel requests wrote to a visitor's session is carried over; what another user's session had is not.
-    const carried = (stored: D) => ({ ...stored, ...change })
+    const carried = (stored: Data) => ({ ...stored, ...change })
     const first = !this.#isStored ? data : before === null ? carried : change
-    const login = { ...terms, user, data: first } as unknown as VisitLogin<D, I, In>
+    const login = { ...terms, user, data: first } as unknown as VisitLogin<Data, Ids, Input>
     const session = await this.#visit.logIn(login)
     if (first === change && this.#shown !== null)
       for (const key of [...texts.keys()].filter(each => !Object.hasOwn(session.data as object, each))) {
@@ -387,9 +387,9 @@ export class Bridge<D extends object, I extends UserIds, In extends object> impl
   }
 
   /** An anonymous session; `null` where a parallel request of this browser logged in or out: then none begins. */
-  async #begin(data: Record<string, unknown>): Promise<Session<D, I> | null> {
+  async #begin(data: Record<string, unknown>): Promise<Session<Data, Ids> | null> {
     try {
-      return await this.#visit.create({ data: data as Partial<In> })
+      return await this.#visit.create({ data: data as Partial<Input> })
     } catch (error) {
       if (error instanceof SessionError && error.code === 'ERR_SESSION_CONFLICT') return null
       throw error

@@ -14,13 +14,13 @@ import { makeSessionStore } from './session-store.ts'
 
 /** The middleware, for `app.use(…)` of Express and Connect, or to be called by hand. */
 export interface ExpressSession<
-  D extends object = Record<string, unknown>,
-  I extends UserIds = 'bigint',
-  In extends object = D,
+  Data extends object = Record<string, unknown>,
+  Ids extends UserIds = 'bigint',
+  Input extends object = Data,
 > {
   (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void): void
   /** The visit behind `req.session`: for code that is written for coatcheck already. */
-  readonly visits: Pick<NodeVisits<D, I, In>, 'of' | 'sessions' | 'cookie'>
+  readonly visits: Pick<NodeVisits<Data, Ids, Input>, 'of' | 'sessions' | 'cookie'>
 }
 
 /**
@@ -29,23 +29,23 @@ export interface ExpressSession<
  * key by key. Errors go to `next`, also those of the end: then the answer is not sent.
  * @throws TypeError that names the option, and says what to do in place of one of express-session
  */
-export function expressSession<D extends object, I extends UserIds, In extends object>(
-  sessions: SessionManager<D, I, In>,
-  options: ExpressSessionOptions<I> = {},
-): ExpressSession<D, I, In> {
+export function expressSession<Data extends object, Ids extends UserIds, Input extends object>(
+  sessions: SessionManager<Data, Ids, Input>,
+  options: ExpressSessionOptions<Ids> = {},
+): ExpressSession<Data, Ids, Input> {
   checkSessions('expressSession', sessions)
-  const { own, forVisits } = splitOptions<I>(options)
+  const { own, forVisits } = splitOptions<Ids>(options)
   const bare = nodeVisits(sessions, forVisits)
-  const of = (request: IncomingMessage, response?: ServerResponse): Visit<D, I, In> => {
+  const of = (request: IncomingMessage, response?: ServerResponse): Visit<Data, Ids, Input> => {
     if (typeof response?.writeHead !== 'function') return bare.of(request)
     const held = heldResponse(response)
     held.isLookedAt = true
     return bare.of(request, held.forVisit)
   }
   const sessionStore = makeSessionStore(sessions)
-  const setup: BridgeSetup<D, I, In> = {
+  const setup: BridgeSetup<Data, Ids, Input> = {
     sessions,
-    context: contextOf<D, I, In>(sessions),
+    context: contextOf<Data, Ids, Input>(sessions),
     userOf: own.userOf ?? (passportUser as NonNullable<typeof own.userOf>),
     logIn: own.logIn ?? (() => ({})),
     look: new CookieLook(forVisits),
@@ -73,6 +73,6 @@ export function expressSession<D extends object, I extends UserIds, In extends o
     )
   }
   return Object.assign(middleware, {
-    visits: { of, sessions, cookie: bare.cookie } as ExpressSession<D, I, In>['visits'],
+    visits: { of, sessions, cookie: bare.cookie } as ExpressSession<Data, Ids, Input>['visits'],
   })
 }

@@ -6,9 +6,9 @@ import { hintsFor } from '../text/option-hints.ts'
 import type { NodeVisitsOptions } from '../visits/node.ts'
 
 /** Who is logged in, as the data of req.session says it. */
-export interface BridgedUser<I extends UserIds = UserIds> {
+export interface BridgedUser<Ids extends UserIds = UserIds> {
   /** As the manager's `userIds` has it, or as JSON has it: a decimal text or a number becomes the ID that it stands for. */
-  id: UserIdInput<I> | string | number
+  id: UserIdInput<Ids> | string | number
   /** @default '' */
   name?: string | undefined
   /** For logout-everywhere at a password change, see `sessions.invalidateUser`. @default none */
@@ -32,12 +32,12 @@ export interface LoginOptions {
 export type BridgedData = Record<string, any>
 
 /** Of `expressSession`: those of `nodeVisits`, and how a user is found in the data of req.session. */
-export interface ExpressSessionOptions<I extends UserIds = UserIds> extends NodeVisitsOptions {
+export interface ExpressSessionOptions<Ids extends UserIds = UserIds> extends NodeVisitsOptions {
   /**
    * Who is logged in, by the data of req.session; `null` where no user is. Where a request changes the answer, that is a
    * login or a logout. Synchronous. @default Passport's user: `passport.user`, its name from `request.user`
    */
-  userOf?: (data: BridgedData, request: IncomingMessage) => BridgedUser<I> | null | undefined
+  userOf?: (data: BridgedData, request: IncomingMessage) => BridgedUser<Ids> | null | undefined
   /** Terms of the login that this request makes, such as `{ idleTimeout: '5m' }`. Synchronous. @default none */
   logIn?: (request: IncomingMessage, data: BridgedData) => LoginOptions
 }
@@ -55,9 +55,9 @@ const HINTS = {
 }
 
 /** @throws TypeError that names the option, and says what to do in place of one of express-session */
-export function splitOptions<I extends UserIds>(
-  options: ExpressSessionOptions<I>,
-): { own: Pick<ExpressSessionOptions<I>, (typeof OWN)[number]>; forVisits: NodeVisitsOptions } {
+export function splitOptions<Ids extends UserIds>(
+  options: ExpressSessionOptions<Ids>,
+): { own: Pick<ExpressSessionOptions<Ids>, (typeof OWN)[number]>; forVisits: NodeVisitsOptions } {
   checkOptionNames('expressSession', options, [...OWN, ...OPTIONS], HINTS)
   for (const name of OWN) if (options[name] !== undefined) aFunction(options[name], name)
   const { userOf, logIn, ...forVisits } = options

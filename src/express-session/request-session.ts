@@ -45,7 +45,7 @@ export interface RequestSessionMembers {
 }
 
 /** `req.session`: the data as its own keys, and what express-session offers. */
-export type RequestSession<D extends object = Record<string, unknown>> = RequestSessionMembers & Partial<D>
+export type RequestSession<Data extends object = Record<string, unknown>> = RequestSessionMembers & Partial<Data>
 
 /** What a bridge does for the objects that it made. */
 export interface Owner {

@@ -15,10 +15,10 @@ import { touch } from './touch.ts'
 // rises when the answer changes.
 const FOR_VISITS = Symbol.for('coatcheck.for-visits.1')
 
-export class ForVisits<D extends object, I extends UserIds> {
-  readonly #context: Context<D, I>
+export class ForVisits<Data extends object, Ids extends UserIds> {
+  readonly #context: Context<Data, Ids>
 
-  constructor(context: Context<D, I>) {
+  constructor(context: Context<Data, Ids>) {
     this.#context = context
   }
 
@@ -35,7 +35,7 @@ export class ForVisits<D extends object, I extends UserIds> {
     return this.#context.now()
   }
 
-  emit(event: SessionEvent<I>): void {
+  emit(event: SessionEvent<Ids>): void {
     this.#context.emit(event)
   }
 
@@ -68,16 +68,16 @@ export class ForVisits<D extends object, I extends UserIds> {
   }
 
   /** Writes down that a session is in use that was read with `touch: false`; `null` if nothing is due. */
-  touch(session: Session<D, I>): Promise<Session<D, I> | null> | null {
+  touch(session: Session<Data, Ids>): Promise<Session<Data, Ids> | null> | null {
     const context = this.#context
     return touch(context, held(context, session), context.now(), context.deadline())
   }
 
   /** As `take` of the manager; answers the session as it is then, too. */
-  take<N extends keyof D & string>(
-    session: Session<D, I>,
+  take<N extends keyof Data & string>(
+    session: Session<Data, Ids>,
     name: N,
-  ): Promise<{ session: Session<D, I> | null; value: D[N] | undefined }> {
+  ): Promise<{ session: Session<Data, Ids> | null; value: Data[N] | undefined }> {
     return takeKey(this.#context, session, name)
   }
 }
@@ -96,8 +96,8 @@ export function offerToVisits(prototype: object): void {
 }
 
 /** @throws TypeError for anything but a manager */
-export function forVisits<D extends object, I extends UserIds>(sessions: object): ForVisits<D, I> {
-  const answer = (sessions as { [FOR_VISITS]?: () => ForVisits<D, I> } | null | undefined)?.[FOR_VISITS]
+export function forVisits<Data extends object, Ids extends UserIds>(sessions: object): ForVisits<Data, Ids> {
+  const answer = (sessions as { [FOR_VISITS]?: () => ForVisits<Data, Ids> } | null | undefined)?.[FOR_VISITS]
   if (typeof answer !== 'function')
     throw new TypeError(
       `expected a SessionManager, got ${quote(sessions)} (two versions of coatcheck in one process do not know each other: npm ls coatcheck)`,

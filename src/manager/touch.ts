@@ -11,12 +11,12 @@ import { noteVisit } from './remember.ts'
  * Writes down that a session is in use, once per interval in this process, however many requests run in parallel. `null`
  * if nothing is due, else the session as it is then.
  */
-export function touch<D extends object, I extends UserIds>(
-  context: Context<D, I>,
-  found: Found<I>,
+export function touch<Data extends object, Ids extends UserIds>(
+  context: Context<Data, Ids>,
+  found: Found<Ids>,
   now: number,
   deadline: number,
-): Promise<Session<D, I> | null> | null {
+): Promise<Session<Data, Ids> | null> | null {
   const { options, touched } = context
   const { record } = found
   if (!isTouchDue(record.seenAt, now, options) && !isUnvisited(record)) return null
@@ -26,12 +26,12 @@ export function touch<D extends object, I extends UserIds>(
   return write(context, found, now, deadline)
 }
 
-async function write<D extends object, I extends UserIds>(
-  context: Context<D, I>,
-  found: Found<I>,
+async function write<Data extends object, Ids extends UserIds>(
+  context: Context<Data, Ids>,
+  found: Found<Ids>,
   now: number,
   deadline: number,
-): Promise<Session<D, I> | null> {
+): Promise<Session<Data, Ids> | null> {
   const { calls, options, touched } = context
   const { id, record, isFollowed } = found
   const { seenAt, expiresAt } = seen(context, record, now)

@@ -3,15 +3,19 @@ import { quote } from '../text/quote.ts'
 /** How an application's user IDs look: unsigned 64-bit, safe integers, or text (UUID, ULID, …). */
 export type UserIds = 'bigint' | 'number' | 'string'
 /** A user ID as it comes out. */
-export type UserId<I extends UserIds = 'bigint'> = I extends 'bigint' ? bigint : I extends 'number' ? number : string
+export type UserId<Ids extends UserIds = 'bigint'> = Ids extends 'bigint'
+  ? bigint
+  : Ids extends 'number'
+    ? number
+    : string
 /** A user ID as it may go in. */
-export type UserIdInput<I extends UserIds = 'bigint'> = I extends 'bigint' ? bigint | number : UserId<I>
+export type UserIdInput<Ids extends UserIds = 'bigint'> = Ids extends 'bigint' ? bigint | number : UserId<Ids>
 
-export interface UserIdFormat<I extends UserIds> {
+export interface UserIdFormat<Ids extends UserIds> {
   /** Canonical text. @throws TypeError that quotes the value */
-  toText(value: UserIdInput<I>): string
+  toText(value: UserIdInput<Ids>): string
   /** The exact value, or `null` where the text cannot be one of these IDs. */
-  fromText(text: string): UserId<I> | null
+  fromText(text: string): UserId<Ids> | null
 }
 
 const MAX_U64 = 2n ** 64n - 1n
@@ -69,4 +73,4 @@ const string: UserIdFormat<'string'> = {
   fromText: value => (isTextId(value) ? value : null),
 }
 
-export const USER_ID_FORMATS: { readonly [I in UserIds]: UserIdFormat<I> } = { bigint, number, string }
+export const USER_ID_FORMATS: { readonly [Ids in UserIds]: UserIdFormat<Ids> } = { bigint, number, string }

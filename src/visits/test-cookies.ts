@@ -7,7 +7,7 @@ import { type CookieOptions, responseCookie, SessionCookie } from './cookie.ts'
  * `options`: the `cookie` of your `nodeVisits`, if it is not the default.
  * @throws TypeError that quotes the option
  */
-export function cookieHeader<D, I extends UserIds>(session: Session<D, I>, options?: CookieOptions): string {
+export function cookieHeader<Data, Ids extends UserIds>(session: Session<Data, Ids>, options?: CookieOptions): string {
   return `${new SessionCookie(options).name}=${session.secret}`
 }
 
@@ -34,8 +34,8 @@ const SAME_SITE = { strict: 'Strict', lax: 'Lax', none: 'None' } as const
  * `options`: the `cookie` of your `nodeVisits`, if it is not the default.
  * @throws TypeError for a URL or an option that cannot be
  */
-export function storageState<D, I extends UserIds>(
-  session: Session<D, I>,
+export function storageState<Data, Ids extends UserIds>(
+  session: Session<Data, Ids>,
   url: string,
   options?: CookieOptions,
 ): StorageState {
