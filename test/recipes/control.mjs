@@ -28,13 +28,13 @@ function rule(store) {
   }
 }
 
-// A bundler may give a recipe several copies of the package, each with a MemoryStore of its own. All of them keep the
-// context of their managers in a WeakMap, and the context has the store.
-const { set } = WeakMap.prototype
-WeakMap.prototype.set = function (/** @type {any} */ key, /** @type {any} */ value) {
-  const store = value?.given?.store
+// A bundler may give a recipe several copies of the package, each with a MemoryStore of its own. Each manager looks at the
+// names of its options, and one of them is the store.
+const { keys } = Object
+Object.keys = (/** @type {any} */ value) => {
+  const store = value?.store
   if (typeof store?.deleteUser === 'function') rule(store)
-  return set.call(this, key, value)
+  return keys(value)
 }
 
 // How well passwords are hashed is not what the walk is about, and would be most of its time.

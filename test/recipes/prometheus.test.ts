@@ -47,8 +47,10 @@ describe.each(['memory', 'redis'])('the recipe for Prometheus, its store: %s', s
 
   it.skipIf(isMissing)('shows from the start, as 0, what an alarm waits for', async () => {
     const series = await scrape()
-    for (const reason of ['cross-origin', 'csrf', 'insecure', 'limit', 'stale-login', 'conflict'])
-      expect(series.get(`coatcheck_events_total{type="refused",reason="${reason}"}`)).toBe(0)
+    for (const reason of ['cross-origin', 'csrf', 'insecure'])
+      expect(series.get(`coatcheck_events_total{type="request-refused",reason="${reason}"}`)).toBe(0)
+    for (const reason of ['limit', 'stale-login', 'conflict'])
+      expect(series.get(`coatcheck_events_total{type="write-refused",reason="${reason}"}`)).toBe(0)
     for (const type of ['remember-theft', 'store-error', 'corrupt-record'])
       expect(series.get(`coatcheck_events_total{type="${type}",reason=""}`)).toBe(0)
     expect(series.get('coatcheck_sessions_live')).toBe(0)

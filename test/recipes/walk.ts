@@ -7,6 +7,10 @@ import { problemsOf, type RunningRecipe, startRecipe } from './recipe.ts'
 const MINUTE = 60_000
 // Whole seconds, rounded up: a session that a token began some milliseconds ago has a little more than 1800.
 const ID = /^session_id=[\w-]{43}; Max-Age=180[01]; Path=\/; HttpOnly; Secure; SameSite=Lax$/
+/** What is news to the browser lives as long as the session may at most: 12 hours. */
+const NEWS = /^session_id=[\w-]{43}; Max-Age=4320[01]; Path=\/; HttpOnly; Secure; SameSite=Lax$/
+/** Sent again after 16 minutes, with what is left of the 12 hours. */
+const AGAIN = /^session_id=[\w-]{43}; Max-Age=422[34]\d; Path=\/; HttpOnly; Secure; SameSite=Lax$/
 const TOKEN = /^remember_token=[^;]+; Max-Age=2592000; Path=\/; HttpOnly; Secure; SameSite=Lax$/
 
 /** A browser that asks in the words of the recipe. */
@@ -205,7 +209,7 @@ export function walk(
       ada.cookies.delete('session_id') // the browser was closed
       const back = await ada.profile()
       expect([back.status, ...nameIn(back)]).toEqual([200, 'ada', '42'])
-      expect(back.headers.getSetCookie().sort()).toEqual([expect.stringMatching(TOKEN), expect.stringMatching(ID)])
+      expect(back.headers.getSetCookie().sort()).toEqual([expect.stringMatching(TOKEN), expect.stringMatching(NEWS)])
       expect(ada.cookies.get('remember_token')).not.toBe(token)
       await ada.profile() // its first visit, written down and answered with the cookie
       const refused = await ada.ask({ name: 'save', input: { csrf: await ada.csrf() } })
@@ -229,7 +233,7 @@ export function walk(
         try {
           running.control({ ahead: 16 * MINUTE })
           const renewed = await ada.profile()
-          expect(renewed.headers.getSetCookie()).toEqual([expect.stringMatching(ID)])
+          expect(renewed.headers.getSetCookie()).toEqual([expect.stringMatching(AGAIN)])
           expectRefusal(await ada.ask({ name: 'save', input: { csrf } }), 401, 'ERR_SESSION_NOT_FRESH')
           running.control({ ahead: 47 * MINUTE })
           expectRefusal(await ada.profile(), 401, 'ERR_SESSION_UNAUTHENTICATED')
