@@ -152,7 +152,7 @@ describe.each(['memory', 'redis'])('the recipe for OpenTelemetry, its store: %s'
   it.skipIf(isMissing)('notes on the span of the request what happened to its session', () => {
     const noted = collector.spans.flatMap(({ name, events }) => events.map(event => `${name}: ${event}`))
     const count = (text: string) => noted.filter(each => each === text).length
-    expect(count('POST /login: coatcheck refused')).toBe(4)
+    expect(count('POST /login: coatcheck request-refused')).toBe(4)
     expect(count('POST /login: coatcheck created')).toBe(3 + 20)
     expect(count('GET /profile: coatcheck created')).toBe(1)
     expect(count('GET /profile: coatcheck remember-theft')).toBe(1)
@@ -185,8 +185,8 @@ describe.each(['memory', 'redis'])('the recipe for OpenTelemetry, its store: %s'
       'destroyed logout': 1,
       'destroyed theft': 1,
       'remember-theft none': 1,
-      'refused cross-origin': 3,
-      'refused insecure': 1,
+      'request-refused cross-origin': 3,
+      'request-refused insecure': 1,
       'store-error none': 1,
     })
   })
