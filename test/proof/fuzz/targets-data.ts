@@ -207,25 +207,7 @@ const meta: Target = {
     '@t@',
     '@v99999999999999999@{}',
   ],
-  tokens: [
-    '@',
-    'v',
-    'v-',
-    'c',
-    'i',
-    'n',
-    't',
-    '-',
-    '0',
-    '9',
-    'Zk1vX0bq',
-    CSRF,
-    '1767225600000',
-    '{}',
-    '"',
-    '\n',
-    'x',
-  ],
+  tokens: ['@', 'v', 'v-', 'c', 'i', 'n', 't', '-', '0', '9', 'Zk1vX0bq', CSRF, '1767225600000', '{}', '"', '\n', 'x'],
   check(input) {
     const ours = unseal(input)
     const reference = input.startsWith('@') ? metaReference(input) : { meta: {}, text: input }
