@@ -17,12 +17,12 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     setupFiles: ['strict-expect', 'stuck-files'].map(name => here(`./test/support/${name}.ts`)),
     // The recipes are installed first, by `npm run test:recipes`.
-    exclude: ['test/bench/**', '**/node_modules/**', ...(process.env.COATCHECK_RECIPES ? [] : ['test/recipes/**'])],
+    exclude: ['bench/**', '**/node_modules/**', ...(process.env.COATCHECK_RECIPES ? [] : ['test/stories/recipes/**'])],
     // What takes 8 s alone took 30 on a machine with a load of 14. A test that hangs costs a minute, and says so.
     testTimeout: 60_000,
     hookTimeout: 120_000,
     // Servers of several engines run beside the tests: more workers make them slow, not the suite fast.
     maxWorkers: 2,
-    reporters: ['default', here('./test/scripts/engines-reporter.ts')],
+    reporters: ['default', here('./test/support/scripts/engines-reporter.ts')],
   },
 })

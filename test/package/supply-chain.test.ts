@@ -87,7 +87,7 @@ describe('the tarball', () => {
         cpSync(join(root, path), join(clone, path))
       }
       symlinkSync(join(root, 'node_modules'), join(clone, 'node_modules'))
-      await run(process.execPath, ['test/scripts/build.mjs', '--always'], { cwd: clone })
+      await run(process.execPath, ['test/support/scripts/build.mjs', '--always'], { cwd: clone })
       const [answer] = await npm(clone, 'pack', '--json', '--ignore-scripts')
       packed.push(answer)
     }

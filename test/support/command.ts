@@ -2,8 +2,8 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { type Running, start } from '../services/process.ts'
 import { root } from './pages.ts'
+import { type Running, start } from './services/process.ts'
 
 export const COMMAND = join(root, 'dist/command.js')
 

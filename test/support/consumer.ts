@@ -4,7 +4,7 @@ import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { build } from '../scripts/build.mjs'
+import { build } from './scripts/build.mjs'
 
 const exec = promisify(execFile)
 export const root = fileURLToPath(new URL('../..', import.meta.url))

@@ -1,4 +1,4 @@
-// A browser that binds sessions to its device, as Chromium 150 does (test/browser/device-bound.test.ts compares the real
+// A browser that binds sessions to its device, as Chromium 150 does (test/engines/browser/device-bound.test.ts compares the real
 // one), but with its keys in the hands of the test: it registers, refreshes before a request whose bound cookie is gone,
 // signs again when it is told to, and forgets a session when it is told to.
 import { type DevicePair, newDevice, refreshProof, registrationProof } from './device-key.ts'

@@ -1,7 +1,7 @@
 // Starts an example as a process of its own and speaks HTTP to it, as a user's machine would.
 import { fileURLToPath } from 'node:url'
-import { build } from '../scripts/build.mjs'
-import { start, until } from '../services/process.ts'
+import { build } from './scripts/build.mjs'
+import { start, until } from './services/process.ts'
 
 export const root = fileURLToPath(new URL('../../', import.meta.url))
 

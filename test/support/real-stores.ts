@@ -6,12 +6,12 @@ import { RedisStore } from 'coatcheck/stores/redis'
 import { SqliteStore } from 'coatcheck/stores/sqlite'
 import { afterAll, beforeAll } from 'vitest'
 import type { Store } from '../../src/contract/store.ts'
-import { describeEngine, type EngineName } from '../services/engines.ts'
-import { startMariadb } from '../services/mariadb.ts'
-import { startPostgres } from '../services/postgres.ts'
-import { startRedis, startRedisCluster } from '../services/redis.ts'
-import { openSqlite, sqliteFile } from '../services/sqlite.ts'
 import { CLUSTER, STANDALONE } from './redis/clients.ts'
+import { describeEngine, type EngineName } from './services/engines.ts'
+import { startMariadb } from './services/mariadb.ts'
+import { startPostgres } from './services/postgres.ts'
+import { startRedis, startRedisCluster } from './services/redis.ts'
+import { openSqlite, sqliteFile } from './services/sqlite.ts'
 
 interface Opened {
   readonly store: Store

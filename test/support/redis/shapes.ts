@@ -7,7 +7,7 @@ import {
   startRedis,
   startRedisCluster,
   startRedisSentinels,
-} from '../../services/redis.ts'
+} from '../services/redis.ts'
 import { CLUSTER, type OpenClient, SENTINEL, STANDALONE } from './clients.ts'
 
 /** The name of a client, what opens one, and the servers that it talks to. */

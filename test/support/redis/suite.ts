@@ -2,7 +2,7 @@
 import type { Store } from 'coatcheck'
 import type { TestStoreOptions } from 'coatcheck/custom-store/testing'
 import { afterAll, beforeAll, describe } from 'vitest'
-import { type RedisServer, startRedis, startRedisCluster, startRedisSentinels } from '../../services/redis.ts'
+import { type RedisServer, startRedis, startRedisCluster, startRedisSentinels } from '../services/redis.ts'
 import { CLUSTER, type OpenClient, SENTINEL, STANDALONE } from './clients.ts'
 
 interface Place {

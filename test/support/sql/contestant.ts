@@ -4,7 +4,7 @@ import { PostgresStore } from 'coatcheck/stores/postgres'
 import { SqliteStore } from 'coatcheck/stores/sqlite'
 import mysql from 'mysql2/promise'
 import pg from 'pg'
-import { openSqlite, type SqliteDriver } from '../../services/sqlite.ts'
+import { openSqlite, type SqliteDriver } from '../services/sqlite.ts'
 import { type Mistake, naiveMysql, naivePostgres, naiveSqlite } from './naive.ts'
 
 export interface Contestant {

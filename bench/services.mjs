@@ -1,0 +1,30 @@
+// @ts-check
+// The private servers of the tests, with more memory, and with what counts the statements.
+
+/** @param {string} name @returns {Promise<any>} */
+async function service(name) {
+  await import('./typescript.mjs')
+  return import(`../test/support/services/${name}.ts`)
+}
+
+export async function startRedis() {
+  const server = await (await service('redis')).startRedis()
+  return {
+    url: /** @type {string} */ (server.url),
+    port: /** @type {number} */ (server.port),
+    stop: () => server.stop(),
+  }
+}
+
+/** @param {Record<string, string>} settings */
+export async function startPostgres(settings = {}) {
+  const own = { shared_buffers: '512MB', shared_preload_libraries: 'pg_stat_statements', ...settings }
+  const server = await (await service('postgres')).startPostgres(own)
+  return { url: /** @type {string} */ (server.url()), stop: () => server.stop() }
+}
+
+/** @param {Record<string, string>} settings */
+export async function startMariadb(settings = {}) {
+  const server = await (await service('mariadb')).startMariadb({ 'innodb-buffer-pool-size': '512M', ...settings })
+  return { url: /** @type {string} */ (server.url()), stop: () => server.stop() }
+}

@@ -1,0 +1,117 @@
+import { SessionManager } from 'coatcheck'
+import { openVisit } from 'coatcheck/custom-server'
+import { MemoryStore } from 'coatcheck/stores/memory'
+import { describe, expect, it } from 'vitest'
+import { BarrierStore, faults } from '../../support/barrier-store.ts'
+import { MINUTE, SECOND, testClock } from '../../support/test-clock.ts'
+
+const user = { id: 42, name: 'ada' }
+function setUp(options: object = {}) {
+  const store = BarrierStore.over(new MemoryStore())
+  const clock = testClock()
+  return { store, clock, sessions: new SessionManager({ store, now: clock, sweepInterval: false, ...options }) }
+}
+const open = (sessions: SessionManager<any>, cookie: string | null) =>
+  openVisit(sessions, { method: 'POST', secure: true, cookie, header: () => null })
+
+describe('a tenant that is asked for at each request', () => {
+  it('writes a visit down once per interval, as its parent does', async () => {
+    const { sessions, store, clock } = setUp()
+    const { secret } = await sessions.namespace('acme').create({ user })
+    clock.advance(5 * MINUTE)
+    store.every('touch', faults.answers(Promise.resolve('touched')))
+    store.reset()
+    for (let request = 0; request < 5; request += 1) {
+      clock.advance(SECOND)
+      expect(await sessions.namespace('acme').get(secret)).not.toBeNull()
+    }
+    expect(store.counts()).toEqual({ read: 5, touch: 1 })
+  })
+
+  it('holds back the cookie of a session that ended meanwhile, alone or with all of the user', async () => {
+    const { sessions } = setUp()
+    for (const end of [
+      (session: any) => sessions.namespace('acme').destroy(session),
+      () => sessions.namespace('acme').invalidateUser(42),
+    ]) {
+      const slow = open(sessions.namespace('acme'), null)
+      const session = await slow.logIn({ user })
+      await end(session)
+      expect(slow.headers.getSetCookie()).toEqual([])
+    }
+  })
+
+  it('lets writers take turns instead of colliding', async () => {
+    const { sessions, store } = setUp()
+    const session = await sessions.namespace('acme').create({ data: { n: 0 } })
+    store.reset()
+    await Promise.all(
+      Array.from({ length: 20 }, () =>
+        sessions.namespace('acme').update(session, draft => {
+          draft.n = (draft.n as number) + 1
+        }),
+      ),
+    )
+    expect((await sessions.namespace('acme').get(session.secret))?.data).toEqual({ n: 20 })
+    expect(store.counts()).toEqual({ update: 20, read: 1 })
+  })
+
+  it('is the same one, whose options were checked once', () => {
+    let started = 0
+    const initial = () => {
+      started += 1
+      return {}
+    }
+    const accepts = { '~standard': { version: 1, vendor: 'test', validate: (value: unknown) => ({ value }) } }
+    const { sessions } = setUp({ initial, schema: accepts })
+    expect(started).toBe(1)
+    expect(sessions.namespace('acme')).toBe(sessions.namespace('acme'))
+    expect(sessions.namespace('acme')).not.toBe(sessions.namespace('Acme'))
+    expect(started).toBe(1)
+  })
+
+  it('is let go where a client makes up names, and has forgotten nothing when it is asked for again', async () => {
+    const { sessions } = setUp()
+    const acme = sessions.namespace('acme')
+    const slow = open(acme, null)
+    const session = await slow.logIn({ user })
+    for (let made = 0; made < 5000; made += 1) sessions.namespace(`made-up-${made}`)
+    const again = sessions.namespace('acme')
+    expect(again).not.toBe(acme)
+    await again.destroy(session)
+    expect(slow.headers.getSetCookie()).toEqual([])
+  })
+})
+
+describe('what one tenant ends, touches and writes', () => {
+  it('concerns no session without a tenant, whatever the name of the tenant is', async () => {
+    const { sessions } = setUp()
+    const visitor = await sessions.create()
+    for (const name of ['null', 'undefined', '0', 'namespace', '-']) {
+      const tenant = sessions.namespace(name)
+      expect(await tenant.get(visitor.secret)).toBeNull()
+      await tenant.destroy(visitor.secret)
+    }
+    expect((await sessions.get(visitor.secret))?.key).toBe(visitor.key)
+  })
+
+  it('concerns no other tenant, though the user has the same ID there', async () => {
+    const { sessions } = setUp({ userIds: 'string' })
+    const ada = { id: 'ada', name: 'ada' }
+    const spaces = [sessions, sessions.namespace('blue'), sessions.namespace('green'), sessions.namespace('bluegreen')]
+    for (const ending of spaces) {
+      const visits = await Promise.all(
+        spaces.map(async space => {
+          const visit = open(space, null)
+          await visit.logIn({ user: ada } as never)
+          return visit
+        }),
+      )
+      await ending.invalidateUser('ada' as never)
+      expect(visits.map(visit => visit.headers.getSetCookie().length)).toEqual(
+        spaces.map(space => (space === ending ? 0 : 1)),
+      )
+      for (const space of spaces) await space.invalidateUser('ada' as never)
+    }
+  })
+})

@@ -1,0 +1,164 @@
+// The end of a remember-me series where the store fails on the way, while another process began a session with its token:
+// what ends it rejects, and the same call, repeated anywhere, finishes it.
+
+import { SessionManager, SessionStoreError } from 'coatcheck'
+import { CLOCK_TOLERANCE } from 'coatcheck/custom-store'
+import { MemoryStore } from 'coatcheck/stores/memory'
+import { describe, expect, it } from 'vitest'
+import { faults } from '../../support/barrier-store.ts'
+import { type At, type Node, setUpSeries as setUp, thefts, visit, WAYS } from '../../support/ending-series.ts'
+import { times } from '../../support/remembered.ts'
+import { MINUTE } from '../../support/test-clock.ts'
+
+describe.each(Object.entries(WAYS))('%s', (_, { options, before, end }) => {
+  it('leaves nothing of the series, wherever the store fails before it is repeated', async () => {
+    let failures = 0
+    for (const fault of [faults.rejects, faults.rejectsAfter, faults.throws])
+      for (const place of times(12)) {
+        const at = await setUp(options)
+        await before?.(at)
+        const failure = await end(at.failing(place, fault), at).catch((error: unknown) => error)
+        if (failure instanceof Error) {
+          expect(failure).toMatchObject({ code: 'ERR_SESSION_STORE' })
+          failures += 1
+          await end(at.node(), at)
+        }
+        expect(await at.left(), `failing at call ${place}`).toEqual([])
+        for (const { session, token } of [at.first, at.begun]) {
+          expect(await at.node().get(session.secret)).toBeNull()
+          expect(await at.node().redeemRememberToken(token!)).toBeNull()
+        }
+      }
+    expect(failures).toBeGreaterThan(9)
+  })
+
+  it('nor where it fails twice', async () => {
+    for (const first of times(9))
+      for (const second of times(9)) {
+        const at = await setUp(options)
+        await before?.(at)
+        for (const place of [first, second]) await end(at.failing(place, faults.rejectsAfter), at).catch(() => {})
+        await end(at.node(), at)
+        expect(await at.left(), `failing at call ${first}, then ${second}`).toEqual([])
+      }
+  })
+})
+
+/** A store that is full refuses what would take room, and gives up what it has. */
+function fill({ store }: At): void {
+  const replace = store.replace.bind(store)
+  store.replace = async (key, version, record, ...rest) => {
+    if (record.kind === 'remember') throw new SessionStoreError('replace', 'not-applied', 'the session store is full')
+    return replace(key, version, record, ...rest)
+  }
+}
+
+describe.each(Object.entries(WAYS))('%s, in a store that is full', (_, { options, before, end }) => {
+  it('leaves nothing of the series, wherever the store fails before it is repeated', async () => {
+    for (const fault of [faults.rejects, faults.rejectsAfter])
+      for (const place of times(14)) {
+        const at = await setUp(options)
+        await before?.(at)
+        fill(at)
+        const failure = await end(at.failing(place, fault), at).catch((error: unknown) => error)
+        if (failure instanceof Error) await end(at.node(), at)
+        expect(await at.left(), `failing at call ${place}`).toEqual([])
+      }
+  })
+})
+
+it('a theft is told once in a store that is full', async () => {
+  for (const onTheft of ['end-device', 'invalidate-user']) {
+    const at = await setUp({ onTheft })
+    await visit(at)
+    fill(at)
+    await Promise.all(times(3).map(() => at.node().redeemRememberToken(at.first.token!)))
+    expect(thefts(at.events), onTheft).toHaveLength(1)
+    expect(await at.left()).toEqual([])
+  }
+})
+
+it('a memory store that is full of users lets each log out who has a remember token', async () => {
+  const store = new MemoryStore({ maxRecords: 10 })
+  const sessions = new SessionManager({ store, rememberFor: '30d', sweepInterval: false })
+  const tokens: string[] = []
+  for (const id of times(5))
+    tokens.push(await sessions.issueRememberToken(await sessions.create({ user: { id, name: '' } })))
+  await expect(sessions.create({ user: { id: 9, name: '' } })).rejects.toMatchObject({ outcome: 'not-applied' })
+  for (const token of tokens) await sessions.revokeRememberToken(token)
+  for (const token of tokens) expect(await sessions.redeemRememberToken(token)).toBeNull()
+})
+
+it('a token that comes while the end of its series is not finished begins nothing, and finishes it', async () => {
+  for (const token of ['token', 'first', 'begun'] as const) {
+    const at = await setUp()
+    const presented = token === 'token' ? at.token : at[token].token!
+    // It reads the series, moves it, and fails to list the sessions.
+    await expect(at.failing(2, faults.rejects).revokeRememberToken(at.begun.token!)).rejects.toMatchObject({
+      operation: 'listUser',
+    })
+    expect(await at.left()).not.toEqual([])
+    expect(await at.node().redeemRememberToken(presented)).toBeNull()
+    expect(await at.left()).toEqual([])
+  }
+})
+
+it('a theft is told once, also where the store failed in the middle of it, and by parallel requests', async () => {
+  for (const onTheft of ['end-device', 'invalidate-user'])
+    for (const place of times(10)) {
+      const at = await setUp({ onTheft })
+      await visit(at)
+      const steal = (sessions: Node) => sessions.redeemRememberToken(at.first.token!)
+      const failed = await steal(at.failing(place, faults.rejects)).then(
+        () => false,
+        () => true,
+      )
+      if (failed) expect(thefts(at.events), `${onTheft} ${place}`).toHaveLength(0)
+      await Promise.all(times(3).map(() => steal(at.node())))
+      expect(thefts(at.events), `${onTheft} ${place}`).toHaveLength(1)
+    }
+})
+
+describe('a token whose answer was lost, and that is presented again after the grace', () => {
+  /** The session that the lost answer named was never used; by the clock of no node is the grace still on. */
+  const lose = async () => {
+    const at = await setUp()
+    at.clock.advance(MINUTE + 2 * CLOCK_TOLERANCE + 1)
+    return at
+  }
+
+  it('ends the session that the browser never got, wherever the store fails before it is presented once more', async () => {
+    let failures = 0
+    for (const fault of [faults.rejects, faults.rejectsAfter, faults.throws])
+      for (const place of times(8)) {
+        const at = await lose()
+        const failed = await at
+          .failing(place, fault)
+          .redeemRememberToken(at.first.token!)
+          .then(
+            () => false,
+            () => true,
+          )
+        failures += Number(failed)
+        const answer = (await at.node().redeemRememberToken(at.first.token!))!
+        expect(await at.node().get(answer.session.secret), `failing at call ${place}`).not.toBeNull()
+        expect(await at.node().get(at.begun.session.secret, { touch: false }), `failing at call ${place}`).toBeNull()
+        // Nor does a parallel request end what goes on under a new ID.
+        const renewed = (await at.node().regenerate(answer.session))!
+        await at.node().redeemRememberToken(at.first.token!)
+        expect(await at.node().get(renewed.secret)).not.toBeNull()
+        expect(thefts(at.events)).toEqual([])
+      }
+    expect(failures).toBeGreaterThan(9)
+  })
+
+  it('ends it also where it is presented again much later', async () => {
+    const at = await lose()
+    await expect(at.failing(2, faults.rejects).redeemRememberToken(at.first.token!)).rejects.toMatchObject({
+      code: 'ERR_SESSION_STORE',
+    })
+    at.clock.advance(MINUTE + 2 * CLOCK_TOLERANCE + 1)
+    await at.node().redeemRememberToken(at.first.token!)
+    expect(await at.node().get(at.begun.session.secret, { touch: false })).toBeNull()
+  })
+})

@@ -1,0 +1,123 @@
+// What docs/deployment.md says of proxies, containers and development servers, as their requests arrive here.
+// Behind a real nginx: nginx.test.ts.
+import type { IncomingMessage } from 'node:http'
+import type { NodeVisitsOptions } from 'coatcheck/node'
+import { describe, expect, it } from 'vitest'
+import { type SecureOptions, transportTest } from '../../../src/visits/secure.ts'
+import { ada, serve } from '../../support/edge-service.ts'
+
+const message = (peer: string, headers: Record<string, string>) =>
+  ({ socket: { remoteAddress: peer }, headers, httpVersion: '1.1' }) as unknown as IncomingMessage
+
+describe('a request that arrives', () => {
+  const app = 'app.example.com'
+  const isSecure = (request: IncomingMessage) => request.headers['x-forwarded-proto'] === 'https'
+  it.each<[string, string, Record<string, string>, SecureOptions<IncomingMessage>, 'tls' | 'loopback' | 'plain']>([
+    ['from nginx, which is not named', '127.0.0.1', { host: app, 'x-forwarded-proto': 'https' }, {}, 'plain'],
+    [
+      'from nginx, which is named',
+      '127.0.0.1',
+      { host: app, 'x-forwarded-proto': 'https', 'x-forwarded-for': '203.0.113.9' },
+      { trustedProxies: ['127.0.0.1', '::1'] },
+      'tls',
+    ],
+    ['from a router, with isSecure', '10.1.52.7', { host: app, 'x-forwarded-proto': 'https' }, { isSecure }, 'tls'],
+    ['from a router, asked by HTTP', '10.1.52.7', { host: app, 'x-forwarded-proto': 'http' }, { isSecure }, 'plain'],
+    ['on this machine, with isSecure', '127.0.0.1', { host: 'localhost:3000' }, { isSecure }, 'plain'],
+    [
+      'by way of Cloudflare "Flexible" and a proxy',
+      '127.0.0.1',
+      { host: app, 'x-forwarded-proto': 'http', 'cf-connecting-ip': '203.0.113.9' },
+      { trustedProxies: ['127.0.0.1'] },
+      'plain',
+    ],
+    [
+      'from cloudflared on this machine, which is not named',
+      '127.0.0.1',
+      { host: 'localhost:3000', 'cf-connecting-ip': '203.0.113.9', 'x-forwarded-proto': 'https' },
+      {},
+      'plain',
+    ],
+    [
+      'from cloudflared on this machine, which is named',
+      '127.0.0.1',
+      { host: app, 'cf-connecting-ip': '203.0.113.9', 'x-forwarded-proto': 'https' },
+      { trustedProxies: ['127.0.0.1', '::1'] },
+      'tls',
+    ],
+    [
+      'from an ingress of the range',
+      '10.0.7.3',
+      { 'x-forwarded-proto': 'https' },
+      { trustedProxies: ['10.0.0.0/16'] },
+      'tls',
+    ],
+    [
+      'from beside the range',
+      '10.1.7.3',
+      { 'x-forwarded-proto': 'https' },
+      { trustedProxies: ['10.0.0.0/16'] },
+      'plain',
+    ],
+    ['at a port that Docker published', '172.17.0.1', { host: 'localhost:3000' }, {}, 'plain'],
+    ['from a phone in the same network', '192.168.1.9', { host: '192.168.1.7:3000' }, {}, 'plain'],
+    ["from Vite's proxy, short form", '127.0.0.1', { host: 'localhost:3000' }, {}, 'loopback'],
+    [
+      "from Vite's proxy with xfwd",
+      '::1',
+      {
+        host: 'localhost:5173',
+        'x-forwarded-for': '::1',
+        'x-forwarded-host': 'localhost:5173',
+        'x-forwarded-proto': 'http',
+      },
+      {},
+      'loopback',
+    ],
+  ])('%s', (_, peer, headers, options, transport) => {
+    expect(transportTest(options)(message(peer, headers))).toBe(transport)
+  })
+})
+
+const logIn = async (headers: Record<string, string>, edge: NodeVisitsOptions = {}) => {
+  const { send } = await serve(
+    async (visit, _request, response) => {
+      await visit.logIn(ada)
+      response.end('logged in')
+    },
+    { edge },
+  )
+  return send('/login', { method: 'POST', headers })
+}
+
+describe("a login by way of Vite's proxy", () => {
+  const front = { Origin: 'http://localhost:5173' }
+
+  it('works where the proxy leaves Host alone', async () => {
+    expect((await logIn({ ...front, Host: 'localhost:5173' })).body).toBe('logged in')
+  })
+
+  it('works where the proxy changes Host and the browser sends Sec-Fetch-Site', async () => {
+    const headers = { ...front, Host: 'localhost:3000', 'Sec-Fetch-Site': 'same-origin' }
+    expect((await logIn(headers)).body).toBe('logged in')
+  })
+
+  it('is refused where the proxy changes Host and the browser sends Origin alone', async () => {
+    expect((await logIn({ ...front, Host: 'localhost:3000' })).body).toBe('ERR_SESSION_CROSS_ORIGIN')
+  })
+})
+
+describe('a login without HTTPS from another machine', () => {
+  // Host says that the request was not made for this machine, as from a phone.
+  const headers = { Host: '192.168.1.7:3000' }
+
+  it('is refused', async () => {
+    const { status, body, cookies } = await logIn(headers)
+    expect([status, body, cookies]).toEqual([403, 'ERR_SESSION_INSECURE', []])
+  })
+
+  it('works where the cookie gives HTTPS up, and the cookie is not Secure', async () => {
+    const { status, cookies } = await logIn(headers, { cookie: { secure: false } })
+    expect([status, cookies]).toEqual([200, [expect.not.stringContaining('Secure')]])
+  })
+})

@@ -1,0 +1,544 @@
+import type { IncomingMessage } from 'node:http'
+import { openVisit } from 'coatcheck/custom-server'
+import { fetchVisits } from 'coatcheck/fetch'
+import { nodeVisits, requireHttps } from 'coatcheck/node'
+import { describe, expect, it } from 'vitest'
+import { isLocalHost, proxyTest, transportTest } from '../../../src/visits/secure.ts'
+import { jar, listen, makeSessions, serve, threeEndpoints } from '../../support/edge-service.ts'
+
+interface Wire {
+  peer?: string
+  headers?: Record<string, string>
+  encrypted?: boolean
+  httpVersion?: string
+}
+const message = ({ peer, headers = {}, encrypted, httpVersion = '1.1' }: Wire) =>
+  ({ socket: { remoteAddress: peer, encrypted }, headers, httpVersion }) as unknown as IncomingMessage
+
+describe('what counts as HTTPS', () => {
+  const trusting = transportTest({ trustedProxies: ['10.0.0.0/8', '::1', '127.0.0.1'] })
+  const trustsNobody = transportTest({})
+  const https = { 'x-forwarded-proto': 'https', host: 'app.example.com' }
+
+  it('is a TLS socket', () => {
+    expect(trustsNobody(message({ peer: '203.0.113.9', encrypted: true }))).toBe('tls')
+    expect(trustsNobody(message({ peer: '203.0.113.9', headers: { host: 'app.example.com' } }))).toBe('plain')
+  })
+
+  it('is not what has no socket, as a request of a test', () => {
+    for (const headers of [{}, https, { host: 'localhost' }]) {
+      const request = { headers, httpVersion: '1.1' } as unknown as IncomingMessage
+      expect([trusting(request), trustsNobody(request)]).toEqual(['plain', 'plain'])
+    }
+  })
+
+  it('is what a trusted proxy says, and no other peer', () => {
+    expect(trusting(message({ peer: '10.1.2.3', headers: https }))).toBe('tls')
+    expect(trusting(message({ peer: '::ffff:10.1.2.3', headers: https }))).toBe('tls')
+    for (const peer of ['11.0.0.1', '203.0.113.9', '::ffff:203.0.113.9', 'fd00::1', '', undefined])
+      expect(trusting(message({ headers: https, ...(peer === undefined ? {} : { peer }) }))).toBe('plain')
+    for (const peer of ['10.1.2.3', '127.0.0.1', '::1'])
+      expect(trustsNobody(message({ peer, headers: https }))).toBe('plain')
+  })
+
+  it('is every hop that the header names', () => {
+    const proto = (value: string) =>
+      trusting(message({ peer: '10.1.2.3', headers: { ...https, 'x-forwarded-proto': value } }))
+    for (const value of ['https', 'HTTPS', ' https ', 'https, https']) expect(proto(value)).toBe('tls')
+    for (const value of ['http', 'https, http', 'http,https', '', 'httpsx', 'on', 'https;', 'wss', '"https"'])
+      expect([value, proto(value)]).toEqual([value, 'plain'])
+  })
+
+  it('is not what other forwarded headers claim', () => {
+    for (const headers of [
+      { forwarded: 'proto=https' },
+      { 'x-forwarded-ssl': 'on' },
+      { 'front-end-https': 'on' },
+      { 'x-url-scheme': 'https' },
+    ] as Record<string, string>[])
+      expect(trusting(message({ peer: '10.1.2.3', headers }))).toBe('plain')
+  })
+
+  it('is decided by isSecure alone where it is given', () => {
+    const decided = (answer: unknown) =>
+      transportTest({ isSecure: () => answer as boolean })(message({ encrypted: true }))
+    expect(decided(true)).toBe('tls')
+    expect(decided(false)).toBe('plain')
+    expect(decided('yes')).toBe('plain')
+  })
+})
+
+describe('loopback without TLS', () => {
+  const reach = transportTest({})
+  it('is let through where peer and Host are this machine and no proxy is in between', () => {
+    for (const peer of ['127.0.0.1', '127.8.9.1', '::1', '::ffff:127.0.0.1'])
+      for (const host of [
+        'localhost',
+        'localhost:3000',
+        'app.localhost:3000',
+        '127.0.0.1:3000',
+        '127.100.20.3:3000',
+        '[::1]:3000',
+        'LOCALHOST',
+      ])
+        expect([peer, host, reach(message({ peer, headers: { host } }))]).toEqual([peer, host, 'loopback'])
+  })
+
+  it('is not, as soon as any of the three is missing', () => {
+    const local = { host: 'localhost:3000' }
+    expect(reach(message({ peer: '192.168.1.7', headers: local }))).toBe('plain')
+    expect(reach(message({ headers: local }))).toBe('plain')
+    for (const peer of [
+      '::ffff:10.127.0.1',
+      '::ffff:12.7.0.0',
+      '2001:db8::1',
+      'fd00::1',
+      '::11',
+      '::127.0.0.1',
+      '10.127.0.1',
+    ])
+      expect([peer, reach(message({ peer, headers: local }))]).toEqual([peer, 'plain'])
+    for (const host of [
+      'app.example.com',
+      'localhost.example.com',
+      '127.0.0.1.example.com',
+      'notlocalhost',
+      '',
+      '128.0.0.1',
+    ])
+      expect([host, reach(message({ peer: '127.0.0.1', headers: { host } }))]).toEqual([host, 'plain'])
+    for (const name of ['x-forwarded-for', 'x-forwarded-proto', 'forwarded', 'x-real-ip', 'x-forwarded-host', 'via'])
+      expect([name, reach(message({ peer: '127.0.0.1', headers: { ...local, [name]: '' } }))]).toEqual([name, 'plain'])
+    // nginx without any configured header: HTTP/1.0, and Host is the upstream's.
+    expect(reach(message({ peer: '127.0.0.1', headers: local, httpVersion: '1.0' }))).toBe('plain')
+  })
+
+  // What Next.js adds to each request, and a development proxy (http-proxy with xfwd) to what it passes on.
+  const added = {
+    'x-forwarded-for': '::1',
+    'x-forwarded-host': 'localhost:3000',
+    'x-forwarded-port': '3000',
+    'x-forwarded-proto': 'http',
+  }
+  const edges: [string, (headers: Record<string, string>) => Promise<boolean> | boolean][] = [
+    [
+      'nodeVisits',
+      headers => reach(message({ peer: '127.0.0.1', headers: { host: 'localhost:3000', ...headers } })) === 'loopback',
+    ],
+    [
+      'fetchVisits',
+      async ({ url = 'http://localhost:3000/', ...headers }) => {
+        const { sessions } = makeSessions()
+        const { secret } = await sessions.create({ user: { id: 42, name: 'ada' } })
+        // Next.js writes its own name into the URL, whatever Host says.
+        const request = new Request(url, {
+          headers: { host: 'localhost:3000', cookie: `session_id=${secret}`, ...headers },
+        })
+        return (await fetchVisits(sessions).of(request).get()) !== null
+      },
+    ],
+  ]
+  describe.each(edges)('behind what adds forwarded headers, at %s', (_name, isLoopback) => {
+    it('is let through where all of them are of this machine', async () => {
+      for (const headers of [
+        {},
+        { 'x-forwarded-for': '127.0.0.1' },
+        { 'x-forwarded-for': '127.100.20.3' },
+        { 'x-forwarded-for': '::ffff:127.0.0.1, ::1,127.0.0.1', 'x-forwarded-proto': 'http,http' },
+        { 'x-forwarded-host': 'app.localhost:5173, localhost:3000' },
+        { 'x-real-ip': '127.0.0.1' },
+      ])
+        expect([headers, await isLoopback({ ...added, ...headers })]).toEqual([headers, true])
+    })
+
+    it('is let through where only the addresses are told, with or without one of the others', async () => {
+      const { 'x-forwarded-for': addresses, ...others } = added
+      for (const [name, value] of [['x-real-ip', '::1'], ...Object.entries(others)] as [string, string][]) {
+        expect(await isLoopback({ 'x-forwarded-for': addresses, [name]: value })).toBe(true)
+        expect(await isLoopback({ 'x-real-ip': '127.0.0.1', [name]: value })).toBe(false)
+      }
+      expect(await isLoopback({ 'x-forwarded-for': addresses })).toBe(true)
+    })
+
+    it('is not, as soon as one of them is not', async () => {
+      for (const headers of [
+        // A real proxy on this machine: its clients are elsewhere.
+        { 'x-forwarded-for': '203.0.113.9' },
+        { 'x-forwarded-for': '192.168.1.7' },
+        { 'x-forwarded-for': '127.0.0.1, 203.0.113.9' },
+        { 'x-forwarded-for': '203.0.113.9, 127.0.0.1' },
+        { 'x-forwarded-for': '' },
+        { 'x-forwarded-for': '127.0.0.1,' },
+        { 'x-forwarded-for': 'unknown' },
+        { 'x-forwarded-for': '127.evil.example' },
+        { 'x-forwarded-for': '127.0.0.1.evil.example' },
+        { 'x-forwarded-for': '::1%eth0' },
+        { 'x-forwarded-for': '2001:db8::1' },
+        { 'x-forwarded-for': '10.127.0.0.1' },
+        { 'x-real-ip': '203.0.113.9' },
+        { 'x-forwarded-host': 'app.example.com' },
+        { 'x-forwarded-host': 'app.example.com, localhost:3000' },
+        { 'x-forwarded-host': '' },
+        { 'x-forwarded-proto': 'https' },
+        { 'x-forwarded-proto': 'http, https' },
+        { 'x-forwarded-proto': '' },
+        { forwarded: 'for=127.0.0.1;proto=http' },
+        { via: '1.1 proxy' },
+        { 'x-forwarded-server': 'localhost' },
+        { 'cf-connecting-ip': '127.0.0.1' },
+        // DNS rebinding: a page of another name whose address has become 127.0.0.1 forges what it can.
+        { host: 'evil.example:3000' },
+        { host: 'evil.example:3000', 'x-forwarded-host': 'evil.example:3000' },
+      ] as Record<string, string>[])
+        expect([headers, await isLoopback({ ...added, ...headers })]).toEqual([headers, false])
+    })
+
+    it('is not where a proxy forwards the scheme or the host alone, and keeps its clients to itself', async () => {
+      for (const name of ['x-forwarded-proto', 'x-forwarded-host', 'x-forwarded-port'] as const)
+        expect([name, await isLoopback({ [name]: added[name] })]).toEqual([name, false])
+    })
+  })
+
+  it('is at fetchVisits what Host and the URL say: the URL may name the address that the server listens on', async () => {
+    const [, [, isLoopback]] = edges as [(typeof edges)[0], (typeof edges)[0]]
+    for (const url of ['http://localhost:3000/', 'http://0.0.0.0:3000/', 'http://[::]:3000/', 'http://0.0.0.0/'])
+      expect([url, await isLoopback({ ...added, url })]).toEqual([url, true])
+    for (const host of ['app.example.com', '0.0.0.0.example.com', '10.0.0.0', '192.168.1.7:3000'])
+      expect([host, await isLoopback({ ...added, url: `http://${host}/` })]).toEqual([host, false])
+  })
+
+  it('knows its own names', () => {
+    for (const host of [null, undefined, 'localhost:', 'localhost:123456', '127.1', '[::2]', '::1', 'localhost/x'])
+      expect([host, isLocalHost(host)]).toEqual([host, false])
+  })
+})
+
+describe('trusted proxies', () => {
+  it('are addresses and ranges of both families', () => {
+    const isTrusted = proxyTest(['192.0.2.1', '10.0.0.0/8', '2001:db8::/32', 'fd00::7', '172.16.0.0/12'])
+    for (const address of ['192.0.2.1', '10.255.0.1', '::ffff:10.0.0.1', '2001:db8:1::5', 'fd00::7', '172.31.255.255'])
+      expect([address, isTrusted(address)]).toEqual([address, true])
+    for (const address of ['192.0.2.2', '11.0.0.1', '2001:db9::1', 'fd00::8', '172.32.0.0', 'junk', '', undefined])
+      expect([address, isTrusted(address)]).toEqual([address, false])
+    expect(proxyTest(['0.0.0.0/0'])('198.51.100.1')).toBe(true)
+    expect(proxyTest(['10.9.8.7/8'])('10.1.1.1')).toBe(true)
+  })
+
+  it.each([
+    'localhost',
+    '10.0.0.0/33',
+    '10.0.0.0/-1',
+    '10.0.0.0/08',
+    '10.0.0.0/',
+    '10.0.0.0/8/8',
+    '10.0.0',
+    '10.0.0.*',
+    '::1/129',
+    'fe80::1%eth0',
+    '10.0.0.1:80',
+    'loopback',
+    '',
+    ' 10.0.0.1',
+  ])('%j is a TypeError that quotes it', entry => {
+    const { sessions } = makeSessions()
+    expect(() => nodeVisits(sessions, { trustedProxies: [entry] })).toThrow(TypeError)
+    expect(() => requireHttps({ trustedProxies: [entry] })).toThrow(JSON.stringify(entry))
+  })
+
+  it('may be ranges of any length, up to a single address', () => {
+    const among = (range: string, address: string) => proxyTest([range])(address)
+    for (const [range, inside, outside] of [
+      ['0.0.0.0/0', '203.0.113.9', '2001:db8::1'],
+      ['10.1.2.3/32', '10.1.2.3', '10.1.2.2'],
+      ['10.1.2.2/31', '10.1.2.3', '10.1.2.4'],
+      ['fd00:1::/33', 'fd00:1::1', 'fd00:1:8000::1'],
+      ['fd00::/100', 'fd00::fff:ffff', 'fd00::1000:0'],
+      ['fd00::1/128', 'fd00::1', 'fd00::2'],
+    ] as const)
+      expect([range, among(range, inside), among(range, outside)]).toEqual([range, true, false])
+    for (const range of ['10.0.0.0/100', 'fd00::/129', 'fd00::/1000'])
+      expect(() => proxyTest([range])).toThrow(JSON.stringify(range))
+  })
+
+  it('are a list, and isSecure a function', () => {
+    for (const wrong of [new Set(['10.0.0.0/8']), 7, null])
+      expect(() => proxyTest(wrong)).toThrow(/^trustedProxies: expected an array of addresses and ranges/)
+    expect(() => transportTest({ trustedProxies: '10.0.0.0/8' as never })).toThrow(
+      /^trustedProxies: expected an array of addresses and ranges, got "10\.0\.0\.0\/8"$/,
+    )
+    expect(() => proxyTest('10.0.0.0/8')).toThrow(TypeError)
+    expect(() => proxyTest([true])).toThrow(/true/)
+    expect(() => transportTest({ isSecure: true as never })).toThrow(/isSecure.*true/)
+  })
+})
+
+describe('without HTTPS', () => {
+  const outside = { Host: 'app.example.com' }
+
+  it('login is refused, and the refusal names the options', async () => {
+    const { send, calls } = await serve(async (visit, _request, response) => {
+      const error = await visit.logIn({ user: { id: 1, name: 'ada' } }).catch(error => error)
+      response.end(`${error.status} ${error.code} ${error.message}`)
+    })
+    const { body, cookies } = await send('/login', { method: 'POST', headers: outside })
+    expect(body).toMatch(/^403 ERR_SESSION_INSECURE .*trustedProxies.*isSecure.*secure: false/)
+    expect([cookies, calls]).toEqual([[], []])
+  })
+
+  it('login is refused at each try where isSecure throws, and nothing begins', async () => {
+    const { sessions, calls } = makeSessions()
+    const request = new Request('http://app.example.com/', { method: 'POST' })
+    const isSecure = () => {
+      throw new Error('no such header')
+    }
+    const visit = fetchVisits(sessions, { isSecure }).of(request)
+    await expect(visit.get()).rejects.toThrow('no such header')
+    await expect(visit.logIn({ user: { id: 1, name: 'ada' } })).rejects.toThrow('no such header')
+    expect([[...visit.headers], calls]).toEqual([[], []])
+  })
+
+  it('matters once, and only to a request that brings our cookie or begins a session', async () => {
+    const { sessions, calls } = makeSessions()
+    const { secret } = await sessions.create()
+    calls.length = 0
+    let asked = 0
+    const open = (cookie: string | null) => {
+      const visit = openVisit(sessions, {
+        method: 'POST',
+        cookie,
+        header: () => null,
+        get secure() {
+          asked += 1
+          return false
+        },
+      })
+      asked = 0
+      return visit
+    }
+    for (const cookie of [null, '', 'theme=dark', 'my_session_id2=1']) {
+      const visit = open(cookie)
+      expect(await visit.get()).toBeNull()
+      expect([...visit.headers]).toEqual([['vary', 'Cookie']])
+      expect(asked).toBe(0)
+      await expect(visit.logIn({ user: { id: 1, name: 'ada' } })).rejects.toMatchObject({
+        code: 'ERR_SESSION_INSECURE',
+      })
+      await expect(visit.create()).rejects.toMatchObject({ code: 'ERR_SESSION_INSECURE' })
+      await expect(visit.update({ a: 1 } as never)).rejects.toMatchObject({ code: 'ERR_SESSION_INSECURE' })
+      expect(asked).toBe(1)
+    }
+    for (const cookie of [`session_id=${secret}`, 'session_id=a; session_id=b', 'a=1; session_id=']) {
+      const visit = open(cookie)
+      expect(await visit.get()).toBeNull()
+      expect(visit.headers.getSetCookie()).toEqual([])
+      expect(asked).toBe(1)
+    }
+    expect(calls).toEqual([])
+  })
+
+  it('no refusal names an option that its edge does not have', async () => {
+    const { sessions } = makeSessions()
+    const ada = { user: { id: 1, name: 'ada' } }
+    const fetched = fetchVisits(sessions)
+      .of(new Request('http://app.example.com/', { method: 'POST' }))
+      .logIn(ada)
+    const opened = openVisit(sessions, { method: 'POST', secure: false, cookie: null, header: () => null })
+    for (const [attempt, advice] of [
+      [fetched, /set `isSecure` of fetchVisits, /],
+      [opened.logIn(ada), /say so in `secure` of the request given to openVisit/],
+    ] as const) {
+      const error = await attempt.catch(error => error)
+      expect([error.code, error.message]).toEqual(['ERR_SESSION_INSECURE', expect.stringMatching(advice)])
+      expect(error.message).not.toContain('trustedProxies')
+    }
+  })
+
+  it('a cookie is not honoured, the store does not hear of it, and none is set or cleared', async () => {
+    const { send, calls } = await serve(threeEndpoints)
+    const cookie = jar((await send('/login', { method: 'POST' })).cookies)
+    calls.length = 0
+    const reply = await send('/profile', { headers: { ...outside, cookie } })
+    expect([reply.status, reply.body, reply.cookies, calls]).toEqual([200, 'null', [], []])
+    expect(reply.headers.vary).toBe('Cookie')
+  })
+
+  it('nothing begins: no anonymous session, no new ID', async () => {
+    const { send, calls } = await serve(async (visit, request, response) => {
+      if (request.url === '/create') await visit.create()
+      if (request.url === '/update') await visit.update({ n: 1 })
+      response.end(String(await visit.regenerate()))
+    })
+    for (const path of ['/create', '/update']) expect((await send(path, { headers: outside })).status).toBe(403)
+    expect((await send('/', { headers: outside })).body).toBe('null')
+    expect(calls).toEqual([])
+  })
+
+  it('logout ends the session all the same: its ID was seen in the clear', async () => {
+    const { send, sessions } = await serve(threeEndpoints)
+    const { secret } = await sessions.create({ user: { id: 42n, name: 'ada' } })
+    const headers = { ...outside, cookie: `session_id=${secret}` }
+    expect((await send('/logout', { method: 'POST', headers })).status).toBe(200)
+    expect(await sessions.get(secret)).toBeNull()
+  })
+
+  it('spoofed forwarded headers change nothing', async () => {
+    const { send } = await serve(threeEndpoints, { edge: { trustedProxies: ['10.0.0.0/8'] } })
+    for (const headers of [
+      { ...outside, 'X-Forwarded-Proto': 'https' },
+      { ...outside, 'X-Forwarded-Proto': 'https', 'X-Forwarded-For': '10.0.0.1' },
+      { ...outside, Forwarded: 'for=10.0.0.1;proto=https' },
+      { Host: 'localhost', 'X-Forwarded-Proto': 'https' },
+    ] as Record<string, string>[])
+      expect((await send('/login', { method: 'POST', headers })).status).toBe(403)
+  })
+
+  it('a trusted proxy, isSecure, or giving up Secure lets login through', async () => {
+    for (const [edge, headers] of [
+      [{ trustedProxies: ['127.0.0.0/8'] }, { ...outside, 'X-Forwarded-Proto': 'https' }],
+      [{ isSecure: () => true }, outside],
+      [{ cookie: { secure: false } }, outside],
+    ] as const) {
+      const { send } = await serve(threeEndpoints, { edge })
+      const reply = await send('/login', { method: 'POST', headers })
+      expect([reply.status, reply.cookies.length]).toEqual([200, 1])
+      expect(reply.cookies[0]!.includes('Secure')).toBe(!('cookie' in edge))
+    }
+  })
+})
+
+describe('requireHttps', () => {
+  const service = (options: Parameters<typeof requireHttps>[0]) => {
+    const https = requireHttps(options)
+    return listen((request, response) => {
+      if (https(request, response)) return
+      response.writeHead(200, { 'Content-Type': 'text/plain' }).end('served')
+    })
+  }
+  const Host = 'app.example.com:8080'
+
+  it('refuses with 403 unless told otherwise', async () => {
+    const { send } = await service({})
+    const reply = await send('/', { headers: { Host } })
+    expect([reply.status, JSON.parse(reply.body)]).toEqual([
+      403,
+      { error: 'https_required', message: 'This service answers over HTTPS only.' },
+    ])
+    expect(reply.headers).toMatchObject({
+      'content-type': 'application/json',
+      'content-length': String(reply.body.length),
+      'cache-control': 'no-store',
+    })
+    expect((await (await service({ insecure: 'refuse' })).send('/', { headers: { Host } })).status).toBe(403)
+  })
+
+  it('redirects what may be repeated, and refuses the rest', async () => {
+    const { send } = await service({ insecure: 'redirect' })
+    const get = await send('/a?b=c', { headers: { Host } })
+    expect([get.status, get.headers.location]).toEqual([308, 'https://app.example.com/a?b=c'])
+    expect((await send('/', { method: 'HEAD', headers: { Host } })).status).toBe(308)
+    for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS'])
+      expect((await send('/', { method, headers: { Host }, body: '' })).status).toBe(403)
+  })
+
+  it('never redirects to where a Host header could lead astray', async () => {
+    const { send } = await service({ insecure: 'redirect' })
+    for (const host of ['evil.example/path', 'a@evil.example', 'evil.example\\x', 'a b', '-x'])
+      expect((await send('/', { headers: { Host: host } })).status).toBe(403)
+    expect((await send('http://evil.example/x', { headers: { Host } })).status).toBe(403)
+    const astray = await send('//evil.example/x', { headers: { Host } })
+    expect(astray.headers.location).toBe('https://app.example.com//evil.example/x')
+    const fixed = await service({ insecure: 'redirect', host: 'www.example.com' })
+    const reply = await fixed.send('/x', { headers: { Host: 'evil.example' } })
+    expect(reply.headers.location).toBe('https://www.example.com/x')
+  })
+
+  it('lets loopback and TLS through, and says HSTS over TLS only (RFC 6797, section 7.2)', async () => {
+    const hsts = { maxAge: '365d', includeSubDomains: true, preload: true } as const
+    const { send } = await service({ hsts, trustedProxies: ['127.0.0.1'] })
+    const local = await send('/')
+    expect([local.body, local.headers['strict-transport-security']]).toEqual(['served', undefined])
+    const secure = await send('/', { headers: { Host, 'X-Forwarded-Proto': 'https' } })
+    expect([secure.body, secure.headers['strict-transport-security']]).toEqual([
+      'served',
+      'max-age=31536000; includeSubDomains; preload',
+    ])
+    const plain = await send('/', { headers: { Host } })
+    expect(plain.headers['strict-transport-security']).toBeUndefined()
+  })
+
+  it('says of HSTS what the application asked for, in whole seconds', async () => {
+    const says = async (hsts: NonNullable<Parameters<typeof requireHttps>[0]>['hsts']) => {
+      const { send } = await service({ hsts: hsts!, isSecure: () => true })
+      return (await send('/', { headers: { Host } })).headers['strict-transport-security']
+    }
+    expect(await says({ maxAge: '1999ms' })).toBe('max-age=1')
+    expect(await says({ maxAge: '1d', includeSubDomains: true })).toBe('max-age=86400; includeSubDomains')
+    expect(await says({ maxAge: '1d', includeSubDomains: false, preload: false })).toBe('max-age=86400')
+    const { send } = await service({ isSecure: () => true })
+    expect((await send('/', { headers: { Host } })).headers).not.toHaveProperty('strict-transport-security')
+  })
+
+  it('redirects to the host that is named with its port, to an address of IPv6, and nowhere without a host', async () => {
+    const redirect = requireHttps({ insecure: 'redirect', isSecure: () => false })
+    const named = requireHttps({ insecure: 'redirect', isSecure: () => false, host: 'app.example.com:8443' })
+    let answered = 0
+    const { send } = await listen((request, response) => {
+      const { test } = request.headers
+      if (test === 'no host') delete request.headers.host
+      if (test === 'no URL') delete request.url
+      const isAnswered = (test === 'named' ? named : redirect)(request, response)
+      expect(isAnswered).toBe(true)
+      answered += 1
+    })
+    const location = async (headers: Record<string, string>) => {
+      const reply = await send('/x', { headers })
+      return [reply.status, reply.headers.location, reply.headers['content-length'] === '0']
+    }
+    expect(await location({ Host, Test: 'named' })).toEqual([308, 'https://app.example.com:8443/x', true])
+    expect(await location({ Host: '[::1]:3000' })).toEqual([308, 'https://[::1]/x', true])
+    expect(await location({ Host: 'x' })).toEqual([308, 'https://x/x', true])
+    expect(await location({ Host, Test: 'no host' })).toEqual([403, undefined, false])
+    expect(await location({ Host, Test: 'no URL' })).toEqual([403, undefined, false])
+    expect(answered).toBe(5)
+  })
+
+  it.each([
+    ['maxAge', /maxAge.* it belongs to hsts: \{ maxAge, includeSubDomains, preload \}/],
+    ['includeSubDomains', /includeSubDomains.* it belongs to hsts/],
+    ['preload', /preload.* it belongs to hsts/],
+    ['redirect', /redirect.* it is called insecure: 'redirect'/],
+    ['proxy', /proxy.* it is called trustedProxies/],
+    ['trustProxy', /trustProxy.* it is called trustedProxies/],
+  ])('says what %s is called here', (name, message) => {
+    expect(() => requireHttps({ [name]: true })).toThrow(message)
+  })
+
+  it('says what to pass instead of what is no request', () => {
+    expect(() => requireHttps()(7 as never, 7 as never)).toThrow(/^requireHttps: expected a request of node:http/)
+  })
+
+  it('refuses options that cannot be meant', () => {
+    const wrong: [unknown, RegExp][] = [
+      [{ insecure: 'allow' }, /insecure: .* got "allow"/],
+      [{ host: 'https://app.example.com' }, /host: .* got "https:\/\/app\.example\.com"/],
+      [7, /^requireHttps: expected an object of options, got 7/],
+      [{ host: '' }, /^host: expected a host such as 'app\.example\.com', got ""/],
+      [{ host: 7 }, /host: .* got 7/],
+      [{ host: ['app.example.com'] }, /host: /],
+      [{ host: 'app.example.com:port' }, /host: /],
+      [{ hsts: 7 }, /^hsts: expected an object of options, got 7/],
+      [{ hsts: {} }, /hsts.*maxAge/],
+      [{ hsts: { maxAge: '1d', includeSubdomains: true } }, /it is spelt includeSubDomains, as in the header/],
+      [{ hsts: { maxAge: 31536000 } }, /hsts\.maxAge: .* got 31536000/],
+      [{ hsts: { maxAge: '30d', includeSubDomains: true, preload: true } }, /hsts\.preload/],
+      [
+        { hsts: { maxAge: '365d', preload: true } },
+        /^hsts\.preload: true needs includeSubDomains: true and a maxAge of '365d' or more$/,
+      ],
+    ]
+    for (const [options, message] of wrong) {
+      expect(() => requireHttps(options as never)).toThrow(TypeError)
+      expect(() => requireHttps(options as never)).toThrow(message)
+    }
+  })
+})

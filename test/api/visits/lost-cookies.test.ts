@@ -1,0 +1,190 @@
+// What a handler that loses a cookie is told by a warning of the process, and when: nothing else may warn in this process.
+import { openVisit } from 'coatcheck/custom-server'
+import { fetchVisits } from 'coatcheck/fetch'
+import { nodeVisits } from 'coatcheck/node'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { ada, listen, makeSessions } from '../../support/edge-service.ts'
+
+const request = (headers: Record<string, string> = {}) =>
+  new Request('https://app.example.com/', { method: 'POST', headers })
+
+const warnings: Error[] = []
+const noteWarning = (warning: Error) => warnings.push(warning)
+beforeEach(() => {
+  warnings.length = 0
+  process.on('warning', noteWarning)
+})
+afterEach(() => {
+  process.off('warning', noteWarning)
+  vi.restoreAllMocks()
+})
+
+/** The timers that watch for cookies that are not sent, to be fired by hand. */
+function watches() {
+  const { setTimeout: set, clearTimeout: clear } = globalThis
+  const running = new Map<unknown, () => void>()
+  const watch = {
+    unrefed: 0,
+    get size() {
+      return running.size
+    },
+    fire() {
+      for (const run of running.values()) run()
+    },
+  }
+  vi.spyOn(globalThis, 'setTimeout').mockImplementation(((run: () => void, wait: number) => {
+    if (wait !== 10_000) return set(run, wait)
+    const timer = { unref: () => (watch.unrefed += 1) }
+    running.set(timer, run)
+    return timer
+  }) as never)
+  vi.spyOn(globalThis, 'clearTimeout').mockImplementation(timer => {
+    if (!running.delete(timer)) clear(timer as never)
+  })
+  return watch
+}
+
+describe('a session whose cookie no response carries', () => {
+  const told = (made: { events: string[] }) => made.events.filter(type => type === 'unsent-cookie').length
+  const open = (made: ReturnType<typeof makeSessions>) =>
+    openVisit(made.sessions, { method: 'POST', secure: true, cookie: null, header: () => null })
+
+  it('is told as an event, and once as a process warning that says how to send it', async () => {
+    const watch = watches()
+    const made = makeSessions()
+    const visits = fetchVisits(made.sessions)
+    for (let round = 1; round <= 2; round += 1) {
+      // A framework made a new Request: the one that is answered has another visit.
+      const original = request()
+      await visits.of(new Request(original)).logIn(ada)
+      visits.of(original).respond(new Response())
+      expect([watch.size, told(made)]).toEqual([1, round - 1])
+      watch.fire()
+      expect([watch.size, told(made)]).toEqual([0, round])
+    }
+    await new Promise(setImmediate)
+    expect(warnings.map(({ message, name }) => [name, /visits\.handle\(request/.test(message)])).toEqual([
+      ['CoatcheckWarning', true],
+    ])
+  })
+
+  it('is not told of one that the browser holds, where a response under way reads it or writes data', async () => {
+    const watch = watches()
+    const made = makeSessions()
+    const { secret } = await made.sessions.create(ada)
+    const visits = nodeVisits(made.sessions)
+    const { send } = await listen(async (request, response) => {
+      const visit = visits.of(request, response)
+      made.clock.now += 600_000
+      const reading = visit.get()
+      response.writeHead(200, { 'Content-Type': 'text/event-stream' })
+      await reading
+      made.clock.now += 600_000
+      expect((await visit.update({ n: 1 }))?.data.n).toBe(1)
+      response.end('data: 1\n\n')
+    })
+    expect((await send('/', { headers: { Cookie: `session_id=${secret}` } })).status).toBe(200)
+    watch.fire()
+    expect([told(made), watch.size]).toEqual([0, 0])
+  })
+
+  it('is told of a remembered one too: its token was spent, and its use again would be a theft', async () => {
+    const watch = watches()
+    const made = makeSessions({ rememberFor: '30d' })
+    const session = await made.sessions.create(ada)
+    const token = await made.sessions.issueRememberToken(session)
+    expect(
+      await fetchVisits(made.sessions)
+        .of(request({ cookie: `remember_token=${token}` }))
+        .get(),
+    ).not.toBeNull()
+    watch.fire()
+    expect(told(made)).toBe(1)
+  })
+
+  it('is not told of one that was sent, ended, or is still being handled', async () => {
+    const watch = watches()
+    const made = makeSessions()
+    const visits = fetchVisits(made.sessions)
+    const sent = visits.of(request())
+    await sent.logIn(ada)
+    sent.respond(new Response())
+    const jarred = open(made)
+    await jarred.logIn(ada)
+    expect(jarred.headers.getSetCookie()).toHaveLength(1)
+    const ended = visits.of(request())
+    await ended.logIn(ada)
+    await ended.logOut()
+    expect(watch.size).toBe(0)
+    const slow = await visits.handle(request(), async visit => {
+      await visit.logIn(ada)
+      expect(watch.size).toBe(1)
+      watch.fire()
+      return new Response()
+    })
+    expect(slow.headers.getSetCookie()).toHaveLength(1)
+    expect([told(made), watch.size]).toEqual([0, 0])
+  })
+
+  it('is told of an openVisit whose headers are not copied after the last verb', async () => {
+    const watch = watches()
+    const made = makeSessions()
+    const visit = open(made)
+    expect(visit.headers.getSetCookie()).toEqual([])
+    await visit.logIn(ada)
+    watch.fire()
+    expect(told(made)).toBe(1)
+  })
+
+  it('is watched for a bounded number at a time, and keeps no process alive', async () => {
+    const watch = watches()
+    const made = makeSessions()
+    for (let at = 0; at < 100; at += 1) await fetchVisits(made.sessions).of(request()).logIn(ada)
+    expect([watch.size, watch.unrefed]).toEqual([64, 64])
+    watch.fire()
+    expect([told(made), watch.size]).toEqual([64, 0])
+    await fetchVisits(made.sessions).of(request()).logIn(ada)
+    watch.fire()
+    expect(told(made)).toBe(65)
+  })
+
+  it('is told of a node response whose head went out past us, not of one that is never answered', async () => {
+    const watch = watches()
+    const made = makeSessions()
+    const visits = nodeVisits(made.sessions)
+    const { send } = await listen(async (request, response) => {
+      const { writeHead } = response
+      await visits.of(request, response).logIn(ada)
+      expect(watch.size).toBe(1)
+      if (request.url === '/past') response.writeHead = writeHead
+      if (request.url === '/never') response.destroy()
+      else response.end('x')
+    })
+    for (const [path, count] of [
+      ['/', 0],
+      ['/past', 1],
+      ['/never', 1],
+    ] as const) {
+      await send(path, { method: 'POST' }).catch(() => {})
+      watch.fire()
+      expect([path, told(made)]).toEqual([path, count])
+    }
+  })
+
+  it('says what was thrown where a framework throws something else to redirect, once', async () => {
+    const made = makeSessions()
+    made.events.length = 0
+    const redirect = Object.assign(new Error('NEXT_REDIRECT'), { digest: 'NEXT_REDIRECT;push;/;307;' })
+    for (let round = 0; round < 3; round += 1)
+      await fetchVisits(made.sessions)
+        .handle(request(), async visit => {
+          await visit.logIn(ada)
+          throw redirect
+        })
+        .catch(() => {})
+    await new Promise(setImmediate)
+    expect(made.events.filter(type => type === 'unsent-cookie')).toHaveLength(3)
+    expect(warnings.length).toBeLessThanOrEqual(1)
+    for (const { message } of warnings) expect(message).toMatch(/threw .* instead of answering or throwing a Response/)
+  })
+})

@@ -1,0 +1,277 @@
+// A cookie that no response carries: the login answered 200, and the browser is not logged in.
+import { IncomingMessage, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
+import type { SessionEvent } from 'coatcheck'
+import { MemoryStore } from 'coatcheck/stores/memory'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+
+// Fresh: so many are watched in a process, and other tests in this one may have left cookies unsent.
+vi.resetModules()
+const { SessionManager } = await import('coatcheck')
+const { openVisit } = await import('coatcheck/custom-server')
+const { fetchVisits } = await import('coatcheck/fetch')
+const { nodeVisits } = await import('coatcheck/node')
+const { Watch } = await import('../../../src/visits/unsent-cookie.ts')
+
+const ada = { user: { id: 42n, name: 'ada' } }
+
+type Request = Parameters<typeof openVisit>[1]
+
+function telling() {
+  const lost: SessionEvent[] = []
+  const onEvent = (event: SessionEvent) => {
+    if (event.type === 'unsent-cookie') lost.push(event)
+  }
+  const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false, onEvent })
+  const visit = (request: Partial<Request> = {}) =>
+    openVisit(sessions, { method: 'POST', secure: true, cookie: null, header: () => null, ...request })
+  return { lost, sessions, visit }
+}
+
+describe('a cookie that is in no head', () => {
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
+  })
+  afterEach(() => {
+    vi.advanceTimersByTime(60_000)
+    vi.useRealTimers()
+    vi.restoreAllMocks()
+  })
+
+  it('is told ten seconds after the login, once, with the key of its session', async () => {
+    const { lost, visit } = telling()
+    const { key } = await visit().logIn(ada)
+    vi.advanceTimersByTime(9_999)
+    expect(lost).toEqual([])
+    vi.advanceTimersByTime(1)
+    expect(lost).toEqual([{ type: 'unsent-cookie', key, isEnded: false }])
+    vi.advanceTimersByTime(60_000)
+    expect(lost).toHaveLength(1)
+  })
+
+  it('is not told where a head brought it, or where the response is still under way', async () => {
+    const { lost, visit } = telling()
+    const sent = visit()
+    await sent.logIn(ada)
+    expect(sent.headers.getSetCookie()).toHaveLength(1)
+    await visit({ isPending: () => true }).logIn(ada)
+    vi.advanceTimersByTime(60_000)
+    expect(lost).toEqual([])
+    await visit({ isPending: () => false }).logIn(ada)
+    vi.advanceTimersByTime(60_000)
+    expect(lost).toHaveLength(1)
+  })
+
+  it('is not told while a handler of fetchVisits runs, and is told where none was given', async () => {
+    const { lost, sessions } = telling()
+    const visits = fetchVisits(sessions)
+    const request = () => new Request('https://app.example.com/', { method: 'POST' })
+    const response = await visits.handle(request(), async visit => {
+      await visit.logIn(ada)
+      vi.advanceTimersByTime(60_000)
+      return new Response()
+    })
+    expect([response.headers.getSetCookie().length, lost]).toEqual([1, []])
+    await visits.of(request()).logIn(ada)
+    vi.advanceTimersByTime(60_000)
+    expect(lost).toHaveLength(1)
+  })
+
+  it('is told of a response of node:http whose head went past us, and of none that is still to come', async () => {
+    const { lost, sessions } = telling()
+    const visits = nodeVisits(sessions, { isSecure: () => true })
+    for (const isPast of [false, true]) {
+      const request = Object.assign(new IncomingMessage(new Socket()), { method: 'POST', httpVersion: '1.1' })
+      const response = new ServerResponse(request)
+      await visits.of(request, response).logIn(ada)
+      if (isPast) ServerResponse.prototype.writeHead.call(response, 200)
+      vi.advanceTimersByTime(60_000)
+      expect(lost).toHaveLength(isPast ? 1 : 0)
+    }
+  })
+
+  it('is told of one of two logins in one visit, since one cookie was to come', async () => {
+    const { lost, visit } = telling()
+    const twice = visit()
+    await twice.logIn(ada)
+    await twice.logIn({ user: { id: 7n, name: 'max' } })
+    vi.advanceTimersByTime(60_000)
+    expect(lost).toHaveLength(1)
+    await twice.regenerate()
+    vi.advanceTimersByTime(60_000)
+    expect(lost).toHaveLength(2)
+  })
+
+  it('is not told after a logout, which takes the session back', async () => {
+    const { lost, visit } = telling()
+    const left = visit()
+    await left.logIn(ada)
+    await left.logOut()
+    vi.advanceTimersByTime(60_000)
+    expect(lost).toEqual([])
+  })
+
+  it('is told of 64 at a time, and of the next ones once those are over', async () => {
+    const { lost, visit } = telling()
+    const logIns = async (count: number) => {
+      for (let each = 0; each < count; each += 1) await visit().logIn(ada)
+    }
+    // Heads that are written, some of them twice, count no more.
+    for (let each = 0; each < 70; each += 1) {
+      const sent = visit()
+      await sent.logIn(ada)
+      for (let heads = 0; heads < 2; heads += 1) expect(sent.headers.getSetCookie()).toHaveLength(1)
+    }
+    for (const expected of [64, 128]) {
+      await logIns(70)
+      vi.advanceTimersByTime(60_000)
+      expect(lost).toHaveLength(expected)
+    }
+  })
+})
+
+describe('the warning of the process', () => {
+  const threw = 'its handler threw'
+  const late = expect.stringMatching(/10 seconds ago.*copy `visit\.headers` into the response$/)
+  const ended = expect.stringMatching(/its handler threw.*the session was ended$/)
+  it.each([
+    [
+      [null, threw, null, threw],
+      [late, ended],
+    ],
+    [
+      [threw, null, threw, null],
+      [ended, late],
+    ],
+  ])('comes once for each way to lose a cookie, and says what to do: %j', async (reasons, messages) => {
+    // Fresh: whether a warning was given is kept by the process.
+    vi.resetModules()
+    const { tellUnsent } = await import('../../../src/visits/unsent-cookie.ts')
+    const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
+    const told: boolean[] = []
+    const context = { emit: ({ isEnded }: { isEnded: boolean }) => told.push(isEnded) }
+    try {
+      for (const reason of reasons)
+        tellUnsent(context as never, 'k' as never, reason, { send: 'copy `visit.headers` into the response' } as never)
+      expect(told).toEqual(reasons.map(reason => reason !== null))
+      const warned = { type: 'CoatcheckWarning', code: 'COATCHECK_UNSENT_COOKIE' }
+      expect(warn.mock.calls).toEqual(messages.map(message => [message, warned]))
+    } finally {
+      warn.mockRestore()
+      vi.resetModules()
+    }
+  })
+})
+
+describe('the warning of an edge', () => {
+  const request = () => new Request('https://app.example.com/', { method: 'POST' })
+
+  /** What the process is warned of meanwhile. Fresh: whether a warning was given is kept by the process. */
+  const warned = async (during: () => Promise<unknown>) => {
+    vi.resetModules()
+    const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
+    try {
+      await during()
+      return warn.mock.calls.map(([message]) => message)
+    } finally {
+      warn.mockRestore()
+      vi.resetModules()
+    }
+  }
+
+  /** A handler of fetchVisits logs in, and then ends so. */
+  const warningsOf = (end: () => Response) =>
+    warned(async () => {
+      const { fetchVisits } = await import('coatcheck/fetch')
+      const handled = fetchVisits(telling().sessions).handle(request(), async visit => {
+        await visit.logIn(ada)
+        return end()
+      })
+      await handled.catch(() => {})
+    })
+
+  it.each([
+    [
+      'fetchVisits',
+      /answer within `visits\.handle\(request, visit => response\)` .* a new Request, .* or send `visit\.respond\(response\)`$/,
+      async () => {
+        const { fetchVisits } = await import('coatcheck/fetch')
+        await fetchVisits(telling().sessions).of(request()).logIn(ada)
+      },
+    ],
+    [
+      'nodeVisits',
+      /the head was written past writeHead of the response that nodeVisits was given$/,
+      async () => {
+        const { nodeVisits } = await import('coatcheck/node')
+        const asked = Object.assign(new IncomingMessage(new Socket()), { method: 'POST', httpVersion: '1.1' })
+        const response = new ServerResponse(asked)
+        await nodeVisits(telling().sessions, { isSecure: () => true })
+          .of(asked, response)
+          .logIn(ada)
+        ServerResponse.prototype.writeHead.call(response, 200)
+      },
+    ],
+  ])('says how a cookie that was lost at %s gets into a response', async (_, message, logIn) => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      const late = async () => {
+        await logIn()
+        vi.advanceTimersByTime(60_000)
+      }
+      expect(await warned(late)).toEqual([expect.stringMatching(message)])
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
+  it.each([
+    [new RangeError('no such page'), 'its handler threw RangeError "no such page" instead of answering'],
+    ['no such page', 'its handler threw "no such page" instead of answering or throwing a Response'],
+  ])('says what was thrown: %s', async (thrown, message) => {
+    const end = () => {
+      throw thrown
+    }
+    expect(await warningsOf(end)).toEqual([expect.stringContaining(message)])
+  })
+
+  it('says which response carried no cookie', async () => {
+    const message = 'a response of status 0 carries no cookies'
+    expect(await warningsOf(() => Response.error())).toEqual([expect.stringContaining(message)])
+  })
+})
+
+describe('the timer of a watch', () => {
+  const timers = () => process.getActiveResourcesInfo().filter(name => name === 'Timeout').length
+
+  it('keeps no process alive', () => {
+    const before = timers()
+    const watch = Watch.start(() => {})
+    const during = timers()
+    watch?.stop()
+    expect([watch === null, during]).toEqual([false, before])
+  })
+
+  it('counts once where it is stopped twice', () => {
+    const watches = Array.from({ length: 64 }, () => Watch.start(() => {}))
+    try {
+      for (let times = 0; times < 2; times += 1) watches[0]!.stop()
+      watches[0] = Watch.start(() => {})
+      expect([watches[0] === null, Watch.start(() => {})]).toEqual([false, null])
+    } finally {
+      for (const watch of watches) watch?.stop()
+    }
+  })
+
+  it('may be a number, as in workers', () => {
+    vi.stubGlobal('setTimeout', () => 7)
+    try {
+      const watch = Watch.start(() => {})
+      expect(watch).not.toBeNull()
+      watch!.stop()
+    } finally {
+      vi.unstubAllGlobals()
+    }
+  })
+})

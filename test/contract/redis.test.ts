@@ -1,0 +1,13 @@
+import { modelTest, testStore } from 'coatcheck/custom-store/testing'
+import { RedisStore } from 'coatcheck/stores/redis'
+import fc from 'fast-check'
+import { it } from 'vitest'
+import { onRedis } from '../support/redis/suite.ts'
+import { describeEngine } from '../support/services/engines.ts'
+
+describeEngine('redis', 'the Redis store on one server', () => {
+  onRedis('standalone', (open, options) => {
+    testStore(it, async () => new RedisStore((await open()).client), undefined, options)
+    it('behaves like the reference model', () => modelTest(fc, async () => new RedisStore((await open()).client)))
+  })
+})

@@ -1,0 +1,166 @@
+// Behind a real reverse proxy that ends TLS, on loopback: with its forwarded headers, and without them.
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import { request } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { SessionManager } from 'coatcheck'
+import { type NodeVisitsOptions, nodeVisits, requireHttps } from 'coatcheck/node'
+import { MemoryStore } from 'coatcheck/stores/memory'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { ada, answerError, jar, type Reply, sender, threeEndpoints } from '../support/edge-service.ts'
+import { describeEngine } from '../support/services/engines.ts'
+import { startNginx } from '../support/services/nginx.ts'
+import { type Certificate, makeCertificate } from '../support/services/tls.ts'
+
+const NAME = 'app.example.test'
+const FORWARDED =
+  'proxy_set_header Host $host; proxy_set_header X-Forwarded-Proto $scheme; proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;'
+const HOST_ALONE = 'proxy_set_header Host $host;'
+const HTTP_1_1 = 'proxy_http_version 1.1;'
+
+describeEngine('nginx', 'behind nginx', () => {
+  let certificate: Certificate
+  let nginx: Awaited<ReturnType<typeof startNginx>>
+  const servers: Server[] = []
+  const sessions = new SessionManager({ store: new MemoryStore() })
+  /** Ports of nginx by name. */
+  let port: Record<
+    'trusting' | 'trustingPlain' | 'naive' | 'naivePlain' | 'bare' | 'barePlain' | 'host' | 'strict' | 'strictPlain',
+    number
+  >
+
+  async function backend(edge: NodeVisitsOptions): Promise<number> {
+    const visits = nodeVisits(sessions, edge)
+    const https = requireHttps({
+      insecure: 'redirect',
+      host: NAME,
+      hsts: { maxAge: '365d' },
+      ...(edge.trustedProxies && { trustedProxies: edge.trustedProxies }),
+    })
+    const server = createServer((request, response) => {
+      if (request.headers['x-strict'] && https(request, response)) return
+      Promise.resolve(threeEndpoints(visits.of(request, response) as never, request, response)).catch(error =>
+        answerError(response, error),
+      )
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    servers.push(server)
+    return (server.address() as AddressInfo).port
+  }
+
+  beforeAll(async () => {
+    certificate = makeCertificate([NAME])
+    const trusting = await backend({ trustedProxies: ['127.0.0.0/8'] })
+    const naive = await backend({})
+    const strict = `${FORWARDED} proxy_set_header X-Strict 1;`
+    const fronts = {
+      trusting: { tls: true, directives: FORWARDED, backend: trusting },
+      trustingPlain: { tls: false, directives: FORWARDED, backend: trusting },
+      naive: { tls: true, directives: FORWARDED, backend: naive },
+      naivePlain: { tls: false, directives: FORWARDED, backend: naive },
+      // As nginx comes: HTTP/1.0, and Host is the backend's address.
+      bare: { tls: true, directives: '', backend: naive },
+      barePlain: { tls: false, directives: '', backend: naive },
+      host: { tls: true, directives: HOST_ALONE + HTTP_1_1, backend: trusting },
+      strict: { tls: true, directives: strict, backend: trusting },
+      strictPlain: { tls: false, directives: strict, backend: trusting },
+    }
+    nginx = await startNginx(certificate, Object.values(fronts))
+    port = Object.fromEntries(Object.keys(fronts).map((name, at) => [name, nginx.ports[at]!])) as typeof port
+  })
+  afterAll(async () => {
+    await nginx?.stop()
+    for (const server of servers) server.close().closeAllConnections()
+    certificate?.remove()
+    await sessions.close()
+  })
+
+  const overTls = (to: number, path: string, headers: Record<string, string> = {}, method = 'POST') =>
+    new Promise<Reply>((resolve, reject) => {
+      const options = {
+        host: '127.0.0.1',
+        port: to,
+        path,
+        method,
+        ca: certificate.cert,
+        servername: NAME,
+        agent: false,
+      }
+      const asking = request({ ...options, headers: { Host: NAME, ...headers } }, response => {
+        let body = ''
+        response.setEncoding('utf8').on('data', chunk => {
+          body += chunk
+        })
+        response.on('end', () =>
+          resolve({
+            status: response.statusCode!,
+            headers: response.headers,
+            cookies: response.headers['set-cookie'] ?? [],
+            body,
+          }),
+        )
+      })
+      asking.on('error', reject)
+      asking.end()
+    })
+  const overHttp = (to: number, path: string, headers: Record<string, string> = {}, method = 'POST') =>
+    sender(to)(path, { method, headers: { Host: NAME, ...headers } })
+
+  it('that is trusted, HTTPS logs in, finds the session and logs out', async () => {
+    const login = await overTls(port.trusting, '/login', { Origin: `https://${NAME}` })
+    expect([login.status, login.cookies]).toEqual([200, [expect.stringMatching(/; HttpOnly; Secure; SameSite=Lax$/)]])
+    expect(login.headers).toMatchObject({ 'cache-control': 'no-store', vary: 'Cookie' })
+    const cookie = jar(login.cookies)
+    expect((await overTls(port.trusting, '/', { cookie }, 'GET')).body).toBe('ada')
+    expect((await overTls(port.trusting, '/logout', { cookie })).body).toBe('null')
+    expect((await overTls(port.trusting, '/', { cookie }, 'GET')).body).toBe('null')
+  })
+
+  it('that is trusted, plain HTTP is refused and its cookies are not honoured, whatever it claims', async () => {
+    const { secret } = await sessions.create(ada)
+    for (const headers of [{}, { 'X-Forwarded-Proto': 'https' }, { Forwarded: 'proto=https' }] as Record<
+      string,
+      string
+    >[]) {
+      const login = await overHttp(port.trustingPlain, '/login', headers)
+      expect([login.status, login.body, login.cookies]).toEqual([403, 'ERR_SESSION_INSECURE', []])
+      const cookie = `session_id=${secret}`
+      expect((await overHttp(port.trustingPlain, '/', { ...headers, cookie }, 'GET')).body).toBe('null')
+    }
+  })
+
+  it('that is not among the trusted ones, even HTTPS is refused: a proxy is noticed, not believed', async () => {
+    for (const send of [() => overTls(port.naive, '/login'), () => overHttp(port.naivePlain, '/login')]) {
+      const login = await send()
+      expect([login.status, login.body]).toEqual([403, 'ERR_SESSION_INSECURE'])
+    }
+  })
+
+  it('that says nothing, its requests do not pass for development on loopback', async () => {
+    for (const send of [
+      () => overTls(port.bare, '/login'),
+      () => overHttp(port.barePlain, '/login'),
+      () => overTls(port.host, '/login'),
+    ]) {
+      const login = await send()
+      expect([login.status, login.body, login.cookies]).toEqual([403, 'ERR_SESSION_INSECURE', []])
+    }
+  })
+
+  it('a page of another origin is refused, and the own one is not, by Origin alone', async () => {
+    expect((await overTls(port.trusting, '/login', { Origin: 'https://evil.example.test' })).body).toBe(
+      'ERR_SESSION_CROSS_ORIGIN',
+    )
+    expect((await overTls(port.trusting, '/login', { Origin: `https://${NAME}` })).status).toBe(200)
+  })
+
+  it('plain HTTP is redirected, and HSTS is said over TLS alone', async () => {
+    const redirect = await overHttp(port.strictPlain, '/profile?x=1', {}, 'GET')
+    expect([redirect.status, redirect.headers.location]).toEqual([308, `https://${NAME}/profile?x=1`])
+    expect(redirect.headers['strict-transport-security']).toBeUndefined()
+    expect((await overHttp(port.strictPlain, '/login')).status).toBe(403)
+    const secure = await overTls(port.strict, '/', {}, 'GET')
+    expect([secure.body, secure.headers['strict-transport-security']]).toEqual(['null', 'max-age=31536000'])
+  })
+})

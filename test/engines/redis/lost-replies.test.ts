@@ -1,0 +1,192 @@
+import { SessionManager } from 'coatcheck'
+import type { SessionRecord } from 'coatcheck/custom-store'
+import { RedisStore } from 'coatcheck/stores/redis'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { type OpenClient, STANDALONE } from '../../support/redis/clients.ts'
+import { HOUR, recordOf, soon, T0, writeId } from '../../support/redis/records.ts'
+import { describeEngine } from '../../support/services/engines.ts'
+import { until } from '../../support/services/process.ts'
+import { type FaultProxy, startProxy } from '../../support/services/proxy.ts'
+import { type RedisServer, startRedis } from '../../support/services/redis.ts'
+
+let users = 100
+const CLIENTS = ['node-redis 6', 'ioredis 6', 'node-redis 5', 'ioredis 5', 'node-redis 6 pool']
+
+describeEngine('redis', 'a connection that breaks', () => {
+  let server: RedisServer
+  let direct: OpenClient
+  let witness: RedisStore
+  beforeAll(async () => {
+    server = await startRedis()
+    direct = await STANDALONE['node-redis 6']!(server.url)
+    witness = new RedisStore(direct.client)
+  })
+  afterAll(async () => {
+    await direct.close()
+    await server.stop()
+  })
+
+  describe.each(CLIENTS)('under %s with its default settings', name => {
+    let proxy: FaultProxy
+    let open: OpenClient
+    let store: RedisStore
+    beforeEach(async () => {
+      proxy = await startProxy(server.port)
+      open = await STANDALONE[name]!(`redis://127.0.0.1:${proxy.port}`)
+      store = new RedisStore(open.client)
+      // The server's clock and the scripts are known from here on.
+      await store.delete(recordOf(store, '1').key, { now: T0 })
+    })
+    afterEach(async () => {
+      await open.close()
+      await proxy.stop()
+    })
+    const again = () =>
+      until('the client being back', () => store.read(recordOf(store, '1').key, { now: T0, deadline: soon() }))
+
+    let user = ''
+    beforeEach(() => {
+      user = String(users++)
+    })
+    type Verb = (record: SessionRecord) => { first: () => Promise<unknown>; answer: unknown; repeated?: unknown }
+    const verbs: Record<string, Verb> = {
+      create: () => {
+        const made = recordOf(store, user, { passwordVersion: 1 })
+        return {
+          first: () => store.create(made, {}, { now: T0, deadline: soon() }),
+          answer: { outcome: 'created', ended: [] },
+        }
+      },
+      update: ({ key }) => {
+        const change = { data: '1', seenAt: T0, expiresAt: T0 + HOUR, writeId: writeId() }
+        return { first: () => store.update(key, 1, change, { now: T0, deadline: soon() }), answer: 'updated' }
+      },
+      touch: ({ key }) => ({
+        first: () => store.touch(key, T0 + 1, T0 + HOUR, { now: T0, deadline: soon() }),
+        answer: 'touched',
+      }),
+      'replace with a forward': ({ key }) => {
+        const made = recordOf(store, user, { passwordVersion: 1 })
+        const options = { forward: { salt: '', until: T0 } }
+        return {
+          first: () => store.replace(key, 1, made, options, { now: T0, deadline: soon() }),
+          answer: { outcome: 'created', ended: [] },
+        }
+      },
+      'replace without one': ({ key }) => {
+        const made = recordOf(store, `${user}8`)
+        return {
+          first: () => store.replace(key, 1, made, {}, { now: T0, deadline: soon() }),
+          answer: { outcome: 'created', ended: [] },
+        }
+      },
+      delete: ({ key }) => ({
+        first: () => store.delete(key, { now: T0, deadline: soon() }),
+        answer: true,
+        repeated: false,
+      }),
+      deleteUser: () => ({
+        first: () =>
+          store.deleteUser(
+            user,
+            { minPasswordVersion: 1, minPasswordVersionUntil: T0 + 1 },
+            { now: T0, deadline: soon() },
+          ),
+        answer: 1,
+        repeated: 0,
+      }),
+    }
+    it.each(Object.entries(verbs))(
+      'after %s was executed and before the answer: the same call repeated agrees',
+      async (verb, prepare) => {
+        const record = recordOf(store, user, { passwordVersion: 1 })
+        await witness.create(record, {}, { now: T0 })
+        const { first, answer, repeated = answer } = prepare(record)
+        const lost = proxy.loseAnswerTo('EVALSHA')
+        const outcome = await first().catch(error => error)
+        await lost
+        // node-redis gives up, ioredis sends the command again by itself.
+        if (outcome instanceof Error) expect(outcome).toMatchObject({ code: 'ERR_SESSION_STORE', outcome: 'unknown' })
+        else expect([answer, repeated]).toContainEqual(outcome)
+        await again()
+        expect([answer, repeated]).toContainEqual(await first())
+        const stored = await witness.read(record.key, { now: T0 })
+        if (verb === 'update') expect(stored).toMatchObject({ version: 2, data: '1' })
+        else if (verb === 'touch') expect(stored).toMatchObject({ version: 1, expiresAt: T0 + HOUR })
+        else if (verb === 'create') expect(await witness.listUser(user, 'session', { now: T0 })).toHaveLength(2)
+        else if (/^delete/.test(verb)) expect(stored).toBe(null)
+        else if (verb === 'replace with a forward') {
+          expect(stored).toHaveProperty('movedTo')
+          expect(await witness.listUser(user, 'session', { now: T0 })).toHaveLength(1)
+        } else {
+          expect(stored).toBe(null)
+          expect(await witness.listUser(`${user}8`, 'session', { now: T0 })).not.toEqual([])
+        }
+      },
+    )
+
+    it('counts every increment once', async () => {
+      const sessions = new SessionManager({ store, initial: () => ({ n: 0 }) })
+      let session = await sessions.create({ user: { id: Number(user), name: 'ada' } })
+      const { secret } = session
+      let unknown = 0
+      for (let i = 0; i < 12; i++) {
+        if (i % 3 === 0) void proxy.loseAnswerTo('EVALSHA')
+        const increment = sessions.update(session, draft => {
+          draft.n++
+        })
+        await increment.catch(error => {
+          expect(error).toMatchObject({ code: 'ERR_SESSION_STORE', outcome: 'unknown' })
+          unknown++
+        })
+        session = (await until('an answer', () => sessions.get(secret))) as typeof session
+      }
+      // The proxy lets every one be executed whose answer it loses.
+      expect(session.data.n).toBe(12)
+      expect(unknown).toBe(name.startsWith('ioredis') ? 0 : 4)
+      await sessions.close()
+    })
+
+    it('does not say that nothing was written where the client sent a write again, and too late', async () => {
+      const record = recordOf(store, user)
+      const lost = proxy.loseAnswerTo('EVALSHA')
+      const deadline = performance.now() + 1000
+      const made = store.create(record, {}, { now: T0, deadline }).catch(error => error)
+      await lost
+      proxy.sever()
+      await new Promise(resolve => setTimeout(resolve, deadline + 50 - performance.now()))
+      await proxy.heal()
+      expect(await made).toMatchObject({ code: 'ERR_SESSION_STORE', outcome: 'unknown' })
+      expect(await witness.read(record.key, { now: T0 })).toEqual(record)
+    })
+
+    it('runs nothing whose caller has given up, although the client sends it again', async () => {
+      const record = recordOf(store, user)
+      await witness.create(record, {}, { now: T0 })
+      const verbs = [
+        () =>
+          store.update(
+            record.key,
+            1,
+            { data: 'late', seenAt: T0, expiresAt: T0, writeId: writeId() },
+            { now: T0, deadline: performance.now() + 150 },
+          ),
+        () => store.touch(record.key, T0 + 1, T0 + HOUR, { now: T0, deadline: performance.now() + 150 }),
+        () => store.delete(record.key, { now: T0, deadline: performance.now() + 150 }),
+        () => store.deleteUser(user, { minPasswordVersionUntil: T0 }, { now: T0, deadline: performance.now() + 150 }),
+        () => store.create(recordOf(store, user), {}, { now: T0, deadline: performance.now() + 150 }),
+        () => store.replace(record.key, 1, recordOf(store, user), {}, { now: T0, deadline: performance.now() + 150 }),
+      ]
+      for (const verb of verbs) {
+        const lost = proxy.loseRequest('EVALSHA')
+        const given = verb().catch(error => error)
+        await lost
+        await new Promise(resolve => setTimeout(resolve, 200))
+        proxy.heal()
+        expect(await given).toMatchObject({ code: 'ERR_SESSION_STORE' })
+        await again()
+        expect(await witness.listUser(user, 'session', { now: T0 })).toEqual([record])
+      }
+    })
+  })
+})

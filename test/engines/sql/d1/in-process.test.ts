@@ -1,0 +1,107 @@
+// The statements and batches of D1Store, asked of SQLite in this process: the example for @libsql/client sends them to a file
+// here, one after the other, and everything but the network is the same. Nobody else has this file.
+import { createClient } from '@libsql/client'
+import { modelTest, testStore } from 'coatcheck/custom-store/testing'
+import { D1Store } from 'coatcheck/stores/d1'
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { libsqlStore } from '../../../../examples/libsql-store.mjs'
+import { soon } from '../../../support/deadlines.ts'
+import { describeEngine } from '../../../support/services/engines.ts'
+import { sqliteFile } from '../../../support/services/sqlite.ts'
+import { NOW, newKey, record } from '../../../support/sql/records.ts'
+
+const call = () => ({ now: NOW, deadline: soon() })
+
+describeEngine('libsql', 'a SQLite database on a network, in this process', () => {
+  const { file, remove } = sqliteFile()
+  const client = createClient({ url: `file:${file}`, intMode: 'string' })
+  beforeAll(() => client.execute('PRAGMA journal_mode = WAL'))
+  afterAll(() => {
+    client.close()
+    remove()
+  })
+  describe('by the example for @libsql/client', () => {
+    const open = async () => {
+      const store = libsqlStore(client)
+      await store.migrate()
+      return store
+    }
+    const corrupt = async (_: unknown, key: string) => {
+      await client.execute(`UPDATE coatcheck_sessions SET version = -1 WHERE id = '${key}'`)
+    }
+    const outage = async () => {
+      await client.execute('ALTER TABLE coatcheck_sessions RENAME TO elsewhere')
+      return () => client.execute('ALTER TABLE elsewhere RENAME TO coatcheck_sessions')
+    }
+    testStore(it, open, undefined, { corrupt, outage, runs: 10, rounds: 3 })
+    it('behaves like the reference model', () => modelTest(fc, open, undefined, { runs: 10 }))
+  })
+
+  it.each(['version', 'seen_at', 'expires_at', 'password_version'])(
+    'takes a %s beyond all exact numbers for a damaged record, and for no outage',
+    async column => {
+      const store = libsqlStore(client, { table: 'exact' })
+      await store.migrate()
+      const [one, other] = [record(), record()]
+      for (const each of [one, other]) await store.create(each, {}, call())
+      await client.execute(`UPDATE exact SET ${column} = 9007199254740993 WHERE id = '${one.key}'`)
+      expect(await store.listUser('42', 'session', call())).toEqual([other])
+      expect(await Promise.all([one, other].map(({ key }) => store.read(key, call())))).toEqual([
+        { corrupt: expect.any(String) },
+        other,
+      ])
+      await store.deleteUser('42', { minPasswordVersionUntil: NOW }, call())
+    },
+  )
+
+  describe('as D1 gives its answers', () => {
+    let asked = 0
+    const d1 = {
+      prepare: (sql: string) => ({ bind: (...args: unknown[]) => ({ sql, args }) }),
+      async batch(queries: { sql: string; args: [] }[]) {
+        asked += 1
+        const answers = await client.batch(queries, 'write')
+        return answers.map(({ rows, columns, rowsAffected }) => ({
+          results: rows.map(row => Object.fromEntries(columns.map((name, place) => [name, row[place]]))),
+          meta: { changes: rowsAffected },
+        }))
+      },
+    }
+    const open = async (table: string) => {
+      const store = new D1Store(d1 as never, { table })
+      await store.migrate()
+      return store
+    }
+
+    it('reads what is stored under a key, and asks nothing about what can be no key', async () => {
+      // A word of SQL is as good a name as another.
+      const store = await open('group')
+      const one = record()
+      expect(await store.create(one, {}, call())).toMatchObject({ outcome: 'created' })
+      expect(await store.read(one.key, call())).toEqual(one)
+      expect(await store.read(newKey(), call())).toBe(null)
+      asked = 0
+      expect([await store.read('x', call()), await store.delete('x', call())]).toEqual([null, false])
+      expect(asked).toBe(0)
+      await client.execute(`UPDATE "group" SET version = -1 WHERE id = '${one.key}'`)
+      expect(await store.read(one.key, call())).toEqual({ corrupt: expect.any(String) })
+      expect(await store.read(one.key, call())).toBe(null)
+    })
+
+    it('names what failed', async () => {
+      const store = new D1Store(d1 as never, { table: 'not_there' })
+      for (const [operation, ask] of [
+        ['read', () => store.read(newKey(), call())],
+        ['delete', () => store.delete(newKey(), call())],
+        ['count', () => store.count(call())],
+        ['deleteUser', () => store.deleteUser('42', { minPasswordVersionUntil: NOW }, call())],
+        ['sweep', () => store.sweep(1, call())],
+      ] as const)
+        await expect(ask()).rejects.toMatchObject({
+          operation,
+          cause: { message: expect.stringMatching('no such table') },
+        })
+    })
+  })
+})

@@ -1,0 +1,72 @@
+// The end of a remember-me series moves it to another key. A session that its token begins in that moment has waited for
+// the user's row, and must look for the series as it is then, not as it was when the statement began.
+import type { Store } from 'coatcheck'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
+import type mysql from 'mysql2/promise'
+import type pg from 'pg'
+import postgres from 'postgres'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { describeEngine } from '../../support/services/engines.ts'
+import { type MariadbServer, startMariadb } from '../../support/services/mariadb.ts'
+import { type PostgresServer, startPostgres } from '../../support/services/postgres.ts'
+import { until } from '../../support/services/process.ts'
+import { type Locks, locksOfMariadb, locksOfPostgres } from '../../support/sql/locks.ts'
+import { NOW, newKey, record } from '../../support/sql/records.ts'
+
+const CALL = { now: NOW }
+const LOCK = 'SELECT user_id FROM coatcheck_sessions_users FOR UPDATE'
+/** What `replace` with a forward writes: the rest of the row does not matter here. */
+const move = (key: string) =>
+  `UPDATE coatcheck_sessions SET moved_to = '${newKey()}', parent_key = NULL WHERE id = '${key}'`
+
+async function meets(store: Store, { begin, waiting }: Locks) {
+  const series = record({ kind: 'remember' })
+  await store.create(series, {}, CALL)
+  const started = record({ parent: series.key })
+  const other = await begin()
+  await other.run(LOCK)
+  const made = store.create(started, {}, CALL)
+  await until('the session waiting for the row of its user', async () => expect(await waiting()).toBe(1))
+  await other.run(move(series.key))
+  await other.commit()
+  expect(await made).toEqual({ outcome: 'orphan', ended: [] })
+  expect(await store.read(started.key, CALL)).toBe(null)
+}
+
+const SAID = 'begins no session with a series that has moved while the session waited for the row of its user'
+
+describeEngine('postgresql', 'the end of a series on PostgreSQL', () => {
+  let server: PostgresServer
+  let pool: pg.Pool
+  beforeAll(async () => {
+    server = await startPostgres()
+    pool = server.pool()
+    await new PostgresStore(pool).migrate()
+  })
+  afterAll(() => server?.stop())
+
+  it(`through pg ${SAID}`, () => meets(new PostgresStore(pool), locksOfPostgres(pool)))
+  it(`through Postgres.js ${SAID}`, async () => {
+    const sql = postgres(server.url(), { onnotice: () => {} })
+    await meets(new PostgresStore(sql), locksOfPostgres(pool))
+    await sql.end()
+  })
+  it.each(['repeatable read', 'serializable'])(`${SAID}, where the default isolation is %s`, async isolation => {
+    const strict = server.pool({ options: `-c default_transaction_isolation=${isolation.replace(' ', '\\ ')}` })
+    await meets(new PostgresStore(strict), locksOfPostgres(pool))
+  })
+})
+
+describeEngine('mariadb', 'the end of a series on MariaDB', () => {
+  let server: MariadbServer
+  let pool: mysql.Pool
+  beforeAll(async () => {
+    server = await startMariadb()
+    pool = server.pool()
+    await new MysqlStore(pool).migrate()
+  })
+  afterAll(() => server?.stop())
+
+  it(SAID, () => meets(new MysqlStore(pool), locksOfMariadb(pool)))
+})

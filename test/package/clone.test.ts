@@ -1,0 +1,54 @@
+// A clone as its reader meets it: what runs right after `npm ci`, before anything else was built.
+import { execFile, execFileSync } from 'node:child_process'
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { root } from '../support/example-service.ts'
+import { freePort, start, until } from '../support/services/process.ts'
+
+const run = promisify(execFile)
+
+let clone: string
+beforeAll(() => {
+  clone = mkdtempSync(join(tmpdir(), 'coatcheck-clone-'))
+  const list = ['-c', 'safe.directory=*', 'ls-files', '-co', '--exclude-standard']
+  for (const path of execFileSync('git', list, { cwd: root, encoding: 'utf8' }).trim().split('\n'))
+    if (existsSync(join(root, path))) cpSync(join(root, path), join(clone, path))
+})
+afterAll(() => rmSync(clone, { recursive: true, force: true }))
+
+describe('a clone', () => {
+  it('can be installed without the development dependencies: nothing is built, and npm does not fail', async () => {
+    await run('npm', ['ci', '--omit=dev', '--prefer-offline'], { cwd: clone })
+    expect(readdirSync(join(clone, 'node_modules')).filter(name => !name.startsWith('.'))).toEqual(['cookie'])
+    expect(existsSync(join(clone, 'dist'))).toBe(false)
+  }, 120_000)
+
+  it('is built by the script that npm ci runs', async () => {
+    rmSync(join(clone, 'node_modules'), { recursive: true })
+    symlinkSync(join(root, 'node_modules'), join(clone, 'node_modules'))
+    await run('npm', ['run', 'dependencies'], { cwd: clone })
+    expect(existsSync(join(clone, 'dist/index.js'))).toBe(true)
+  }, 180_000)
+
+  it.each(readdirSync(join(root, 'examples')).filter(name => name.endsWith('.mjs')))(
+    'runs examples/%s with plain node',
+    async name => {
+      const openssl = /^\/\/ {3}(openssl .+)$/m.exec(readFileSync(join(clone, 'examples', name), 'utf8'))?.[1]
+      if (openssl) await run('sh', ['-c', openssl], { cwd: clone })
+      const ports = { PORT: '0', HTTP_PORT: `${await freePort()}`, FRONT_PORT: `${await freePort()}` }
+      const example = start(process.execPath, [`examples/${name}`], { cwd: clone, env: { ...process.env, ...ports } })
+      try {
+        // A service prints where it listens, a module or a test ends by itself.
+        await until(`${name} runs`, () => {
+          if (example.child.exitCode === 0) return
+          expect(example.output()).toMatch(/https?:\/\/[\w.]+:\d+|port: \d+/)
+        })
+      } finally {
+        await example.stop()
+      }
+    },
+  )
+})

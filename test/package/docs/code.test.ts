@@ -1,0 +1,306 @@
+// What the pages show is compiled and run: every block of TypeScript and JavaScript, and every transcript of curl.
+import { execFile, execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { filesOf, type Module, modulesOf, problemsOf, runnable } from '../../support/page-code.ts'
+import { BLOCKS, type Block, PAGES, read, root } from '../../support/pages.ts'
+import { build } from '../../support/scripts/build.mjs'
+import { describeEngine, type EngineName } from '../../support/services/engines.ts'
+import { startMariadb } from '../../support/services/mariadb.ts'
+import { startPostgres } from '../../support/services/postgres.ts'
+import { freePort, type Running, start, until } from '../../support/services/process.ts'
+import { startRedis, startRedisCluster } from '../../support/services/redis.ts'
+
+const run = promisify(execFile)
+const MODULES = PAGES.flatMap(modulesOf)
+const REASON = /^\w.{8,}/
+
+/** Which servers a block talks to. */
+function serversOf({ code, markers }: Module): keyof typeof SERVERS {
+  if (/\bcreateCluster\b|\bCluster\(/.test(code)) return 'cluster'
+  if (/from '(?:redis|ioredis)'/.test(code) || / engine redis$/.test(markers.get('run') ?? '')) return 'redis'
+  if (/from 'pg'/.test(code) || / engine postgres$/.test(markers.get('run') ?? '')) return 'postgresql'
+  if (/from 'mysql2(?:\/promise)?'/.test(code) || / engine mysql$/.test(markers.get('run') ?? '')) return 'mariadb'
+  return 'memory'
+}
+
+// Inside the project, where `coatcheck` is the package itself.
+let folder: string
+beforeAll(async () => {
+  await build()
+  mkdirSync(join(root, '.tmp'), { recursive: true })
+  folder = mkdtempSync(join(root, '.tmp/docs-'))
+}, 240_000)
+afterAll(() => folder && rmSync(folder, { recursive: true, force: true }))
+
+/** A folder for one page: a block finds there what the page saved before. */
+const folderOf = (page: string) => {
+  const path = join(folder, page.replaceAll(/\W/g, '-'))
+  mkdirSync(path, { recursive: true })
+  return path
+}
+
+// Inside a test runner node --test would report to it instead, and what a block prints is compared: no colours.
+const { NODE_TEST_CONTEXT: _, FORCE_COLOR: __, ...environment } = process.env
+
+/** Runs a module of a page; what it prints. */
+async function execute(module: Module, env: Record<string, string> = {}, replaced = (code: string) => code) {
+  const cwd = folderOf(module.page)
+  for (const [name, code] of filesOf(module.page)) writeFileSync(join(cwd, name), runnable(code))
+  const command = module.markers.get('run')?.split(',')[0]
+  const isTest = command === 'node --test'
+  const name = `${module.place.replace(/.*:/, 'line-')}${isTest ? '.test' : ''}.mjs`
+  // A program ends by itself; what the other blocks leave open ends with them.
+  const end = command === undefined ? '\nprocess.exit()\n' : ''
+  writeFileSync(join(cwd, name), replaced(runnable(module.code)) + end)
+  const args = isTest ? ['--test', '--test-reporter=tap', name] : [name]
+  const options = { cwd, env: { ...environment, ...env }, maxBuffer: 2 ** 26, timeout: 60_000 }
+  return (await run(process.execPath, args, options)).stdout
+}
+
+/** `console.log(…) // what it prints`: the lines that a block promises. */
+const promised = (code: string) => [...code.matchAll(/^console\.log\(.*\) \/\/ (.+)$/gm)].map(match => match[1]!)
+
+async function check(module: Module, env?: Record<string, string>, replaced?: (code: string) => string) {
+  const printed = await execute(module, env, replaced)
+  if (module.markers.get('run') === 'node --test') {
+    expect(printed).toMatch(/^# fail 0$/m)
+    expect(Number(/^# pass (\d+)$/m.exec(printed)?.[1])).toBeGreaterThanOrEqual(
+      module.code.includes('testStore(') ? 60 : 1,
+    )
+    return
+  }
+  let from = 0
+  const lines = printed.split('\n')
+  for (const line of promised(module.code)) {
+    // A comment may go on after what is printed: `// null: idle for half an hour`.
+    const at = lines.findIndex(
+      (shown, index) => index >= from && (line === shown || (shown !== '' && line.startsWith(`${shown}: `))),
+    )
+    expect(at, `${module.place} prints "${line}" in\n${printed}`).toBeGreaterThanOrEqual(from)
+    from = at + 1
+  }
+}
+
+describe('the code of the pages', () => {
+  it('says why, where it is not run', () => {
+    for (const { place, markers } of MODULES)
+      for (const marker of ['compile only', 'not run'])
+        if (markers.has(marker)) expect(markers.get(marker), place).toMatch(REASON)
+  })
+
+  it('uses no marker that no test knows', () => {
+    const known = [
+      'file',
+      'tried by',
+      'before',
+      'then',
+      'continues',
+      'save',
+      'run',
+      'compile only',
+      'not run',
+      'program',
+      'curl',
+      'server',
+    ]
+    for (const { place, markers } of BLOCKS) for (const name of markers.keys()) expect(known, place).toContain(name)
+  })
+
+  it('compiles', () => {
+    const compiled = MODULES.filter(({ markers }) => !markers.has('not run') && !markers.has('file'))
+    expect(compiled.length).toBeGreaterThan(3)
+    expect(problemsOf(compiled)).toEqual([])
+  }, 180_000)
+
+  it.each(BLOCKS.filter(({ markers }) => markers.has('file')).map(block => [block.place, block] as const))(
+    'of %s is the file that it names',
+    (_, { code, markers }) => {
+      expect(code).toBe(read(markers.get('file')!))
+    },
+  )
+
+  it('shows each recipe of examples/ whole', () => {
+    const shown = BLOCKS.map(({ markers }) => markers.get('file'))
+    // What git lists: not what an installation or a build left there.
+    const list = ['-c', 'safe.directory=*', 'ls-files', '-co', '--exclude-standard', 'examples/*/*']
+    const files = execFileSync('git', list, { cwd: root, encoding: 'utf8' }).trim().split('\n')
+    const recipes = files.filter(path => path.endsWith('/package.json')).map(path => path.replace('package.json', ''))
+    expect(recipes).toContain('examples/express/')
+    for (const recipe of recipes) {
+      const code = files.filter(path => path.startsWith(recipe) && /\.(?:tsx?|mts|mjs|svelte)$/.test(path))
+      expect(code.length, recipe).toBeGreaterThan(0)
+      for (const path of code) expect(shown, path).toContain(path)
+    }
+  })
+
+  it('has the test file of a third party’s store in at most 15 lines', () => {
+    const suite = BLOCKS.find(({ code }) => code.includes('testStore('))
+    expect(suite!.code.trim().split('\n').length).toBeLessThanOrEqual(15)
+  })
+})
+
+const RUN = MODULES.filter(
+  ({ markers }) => !['file', 'compile only', 'not run', 'program', 'save'].some(marker => markers.has(marker)),
+)
+const SERVERS = {
+  memory: async () => ({ env: {}, replaced: (code: string) => code, stop: async () => {} }),
+  cluster: async () => {
+    const cluster = await startRedisCluster()
+    const { url } = cluster.nodes[0]!
+    return {
+      env: { REDIS_URL: url },
+      replaced: (code: string) => code.replaceAll(/rediss?:\/\/[^'"`]+/g, url),
+      stop: () => cluster.stop(),
+    }
+  },
+  redis: async () => {
+    const server = await startRedis()
+    return {
+      env: { REDIS_URL: server.url },
+      // The client of Valkey takes no URL.
+      replaced: (code: string) =>
+        code
+          .replaceAll(/rediss?:\/\/[^'"`]+/g, server.url)
+          .replaceAll("host: 'localhost', port: 6379", `host: '127.0.0.1', port: ${server.port}`),
+      stop: () => server.stop(),
+    }
+  },
+  postgresql: async () => {
+    const server = await startPostgres()
+    return {
+      env: { DATABASE_URL: server.url() },
+      replaced: (code: string) => code.replaceAll(/postgres(?:ql)?:\/\/[^'"`]+/g, server.url()),
+      stop: () => server.stop(),
+    }
+  },
+  mariadb: async () => {
+    const server = await startMariadb()
+    const pool = server.pool()
+    await pool.query('CREATE DATABASE IF NOT EXISTS test')
+    return {
+      env: { DATABASE_URL: server.url() },
+      replaced: (code: string) => code.replaceAll(/mysql:\/\/[^'"`]+/g, server.url()),
+      stop: () => server.stop(),
+    }
+  },
+}
+
+for (const servers of ['memory', 'redis', 'cluster', 'postgresql', 'mariadb'] as const) {
+  const engine: EngineName = servers === 'cluster' ? 'redis' : servers
+  const modules = RUN.filter(module => serversOf(module) === servers)
+  if (modules.length > 0)
+    describeEngine(engine, `the code of the pages, on ${servers}`, () => {
+      let server: Awaited<ReturnType<(typeof SERVERS)[typeof servers]>>
+      beforeAll(async () => {
+        server = await SERVERS[servers]()
+      }, 240_000)
+      afterAll(() => server?.stop())
+
+      it.each(modules.map(module => [module.place, module] as const))(
+        'runs: %s',
+        async (_, module) => {
+          const port = await freePort()
+          await check(module, { ...server.env, PORT: `${port}` }, code =>
+            server.replaced(code).replaceAll(/\b3000\b/g, `${port}`),
+          )
+        },
+        90_000,
+      )
+    })
+}
+
+/** What differs from run to run, and only that. */
+const steady = (text: string) =>
+  text
+    .replaceAll('\r', '')
+    .replaceAll(/(session_id|remember_token)=[A-Za-z0-9_.-]{43,}(?=;)/g, '$1=ID')
+    .replaceAll(/^Date: \w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT$/gm, 'Date: NOW')
+    .split('\n')
+    .filter(Boolean)
+
+/** What curl printed, without what the page leaves out: the status and headers, but never a Set-Cookie. */
+function asShown(got: string[], shown: string[]): string[] {
+  const isHead = (line: string) => /^(?:HTTP\/1\.1 \d+|[A-Z][\w-]*:) /i.test(line)
+  const nameOf = (line: string) => line.split(/[: ]/)[0]!.toLowerCase()
+  const head = new Set(['set-cookie', ...shown.filter(isHead).map(nameOf)])
+  return got.filter(line => !isHead(line) || head.has(nameOf(line)))
+}
+
+async function expectTranscript(block: Block, port: number, cwd: string) {
+  const steps = block.code.split(/^\$ /m).slice(1)
+  expect(steps.length, block.place).toBeGreaterThan(0)
+  for (const step of steps) {
+    const [command, ...lines] = steady(step) as [string, ...string[]]
+    expect(command).toMatch(/^curl /)
+    const silent = command
+      .replace('curl', 'curl -s --noproxy "*"')
+      .replace(/(?:localhost|127\.0\.0\.1):3000/, `localhost:${port}`)
+    const { stdout } = await run('sh', ['-c', silent], { cwd })
+    const got = asShown(steady(stdout), lines)
+    // `…` stands for lines that may differ.
+    const parts = lines.join('\n').split(/^…$/m)
+    if (parts.length === 1) expect(`$ ${command}\n${got.join('\n')}`).toBe(`$ ${command}\n${lines.join('\n')}`)
+    else for (const part of parts) expect(got.join('\n'), command).toContain(part.trim())
+  }
+}
+
+const TRANSCRIPTS = BLOCKS.filter(({ language, code }) => language === 'console' && /^\$ curl /m.test(code))
+/** Those that talk to one server, in order, with one folder for the jar: all of a page with one program. */
+const TALKS = new Map<string, Block[]>()
+for (const block of TRANSCRIPTS) {
+  const program = block.markers.get('curl')
+  const talk = program === undefined ? block.place : `${block.page}, ${program}`
+  TALKS.set(talk, [...(TALKS.get(talk) ?? []), block])
+}
+
+describeEngine('curl', 'the transcripts of the pages', () => {
+  it.each([...TALKS])(
+    'of %s are what curl prints',
+    async (_, blocks) => {
+      const [{ page, place, markers }] = blocks as [Block]
+      const port = await freePort()
+      const cwd = mkdtempSync(join(folder, 'curl-'))
+      const env = { ...environment, PORT: `${port}`, STORE_URL: 'memory:' }
+      const name = markers.get('curl')
+      let server: Running
+      if (name === undefined)
+        server = start(process.execPath, [markers.get('server') ?? 'examples/server.mjs'], { cwd: root, env })
+      else {
+        const program = modulesOf(page).find(module => module.markers.get('program') === name)
+        expect(program, `the program ${name}`).toBeDefined()
+        const file = join(folderOf(page), `${name}.mjs`)
+        writeFileSync(file, runnable(program!.code).replaceAll(/\b3000\b/g, `${port}`))
+        server = start(process.execPath, [file], { cwd: folderOf(page), env })
+      }
+      try {
+        await until(`${place} listens`, () => reach(port), { server })
+        for (const block of blocks) await expectTranscript(block, port, cwd)
+      } finally {
+        await server.stop()
+      }
+    },
+    90_000,
+  )
+})
+
+const reach = (port: number) =>
+  new Promise<void>((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1', () => {
+      socket.end()
+      resolve()
+    }).once('error', reject)
+  })
+
+describe('the programs of the pages', () => {
+  it('each have a transcript that speaks to them', () => {
+    for (const { place, page, markers } of MODULES.filter(module => module.markers.has('program')))
+      expect(
+        TRANSCRIPTS.some(block => block.page === page && block.markers.get('curl') === markers.get('program')),
+        place,
+      ).toBe(true)
+  })
+})

@@ -1,0 +1,193 @@
+// What the pages list is compared with the sources.
+import { inspect } from 'node:util'
+import { DEFAULTS, presets, SessionError, type SessionErrorCode } from 'coatcheck'
+import { D1Store } from 'coatcheck/stores/d1'
+import { MysqlStore } from 'coatcheck/stores/mysql'
+import { PostgresStore } from 'coatcheck/stores/postgres'
+import { SqliteStore } from 'coatcheck/stores/sqlite'
+import { describe, expect, it } from 'vitest'
+import { BLOCKS, PAGES, read, table } from '../../support/pages.ts'
+
+const plain = (cell: string | undefined) => (cell ?? '').replace(/^\[(.*)\]\(.*\)$/, '$1').replaceAll('`', '')
+
+/** The members of an interface in the source, with the `@default` of each. */
+function members(path: string, name: string): Map<string, string | undefined> {
+  const body = new RegExp(`interface ${name}\\b.*?\\{\\n(.*?)^\\}`, 'ms').exec(read(path))?.[1]
+  expect(body, `${name} in ${path}`).toBeDefined()
+  const found = new Map<string, string | undefined>()
+  for (const [, comment, member] of body!.matchAll(/(\/\*\*(?:(?!\*\/).)*\*\/)?\s*^ {2}(?:readonly )?(\w+)\??:/gms))
+    found.set(member!, /@default ([^\n*]+)/.exec(comment ?? '')?.[1]?.trim())
+  return found
+}
+
+describe('the tables of the SQL stores', () => {
+  it.each([
+    ['PostgresStore', PostgresStore],
+    ['MysqlStore', MysqlStore],
+    ['SqliteStore', SqliteStore],
+    ['D1Store', D1Store],
+  ])('are what %s.ddl() prints', (_, store) => {
+    const shown = BLOCKS.filter(({ language }) => language === 'sql').map(({ code }) => code.trim())
+    expect(shown).toContain(store.ddl().trim())
+  })
+})
+
+describe('the page of options', () => {
+  const page = 'docs/options.md'
+
+  it('lists every option of the manager, with its default', () => {
+    const rows = table(page, 'Manager options')
+    expect(rows.map(([option]) => plain(option))).toEqual([
+      ...members('src/manager/options.ts', 'SessionOptions').keys(),
+    ])
+    for (const [option, shown] of rows) {
+      const value = (DEFAULTS as Record<string, unknown>)[plain(option)]
+      // Told in words: its default follows idleTimeout.
+      if (value !== undefined && option !== '`touchInterval`')
+        expect(`${option} ${plain(shown)}`).toBe(`${option} ${inspect(value).replace('_', '')}`)
+    }
+    const limit = rows.find(([option]) => plain(option) === 'limit')!
+    expect(limit[2]).toContain(`is \`'${DEFAULTS.onLimit}'\` or`)
+  })
+
+  it('lists the presets', () => {
+    expect(table(page, 'Manager options').length).toBeGreaterThan(10)
+    const shown = [...read(page).matchAll(/^\| `(\w+)` \| `'(\w+)'` \| `'(\w+)'` \|/gm)].map(match => match.slice(1, 4))
+    expect(shown).toEqual(
+      Object.entries(presets).map(([name, { idleTimeout, absoluteTimeout }]) => [name, idleTimeout, absoluteTimeout]),
+    )
+  })
+
+  it('lists every option of nodeVisits', () => {
+    const options = [
+      ...members('src/visits/setup.ts', 'VisitOptions'),
+      ...members('src/visits/secure.ts', 'SecureOptions'),
+    ]
+    expect(table(page, 'Options of nodeVisits').map(([option]) => plain(option))).toEqual(options.map(([name]) => name))
+  })
+
+  it('lists every option of the cookie, with its default', () => {
+    const options = members('src/visits/cookie.ts', 'CookieOptions')
+    expect(table(page, 'Cookie options').map(([option, shown]) => [plain(option), plain(shown)])).toEqual([...options])
+  })
+
+  it.each([
+    ['memory', 'stores/memory/store.ts', 'MemoryStoreOptions'],
+    ['redis', 'stores/redis/store.ts', 'RedisStoreOptions'],
+  ])('has beside it the page of the %s store, which lists that store’s options', (name, path, type) => {
+    expect(table(`docs/stores/${name}.md`, 'Options').map(([option]) => plain(option))).toEqual([
+      ...members(path, type).keys(),
+    ])
+  })
+})
+
+describe('the page of errors and events', () => {
+  const page = 'docs/errors-and-events.md'
+
+  it('lists every error, with its status', () => {
+    const codes = [...read('src/contract/errors.ts').matchAll(/^ {2}\| '(ERR_\w+)'$/gm)].map(match => match[1]!)
+    const rows = table(page, 'Errors')
+    expect(rows.map(([code]) => plain(code)).sort()).toEqual(codes.sort())
+    for (const [code, status] of rows)
+      expect(new SessionError(plain(code) as SessionErrorCode, '').status).toBe(Number(status))
+  })
+
+  it('lists every event, with its fields', () => {
+    const union = /export type SessionEvent<.*?\} & \(\n(.*?)\n\)\n/s.exec(read('src/manager/events.ts'))![1]!
+    const expected = [...union.replaceAll(/\/\*\*.*?\*\//gs, '').matchAll(/\{(.*?)\}/gs)].flatMap(([, body]) => {
+      const types = [.../type: ((?:'[\w-]+'[ |]*)+)/.exec(body!)![1]!.matchAll(/'([\w-]+)'/g)].map(match => match[1]!)
+      const fields = [...body!.matchAll(/(\w+):/g)].map(match => match[1]!).filter(field => field !== 'type')
+      return types.map(type => `${type}: ${fields.join(', ')}`)
+    })
+    const shown = table(page, 'Events').map(([type, fields]) => `${plain(type)}: ${plain(fields)}`)
+    expect(shown.sort()).toEqual(expected.sort())
+  })
+})
+
+describe('the tables of all pages', () => {
+  it.each([
+    ['README.md', 'Your store'],
+    ['docs/index.md', 'Choose a store'],
+  ])('name stores that exist under their subpath: %s', async (page, heading) => {
+    const rows = table(page, heading)
+    expect(rows.length).toBeGreaterThanOrEqual(5)
+    const subpaths: Record<string, () => Promise<object>> = {
+      'coatcheck/stores/memory': () => import('coatcheck/stores/memory'),
+      'coatcheck/stores/redis': () => import('coatcheck/stores/redis'),
+      'coatcheck/stores/postgres': () => import('coatcheck/stores/postgres'),
+      'coatcheck/stores/mysql': () => import('coatcheck/stores/mysql'),
+      'coatcheck/stores/sqlite': () => import('coatcheck/stores/sqlite'),
+      'coatcheck/stores/d1': () => import('coatcheck/stores/d1'),
+    }
+    for (const [name, subpath] of rows) expect(Object.keys(await subpaths[plain(subpath)]!())).toContain(plain(name))
+  })
+
+  it.each(PAGES)('have as many cells in each row as in the head: %s', page => {
+    let width: number | null = null
+    for (const line of read(page).split('\n')) {
+      const cells = line.startsWith('|') ? line.split('|').length : null
+      if (cells !== null && width !== null) expect(cells, line).toBe(width)
+      width = cells
+    }
+  })
+})
+
+/** The methods of an interface or a class in the source that are not private, each once. */
+function methods(path: string, kind: 'interface' | 'class', name: string): string[] {
+  const body = new RegExp(`export ${kind} ${name}\\b.*?\\{\\n(.*?)^\\}`, 'ms').exec(read(path))?.[1]
+  expect(body, `${name} in ${path}`).toBeDefined()
+  return [...new Set([...body!.matchAll(/^ {2}(?:async )?(\w+)\??(?:<[^(]*>)?\(/gm)].map(match => match[1]!))].filter(
+    method => method !== 'constructor',
+  )
+}
+/** What a column of calls names: `get({ touch })` is get. */
+const methodsIn = (rows: string[][]) => [...new Set(rows.flatMap(([cell]) => cell!.match(/(?<=`)\w+(?=[(`])/g) ?? []))]
+
+describe('the other tables', () => {
+  it.each([
+    [
+      'docs/options.md',
+      'requireHttps',
+      [
+        ['src/visits/https.ts', 'HttpsOptions'],
+        ['src/visits/secure.ts', 'SecureOptions'],
+      ],
+    ],
+    ['docs/options.md', 'cors', [['src/visits/cors.ts', 'CorsOptions']]],
+    ['docs/options.md', 'MemoryStore', [['stores/memory/store.ts', 'MemoryStoreOptions']]],
+    ['docs/options.md', 'RedisStore', [['stores/redis/store.ts', 'RedisStoreOptions']]],
+    ['docs/options.md', 'SQL stores', [['stores/sql/base/schema.ts', 'SqlStoreOptions']]],
+    ['docs/express-session.md', 'Options', [['src/express-session/options.ts', 'ExpressSessionOptions']]],
+    ['docs/stores/mysql.md', 'Options', [['stores/sql/base/schema.ts', 'SqlStoreOptions']]],
+    ['docs/stores/sqlite.md', 'Options', [['stores/sql/base/schema.ts', 'SqlStoreOptions']]],
+    [
+      'docs/stores/postgresql.md',
+      'Options',
+      [
+        ['stores/sql/base/schema.ts', 'SqlStoreOptions'],
+        ['stores/sql/postgres/store.ts', 'PostgresOptions'],
+      ],
+    ],
+  ] as const)('of options in %s, under %s, are complete', (page, heading, sources) => {
+    const options = sources.flatMap(([path, type]) => [...members(path, type).keys()])
+    expect(table(page, heading).map(([option]) => plain(option))).toEqual(options)
+  })
+
+  it('name every method of a store', () => {
+    const verbs = methodsIn(table('docs/stores/your-own.md', 'The contract'))
+    const optional = ['sweep', 'scan', 'count', 'shard', 'close']
+    expect([...verbs, ...optional]).toEqual(methods('src/contract/store.ts', 'interface', 'Store'))
+  })
+
+  it('name every method of a visit', () => {
+    const verbs = methodsIn(table('docs/guide.md', 'All methods')).filter(verb => verb !== 'headers')
+    expect(verbs.sort()).toEqual(methods('src/visits/types.ts', 'interface', 'Visit').sort())
+  })
+
+  it('name every method of the manager', () => {
+    const guide = read('docs/guide.md')
+    const rows = guide.slice(guide.indexOf('Of a manager, for code without a request.')).split('\n')
+    const verbs = methodsIn(rows.filter(row => /^\| `/.test(row)).map(row => row.split('|').slice(1)))
+    expect(verbs.sort()).toEqual(methods('src/manager/manager.ts', 'class', 'SessionManager').sort())
+  })
+})

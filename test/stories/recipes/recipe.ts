@@ -1,0 +1,88 @@
+// Starts a recipe of examples/ as its package.json says, with a store and a clock that the test rules.
+import { execFile } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { freePort, start, until } from '../../support/services/process.ts'
+
+const run = promisify(execFile)
+const root = fileURLToPath(new URL('../../../', import.meta.url))
+const preload = join(root, 'test/stories/recipes/control.mjs')
+
+export interface RunningRecipe {
+  readonly url: string
+  output(): string
+  /** What the store and the clock do from now on; nothing said: as always. */
+  control(state: { isDown?: boolean; ahead?: number }): void
+  stop(): Promise<void>
+}
+
+export const folderOf = (name: string) => join(root, 'examples', name)
+
+/** What the script does, without npm between us and the process. @returns its program and arguments */
+function startOf(folder: string): string[] {
+  const { scripts } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  const [program, ...args] = (scripts.start as string).split(' ')
+  // Everything else is a program of a package that the recipe installed, and written for node too.
+  const file = program === 'node' ? [] : [join(folder, 'node_modules/.bin', program!)]
+  return [process.execPath, '--import', preload, ...file, ...args]
+}
+
+/**
+ * Runs the recipe on a free port until `stop`.
+ * @param command in place of `npm start`: another runtime, the control preloaded
+ */
+export async function startRecipe(
+  name: string,
+  {
+    command,
+    env = () => ({}),
+  }: {
+    command?: (preload: string, port: number) => string[]
+    env?: (url: string) => Record<string, string>
+  } = {},
+): Promise<RunningRecipe> {
+  const cwd = folderOf(name)
+  const folder = mkdtempSync(join(tmpdir(), 'coatcheck-recipe-'))
+  const file = join(folder, 'control.json')
+  const control: RunningRecipe['control'] = state => {
+    writeFileSync(`${file}.new`, JSON.stringify(state))
+    renameSync(`${file}.new`, file) // the recipe never reads half of it
+  }
+  control({})
+  const port = await freePort()
+  const [program, ...args] = command?.(preload, port) ?? startOf(cwd)
+  const url = `http://127.0.0.1:${port}`
+  const running = start(program!, args, { cwd, env: { ...process.env, PORT: `${port}`, CONTROL: file, ...env(url) } })
+  try {
+    await until(`${name} listens`, () => fetch(url).then(response => response.text()), { server: running })
+  } catch (error) {
+    await running.stop('SIGKILL')
+    throw error
+  }
+  return {
+    url,
+    output: running.output,
+    control,
+    async stop() {
+      await running.stop()
+      rmSync(folder, { recursive: true })
+    },
+  }
+}
+
+/** What TypeScript says about a recipe, with the packages that the recipe installed: '' where all is right. */
+export async function problemsOf(name: string): Promise<string> {
+  const folder = folderOf(name)
+  const options = ['--noEmit', '--strict', '--skipLibCheck', '--allowJs', '--target', 'es2023', '--module', 'nodenext']
+  const project = existsSync(join(folder, 'tsconfig.json'))
+    ? ['-p', folder, '--noEmit']
+    : [...options, '--types', 'node', join(folder, 'app.mjs')]
+  const tsc = join(root, 'node_modules/typescript/bin/tsc')
+  return run(process.execPath, [tsc, ...project], { cwd: folder }).then(
+    ({ stdout }) => stdout,
+    error => `${error.stdout}${error.stderr}`,
+  )
+}

@@ -1,0 +1,280 @@
+// One walk for all recipes: what a browser meets at each, step by step.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Answer, Client, PASSWORD } from '../../support/example-service.ts'
+import { type Dialect, rest, type Wish } from './dialects.ts'
+import { problemsOf, type RunningRecipe, startRecipe } from './recipe.ts'
+
+const MINUTE = 60_000
+// Whole seconds, rounded up: a session that a token began some milliseconds ago has a little more than 1800.
+const ID = /^session_id=[\w-]{43}; Max-Age=180[01]; Path=\/; HttpOnly; Secure; SameSite=Lax$/
+/** What is news to the browser lives as long as the session may at most: 12 hours. */
+const NEWS = /^session_id=[\w-]{43}; Max-Age=4320[01]; Path=\/; HttpOnly; Secure; SameSite=Lax$/
+/** Sent again after 16 minutes, with what is left of the 12 hours. */
+const AGAIN = /^session_id=[\w-]{43}; Max-Age=422[34]\d; Path=\/; HttpOnly; Secure; SameSite=Lax$/
+const TOKEN = /^remember_token=[^;]+; Max-Age=2592000; Path=\/; HttpOnly; Secure; SameSite=Lax$/
+
+/** A browser that asks in the words of the recipe. */
+class Visitor extends Client {
+  readonly dialect: Dialect
+
+  constructor(url: string, dialect: Dialect) {
+    super(url)
+    this.dialect = dialect
+  }
+
+  async ask(wish: Wish, more: Record<string, string> = {}): Promise<Answer> {
+    const { method, path, body, headers } = this.dialect.request(wish)
+    // As browsers do at every form.
+    const origin = wish.name === 'save' && { Origin: this.url }
+    const answer = await this.send(method, path, body, { ...origin, ...headers, ...more })
+    return { ...answer, body: answer.status < 300 ? this.dialect.value(answer.body) : answer.body }
+  }
+
+  profile = () => this.ask({ name: 'profile' })
+  cart = () => this.ask({ name: 'cart' })
+  add = (article: unknown = 'coat') => this.ask({ name: 'add', input: { article } })
+  logOut = () => this.ask({ name: 'logout' })
+  logIn = (remember?: boolean) => this.enter({ username: 'ada', password: PASSWORD, ...(remember && { remember }) })
+  enter = (input: { username: unknown; password: unknown; remember?: unknown }, headers?: Record<string, string>) =>
+    this.ask({ name: 'login', input }, headers)
+
+  /** The token in the form, as a browser would send it back. */
+  async csrf(): Promise<string> {
+    if (!this.dialect.hasForm) return ''
+    const page = await this.send('GET', '/account')
+    expect(page.status).toBe(200)
+    return /name="csrf" value="([\w-]+)"/.exec(page.text)![1]!
+  }
+}
+
+export interface WalkOptions {
+  dialect?: Dialect
+  /** In place of `npm start`: another runtime. */
+  command?: (preload: string, port: number) => string[]
+  /** What its process is told beside PORT. */
+  env?: (url: string) => Record<string, string>
+  isTyped?: boolean
+  /** Whether the test rules the store and the clock: not where nothing can be preloaded into the recipe. */
+  isRuled?: boolean
+}
+
+/** Describes the walk through a recipe of examples/. */
+export function walk(
+  title: string,
+  recipe: string,
+  { dialect = rest, command, env, isTyped = command === undefined, isRuled = true }: WalkOptions = {},
+): void {
+  describe(title, () => {
+    let running: RunningRecipe
+    beforeAll(async () => {
+      running = await startRecipe(recipe, { ...(command && { command }), ...(env && { env }) })
+    }, 120_000)
+    afterAll(() => running?.stop())
+    const visitor = () => new Visitor(running.url, dialect)
+
+    /** Refused, in JSON, with a code and without what is for the log alone. */
+    function expectRefusal(answer: Answer, status: number, code?: string) {
+      expect([status, answer.status, answer.text]).toEqual([status, status, expect.any(String)])
+      expect(answer.headers.get('content-type')).toMatch(/^application\/(?:[\w-]+\+)?json/)
+      expect(() => JSON.parse(answer.text)).not.toThrow()
+      if (code) expect(answer.text).toContain(`"${code}"`)
+      expect(answer.text).not.toMatch(/db\.internal|node_modules|\.m?[jt]s:\d/)
+      expect(answer.headers.getSetCookie()).toEqual([])
+    }
+    const nameIn = ({ body }: Answer) => [body.name, `${body.id}`]
+
+    if (isTyped)
+      it('has the types that it says', async () => {
+        expect(await problemsOf(recipe)).toBe('')
+      }, 120_000)
+
+    it('refuses a visitor who is not logged in, and gives them no cookie', async () => {
+      const anonymous = visitor()
+      expectRefusal(await anonymous.profile(), 401, 'ERR_SESSION_UNAUTHENTICATED')
+      const cart = await anonymous.cart()
+      expect([cart.body, cart.headers.getSetCookie()]).toEqual([{ cart: {}, hint: '' }, []])
+      expectRefusal(await anonymous.ask({ name: 'save', input: { csrf: 'guessed' } }), 401)
+    })
+
+    it('refuses wrong credentials, whatever their type', async () => {
+      for (const input of [
+        { username: 'ada', password: 'wrong' },
+        { username: 'eve', password: PASSWORD },
+        { username: 'ada', password: '' },
+        { username: 42, password: { length: 3 } },
+        { username: ['ada'], password: [PASSWORD] },
+      ]) {
+        const answer = await visitor().enter(input)
+        // The last one only looks right once it is made text: refused, or the login of this very user.
+        if (answer.status === 200) expect([input.username, ...nameIn(answer)]).toEqual([['ada'], 'ada', '42'])
+        else expect([400, 401]).toContain(answer.status)
+        if (answer.status !== 200) expect(answer.headers.getSetCookie()).toEqual([])
+      }
+    })
+
+    it('keeps a cart from before the login, and its ID not', async () => {
+      const ada = visitor()
+      const added = await ada.add('hat')
+      expect([added.status, added.body]).toEqual([200, { hat: 1 }])
+      expect(added.headers.getSetCookie()).toEqual([expect.stringMatching(ID)])
+      const before = ada.cookie
+      const login = await ada.logIn()
+      expect([login.status, ...nameIn(login)]).toEqual([200, 'ada', '42'])
+      expect(login.text).not.toMatch(/hash|passwordVersion/)
+      expect(login.headers.getSetCookie()).toEqual([expect.stringMatching(ID)])
+      expect(ada.cookie).not.toBe(before)
+      expect((await ada.cart()).body.cart).toEqual({ hat: 1 })
+      expect(nameIn(await ada.profile())).toEqual(['ada', '42'])
+
+      const late = visitor()
+      late.cookies.set('session_id', before.split('=')[1]!)
+      expect((await late.cart()).body.cart).toEqual({})
+      expect((await late.profile()).status).toBe(401)
+    })
+
+    it('keeps personal answers out of every cache', async () => {
+      const ada = visitor()
+      const login = await ada.logIn()
+      for (const { headers } of [login, await ada.profile()]) expect(headers.get('cache-control')).toBe('no-store')
+      for (const { headers } of [await ada.profile(), await visitor().profile()])
+        expect(headers.get('vary')).toMatch(/(?:^|, ?)cookie(?:$|,)/i)
+    })
+
+    it('knows an ID that it gave, and no other', async () => {
+      const eve = visitor()
+      eve.cookies.set('session_id', 'A'.repeat(43))
+      expectRefusal(await eve.profile(), 401)
+      await eve.logIn()
+      expect(eve.cookies.get('session_id')).not.toBe('A'.repeat(43))
+    })
+
+    it('shows a hint once, and asks for the token of its form', async () => {
+      const ada = visitor()
+      await ada.logIn()
+      if (dialect.hasForm)
+        expectRefusal(await ada.ask({ name: 'save', input: { csrf: 'guessed' } }), 403, 'ERR_SESSION_CSRF')
+      expect((await ada.cart()).body.hint).toBe('')
+      const saved = await ada.ask({ name: 'save', input: { csrf: await ada.csrf() } })
+      if (dialect.hasForm) expect([saved.status, saved.headers.get('location')]).toEqual([303, '/cart'])
+      else expect(saved.status).toBe(200)
+      const hints = await Promise.all([ada.cart(), ada.cart(), ada.cart()])
+      expect(hints.map(({ body }) => body.hint).sort()).toEqual(['', '', 'Saved.'])
+    })
+
+    it('refuses what a page of another origin sends, login and logout included', async () => {
+      const ada = visitor()
+      await ada.logIn()
+      const evil = { Origin: 'https://evil.example', 'Sec-Fetch-Site': 'cross-site' }
+      const credentials = { username: 'ada', password: PASSWORD }
+      expectRefusal(await ada.ask({ name: 'logout' }, evil), 403, 'ERR_SESSION_CROSS_ORIGIN')
+      expectRefusal(await ada.ask({ name: 'add', input: { article: 'coat' } }, evil), 403, 'ERR_SESSION_CROSS_ORIGIN')
+      expectRefusal(await visitor().enter(credentials, evil), 403, 'ERR_SESSION_CROSS_ORIGIN')
+      const own = { Origin: running.url, 'Sec-Fetch-Site': 'same-origin' }
+      expect((await ada.profile()).status).toBe(200)
+      expect((await ada.ask({ name: 'add', input: { article: 'coat' } }, own)).status).toBe(200)
+      expect((await ada.cart()).body.cart).toEqual({ coat: 1 })
+    })
+
+    it('keeps ten updates that come at once', async () => {
+      const ada = visitor()
+      await ada.logIn()
+      await Promise.all(Array.from({ length: 10 }, (_, number) => ada.add(number % 2 ? 'coat' : 'hat')))
+      expect((await ada.cart()).body.cart).toEqual({ coat: 5, hat: 5 })
+    })
+
+    it('logs out for good: the cookie goes, and who kept it has nothing', async () => {
+      const ada = visitor()
+      await ada.logIn()
+      const dead = ada.cookies.get('session_id')!
+      const answer = await ada.logOut()
+      expect(answer.status).toBeLessThan(300)
+      expect(answer.headers.getSetCookie().join('\n')).toMatch(/^session_id=; Max-Age=0; /m)
+      expect(ada.cookie).toBe('')
+      expect((await visitor().logOut()).status).toBeLessThan(300)
+
+      const late = visitor()
+      late.cookies.set('session_id', dead)
+      expectRefusal(await late.profile(), 401, 'ERR_SESSION_UNAUTHENTICATED')
+      const cart = await late.cart()
+      expect([cart.body.cart, cart.headers.getSetCookie()]).toEqual([{}, []])
+      expect((await late.logIn()).status).toBe(200)
+      expect(late.cookies.get('session_id')).not.toBe(dead)
+    })
+
+    it('remembers who asked for it, with a new token each time', async () => {
+      const ada = visitor()
+      const login = await ada.logIn(true)
+      expect(login.headers.getSetCookie().sort()).toEqual([expect.stringMatching(TOKEN), expect.stringMatching(ID)])
+      const token = ada.cookies.get('remember_token')
+      ada.cookies.delete('session_id') // the browser was closed
+      const back = await ada.profile()
+      expect([back.status, ...nameIn(back)]).toEqual([200, 'ada', '42'])
+      expect(back.headers.getSetCookie().sort()).toEqual([expect.stringMatching(TOKEN), expect.stringMatching(NEWS)])
+      expect(ada.cookies.get('remember_token')).not.toBe(token)
+      await ada.profile() // its first visit, written down and answered with the cookie
+      const refused = await ada.ask({ name: 'save', input: { csrf: await ada.csrf() } })
+      expectRefusal(refused, 401, 'ERR_SESSION_NOT_FRESH')
+      await ada.logIn()
+      expect((await ada.ask({ name: 'save', input: { csrf: await ada.csrf() } })).status).toBeLessThan(304)
+
+      await ada.logIn(true)
+      const kept = ada.cookies.get('remember_token')!
+      await ada.logOut()
+      const late = visitor()
+      late.cookies.set('remember_token', kept)
+      expectRefusal(await late.profile(), 401)
+    })
+
+    if (isRuled)
+      it('asks for the password again where the login was long ago', async () => {
+        const ada = visitor()
+        await ada.logIn()
+        const csrf = await ada.csrf()
+        try {
+          running.control({ ahead: 16 * MINUTE })
+          const renewed = await ada.profile()
+          expect(renewed.headers.getSetCookie()).toEqual([expect.stringMatching(AGAIN)])
+          expectRefusal(await ada.ask({ name: 'save', input: { csrf } }), 401, 'ERR_SESSION_NOT_FRESH')
+          running.control({ ahead: 47 * MINUTE })
+          expectRefusal(await ada.profile(), 401, 'ERR_SESSION_UNAUTHENTICATED')
+        } finally {
+          running.control({})
+        }
+      })
+
+    if (isRuled)
+      it('answers 503 and keeps the cookie while the store is away', async () => {
+        const ada = visitor()
+        await ada.logIn()
+        const { cookie } = ada
+        try {
+          running.control({ isDown: true })
+          for (const answer of [
+            await ada.profile(),
+            await ada.cart(),
+            await ada.add('hat'),
+            await ada.logOut(),
+            await visitor().logIn(),
+          ])
+            expectRefusal(answer, 503, 'ERR_SESSION_STORE')
+        } finally {
+          running.control({})
+        }
+        expect(ada.cookie).toBe(cookie)
+        expect((await ada.profile()).status).toBe(200)
+        expect((await ada.cart()).body.cart).toEqual({})
+      })
+
+    it('answers 400 to a body that it cannot read, and 413 to one of more than 16 KiB', async () => {
+      const { method, path, headers } = dialect.request({ name: 'login', input: { username: '', password: '' } })
+      const post = (body: string) =>
+        visitor().send(method, path, body, { 'Content-Type': 'application/json', ...headers })
+      for (const body of ['{', '{"username":"ada",']) expectRefusal(await post(body), 400)
+      for (const body of ['', 'null', '[]', '5']) expect([400, 401]).toContain((await post(body)).status)
+      expectRefusal(await visitor().enter({ username: 'x'.repeat(17_000), password: '' }), 413)
+      expect((await visitor().enter({ username: 'x'.repeat(15_000), password: 'x' })).status).toBe(401)
+      expect((await visitor().add('__proto__')).status).toBe(400)
+      expect((await visitor().logIn()).status).toBe(200)
+    })
+  })
+}

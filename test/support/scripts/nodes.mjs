@@ -1,0 +1,84 @@
+// @ts-check
+// `npm run test:nodes [-- 22 24]`: the suite without servers, and the installed package, on each supported Node,
+// fetched with npm into a cache. `-- --others`: on each but the one that runs this, which the whole suite has run on.
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { counts } from './results.mjs'
+import { table } from './table.mjs'
+import { root, vitest } from './vitest.mjs'
+
+const MAJORS = ['20', '22', '24', '26']
+// The packed package as each Node.js and its package managers install and load it.
+const INSTALLED = 'test/package/installed.test.ts'
+// Folders and files whose tests start servers, browsers, compilers or npm, or search for long: their subject is not the Node version.
+const NOT_CORE =
+  /^(?:(?:bench|browser|examples|package|proof|scripts|services|stores\/redis|types)\/|visits\/parallel\.|device-bound\/proof-search\.)/
+
+/** @param {string} major */
+function fetchNode(major) {
+  const name = `node-${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}`
+  const folder = join(root, 'node_modules/.cache/coatcheck-nodes', major)
+  const binary = join(folder, 'node_modules', name, 'bin', process.platform === 'win32' ? 'node.exe' : 'node')
+  if (!existsSync(binary)) {
+    mkdirSync(folder, { recursive: true })
+    writeFileSync(join(folder, 'package.json'), '{ "private": true }\n')
+    const args = ['install', '--prefix', folder, '--no-save', '--no-audit', '--no-fund', `${name}@${major}`]
+    spawnSync('npm', args, {
+      cwd: folder,
+      stdio: ['ignore', 'inherit', 'inherit'],
+      shell: process.platform === 'win32',
+    })
+  }
+  const { stdout, status } = spawnSync(binary, ['--version'], { encoding: 'utf8' })
+  return status === 0 ? { binary, version: stdout.trim() } : null
+}
+
+// Of test/support/services, what starts no process: with these a test stays in the core, SQLite's included.
+const IN_PROCESS = /^(?:engines|sqlite)\.ts$/
+
+/** Test files that need no server. */
+function coreTests() {
+  const isCore = (/** @type {string} */ file) => {
+    const text = readFileSync(join(root, 'test', file), 'utf8')
+    const services = [...text.matchAll(/services\/([\w.-]+)'/g)].map(match => match[1] ?? '')
+    return services.every(name => IN_PROCESS.test(name)) && !/readFileSync|spawn/.test(text)
+  }
+  return readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' })
+    .map(file => file.replaceAll('\\', '/'))
+    .filter(file => file.endsWith('.test.ts') && !file.includes('node_modules/') && !NOT_CORE.test(file))
+    .filter(isCore)
+    .map(file => `test/${file}`)
+    .concat(INSTALLED)
+    .sort()
+}
+
+const OTHERS = '--others'
+const running = process.versions.node.split('.')[0]
+const wanted = process.argv.slice(2)
+const named = wanted.filter(each => each !== OTHERS)
+const majors = (named.length > 0 ? named : MAJORS).filter(major => !wanted.includes(OTHERS) || major !== running)
+const tests = coreTests()
+const results = process.env.COATCHECK_RESULTS ?? mkdtempSync(join(tmpdir(), 'coatcheck-nodes-'))
+const rows = [['Node', 'version', 'passed', 'failed', 'skipped', 'verdict']]
+let failed = false
+for (const major of majors) {
+  const node = fetchNode(major)
+  if (node === null) {
+    rows.push([major, '-', '-', '-', '-', 'could not be fetched'])
+    failed = true
+    continue
+  }
+  console.log(`\nNode ${node.version}: ${tests.length} files`)
+  const report = join(results, `node-${major}.json`)
+  const args = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`]
+  const status = vitest([...tests, ...args], { node: node.binary })
+  const sum = counts(report)
+  const ok = status === 0 && sum.failed === 0 && sum.passed > 0
+  failed ||= !ok
+  rows.push([major, node.version, `${sum.passed}`, `${sum.failed}`, `${sum.skipped}`, ok ? 'ok' : 'FAILED'])
+}
+if (process.env.COATCHECK_RESULTS === undefined) rmSync(results, { recursive: true })
+console.log(`\n${table(rows)}\n`)
+process.exitCode = failed ? 1 : 0

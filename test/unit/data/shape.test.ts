@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest'
+import * as z from 'zod'
+import { DataShape } from '../../../src/data/schema.ts'
+
+const decode = (text: string) => JSON.parse(text) as unknown
+const shape = (options: object = {}) => new DataShape({ maxDataBytes: 16_384, ...options } as never)
+const resetOf = (text: string, options: object = {}) => shape(options).thaw(text)
+
+describe('stored data that cannot be used begins anew, and the event says why', () => {
+  it('where the codec cannot read it, with what the codec said', () => {
+    const said = new Error('another key')
+    const codec = {
+      encode: JSON.stringify,
+      decode() {
+        throw said
+      },
+    }
+    const { data, reset } = resetOf('x', { codec, initial: () => ({ n: 1 }) })
+    expect(data).toEqual({ n: 1 })
+    expect([reset?.message, reset?.cause]).toEqual(['stored data cannot be decoded', said])
+  })
+
+  it.each(['null', '7', '"x"', '[1]'])('where it is %s, which is no object', text => {
+    const { data, reset } = resetOf(text)
+    expect(data).toEqual({})
+    expect(reset?.message).toBe('stored data is not an object')
+  })
+
+  it('where the schema refuses it, with what the schema said', () => {
+    const { data, reset } = resetOf('{"n":"x"}', { schema: z.object({ n: z.number().default(1) }) })
+    expect(data).toEqual({ n: 1 })
+    expect(reset?.message).toBe('stored data does not fit the schema')
+    expect(String(reset?.cause)).toContain('data.n: ')
+  })
+})
+
+it('data that is no object is refused before the codec sees it', () => {
+  for (const wrong of [null, undefined, 7, 'x', [1]]) {
+    const error = { code: 'ERR_SESSION_DATA', message: expect.stringMatching(/^data: expected an object, got /) }
+    expect(() => shape().encode(wrong)).toThrow(expect.objectContaining(error))
+  }
+})
+
+it('a codec that gives no sound text is refused, each time with the same code', () => {
+  for (const text of [7, undefined, '\ud800', 'a\0b'])
+    expect(() => shape({ codec: { encode: () => text, decode } }).encode({})).toThrow(
+      expect.objectContaining({
+        code: 'ERR_SESSION_DATA',
+        message: 'codec: encode must return well-formed text without NUL',
+      }),
+    )
+})
+
+it('data that a codec gives is shown frozen, whatever is in it, and a function in it is left alone', () => {
+  const helper = () => 1
+  const ring: Record<string, unknown> = { helper, none: null, missing: undefined, list: [{ a: 1 }] }
+  ring.self = ring
+  const shown = shape({ codec: { encode: () => 'x', decode: () => ring } }).freeze('x', () => {}) as typeof ring
+  expect(Object.isFrozen(shown) && Object.isFrozen((shown.list as object[])[0])).toBe(true)
+  expect(Object.isFrozen(helper)).toBe(false)
+})
+
+it('an issue of a schema without a path is about the data as a whole', () => {
+  const schema = {
+    '~standard': {
+      version: 1,
+      vendor: 'mine',
+      validate: (value: object) => ('bad' in value ? { issues: [{ message: 'is bad' }] } : { value }),
+    },
+  }
+  expect(() => shape({ schema }).encode({ bad: 1 })).toThrow(
+    expect.objectContaining({ code: 'ERR_SESSION_DATA', message: 'data: is bad' }),
+  )
+})
+
+it('a schema that does not take the start value says so at once, with the reason', () => {
+  const make = () => shape({ schema: z.object({ n: z.number() }) })
+  expect(make).toThrow(/^schema: it must accept the start value \(initial\(\), else \{\}\) and its own output/)
+  expect(make).toThrow(
+    expect.objectContaining({ cause: expect.objectContaining({ message: expect.stringMatching(/^data\.n: /) }) }),
+  )
+})

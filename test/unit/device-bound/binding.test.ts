@@ -1,0 +1,161 @@
+// What a session keeps of its device, in its data and as rules.
+import { describe, expect, it } from 'vitest'
+import {
+  answers,
+  type Binding,
+  bindingIn,
+  CHALLENGE_LIFE,
+  deviceIn,
+  isFull,
+  keysOf,
+  newBinding,
+  newOffer,
+  offerChallenge,
+  offerIn,
+  proved,
+  put,
+  refreshChallenge,
+  valueIn,
+} from '../../../src/device-bound/binding.ts'
+import { hashOf } from '../../../src/session/id.ts'
+
+const NOW = 1_800_000_000_000
+const LIFE = 300_000
+const ES = { algorithm: 'ES256', key: 'k'.repeat(86) } as const
+const SALT = 's'.repeat(16)
+const CREATED = NOW - 1000
+const at = (now: number, device: Binding['device'] = ES) => newBinding(device, CREATED, now, LIFE).binding
+
+/** A binding after so many proofs, each `step` after the one before. */
+function after(proofs: number, step: number, start = at(NOW)) {
+  let binding = start
+  const values: string[] = []
+  for (let each = 1; each <= proofs; each += 1) {
+    const next = proved(binding, NOW + each * step, LIFE)
+    binding = next.binding
+    values.unshift(next.value)
+  }
+  return { binding, values }
+}
+
+describe('in the data of a session', () => {
+  const session = (data: object, createdAt = CREATED) => ({ data, createdAt })
+
+  it('there may be an offer, a binding, or neither', () => {
+    expect([deviceIn(session({ n: 1 })), bindingIn(session({})), offerIn(session({}), NOW)]).toEqual([null, null, null])
+    const offered = session({ n: 1, ...newOffer(NOW) })
+    expect(deviceIn(offered)).toEqual({ offer: expect.stringMatching(/^[\w-]{16}$/), at: NOW })
+    expect(bindingIn(offered)).toBeNull()
+    expect(offerIn(offered, NOW + CHALLENGE_LIFE - 1)).toMatch(/^[\w-]{16}$/)
+    expect(offerIn(offered, NOW + CHALLENGE_LIFE)).toBeNull()
+    put(offered.data as Record<string, unknown>, at(NOW))
+    expect(Object.keys(offered.data)).toEqual(['n', '~device.1'])
+    expect(bindingIn(offered)).toMatchObject({ of: CREATED, device: ES })
+    expect(offerIn(offered, NOW)).toBeNull()
+  })
+
+  it('an old copy that is written back takes the place of nothing newer', () => {
+    const data: Record<string, unknown> = { n: 1, ...newOffer(NOW) }
+    const copies: object[] = [{ ...data }]
+    for (const now of [NOW, NOW + 1, NOW + 2]) {
+      put(data, at(now))
+      for (const copy of copies) expect(bindingIn(session({ ...data, ...copy }))?.boundAt).toBe(now)
+      copies.push({ ...data })
+    }
+    // What was written back goes with the next write.
+    Object.assign(data, copies[0], copies[1])
+    put(data, at(NOW + 3))
+    expect(Object.keys(data)).toEqual(['n', '~device.4'])
+  })
+
+  it('a binding that a later login carries over binds it to nothing', () => {
+    const data: Record<string, unknown> = {}
+    put(data, at(NOW))
+    expect(deviceIn(session(data))).not.toBeNull()
+    expect(deviceIn(session(data, CREATED + 1))).toBeNull()
+  })
+
+  it('it is told from what the application keeps', () => {
+    const data = { n: 1, '~device': 2, '~device.x': 3, '~device.7': at(NOW) }
+    expect(keysOf(data, 'application')).toEqual({ n: 1, '~device': 2, '~device.x': 3 })
+    expect(keysOf(data, 'device')).toEqual({ '~device.7': data['~device.7'] })
+  })
+
+  it('it takes 1.6 KB at most', () => {
+    const rsa = { algorithm: 'RS256', key: 'k'.repeat(683) } as const
+    expect(JSON.stringify({ '~device.123': after(20, 1000, at(NOW, rsa)).binding }).length).toBeLessThan(1800)
+    expect(JSON.stringify({ '~device.1': at(NOW) }).length).toBeLessThan(420)
+  })
+})
+
+describe('a binding', () => {
+  it('begins with one value, of which only the browser has the text, and the first challenge', () => {
+    const { binding, value } = newBinding(ES, CREATED, NOW, LIFE)
+    expect(binding).toEqual({
+      id: expect.stringMatching(/^[\w-]{16}$/),
+      of: CREATED,
+      device: ES,
+      boundAt: NOW,
+      provedAt: NOW,
+      spent: '',
+      challenge: { salt: expect.stringMatching(/^[\w-]{16}$/), end: NOW + LIFE + CHALLENGE_LIFE },
+      values: [{ hash: hashOf(value), end: NOW + LIFE }],
+    })
+    expect(CHALLENGE_LIFE).toBe(300_000)
+    expect(JSON.stringify(binding)).not.toContain(value)
+  })
+
+  it('has a new value and a new challenge after a proof, and keeps the rest', () => {
+    const first = at(NOW)
+    const { binding, value } = proved(first, NOW + 1000, LIFE)
+    expect(binding).toMatchObject({ id: first.id, device: ES, boundAt: NOW, provedAt: NOW + 1000 })
+    expect(binding.spent).toBe(first.challenge.salt)
+    expect(binding.challenge.salt).not.toBe(first.challenge.salt)
+    expect(binding.values).toEqual([{ hash: hashOf(value), end: NOW + 1000 + LIFE }, ...first.values])
+  })
+
+  it('keeps a value as long as it is good, the last one longer, and eight at most', () => {
+    expect(after(20, 1000).binding.values).toHaveLength(8)
+    // Each has ended when the second after it is made.
+    const { binding, values } = after(5, LIFE)
+    expect(binding.values.map(({ hash }) => hash)).toEqual(values.slice(0, 2).map(hashOf))
+    // The second to last has ended at the very moment of the proof.
+    expect(after(5, LIFE / 2).binding.values).toHaveLength(2)
+    const late = proved(after(3, 1000).binding, NOW + 10 * LIFE, LIFE).binding
+    expect(late.values).toHaveLength(2)
+  })
+
+  it('is full with eight values that are all good, and no sooner', () => {
+    const full = after(7, 1000).binding
+    const firstEnd = NOW + LIFE
+    expect(isFull(full, firstEnd - 1)).toBe(true)
+    expect(isFull(full, firstEnd)).toBe(false)
+    expect(isFull(after(6, 1000).binding, NOW + 7000)).toBe(false)
+  })
+
+  it('knows its values, and no others', () => {
+    const { binding, values } = after(3, 1000)
+    for (const [place, value] of values.entries()) expect(valueIn(binding, value)).toBe(binding.values[place])
+    for (const other of ['', 'x', hashOf(values[0]!), `${values[0]}x`]) expect(valueIn(binding, other)).toBeNull()
+  })
+})
+
+describe('a challenge', () => {
+  const ID = 'i'.repeat(43)
+  it('is answered for any of the IDs that lead to the session, and by what is of its own kind and salt', () => {
+    const right = refreshChallenge(ID, SALT)
+    expect(answers(right, [ID], SALT, refreshChallenge)).toBe(true)
+    expect(answers(right, ['j'.repeat(43), ID], SALT, refreshChallenge)).toBe(true)
+    expect(answers(right, ['j'.repeat(43)], SALT, refreshChallenge)).toBe(false)
+    expect(answers(right, [], SALT, refreshChallenge)).toBe(false)
+    expect(answers(right, [ID], 't'.repeat(16), refreshChallenge)).toBe(false)
+    expect(answers(right, [ID], SALT, offerChallenge)).toBe(false)
+    expect(answers(offerChallenge(ID, SALT), [ID], SALT, offerChallenge)).toBe(true)
+    expect(answers('', [ID], SALT, refreshChallenge)).toBe(false)
+    expect(answers(offerChallenge(ID, SALT), [ID], 't'.repeat(16), offerChallenge)).toBe(false)
+  })
+
+  it('that was never given is answered by nothing, also not by who has the ID', () => {
+    for (const of of [offerChallenge, refreshChallenge]) expect(answers(of(ID, ''), [ID], '', of)).toBe(false)
+  })
+})

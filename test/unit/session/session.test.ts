@@ -1,0 +1,187 @@
+import { inspect } from 'node:util'
+import { SessionManager, stringify } from 'coatcheck'
+import { MemoryStore } from 'coatcheck/stores/memory'
+import { describe, expect, it } from 'vitest'
+import { isCookieDue, recordOf, spaceOf, wasFollowed } from '../../../src/session/session.ts'
+
+const user = { id: 2n ** 64n - 1n, name: 'max' }
+const setUp = () => new SessionManager({ store: new MemoryStore(), sweepInterval: false })
+
+it('a session is frozen, and so is its user', async () => {
+  const session = await setUp().create({ user })
+  for (const change of [
+    () => Object.assign(session, { key: 'x' }),
+    () => Object.assign(session, { extra: 1 }),
+    () => Object.assign(session.user, { name: 'x' }),
+    () => Object.assign(session, { secret: 'x' }),
+    () => Object.defineProperty(session, 'data', { value: 1 }),
+  ])
+    expect(change).toThrow(TypeError)
+})
+
+it('an anonymous session has no user, a login has both fields', async () => {
+  const sessions = setUp()
+  expect((await sessions.create()).user).toBeNull()
+  expect((await sessions.create({ user })).user).toEqual({ id: user.id, name: 'max' })
+  await expect(sessions.create({ user: undefined } as never)).rejects.toThrow(
+    'user: expected { id, name, passwordVersion? }',
+  )
+  await expect(sessions.logIn(null, {} as never)).rejects.toThrow('logIn: expected { user, data }')
+  await expect(sessions.logIn(null, null as never)).rejects.toThrow('logIn: expected { user, data }')
+  for (const wrong of [null, 7, 'ada'])
+    await expect(sessions.create(wrong as never)).rejects.toThrow(/^create: expected/)
+})
+
+describe('the user of a session', () => {
+  it('is a plain object with an ID and a name, wherever it comes from', async () => {
+    const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false, rememberFor: '30d' })
+    const created = await sessions.create({ user: { ...user, passwordVersion: 3 } })
+    const token = await sessions.issueRememberToken(created)
+    const found = [
+      created,
+      await sessions.get(created.secret),
+      (await sessions.list(user.id))[0],
+      (await sessions.redeemRememberToken(token))?.session,
+      await sessions.update(created, { a: 1 }),
+      await sessions.regenerate(created),
+    ]
+    for (const session of found) {
+      expect(session?.user).toStrictEqual({ id: user.id, name: 'max' })
+      expect(Object.getPrototypeOf(session?.user)).toBe(Object.prototype)
+      expect(Reflect.ownKeys(session?.user as object)).toEqual(['id', 'name', 'passwordVersion'])
+      expect(session?.user?.passwordVersion).toBe(3)
+    }
+  })
+
+  it('shows no password version to JSON, spread, loops, clones and inspect, and cannot be changed', async () => {
+    const { user: shown } = await setUp().create({ user: { id: 7, name: 'ada', passwordVersion: 3 } })
+    const plain = { id: 7n, name: 'ada' }
+    for (const copy of [
+      { ...shown },
+      structuredClone(shown),
+      Object.assign({}, shown),
+      Object.fromEntries(Object.entries(shown)),
+    ])
+      expect(copy).toStrictEqual(plain)
+    expect(stringify(shown)).toBe('{"id":7,"name":"ada"}')
+    expect(inspect(shown)).toBe(inspect(plain))
+    for (const change of [
+      () => Object.assign(shown, { id: 8n }),
+      () => Object.assign(shown, { passwordVersion: 4 }),
+      () => Object.defineProperty(shown, 'passwordVersion', { enumerable: true }),
+      () => Object.assign(shown, { more: 1 }),
+    ])
+      expect(change).toThrow(TypeError)
+  })
+
+  it('passes what SvelteKit and React ask of what they send to a browser', async () => {
+    const { user: shown } = await setUp().create({ user })
+    // devalue 5 (is_plain_object, enumerable symbols) and react-server 19 (renderModelDestructive).
+    const prototype = Object.getPrototypeOf(shown)
+    expect(prototype === Object.prototype || prototype === null || Object.getPrototypeOf(prototype) === null).toBe(true)
+    expect(Object.getOwnPropertySymbols(shown)).toEqual([])
+    expect(Object.prototype.toString.call(shown)).toBe('[object Object]')
+    expect('toJSON' in shown).toBe(false)
+  })
+})
+
+it('a session shows the same whether there is something in its data or not', async () => {
+  const sessions = setUp()
+  for (const data of [{}, { theme: 'dark' }]) {
+    const { secret } = await sessions.create({ user, data })
+    const session = (await sessions.get(secret))!
+    expect({ ...session }.data).toEqual(data)
+    expect(JSON.parse(stringify(session)).data).toEqual(data)
+    expect(structuredClone({ ...session }).data).toEqual(data)
+    expect(Object.keys(session)).toEqual([
+      'key',
+      'user',
+      'createdAt',
+      'seenAt',
+      'expiresAt',
+      'absoluteExpiresAt',
+      'remembered',
+      'data',
+    ])
+    expect(Object.isFrozen(session) && Object.isFrozen(session.data)).toBe(true)
+    expect(() => Object.assign(session, { data: {} })).toThrow(TypeError)
+    expect(() => Object.assign(session.data, { a: 1 })).toThrow(TypeError)
+    expect(session.data).toBe(session.data)
+  }
+})
+
+it('inspect names the class and shows no secret', async () => {
+  const session = await setUp().create({ user })
+  expect(inspect(session)).toMatch(/^Session \{/)
+  for (const shown of [session.key, 'max', '18446744073709551615n']) expect(inspect(session)).toContain(shown)
+  expect(inspect(session)).not.toContain(session.secret)
+})
+
+it('inspect tells a session from what list and the walk over all of them show', async () => {
+  const sessions = setUp()
+  await sessions.create({ user })
+  expect(inspect((await sessions.list(user.id))[0])).toMatch(/^SessionInfo \{/)
+  for await (const stored of sessions.all()) {
+    expect(inspect(stored)).toMatch(/^StoredSession \{/)
+    expect(inspect(stored)).toContain('namespace: null')
+  }
+})
+
+it('another copy of the package knows a session by a registered symbol, which its versions share', async () => {
+  const session = await setUp().create({ user })
+  expect((session as never)[Symbol.for('coatcheck.session.1')]).toMatchObject({ record: { userId: String(user.id) } })
+})
+
+it('a session that a remember token began was last seen when it began, though no visit came yet', async () => {
+  const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false, rememberFor: '30d' })
+  const token = await sessions.issueRememberToken(await sessions.create({ user }))
+  const { session } = (await sessions.redeemRememberToken(token))!
+  expect(session.seenAt).toBe(session.createdAt)
+  expect(session.remembered).toBe(true)
+})
+
+it('what is no session belongs to no tenant, no rotation led to it, and its cookie is not due', () => {
+  expect([recordOf({}), spaceOf({}), wasFollowed({}), isCookieDue({})]).toEqual([null, undefined, false, false])
+})
+
+it('the CSRF token is bound to the session: the same at each look and after a new ID, another one after a login', async () => {
+  const sessions = setUp()
+  const session = await sessions.create()
+  expect((await sessions.get(session.secret))?.csrfToken).toBe(session.csrfToken)
+  expect(session.csrfToken).not.toContain(session.secret.slice(3))
+  const rotated = (await sessions.regenerate(session))!
+  expect(rotated.csrfToken).toBe(session.csrfToken)
+  expect((await sessions.logIn(rotated, { user })).csrfToken).not.toBe(session.csrfToken)
+  expect((await sessions.create()).csrfToken).not.toBe(session.csrfToken)
+})
+
+it('a copy of a session, and an entry of list, are no session to write with', async () => {
+  const sessions = setUp()
+  const session = await sessions.create({ user })
+  const [entry] = await sessions.list(user.id)
+  for (const wrong of [{ ...session }, structuredClone({ ...session }), entry, { secret: session.secret }, []]) {
+    await expect(sessions.update(wrong as never, { a: 1 })).rejects.toThrow(TypeError)
+    await expect(sessions.destroy(wrong as never)).rejects.toThrow(TypeError)
+    await expect(sessions.issueRememberToken(wrong as never)).rejects.toThrow(TypeError)
+  }
+  expect('secret' in entry!).toBe(false)
+})
+
+it("a session of one tenant is refused by another's manager", async () => {
+  const sessions = setUp()
+  const [blue, green] = [sessions.namespace('blue'), sessions.namespace('green')]
+  const session = await blue.create({ user })
+  for (const manager of [green, sessions])
+    for (const attempt of [
+      () => manager.get(session),
+      () => manager.update(session, { a: 1 }),
+      () => manager.take(session, 'a'),
+      () => manager.regenerate(session),
+      () => manager.logIn(session, { user }),
+      () => manager.regenerate(session, { grace: '1m' }),
+      () => manager.destroy(session),
+      () => manager.invalidateUser(user.id, { except: session }),
+    ])
+      await expect(attempt()).rejects.toThrow('session: belongs to another namespace')
+  expect((await blue.get(session))?.data).toEqual({})
+})

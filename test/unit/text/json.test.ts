@@ -1,0 +1,210 @@
+import fc from 'fast-check'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { bigintReplacer, stringify } from '../../../src/text/json.ts'
+
+const outcome = (make: () => unknown) => {
+  try {
+    return { value: make() }
+  } catch (error) {
+    return { threw: (error as Error).name }
+  }
+}
+
+describe('stringify', () => {
+  it('writes user IDs that no double holds, to the last digit', () => {
+    expect(stringify({ id: 2n ** 64n - 1n, name: 'max' })).toBe('{"id":18446744073709551615,"name":"max"}')
+    expect(stringify([0n, -1n, 2n ** 53n + 1n])).toBe('[0,-1,9007199254740993]')
+    expect(stringify(7n)).toBe('7')
+    expect(stringify(Object(2n ** 64n))).toBe('18446744073709551616')
+  })
+
+  it('writes null for a visitor who is not logged in', () => {
+    expect(stringify(null)).toBe('null')
+  })
+
+  it('does not ask the common patch BigInt.prototype.toJSON', () => {
+    const prototype = BigInt.prototype as { toJSON?: unknown }
+    prototype.toJSON = function (this: bigint) {
+      return String(this)
+    }
+    try {
+      expect(stringify({ id: 5n })).toBe('{"id":5}')
+    } finally {
+      delete prototype.toJSON
+    }
+  })
+
+  it('says the same as JSON.stringify about everything else', () => {
+    const shared = { a: 1 }
+    const holes = Object.assign(new Array(3), { 0: 1, 2: 3 })
+    const revived = Object.assign(Object.create({ inherited: 1 }), { own: 2, [Symbol('s')]: 3 })
+    class Point {
+      x = 1
+      get y() {
+        return 2
+      }
+      toJSON(key: string) {
+        return { key, y: this.y }
+      }
+    }
+    const cases: unknown[] = [
+      undefined,
+      () => 1,
+      Symbol('s'),
+      Object.assign(() => 1, { toJSON: () => 'from a function' }),
+      Number.NaN,
+      -0,
+      1e21,
+      1e-7,
+      new Date(0),
+      new Date(Number.NaN),
+      [undefined, () => 1, Symbol('s')],
+      { a: undefined, b: () => 1, c: Symbol('s'), d: null },
+      holes,
+      [new Number(3), new String('x"y'), new Boolean(false), Object(Symbol('s'))],
+      [shared, shared],
+      revived,
+      [new Point(), { p: new Point() }],
+      new Map([[1, 2]]),
+      new Proxy([1, 2], {}),
+      new Proxy({ a: [1] }, {}),
+      Object.create(null, { a: { value: 1, enumerable: true }, b: { value: 2 } }),
+      JSON.parse('{"__proto__":{"x":1},"constructor":2}'),
+      { toJSON: () => undefined },
+      [{ toJSON: () => undefined }],
+      { '\ud800': '\udfff', '\u2028': '\u0000\u001f\u007f"\\/', é: '😀' },
+      new Uint8Array([1, 2]),
+      { 2: 'b', 1: 'a', z: 0, a: 1 },
+    ]
+    for (const value of cases) expect(stringify(value)).toBe(JSON.stringify(value))
+  })
+
+  it('refuses a value that contains itself', () => {
+    const ring: { self?: unknown; id: bigint } = { id: 1n }
+    ring.self = [ring]
+    expect(() => stringify(ring)).toThrow(new TypeError('stringify: the value contains itself'))
+  })
+
+  it('lets what a toJSON throws through', () => {
+    const angry = {
+      toJSON() {
+        throw new RangeError('no')
+      },
+    }
+    expect(outcome(() => stringify([angry]))).toEqual(outcome(() => JSON.stringify([angry])))
+  })
+
+  it('agrees with JSON.stringify on any value without a bigint', () => {
+    fc.assert(
+      fc.property(
+        fc.anything({
+          withBoxedValues: true,
+          withDate: true,
+          withMap: true,
+          withNullPrototype: true,
+          withSparseArray: true,
+          withTypedArray: true,
+        }),
+        value => {
+          expect(stringify(value)).toBe(JSON.stringify(value))
+        },
+      ),
+      { numRuns: 2000 },
+    )
+  })
+
+  it('writes every bigint in full', () => {
+    fc.assert(
+      fc.property(fc.array(fc.bigInt()), ids => {
+        expect(stringify({ ids })).toBe(`{"ids":[${ids.join(',')}]}`)
+      }),
+    )
+  })
+
+  it('writes JSON that any parser reads, bigints wherever they stand', () => {
+    const source = fc.letrec(tie => ({
+      value: fc.oneof({ depthSize: 'small' }, fc.bigInt(), fc.string({ unit: 'binary' }), tie('list'), tie('record')),
+      list: fc.array(tie('value')),
+      record: fc.dictionary(fc.string(), tie('value')),
+    })).value
+    fc.assert(
+      fc.property(source, value => {
+        const json = stringify(value)
+        const plain = JSON.stringify(value, (_key, item) => (typeof item === 'bigint' ? Number(item) : item))
+        expect(JSON.parse(json)).toEqual(JSON.parse(plain))
+      }),
+      { numRuns: 1000 },
+    )
+  })
+})
+
+describe('bigintReplacer', () => {
+  const hasRawJson = 'rawJSON' in JSON
+  const without = () => vi.stubGlobal('JSON', { stringify: JSON.stringify })
+  afterEach(() => {
+    vi.unstubAllGlobals()
+  })
+  const max = { id: 2n ** 64n - 1n, name: 'max' }
+
+  it.runIf(hasRawJson)('makes JSON.stringify write user IDs that no double holds, to the last digit', () => {
+    expect(JSON.stringify(max, bigintReplacer)).toBe('{"id":18446744073709551615,"name":"max"}')
+    expect(JSON.stringify({ user: max, ids: [0n, -1n, Object(7n)] }, bigintReplacer)).toBe(
+      '{"user":{"id":18446744073709551615,"name":"max"},"ids":[0,-1,7]}',
+    )
+    expect(JSON.stringify(5n, bigintReplacer)).toBe('5')
+  })
+
+  it('writes safe integers exactly on any Node.js, and says what to do about others', () => {
+    without()
+    expect(JSON.stringify({ id: 42n, ids: [-(2n ** 53n) + 1n, Object(7n)] }, bigintReplacer)).toBe(
+      '{"id":42,"ids":[-9007199254740991,7]}',
+    )
+    for (const id of [2n ** 53n, -(2n ** 53n), 2n ** 64n - 1n]) {
+      expect(() => JSON.stringify({ id }, bigintReplacer)).toThrow(TypeError)
+      expect(() => JSON.stringify({ id }, bigintReplacer)).toThrow(/"id".*stringify\(value\)/)
+    }
+  })
+
+  it('does not ask the common patch BigInt.prototype.toJSON, which may round', () => {
+    const prototype = BigInt.prototype as { toJSON?: unknown }
+    prototype.toJSON = function (this: bigint) {
+      return Number(this)
+    }
+    try {
+      expect(JSON.stringify({ id: 5n, big: ['a'] }, bigintReplacer)).toBe('{"id":5,"big":["a"]}')
+      // By another replacer, which does not say of whose member it speaks.
+      expect(JSON.stringify({ id: 5n }, (key, value) => bigintReplacer.call(undefined, key, value))).toBe('{"id":5}')
+      if (hasRawJson) expect(JSON.stringify([2n ** 64n - 1n], bigintReplacer)).toBe('[18446744073709551615]')
+      without()
+      expect(() => JSON.stringify([2n ** 64n - 1n], bigintReplacer)).toThrow(TypeError)
+    } finally {
+      delete prototype.toJSON
+    }
+  })
+
+  it('is called by another replacer as a function too', () => {
+    const json = JSON.stringify({ id: 42n, password: 'x' }, (key, value) =>
+      key === 'password' ? undefined : bigintReplacer(key, value),
+    )
+    expect(json).toBe('{"id":42}')
+  })
+
+  it('makes JSON.stringify say what stringify says, about any value', () => {
+    const anything = fc.anything({
+      withBigInt: hasRawJson,
+      withBoxedValues: true,
+      withDate: true,
+      withMap: true,
+      withNullPrototype: true,
+      withSparseArray: true,
+      withTypedArray: true,
+    })
+    const small = fc.dictionary(fc.string(), fc.bigInt({ min: -(2n ** 53n) + 1n, max: 2n ** 53n - 1n }))
+    fc.assert(
+      fc.property(fc.oneof(anything, small), value => {
+        expect(JSON.stringify(value, bigintReplacer)).toBe(stringify(value))
+      }),
+      { numRuns: 2000 },
+    )
+  })
+})
