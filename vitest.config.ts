@@ -3,6 +3,11 @@ import { defineConfig } from 'vitest/config'
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 
+// What starts no server, or one example of its own: run in threads that keep what they have loaded.
+const IN_PROCESS = 'test/{api,stories,unit}/**/*.test.ts'
+// The recipes are installed first, by `npm run test:recipes`.
+const exclude = ['**/node_modules/**', ...(process.env.COATCHECK_RECIPES ? [] : ['test/stories/recipes/**'])]
+
 export default defineConfig({
   resolve: {
     // Tests import the package by its name and run against the sources.
@@ -14,15 +19,24 @@ export default defineConfig({
     ],
   },
   test: {
-    include: ['test/**/*.test.ts'],
     setupFiles: ['strict-expect', 'stuck-files'].map(name => here(`./test/support/${name}.ts`)),
-    // The recipes are installed first, by `npm run test:recipes`.
-    exclude: ['bench/**', '**/node_modules/**', ...(process.env.COATCHECK_RECIPES ? [] : ['test/stories/recipes/**'])],
     // What takes 8 s alone took 30 on a machine with a load of 14. A test that hangs costs a minute, and says so.
     testTimeout: 60_000,
     hookTimeout: 120_000,
     // Servers of several engines run beside the tests: more workers make them slow, not the suite fast.
     maxWorkers: 2,
     reporters: ['default', here('./test/support/scripts/engines-reporter.ts')],
+    projects: [
+      // First by its name, since its files take longest.
+      {
+        extends: true,
+        test: {
+          name: 'engines',
+          include: ['test/**/*.test.ts', 'proof/**/*.test.ts'],
+          exclude: [...exclude, IN_PROCESS],
+        },
+      },
+      { extends: true, test: { name: 'in-process', include: [IN_PROCESS], exclude, pool: 'threads', isolate: false } },
+    ],
   },
 })

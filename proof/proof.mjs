@@ -1,51 +1,23 @@
 // @ts-check
-// `npm run proof [-- --minutes 10] [--seed 7] [engine …]`: looks for a counterexample, longer than the suite does.
-import { installEngines } from '../test/support/scripts/install-engines.mjs'
+// `npm run proof`: each search in its short form, two minutes. `npm run proof -- PART [options]`: one of them at length.
+import { spawnSync } from 'node:child_process'
 import { vitest } from '../test/support/scripts/vitest.mjs'
 
-/** What each needs of the engines that tests can start. */
-const NEEDS = {
-  memory: 'memory',
-  redis: 'redis',
-  'redis-cluster': 'redis',
-  postgresql: 'postgresql',
-  mariadb: 'mariadb',
-  sqlite: 'libsql',
-}
-const ENGINES = /** @type {(keyof typeof NEEDS)[]} */ (Object.keys(NEEDS))
-const USAGE = `npm run proof [-- [--minutes 10] [--seed 7] [${ENGINES.join(' | ')} …]]`
+/** Programs that read their own options, from the third argument on as if they had been started themselves. */
+const PARTS = ['engines/engines', 'orders/orders', 'fuzz/fuzz', 'soak/soak', 'newer']
+const nameOf = (/** @type {string} */ part) => part.replace(/^.*\//, '')
 
-/** @param {string} problem @returns {never} */
-function refuse(problem) {
-  console.error(`${problem}\n${USAGE}`)
-  process.exit(2)
+const [name, ...options] = process.argv.slice(2)
+const part = PARTS.find(each => nameOf(each) === name)
+if (name === undefined) process.exitCode = vitest(['proof'])
+else if (name === 'protocol') process.exitCode = vitest(['proof/protocol'], { env: { COATCHECK_PROOF: 'long' } })
+else if (name === 'mutants') {
+  const args = ['stryker', 'run', 'proof/mutants/stryker.config.mjs', ...options]
+  process.exitCode = spawnSync('npx', ['--no-install', ...args], { stdio: 'inherit' }).status ?? 1
+} else if (part !== undefined) {
+  process.argv.splice(2, 1)
+  await import(`./${part}.mjs`)
+} else {
+  console.error(`'${name}' is none of: ${[...PARTS.map(nameOf), 'protocol', 'mutants'].sort().join(', ')}`)
+  process.exitCode = 2
 }
-
-/** @type {Record<string, number>} */
-const numbers = { minutes: 10 }
-/** @type {(keyof typeof NEEDS)[]} */
-const engines = []
-const args = process.argv.slice(2)
-for (let arg = args.shift(); arg !== undefined; arg = args.shift()) {
-  const option = /^--(minutes|seed)(?:=(.*))?$/.exec(arg)
-  if (option !== null) {
-    const text = option[2] ?? args.shift() ?? ''
-    const value = Number(text)
-    if (text === '' || !Number.isFinite(value) || value < 0) refuse(`${arg}: expected a number, got '${text}'`)
-    numbers[/** @type {string} */ (option[1])] = value
-    continue
-  }
-  const engine = ENGINES.find(name => name === arg)
-  if (engine !== undefined) engines.push(engine)
-  else refuse(`'${arg}' is no engine`)
-}
-
-installEngines((engines.length > 0 ? engines : ENGINES).map(name => NEEDS[name]))
-process.exitCode = vitest(['proof/engines/engines.test.ts', '--disable-console-intercept'], {
-  env: {
-    COATCHECK_ALL_ENGINES: '1',
-    COATCHECK_PROOF_MINUTES: String(numbers.minutes),
-    ...(engines.length > 0 ? { COATCHECK_PROOF_ENGINES: engines.join() } : {}),
-    ...(numbers.seed === undefined ? {} : { COATCHECK_PROOF_SEED: String(numbers.seed) }),
-  },
-})

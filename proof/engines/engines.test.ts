@@ -1,4 +1,4 @@
-// Each engine under the nemesis. `npm run proof -- --minutes 10 redis` runs this file for longer.
+// Each engine under the nemesis. `npm run proof -- engines --minutes 10 redis` runs this file for longer.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type CompiledWorker, compileWorker } from '../../test/support/compile-worker.ts'
 import { describeEngine } from '../../test/support/services/engines.ts'
@@ -24,7 +24,7 @@ const figures = ({ engine, seed, seconds, rounds, histories, calls, unknown, ref
 
 let worker: CompiledWorker
 beforeAll(async () => {
-  worker = await compileWorker('../proof/engines/worker')
+  worker = await compileWorker('../../proof/engines/worker')
 }, 120_000)
 afterAll(() => worker?.remove())
 

@@ -1,4 +1,4 @@
-// The short form runs with the suite; `npm run fuzz -- [--inputs 1000000] [target …]` searches for long.
+// The short form runs with the suite; `npm run proof -- fuzz [--inputs 1000000] [target …]` searches for long.
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'

@@ -14,7 +14,7 @@ export default {
   cleanTempDir: 'always',
   // vitest checks no types.
   disableTypeChecks: false,
-  ignorePatterns: ['dist', 'docs', 'site', '.github', 'bench', 'test/package', 'test/.worker-*'],
+  ignorePatterns: ['dist', 'docs', 'site', '.github', 'bench', 'test/package', 'test/support/.worker-*'],
   reporters: ['clear-text'],
   clearTextReporter: { allowColor: false, logTests: false, reportTests: false },
   thresholds: { high: 92, low: 92, break: 85 },

@@ -1,20 +1,23 @@
-// The tests that are asked about a mistake: each mistake runs all tests that reach its line, so those that start servers
-// or compilers, look at the whole process or search for long are left out.
-import { mergeConfig } from 'vitest/config'
+// The tests that are asked about a mistake: each mistake runs all tests that reach its line, so those that start programs,
+// look at the whole process or search for long are left out.
+import { defineConfig } from 'vitest/config'
 import whole from '../../vitest.config.ts'
 
-const config = mergeConfig(whole, {
+const { resolve, test: { setupFiles, testTimeout, hookTimeout } = {} } = whole as Required<typeof whole>
+
+export default defineConfig({
+  resolve: resolve!,
   test: {
-    isolate: false,
+    setupFiles: setupFiles!,
+    testTimeout: testTimeout!,
+    hookTimeout: hookTimeout!,
+    include: ['test/{api,stories,unit}/**/*.test.ts', 'test/contract/memory.test.ts', 'test/guarantees/memory.test.ts'],
     exclude: [
-      'test/{browser,command,docs,examples,package,proof,recipes,scripts,services,types}/**',
-      'test/stores/{redis,sql}/**',
-      'test/**/{engines,frameworks,garbage,live-services,lost-cookies,module-level,nginx,parallel,process,schedules,servers,types}.test.ts',
-      'test/package/house.test.ts',
-      'test/api/manager/remember-model.test.ts',
-      'test/stores/memory/{after-a-peak,growth,walk-at-growth}.test.ts',
+      'test/api/command/**',
+      'test/stories/{examples,recipes}/**',
+      'test/**/{frameworks,garbage,lost-cookies,module-level,process,remember-model,schedules}.test.ts',
     ],
+    isolate: false,
+    reporters: [{}],
   },
 })
-config.test!.reporters = [{}]
-export default config

@@ -1,5 +1,5 @@
 // Every order of the store calls, timers, callbacks, heads and responses of requests that run at the same time. The short
-// form takes 80 seconds at most; `npm run proof:orders -- MINUTES` takes as long as it is told to.
+// form takes 80 seconds at most; `npm run proof -- orders MINUTES` takes as long as it is told to.
 import assert from 'node:assert/strict'
 import { describe, expect, it } from 'vitest'
 import { table } from '../../test/support/scripts/table.mjs'

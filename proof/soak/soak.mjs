@@ -1,10 +1,10 @@
 // @ts-check
-// `npm run soak [-- --minutes 30] [redis|postgresql]`: soak.test.ts; with `--broken` it shows what the soak notices.
+// `npm run proof -- soak [--minutes 30] [redis|postgresql]`: soak.test.ts; with `--broken` it shows what the soak notices.
 import { installEngines } from '../../test/support/scripts/install-engines.mjs'
 import { vitest } from '../../test/support/scripts/vitest.mjs'
 
 const DATABASES = ['redis', 'postgresql']
-const USAGE = `usage: npm run soak -- [--minutes 30] [${DATABASES.join('|')}], or npm run soak -- --broken`
+const USAGE = `usage: npm run proof -- soak [--minutes 30] [${DATABASES.join('|')}], or npm run proof -- soak --broken`
 
 /** @param {string} fault @returns {never} */
 function refuse(fault) {

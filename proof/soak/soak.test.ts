@@ -4,10 +4,10 @@ import { describeEngine } from '../../test/support/services/engines.ts'
 import type { DatabaseName } from './databases.ts'
 import { type SoakReport, soak } from './soak.ts'
 
-/** Set by `npm run soak`: one of these runs, and nothing else. */
+/** Set by `npm run proof -- soak`: one of these runs, and nothing else. */
 const MINUTES = Number(process.env.COATCHECK_SOAK_MINUTES ?? 0)
 const ONLY = process.env.COATCHECK_SOAK_DATABASE ?? ''
-/** Set by `npm run soak -- --broken`. Which browser meets a mistake is a matter of luck, so that `npm test` does without. */
+/** Set by `npm run proof -- soak --broken`. Which browser meets a mistake is a matter of luck, so that `npm test` does without. */
 const IS_BROKEN = process.env.COATCHECK_SOAK_BROKEN === '1'
 
 const DATABASES = ['redis', 'postgresql'] as const satisfies readonly DatabaseName[]

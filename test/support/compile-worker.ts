@@ -13,7 +13,7 @@ export interface CompiledWorker {
 /** Makes JavaScript of test/support/NAME.ts and the sources that it imports, so that Node 20 can run it as a process. */
 export async function compileWorker(name: string): Promise<CompiledWorker> {
   // Where its URL is used, the file is as deep in the tree as its source.
-  const folder = mkdtempSync(join(root, 'test', '.worker-'))
+  const folder = mkdtempSync(join(root, 'test/support', '.worker-'))
   await build({
     entry: [join(root, 'test/support', `${name}.ts`)],
     outDir: folder,

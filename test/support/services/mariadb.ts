@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import mysql from 'mysql2/promise'
 import { account } from './postgres.ts'
 import { findBinary, freePort, type Running, start, until } from './process.ts'
+import { fromTemplate } from './template.ts'
 
 export interface MariadbServer {
   readonly port: number
@@ -29,17 +30,12 @@ export async function startMariadb(settings: Readonly<Record<string, string>> = 
   const data = join(folder, 'data')
   // A server that starts clears its temporary folder, also the one that makes the tables of a new data folder: it must
   // not be another server's.
-  execFileSync(
-    findBinary('mariadb-install-db')!,
-    [
-      '--no-defaults',
-      `--datadir=${data}`,
-      `--tmpdir=${folder}`,
-      '--auth-root-authentication-method=normal',
-      '--skip-test-db',
-    ],
-    { stdio: 'pipe', cwd: folder, ...as },
-  )
+  const install = findBinary('mariadb-install-db')!
+  fromTemplate(install, data, () => {
+    const tables = ['--auth-root-authentication-method=normal', '--skip-test-db', '--innodb-log-file-size=16M']
+    const args = ['--no-defaults', `--datadir=${data}`, `--tmpdir=${folder}`, ...tables]
+    execFileSync(install, args, { stdio: 'pipe', cwd: folder, ...as })
+  })
   const port = await freePort()
   const all = {
     'bind-address': '127.0.0.1',

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import pg from 'pg'
 import postgres from 'postgres'
 import { findBinary, freePort, type Running, start, until } from './process.ts'
+import { fromTemplate } from './template.ts'
 
 /** The account that servers run as: the caller's, or `name` where the caller is root. */
 export function account(name: string): { uid?: number; gid?: number } {
@@ -42,18 +43,20 @@ export interface PostgresPrograms {
  */
 export async function startPostgres(
   settings: Readonly<Record<string, string>> = {},
-  programs: PostgresPrograms = { place: () => ({ initdb: findBinary('initdb')!, postgres: findBinary('postgres')! }) },
+  programs?: PostgresPrograms,
 ): Promise<PostgresServer> {
   const folder = mkdtempSync(join(tmpdir(), 'coatcheck-pg-'))
   const as = account('postgres')
   if (as.uid !== undefined) chownSync(folder, as.uid, as.gid!)
   const data = join(folder, 'data')
-  const { initdb, postgres: program } = programs.place(join(folder, 'programs'))
-  execFileSync(initdb, ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '-N'], {
-    stdio: 'pipe',
-    cwd: folder,
-    ...as,
-  })
+  const installed = () => ({ initdb: findBinary('initdb')!, postgres: findBinary('postgres')! })
+  const { initdb, postgres: program } = programs?.place(join(folder, 'programs')) ?? installed()
+  const choices = ['-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '-N']
+  const make = () =>
+    void execFileSync(initdb, ['-D', data, ...choices], { stdio: 'pipe', cwd: folder, ...as })
+  // Programs that were placed for this server alone are a version of their own.
+  if (programs === undefined) fromTemplate(initdb, data, make)
+  else make()
   const port = await freePort()
   const all = {
     listen_addresses: '127.0.0.1',

@@ -1,5 +1,5 @@
 // @ts-check
-// `npm run fuzz -- [--inputs 1000000] [--seed 1] [target …]`: the long form of the fuzzing.
+// `npm run proof -- fuzz [--inputs 1000000] [--seed 1] [target …]`: the long form of the fuzzing.
 import { vitest } from '../../test/support/scripts/vitest.mjs'
 
 const values = new Map([
@@ -14,7 +14,7 @@ while (given.length > 0) {
   else {
     const [option = '', value = given.shift()] = word.split('=')
     if (!values.has(option) || !/^[1-9]\d*$/.test(value ?? '')) {
-      console.error('expected: npm run fuzz -- [--inputs 1000000] [--seed 1] [target …]')
+      console.error('expected: npm run proof -- fuzz [--inputs 1000000] [--seed 1] [target …]')
       process.exit(2)
     }
     values.set(option, value ?? '')

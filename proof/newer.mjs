@@ -1,10 +1,10 @@
 // @ts-check
-// `npm run test:newer [-- valkey redis]`: the suites of the Redis store on the servers of a newer Debian. They are unpacked
+// `npm run proof -- newer [valkey] [redis]`: the suites of the Redis store on the servers of a newer Debian. They are unpacked
 // into a cache and run with their own C library; nothing is installed. It needs apt-get, dpkg and Debian's keys.
 import { spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { root, vitest } from './vitest.mjs'
+import { root, vitest } from '../test/support/scripts/vitest.mjs'
 
 const RELEASE = 'trixie'
 /** Which package brings it, and the program that takes the place of redis-server. */
@@ -21,7 +21,7 @@ const others = process.argv.slice(2).filter(name => !Object.hasOwn(SERVERS, name
 const unknown = others.filter(name => !existsSync(join(root, name)))
 if (unknown.length > 0) {
   console.error(
-    `unknown: ${unknown.join(', ')}\nusage: npm run test:newer -- [${Object.keys(SERVERS).join('|')}] [test files]`,
+    `unknown: ${unknown.join(', ')}\nusage: npm run proof -- newer [${Object.keys(SERVERS).join('|')}] [test files]`,
   )
   process.exit(2)
 }
