@@ -6,7 +6,7 @@ import { onRedis } from '../support/redis/suite.ts'
 import { describeEngine } from '../support/services/engines.ts'
 
 describeEngine('redis', 'the Redis store on a Redis Cluster', () => {
-  onRedis('cluster', (open, options) => {
+  onRedis('cluster', 'ioredis 6 cluster', (open, options) => {
     testStore(it, async () => new RedisStore((await open()).client), undefined, options)
     it('behaves like the reference model', () => modelTest(fc, async () => new RedisStore((await open()).client)))
   })

@@ -6,7 +6,7 @@ import { onRedis } from '../support/redis/suite.ts'
 import { describeEngine } from '../support/services/engines.ts'
 
 describeEngine('redis', 'the Redis store on one server', () => {
-  onRedis('standalone', (open, options) => {
+  onRedis('standalone', 'node-redis 6', (open, options) => {
     testStore(it, async () => new RedisStore((await open()).client), undefined, options)
     it('behaves like the reference model', () => modelTest(fc, async () => new RedisStore((await open()).client)))
   })

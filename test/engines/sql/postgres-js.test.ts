@@ -1,5 +1,6 @@
 // What only Postgres.js does: its own ways with types, connections that end, and statements that wait for one.
 import { SessionStoreError } from 'coatcheck'
+import { testStore } from 'coatcheck/custom-store/testing'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import type pg from 'pg'
 import postgres from 'postgres'
@@ -56,6 +57,17 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
   }
   const waiting = async () =>
     (await admin.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'")).rowCount!
+
+  let store: PostgresStore | undefined
+  const open = async () => {
+    store ??= new PostgresStore(server.postgresJs({ max: 10 }), { table: 'suite' })
+    await store.migrate()
+    return store
+  }
+  const corrupt = async (_: unknown, key: string) => {
+    await admin.query('UPDATE suite SET version = -1 WHERE id = $1', [key])
+  }
+  testStore(it, open, undefined, { corrupt, runs: 10 })
 
   it('keeps user IDs and times exact, whatever the application has told its client of types and names', async () => {
     const clients = [

@@ -1,7 +1,7 @@
-// Runs a suite with every client of one kind of Redis: in full with the newest, shorter with the others.
+// Runs a suite on one kind of Redis, with one client: every other one is asked in test/engines/redis/clients.test.ts.
 import type { Store } from 'coatcheck'
 import type { TestStoreOptions } from 'coatcheck/custom-store/testing'
-import { afterAll, beforeAll, describe } from 'vitest'
+import { afterAll, beforeAll } from 'vitest'
 import { type RedisServer, startRedis, startRedisCluster, startRedisSentinels } from '../services/redis.ts'
 import { CLUSTER, type OpenClient, SENTINEL, STANDALONE } from './clients.ts'
 
@@ -17,7 +17,6 @@ interface Place {
 
 const PLACES = {
   standalone: {
-    clients: Object.keys(STANDALONE),
     async start(): Promise<Place> {
       const server = await startRedis()
       return {
@@ -29,7 +28,6 @@ const PLACES = {
     },
   },
   cluster: {
-    clients: Object.keys(CLUSTER),
     async start(): Promise<Place> {
       const cluster = await startRedisCluster()
       return {
@@ -41,7 +39,6 @@ const PLACES = {
     },
   },
   sentinel: {
-    clients: Object.keys(SENTINEL),
     async start(): Promise<Place> {
       const watched = await startRedisSentinels()
       return {
@@ -54,40 +51,34 @@ const PLACES = {
   },
 }
 
-/** Calls `tests` once per client of this kind; `open` gives the same connected client each time. */
+/** Calls `tests` with a client of this kind; `open` gives the same connected client each time. */
 export function onRedis(
   kind: keyof typeof PLACES,
+  client: string,
   tests: (open: () => Promise<OpenClient>, options: TestStoreOptions) => void,
 ): void {
-  const { clients: all, start } = PLACES[kind]
-  // A seeded mistake is the same one with each client: the newest is asked.
-  const isSeeded = process.env.COATCHECK_MUTANTS_TESTS !== undefined
-  const clients = isSeeded ? all.slice(0, 1) : all
   let place: Place
+  let opened: Promise<OpenClient> | null = null
   beforeAll(async () => {
-    place = await start()
+    place = await PLACES[kind].start()
   })
-  afterAll(() => place.stop())
-  describe.each(clients)('with %s', name => {
-    let opened: Promise<OpenClient> | null = null
-    // What the clients before have left makes each walk longer.
-    beforeAll(async () => void (await Promise.all(place.servers.map(server => server.cli('FLUSHALL')))))
-    afterAll(async () => (await opened)?.close())
-    const open = () => {
-      opened ??= place.open(name)
-      return opened
-    }
-    const corrupt = async (_store: Store, key: string) => {
-      const redisKey = `coatcheck:{${key.slice(0, 3)}}:${key.slice(3)}`
-      await (await place.serverOf(redisKey)).cli('SET', redisKey, 's 1 careless', 'PX', '600000')
-    }
-    const permit = (rights: string) =>
-      Promise.all(place.servers.map(server => server.cli('ACL', 'SETUSER', 'default', rights)))
-    const outage = async () => {
-      await permit('-@read')
-      return () => permit('+@all')
-    }
-    const full = !isSeeded && / 6( cluster)?$/.test(name)
-    tests(open, { corrupt, outage, ...(full ? {} : { runs: 10, rounds: 3 }) })
+  afterAll(async () => {
+    await (await opened)?.close()
+    await place?.stop()
   })
+  const open = () => {
+    opened ??= place.open(client)
+    return opened
+  }
+  const corrupt = async (_store: Store, key: string) => {
+    const redisKey = `coatcheck:{${key.slice(0, 3)}}:${key.slice(3)}`
+    await (await place.serverOf(redisKey)).cli('SET', redisKey, 's 1 careless', 'PX', '600000')
+  }
+  const permit = (rights: string) =>
+    Promise.all(place.servers.map(server => server.cli('ACL', 'SETUSER', 'default', rights)))
+  const outage = async () => {
+    await permit('-@read')
+    return () => permit('+@all')
+  }
+  tests(open, { corrupt, outage })
 }

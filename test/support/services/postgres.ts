@@ -52,8 +52,7 @@ export async function startPostgres(
   const installed = () => ({ initdb: findBinary('initdb')!, postgres: findBinary('postgres')! })
   const { initdb, postgres: program } = programs?.place(join(folder, 'programs')) ?? installed()
   const choices = ['-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '-N']
-  const make = () =>
-    void execFileSync(initdb, ['-D', data, ...choices], { stdio: 'pipe', cwd: folder, ...as })
+  const make = () => void execFileSync(initdb, ['-D', data, ...choices], { stdio: 'pipe', cwd: folder, ...as })
   // Programs that were placed for this server alone are a version of their own.
   if (programs === undefined) fromTemplate(initdb, data, make)
   else make()

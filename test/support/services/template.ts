@@ -10,7 +10,10 @@ const cache = fileURLToPath(new URL('../../../node_modules/.cache/coatcheck-serv
 /** A copy goes to `to` of what `make` made there once with this version of `program`. Owners are kept. */
 export function fromTemplate(program: string, to: string, make: () => void): void {
   const path = realpathSync(program)
-  const version = createHash('sha256').update(`${path} ${statSync(path).mtimeMs}`).digest('hex').slice(0, 16)
+  const version = createHash('sha256')
+    .update(`${path} ${statSync(path).mtimeMs}`)
+    .digest('hex')
+    .slice(0, 16)
   const template = join(cache, `${basename(path)}-${version}`)
   const copy = (from: string, target: string) => execFileSync('cp', ['-a', from, target])
   if (existsSync(template)) return void copy(template, to)

@@ -6,12 +6,12 @@ import { PostgresStore } from 'coatcheck/stores/postgres'
 import fc from 'fast-check'
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { within } from '../support/deadlines.ts'
-import { describeEngine } from '../support/services/engines.ts'
-import { type PgbouncerServer, startPgbouncer } from '../support/services/pgbouncer.ts'
-import { type PostgresServer, startPostgres } from '../support/services/postgres.ts'
-import { until } from '../support/services/process.ts'
-import { NOW, newKey, record } from '../support/sql/records.ts'
+import { within } from '../../support/deadlines.ts'
+import { describeEngine } from '../../support/services/engines.ts'
+import { type PgbouncerServer, startPgbouncer } from '../../support/services/pgbouncer.ts'
+import { type PostgresServer, startPostgres } from '../../support/services/postgres.ts'
+import { until } from '../../support/services/process.ts'
+import { NOW, newKey, record } from '../../support/sql/records.ts'
 
 const SERVERS = 5
 

@@ -1,0 +1,40 @@
+// A newer major version than Debian's: the suite of contract/postgres.test.ts, shorter.
+
+import { modelTest, testStore } from 'coatcheck/custom-store/testing'
+import { PostgresStore } from 'coatcheck/stores/postgres'
+import fc from 'fast-check'
+import type pg from 'pg'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { describeEngine } from '../../support/services/engines.ts'
+import { NEWER_POSTGRES } from '../../support/services/newer-postgres.ts'
+import { type PostgresServer, startPostgres } from '../../support/services/postgres.ts'
+
+describeEngine('postgresql 18', 'the PostgreSQL store on PostgreSQL 18', () => {
+  let server: PostgresServer
+  let pool: pg.Pool
+  beforeAll(async () => {
+    server = await startPostgres({}, NEWER_POSTGRES)
+    pool = server.pool({ max: 10 })
+  })
+  afterAll(() => server?.stop())
+
+  it('is that version', async () => {
+    const { rows } = await pool.query('SHOW server_version')
+    expect(rows[0].server_version).toMatch(/^18\./)
+  })
+
+  const open = async () => {
+    const store = new PostgresStore(pool)
+    await store.migrate()
+    return store
+  }
+  const corrupt = async (_: unknown, key: string) => {
+    await pool.query('UPDATE coatcheck_sessions SET version = -1 WHERE id = $1', [key])
+  }
+  const outage = async () => {
+    await pool.query('ALTER TABLE coatcheck_sessions RENAME TO elsewhere')
+    return () => pool.query('ALTER TABLE elsewhere RENAME TO coatcheck_sessions')
+  }
+  testStore(it, open, undefined, { corrupt, outage, runs: 10 })
+  it('behaves like the reference model', () => modelTest(fc, open, undefined, { runs: 10 }))
+})
