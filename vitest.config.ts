@@ -28,15 +28,10 @@ export default defineConfig({
     reporters: ['default', here('./test/support/scripts/engines-reporter.ts')],
     projects: [
       // First by its name, since its files take longest.
-      {
-        extends: true,
-        test: {
-          name: 'engines',
-          include: ['test/**/*.test.ts', 'proof/**/*.test.ts'],
-          exclude: [...exclude, IN_PROCESS],
-        },
-      },
+      { extends: true, test: { name: 'engines', include: ['test/**/*.test.ts'], exclude: [...exclude, IN_PROCESS] } },
       { extends: true, test: { name: 'in-process', include: [IN_PROCESS], exclude, pool: 'threads', isolate: false } },
+      // By `npm run proof` alone.
+      { extends: true, test: { name: 'proof', include: ['proof/**/*.test.ts'] } },
     ],
   },
 })

@@ -9,7 +9,7 @@ const nameOf = (/** @type {string} */ part) => part.replace(/^.*\//, '')
 
 const [name, ...options] = process.argv.slice(2)
 const part = PARTS.find(each => nameOf(each) === name)
-if (name === undefined) process.exitCode = vitest(['proof'])
+if (name === undefined) process.exitCode = vitest(['--project', 'proof'])
 else if (name === 'protocol') process.exitCode = vitest(['proof/protocol'], { env: { COATCHECK_PROOF: 'long' } })
 else if (name === 'mutants') {
   const args = ['stryker', 'run', 'proof/mutants/stryker.config.mjs', ...options]

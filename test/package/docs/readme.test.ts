@@ -1,31 +1,12 @@
-// The README is read in one sitting: short, with a program and a transcript that are run like those of all pages.
+// What the README leads to, and the scripts that all pages name.
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { blocksOf, PAGES, prose, read, root } from '../../support/pages.ts'
+import { PAGES, prose, read, root } from '../../support/pages.ts'
 
 const README = read('README.md')
 
 describe('the README', () => {
-  it('has at most 200 lines', () => {
-    expect(README.trimEnd().split('\n').length).toBeLessThanOrEqual(200)
-  })
-
-  it('begins with a program of about 25 lines that runs as it is', () => {
-    const program = blocksOf('README.md').find(({ language }) => language === 'js')!
-    expect(program.code.split('\n').length).toBeLessThanOrEqual(35)
-    expect(program.code).toMatch(/^import /)
-    expect([...program.markers.keys()]).toEqual(['tried by'])
-  })
-
-  it('shows the life of a session in curl, with its cookies', () => {
-    const [transcript] = blocksOf('README.md').filter(({ language }) => language === 'console')
-    expect(transcript!.code.split(/^\$ curl /m).length - 1).toBeGreaterThanOrEqual(4)
-    expect(transcript!.code).toMatch(
-      /Set-Cookie: session_id=[A-Za-z0-9_-]{43}; Max-Age=1800; Path=\/; HttpOnly; Secure; SameSite=Lax/,
-    )
-  })
-
   it('links each of the nine guarantees to its tests', () => {
     const linked = [...prose('README.md').matchAll(/^(\d)\. \[[^\]]+\]\((test\/guarantees\/g(\d)-[\w-]+\.ts)\)/gm)]
     expect(linked.map(match => match[1])).toEqual(['1', '2', '3', '4', '5', '6', '7', '8', '9'])

@@ -1,4 +1,4 @@
-// Sessions and cookies of the bridge, from outside: what express-session's own tests ask, see their-tests.test.ts.
+// Sessions and cookies of the bridge, from outside: what express-session's own tests ask.
 
 import { expressSession } from 'coatcheck/express-session'
 import { MemoryStore } from 'coatcheck/stores/memory'

@@ -11,4 +11,5 @@ if (missingDeviceChromium() !== null && existsSync('/etc/debian_version')) {
   unpackDeviceChromium()
 }
 
-process.exitCode = vitest(process.argv.slice(2), { env: { COATCHECK_ALL_ENGINES: '1' } })
+const tests = ['--project', 'engines', '--project', 'in-process']
+process.exitCode = vitest([...tests, ...process.argv.slice(2)], { env: { COATCHECK_ALL_ENGINES: '1' } })
