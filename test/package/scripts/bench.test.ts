@@ -8,7 +8,7 @@ const { PARTS, TABLES } = await bench('stores.mjs')
 const { check } = await bench('contest.mjs')
 const { Running } = await bench('rounds.mjs')
 const { Load } = await bench('load.mjs')
-const isBuilt = existsSync(new URL('../../../dist/index.js', import.meta.url))
+const isBuilt = existsSync(new URL('../../dist/index.js', import.meta.url))
 
 interface Row {
   readonly label: string
