@@ -237,6 +237,9 @@ function answerTo(error) {
     const code = error.code.slice('ERR_SESSION_'.length).toLowerCase()
     return json({ error: code, message: error.message }, error.status)
   }
+  // The store is well. For one, this session got 32 new IDs in a few minutes: /session/rotate needs no limit of its own.
+  if (error instanceof SessionError && error.code === 'ERR_SESSION_CONFLICT')
+    return json({ error: 'conflict', message: error.message }, 409)
   if (error instanceof SessionError && error.status === 503)
     return json({ error: 'store_unavailable', message: 'Sessions cannot be reached just now. Try again.' }, 503, {
       'Retry-After': '2',
