@@ -47,7 +47,7 @@ const isAll = positionals.includes('all')
 const isWanted = (/** @type {string} */ name) =>
   isAll || positionals.includes(name) || (positionals.length === 0 && name in STORES)
 
-if (!existsSync(here('../../dist/index.js')) && !process.env.COATCHECK_DIST) {
+if (!existsSync(here('../dist/index.js')) && !process.env.COATCHECK_DIST) {
   console.error('dist is missing: run `npm run build` in the root first (`npm run bench` there does)')
   process.exit(2)
 }

@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
-const dist = process.env.COATCHECK_DIST ?? new URL('../../../dist/', import.meta.url).href
+const dist = process.env.COATCHECK_DIST ?? new URL('../../dist/', import.meta.url).href
 /** A part of the library as it was built. @param {string} path @returns {Promise<any>} */
 export const coatcheck = path => import(new URL(path, dist).href)
 

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
-import type { UserSession } from 'coatcheck'
+import type { SessionId, UserSession } from 'coatcheck'
 import { describe, it } from 'vitest'
-import type { SessionId } from '../../src/session/id.ts'
 import { CROWDS } from '../support/crowd.ts'
 import { type Data, type GuaranteeKit, type SetUp, times } from '../support/guarantee-kit.ts'
 import { MINUTE, SECOND } from '../support/test-clock.ts'

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
-import type { Session } from 'coatcheck'
+import type { Session, SessionId } from 'coatcheck'
 import { describe, it } from 'vitest'
-import type { SessionId } from '../../src/session/id.ts'
 import { type Data, type GuaranteeKit, isKey, times } from '../support/guarantee-kit.ts'
 import { holdsPartOf, leaked, shown } from '../support/scan.ts'
 

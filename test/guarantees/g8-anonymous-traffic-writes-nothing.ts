@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
+import type { SessionId } from 'coatcheck'
 import { describe, it } from 'vitest'
-import type { SessionId } from '../../src/session/id.ts'
 import { CROWDS } from '../support/crowd.ts'
 import { type GuaranteeKit, visitsOf } from '../support/guarantee-kit.ts'
 

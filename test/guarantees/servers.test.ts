@@ -1,11 +1,11 @@
 // What is promised to an application, and remember-me, on each kind of database.
 
+import type { Store } from 'coatcheck'
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import { RedisStore } from 'coatcheck/stores/redis'
 import { SqliteStore } from 'coatcheck/stores/sqlite'
 import { afterAll, beforeAll, it } from 'vitest'
-import type { Store } from '../../src/contract/store.ts'
 import type { Backend } from '../support/guarantee-kit.ts'
 import { testParallel } from '../support/parallel.ts'
 import { CLUSTER, STANDALONE } from '../support/redis/clients.ts'

@@ -1,11 +1,11 @@
 // One store of each kind of database, on a private server or a file of its own, with its tables made.
 
+import type { Store } from 'coatcheck'
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import { RedisStore } from 'coatcheck/stores/redis'
 import { SqliteStore } from 'coatcheck/stores/sqlite'
 import { afterAll, beforeAll } from 'vitest'
-import type { Store } from '../../src/contract/store.ts'
 import { CLUSTER, STANDALONE } from './redis/clients.ts'
 import { describeEngine, type EngineName } from './services/engines.ts'
 import { startMariadb } from './services/mariadb.ts'

@@ -1,5 +1,7 @@
 // Clients that throw where they should reject: no reader is logged out by it, none waits for ever, and none of them shares
 // its error with another request, which may add to it.
+
+import type { SessionId } from 'coatcheck'
 import { SessionManager, SessionStoreError, type Store } from 'coatcheck'
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
@@ -7,7 +9,6 @@ import { type RedisClient, RedisStore } from 'coatcheck/stores/redis'
 import mysql from 'mysql2/promise'
 import pg from 'pg'
 import { expect, it } from 'vitest'
-import type { SessionId } from '../../../src/session/id.ts'
 
 const thrown = (): never => {
   throw new Error('this client is broken')

@@ -8,7 +8,7 @@ const { PARTS, TABLES } = await bench('stores.mjs')
 const { check } = await bench('contest.mjs')
 const { Running } = await bench('rounds.mjs')
 const { Load } = await bench('load.mjs')
-const isBuilt = existsSync(new URL('../../dist/index.js', import.meta.url))
+const isBuilt = existsSync(new URL('../../../dist/index.js', import.meta.url))
 
 interface Row {
   readonly label: string
@@ -42,11 +42,7 @@ describe('work on one processor', () => {
   const run = (code: string, env: NodeJS.ProcessEnv = process.env) =>
     execFileSync(
       process.execPath,
-      [
-        '--input-type=module',
-        '-e',
-        `import { onOneProcessor } from '../../support/scripts/test/bench/processors.mjs'\n${code}`,
-      ],
+      ['--input-type=module', '-e', `import { onOneProcessor } from './bench/processors.mjs'\n${code}`],
       { encoding: 'utf8', env },
     ).trim()
   const ALLOWED = `import { readFileSync } from 'node:fs'

@@ -1,9 +1,10 @@
 // Every client and shape that the Redis store takes, opened against a private server.
+
+import type { RedisClient } from 'coatcheck/stores/redis'
 import { Redis as Redis6 } from 'ioredis'
 import { Redis as Redis5 } from 'ioredis-5'
 import * as nodeRedis6 from 'redis'
 import * as nodeRedis5 from 'redis-5'
-import type { RedisClient } from '../../../stores/redis.ts'
 
 export interface OpenClient {
   readonly client: RedisClient

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 
 const VERSION = '150.0.7871.100-1~deb12u1'
 const PACKAGES = ['chromium', 'chromium-common'].map(name => `${name}=${VERSION}`)
-const folder = fileURLToPath(new URL(`../../node_modules/.cache/chromium-${VERSION}`, import.meta.url))
+const folder = fileURLToPath(new URL(`../../../node_modules/.cache/chromium-${VERSION}`, import.meta.url))
 
 export const executablePath = join(folder, 'usr/lib/chromium/chromium')
 
