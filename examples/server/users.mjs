@@ -23,28 +23,14 @@ const COST = { N: 2 ** 15, r: 8, p: 3, maxmem: 2 ** 26 }
 /**
  * @param {string} password
  * @param {Buffer} salt
+ * @param {import('node:crypto').ScryptOptions} cost
  * @returns {Promise<Buffer>}
  */
-const derive = (password, salt) =>
+const derive = (password, salt, cost) =>
   new Promise((resolve, reject) => {
     // NIST SP 800-63B-4, 3.1.1.2: normalised, so that the same password typed on another keyboard is the same bytes.
-    scrypt(password.normalize('NFKC'), salt, 32, COST, (error, key) => (error ? reject(error) : resolve(key)))
+    scrypt(password.normalize('NFKC'), salt, 32, cost, (error, key) => (error ? reject(error) : resolve(key)))
   })
-
-/** @param {string} password */
-const hashPassword = async password => {
-  const salt = randomBytes(16)
-  return `${salt.toString('base64url')}.${(await derive(password, salt)).toString('base64url')}`
-}
-
-/**
- * @param {string} password
- * @param {string} hash
- */
-const verifyPassword = async (password, hash) => {
-  const [salt = '', key = ''] = hash.split('.')
-  return timingSafeEqual(await derive(password, Buffer.from(salt, 'base64url')), Buffer.from(key, 'base64url'))
-}
 
 /** No password has this hash. Verified for unknown names, so that they take as long as a wrong password. */
 const UNKNOWN_USER = `${randomBytes(16).toString('base64url')}.${randomBytes(32).toString('base64url')}`
@@ -56,8 +42,22 @@ const UNKNOWN_USER = `${randomBytes(16).toString('base64url')}.${randomBytes(32)
  */
 const nextVersion = (previous = 0) => Math.max(previous + 1, Math.floor(Date.now() / 1000))
 
-/** The users of the demo: `ada` and `max`. */
-export async function openUsers() {
+/** The users of the demo: `ada` and `max`. Only a test makes their passwords cheap to try. */
+export async function openUsers(cost = COST) {
+  /** @param {string} password */
+  const hashPassword = async password => {
+    const salt = randomBytes(16)
+    return `${salt.toString('base64url')}.${(await derive(password, salt, cost)).toString('base64url')}`
+  }
+  /**
+   * @param {string} password
+   * @param {string} hash
+   */
+  const verifyPassword = async (password, hash) => {
+    const [salt = '', key = ''] = hash.split('.')
+    return timingSafeEqual(await derive(password, Buffer.from(salt, 'base64url'), cost), Buffer.from(key, 'base64url'))
+  }
+
   /** @type {Map<string, Readonly<User>>} */
   const rows = new Map()
   for (const [name, id] of Object.entries(DEMO))

@@ -19,14 +19,16 @@ let store: Store
 let fault: ((verb: string) => void | Promise<void>) | null
 /** Runs when a password has been verified, before the service hears of it. */
 let verified: (() => Promise<void>) | null
-/** Hashing passwords is slow on purpose: the same users serve until a test changes one. */
+/** Hashing passwords is slow on purpose. */
+const CHEAP = { N: 2, r: 1, p: 1, maxmem: 2 ** 20 }
+/** The same users serve until a test changes one. */
 let users: Awaited<ReturnType<typeof openUsers>> | null = null
 
 beforeEach(async () => {
   now = Date.now()
   fault = null
   verified = null
-  users ??= await openUsers()
+  users ??= await openUsers(CHEAP)
   const { authenticate, ...rest } = users
   const memory = new MemoryStore()
   store = new Proxy<Store>(memory, {
