@@ -1,6 +1,6 @@
 // Who is logged in, as the data of req.session says it.
 import type { IncomingMessage } from 'node:http'
-import type { AnyContext } from '../manager/context.ts'
+import type { Context } from '../manager/context.ts'
 import { quote } from '../text/quote.ts'
 import type { BridgedUser } from './options.ts'
 
@@ -42,7 +42,7 @@ export interface Identity {
 }
 
 /** @throws TypeError that quotes what is no user */
-export function identityOf(context: AnyContext, answer: BridgedUser | null | undefined): Identity | null {
+export function identityOf(context: Context, answer: BridgedUser | null | undefined): Identity | null {
   if (answer === null || answer === undefined) return null
   if (typeof answer !== 'object' || typeof (answer as { then?: unknown }).then === 'function')
     throw new TypeError(`userOf: expected it to return { id, name } or null, and no promise, got ${quote(answer)}`)
@@ -54,7 +54,7 @@ export function identityOf(context: AnyContext, answer: BridgedUser | null | und
 const DECIMAL = /^(?:0|[1-9][0-9]{0,19})$/
 
 /** An ID as JSON has it, as the manager takes it. What stands for no ID is left to the manager to refuse. */
-function converted({ options }: AnyContext, id: unknown): unknown {
+function converted({ options }: Context, id: unknown): unknown {
   const isDecimal = typeof id === 'string' && DECIMAL.test(id)
   switch (options.userIds) {
     case 'bigint':
