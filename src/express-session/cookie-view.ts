@@ -29,7 +29,7 @@ export class CookieLook {
   }
 }
 
-/** When the cookie of a session expires, and how long it lasts in all, in ms; `null` where it ends with the browser. */
+/** When the cookie of a session expires, and how long it lasts in all, in ms; `null` if it ends with the browser. */
 function lifeOf(
   context: Context,
   lifetime: CookieLook['lifetime'],
