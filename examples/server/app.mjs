@@ -249,12 +249,12 @@ function answerTo(error) {
 }
 
 /**
- * @param {{ sessions: Sessions, users: import('./users.mjs').Users }} parts
+ * @param {{ sessions: Sessions, users: import('./users.mjs').Users, cookie?: { secure: boolean } }} parts
  * @returns {import('node:http').RequestListener}
  */
-export function createApp({ sessions, users }) {
+export function createApp({ sessions, users, cookie = { secure: true } }) {
   // A browser that can keeps a key in its device, and proves every few minutes that it has it: copied cookies end soon.
-  const visits = deviceBound(nodeVisits(sessions))
+  const visits = deviceBound(nodeVisits(sessions, { cookie }))
   const { login, profile, logout, password, listSessions, session, rotate, endSession, endAllSessions, page } =
     endpoints(sessions, users)
   /** @type {[RegExp, Partial<Record<string, (call: Call) => Promise<Answer>>>][]} */

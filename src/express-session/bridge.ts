@@ -25,7 +25,7 @@ import { changeOf, dataOf, hasContent, type Texts, textsOf } from './values.ts'
 /** What all requests of one middleware share. */
 export interface BridgeSetup<Data extends object, Ids extends UserIds, Input extends object> {
   readonly sessions: SessionManager<Data, Ids, Input>
-  readonly context: Context<Data, Ids, Input>
+  readonly context: Context
   readonly userOf: NonNullable<ExpressSessionOptions<Ids>['userOf']>
   readonly logIn: NonNullable<ExpressSessionOptions<Ids>['logIn']>
   readonly look: CookieLook

@@ -43,7 +43,7 @@ export function expressSession<Data extends object, Ids extends UserIds, Input e
   }
   const setup: BridgeSetup<Data, Ids, Input> = {
     sessions,
-    context: contextOf<Data, Ids, Input>(sessions),
+    context: contextOf(sessions),
     userOf: own.userOf ?? (passportUser as NonNullable<typeof own.userOf>),
     logIn: own.logIn ?? (() => ({})),
     look: new CookieLook(forVisits),
