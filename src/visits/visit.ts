@@ -26,7 +26,7 @@ import {
 import { FetchHead, type HeadRules, LOOKED_AT, NO_RULES, PERSONAL, writeRules } from './head.ts'
 import type { VisitsSetup } from './setup.ts'
 import type { Visit as PublicVisit, VisitLogin, VisitRequest } from './types.ts'
-import { tellUnsent, Watch } from './unsent-cookie.ts'
+import { tellUnsent, warnNotAwaited, watchUnsent } from './warnings.ts'
 
 // Misspelt, `freshWithin` would let a stolen session through.
 const REQUIRE_USER: OptionPlace<{ freshWithin?: Duration }> = {
@@ -70,12 +70,12 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   #isOver = false
   /** What began in this visit: only this response can bring it to the browser. */
   #begun: Begun<Session<Data, Ids>> | null = null
-  /** An anonymous session that ends if the browser has left what it came with before the head is written. */
+  /** Whether the anonymous session that began here ends if the browser logs in or out before the head is written. */
   #looksAgain = false
   #cookie: 'keep' | 'send' | 'clear' = 'keep'
   #sentAt = 0
   #tokenCookie: 'keep' | 'clear' | { readonly token: string; readonly maxAge: number } = 'keep'
-  #watch: Watch | null = null
+  #unsent: NodeJS.Timeout | null = null
   #told: RequestRefusal[] | null = null
 
   constructor(
@@ -256,8 +256,8 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   /** What the response has to carry, if its head were written now. */
   headRules(): HeadRules {
     if (!this.#isOpen) return NO_RULES
-    this.#watch?.stop()
-    this.#watch = null
+    if (this.#turn !== null) warnNotAwaited()
+    this.#stopWatching()
     const session = this.#session ?? null
     const isPersonal = session !== null || (this.#session === undefined && this.#reading !== null)
     if (this.#cookie === 'keep' && this.#tokenCookie === 'keep') return isPersonal ? PERSONAL : LOOKED_AT
@@ -353,7 +353,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     return this.#session === session ? this.#keep(touched) : (this.#session ?? null)
   }
 
-  /** Whose session a method is about, without a read of its own. If nothing was read, or nothing found, it is the ID. */
+  /** The session that a method is about, without a read of its own; the ID if nothing was read or found. */
   async #current(): Promise<Session<Data, Ids> | SessionId | null> {
     if (this.#session === undefined && this.#reading !== null) await this.#reading.catch(() => {})
     return this.#session ?? (this.#hasLoggedOut ? null : this.#id!)
@@ -417,20 +417,25 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     this.#know(session)
     this.#cookie = 'send'
     this.#sentAt = performance.now()
-    this.#watch ??= Watch.start(() => {
-      this.#watch = null
-      if (!this.#request.isPending?.()) tellUnsent(this.#manager, session.key, null, this.#setup.advice)
-    })
+    this.#unsent ??= watchUnsent(this.#onUnsent.bind(this))
     return session
+  }
+
+  #onUnsent(): void {
+    this.#stopWatching()
+    if (this.#session && !this.#request.isPending?.())
+      tellUnsent(this.#manager, this.#session.key, null, this.#setup.advice)
+  }
+
+  #stopWatching(): void {
+    if (this.#unsent !== null) clearTimeout(this.#unsent)
+    this.#unsent = null
   }
 
   #know<S extends Session<Data, Ids> | null>(session: S): S {
     this.#session = session
     this.#reading = null
-    if (session === null) {
-      this.#watch?.stop()
-      this.#watch = null
-    }
+    if (session === null) this.#stopWatching()
     return session
   }
 
@@ -524,12 +529,12 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   }
 }
 
-// An ambiguous header may hold a thousand values. Browsers send cookies of longer paths first, so that what a sibling host
-// planted for a path stands before the user's own, and what it planted for a parent domain beside it.
+// An ambiguous header may hold a thousand values. Browsers send cookies of longer paths first: what a sibling host planted
+// for a path comes before the user's own cookie, and what it planted for a parent domain comes next to it.
 const MOST_VALUES = 4
 const firstAndLast = <V>(values: readonly V[]): readonly V[] =>
   values.length <= MOST_VALUES ? values : [...values.slice(0, MOST_VALUES / 2), ...values.slice(-MOST_VALUES / 2)]
 
-/** What a client wrote, and anyone can write: events are logged. */
+/** A part of what the client sent, which may be anything and of any length: events are logged. */
 const told = <T extends string | null>(written: T): T =>
   written === null ? written : (String(written).slice(0, 200) as T)
