@@ -47,11 +47,6 @@ export class ForVisits<Data extends object, Ids extends UserIds> {
     return this.#context.endings.isLeft(keyFor(this.#context, idOrToken))
   }
 
-  /** Whether the session of this ID lives on under a new one that was given in this process lately. */
-  goesOn(id: SessionId): boolean {
-    return this.#context.endings.goesOn(this.keyOf(id))
-  }
-
   /**
    * Whether this session, or the series of this remember token, has ended in this process lately; with its user's other
    * sessions, if that was after `since`.
@@ -60,11 +55,6 @@ export class ForVisits<Data extends object, Ids extends UserIds> {
     const { endings } = this.#context
     if (typeof what === 'string') return endings.isOver(keyFor(this.#context, what))
     return endings.hasEnded(recordOf(what)!, since)
-  }
-
-  /** `next` began in the place of `before`, which has ended. */
-  replaced(before: AnySession, next: AnySession): void {
-    this.#context.endings.replaced(before.key, next.key)
   }
 
   /** Writes down that a session is in use that was read with `touch: false`; `null` if nothing is due. */

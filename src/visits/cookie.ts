@@ -35,9 +35,6 @@ const PATH = /^\/[ -:<-~]*$/
 // RFC 1123, section 2.1; a dot in front is allowed and ignored (RFC 6265, section 5.2.3).
 const DOMAIN = /^\.?[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/i
 
-const SPACE = 0x20
-const TAB = 0x09
-
 export const aCookieName: Rule = rule(
   "a token such as 'session_id'",
   value => typeof value === 'string' && TOKEN.test(value),
@@ -90,7 +87,7 @@ function checkTogether(name: string, options: CookieOptions): void {
 
 /** What a Cookie header says under one name. */
 export interface ParsedCookie {
-  /** The value as it stands, undecoded and unchecked; `null` if there is none, or if nobody can tell which is right. */
+  /** The value without quotes around it, undecoded and unchecked; `null` if there is none, or if nobody can tell which is right. */
   readonly id: SessionId | null
   /** Several different values arrived: a sibling host can plant one, and neither the first nor the last is safe. */
   readonly ambiguous: boolean
@@ -178,25 +175,27 @@ export class SessionCookie {
     }
   }
 
-  /** Reads one or several Cookie lines: the exact name, only space and tab trimmed, nothing decoded. Never throws. */
+  /** Reads one or several Cookie lines. Never throws. */
   parse(header: string | readonly string[] | null | undefined): ParsedCookie {
     // Most requests without a session come with nothing or with other cookies.
     if (!header || (typeof header === 'string' && !header.includes(this.name))) return NONE
-    let found: string | null = null
-    let ambiguous = false
-    this.#each(header, value => {
-      if (found !== null && found !== value) ambiguous = true
-      else found = value
-      return !ambiguous
-    })
-    if (ambiguous) return AMBIGUOUS
-    return found === null ? NONE : { id: found as SessionId, ambiguous: false }
+    const [value, ...others] = this.candidates(header)
+    if (value === undefined) return NONE
+    return others.length > 0 ? AMBIGUOUS : { id: value as SessionId, ambiguous: false }
   }
 
-  /** The different values under our name, in the order in which they came: any may be the user's own. */
+  /**
+   * The different values under exactly our name, in the order in which they came: any may be the user's own. Nothing is
+   * decoded; space and tab are taken off, and a pair of quotes around the value (RFC 6265, section 4.1.1).
+   */
   candidates(header: string | readonly string[] | null | undefined): string[] {
     const values = new Set<string>()
-    this.#each(header, value => values.add(value) !== null)
+    for (const line of [header].flat())
+      for (const pair of typeof line === 'string' ? line.split(';') : []) {
+        const equals = pair.indexOf('=')
+        if (equals > 0 && trimmed(pair.slice(0, equals)) === this.name)
+          values.add(unquoted(trimmed(pair.slice(equals + 1))))
+      }
     return [...values]
   }
 
@@ -221,46 +220,18 @@ export class SessionCookie {
   clear(): string {
     return stringifySetCookie({ ...this.#attributes, value: '', maxAge: 0, expires: new Date(0) })
   }
-
-  /** Calls `take` with each value under our name until it answers false. Linear in the header's length. */
-  #each(header: string | readonly string[] | null | undefined, take: (value: string) => boolean): void {
-    if (typeof header === 'string') scan(header, this.name, take)
-    else if (Array.isArray(header))
-      for (const line of header) if (typeof line === 'string' && !scan(line, this.name, take)) return
-  }
 }
 
-/** Where the text between `from` and `to` begins without spaces and tabs. Not \s: NBSP and its like are part of a name. */
-function trimStart(text: string, from: number, to: number): number {
-  let at = from
-  while (at < to && (text.charCodeAt(at) === SPACE || text.charCodeAt(at) === TAB)) at += 1
-  return at
+const isBlank = (text: string, at: number): boolean => text[at] === ' ' || text[at] === '\t'
+
+/** Not trim(): a no-break space is part of a name. No regular expression: in the middle of a text it is quadratic. */
+function trimmed(text: string): string {
+  let from = 0
+  let to = text.length
+  while (from < to && isBlank(text, from)) from += 1
+  while (to > from && isBlank(text, to - 1)) to -= 1
+  return text.slice(from, to)
 }
 
-function trimEnd(text: string, from: number, to: number): number {
-  let at = to
-  while (at > from && (text.charCodeAt(at - 1) === SPACE || text.charCodeAt(at - 1) === TAB)) at -= 1
-  return at
-}
-
-const trimmed = (text: string): string => {
-  const start = trimStart(text, 0, text.length)
-  return text.slice(start, trimEnd(text, start, text.length))
-}
-
-function scan(line: string, name: string, take: (value: string) => boolean): boolean {
-  for (let from = 0; from < line.length; ) {
-    const semicolon = line.indexOf(';', from)
-    const to = semicolon === -1 ? line.length : semicolon
-    const start = trimStart(line, from, to)
-    if (line.startsWith(name, start)) {
-      const equals = trimStart(line, start + name.length, to)
-      if (equals < to && line[equals] === '=') {
-        const value = trimStart(line, equals + 1, to)
-        if (!take(line.slice(value, trimEnd(line, value, to)))) return false
-      }
-    }
-    from = to + 1
-  }
-  return true
-}
+const unquoted = (value: string): string =>
+  value.length > 1 && value.startsWith('"') && value.endsWith('"') ? value.slice(1, -1) : value

@@ -59,47 +59,28 @@ function setGiven(response: ServerResponse, headers: unknown): void {
     for (let at = 0; at < flat.length; at += 2) response.removeHeader(flat[at])
     for (let at = 0; at < flat.length; at += 2) response.appendHeader(flat[at], flat[at + 1])
   } else if (typeof headers === 'object' && headers !== null) {
-    let hasCookies = false
-    for (const [name, value] of Object.entries(headers)) {
-      const isCookie = name.toLowerCase() === 'set-cookie'
-      // The name in two spellings is two headers for Node.
-      const before = isCookie && hasCookies ? listOf(response.getHeader(name)) : null
-      response.setHeader(name, before === null ? value : [...before, ...listOf(value)])
-      hasCookies ||= isCookie
-    }
+    for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
   }
 }
 
-const SHIELDED = ['setHeader', 'appendHeader', 'removeHeader'] as const
-
 /**
- * Calls `write`, and writes the rules again after each change of the headers meanwhile: for functions that were put around
+ * Calls `write`, and writes the rules again after each header that is set meanwhile: for functions that were put around
  * writeHead before us, run inside of it, and set headers themselves (on-headers and what is built on it).
  */
 function shielded<T>(response: ServerResponse, rules: HeadRules, write: () => T): T {
-  const target = response as unknown as Record<string, ((...values: unknown[]) => unknown) | undefined>
+  const { setHeader } = response
+  const isOwn = Object.hasOwn(response, 'setHeader')
   const head = new NodeHead(response)
-  let isOver = false
-  const before = SHIELDED.map(name => [name, target[name], Object.hasOwn(response, name)] as const)
-  const shields = before.map(([name, method]) => {
-    if (!method) return undefined
-    target[name] = (...values: unknown[]) => {
-      const result = method.apply(response, values)
-      if (!isOver) writeRules(rules, head)
-      return result
-    }
-    return target[name]
-  })
+  response.setHeader = (...header) => {
+    setHeader.apply(response, header)
+    writeRules(rules, head)
+    return response
+  }
   try {
     return write()
   } finally {
-    isOver = true
-    for (const [at, [name, method, isOwn]] of before.entries()) {
-      // What was put around the shield meanwhile is taken away by its owner, which puts the shield back.
-      if (target[name] !== shields[at]) continue
-      if (isOwn) target[name] = method
-      else delete target[name]
-    }
+    if (isOwn) response.setHeader = setHeader
+    else delete (response as Partial<ServerResponse>).setHeader
   }
 }
 
@@ -132,8 +113,9 @@ function writeHead(this: GuardedHead, ...args: Arguments): ServerResponse {
   const isPatched = previous !== ServerResponse.prototype.writeHead
   const reason = args[1]
   const headers = typeof reason === 'string' ? args[2] : (args[2] ?? reason)
-  // Too late, or malformed: Node's own error is the right one.
-  if (response.headersSent || isOddArray(headers)) return previous.apply(response, args)
+  // Too late, or an odd number of names and values: Node's own error is the right one.
+  const isOdd = Array.isArray(headers) && !Array.isArray(headers[0]) && headers.length % 2 !== 0
+  if (response.headersSent || isOdd) return previous.apply(response, args)
   const rules = this.rulesNow()
   if (!isPatched && typeof reason !== 'string') {
     const merged = mergedHead(response, headers, rules)
@@ -171,6 +153,3 @@ function isOurs(name: string): boolean {
   const lower = name.toLowerCase()
   return OURS.includes(lower)
 }
-
-const isOddArray = (headers: unknown) =>
-  Array.isArray(headers) && !Array.isArray(headers[0]) && headers.length % 2 !== 0

@@ -26,7 +26,7 @@ import {
 import { FetchHead, type HeadRules, LOOKED_AT, NO_RULES, PERSONAL, writeRules } from './head.ts'
 import type { VisitsSetup } from './setup.ts'
 import type { Visit as PublicVisit, VisitLogin, VisitRequest } from './types.ts'
-import { tellUnsent, Watch } from './unsent-cookie.ts'
+import { tellUnsent, warnNotAwaited, watchUnsent } from './warnings.ts'
 
 // Misspelt, `freshWithin` would let a stolen session through.
 const REQUIRE_USER: OptionPlace<{ freshWithin?: Duration }> = {
@@ -75,7 +75,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   #cookie: 'keep' | 'send' | 'clear' = 'keep'
   #sentAt = 0
   #tokenCookie: 'keep' | 'clear' | { readonly token: string; readonly maxAge: number } = 'keep'
-  #watch: Watch | null = null
+  #unsent: NodeJS.Timeout | null = null
   #told: RequestRefusal[] | null = null
 
   constructor(
@@ -131,7 +131,6 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       return this.#deliver(session, async () => {
         if (before === null) return session
         await this.#sessions.destroy(before)
-        this.#manager.replaced(before, session)
         return session
       })
     })
@@ -256,8 +255,8 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   /** What the response has to carry, if its head were written now. */
   headRules(): HeadRules {
     if (!this.#isOpen) return NO_RULES
-    this.#watch?.stop()
-    this.#watch = null
+    if (this.#turn !== null) warnNotAwaited()
+    this.#stopWatching()
     const session = this.#session ?? null
     const isPersonal = session !== null || (this.#session === undefined && this.#reading !== null)
     if (this.#cookie === 'keep' && this.#tokenCookie === 'keep') return isPersonal ? PERSONAL : LOOKED_AT
@@ -339,7 +338,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     if (this.#manager.rememberFor === null || !this.#canSend() || this.#isAmbiguous) return null
     const token = this.#setup.rememberCookie.parse(this.#request.cookie).id
     if (token === null || this.#isRefusedInsecure() || this.#manager.isLeft(token)) return null
-    if (this.#id && this.#manager.goesOn(this.#id)) return null
+    if (this.#id && this.#manager.isLeft(this.#id)) return null
     return this.#sessions.redeemRememberToken(token)
   }
 
@@ -417,20 +416,25 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     this.#know(session)
     this.#cookie = 'send'
     this.#sentAt = performance.now()
-    this.#watch ??= Watch.start(() => {
-      this.#watch = null
-      if (!this.#request.isPending?.()) tellUnsent(this.#manager, session.key, null, this.#setup.advice)
-    })
+    this.#unsent ??= watchUnsent(this.#onUnsent.bind(this))
     return session
+  }
+
+  #onUnsent(): void {
+    this.#stopWatching()
+    if (this.#session && !this.#request.isPending?.())
+      tellUnsent(this.#manager, this.#session.key, null, this.#setup.advice)
+  }
+
+  #stopWatching(): void {
+    if (this.#unsent !== null) clearTimeout(this.#unsent)
+    this.#unsent = null
   }
 
   #know<S extends Session<Data, Ids> | null>(session: S): S {
     this.#session = session
     this.#reading = null
-    if (session === null) {
-      this.#watch?.stop()
-      this.#watch = null
-    }
+    if (session === null) this.#stopWatching()
     return session
   }
 

@@ -197,8 +197,7 @@ describe('reading the cookie', () => {
       expect(parse(header)).toEqual(none)
   })
 
-  it('decodes nothing and keeps quotes and Unicode spaces in the value', () => {
-    expect(parse(`session_id="${ID}"`)).toEqual(found(`"${ID}"`))
+  it('decodes nothing and keeps Unicode spaces in the value', () => {
     expect(parse('session_id=%41%zz')).toEqual(found('%41%zz'))
     expect(parse(`session_id=\u00a0${ID}`)).toEqual(found(`\u00a0${ID}`))
     expect(parse('session_id=a=b=c')).toEqual(found('a=b=c'))

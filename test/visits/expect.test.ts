@@ -31,34 +31,19 @@ const koa = {
 const hono = { req: { raw: fetched, method: 'GET', url: fetched.url, header() {} } }
 const h3 = { node: { req: request, res: response }, method: 'GET', path: '/', request: fetched }
 const svelte = { request: fetched, url: new URL(fetched.url), cookies: {} }
-const broken = {
-  headers: {},
-  get raw() {
-    throw new Error('not yet')
-  },
-  req: request,
-}
-
 describe('nodeVisits', () => {
   const { sessions } = makeSessions()
   const edge = nodeVisits(sessions).of as (request: unknown, response?: unknown) => unknown
 
   it.each<[string, unknown, unknown, RegExp]>([
-    ['Fastify’s request', fastify.request, fastify.reply, /request of node:http.* as \.raw; .*Fastify: request\.raw/],
-    [
-      'Fastify’s reply',
-      request,
-      fastify.reply,
-      /response of node:http.* as \.raw; .*Fastify: request\.raw, reply\.raw/,
-    ],
-    ['Koa’s ctx.request', koa.request, koa.response, /request of node:http.* as \.req; .*Koa: ctx\.req, ctx\.res/],
-    ['Koa’s ctx.response', request, koa.response, /response of node:http.* as \.res; /],
-    ['Koa’s ctx', koa, undefined, /request of node:http.* as \.req; /],
-    ['an object whose getter throws', broken, undefined, / as \.req; /],
-    ['what has it three steps deep', { node: { request: { raw: request } } }, undefined, /got an object; /],
-    ['a Request', fetched, undefined, /got a Request: use fetchVisits of 'coatcheck\/fetch'/],
-    ['Hono’s context', hono, undefined, /got a Request: use fetchVisits/],
-    ['h3’s event, which has a Request too', h3, undefined, /request of node:http, .* as \.node\.req; /],
+    ['Fastify’s request', fastify.request, fastify.reply, /request of node:http.*Fastify: request\.raw/],
+    ['Fastify’s reply', request, fastify.reply, /response of node:http.*Fastify: request\.raw, reply\.raw/],
+    ['Koa’s ctx.request', koa.request, koa.response, /request of node:http.*Koa: ctx\.req, ctx\.res/],
+    ['Koa’s ctx.response', request, koa.response, /response of node:http.*Koa: ctx\.req, ctx\.res/],
+    ['Koa’s ctx', koa, undefined, /request of node:http.*Koa: ctx\.req/],
+    ['a Request', fetched, undefined, /for a Request use fetchVisits of 'coatcheck\/fetch'/],
+    ['Hono’s context', hono, undefined, /for a Request use fetchVisits/],
+    ['h3’s event, which has a Request too', h3, undefined, /request of node:http, .*h3: event\.node\.req/],
     ['what has no headers', { method: 'GET', headers: null }, undefined, /request of node:http, got an object; /],
     ['nothing', undefined, undefined, /request of node:http, got undefined/],
     ['a text', 'GET /', undefined, /request of node:http, got "GET \/"/],
@@ -91,10 +76,10 @@ describe('nodeVisits', () => {
 it('fetchVisits refuses what is no Request, and says what to pass', async () => {
   const visits = fetchVisits(makeSessions().sessions)
   for (const [wrong, message] of [
-    [request, /got a request of node:http: use nodeVisits of 'coatcheck\/node'/],
-    [hono, /a Request, got an object that has it as \.req\.raw; .*Hono: c\.req\.raw/],
-    [hono.req, / as \.raw; /],
-    [svelte, / as \.request; .*SvelteKit: event\.request/],
+    [request, /for a request of node:http use nodeVisits of 'coatcheck\/node'/],
+    [hono, /a Request, got an object; .*Hono: c\.req\.raw/],
+    [hono.req, /Hono: c\.req\.raw/],
+    [svelte, /SvelteKit: event\.request/],
     [undefined, /a Request, got undefined/],
     ['https://app.example.com/', /a Request, got "https/],
     [{ headers: {} }, /a Request, got an object; /],

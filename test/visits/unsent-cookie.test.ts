@@ -5,13 +5,10 @@ import type { SessionEvent } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 
-// Fresh: so many are watched in a process, and other tests in this one may have left cookies unsent.
-vi.resetModules()
 const { SessionManager } = await import('coatcheck')
 const { openVisit } = await import('coatcheck/custom-server')
 const { fetchVisits } = await import('coatcheck/fetch')
 const { nodeVisits } = await import('coatcheck/node')
-const { Watch } = await import('../../src/visits/unsent-cookie.ts')
 
 const ada = { user: { id: 42n, name: 'ada' } }
 
@@ -111,24 +108,6 @@ describe('a cookie that is in no head', () => {
     vi.advanceTimersByTime(60_000)
     expect(lost).toEqual([])
   })
-
-  it('is told of 64 at a time, and of the next ones once those are over', async () => {
-    const { lost, visit } = telling()
-    const logIns = async (count: number) => {
-      for (let each = 0; each < count; each += 1) await visit().logIn(ada)
-    }
-    // Heads that are written, some of them twice, count no more.
-    for (let each = 0; each < 70; each += 1) {
-      const sent = visit()
-      await sent.logIn(ada)
-      for (let heads = 0; heads < 2; heads += 1) expect(sent.headers.getSetCookie()).toHaveLength(1)
-    }
-    for (const expected of [64, 128]) {
-      await logIns(70)
-      vi.advanceTimersByTime(60_000)
-      expect(lost).toHaveLength(expected)
-    }
-  })
 })
 
 describe('the warning of the process', () => {
@@ -147,7 +126,7 @@ describe('the warning of the process', () => {
   ])('comes once for each way to lose a cookie, and says what to do: %j', async (reasons, messages) => {
     // Fresh: whether a warning was given is kept by the process.
     vi.resetModules()
-    const { tellUnsent } = await import('../../src/visits/unsent-cookie.ts')
+    const { tellUnsent } = await import('../../src/visits/warnings.ts')
     const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
     const told: boolean[] = []
     const context = { emit: ({ isEnded }: { isEnded: boolean }) => told.push(isEnded) }
@@ -239,39 +218,5 @@ describe('the warning of an edge', () => {
   it('says which response carried no cookie', async () => {
     const message = 'a response of status 0 carries no cookies'
     expect(await warningsOf(() => Response.error())).toEqual([expect.stringContaining(message)])
-  })
-})
-
-describe('the timer of a watch', () => {
-  const timers = () => process.getActiveResourcesInfo().filter(name => name === 'Timeout').length
-
-  it('keeps no process alive', () => {
-    const before = timers()
-    const watch = Watch.start(() => {})
-    const during = timers()
-    watch?.stop()
-    expect([watch === null, during]).toEqual([false, before])
-  })
-
-  it('counts once where it is stopped twice', () => {
-    const watches = Array.from({ length: 64 }, () => Watch.start(() => {}))
-    try {
-      for (let times = 0; times < 2; times += 1) watches[0]!.stop()
-      watches[0] = Watch.start(() => {})
-      expect([watches[0] === null, Watch.start(() => {})]).toEqual([false, null])
-    } finally {
-      for (const watch of watches) watch?.stop()
-    }
-  })
-
-  it('may be a number, as in workers', () => {
-    vi.stubGlobal('setTimeout', () => 7)
-    try {
-      const watch = Watch.start(() => {})
-      expect(watch).not.toBeNull()
-      watch!.stop()
-    } finally {
-      vi.unstubAllGlobals()
-    }
   })
 })
