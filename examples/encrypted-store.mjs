@@ -1,44 +1,48 @@
 // @ts-check
-// A store of one's own, here around another one: those who read the database, or edit it, cannot read the data of a session.
-// encrypted-store.test.mjs shows that it still keeps the contract. A store for a new database has the same methods.
+// A store around another one that encrypts the data of sessions: whoever reads or edits the database cannot read it.
+// encrypted-store.test.mjs runs the suite of the contract. A store for a new database has the same methods.
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
+import { SessionStoreError } from 'coatcheck'
 
 /**
  * @param {import('coatcheck').Store} inner
- * @param {Buffer} secret 32 bytes, the same on every node, not in the database
+ * @param {readonly Buffer[]} secrets 32 bytes each, the same on every node, not in the database. The first encrypts, all
+ *   decrypt. To change it, give the nodes [old, new], then [new, old], and [new] once absoluteTimeout and rememberFor
+ *   have passed since. If `old` was stolen, call `invalidateAll` before you remove it.
  * @returns {import('coatcheck').Store}
  */
-export function encryptedStore(inner, secret) {
-  if (secret.length !== 32) throw new TypeError(`secret: expected 32 bytes, got ${secret.length}`)
+export function encryptedStore(inner, secrets) {
+  const [first] = secrets
+  if (!first || secrets.some(({ length }) => length !== 32)) throw new TypeError('secrets: expected 32 bytes each')
 
   /** @param {string} key @param {string} text */
   function encrypt(key, text) {
     const iv = randomBytes(12)
     // The session key as additional data: what was cut out of one row does not decrypt in another.
-    const cipher = createCipheriv('aes-256-gcm', secret, iv).setAAD(Buffer.from(key))
+    const cipher = createCipheriv('aes-256-gcm', /** @type {Buffer} */ (first), iv).setAAD(Buffer.from(key))
     const body = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
     return Buffer.concat([iv, cipher.getAuthTag(), body]).toString('base64url')
   }
 
-  /** @param {string} key @param {string} text @returns {string | null} */
-  function decrypt(key, text) {
-    const all = Buffer.from(text, 'base64url')
-    if (all.length < 28) return null
-    const decipher = createDecipheriv('aes-256-gcm', secret, all.subarray(0, 12), { authTagLength: 16 })
-    decipher.setAAD(Buffer.from(key)).setAuthTag(all.subarray(12, 28))
-    try {
-      return Buffer.concat([decipher.update(all.subarray(28)), decipher.final()]).toString('utf8')
-    } catch {
-      return null
+  /**
+   * @template {import('coatcheck/custom-store').SessionRecord} R
+   * @param {'read' | 'listUser' | 'scan'} operation @param {R} record @returns {R}
+   */
+  function decrypt(operation, record) {
+    const all = Buffer.from(record.data, 'base64url')
+    for (const secret of secrets) {
+      try {
+        const decipher = createDecipheriv('aes-256-gcm', secret, all.subarray(0, 12), { authTagLength: 16 })
+        decipher.setAAD(Buffer.from(record.key)).setAuthTag(all.subarray(12, 28))
+        const data = Buffer.concat([decipher.update(all.subarray(28)), decipher.final()]).toString('utf8')
+        return { ...record, data }
+      } catch {
+        // Another secret encrypted it, or someone edited it.
+      }
     }
+    // A failure, and neither absent nor corrupt: one node with a wrong secret must not log anyone out.
+    throw new SessionStoreError(operation, 'not-applied', 'none of the secrets decrypts this session')
   }
-
-  /** @param {readonly import('coatcheck/custom-store').SessionRecord[]} records @returns {import('coatcheck/custom-store').SessionRecord[]} */
-  const decrypted = records =>
-    records.flatMap(record => {
-      const data = decrypt(record.key, record.data)
-      return data === null ? [] : [{ ...record, data }]
-    })
 
   const walk = inner.scan?.bind(inner)
 
@@ -47,12 +51,7 @@ export function encryptedStore(inner, secret) {
 
     async read(key, ...rest) {
       const found = await inner.read(key, ...rest)
-      if (found === null || !('data' in found)) return found
-      const data = decrypt(key, found.data)
-      if (data !== null) return { ...found, data }
-      // What is corrupt is removed and reported: to the user it is a session that is not there.
-      await inner.delete(key, ...rest)
-      return { corrupt: 'the data cannot be decrypted' }
+      return found !== null && 'data' in found ? decrypt('read', found) : found
     },
 
     update: (key, version, change, ...rest) =>
@@ -63,14 +62,14 @@ export function encryptedStore(inner, secret) {
     delete: (...all) => inner.delete(...all),
     deleteUser: (...all) => inner.deleteUser(...all),
 
-    listUser: async (...all) => decrypted(await inner.listUser(...all)),
+    listUser: async (...all) => (await inner.listUser(...all)).map(record => decrypt('listUser', record)),
 
     // Methods that a store need not have: absent here where the inner store has none.
     ...(walk && {
       /** @type {NonNullable<typeof walk>} */
       async scan(...all) {
         const page = await walk(...all)
-        return { ...page, records: decrypted(page.records) }
+        return { ...page, records: page.records.map(record => decrypt('scan', record)) }
       },
     }),
     ...(inner.count && { count: inner.count.bind(inner) }),

@@ -1,14 +1,15 @@
 // @ts-check
 // The example service, `npm start`: login, profile, logout, password change and devices, with a page at `/`.
-// PORT (3000), HOST (127.0.0.1) and STORE_URL (memory:) come from the environment.
+// PORT (3000), HOST (127.0.0.1), STORE_URL (memory:) and COOKIE_SECURE (on) come from the environment.
 import { createServer } from 'node:http'
 import { SessionManager } from 'coatcheck'
 import { createApp } from './server/app.mjs'
+import { CLIENTS, withHint } from './server/hint.mjs'
 import { untilStopped } from './server/stop.mjs'
 import { ConfigurationError, openStore } from './server/store.mjs'
 import { openUsers } from './server/users.mjs'
 
-const { PORT = '3000', HOST = '127.0.0.1', STORE_URL = 'memory:' } = process.env
+const { PORT = '3000', HOST = '127.0.0.1', STORE_URL = 'memory:', COOKIE_SECURE = 'on' } = process.env
 
 /**
  * What an operator wants to hear. Events have keys, which are safe to log, never session IDs.
@@ -24,13 +25,16 @@ async function main() {
   const port = Number(PORT)
   if (!/^\d{1,5}$/.test(PORT) || port > 65_535)
     throw new ConfigurationError(`PORT: expected a number from 0 to 65535, got "${PORT}"`)
+  if (COOKIE_SECURE !== 'on' && COOKIE_SECURE !== 'off')
+    throw new ConfigurationError(`COOKIE_SECURE: expected on or off, got "${COOKIE_SECURE}"`)
+  const secure = COOKIE_SECURE === 'on'
+  if (!secure && !/^(?:127(?:\.\d{1,3}){3}|::1|localhost)$/.test(HOST))
+    throw new ConfigurationError(`COOKIE_SECURE=off is for this machine alone, not for HOST=${HOST}`)
   const { store, name, close } = await openStore(STORE_URL)
   const sessions = new SessionManager({ store, initial: () => ({ label: '' }), rememberFor: '30d', onEvent: report })
-  const server = createServer(
-    // A body that does not arrive within this time is answered with 408 by node:http.
-    { requestTimeout: 30_000 },
-    createApp({ sessions, users: await openUsers() }),
-  )
+  const app = createApp({ sessions, users: await openUsers(), cookie: { secure } })
+  // A body that does not arrive within this time is answered with 408 by node:http.
+  const server = createServer({ requestTimeout: 30_000 }, secure ? withHint(app) : app)
 
   const stopped = untilStopped(server)
   server.listen(port, HOST, () => {
@@ -38,6 +42,7 @@ async function main() {
     if (typeof address !== 'object' || address === null) return
     const host = address.family === 'IPv6' ? `[${address.address}]` : address.address
     console.log(`http://${host}:${address.port} (sessions: ${name})`)
+    console.log(secure ? CLIENTS : 'COOKIE_SECURE=off: for trials on this machine')
   })
   try {
     await stopped

@@ -2,4 +2,3 @@ export { type DeviceFetchVisits, type DeviceNodeVisits, deviceBound } from './de
 export { type DeviceInfo, deviceOf, deviceState } from './device-bound/device-of.ts'
 export type { DeviceState } from './device-bound/devices.ts'
 export type { DeviceBoundOptions } from './device-bound/options.ts'
-export type { DeviceAlgorithm } from './device-bound/proof.ts'

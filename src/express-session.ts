@@ -6,4 +6,3 @@ export type {
   RequestSessionMembers,
   SessionCallback,
 } from './express-session/request-session.ts'
-export type { RequestSessionStore, StoreCallback } from './express-session/session-store.ts'

@@ -13,6 +13,8 @@ const sessions = new SessionManager({
   initial: () => ({ cart: {} as Record<string, number>, hint: '' }),
 })
 const visits = nodeVisits(sessions)
+/** The visits that tried a password. A limit on requests would not hold if one request could try hundreds, as aliases. */
+const tried = new WeakSet<object>()
 
 type Served = { req: IncomingMessage; res: ServerResponse }
 type Context = { visit: VisitOf<typeof sessions> }
@@ -52,6 +54,8 @@ const schema = createSchema<Served & Context>({
         return itemsOf(session?.data.cart)
       },
       login: async (_, { username, password, remember }: Login, { visit }) => {
+        if (tried.has(visit)) throw new GraphQLError('one_login_per_request', { extensions: { http: { status: 400 } } })
+        tried.add(visit)
         const user = await users.authenticate(username, password)
         if (!user) throw new GraphQLError('wrong_credentials', { extensions: { http: { status: 401 } } })
         const session = await visit.logIn({ user, remember, data: before => ({ cart: before.cart }) })

@@ -237,6 +237,9 @@ function answerTo(error) {
     const code = error.code.slice('ERR_SESSION_'.length).toLowerCase()
     return json({ error: code, message: error.message }, error.status)
   }
+  // The store is well. For one, this session got 32 new IDs in a few minutes: /session/rotate needs no limit of its own.
+  if (error instanceof SessionError && error.code === 'ERR_SESSION_CONFLICT')
+    return json({ error: 'conflict', message: error.message }, 409)
   if (error instanceof SessionError && error.status === 503)
     return json({ error: 'store_unavailable', message: 'Sessions cannot be reached just now. Try again.' }, 503, {
       'Retry-After': '2',
@@ -246,12 +249,12 @@ function answerTo(error) {
 }
 
 /**
- * @param {{ sessions: Sessions, users: import('./users.mjs').Users }} parts
+ * @param {{ sessions: Sessions, users: import('./users.mjs').Users, cookie?: { secure: boolean } }} parts
  * @returns {import('node:http').RequestListener}
  */
-export function createApp({ sessions, users }) {
+export function createApp({ sessions, users, cookie = { secure: true } }) {
   // A browser that can keeps a key in its device, and proves every few minutes that it has it: copied cookies end soon.
-  const visits = deviceBound(nodeVisits(sessions))
+  const visits = deviceBound(nodeVisits(sessions, { cookie }))
   const { login, profile, logout, password, listSessions, session, rotate, endSession, endAllSessions, page } =
     endpoints(sessions, users)
   /** @type {[RegExp, Partial<Record<string, (call: Call) => Promise<Answer>>>][]} */

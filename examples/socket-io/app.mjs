@@ -10,7 +10,9 @@ const sessions = new SessionManager({
   // What ends in this process is known here at once; what ends elsewhere, or expires, at the next check.
   onEvent: event => {
     if (event.type === 'destroyed') io.in(event.key).disconnectSockets(true)
-    if (event.type === 'regenerated') io.in(event.oldKey).disconnectSockets(true) // it connects again, with the new cookie
+    if (event.type === 'invalidated') io.in(`user ${event.userId}`).disconnectSockets(true)
+    // The browser connects again, with its new cookie. So does the one that a logout everywhere excepted.
+    if (event.type === 'regenerated') io.in(event.oldKey).disconnectSockets(true)
   },
 })
 const visits = nodeVisits(sessions)
@@ -21,7 +23,10 @@ const server = createServer(async (request, response) => {
     if (request.method === 'POST' && request.url === '/login')
       await visit.logIn({ user: { id: 42n, name: 'ada' } }) // after the password was verified
     else if (request.method === 'POST' && request.url === '/logout') await visit.logOut()
-    else await visit.requireUser()
+    else if (request.method === 'POST' && request.url === '/logout-everywhere') {
+      await sessions.invalidateUser((await visit.requireUser()).user.id)
+      await visit.logOut() // clears the cookie
+    } else await visit.requireUser()
     response.writeHead(204).end()
   } catch (caught) {
     const { status = 500, code = 'internal_error' } = /** @type {any} */ (caught)
@@ -58,7 +63,7 @@ io.use(async (socket, next) => {
 io.on('connection', socket => {
   /** @type {{ session: import('coatcheck').UserSession<any> }} */
   const { session } = socket.data
-  socket.join(session.key) // so that onEvent finds it
+  socket.join([session.key, `user ${session.user.id}`]) // so that onEvent finds it
   const check = setInterval(
     () => {
       // An outage is no logout: asked again later.

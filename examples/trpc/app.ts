@@ -13,6 +13,8 @@ const sessions = new SessionManager({
   initial: () => ({ cart: {} as Record<string, number>, hint: '' }),
 })
 const visits = nodeVisits(sessions)
+/** The visits that tried a password. A limit on requests would not hold if one batch could try hundreds. */
+const tried = new WeakSet<object>()
 
 // Without `isDev: false` the stack goes to the browser unless NODE_ENV is production.
 const t = initTRPC.context<{ visit: VisitOf<typeof sessions> }>().create({ isDev: false })
@@ -51,6 +53,8 @@ const router = t.router({
   login: open
     .input(z.object({ username: z.string(), password: z.string(), remember: z.boolean().default(false) }))
     .mutation(async ({ ctx, input }) => {
+      if (tried.has(ctx.visit)) throw new TRPCError({ code: 'BAD_REQUEST', message: 'one_login_per_request' })
+      tried.add(ctx.visit)
       const user = await users.authenticate(input.username, input.password)
       if (!user) throw new TRPCError({ code: 'UNAUTHORIZED', message: 'wrong_credentials' })
       const { remember } = input

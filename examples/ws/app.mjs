@@ -5,19 +5,27 @@ import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { WebSocketServer } from 'ws'
 
-/** The open sockets of each session. @type {Map<import('coatcheck').SessionKey, Set<import('ws').WebSocket>>} */
-const socketsOf = new Map()
-/** @param {import('coatcheck').SessionKey} key */
-const closeSockets = key => {
-  for (const socket of socketsOf.get(key) ?? []) socket.close(4401, 'logged out')
+/** The open sockets, each with its session. @type {Map<import('ws').WebSocket, import('coatcheck').Session<any>>} */
+const open = new Map()
+/** @param {import('ws').WebSocket} socket */
+function close(socket) {
+  socket.removeAllListeners('message') // what comes after the logout is not served
+  socket.close(4401, 'logged out')
+  setTimeout(() => socket.terminate(), 1000) // a client may leave the close unanswered
+}
+/** @param {(session: import('coatcheck').Session<any>) => boolean} isOver */
+function closeSockets(isOver) {
+  for (const [socket, session] of open) if (isOver(session)) close(socket)
 }
 
 const sessions = new SessionManager({
   store: new MemoryStore(),
   // What ends in this process is known here at once; what ends elsewhere, or expires, at the next check.
   onEvent: event => {
-    if (event.type === 'destroyed') closeSockets(event.key)
-    if (event.type === 'regenerated') closeSockets(event.oldKey) // the browser connects again, with its new cookie
+    if (event.type === 'destroyed') closeSockets(({ key }) => key === event.key)
+    if (event.type === 'invalidated') closeSockets(({ user }) => user?.id === event.userId)
+    // The browser connects again, with its new cookie. So does the one that a logout everywhere excepted.
+    if (event.type === 'regenerated') closeSockets(({ key }) => key === event.oldKey)
   },
 })
 const visits = nodeVisits(sessions)
@@ -28,7 +36,10 @@ const server = createServer(async (request, response) => {
     if (request.method === 'POST' && request.url === '/login')
       await visit.logIn({ user: { id: 42n, name: 'ada' } }) // after the password was verified
     else if (request.method === 'POST' && request.url === '/logout') await visit.logOut()
-    else await visit.requireUser()
+    else if (request.method === 'POST' && request.url === '/logout-everywhere') {
+      await sessions.invalidateUser((await visit.requireUser()).user.id)
+      await visit.logOut() // clears the cookie
+    } else await visit.requireUser()
     response.writeHead(204).end()
   } catch (caught) {
     const { status = 500, code = 'internal_error' } = /** @type {any} */ (caught)
@@ -64,13 +75,12 @@ server.on('upgrade', async (request, socket, head) => {
  * @param {import('ws').WebSocket} websocket
  */
 function keep(session, websocket) {
-  const sockets = socketsOf.get(session.key) ?? new Set()
-  socketsOf.set(session.key, sockets.add(websocket))
+  open.set(websocket, session)
   const check = setInterval(
     () => {
       // An outage is no logout: asked again later.
       sessions.get(session.secret, { touch: false }).then(
-        live => live ?? websocket.close(4401, 'logged out'),
+        live => live ?? close(websocket),
         error => console.error(error),
       )
     },
@@ -79,8 +89,7 @@ function keep(session, websocket) {
   websocket.on('error', () => websocket.terminate())
   websocket.on('close', () => {
     clearInterval(check)
-    sockets.delete(websocket)
-    if (sockets.size === 0) socketsOf.delete(session.key)
+    open.delete(websocket)
   })
 }
 

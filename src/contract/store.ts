@@ -228,9 +228,9 @@ export interface Store {
    * `minPasswordVersion`, from then on `create` and `replace` answer `'stale-login'` to a lower (or missing) password
    * version while it holds (`minPasswordVersionUntil > now`). Answers how many live records of kind `'session'` it ended.
    *
-   * Many records may be ended in pieces, the minimum password version first; `create` and `replace` go on in between. It
-   * resolves once there was a moment, after it was called, at which no record was left. If the time is over before, it
-   * rejects with `'unknown'`, and a repeated call does the rest.
+   * The records may be ended in pieces; `create` and `replace` go on in between, and what they begin counts if it ends,
+   * too. It resolves once there was a moment, after it was called, at which the minimum password version held and no
+   * record was left. If the time is over before, it rejects with `'unknown'`, and a repeated call does the rest.
    */
   deleteUser(userId: string, options: DeleteUserOptions, call: StoreCall): Promise<number>
   /**

@@ -8,7 +8,7 @@ export interface Meta {
   readonly csrf?: string
   /** How long the session may be idle, in ms. Without it: as long as the manager says. */
   readonly idle?: number
-  /** How many new IDs the session got since an instant, epoch ms: see reissue.ts. */
+  /** How many new IDs the session got since an instant, epoch ms: see begin.ts. */
   readonly renewals?: { readonly count: number; readonly since: number }
 }
 

@@ -3,7 +3,7 @@
 // node can repeat the outstanding one without a write.
 import { hashOf, hmac, newSalt, newSecret } from '../session/id.ts'
 import type { SessionInfo } from '../session/session.ts'
-import { type DeviceKey, isSame } from './proof.ts'
+import { isSame } from './proof.ts'
 
 /** How long a challenge is good from when it can first be answered, and how long an offer is open, in ms. */
 export const CHALLENGE_LIFE = 300_000
@@ -29,13 +29,12 @@ export interface Binding {
   readonly id: string
   /** `createdAt` of the session: in the data of a later login that carries old data over, this is another one. */
   readonly of: number
-  readonly device: DeviceKey
+  /** The public key of the device: both coordinates in base64url. */
+  readonly device: string
   /** When the device was registered, and when it last proved itself, epoch ms. */
   readonly boundAt: number
   readonly provedAt: number
   readonly challenge: { readonly salt: string; readonly end: number }
-  /** The salt of the challenge that was answered last; `''`: none. */
-  readonly spent: string
   /** The newest first. */
   readonly values: readonly Value[]
 }
@@ -96,13 +95,13 @@ export const answers = (jti: string, ids: readonly string[], salt: string, of: t
   salt !== '' && ids.some(id => isSame(jti, of(id, salt)))
 
 export function newBinding(
-  device: DeviceKey,
+  device: string,
   createdAt: number,
   now: number,
   lifetime: number,
 ): { binding: Binding; value: string } {
   const start = { id: newSalt(), of: createdAt, device, boundAt: now, provedAt: now }
-  return proved({ ...start, challenge: { salt: '', end: 0 }, spent: '', values: [] }, now, lifetime)
+  return proved({ ...start, challenge: { salt: '', end: 0 }, values: [] }, now, lifetime)
 }
 
 /** The binding after a proof: with a new value, which only the response has, and a new challenge. */
@@ -114,7 +113,6 @@ export function proved(before: Binding, now: number, lifetime: number): { bindin
   const binding = {
     ...before,
     provedAt: now,
-    spent: before.challenge.salt,
     // Sent ahead: it can be answered when the value has to be renewed.
     challenge: { salt: newSalt(), end: end + CHALLENGE_LIFE },
     values: [{ hash: hashOf(value), end }, ...kept],

@@ -4,12 +4,10 @@ import { quote } from '../text/quote.ts'
 import type { Visit } from '../visits/types.ts'
 import { bindingIn } from './binding.ts'
 import type { DeviceState } from './devices.ts'
-import type { DeviceAlgorithm } from './proof.ts'
 import { STATE } from './visit.ts'
 
 /** The device that a session is bound to. Instants are epoch ms. */
 export interface DeviceInfo {
-  readonly algorithm: DeviceAlgorithm
   /** When the browser registered its key. */
   readonly boundAt: number
   /** When the browser last proved that it has the key. */
@@ -25,8 +23,8 @@ export function deviceOf<Data extends object, Ids extends UserIds>(session: Sess
     throw new TypeError(`deviceOf: expected a session, got ${quote(session)}`)
   const binding = bindingIn(session)
   if (binding === null) return null
-  const { device, boundAt, provedAt } = binding
-  return Object.freeze({ algorithm: device.algorithm, boundAt, provedAt })
+  const { boundAt, provedAt } = binding
+  return Object.freeze({ boundAt, provedAt })
 }
 
 /**

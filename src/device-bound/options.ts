@@ -3,6 +3,7 @@ import { listOf, type OptionPlace, oneOf, refuse, rule, wholeNumber } from '../t
 import { type Duration, durationUpTo, milliseconds } from '../text/duration.ts'
 import { quote } from '../text/quote.ts'
 import { type CookieOptions, SessionCookie } from '../visits/cookie.ts'
+import { ALGORITHM } from './proof.ts'
 
 /** What `deviceBound` takes. */
 export interface DeviceBoundOptions {
@@ -86,7 +87,7 @@ export function setUp(options: DeviceBoundOptions, session: CookieOptions) {
     registerPath,
     refreshPath: `${path}/refresh`,
     /** The header of an offer, but for its challenge. */
-    offered: `(ES256 RS256);path="${registerPath}"`,
+    offered: `(${ALGORITHM});path="${registerPath}"`,
     exclude: options.exclude ?? [],
     cookie,
     /** As browsers compare them with those of the cookie. */

@@ -1,27 +1,17 @@
 // The proof that a browser has the private key of a session: a JWS in compact form (RFC 7515), as Device Bound Session
 // Credentials uses it (https://w3c.github.io/webappsec-dbsc/#format-jwt). Pure functions: they know no session, no clock
 // and no store. Whether `jti` is a challenge of the session, and still good, is for the caller to say.
-import { createPublicKey, type JsonWebKey, type KeyObject, timingSafeEqual, verify } from 'node:crypto'
+import { createPublicKey, type KeyObject, timingSafeEqual, verify } from 'node:crypto'
 
-/** Names of RFC 7518, section 3.1. `none` and those with a shared secret are not among them, so that none is accepted. */
-export type DeviceAlgorithm = 'ES256' | 'RS256'
+/** The one that is offered (RFC 7518, section 3.4): ECDSA with P-256 and SHA-256. */
+export const ALGORITHM = 'ES256'
 
-/** The public key of a device, as it is kept in the record. */
-export interface DeviceKey {
-  readonly algorithm: DeviceAlgorithm
-  /** In base64url. ES256: both coordinates, 64 bytes. RS256: the modulus, 256 to 512 bytes; the exponent is 65537. */
-  readonly key: string
-}
-
-/**
- * Why a proof is refused. `algorithm`: it was not offered, or is not that of the registered key. `key`: it is private,
- * weak, or of another kind. `signature`: all is well formed, and signed by another key or over other bytes.
- */
+/** Why a proof is refused. `signature`: all is well formed, and signed by another key or over other bytes. */
 export type ProofRefusal = 'algorithm' | 'key' | 'signature'
 
 const MAX_BYTES = 8192
-/** 65537 in base64url. */
-const EXPONENT = 'AQAB'
+/** Both coordinates, in bytes. */
+const COORDINATE = 32
 /** What only a private or a shared key has (RFC 7518, sections 6.2.2, 6.3.2 and 6.4). */
 const SECRET_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
 
@@ -85,66 +75,47 @@ export function readProof(jws: string, use: 'registration' | 'refresh'): Proof |
   return { algorithm, jwk: header.get('jwk'), jti, signed, signature }
 }
 
-/** The key that a registration brings, with all that a key must be before it is trusted with a session. */
-function keyFrom(jwk: unknown, algorithm: DeviceAlgorithm): DeviceKey | null {
+/** The key that a registration brings: both coordinates in base64url. `null` if it is private, or of another kind. */
+function keyFrom(jwk: unknown): string | null {
   if (!isObject(jwk)) return null
   const members = ownMembers(jwk)
   if (SECRET_MEMBERS.some(name => members.has(name))) return null
-  if (members.has('alg') && members.get('alg') !== algorithm) return null
+  if (members.has('alg') && members.get('alg') !== ALGORITHM) return null
   if (members.has('use') && members.get('use') !== 'sig') return null
-  if (algorithm === 'ES256') {
-    const x = bytesOf(members.get('x'))
-    const y = bytesOf(members.get('y'))
-    if (members.get('kty') !== 'EC' || members.get('crv') !== 'P-256') return null
-    // RFC 7518, section 6.2.1.2: of full size, leading zeros included.
-    if (x?.length !== 32 || y?.length !== 32) return null
-    return { algorithm, key: Buffer.concat([x, y]).toString('base64url') }
-  }
-  const modulus = bytesOf(members.get('n'))
-  if (members.get('kty') !== 'RSA' || members.get('e') !== EXPONENT || !modulus) return null
-  // RFC 7518, sections 3.3 and 6.3.1.1: 2048 bits at least, without leading zeros. The product of two primes is odd.
-  const bits = 8 * (modulus.length - 1) + (32 - Math.clz32(modulus[0]!))
-  if (modulus[0] === 0 || bits < 2048 || bits > 4096 || modulus.at(-1)! % 2 === 0) return null
-  return { algorithm, key: modulus.toString('base64url') }
-}
-
-function jwkOf({ algorithm, key }: DeviceKey): JsonWebKey {
-  if (algorithm === 'RS256') return { kty: 'RSA', n: key, e: EXPONENT }
-  const bytes = Buffer.from(key, 'base64url')
-  return {
-    kty: 'EC',
-    crv: 'P-256',
-    x: bytes.subarray(0, 32).toString('base64url'),
-    y: bytes.subarray(32).toString('base64url'),
-  }
+  if (members.get('kty') !== 'EC' || members.get('crv') !== 'P-256') return null
+  const x = bytesOf(members.get('x'))
+  const y = bytesOf(members.get('y'))
+  // RFC 7518, section 6.2.1.2: of full size, leading zeros included.
+  if (x?.length !== COORDINATE || y?.length !== COORDINATE) return null
+  return Buffer.concat([x, y]).toString('base64url')
 }
 
 /** `null`: it is signed by this key. */
-function refusalOf(device: DeviceKey, { signed, signature }: Proof): 'key' | 'signature' | null {
+function refusalOf(device: string, { signed, signature }: Proof): 'key' | 'signature' | null {
+  const bytes = Buffer.from(device, 'base64url')
+  const [x, y] = [bytes.subarray(0, COORDINATE), bytes.subarray(COORDINATE)].map(each => each.toString('base64url'))
   let key: KeyObject
   try {
     // Throws for a point that is not on the curve.
-    key = createPublicKey({ key: jwkOf(device), format: 'jwk' })
+    key = createPublicKey({ key: { kty: 'EC', crv: 'P-256', x: x!, y: y! }, format: 'jwk' })
   } catch {
     return 'key'
   }
-  // RFC 7518, section 3.4: r and s of 32 bytes each, not DER. An RSA signature is as long as its modulus.
-  if (signature.length !== (device.algorithm === 'ES256' ? 64 : Buffer.byteLength(device.key, 'base64url')))
-    return 'signature'
+  // RFC 7518, section 3.4: r and s of 32 bytes each, not DER.
+  if (signature.length !== 2 * COORDINATE) return 'signature'
   return verify('sha256', signed, { key, dsaEncoding: 'ieee-p1363' }, signature) ? null : 'signature'
 }
 
-/** Verifies the proof that registers a key: it is signed with the key that it brings, by an algorithm that was offered. */
-export function verifyRegistration(proof: Proof): DeviceKey | ProofRefusal {
-  const { algorithm } = proof
-  if (algorithm !== 'ES256' && algorithm !== 'RS256') return 'algorithm'
-  const device = keyFrom(proof.jwk, algorithm)
-  return device === null ? 'key' : (refusalOf(device, proof) ?? device)
+/** Verifies the proof that registers a key: it is signed with the key that it brings, which is returned. */
+export function verifyRegistration(proof: Proof): { readonly key: string } | ProofRefusal {
+  if (proof.algorithm !== ALGORITHM) return 'algorithm'
+  const key = keyFrom(proof.jwk)
+  return key === null ? 'key' : (refusalOf(key, proof) ?? { key })
 }
 
 /** Verifies the proof of a refresh against the registered key. `null`: it is signed by it. */
-export const verifyRefresh = (proof: Proof, device: DeviceKey): ProofRefusal | null =>
-  proof.algorithm === device.algorithm ? refusalOf(device, proof) : 'algorithm'
+export const verifyRefresh = (proof: Proof, key: string): ProofRefusal | null =>
+  proof.algorithm === ALGORITHM ? refusalOf(key, proof) : 'algorithm'
 
 /** Whether two texts are equal, in a time that does not depend on where they differ. */
 export function isSame(one: string, other: string): boolean {

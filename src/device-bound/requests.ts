@@ -2,15 +2,12 @@
 import { SessionError } from '../contract/errors.ts'
 import type { SessionId } from '../session/id.ts'
 import type { AnySession } from '../session/session.ts'
-import type { VisitRequest } from '../visits/types.ts'
 import { busy, challenged, type DeviceAnswer, instructed, over, refused } from './answers.ts'
 import * as bindings from './binding.ts'
 import type { Devices } from './devices.ts'
 import { headerText, type Proof, readProof, verifyRefresh, verifyRegistration } from './proof.ts'
 import type { InnerVisit } from './visit.ts'
 
-/** Two values made within this time, in ms: parallel requests of one browser, which need no third one. */
-const CROWD = 10_000
 const NO_TOUCH = { touch: false } as const
 
 /** The visit of such a request. */
@@ -49,9 +46,9 @@ async function register(devices: Devices, asked: Asked): Promise<DeviceAnswer> {
   if (!bindings.answers(proof.jti, [id!, session.secret], offer, bindings.offerChallenge))
     return refused(400, 'challenge')
   if (!devices.proofs.take(offer)) return busy()
-  const device = verifyRegistration(proof)
-  if (typeof device === 'string') return refused(400, device)
-  const { binding, value } = bindings.newBinding(device, session.createdAt, devices.now(), setup.lifetime)
+  const verified = verifyRegistration(proof)
+  if (typeof verified === 'string') return refused(400, verified)
+  const { binding, value } = bindings.newBinding(verified.key, session.createdAt, devices.now(), setup.lifetime)
   const written = await write(devices, session, current =>
     bindings.offerIn(current, devices.now()) === offer ? binding : refused(403, 'no_offer'),
   ).catch(async error => {
@@ -81,7 +78,7 @@ async function refresh(devices: Devices, asked: Asked): Promise<DeviceAnswer> {
   if (bindings.bindingIn(session)?.id !== name) return over()
   const proof = text === undefined ? null : readProof(text, 'refresh')
   if (proof === 'malformed') return refused(400, proof)
-  const request = { name, proof, ids: [id!, session.secret], cookie: asked.request.cookie }
+  const request = { name, proof, ids: [id!, session.secret] }
   let value: string | null = null
   const written = await write(devices, session, current => {
     const step = next(devices, bindings.bindingIn(current), request)
@@ -111,7 +108,6 @@ interface Refresh {
   readonly proof: Proof | null
   /** The ID that came, and the one that it leads to. */
   readonly ids: readonly string[]
-  readonly cookie: VisitRequest['cookie']
 }
 
 /** An answer that writes nothing. `isTheft`: the proof was signed by another key. */
@@ -121,28 +117,22 @@ type Told = DeviceAnswer & { readonly isTheft?: boolean }
 function next(
   devices: Devices,
   before: bindings.Binding | null,
-  { name, proof, ids, cookie }: Refresh,
+  { name, proof, ids }: Refresh,
 ): { binding: bindings.Binding; value: string | null } | Told {
   if (before?.id !== name) return over()
   const { setup } = devices
   const now = devices.now()
-  const { challenge, spent, values } = before
+  const { challenge } = before
   const [id] = ids.slice(-1) as [string]
-  const hasAnswered = (salt: string) =>
-    proof !== null && bindings.answers(proof.jti, ids, salt, bindings.refreshChallenge)
   if (now >= challenge.end) return { binding: { ...before, challenge: bindings.newChallenge(now) }, value: null }
-  if (!hasAnswered(challenge.salt)) {
-    // Of parallel proofs for one challenge one is good, the others sign the next; in a crowd, the cookie is on its way.
-    const isCrowd = values[1] !== undefined && values[1].end - setup.lifetime > now - CROWD
-    return isCrowd && hasAnswered(spent) ? instructed(setup, id, before, null) : challenged(id, before)
-  }
+  // Of parallel proofs for one challenge one is good, and the others sign the next one.
+  if (proof === null || !bindings.answers(proof.jti, ids, challenge.salt, bindings.refreshChallenge))
+    return challenged(id, before)
   if (!devices.proofs.take(name)) return busy()
-  const refusal = verifyRefresh(proof!, before.device)
+  const refusal = verifyRefresh(proof, before.device)
   if (refusal !== null) return { ...refused(400, refusal), isTheft: refusal === 'signature' }
-  // Browsers ask ahead. Who has a value that is good for long needs no other, and none that is good is given up for it.
-  const held = bindings.valueIn(before, setup.cookie.parse(cookie).id ?? '')
-  const isYoung = held !== null && held === values[0] && held.end - now > setup.lifetime / 2
-  if (isYoung || bindings.isFull(before, now)) return instructed(setup, id, before, null)
+  // A browser whose responses are lost asks again and again: no value that is good is given up for one more.
+  if (bindings.isFull(before, now)) return instructed(setup, id, before, null)
   return bindings.proved(before, now, setup.lifetime)
 }
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { SessionError } from '../contract/errors.ts'
-import { copyPlain, isPlain } from '../data/plain.ts'
+import { copyPlain } from '../data/plain.ts'
 import type { Context } from '../manager/context.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import type { SessionKey } from '../session/id.ts'
@@ -15,7 +15,6 @@ import type { ExpressSessionOptions, LoginOptions } from './options.ts'
 import {
   type CookieView,
   fill,
-  isRequestSession,
   makeRequestSession,
   type Owner,
   type RequestSession,
@@ -26,7 +25,7 @@ import { changeOf, dataOf, hasContent, type Texts, textsOf } from './values.ts'
 /** What all requests of one middleware share. */
 export interface BridgeSetup<Data extends object, Ids extends UserIds, Input extends object> {
   readonly sessions: SessionManager<Data, Ids, Input>
-  readonly context: Context<Data, Ids, Input>
+  readonly context: Context
   readonly userOf: NonNullable<ExpressSessionOptions<Ids>['userOf']>
   readonly logIn: NonNullable<ExpressSessionOptions<Ids>['logIn']>
   readonly look: CookieLook
@@ -35,7 +34,7 @@ export interface BridgeSetup<Data extends object, Ids extends UserIds, Input ext
 /** How often at the end of a response what changed during the last write is written too. */
 const MAX_ROUNDS = 10
 
-const REPLACED = 'this session object was replaced (by regenerate, destroy or an assignment): use req.session'
+const REPLACED = 'this session object was replaced by regenerate or destroy: use req.session'
 
 // A property, and no SideTable: what inherits from a request, or is a proxy of one, has its req.session too.
 const BRIDGE = Symbol('coatcheck bridge')
@@ -57,7 +56,6 @@ export class Bridge<Data extends object, Ids extends UserIds, Input extends obje
         return this[BRIDGE].#shown ?? undefined
       },
       set(value) {
-        this[BRIDGE].#notice()
         this[BRIDGE].#assign(value)
       },
       enumerable: true,
@@ -81,7 +79,7 @@ export class Bridge<Data extends object, Ids extends UserIds, Input extends obje
   readonly #setup: BridgeSetup<Data, Ids, Input>
   readonly #visit: Visit<Data, Ids, Input>
   readonly #next: SessionCallback
-  /** What req.session is; `null` after destroy, or where the application set it so. */
+  /** What req.session is; `null` after destroy, or if the application set it so. */
   #shown: RequestSession | null = null
   /** The session as the last verb left it. */
   #session: Session<Data, Ids> | null = null
@@ -95,11 +93,9 @@ export class Bridge<Data extends object, Ids extends UserIds, Input extends obje
   #work: Promise<void> | null = null
   /** What a save could not write, and told its callback: the answer of an error handler does not fail for it again. */
   #told: Texts | 'no JSON' | null = null
-  /** What failed where no callback was given: the response must not look as if it had worked. */
+  /** What failed without a callback: the response must not look as if it had worked. */
   #failure: { readonly error: unknown } | null = null
   #isOver = false
-  /** Read anew after the response: changes are written by save alone, and may be made again. */
-  #isLate = false
   #cookie: CookieView | null = null
 
   constructor(
@@ -134,31 +130,23 @@ export class Bridge<Data extends object, Ids extends UserIds, Input extends obje
     return this.#cookie
   }
 
-  mayChange(session: object): void {
-    if (session !== this.#shown) throw new TypeError(REPLACED)
-    if (this.#isOver && !this.#isLate)
-      throw new TypeError(
-        'req.session was changed after its response: nothing would write that; call req.session.reload(callback) first, then change it and call save(callback)',
-      )
-  }
-
   save(session: object, callback: SessionCallback | undefined): void {
-    let texts: Texts
+    let write: () => Promise<void>
     let tried: Texts | 'no JSON' = 'no JSON'
+    try {
+      this.#mustBeShown('save', session)
+      // As it is now: what changes afterwards is written by the next save, or at the end.
+      const texts = textsOf(session)
+      tried = texts
+      write = () => this.#write(texts)
+    } catch (error) {
+      write = () => Promise.reject(error)
+    }
     const telling: SessionCallback = (...outcome) => {
       if (outcome.length > 0) this.#told = tried
       callback?.(...outcome)
     }
-    try {
-      this.#mustBeShown('save', session)
-      // As it is now: what changes afterwards is written by the next save, or at the end.
-      texts = textsOf(session)
-      tried = texts
-    } catch (error) {
-      this.#run(() => Promise.reject(error), callback && telling)
-      return
-    }
-    this.#run(() => this.#write(texts), callback && telling)
+    this.#run(write, callback && telling)
   }
 
   regenerate(session: object, callback: SessionCallback | undefined): void {
@@ -185,7 +173,6 @@ export class Bridge<Data extends object, Ids extends UserIds, Input extends obje
       const fresh = await this.#setup.sessions.get(await this.#visit.get(), { touch: false })
       if (fresh === null)
         throw new SessionError('ERR_SESSION_CONFLICT', 'reload: there is no session, or it has ended meanwhile')
-      this.#isLate = this.#isOver
       this.#take(session, fresh)
     }, callback)
   }
@@ -193,7 +180,6 @@ export class Bridge<Data extends object, Ids extends UserIds, Input extends obje
   // What the response asks.
 
   isDue(): boolean {
-    this.#noticeAssignment()
     return this.#work !== null || this.#failure !== null || this.#isUnset || this.#isChanged()
   }
 
@@ -278,7 +264,6 @@ export class Bridge<Data extends object, Ids extends UserIds, Input extends obje
     const shown = makeRequestSession(this)
     this.#shown = shown
     this.#isUnset = false
-    this.#isLate = this.#isOver
     this.#take(shown, session)
   }
 
@@ -310,7 +295,7 @@ export class Bridge<Data extends object, Ids extends UserIds, Input extends obje
     this.#told = null
   }
 
-  /** What would be written; `null` where nothing is worth it. */
+  /** What would be written; `null` if nothing is worth it. */
   #changeOf(texts: Texts): Record<string, unknown> | null {
     const change = changeOf(texts, this.#before)
     return change !== null && (this.#isStored || hasContent(texts)) ? change : null
@@ -346,21 +331,21 @@ export class Bridge<Data extends object, Ids extends UserIds, Input extends obje
     const now = this.#identityOf(data)
     const before = this.#isStored ? this.#identityOf(dataOf(this.#before)) : null
     const current = await visit.get()
-    const user = current?.user == null ? null : this.#setup.context.users.toText(current.user.id as never)
+    const user = current?.user == null ? null : String(current.user.id)
     // Not if the application logged this user in by the visit.
     const isDone = now?.text === user && current?.key !== this.#session?.key
     if (now !== null && now.text !== before?.text && !isDone) return this.#logIn(now, before, texts, change)
     // The data of this session names a user whom the session does not have: it was written past the bridge.
     if (now !== null && current !== null && user === null && current.key === this.#session?.key)
       return this.#logIn(now, null, texts, change, { verifiedAt: null })
-    // Not where the application logged another user in by the visit.
+    // Not if the application logged another user in by the visit.
     if (now === null && before !== null && (user === null || user === before.text)) {
       await visit.logOut()
       this.#isStored = false
       return hasContent(texts) ? this.#begin(data) : null
     }
     if (current === null && !this.#isStored) return this.#begin(data)
-    // `null` where the session ended meanwhile: a logout is not undone by a slow request.
+    // `null` if the session ended meanwhile: a logout is not undone by a slow request.
     return visit.update(change as Partial<Data>)
   }
 
@@ -386,7 +371,7 @@ export class Bridge<Data extends object, Ids extends UserIds, Input extends obje
     return session
   }
 
-  /** An anonymous session; `null` where a parallel request of this browser logged in or out: then none begins. */
+  /** An anonymous session; `null` if a parallel request of this browser logged in or out: then none begins. */
   async #begin(data: Record<string, unknown>): Promise<Session<Data, Ids> | null> {
     try {
       return await this.#visit.create({ data: data as Partial<Input> })
@@ -397,7 +382,7 @@ export class Bridge<Data extends object, Ids extends UserIds, Input extends obje
   }
 
   #identityOf(data: Record<string, unknown>): Identity | null {
-    return identityOf(this.#setup.context, this.#setup.userOf(data, this.request))
+    return identityOf(this.#setup.context.options.userIds, this.#setup.userOf(data, this.request))
   }
 
   // Where middleware looks.
@@ -407,28 +392,14 @@ export class Bridge<Data extends object, Ids extends UserIds, Input extends obje
     Object.defineProperties(this.request, { ...Bridge.#MEMBERS, [BRIDGE]: bridge })
   }
 
-  /** `delete req.session` takes our accessor away, and what is assigned then is a value. */
-  #noticeAssignment(): void {
-    const descriptor = Object.getOwnPropertyDescriptor(this.request, 'session')
-    if (descriptor?.get !== undefined) return
-    this.#offer()
-    this.#assign(descriptor?.value)
-  }
-
   #assign(value: unknown): void {
     if (value === this.#shown) return
-    if (this.#isOver && !this.#isLate)
-      throw new TypeError('req.session was assigned after its response: nothing would write that')
-    if (value === null || value === undefined) {
-      this.#isUnset ||= this.#shown !== null
-      this.#shown = null
-      return
-    }
-    if (!isPlain(value) && !isRequestSession(value as object))
-      throw new TypeError(`req.session: expected an object of keys, or null to end the session, got ${quote(value)}`)
-    const shown = makeRequestSession(this)
-    this.#shown = shown
-    this.#isUnset = false
-    fill(shown, value)
+    if (value !== null && value !== undefined)
+      throw new TypeError(`req.session: cannot become ${quote(value)}; assign to its keys, or null to end the session`)
+    if (this.#isOver)
+      throw new TypeError('req.session was set to null after its response: call req.session.destroy(callback)')
+    this.#notice()
+    this.#isUnset ||= this.#shown !== null
+    this.#shown = null
   }
 }

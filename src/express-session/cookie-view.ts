@@ -1,4 +1,4 @@
-import type { AnyContext } from '../manager/context.ts'
+import type { Context } from '../manager/context.ts'
 import { DEFAULTS } from '../manager/options.ts'
 import type { AnySession } from '../session/session.ts'
 import { quote } from '../text/quote.ts'
@@ -29,9 +29,9 @@ export class CookieLook {
   }
 }
 
-/** When the cookie of a session expires, and how long it lasts in all, in ms; `null` where it ends with the browser. */
+/** When the cookie of a session expires, and how long it lasts in all, in ms; `null` if it ends with the browser. */
 function lifeOf(
-  context: AnyContext,
+  context: Context,
   lifetime: CookieLook['lifetime'],
   session: AnySession | null,
 ): { end: number; all: number } | null {
@@ -50,11 +50,7 @@ function lifeOf(
  * The cookie as express-session shows it. It says how things are: what is assigned, and differs, is refused, since a
  * session that lives longer or a cookie that goes elsewhere than the application believes is a hole.
  */
-export function cookieView(
-  { attributes, lifetime }: CookieLook,
-  context: AnyContext,
-  session: () => AnySession | null,
-) {
+export function cookieView({ attributes, lifetime }: CookieLook, context: Context, session: () => AnySession | null) {
   const now = {
     originalMaxAge: () => lifeOf(context, lifetime, session())?.all ?? null,
     maxAge: () => {

@@ -1,6 +1,6 @@
 // Who is logged in, as the data of req.session says it.
 import type { IncomingMessage } from 'node:http'
-import type { AnyContext } from '../manager/context.ts'
+import type { UserIds } from '../session/user-id.ts'
 import { quote } from '../text/quote.ts'
 import type { BridgedUser } from './options.ts'
 
@@ -35,33 +35,27 @@ export function passportUser(data: Members, request: IncomingMessage): BridgedUs
   }
 }
 
-/** A user of req.session as a login takes it, and the canonical text of the ID to compare users by. */
+/** A user of req.session as a login takes it, and the text of the ID to compare users by. */
 export interface Identity {
   readonly user: { readonly id: unknown; readonly name: string; readonly passwordVersion: number | null }
   readonly text: string
 }
 
 /** @throws TypeError that quotes what is no user */
-export function identityOf(context: AnyContext, answer: BridgedUser | null | undefined): Identity | null {
+export function identityOf(userIds: UserIds, answer: BridgedUser | null | undefined): Identity | null {
   if (answer === null || answer === undefined) return null
   if (typeof answer !== 'object' || typeof (answer as { then?: unknown }).then === 'function')
     throw new TypeError(`userOf: expected it to return { id, name } or null, and no promise, got ${quote(answer)}`)
-  const id = converted(context, answer.id)
-  const text = context.users.toText(id as never)
-  return { user: { id, name: answer.name ?? '', passwordVersion: answer.passwordVersion ?? null }, text }
+  const id = converted(userIds, answer.id)
+  return { user: { id, name: answer.name ?? '', passwordVersion: answer.passwordVersion ?? null }, text: String(id) }
 }
 
 const DECIMAL = /^(?:0|[1-9][0-9]{0,19})$/
 
 /** An ID as JSON has it, as the manager takes it. What stands for no ID is left to the manager to refuse. */
-function converted({ options }: AnyContext, id: unknown): unknown {
+function converted(userIds: UserIds, id: unknown): unknown {
   const isDecimal = typeof id === 'string' && DECIMAL.test(id)
-  switch (options.userIds) {
-    case 'bigint':
-      return isDecimal ? BigInt(id) : id
-    case 'number':
-      return isDecimal ? Number(id) : id
-    default:
-      return Number.isSafeInteger(id) ? String(id) : id
-  }
+  if (userIds === 'bigint') return isDecimal ? BigInt(id) : id
+  if (userIds === 'number') return isDecimal ? Number(id) : id
+  return Number.isSafeInteger(id) ? String(id) : id
 }

@@ -10,7 +10,6 @@ import { CookieLook } from './cookie-view.ts'
 import { heldResponse } from './held-response.ts'
 import { passportUser } from './identity.ts'
 import { type ExpressSessionOptions, splitOptions } from './options.ts'
-import { makeSessionStore } from './session-store.ts'
 
 /** The middleware, for `app.use(…)` of Express and Connect, or to be called by hand. */
 export interface ExpressSession<
@@ -24,7 +23,7 @@ export interface ExpressSession<
 }
 
 /**
- * Offers `req.session`, `req.sessionID` and `req.sessionStore` as express-session does, over coatcheck: for Passport,
+ * Offers `req.session` and `req.sessionID` as express-session does, over coatcheck: for Passport,
  * connect-flash and what else is built around `req.session`. What a request changed is written at the end of its response,
  * key by key. Errors go to `next`, also those of the end: then the answer is not sent.
  * @throws TypeError that names the option, and says what to do in place of one of express-session
@@ -42,10 +41,9 @@ export function expressSession<Data extends object, Ids extends UserIds, Input e
     held.isLookedAt = true
     return bare.of(request, held.forVisit)
   }
-  const sessionStore = makeSessionStore(sessions)
   const setup: BridgeSetup<Data, Ids, Input> = {
     sessions,
-    context: contextOf<Data, Ids, Input>(sessions),
+    context: contextOf(sessions),
     userOf: own.userOf ?? (passportUser as NonNullable<typeof own.userOf>),
     logIn: own.logIn ?? (() => ({})),
     look: new CookieLook(forVisits),
@@ -63,7 +61,6 @@ export function expressSession<Data extends object, Ids extends UserIds, Input e
       const visit = held === null ? bare.of(request) : bare.of(request, held.forVisit)
       const bridge = new Bridge(setup, visit, request, held, next)
       await bridge.open()
-      Object.assign(request, { sessionStore })
       held?.hold(bridge)
     }
     // Outside of the promise: what a handler throws is its own.

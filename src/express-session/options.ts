@@ -34,7 +34,7 @@ export type BridgedData = Record<string, any>
 /** Of `expressSession`: those of `nodeVisits`, and how a user is found in the data of req.session. */
 export interface ExpressSessionOptions<Ids extends UserIds = UserIds> extends NodeVisitsOptions {
   /**
-   * Who is logged in, by the data of req.session; `null` where no user is. Where a request changes the answer, that is a
+   * Who is logged in, by the data of req.session; `null` if nobody is. If a request changes the answer, that is a
    * login or a logout. Synchronous. @default Passport's user: `passport.user`, its name from `request.user`
    */
   userOf?: (data: BridgedData, request: IncomingMessage) => BridgedUser<Ids> | null | undefined
@@ -44,7 +44,7 @@ export interface ExpressSessionOptions<Ids extends UserIds = UserIds> extends No
 
 const OWN = ['userOf', 'logIn'] as const
 const OPTIONS = ['cookie', 'rememberCookie', 'trustedOrigins', 'clearSiteData', 'trustedProxies', 'isSecure'] as const
-// Said where express-session's options are brought along as they were.
+// For those who bring the options of express-session along as they were.
 const HINTS = {
   ...hintsFor('visits'),
   name: 'the cookie has its name from cookie: { name }, and is no connect.sid',

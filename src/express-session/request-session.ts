@@ -2,7 +2,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { SessionKey } from '../session/id.ts'
 import { quote } from '../text/quote.ts'
-import { SideTable } from '../visits/side-table.ts'
 import { MEMBERS } from './values.ts'
 
 /** What express-session calls back with: nothing, or the error. */
@@ -10,7 +9,7 @@ export type SessionCallback = (error?: unknown) => void
 
 /** What is shown of the cookie and of the lifetime. What is assigned, and cannot be kept, is a TypeError. */
 export interface CookieView {
-  /** Milliseconds until the cookie expires, `null` where it ends with the browser. */
+  /** Milliseconds until the cookie expires, `null` if it ends with the browser. */
   maxAge: number | null
   /** Milliseconds that `maxAge` began with. */
   originalMaxAge: number | null
@@ -36,7 +35,7 @@ export interface RequestSessionMembers {
   save(callback?: SessionCallback): this
   /** Logout: ends the session; `req.session` is `undefined` from now on. */
   destroy(callback?: SessionCallback): this
-  /** Reads the data anew, in the same object. The error is ERR_SESSION_CONFLICT where the session has ended. */
+  /** Reads the data anew, in the same object. The error is ERR_SESSION_CONFLICT if the session has ended. */
   reload(callback?: SessionCallback): this
   /** Does nothing: a session in use lives on by itself. */
   touch(): this
@@ -52,99 +51,76 @@ export interface Owner {
   readonly request: IncomingMessage
   readonly key: SessionKey | undefined
   readonly cookie: CookieView
-  /** @throws TypeError where no response is left that would write a change of this object */
-  mayChange(session: object): void
   regenerate(session: object, callback: SessionCallback | undefined): void
   save(session: object, callback: SessionCallback | undefined): void
   destroy(session: object, callback: SessionCallback | undefined): void
   reload(session: object, callback: SessionCallback | undefined): void
 }
 
-const owners = new SideTable<object, Owner>()
+class Session implements RequestSessionMembers {
+  readonly #owner: Owner
 
-/** Whether a value is a req.session, of whichever request. */
-export const isRequestSession = (value: object): boolean => owners.get(value) !== undefined
+  constructor(owner: Owner) {
+    this.#owner = owner
+  }
 
-function ownerOf(session: object): Owner {
-  const owner = owners.get(session)
-  if (owner === undefined) throw new TypeError('this method of req.session was called without its session')
-  return owner
-}
-
-function checkCallback(where: string, callback: unknown): void {
-  if (callback !== undefined && callback !== null && typeof callback !== 'function')
-    throw new TypeError(`${where}: expected a callback, got ${quote(callback)}`)
-}
-
-class Members {
   get id() {
-    return ownerOf(this).key
+    return this.#owner.key
   }
 
   get req() {
-    return ownerOf(this).request
+    return this.#owner.request
   }
 
   get cookie() {
-    return ownerOf(this).cookie
+    return this.#owner.cookie
   }
 
   // Passport's keepSessionInfo and its like copy a session onto another; anything else has to be said at the view.
   set cookie(value: CookieView) {
-    if (value !== ownerOf(this).cookie)
+    if (value !== this.#owner.cookie)
       throw new TypeError(
         'req.session.cookie: cannot be replaced; its attributes are options: expressSession(sessions, { cookie })',
       )
   }
 
-  touch() {
+  regenerate(callback?: SessionCallback): this {
+    return this.#ask('regenerate', callback)
+  }
+
+  save(callback?: SessionCallback): this {
+    return this.#ask('save', callback)
+  }
+
+  destroy(callback?: SessionCallback): this {
+    return this.#ask('destroy', callback)
+  }
+
+  reload(callback?: SessionCallback): this {
+    return this.#ask('reload', callback)
+  }
+
+  touch(): this {
     return this
   }
 
-  resetMaxAge() {
+  resetMaxAge(): this {
+    return this
+  }
+
+  #ask(method: 'regenerate' | 'save' | 'destroy' | 'reload', callback: SessionCallback | undefined): this {
+    if (callback !== undefined && callback !== null && typeof callback !== 'function')
+      throw new TypeError(`${method}: expected a callback, got ${quote(callback)}`)
+    this.#owner[method](this, callback)
     return this
   }
 }
-Object.defineProperty(Members, 'name', { value: 'Session' })
-for (const method of ['regenerate', 'save', 'destroy', 'reload'] as const)
-  Object.defineProperty(Members.prototype, method, {
-    writable: true,
-    value(callback?: SessionCallback) {
-      checkCallback(method, callback)
-      ownerOf(this)[method](this, callback)
-      return this
-    },
-  })
-
-// A change is refused here, where assignment, defineProperty and delete meet: code in sloppy mode, which frozen objects
-// would not tell, hears of it too.
-const HANDLER: ProxyHandler<object> = {
-  defineProperty(target, key, descriptor) {
-    mayChange(target)
-    return Reflect.defineProperty(target, key, descriptor)
-  },
-  deleteProperty(target, key) {
-    if (Object.hasOwn(target, key)) mayChange(target)
-    return Reflect.deleteProperty(target, key)
-  },
-  // What `__proto__` of a body that was merged into the session would do.
-  setPrototypeOf: () => false,
-}
-
-const sessions = new SideTable<object, object>()
-function mayChange(target: object): void {
-  const session = sessions.get(target)
-  if (session !== undefined) owners.get(session)?.mayChange(session)
-}
+// `Object.assign(req.session, body)`: the prototype is not what `__proto__` of a body says.
+Object.defineProperty(Session.prototype, '__proto__', { value: Session.prototype })
 
 /** A req.session without data. */
-export function makeRequestSession(owner: Owner): RequestSession {
-  const target: object = Object.create(Members.prototype)
-  const session = new Proxy(target, HANDLER)
-  sessions.set(target, session)
-  owners.set(session, owner)
-  return session as RequestSession
-}
+export const makeRequestSession = (owner: Owner): RequestSession =>
+  new Session(owner) as RequestSessionMembers as RequestSession
 
 /** Makes these the data of a req.session, in place of what it had. */
 export function fill(session: object, data: object): void {

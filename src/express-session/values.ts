@@ -36,7 +36,7 @@ export function textsOf(values: object): Texts {
 export const dataOf = (texts: Texts): Record<string, unknown> =>
   Object.fromEntries([...texts].map(([key, text]) => [key, JSON.parse(text)]))
 
-/** The keys that changed: their new values, `undefined` for those that were removed; `null` where none did. */
+/** The keys that changed: their new values, `undefined` for those that were removed; `null` if none did. */
 export function changeOf(now: Texts, before: Texts): Record<string, unknown> | null {
   const changed = [...now].filter(([key, text]) => before.get(key) !== text)
   const removed = [...before.keys()].filter(key => !now.has(key))
@@ -48,7 +48,7 @@ const isEmpty = (value: unknown): boolean =>
   typeof value === 'object' && value !== null && Object.values(value).every(isEmpty)
 
 /**
- * Whether these texts are worth a session. connect-flash and its like leave `{}` behind where they only looked: a visitor
+ * Whether these texts are worth a session. connect-flash and its like leave `{}` behind when they only looked: a visitor
  * who did nothing else gets no session for that.
  */
 export const hasContent = (texts: Texts): boolean => [...texts.values()].some(text => !isEmpty(JSON.parse(text)))

@@ -1,14 +1,10 @@
 import type { SessionRecord } from '../contract/store.ts'
 
-interface Turn {
+interface Queue {
   /** What the last writer of this process left, so that the next need not run into a conflict first. */
   latest: SessionRecord | null
-}
-
-interface Queue extends Turn {
-  /** Resolves when all writers of this queue are done. */
-  tail: Promise<void>
-  waiting: number
+  /** Let the writers in that wait, in the order in which they came. */
+  readonly waiting: Set<() => void>
 }
 
 /** One queue of writers per session in this process: they take turns instead of colliding in the store. */
@@ -16,38 +12,38 @@ export class WriteQueue {
   readonly #queues = new Map<string, Queue>()
 
   /**
-   * Runs `job` when the ones before it are done, or rejects with `late()` if that has not happened by `deadline`
-   * (on the scale of `performance.now()`); a job that was given up never runs.
+   * Waits until those before have left; at once if there are none. Who comes in has to leave. Rejects with `late()` if it
+   * is not let in by `deadline` (on the scale of `performance.now()`).
    */
-  run<T>(key: string, deadline: number, job: (turn: Turn) => Promise<T>, late: () => Error): Promise<T> {
-    const before = this.#queues.get(key)
-    const queue = before ?? { tail: Promise.resolve(), waiting: 0, latest: null }
-    const leave = () => {
-      queue.waiting -= 1
-      if (queue.waiting === 0) this.#queues.delete(key)
+  enter(key: string, deadline: number, late: () => Error): Queue | Promise<Queue> {
+    const queue = this.#queues.get(key)
+    if (queue === undefined) {
+      const first: Queue = { latest: null, waiting: new Set() }
+      this.#queues.set(key, first)
+      return first
     }
-    queue.waiting += 1
-    if (before === undefined) {
-      this.#queues.set(key, queue)
-      const result = job(queue)
-      queue.tail = result.then(leave, leave)
-      return result
-    }
-    return new Promise<T>((resolve, reject) => {
-      let isLate = false
+    return new Promise((resolve, reject) => {
+      const comeIn = () => {
+        clearTimeout(timer)
+        resolve(queue)
+      }
       const giveUp = () => {
-        isLate = true
+        queue.waiting.delete(comeIn)
         reject(late())
       }
       const timer = setTimeout(giveUp, Math.max(1, deadline - performance.now()))
-      const run = () => {
-        clearTimeout(timer)
-        if (isLate) return
-        const result = job(queue)
-        resolve(result)
-        return result.then(() => {})
-      }
-      queue.tail = queue.tail.then(run).then(leave, leave)
+      queue.waiting.add(comeIn)
     })
+  }
+
+  /** Lets the next one in. */
+  leave(key: string): void {
+    const { waiting } = this.#queues.get(key)!
+    const [next] = waiting
+    if (next === undefined) this.#queues.delete(key)
+    else {
+      waiting.delete(next)
+      next()
+    }
   }
 }

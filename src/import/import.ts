@@ -30,7 +30,7 @@ type Lead = SessionId | typeof OVER | undefined
 
 export class Import<Data extends object, Ids extends UserIds, Input extends object> {
   readonly #sessions: SessionManager<Data, Ids, Input>
-  readonly #context: Context<Data, Ids, Input>
+  readonly #context: Context
   readonly #marks: Marks
   readonly #old: OldStore
   readonly #options: SessionImporterOptions<Data, Ids, Input>
@@ -44,7 +44,7 @@ export class Import<Data extends object, Ids extends UserIds, Input extends obje
     tell: (error: Error) => void,
   ) {
     this.#sessions = sessions
-    this.#context = contextOf<Data, Ids, Input>(sessions)
+    this.#context = contextOf(sessions)
     this.#marks = new Marks(this.#context, source)
     this.#old = new OldStore(this.#context, options.from, tell)
     this.#options = options

@@ -4,7 +4,7 @@
 // outlives the old record, even one that an old process writes back. Marks are records of the kind that visitors never
 // read, without a user.
 import { CLOCK_TOLERANCE, type SessionRecord } from '../contract/store.ts'
-import type { AnyContext } from '../manager/context.ts'
+import type { Context } from '../manager/context.ts'
 import { hashOf, keyOf, newWriteId, type SessionKey } from '../session/id.ts'
 import type { OldSession } from './from.ts'
 
@@ -26,11 +26,11 @@ const TEXT = /^([\w-]{46}) ([\w-]{16})$/
 const OVER_TEXT = 'over'
 
 export class Marks {
-  readonly #context: AnyContext
+  readonly #context: Context
   /** The cookie's name: two libraries of one service may give the same ID. */
   readonly #source: string
 
-  constructor(context: AnyContext, source: string) {
+  constructor(context: Context, source: string) {
     this.#context = context
     this.#source = source
   }

@@ -1,5 +1,5 @@
 // The old store behind a guard, as ours is: whatever goes wrong there is an outage, never a logout, and ends in time.
-import type { AnyContext } from '../manager/context.ts'
+import type { Context } from '../manager/context.ts'
 import { isInSeconds, refuseSeconds } from '../text/epoch.ts'
 import { quote } from '../text/quote.ts'
 import { isObject, type OldSession, type OldSessions } from './from.ts'
@@ -22,12 +22,12 @@ export function epoch(name: string, value: unknown): number | null {
 }
 
 export class OldStore {
-  readonly #context: AnyContext
+  readonly #context: Context
   readonly #from: OldSessions
   readonly #tell: (error: Error) => void
   #pending = 0
 
-  constructor(context: AnyContext, from: OldSessions, tell: (error: Error) => void) {
+  constructor(context: Context, from: OldSessions, tell: (error: Error) => void) {
     this.#context = context
     this.#from = from
     this.#tell = tell

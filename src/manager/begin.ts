@@ -1,33 +1,34 @@
-// How sessions begin in a store: on their own, in place of another, or with a remember token.
-import type { SessionRecord } from '../contract/store.ts'
+// How sessions get an ID: on their own, in place of another, from a remember token, and as a new one of the same session.
+import { SessionError } from '../contract/errors.ts'
+import { FORWARD_LIFETIME, type SessionRecord } from '../contract/store.ts'
+import { seal, unseal } from '../data/meta.ts'
 import { afterWrite } from '../guard/after-write.ts'
-import { newId } from '../session/id.ts'
-import type { Session, UserSession } from '../session/session.ts'
-import type { UserIds } from '../session/user-id.ts'
+import { withCsrfToken } from '../session/csrf.ts'
+import { isUnvisited } from '../session/expiry.ts'
+import { deriveId, newId, newSalt, newWriteId, type SessionKey, shardOf } from '../session/id.ts'
+import type { AnySession } from '../session/session.ts'
 import type { Owner } from '../session/users.ts'
-import type { AnyContext, Context, Found } from './context.ts'
+import type { Context, Found } from './context.ts'
 import { endSession, noticeAnswer } from './end.ts'
-import { find, storedRecord } from './lookup.ts'
-import { type Lifetime, limitFor, newRecord } from './records.ts'
-import { refusal } from './refusals.ts'
-import { endParent, endSeries } from './series-end.ts'
-import { MAX_COLLISIONS, write } from './writing.ts'
+import { type AnyRef, find, findCurrent, storedRecord } from './lookup.ts'
+import { type FirstData, firstData, type Lifetime, limitFor, newRecord, seen } from './records.ts'
+import { endParent, endSeries } from './series.ts'
+import { MAX_COLLISIONS, refusal, write } from './write.ts'
 
 /** What a new session is made of. */
 export interface Start {
   readonly owner: Owner
-  /** Encoded data; `before` is the session that ends, if its data may be carried over. */
-  readonly dataAfter: (before: SessionRecord | null) => string
+  readonly first: FirstData
   readonly lifetime: Lifetime
 }
 
 /** Stores a session that did not exist before, under a new ID. @throws SessionError for what is refused */
-export async function begin<Data extends object, Ids extends UserIds>(
-  context: Context<Data, Ids>,
-  { owner, dataAfter, lifetime }: Start,
+export async function begin(
+  context: Context,
+  { owner, first, lifetime }: Start,
   deadline: number,
-): Promise<Session<Data, Ids>> {
-  const data = dataAfter(null)
+): Promise<AnySession> {
+  const data = firstData(context, first, null)
   for (let collisions = 0; ; collisions += 1) {
     const id = newId(context.users.shardOf(owner.userId))
     const call = context.call(deadline)
@@ -39,11 +40,7 @@ export async function begin<Data extends object, Ids extends UserIds>(
   }
 }
 
-function created<Data extends object, Ids extends UserIds>(
-  context: Context<Data, Ids>,
-  id: string,
-  record: SessionRecord,
-): Session<Data, Ids> {
+function created(context: Context, id: string, record: SessionRecord): AnySession {
   const userId = context.userIdOf(record)
   const session = context.session({ id, record, userId, isFollowed: false })
   context.emit({ type: 'created', key: session.key, userId, remembered: session.remembered })
@@ -51,39 +48,34 @@ function created<Data extends object, Ids extends UserIds>(
 }
 
 /** Replaces a session by a new one; `null` if it ended meanwhile. */
-export function takePlace<Data extends object, Ids extends UserIds>(
-  context: Context<Data, Ids>,
-  start: Found<Ids>,
-  { owner, dataAfter, lifetime }: Start,
+export function takePlace(
+  context: Context,
+  current: Found,
+  { owner, first, lifetime }: Start,
   deadline: number,
-): Promise<Session<Data, Ids> | null> {
-  const { calls, endings } = context
-  const userId = context.userIdOf(owner)
-  return write(context, 'replace', start, deadline, async ({ record: before }) => {
+): Promise<AnySession | null> {
+  return write(context, 'replace', current, deadline, async ({ record: before }) => {
     const isOthers = before.userId !== null && before.userId !== owner.userId
-    const data = dataAfter(isOthers ? null : before)
+    const data = firstData(context, first, isOthers ? null : before)
     const id = newId(context.users.shardOf(owner.userId))
     const call = context.call(deadline)
     const next = newRecord(context, id, owner, data, call.now, lifetime)
-    const answer = await calls.replace(before.key, before.version, next, limitFor(context, owner), call)
+    const limit = limitFor(context, owner)
+    const answer = await context.calls.replace(before.key, before.version, next, limit, call)
     noticeAnswer(context, answer, owner, before.key)
     if (answer.outcome !== 'created') return answer.outcome
-    endings.end(before.key, 'left')
-    const session = regenerated(context, before, { id, record: next, userId, isFollowed: false })
+    context.endings.end(before.key, 'left')
+    const session = regenerated(context, before, id, next)
     if (before.parent !== null) await afterWrite(() => endSeriesBefore(context, before, session.key, deadline))
     return { value: session }
   })
 }
 
 /** The session of a new ID, and the event that tells which ID it had before. */
-export function regenerated<Data extends object, Ids extends UserIds>(
-  context: Context<Data, Ids>,
-  before: SessionRecord,
-  next: Found<Ids>,
-): Session<Data, Ids> {
-  const session = context.session(next)
-  const oldKey = before.key as typeof session.key
-  context.emit({ type: 'regenerated', key: session.key, oldKey, userId: next.userId })
+function regenerated(context: Context, before: SessionRecord, id: string, record: SessionRecord): AnySession {
+  const userId = context.userIdOf(record)
+  const session = context.session({ id, record, userId, isFollowed: false })
+  context.emit({ type: 'regenerated', key: session.key, oldKey: before.key as SessionKey, userId })
   return session
 }
 
@@ -92,7 +84,7 @@ export function regenerated<Data extends object, Ids extends UserIds>(
  * fails, the token could start a session again, and the login fails.
  */
 async function endSeriesBefore(
-  context: AnyContext,
+  context: Context,
   before: SessionRecord,
   newKey: string,
   deadline: number,
@@ -111,13 +103,13 @@ async function endSeriesBefore(
  * A session that follows from a remember token: its ID and `createdAt` are given, and it lives only while the series
  * does. `null` if the series is over or the user's limit refuses; 'expired' if one with this ID existed and was never used.
  */
-export async function beginRemembered<Data extends object, Ids extends UserIds>(
-  context: Context<Data, Ids>,
+export async function beginRemembered(
+  context: Context,
   id: string,
   series: SessionRecord,
   createdAt: number,
   deadline: number,
-): Promise<UserSession<Data, Ids> | 'expired' | null> {
+): Promise<AnySession | 'expired' | null> {
   const call = context.call(deadline)
   const { userId, userName, passwordVersion } = series
   const owner = { userId, userName, passwordVersion }
@@ -127,12 +119,78 @@ export async function beginRemembered<Data extends object, Ids extends UserIds>(
   const record = { ...fresh, parent: series.key, createdAt, seenAt }
   const answer = await context.calls.create(record, limitFor(context, owner), call)
   noticeAnswer(context, answer, owner)
-  if (answer.outcome === 'created') return created(context, id, record) as UserSession<Data, Ids>
+  if (answer.outcome === 'created') return created(context, id, record)
   // The session is refused or has ended; the token is still good and works again as soon as a session is free.
   if (answer.outcome !== 'collision') return null
   const found = await find(context, id, call.now, deadline)
-  if (found !== null) return context.session(found) as UserSession<Data, Ids>
+  if (found !== null) return context.session(found)
   // Taken, and not live: by a session that expired, or by the forward of one that goes on under another ID.
   const { record: taken, forward } = await context.calls.read(record.key, call)
   return taken === null && forward === null ? 'expired' : null
+}
+
+/** The longest grace, in ms. */
+const MAX_GRACE = 120_000
+/** How long a forward may stand. */
+const WINDOW = MAX_GRACE + FORWARD_LIFETIME
+/**
+ * How many new IDs a session gets in a window. So at most twice as many forwards stand in a row, and who ends the
+ * session by its first ID, or spares it by an outdated one, follows no more than these.
+ */
+const MAX_IN_WINDOW = 32
+
+/** The same session under a new ID: derived from the old one if there is a grace (in ms), otherwise random. */
+export async function reissue(context: Context, ref: AnyRef, grace: number | null): Promise<AnySession | null> {
+  const deadline = context.deadline()
+  const start = await findCurrent(context, ref, deadline)
+  if (start === null) return null
+  if (grace !== null && start.isFollowed) {
+    // Another request was first: all of them get the same new cookie.
+    const now = typeof ref === 'string' ? start : await find(context, start.id, context.now(), deadline)
+    return now === null ? null : context.session(now)
+  }
+  return write(context, 'replace', start, deadline, async (found, isSnapshot) => {
+    const { id, record } = found
+    // Another request was first, after the look.
+    if (grace !== null && id !== start.id) return { value: context.session(found) }
+    // A touch since the snapshot was taken did not change its version: the new record would set it back.
+    if (isSnapshot && isUnvisited(record)) return 'snapshot'
+    const now = context.now()
+    const data = counted(record.data, now)
+    // Neither the old ID nor a new one without a forward: a logout by an old ID would say 200 and end nothing.
+    if (data === null) {
+      context.tellRefused('conflict', record)
+      throw new SessionError(
+        'ERR_SESSION_CONFLICT',
+        `this session got ${MAX_IN_WINDOW} new IDs within minutes: try again later`,
+      )
+    }
+    const { seenAt, expiresAt } = seen(context, record, now)
+    const salt = grace === null ? '' : newSalt()
+    const nextId = grace === null ? newId(shardOf(id)) : deriveId(shardOf(id), id, 'renew', salt)
+    const next = {
+      ...record,
+      // A session that was not used yet stays so under its new ID: the request that uses it first is still to come.
+      seenAt: isUnvisited(record) ? record.seenAt : seenAt,
+      expiresAt,
+      key: context.keyOf(nextId),
+      data: withCsrfToken(data, id, nextId),
+      version: 1,
+      writeId: newWriteId(),
+    }
+    const forward = { salt, until: now + (grace ?? 0) }
+    const { outcome } = await context.calls.replace(record.key, record.version, next, { forward }, { now, deadline })
+    if (outcome === 'stale-login') context.tellRefused(outcome, record)
+    if (outcome !== 'created') return outcome
+    context.endings.moved(record.key, next.key)
+    return { value: regenerated(context, record, nextId, next) }
+  })
+}
+
+/** The data with one more new ID counted; `null` if there were too many. */
+function counted(data: string, now: number): string | null {
+  const { meta, text } = unseal(data)
+  const { count, since } = meta.renewals ?? { count: 0, since: now }
+  if (now - since >= WINDOW) return seal({ ...meta, renewals: { count: 1, since: now } }, text)
+  return count >= MAX_IN_WINDOW ? null : seal({ ...meta, renewals: { count: count + 1, since } }, text)
 }

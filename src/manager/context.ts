@@ -1,3 +1,4 @@
+// What the methods of one manager work with: its options, its store, and what this process remembers.
 import type { SessionRecord } from '../contract/store.ts'
 import { unseal } from '../data/meta.ts'
 import { DataShape, type Frozen } from '../data/schema.ts'
@@ -5,20 +6,20 @@ import { StoreCalls } from '../guard/store-calls.ts'
 import { WriteQueue } from '../guard/write-queue.ts'
 import { keyOf, type SessionKey } from '../session/id.ts'
 import {
+  type AnySession,
   makeInfo,
   makeSession,
   makeStored,
-  type Session,
   type SessionInfo,
   type SessionParts,
   type StoredSession,
 } from '../session/session.ts'
 import type { UserId, UserIds } from '../session/user-id.ts'
-import { Users } from '../session/users.ts'
+import { namespaceOf, Users } from '../session/users.ts'
 import { quote } from '../text/quote.ts'
 import { Endings } from './endings.ts'
-import { emitTo, type SessionEvent } from './events.ts'
-import { type ResolvedOptions, resolveOptions, type SessionOptions } from './options.ts'
+import { emitTo, isHeard, type SessionEvent, type WriteRefusal } from './events.ts'
+import { type AnyOptions, type ResolvedOptions, resolveOptions } from './options.ts'
 import { Recent } from './recent.ts'
 import { Sweeper } from './sweeper.ts'
 
@@ -26,30 +27,20 @@ import { Sweeper } from './sweeper.ts'
 const MAX_TENANTS = 1000
 
 /** A session record under the ID that leads to it now. */
-export interface Found<Ids extends UserIds = UserIds> {
+export interface Found {
   readonly id: string
   readonly record: SessionRecord
   /** `null` in an anonymous session. */
-  readonly userId: UserId<Ids> | null
+  readonly userId: UserId<UserIds> | null
   /** Whether it was found under an old ID whose grace has not run out. */
   readonly isFollowed: boolean
 }
 
-/** Of any data and user IDs: for code that looks at neither. */
-// biome-ignore lint/suspicious/noExplicitAny: unknown would fit no context, since its options take and give both
-export type AnyContext = Context<any, any, any>
-
-/** What the methods of one manager work with: its options, its store, and what this process remembers. */
-export class Context<
-  Data extends object,
-  Ids extends UserIds,
-  // biome-ignore lint/suspicious/noExplicitAny: most methods read data and take none, so that its input may be of any type
-  Input extends object = any,
-> {
-  readonly given: SessionOptions<Data, Ids, Input>
-  readonly options: ResolvedOptions<Ids>
+/** Looks at no data and no user IDs: the methods of the manager give them their types. */
+export class Context {
+  readonly options: ResolvedOptions
   readonly calls: StoreCalls
-  readonly shape: DataShape<Data, Input>
+  readonly shape: DataShape<object>
   /** Writers to one session take turns. */
   readonly writers = new WriteQueue()
   /** When this process last wrote down that a session was used, by key. */
@@ -58,27 +49,32 @@ export class Context<
   readonly sweeper: Sweeper
   /** The managers of namespaces, by name. */
   readonly tenants = new Recent<object>(Number.POSITIVE_INFINITY, MAX_TENANTS / 2)
-  readonly users: Users<Ids>
+  readonly users: Users<UserIds>
   readonly namespace: string | null = null
   /** Keeps the keys of namespaces apart. */
   readonly space: string = ''
 
-  constructor(given: SessionOptions<Data, Ids, Input>) {
-    this.given = given
+  constructor(given: AnyOptions) {
     this.options = resolveOptions(given)
-    const { store, userIds, maxDataBytes, sweepInterval, touchInterval } = this.options
-    this.calls = new StoreCalls(store, this.options, error => emitTo(given.onEvent, { type: 'store-error', error }))
-    this.shape = new DataShape({ schema: given.schema, initial: given.initial, codec: given.codec, maxDataBytes })
+    const { store, userIds, sweepInterval, touchInterval, onEvent } = this.options
+    this.calls = new StoreCalls(store, this.options, error => emitTo(onEvent, { type: 'store-error', error }))
+    this.shape = new DataShape<object>(this.options)
     this.touched = new Recent(touchInterval)
     const sweep = (limit: number, now: number) => this.calls.sweep(limit, { now, deadline: this.calls.deadline() })
     this.sweeper = new Sweeper(store.sweep ? sweep : null, () => this.now(), sweepInterval)
-    this.users = new Users(userIds, null, store)
+    this.users = new Users<UserIds>(userIds, null, store)
   }
 
   /** Shares all but the names with this one. */
-  tenant(namespace: string): Context<Data, Ids, Input> {
-    const users = new Users(this.options.userIds, namespace, this.options.store)
+  tenant(namespace: string): Context {
+    const users = new Users<UserIds>(this.options.userIds, namespace, this.options.store)
     return Object.assign(Object.create(this), { namespace, space: `namespace\0${namespace}`, users })
+  }
+
+  /** The context of the namespace that a stored user names: events and user IDs are its own. */
+  ofUser(userId: string | null): Context {
+    const namespace = userId === null ? null : namespaceOf(userId)
+    return namespace === null || namespace === this.namespace ? this : this.tenant(namespace)
   }
 
   now(): number {
@@ -105,43 +101,49 @@ export class Context<
     await this.calls.close(this.calls.deadline())
   }
 
-  emit(event: SessionEvent<Ids>): void {
+  emit(event: SessionEvent): void {
     const { namespace } = this
-    emitTo(this.given.onEvent, namespace === null ? event : { ...event, namespace })
+    emitTo(this.options.onEvent, namespace === null ? event : { ...event, namespace })
+  }
+
+  /** An event for each login or write that is refused; `key` and `userId` as the record has them. */
+  tellRefused(reason: WriteRefusal, { key, userId }: { key: string | null; userId: string | null }): void {
+    if (!isHeard(this.options.onEvent)) return
+    this.emit({ type: 'write-refused', reason, key: key as SessionKey | null, userId: this.userIdOf({ userId }) })
   }
 
   keyOf(id: string): SessionKey {
     return keyOf(id, this.space)
   }
 
-  session({ record, userId, id, isFollowed }: Found<Ids>, isCookieDue = false): Session<Data, Ids> {
+  session({ record, userId, id, isFollowed }: Found, isCookieDue = false): AnySession {
     return makeSession(this.parts(record, userId, isFollowed, isCookieDue), id)
   }
 
-  info(record: SessionRecord): SessionInfo<Data, Ids> {
+  info(record: SessionRecord): SessionInfo<object, UserIds> {
     return makeInfo(this.parts(record, this.userIdOf(record)))
   }
 
   /** For operators. An anonymous session has the namespace in its key alone, where it cannot be read. */
-  stored(record: SessionRecord): StoredSession<Data, Ids> {
+  stored(record: SessionRecord): StoredSession<object, UserIds> {
     const namespace = record.userId === null ? null : this.namespace
     return makeStored(this.parts(record, this.userIdOf(record)), namespace)
   }
 
   private parts(
     record: SessionRecord,
-    userId: UserId<Ids> | null,
+    userId: UserId<UserIds> | null,
     isFollowed = false,
     isCookieDue = false,
-  ): SessionParts<Data, Ids> {
+  ): SessionParts<object, UserIds> {
     return { record, userId, isFollowed, isCookieDue, data: this.shape.known(record.data), home: this }
   }
 
-  userIdOf({ userId }: Pick<SessionRecord, 'userId'>): UserId<Ids> | null {
+  userIdOf({ userId }: Pick<SessionRecord, 'userId'>): UserId<UserIds> | null {
     return userId === null ? null : this.users.fromText(userId)
   }
 
-  decode(record: SessionRecord): Frozen<Data> {
+  decode(record: SessionRecord): Frozen<object> {
     return this.shape.freeze(unseal(record.data).text, cause => this.reportReset(record, cause))
   }
 
@@ -152,11 +154,11 @@ export class Context<
 }
 
 // Registered, because a process may hold several copies of this package (its ESM and its CommonJS build, or one in each
-// bundle of a framework) and keep one manager for all. Raise the number when visits need something else of a context.
+// bundle of a framework) and keep one manager for all. Raise the number when the members of a context change.
 const CONTEXT = Symbol.for('coatcheck.context.1')
 
 /** Not a declared member: types show no way to it, and those of two copies of the package fit each other. */
-export function keepContext<Manager extends object>(sessions: Manager, context: AnyContext): Manager {
+export function keepContext<Manager extends object>(sessions: Manager, context: Context): Manager {
   return Object.defineProperty(sessions, CONTEXT, { value: context })
 }
 
@@ -164,14 +166,12 @@ export function keepContext<Manager extends object>(sessions: Manager, context: 
  * What is behind a manager, whichever copy of the package it is from.
  * @throws TypeError for anything else
  */
-export function contextOf<Data extends object, Ids extends UserIds, Input extends object>(
-  sessions: object,
-): Context<Data, Ids, Input> {
-  const isManager = typeof sessions === 'object' && sessions !== null && Object.hasOwn(sessions, CONTEXT)
-  const context = isManager ? (sessions as { [CONTEXT]?: Context<Data, Ids, Input> })[CONTEXT] : undefined
-  if (context === undefined)
-    throw new TypeError(
-      `expected a SessionManager, got ${quote(sessions)} (two versions of coatcheck in one process do not know each other: npm ls coatcheck)`,
-    )
-  return context
+export function contextOf(sessions: object): Context {
+  if (typeof sessions === 'object' && sessions !== null && Object.hasOwn(sessions, CONTEXT)) {
+    const { [CONTEXT]: context } = sessions as { [CONTEXT]?: Context }
+    if (context !== undefined) return context
+  }
+  throw new TypeError(
+    `expected a SessionManager, got ${quote(sessions)} (two versions of coatcheck in one process do not know each other: npm ls coatcheck)`,
+  )
 }

@@ -2,9 +2,8 @@
 import type { ReplaceResult } from '../contract/store.ts'
 import type { SessionKey } from '../session/id.ts'
 import type { Owner } from '../session/users.ts'
-import type { AnyContext } from './context.ts'
+import type { Context } from './context.ts'
 import type { SessionEvent } from './events.ts'
-import { tellRefused } from './refusals.ts'
 
 export type EndReason = Extract<SessionEvent, { type: 'destroyed' }>['reason']
 
@@ -13,7 +12,7 @@ const fateOf = (reason: EndReason) => (reason === 'logout' ? 'left' : 'ended')
 
 /** Deletes a session, and the successor that its key leads to. */
 export async function endSession(
-  context: AnyContext,
+  context: Context,
   key: string,
   userId: string | null,
   reason: EndReason,
@@ -26,25 +25,25 @@ export async function endSession(
   return existed
 }
 
-function noticeEnd(context: AnyContext, key: string, userId: string | null, reason: EndReason): void {
+function noticeEnd(context: Context, key: string, userId: string | null, reason: EndReason): void {
   context.endings.end(key, fateOf(reason))
   context.emit({ type: 'destroyed', key: key as SessionKey, userId: context.userIdOf({ userId }), reason })
 }
 
 /** What a store answered to a login: the limit ended others of the user, or it was refused. `key`: what was to end for it. */
 export function noticeAnswer(
-  context: AnyContext,
+  context: Context,
   { outcome, ended }: Pick<ReplaceResult, 'outcome' | 'ended'>,
   { userId }: Owner,
   key: string | null = null,
 ): void {
   for (const each of ended) noticeEnd(context, each, userId, 'limit')
-  if (outcome === 'limit' || outcome === 'stale-login') tellRefused(context, outcome, { key, userId })
+  if (outcome === 'limit' || outcome === 'stale-login') context.tellRefused(outcome, { key, userId })
 }
 
 /** Ends everything of a user; even if the answer is lost, no slow response sends one of these cookies again. */
 export async function endUser(
-  context: AnyContext,
+  context: Context,
   user: string,
   options: { exceptKey?: string; minPasswordVersion?: number },
   deadline: number,

@@ -6,7 +6,7 @@ import { Recent } from './recent.ts'
 
 /** How long it is remembered: longer than a slow response takes, in ms. */
 const LIFETIME = 300_000
-/** At least as many new IDs as one session gets in that time, see reissue.ts. */
+/** At least as many new IDs as one session gets in that time, see begin.ts. */
 const MAX_HOPS = 64
 
 /** Keys of tenants and of both kinds of records are distinct, so that one memory does for all. */

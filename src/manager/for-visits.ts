@@ -3,22 +3,17 @@
 import { keyOf, type SessionId, type SessionKey } from '../session/id.ts'
 import { type AnySession, recordOf, type Session } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
-import { quote } from '../text/quote.ts'
-import { type AnyContext, type Context, contextOf } from './context.ts'
-import { takeKey } from './edit.ts'
+import { type Context, contextOf } from './context.ts'
 import type { SessionEvent } from './events.ts'
 import { held } from './lookup.ts'
 import { parseToken } from './series.ts'
 import { touch } from './touch.ts'
-
-// Registered: the visit and its manager may be of two copies of this package (its ESM and its CommonJS build). The number
-// rises when the answer changes.
-const FOR_VISITS = Symbol.for('coatcheck.for-visits.1')
+import { takeKey } from './write.ts'
 
 export class ForVisits<Data extends object, Ids extends UserIds> {
-  readonly #context: Context<Data, Ids>
+  readonly #context: Context
 
-  constructor(context: Context<Data, Ids>) {
+  constructor(context: Context) {
     this.#context = context
   }
 
@@ -68,29 +63,16 @@ export class ForVisits<Data extends object, Ids extends UserIds> {
     session: Session<Data, Ids>,
     name: N,
   ): Promise<{ session: Session<Data, Ids> | null; value: Data[N] | undefined }> {
-    return takeKey(this.#context, session, name)
+    return takeKey(this.#context, session, name) as Promise<{
+      session: Session<Data, Ids> | null
+      value: Data[N] | undefined
+    }>
   }
 }
 
-const keyFor = (context: AnyContext, idOrToken: string): string =>
+const keyFor = (context: Context, idOrToken: string): string =>
   parseToken(context.namespace, idOrToken)?.key ?? keyOf(idOrToken, context.space)
 
-/** Lets the visits of each copy of the package ask the managers of this class. */
-export function offerToVisits(prototype: object): void {
-  // Not a declared member: types show no way to it.
-  Object.defineProperty(prototype, FOR_VISITS, {
-    value(this: object) {
-      return new ForVisits(contextOf(this))
-    },
-  })
-}
-
 /** @throws TypeError for anything but a manager */
-export function forVisits<Data extends object, Ids extends UserIds>(sessions: object): ForVisits<Data, Ids> {
-  const answer = (sessions as { [FOR_VISITS]?: () => ForVisits<Data, Ids> } | null | undefined)?.[FOR_VISITS]
-  if (typeof answer !== 'function')
-    throw new TypeError(
-      `expected a SessionManager, got ${quote(sessions)} (two versions of coatcheck in one process do not know each other: npm ls coatcheck)`,
-    )
-  return answer.call(sessions)
-}
+export const forVisits = <Data extends object, Ids extends UserIds>(sessions: object): ForVisits<Data, Ids> =>
+  new ForVisits(contextOf(sessions))

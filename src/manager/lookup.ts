@@ -1,16 +1,21 @@
+// What a caller's session, ID or key leads to.
 import { CLOCK_TOLERANCE, type Forward, type SessionRecord } from '../contract/store.ts'
 import type { Reading } from '../guard/store-calls.ts'
-import { deriveId, isId, shardOf } from '../session/id.ts'
-import { recordOf, type Session, type SessionRef, spaceOf, wasFollowed } from '../session/session.ts'
-import type { UserIds } from '../session/user-id.ts'
-import type { AnyContext, Context, Found } from './context.ts'
-import { isOutdated } from './password-version.ts'
+import { deriveId, isId, isKey, type SessionKey, shardOf } from '../session/id.ts'
+import { type AnySession, recordOf, spaceOf, wasFollowed } from '../session/session.ts'
+import { passwordVersionOf } from '../session/users.ts'
+import type { Rule } from '../text/check-options.ts'
+import { within } from '../time/within.ts'
+import type { Context, Found } from './context.ts'
+
+/** A session of any data and user IDs, or the value of its cookie. */
+export type AnyRef = AnySession | string | null | undefined
 
 /** How many new IDs in a row a late request may have missed. */
 const MAX_HOPS = 8
 
 /** The record behind a caller's session. @throws TypeError for a copy of one, another namespace's, or anything else */
-export function heldRecord<Data, Ids extends UserIds>(context: AnyContext, session: Session<Data, Ids>): SessionRecord {
+export function heldRecord(context: Context, session: AnySession): SessionRecord {
   const record = typeof session === 'object' && session !== null ? recordOf(session) : null
   if (record === null || typeof session.secret !== 'string')
     throw new TypeError(
@@ -21,54 +26,56 @@ export function heldRecord<Data, Ids extends UserIds>(context: AnyContext, sessi
 }
 
 /** A caller's session as it was found. @throws TypeError as `heldRecord` does */
-export function held<Data, Ids extends UserIds>(context: AnyContext, session: Session<Data, Ids>): Found<Ids> {
+export function held(context: Context, session: AnySession): Found {
   const record = heldRecord(context, session)
   return { id: session.secret, record, userId: session.user?.id ?? null, isFollowed: wasFollowed(session) }
 }
 
 /** The ID to look for; `null` for nothing and for what cannot be one (which never reaches the store). */
-export function idOf<Data, Ids extends UserIds>(context: AnyContext, ref: SessionRef<Data, Ids>): string | null {
+export function idOf(context: Context, ref: AnyRef): string | null {
   if (ref === null || ref === undefined) return null
   if (typeof ref === 'string') return isId(ref) ? ref : null
   heldRecord(context, ref)
   return ref.secret
 }
 
+/** What a method works on: the snapshot that the caller holds, otherwise what the store has. */
+export function findCurrent(context: Context, ref: AnyRef, deadline: number): Found | null | Promise<Found | null> {
+  const id = idOf(context, ref)
+  if (id === null) return null
+  return typeof ref === 'object' && ref !== null ? held(context, ref) : find(context, id, context.now(), deadline)
+}
+
 /**
  * The live session that an ID leads to, also by new IDs within their grace. At once if the store answers at once: an async
  * function here, and one in each of its callers, costs a `get` from memory a fifth.
  */
-export function find<Data extends object, Ids extends UserIds>(
-  context: Context<Data, Ids>,
+export function find(
+  context: Context,
   id: string,
   now: number,
   deadline: number,
   hops = 0,
-): Found<Ids> | null | Promise<Found<Ids> | null> {
+): Found | null | Promise<Found | null> {
   const reading = context.calls.read(context.keyOf(id), { now, deadline })
-  const lookUp = { context, id, now, deadline, hops }
-  return reading instanceof Promise ? reading.then(read => foundIn(lookUp, read)) : foundIn(lookUp, reading)
+  if (!(reading instanceof Promise)) return foundIn(context, id, now, deadline, hops, reading)
+  return reading.then(read => foundIn(context, id, now, deadline, hops, read))
 }
 
-interface LookUp<Data extends object, Ids extends UserIds> {
-  readonly context: Context<Data, Ids>
-  readonly id: string
-  readonly now: number
-  readonly deadline: number
-  /** How many forwards led here. */
-  readonly hops: number
-}
-
-function foundIn<Data extends object, Ids extends UserIds>(
-  { context, id, now, deadline, hops }: LookUp<Data, Ids>,
+function foundIn(
+  context: Context,
+  id: string,
+  now: number,
+  deadline: number,
+  hops: number,
   { record, forward, corrupt }: Reading,
-): Found<Ids> | null | Promise<Found<Ids> | null> {
+): Found | null | Promise<Found | null> {
   if (record !== null) {
     if (record.kind !== 'session' || !(record.expiresAt > now)) return null
     const userId = context.userIdOf(record)
     if (record.userId !== null && userId === null) return removeForeign(context, record, deadline)
     const found = { id, record, userId, isFollowed: hops > 0 }
-    return context.given.getPasswordVersion === undefined ? found : unlessOutdated(context, found, deadline)
+    return context.options.getPasswordVersion === undefined ? found : unlessOutdated(context, found, deadline)
   }
   if (corrupt !== null) context.emit({ type: 'corrupt-record', key: context.keyOf(id), cause: corrupt })
   if (forward === null) return null
@@ -77,42 +84,23 @@ function foundIn<Data extends object, Ids extends UserIds>(
   return next === null ? null : find(context, next, now, deadline, hops + 1)
 }
 
-async function unlessOutdated<Ids extends UserIds>(
-  context: AnyContext,
-  found: Found<Ids>,
-  deadline: number,
-): Promise<Found<Ids> | null> {
+async function unlessOutdated(context: Context, found: Found, deadline: number): Promise<Found | null> {
   return (await isOutdated(context, found.record, deadline)) ? null : found
 }
 
 /** The holder of the old ID derives the new one; a reader of the store cannot. */
-function follow(context: AnyContext, id: string, { salt, until, movedTo }: Forward, now: number): string | null {
+function follow(context: Context, id: string, { salt, until, movedTo }: Forward, now: number): string | null {
   // `until` is an instant of another node's clock: a reader whose clock is ahead must not lose the session.
   if (salt === '' || now >= until + CLOCK_TOLERANCE) return null
   const next = deriveId(shardOf(id), id, 'renew', salt)
   return context.keyOf(next) === movedTo ? next : null
 }
 
-async function removeForeign(context: AnyContext, { key }: SessionRecord, deadline: number): Promise<null> {
+async function removeForeign(context: Context, { key }: SessionRecord, deadline: number): Promise<null> {
   await context.calls.delete(key, context.call(deadline))
-  context.emit({
-    type: 'corrupt-record',
-    key: key as never,
-    cause: `user ID is not of kind '${context.options.userIds}'`,
-  })
+  const cause = `user ID is not of kind '${context.options.userIds}'`
+  context.emit({ type: 'corrupt-record', key: key as SessionKey, cause })
   return null
-}
-
-/** What a method works on: the snapshot that the caller holds, otherwise what the store has. */
-export async function findCurrent<Data extends object, Ids extends UserIds>(
-  context: Context<Data, Ids>,
-  ref: SessionRef<Data, Ids>,
-  deadline: number,
-): Promise<Found<Ids> | null> {
-  const id = idOf(context, ref)
-  if (id === null) return null
-  if (typeof ref === 'object' && ref !== null) return held(context, ref)
-  return find(context, id, context.now(), deadline)
 }
 
 /** Where the forwards from a key lead. */
@@ -130,7 +118,7 @@ export interface Chain {
  * `deadline` is that of all reads together; without it each read has its own.
  */
 export async function chainFrom(
-  context: AnyContext,
+  context: Context,
   start: string,
   { now, deadline, isKnown }: { now: number; deadline?: number; isKnown?: (key: string) => boolean },
 ): Promise<Chain> {
@@ -147,8 +135,44 @@ export async function chainFrom(
 }
 
 /** The record stored under a key, following forwards. For logout and revocation; requests use `find`. */
-export const storedRecord = async (
-  context: AnyContext,
-  start: string,
-  deadline: number,
-): Promise<SessionRecord | null> => (await chainFrom(context, start, { now: context.now(), deadline })).record
+export async function storedRecord(context: Context, start: string, deadline: number): Promise<SessionRecord | null> {
+  return (await chainFrom(context, start, { now: context.now(), deadline })).record
+}
+
+/** Whether the application raised the user's password version since this record's credentials were verified. */
+export async function isOutdated(context: Context, record: SessionRecord, deadline: number): Promise<boolean> {
+  if (record.userId === null) return false
+  return (record.passwordVersion ?? 0) < (await passwordVersionNow(context, record.userId, deadline))
+}
+
+/** The user's live sessions, without those that the application's password version refuses. */
+export async function recordsOfUser(context: Context, user: string, deadline: number): Promise<SessionRecord[]> {
+  const records = await context.calls.listUser(user, 'session', context.call(deadline))
+  const version = records.length === 0 ? 0 : await passwordVersionNow(context, user, deadline)
+  return records.filter(record => (record.passwordVersion ?? 0) >= version)
+}
+
+/** The user's password version, 0 if the application does not say. The lookup has what is left of `storeTimeout`. */
+async function passwordVersionNow(context: Context, user: string, deadline: number): Promise<number> {
+  const { getPasswordVersion } = context.options
+  if (getPasswordVersion === undefined) return 0
+  const name = 'getPasswordVersion()'
+  const asked = async () => passwordVersionOf(await getPasswordVersion(context.users.fromText(user)!), name) ?? 0
+  return within(deadline, asked(), {
+    accept: version => version,
+    failed: cause => cause,
+    late: () => context.calls.fail('read', 'not-applied', `read: ${name} did not answer within storeTimeout`),
+  })
+}
+
+/** Which session `invalidateUser` and `invalidateAll` spare. */
+export const anExcept: Rule = value => {
+  // Not quoted: it may be a session ID.
+  if (typeof value !== 'object' && !isKey(value)) throw new TypeError('except: expected a session or its key')
+}
+
+/** @throws TypeError for a copy of a session, or another namespace's */
+export function keyOfExcept(context: Context, except: AnySession | SessionKey | null | undefined): string | null {
+  if (except === null || except === undefined) return null
+  return typeof except === 'object' ? heldRecord(context, except).key : except
+}

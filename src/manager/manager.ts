@@ -1,11 +1,13 @@
+import type { SessionRecord } from '../contract/store.ts'
 import type { Change } from '../data/change.ts'
 import { unseal } from '../data/meta.ts'
 import { isPlain } from '../data/plain.ts'
 import { afterWrite } from '../guard/after-write.ts'
 import { allSessions } from '../operations/all.ts'
 import { countSessions } from '../operations/count.ts'
-import type { InvalidateAllOptions } from '../operations/invalidate-all.ts'
+import { type InvalidateAllOptions, invalidateAll } from '../operations/invalidate-all.ts'
 import { updateEach } from '../operations/update-user-sessions.ts'
+import { aSignal, requireScan } from '../operations/walk.ts'
 import { lifetimeOf } from '../session/expiry.ts'
 import { isKey, type SessionKey } from '../session/id.ts'
 import {
@@ -18,30 +20,38 @@ import {
 } from '../session/session.ts'
 import type { UserIdInput, UserIds } from '../session/user-id.ts'
 import { ANONYMOUS, checkLogin, checkStart, type Login, passwordVersionOf } from '../session/users.ts'
-import { checkOptions, type OptionPlace } from '../text/check-options.ts'
+import { aFunction, checkOptions, type OptionPlace } from '../text/check-options.ts'
 import { type Duration, milliseconds } from '../text/duration.ts'
 import { quote } from '../text/quote.ts'
-import { begin, takePlace } from './begin.ts'
+import { begin, reissue, takePlace } from './begin.ts'
 import { Context, contextOf, keepContext } from './context.ts'
-import { takeKey, writeData, writeRecord } from './edit.ts'
 import { endSession, endUser } from './end.ts'
-import { anExcept, keyOfExcept } from './except.ts'
-import { offerToVisits } from './for-visits.ts'
-import { find, findCurrent, heldRecord, idOf, storedRecord } from './lookup.ts'
-import { invalidateEverything, storedSession } from './operators.ts'
-import { GET_OPTIONS, REGENERATE_OPTIONS, type SessionOptions } from './options.ts'
-import { recordsOfUser } from './password-version.ts'
-import { firstData } from './records.ts'
-import { reissue } from './reissue.ts'
+import {
+  anExcept,
+  chainFrom,
+  find,
+  findCurrent,
+  heldRecord,
+  idOf,
+  keyOfExcept,
+  recordsOfUser,
+  storedRecord,
+} from './lookup.ts'
+import { type AnyOptions, GET_OPTIONS, REGENERATE_OPTIONS, type SessionOptions } from './options.ts'
 import { issueToken, type Redeemed, redeemToken, revokeToken } from './remember.ts'
-import { endParent, endWithDevice } from './series-end.ts'
+import { endParent, endWithDevice } from './series.ts'
 import { touch } from './touch.ts'
+import { takeKey, writeData, writeRecord } from './write.ts'
 
 const NAMESPACE_NAME = /^[A-Za-z0-9_.-]{1,32}$/
 
 const INVALIDATE_USER: OptionPlace<{ except: unknown; minPasswordVersion: unknown }> = {
   where: 'invalidateUser',
   rules: { except: anExcept, minPasswordVersion: passwordVersionOf },
+}
+const INVALIDATE_ALL: OptionPlace<InvalidateAllOptions> = {
+  where: 'invalidateAll',
+  rules: { signal: aSignal, onProgress: aFunction, except: anExcept },
 }
 
 /**
@@ -57,10 +67,6 @@ export class SessionManager<
   /** Not there at run time: the types that `SessionOf`, `VisitOf` and visits take from a manager. */
   declare readonly '~types'?: { readonly data: Data; readonly userIds: Ids; readonly input: Input }
 
-  static {
-    offerToVisits(SessionManager.prototype)
-  }
-
   /** @throws TypeError that names the option and says what would be right */
   constructor(
     options: SessionOptions<Data, Ids, Input> &
@@ -69,7 +75,7 @@ export class SessionManager<
         ? unknown
         : { initial: () => Data } | { schema: NonNullable<SessionOptions<Data, Ids, Input>['schema']> }),
   ) {
-    keepContext(this, new Context<Data, Ids, Input>(options))
+    keepContext(this, new Context(options as AnyOptions))
   }
 
   /**
@@ -81,12 +87,12 @@ export class SessionManager<
   create(login: Login<Data, Ids, Input>): Promise<UserSession<Data, Ids>>
   create(anonymous?: { data?: Partial<Input> }): Promise<Session<Data, Ids>>
   async create(start: Login<Data, Ids, Input> | { data?: Partial<Input> } = {}): Promise<Session<Data, Ids>> {
-    const context = contextOf<Data, Ids, Input>(this)
+    const context = contextOf(this)
     checkStart(start)
-    const owner = 'user' in start ? context.users.ownerOf(start, context.now()) : ANONYMOUS
-    const dataAfter = () => firstData(context, start, null)
-    const lifetime = 'user' in start ? lifetimeOf(start, context.options) : context.options
-    return begin(context, { owner, dataAfter, lifetime }, context.deadline())
+    const isLogin = 'user' in start
+    const owner = isLogin ? context.users.ownerOf(start, context.now()) : ANONYMOUS
+    const lifetime = isLogin ? lifetimeOf(start, context.options) : context.options
+    return begin(context, { owner, first: start, lifetime }, context.deadline())
   }
 
   /**
@@ -96,7 +102,7 @@ export class SessionManager<
    * @throws SessionStoreError only if the store fails, so `null` is never an outage
    */
   async get(session: SessionRef<Data, Ids>, options?: { touch?: boolean }): Promise<Session<Data, Ids> | null> {
-    const context = contextOf<Data, Ids, Input>(this)
+    const context = contextOf(this)
     if (options !== undefined && typeof options?.touch !== 'boolean') checkOptions(GET_OPTIONS, options)
     const id = idOf(context, session)
     if (id === null) return null
@@ -120,7 +126,7 @@ export class SessionManager<
    * @throws SessionStoreError with outcome 'unknown': the change may have been written; it is not run again
    */
   async update<R>(session: Session<Data, Ids>, change: Change<Data, R>): Promise<Session<Data, Ids> | null> {
-    return writeData(contextOf<Data, Ids, Input>(this), session, change)
+    return writeData(contextOf(this), session, change)
   }
 
   /** Reads and removes one key, such as a flash message or OAuth state; of parallel callers, one gets it. */
@@ -128,7 +134,7 @@ export class SessionManager<
     session: Session<Data, Ids>,
     name: Name,
   ): Promise<Data[Name] | undefined> {
-    return (await takeKey(contextOf<Data, Ids, Input>(this), session, name)).value
+    return (await takeKey(contextOf(this), session, name)).value as Data[Name] | undefined
   }
 
   /**
@@ -136,19 +142,17 @@ export class SessionManager<
    * @throws SessionError ERR_SESSION_STALE_LOGIN if the password was changed after it was verified, ERR_SESSION_LIMIT
    */
   async logIn(session: SessionRef<Data, Ids>, login: Login<Data, Ids, Input>): Promise<UserSession<Data, Ids>> {
-    const context = contextOf<Data, Ids, Input>(this)
+    const context = contextOf(this)
     if (typeof login !== 'object' || login === null || !('user' in login))
       throw new TypeError(`logIn: expected { user, data }, got ${quote(login)}`)
     checkLogin('logIn', login)
-    const start = {
-      owner: context.users.ownerOf(login, context.now()),
-      dataAfter: (before: Parameters<typeof firstData>[2]) => firstData(context, login, before),
-      lifetime: lifetimeOf(login, context.options),
-    }
+    const owner = context.users.ownerOf(login, context.now())
+    const start = { owner, first: login, lifetime: lifetimeOf(login, context.options) }
     const deadline = context.deadline()
     const id = idOf(context, session)
     if (id === null) return begin(context, start, deadline) as Promise<UserSession<Data, Ids>>
-    const found = await findCurrent(context, session, deadline)
+    const current = findCurrent(context, session, deadline)
+    const found = current instanceof Promise ? await current : current
     const begun = found === null ? null : await takePlace(context, found, start, deadline)
     if (begun !== null) return begun as UserSession<Data, Ids>
     // Not live for this node, or ended or regenerated by another request meanwhile. Delete the key all the same: it may lead
@@ -169,7 +173,7 @@ export class SessionManager<
   ): Promise<Session<Data, Ids> | null> {
     checkOptions(REGENERATE_OPTIONS, options)
     const grace = options.grace === undefined ? null : milliseconds(options.grace, 'grace')
-    return reissue(contextOf<Data, Ids, Input>(this), session, grace)
+    return reissue(contextOf(this), session, grace)
   }
 
   /**
@@ -178,7 +182,7 @@ export class SessionManager<
    * @throws SessionStoreError keep the cookie, answer 503: the call may be repeated
    */
   async destroy(session: SessionRef<Data, Ids>): Promise<void> {
-    const context = contextOf<Data, Ids, Input>(this)
+    const context = contextOf(this)
     const id = idOf(context, session)
     if (id === null) return
     const deadline = context.deadline()
@@ -204,7 +208,7 @@ export class SessionManager<
     userId: UserIdInput<Ids>,
     options: { except?: Session<Data, Ids> | SessionKey | null; minPasswordVersion?: number } = {},
   ): Promise<number> {
-    const context = contextOf<Data, Ids, Input>(this)
+    const context = contextOf(this)
     const user = context.users.toText(userId)
     checkOptions(INVALIDATE_USER, options)
     const minPasswordVersion = passwordVersionOf(options.minPasswordVersion, 'minPasswordVersion')
@@ -219,9 +223,9 @@ export class SessionManager<
 
   /** The user's live sessions, last used first: for a page of devices. */
   async list(userId: UserIdInput<Ids>): Promise<SessionInfo<Data, Ids>[]> {
-    const context = contextOf<Data, Ids, Input>(this)
+    const context = contextOf(this)
     const records = await recordsOfUser(context, context.users.toText(userId), context.deadline())
-    return records.map(record => context.info(record)).sort((a, b) => b.seenAt - a.seenAt)
+    return records.map(record => context.info(record) as SessionInfo<Data, Ids>).sort((a, b) => b.seenAt - a.seenAt)
   }
 
   /**
@@ -230,7 +234,7 @@ export class SessionManager<
    * `visit.logIn` does. `false` if the user has no such session, even if another user has it.
    */
   async revoke(userId: UserIdInput<Ids>, key: string): Promise<boolean> {
-    const context = contextOf<Data, Ids, Input>(this)
+    const context = contextOf(this)
     const user = context.users.toText(userId)
     if (!isKey(key)) return false
     const deadline = context.deadline()
@@ -245,7 +249,7 @@ export class SessionManager<
    * @throws SessionError ERR_SESSION_UNAUTHENTICATED if the session ended meanwhile
    */
   async issueRememberToken(session: UserSession<Data, Ids>): Promise<string> {
-    return issueToken(contextOf<Data, Ids, Input>(this), session)
+    return issueToken(contextOf(this), session)
   }
 
   /**
@@ -254,12 +258,12 @@ export class SessionManager<
    * works again as soon as a session is free.
    */
   async redeemRememberToken(token: string): Promise<Redeemed<Data, Ids> | null> {
-    return redeemToken(contextOf<Data, Ids, Input>(this), token)
+    return redeemToken(contextOf(this), token)
   }
 
   /** Ends a remember token, with the sessions that it started. Repeatable. */
   async revokeRememberToken(token: string): Promise<void> {
-    return revokeToken(contextOf<Data, Ids, Input>(this), token)
+    return revokeToken(contextOf(this), token)
   }
 
   /**
@@ -269,7 +273,7 @@ export class SessionManager<
   isFresh(session: Session<Data, Ids> | null, within: Duration): boolean {
     const limit = milliseconds(within, 'within')
     if (session?.user == null || session.remembered) return false
-    const context = contextOf<Data, Ids, Input>(this)
+    const context = contextOf(this)
     const { data, createdAt } = heldRecord(context, session)
     const { verifiedAt = createdAt } = unseal(data).meta
     return verifiedAt !== null && context.now() - verifiedAt <= limit
@@ -282,7 +286,7 @@ export class SessionManager<
   namespace(name: string): SessionManager<Data, Ids, Input> {
     if (typeof name !== 'string' || !NAMESPACE_NAME.test(name))
       throw new TypeError(`namespace: expected 1 to 32 of the characters A-Z a-z 0-9 _ . -, got ${quote(name)}`)
-    const context = contextOf<Data, Ids, Input>(this)
+    const context = contextOf(this)
     if (context.namespace !== null) throw new TypeError('namespace: a namespace has no namespaces of its own')
     const known = context.tenants.get(name, 0) as SessionManager<Data, Ids, Input> | undefined
     if (known !== undefined) return known
@@ -301,7 +305,7 @@ export class SessionManager<
    * @throws SessionStoreError some sessions may have the keys: repeat it
    */
   async updateUserSessions(userId: UserIdInput<Ids>, keys: Partial<Data>): Promise<number> {
-    const context = contextOf<Data, Ids, Input>(this)
+    const context = contextOf(this)
     const user = context.users.toText(userId)
     if (!isPlain(keys)) throw new TypeError(`updateUserSessions: expected keys to set, got ${quote(keys)}`)
     const records = await recordsOfUser(context, user, context.deadline())
@@ -315,7 +319,7 @@ export class SessionManager<
    * @throws TypeError if the store has neither `count` nor `scan`
    */
   async count(options: { signal?: AbortSignal | undefined } = {}): Promise<number> {
-    return countSessions(contextOf<Data, Ids, Input>(this), options)
+    return countSessions(contextOf(this), options)
   }
 
   /**
@@ -330,8 +334,14 @@ export class SessionManager<
   all(
     options: { signal?: AbortSignal | undefined; pageSize?: number | undefined } = {},
   ): AsyncGenerator<StoredSession<Data, Ids>, void, void> {
-    const context = contextOf<Data, Ids, Input>(this)
-    return allSessions(context, options, record => storedSession(context, record))
+    const context = contextOf(this)
+    const storedOf = (record: SessionRecord) => {
+      const { userId } = record
+      const own = context.ofUser(userId)
+      // Of another kind of user ID, of another application.
+      return userId !== null && own.userIdOf(record) === null ? null : (own.stored(record) as StoredSession<Data, Ids>)
+    }
+    return allSessions(context, options, storedOf)
   }
 
   /**
@@ -342,17 +352,28 @@ export class SessionManager<
    * @throws SessionStoreError some are ended: repeat it until it resolves. The message says how many.
    */
   async invalidateAll(options: InvalidateAllOptions = {}): Promise<number> {
-    return invalidateEverything(contextOf<Data, Ids, Input>(this), options)
+    const context = contextOf(this)
+    checkOptions(INVALIDATE_ALL, options)
+    const exceptKey = keyOfExcept(context, options.except)
+    requireScan(context, 'invalidateAll')
+    const except = exceptKey === null ? {} : { exceptKey }
+    return invalidateAll(context, options, {
+      endUser: user => endUser(context.ofUser(user), user, except, context.deadline()),
+      endVisitor: key => endSession(context, key, null, 'invalidated', context.deadline()),
+      follow: (key, now, isKnown) => chainFrom(context, key, { now, isKnown }),
+      sparedKeys: async () =>
+        exceptKey === null ? [] : (await chainFrom(context, exceptKey, { now: context.now() })).keys,
+    })
   }
 
   /** Removes what has been expired for 5 minutes, in small steps; answers how many. 0 if the store does so itself. */
   sweep(): Promise<number> {
-    return contextOf<Data, Ids, Input>(this).sweeper.sweep()
+    return contextOf(this).sweeper.sweep()
   }
 
   /** Stops the sweep timer and closes the store (which leaves the application's database client open). */
   close(): Promise<void> {
-    return contextOf<Data, Ids, Input>(this).close()
+    return contextOf(this).close()
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -1,7 +1,6 @@
 import { DEFAULT_STORE_TIMEOUT, type SessionLimit, type Store } from '../contract/store.ts'
 import type { Codec } from '../data/codec.ts'
 import type { StandardSchemaV1 } from '../data/schema.ts'
-import type { Lifetimes } from '../session/expiry.ts'
 import type { UserId, UserIds } from '../session/user-id.ts'
 import {
   aBoolean,
@@ -64,6 +63,9 @@ export interface SessionOptions<
   now?: () => number
 }
 
+// biome-ignore lint/suspicious/noExplicitAny: unknown would fit no options, since they take and give data
+export type AnyOptions = SessionOptions<any, any, any>
+
 function deepFrozen<T extends object>(value: T): T {
   for (const inner of Object.values(value)) if (typeof inner === 'object' && inner !== null) deepFrozen(inner)
   return Object.freeze(value)
@@ -125,24 +127,8 @@ export const REGENERATE_OPTIONS: OptionPlace<{ grace?: Duration }> = {
   ),
 }
 
-/** The options with their numbers in ms. */
-export interface ResolvedOptions<Ids extends UserIds> extends Lifetimes {
-  readonly store: Store
-  readonly storeTimeout: number
-  readonly maxPendingCalls: number
-  readonly userIds: Ids
-  readonly maxDataBytes: number
-  readonly limit: SessionLimit | null
-  readonly rememberFor: number | null
-  readonly onTheft: 'end-device' | 'invalidate-user'
-  readonly sweepInterval: number | null
-  readonly minPasswordVersionLifetime: number
-  readonly now: () => number
-}
-
 const aStore: Rule = (value, name) => {
-  const given = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>
-  const missing = METHODS.filter(name => typeof given[name] !== 'function')
+  const missing = METHODS.filter(method => typeof (value as Partial<Store> | null)?.[method] !== 'function')
   const lacks = missing.length === METHODS.length ? '' : ` without ${missing.join(', ')}`
   if (missing.length > 0)
     throw new TypeError(
@@ -157,9 +143,7 @@ const LIMIT: OptionPlace<NonNullable<SessionOptions['limit']>> = {
   rules: { max: wholeNumber(1), onLimit: oneOf('refuse', 'end-oldest') },
 }
 
-const upTo12Days = durationUpTo('12d')
-
-const MANAGER: OptionPlace<SessionOptions> = {
+const MANAGER: OptionPlace<AnyOptions> = {
   where: 'SessionManager',
   required: ['store'],
   hints: hintsFor('manager'),
@@ -186,46 +170,40 @@ const MANAGER: OptionPlace<SessionOptions> = {
     limit: value => checkOptions(LIMIT, value),
     rememberFor: durationUpTo('400d', ', longer cookies are cut by browsers'),
     onTheft: oneOf('end-device', 'invalidate-user'),
-    sweepInterval: (value, name) => {
-      if (value !== false) upTo12Days(value, name)
-    },
+    sweepInterval: (value, name) => value === false || durationUpTo('12d')(value, name),
     onEvent: aFunction,
     now: aFunction,
   },
 }
 
-/** @throws TypeError that names the option, quotes the value and says what would be right */
-export function resolveOptions<Data extends object, Ids extends UserIds, Input extends object>(
-  options: SessionOptions<Data, Ids, Input>,
-): ResolvedOptions<Ids> {
+/** The options, checked, with their durations in ms. @throws TypeError that names the option and says what would be right */
+export function resolveOptions(options: AnyOptions) {
   checkOptions(MANAGER, options)
-  const { store, limit } = options
-  const idleTimeout = options.idleTimeout ?? DEFAULTS.idleTimeout
+  const { store, limit, rememberFor, touchInterval } = options
+  const { idleTimeout = DEFAULTS.idleTimeout, absoluteTimeout = DEFAULTS.absoluteTimeout } = options
+  const { storeTimeout = DEFAULTS.storeTimeout, sweepInterval = DEFAULTS.sweepInterval } = options
   const idle = milliseconds(idleTimeout, 'idleTimeout')
-  const absolute = milliseconds(options.absoluteTimeout ?? DEFAULTS.absoluteTimeout, 'absoluteTimeout')
+  const absolute = milliseconds(absoluteTimeout, 'absoluteTimeout')
   if (idle > absolute) refuse('idleTimeout', `at most absoluteTimeout (${absolute} ms)`, idleTimeout)
-  const touchInterval =
-    options.touchInterval === undefined
-      ? Math.max(1, Math.floor(idle / 10))
-      : milliseconds(options.touchInterval, 'touchInterval')
-  if (touchInterval > idle / 2)
+  const touch =
+    touchInterval === undefined ? Math.max(1, Math.floor(idle / 10)) : milliseconds(touchInterval, 'touchInterval')
+  if (touch > idle / 2)
     refuse(
       'touchInterval',
       `at most half of idleTimeout (${idle} ms), else sessions in use would expire`,
-      options.touchInterval,
+      touchInterval,
     )
-  const { sweepInterval = DEFAULTS.sweepInterval } = options
   return {
-    store,
+    ...options,
     idle,
     absolute,
-    touchInterval,
-    storeTimeout: milliseconds(options.storeTimeout ?? DEFAULTS.storeTimeout, 'storeTimeout'),
+    touchInterval: touch,
+    storeTimeout: milliseconds(storeTimeout, 'storeTimeout'),
     maxPendingCalls: options.maxPendingCalls ?? DEFAULTS.maxPendingCalls,
-    userIds: options.userIds ?? (DEFAULTS.userIds as Ids),
+    userIds: (options.userIds ?? DEFAULTS.userIds) as UserIds,
     maxDataBytes: options.maxDataBytes ?? DEFAULTS.maxDataBytes,
     limit: limit ? { max: limit.max, onLimit: limit.onLimit ?? DEFAULTS.onLimit } : null,
-    rememberFor: options.rememberFor === undefined ? null : milliseconds(options.rememberFor, 'rememberFor'),
+    rememberFor: rememberFor === undefined ? null : milliseconds(rememberFor, 'rememberFor'),
     onTheft: options.onTheft ?? DEFAULTS.onTheft,
     sweepInterval: store.sweep && sweepInterval !== false ? milliseconds(sweepInterval, 'sweepInterval') : null,
     // It has to outlast a login in flight, not the account.
@@ -233,3 +211,4 @@ export function resolveOptions<Data extends object, Ids extends UserIds, Input e
     now: options.now ?? (() => Date.now()),
   }
 }
+export type ResolvedOptions = Readonly<ReturnType<typeof resolveOptions>>

@@ -31,9 +31,4 @@ export class Recent<T> {
     }
     this.#young.set(key, value)
   }
-
-  delete(key: string): void {
-    this.#young.delete(key)
-    this.#old.delete(key)
-  }
 }

@@ -3,31 +3,31 @@ import type { CreateOptions, SessionRecord } from '../contract/store.ts'
 import { seal, unseal } from '../data/meta.ts'
 import { expiryOf, type Lifetimes } from '../session/expiry.ts'
 import { newWriteId } from '../session/id.ts'
-import type { UserIds } from '../session/user-id.ts'
 import type { Login, Owner } from '../session/users.ts'
 import { milliseconds } from '../text/duration.ts'
-import type { AnyContext, Context } from './context.ts'
+import type { Context } from './context.ts'
 
-type FirstData<Data, Ids extends UserIds, Input> = Pick<Login<Data, Ids, Input>, 'data' | 'verifiedAt' | 'idleTimeout'>
+// biome-ignore lint/suspicious/noExplicitAny: of any data and user IDs
+export type FirstData = Pick<Login<any, any, any>, 'data' | 'verifiedAt' | 'idleTimeout'>
 
 /** How long a session may be idle, and live in all, in ms. */
 export type Lifetime = Pick<Lifetimes, 'idle' | 'absolute'>
 
 /** The data of a record, to edit. */
-export function thaw<Data extends object>(context: Context<Data, UserIds>, record: SessionRecord): Data {
+export function thaw(context: Context, record: SessionRecord): object {
   const { data, reset } = context.shape.thaw(unseal(record.data).text)
   if (reset) context.reportReset(record, reset)
   return data
 }
 
 /** Text of edited data, with what the record keeps beside it. */
-export const encode = (context: AnyContext, record: SessionRecord, draft: object): string =>
+export const encode = (context: Context, record: SessionRecord, draft: object): string =>
   seal(unseal(record.data).meta, context.shape.encode(draft))
 
 /** Encoded first data; `before` is the session that ends here, if its data may be carried over. */
-export function firstData<Data extends object, Ids extends UserIds, Input extends object>(
-  context: Context<Data, Ids, Input>,
-  { data, verifiedAt, idleTimeout }: FirstData<Data, Ids, Input>,
+export function firstData(
+  context: Context,
+  { data, verifiedAt, idleTimeout }: FirstData,
   before: SessionRecord | null,
 ): string {
   const { shape } = context
@@ -43,7 +43,7 @@ export function firstData<Data extends object, Ids extends UserIds, Input extend
 
 /** The record of a session that begins now. */
 export function newRecord(
-  context: AnyContext,
+  context: Context,
   id: string,
   owner: Owner,
   data: string,
@@ -67,12 +67,12 @@ export function newRecord(
 }
 
 /** How long this session may be idle, in ms. */
-export const idleOf = ({ options }: AnyContext, { data }: SessionRecord): number =>
+export const idleOf = ({ options }: Context, { data }: SessionRecord): number =>
   Math.min(unseal(data).meta.idle ?? options.idle, options.idle)
 
 /** `seenAt` and `expiresAt` of a record that is used at `now`: they only rise. */
 export function seen(
-  context: AnyContext,
+  context: Context,
   record: SessionRecord,
   now: number,
 ): Pick<SessionRecord, 'seenAt' | 'expiresAt'> {
@@ -84,5 +84,5 @@ export function seen(
 }
 
 /** The limit of sessions counts for users, not for anonymous sessions. */
-export const limitFor = ({ options: { limit } }: AnyContext, owner: Owner): CreateOptions =>
+export const limitFor = ({ options: { limit } }: Context, owner: Owner): CreateOptions =>
   limit !== null && owner.userId !== null ? { limit } : {}

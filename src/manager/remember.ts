@@ -4,15 +4,23 @@
 import { CLOCK_TOLERANCE, type SessionRecord } from '../contract/store.ts'
 import { Writes } from '../guard/after-write.ts'
 import { deriveId, hashOf, hmac, newId, newSalt, newWriteId, shardOf } from '../session/id.ts'
-import type { Session, UserSession } from '../session/session.ts'
+import type { AnySession, UserSession } from '../session/session.ts'
 import type { UserIds } from '../session/user-id.ts'
 import { beginRemembered } from './begin.ts'
-import type { AnyContext, Context } from './context.ts'
+import type { Context } from './context.ts'
 import { find, held, storedRecord } from './lookup.ts'
-import { refusal, tellRefused } from './refusals.ts'
-import { isVerifier, parseToken, readSeries, type Series, seriesKey, writeSeries } from './series.ts'
-import { endBegunWith, endSeries, finishEnd } from './series-end.ts'
-import { write } from './writing.ts'
+import {
+  endBegunWith,
+  endSeries,
+  finishEnd,
+  isVerifier,
+  parseToken,
+  readSeries,
+  type Series,
+  seriesKey,
+  writeSeries,
+} from './series.ts'
+import { refusal, write } from './write.ts'
 
 /**
  * How long a spent token gives the same answer again, counted from the first use of the session that it started: the
@@ -29,6 +37,9 @@ export interface Redeemed<Data = Record<string, unknown>, Ids extends UserIds = 
   readonly expiresAt: number
 }
 
+// biome-ignore lint/suspicious/noExplicitAny: of whichever data and user IDs
+type AnyRedeemed = Redeemed<any, any>
+
 /** What the browser presents, taken apart. */
 type Presented = NonNullable<ReturnType<typeof parseToken>>
 
@@ -36,10 +47,7 @@ type Presented = NonNullable<ReturnType<typeof parseToken>>
  * Begins a series for the device of this session, and answers its first token.
  * @throws SessionError ERR_SESSION_UNAUTHENTICATED if the session is gone
  */
-export async function issueToken<Data extends object, Ids extends UserIds>(
-  context: Context<Data, Ids>,
-  session: Session<Data, Ids>,
-): Promise<string> {
+export async function issueToken(context: Context, session: AnySession): Promise<string> {
   const { options, calls, users, namespace } = context
   const start = held(context, session)
   const life = options.rememberFor
@@ -79,7 +87,7 @@ export async function issueToken<Data extends object, Ids extends UserIds>(
       absoluteExpiresAt: call.now + life,
     }
     const { outcome } = await calls.create(stored, {}, call)
-    if (outcome === 'stale-login') tellRefused(context, outcome, record)
+    if (outcome === 'stale-login') context.tellRefused(outcome, record)
     // A parallel request may have given it a new ID.
     if (outcome === 'orphan') return 'gone'
     return outcome === 'created' ? { value: `${selector}.${verifier}` } : outcome
@@ -89,10 +97,7 @@ export async function issueToken<Data extends object, Ids extends UserIds>(
 }
 
 /** The session of a remember token and the token that replaces it; `null` if the token is worth nothing. */
-export async function redeemToken<Data extends object, Ids extends UserIds>(
-  context: Context<Data, Ids>,
-  token: string,
-): Promise<Redeemed<Data, Ids> | null> {
+export async function redeemToken(context: Context, token: string): Promise<AnyRedeemed | null> {
   const presented = parseToken(context.namespace, token)
   if (presented === null || context.options.rememberFor === null) return null
   const writes = new Writes()
@@ -103,12 +108,12 @@ export async function redeemToken<Data extends object, Ids extends UserIds>(
   }
 }
 
-async function redeem<Data extends object, Ids extends UserIds>(
-  context: Context<Data, Ids>,
+async function redeem(
+  context: Context,
   presented: Presented,
   writes: Writes,
   deadline: number,
-): Promise<Redeemed<Data, Ids> | null> {
+): Promise<AnyRedeemed | null> {
   const { key, verifier } = presented
   /** `createdAt` of a session that expired before it was used. */
   let expired: number | null = null
@@ -156,12 +161,12 @@ async function redeem<Data extends object, Ids extends UserIds>(
 }
 
 /** Ends the sessions of earlier rotations: each rotation's is later than those before it, under whatever ID. */
-const endEarlier = (context: AnyContext, { key, userId }: SessionRecord, { createdAt }: Series, deadline: number) =>
+const endEarlier = (context: Context, { key, userId }: SessionRecord, { createdAt }: Series, deadline: number) =>
   endBegunWith(context, key, userId, 'revoked', deadline, session => session.createdAt >= createdAt)
 
 /** What follows from a token: with a new salt the next token and a session, with the old one another session alone. */
 function follow(
-  context: AnyContext,
+  context: Context,
   series: Series,
   { selector, verifier }: Presented,
   salt: string,
@@ -182,13 +187,13 @@ function follow(
 }
 
 /** The session that follows from a token, made if it does not exist yet, and the next token. */
-async function answerOf<Data extends object, Ids extends UserIds>(
-  context: Context<Data, Ids>,
+async function answerOf(
+  context: Context,
   series: SessionRecord,
   { selector, verifier }: Presented,
   { salt, createdAt, visitedAt }: Series,
   deadline: number,
-): Promise<Redeemed<Data, Ids> | 'expired' | null> {
+): Promise<AnyRedeemed | 'expired' | null> {
   const id = rememberedId(selector, verifier, salt, createdAt)
   const found = await find(context, id, context.now(), deadline)
   // Used once, and gone now: it has ended, and does not begin again.
@@ -196,13 +201,13 @@ async function answerOf<Data extends object, Ids extends UserIds>(
   const session =
     found === null ? await beginRemembered(context, id, series, createdAt, deadline) : context.session(found)
   if (session === 'expired') return session
-  if (session === null || session.user === null) return null
+  if (session?.user == null) return null
   const token = `${selector}.${nextVerifier(verifier, salt)}`
-  return { session: session as UserSession<Data, Ids>, token, expiresAt: series.expiresAt }
+  return { session: session as UserSession<UserIds>, token, expiresAt: series.expiresAt }
 }
 
 /** Ends the series of a token, and the sessions that began with it. */
-export async function revokeToken(context: AnyContext, token: string): Promise<void> {
+export async function revokeToken(context: Context, token: string): Promise<void> {
   const parsed = parseToken(context.namespace, token)
   if (parsed === null) return
   const deadline = context.deadline()
@@ -210,19 +215,6 @@ export async function revokeToken(context: AnyContext, token: string): Promise<v
   context.endings.end(parsed.key, 'left')
   const series = await storedRecord(context, parsed.key, deadline)
   if (series?.kind === 'remember') await endSeries(context, series, 'logout', deadline)
-}
-
-/** The first use of a remembered session: from now on a spent token of its series, after the grace, is a stolen one. */
-export async function noteVisit(context: AnyContext, session: SessionRecord, deadline: number): Promise<void> {
-  for (;;) {
-    const found = await readSeries(context, session.parent!, deadline)
-    if (found === null || 'movedTo' in found || found.series.visitedAt !== null) return
-    // Only the session of the last rotation counts, under its first ID or a newer one.
-    if (session.createdAt !== found.series.createdAt) return
-    const now = context.now()
-    const visited = { ...found.series, visitedAt: now }
-    if ((await writeSeries(context, found.record, visited, now, deadline)) !== 'conflict') return
-  }
 }
 
 const rememberedId = (selector: string, verifier: string, salt: string, createdAt: number) =>

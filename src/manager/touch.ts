@@ -1,22 +1,21 @@
 import { SessionStoreError } from '../contract/errors.ts'
 import { isCookieDueAt, isTouchDue, isUnvisited } from '../session/expiry.ts'
-import type { Session } from '../session/session.ts'
-import type { UserIds } from '../session/user-id.ts'
+import type { AnySession } from '../session/session.ts'
 import type { Context, Found } from './context.ts'
 import { find } from './lookup.ts'
 import { idleOf, seen } from './records.ts'
-import { noteVisit } from './remember.ts'
+import { noteVisit } from './series.ts'
 
 /**
  * Writes down that a session is in use, once per interval in this process, however many requests run in parallel. `null`
  * if nothing is due, else the session as it is then.
  */
-export function touch<Data extends object, Ids extends UserIds>(
-  context: Context<Data, Ids>,
-  found: Found<Ids>,
+export function touch(
+  context: Context,
+  found: Found,
   now: number,
   deadline: number,
-): Promise<Session<Data, Ids> | null> | null {
+): Promise<AnySession | null> | null {
   const { options, touched } = context
   const { record } = found
   if (!isTouchDue(record.seenAt, now, options) && !isUnvisited(record)) return null
@@ -26,12 +25,7 @@ export function touch<Data extends object, Ids extends UserIds>(
   return write(context, found, now, deadline)
 }
 
-async function write<Data extends object, Ids extends UserIds>(
-  context: Context<Data, Ids>,
-  found: Found<Ids>,
-  now: number,
-  deadline: number,
-): Promise<Session<Data, Ids> | null> {
+async function write(context: Context, found: Found, now: number, deadline: number): Promise<AnySession | null> {
   const { calls, options, touched } = context
   const { id, record, isFollowed } = found
   const { seenAt, expiresAt } = seen(context, record, now)

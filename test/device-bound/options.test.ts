@@ -15,7 +15,7 @@ describe('without options', () => {
       lifetime: 300_000,
       registerPath: '/device-session/register',
       refreshPath: '/device-session/refresh',
-      offered: '(ES256 RS256);path="/device-session/register"',
+      offered: '(ES256);path="/device-session/register"',
       exclude: [],
       attributes: 'Path=/; HttpOnly; Secure; SameSite=Lax',
       maxProofs: 1000,
@@ -70,7 +70,7 @@ describe('the two paths', () => {
     expect(of({}, { path: '/app' }).registerPath).toBe('/app/device-session/register')
     expect(of({}, { path: '/app/' }).refreshPath).toBe('/app/device-session/refresh')
     expect(of({ path: '/app/auth' }, { path: '/app/' }).refreshPath).toBe('/app/auth/refresh')
-    expect(of({ path: '/auth' }).offered).toBe('(ES256 RS256);path="/auth/register"')
+    expect(of({ path: '/auth' }).offered).toBe('(ES256);path="/auth/register"')
     for (const path of ['/device', '/application', '/app'])
       expect(() => of({ path }, { path: '/app' })).toThrow(/^deviceBound: path: expected one within "\/app"/)
   })

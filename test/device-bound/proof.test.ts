@@ -14,7 +14,6 @@ import {
 import { CHALLENGE, PAYLOAD, refusal, registered, verifyRefresh, verifyRegistration } from '../support/device-proofs.ts'
 
 const device = newDevice()
-const big = rsaDevice()
 const HEADER = { alg: 'ES256', jwk: device.jwk, typ: 'dbsc+jwt' }
 const REFRESH_HEADER = { alg: 'ES256', typ: 'dbsc+jwt' }
 
@@ -24,15 +23,11 @@ const atRefresh = (header: unknown, payload: unknown = PAYLOAD, signer = device)
   refusal(verifyRefresh(jwsOf(signer, header, payload), registered(device)))
 
 describe('a proof of a browser', () => {
-  it.each([
-    ['ES256', device, 86],
-    ['RS256', big, 342],
-  ] as const)('registers a key for %s, and refreshes with it', (_, pair, length) => {
-    const key = registered(pair)
-    expect(key.algorithm).toBe(pair.algorithm)
-    expect(key.key).toHaveLength(length)
-    expect(verifyRegistration(registrationProof(pair, 'first'))).toEqual({ device: key, jti: 'first' })
-    expect(verifyRefresh(refreshProof(pair, 'second'), key)).toEqual({ jti: 'second' })
+  it('registers a key, and refreshes with it', () => {
+    const key = registered(device)
+    expect(key).toHaveLength(86)
+    expect(verifyRegistration(registrationProof(device, 'first'))).toEqual({ key, jti: 'first' })
+    expect(verifyRefresh(refreshProof(device, 'second'), key)).toEqual({ jti: 'second' })
   })
 
   it('verifies for every key: coordinates with leading zeros too', () => {
@@ -180,6 +175,7 @@ describe('the algorithm of a proof', () => {
     'ES256K',
     'EdDSA',
     'PS256',
+    'RS256',
     'RS1',
     'es256',
     '',
@@ -201,18 +197,18 @@ describe('the algorithm of a proof', () => {
   })
 
   it('HS256 with the public key as the secret is refused', () => {
-    const pem = createPublicKey({ key: big.jwk, format: 'jwk' }).export({ type: 'spki', format: 'pem' })
+    const pem = createPublicKey({ key: device.jwk, format: 'jwk' }).export({ type: 'spki', format: 'pem' })
     const signed = `${encode({ alg: 'HS256', typ: 'dbsc+jwt' })}.${encode(PAYLOAD)}`
     const jws = `${signed}.${createHmac('sha256', pem).update(signed).digest('base64url')}`
-    expect(refusal(verifyRefresh(jws, registered(big)))).toBe('algorithm')
+    expect(refusal(verifyRefresh(jws, registered(device)))).toBe('algorithm')
   })
 
-  it('is fixed by the registration', () => {
-    expect(refusal(verifyRefresh(refreshProof(big, CHALLENGE), registered(device)))).toBe('algorithm')
-    expect(refusal(verifyRefresh(refreshProof(device, CHALLENGE), registered(big)))).toBe('algorithm')
+  it('is the one that was offered, even if another proof is well signed', () => {
+    const rsa = rsaDevice()
+    expect(refusal(verifyRegistration(registrationProof(rsa, CHALLENGE)))).toBe('algorithm')
+    expect(refusal(verifyRefresh(refreshProof(rsa, CHALLENGE), registered(device)))).toBe('algorithm')
     // A key of the one kind under the name of the other.
-    expect(atRegistration({ ...HEADER, alg: 'RS256' })).toBe('key')
-    expect(atRegistration({ ...HEADER, jwk: big.jwk })).toBe('key')
+    expect(atRegistration({ ...HEADER, jwk: rsa.jwk })).toBe('key')
   })
 })
 
@@ -247,8 +243,7 @@ describe('the header of a proof', () => {
 })
 
 describe('the key of a registration', () => {
-  const withKey = (jwk: unknown, signer = device) =>
-    atRegistration({ ...HEADER, alg: signer.algorithm, jwk }, PAYLOAD, signer)
+  const withKey = (jwk: unknown) => atRegistration({ ...HEADER, jwk })
   const x = Buffer.from(device.jwk.x as string, 'base64url')
 
   it.each([
@@ -284,40 +279,8 @@ describe('the key of a registration', () => {
     expect(withKey(jwk)).toBe('key')
   })
 
-  const n = Buffer.from(big.jwk.n as string, 'base64url')
-  it.each([
-    ['private', big.privateKey.export({ format: 'jwk' })],
-    ['with a prime of it', { ...big.jwk, p: 'AAAA' }],
-    ['with more primes', { ...big.jwk, oth: [] }],
-    ['without a modulus', { ...big.jwk, n: undefined }],
-    ['with an exponent of 1', { ...big.jwk, e: 'AQ' }],
-    ['with an exponent of 3', { ...big.jwk, e: 'Aw' }],
-    ['with 65537 and a zero in front', { ...big.jwk, e: 'AAEAAQ' }],
-    ['without an exponent', { ...big.jwk, e: undefined }],
-    ['of another kind', { ...big.jwk, kty: 'EC' }],
-    ['without a kind', { ...big.jwk, kty: undefined }],
-    [
-      'with a zero in front of the modulus',
-      { ...big.jwk, n: Buffer.concat([Buffer.alloc(1), n]).toString('base64url') },
-    ],
-    ['of 2047 bits', { ...big.jwk, n: Buffer.concat([Buffer.from([0x7f]), n.subarray(1)]).toString('base64url') }],
-    [
-      'of 4097 bits',
-      { ...big.jwk, n: Buffer.concat([Buffer.from([1]), Buffer.alloc(512, 0xff)]).toString('base64url') },
-    ],
-    ['even', { ...big.jwk, n: Buffer.concat([n.subarray(0, -1), Buffer.from([2])]).toString('base64url') }],
-    ['for PS256', { ...big.jwk, alg: 'PS256' }],
-  ])('of RSA is refused if it is %s', (_, jwk) => {
-    expect(withKey(jwk, big)).toBe('key')
-  })
-
   it.each(['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'])('is refused if it has %s, which is secret', name => {
-    for (const pair of [device, big]) expect(withKey({ ...pair.jwk, [name]: 'AAAA' }, pair)).toBe('key')
-  })
-
-  it('of RSA may have 4096 bits: then its signature is what counts', () => {
-    const longest = Buffer.alloc(512, 0xff).toString('base64url')
-    expect(withKey({ ...big.jwk, n: longest }, big)).toBe('signature')
+    expect(withKey({ ...device.jwk, [name]: 'AAAA' })).toBe('key')
   })
 })
 
@@ -376,20 +339,6 @@ describe('the signature of a proof', () => {
       ),
     ).toBe(true)
     expect(of(twin)).toBeNull()
-  })
-
-  it('of RSA is as long as the modulus, of PKCS #1 v1.5 and of SHA-256', () => {
-    const key = registered(big)
-    const text = `${encode({ alg: 'RS256', typ: 'dbsc+jwt' })}.${encode(PAYLOAD)}`
-    const rsa = signatureOf(big, text)
-    const fault = (signature: Buffer) => refusal(verifyRefresh(`${text}.${signature.toString('base64url')}`, key))
-    expect(fault(rsa)).toBeNull()
-    expect(fault(rsa.subarray(1))).toBe('signature')
-    expect(fault(Buffer.concat([Buffer.alloc(1), rsa]))).toBe('signature')
-    expect(fault(Buffer.alloc(256))).toBe('signature')
-    expect(fault(Buffer.alloc(256, 0xff))).toBe('signature')
-    expect(fault(sign('sha1', Buffer.from(text), big.privateKey))).toBe('signature')
-    expect(fault(sign('sha256', Buffer.from(text), { key: big.privateKey, padding: 6 }))).toBe('signature')
   })
 
   it('covers the header and the payload as they came', () => {

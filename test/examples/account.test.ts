@@ -295,6 +295,26 @@ describe('a session', () => {
   })
 })
 
+describe('a new ID', () => {
+  it('is refused after 32 within minutes, as a conflict and no outage; the session goes on, and ends at a logout', async () => {
+    const ada = await loggedIn()
+    const first = ada.cookie
+    const rotate = () => ada.send('POST', '/session/rotate')
+    for (let times = 0; times < 32; times++) expect((await rotate()).status).toBe(200)
+    const refused = await rotate()
+    expect([refused.status, refused.body]).toEqual([409, { error: 'conflict', message: expect.any(String) }])
+    expect(refused.headers.getSetCookie()).toEqual([])
+    expect(await ada.whoami()).toBe('ada')
+    now += 10 * 60_000
+    expect((await rotate()).status).toBe(200)
+
+    const last = ada.cookie
+    expect((await ada.send('POST', '/logout')).status).toBe(200)
+    for (const Cookie of [first, last])
+      expect((await client().send('GET', '/profile', undefined, { Cookie })).body).toBeNull()
+  })
+})
+
 describe('a store that fails', () => {
   const faults: [string, () => unknown][] = [
     ['throws', () => Promise.reject(new Error('down'))],

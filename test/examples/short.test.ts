@@ -100,6 +100,18 @@ describe('bearer.mjs', () => {
     expect((await app.send('GET', '/profile', { Authorization: `Bearer ${before}` })).body).toBeNull()
   })
 
+  it('gives 32 new tokens within minutes and no more: the app keeps the one that it has', async () => {
+    const app = appOf(await open('bearer.mjs'))
+    await app.logIn()
+    for (let times = 0; times < 32; times++) await app.send('POST', '/rotate')
+    const last = app.token()
+    expect((await app.send('POST', '/rotate')).status).toBe(503)
+    expect(app.token()).toBe(last)
+    expect((await app.send('GET', '/profile')).body).toEqual(ADA)
+    await app.send('POST', '/logout')
+    expect((await app.send('GET', '/profile', { Authorization: `Bearer ${last}` })).body).toBeNull()
+  })
+
   it('honours no cookie, so that a page of another site can do nothing; and needs no Origin', async () => {
     const app = appOf(await open('bearer.mjs'))
     await app.logIn()

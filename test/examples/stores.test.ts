@@ -213,6 +213,9 @@ describe('the service', () => {
   it.each([
     [{ PORT: 'http' }, /PORT: expected a number/],
     [{ PORT: '70000' }, /PORT: expected a number/],
+    [{ COOKIE_SECURE: 'false' }, /COOKIE_SECURE: expected on or off, got "false"/],
+    [{ COOKIE_SECURE: 'off', HOST: '0.0.0.0' }, /COOKIE_SECURE=off is for this machine alone, not for HOST=0\.0\.0\.0/],
+    [{ COOKIE_SECURE: 'off', HOST: '' }, /COOKIE_SECURE=off is for this machine alone/],
     [{ STORE_URL: '' }, /STORE_URL: expected memory:/],
     [{ STORE_URL: 'mongodb://localhost' }, /STORE_URL: expected memory:/],
     [{ STORE_URL: '__proto__:' }, /STORE_URL: expected memory:/],

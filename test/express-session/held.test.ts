@@ -348,50 +348,6 @@ describe('the headers of a response', () => {
   })
 })
 
-describe('a response after its end', () => {
-  it('takes no change of its session any more, however it ended', async () => {
-    const { store, control } = controlled()
-    const tried: Record<string, unknown> = {}
-    const late = (name: string, request: OldRequest) => {
-      try {
-        request.session.late = 1
-        tried[name] = 'kept'
-      } catch (error) {
-        tried[name] = (error as Error).message
-      }
-    }
-    const { browser } = await serve(
-      {
-        '/unchanged': (request, response) => {
-          response.on('finish', () => late('unchanged', request))
-          response.end()
-        },
-        '/changed': (request, response) => {
-          response.on('finish', () => late('changed', request))
-          change(request)
-          response.end()
-        },
-        '/failed': (request, response) => {
-          response.on('finish', () => late('failed', request))
-          control.failing.add('create')
-          change(request)
-          response.end()
-        },
-        '/written': (request, response) => {
-          response.on('finish', () => late('written', request))
-          change(request)
-          response.write('a')
-          response.end()
-        },
-      },
-      { manager: { store } },
-    )
-    for (const path of ['/unchanged', '/changed', '/written', '/failed']) await browser().go(path)
-    for (const name of ['unchanged', 'changed', 'written', 'failed'])
-      expect(tried[name], name).toContain('req.session was changed after its response')
-  })
-})
-
 describe('the answer of an error handler', () => {
   it('has none of the headers that speak of the body that was not sent, and all others', async () => {
     const { store, control } = controlled()

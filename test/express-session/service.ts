@@ -9,7 +9,7 @@ import { afterEach } from 'vitest'
 import { counting, jar, type Reply, sender } from '../support/edge-service.ts'
 
 /** What older middleware finds at a request: nothing of it is typed. */
-export type OldRequest = IncomingMessage & { session: any; sessionID: any; sessionStore: any } & Record<string, any>
+export type OldRequest = IncomingMessage & { session: any; sessionID: any } & Record<string, any>
 export type OldHandler = (request: OldRequest, response: ServerResponse, next: (error?: unknown) => void) => unknown
 
 const open: (() => Promise<unknown>)[] = []

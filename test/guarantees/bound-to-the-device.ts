@@ -34,24 +34,19 @@ export function boundToTheDevice({ setUp, atEveryPoint, backend: { dump } }: Gua
       assert.deepEqual(await (await browser.refresh()).json(), { continue: false })
     })
 
-    it('ends in one state after 50 parallel refreshes, whichever cookie arrives last', async () => {
+    it('ends in one state after 50 parallel refreshes, whichever value arrives', async () => {
       const at = await setUp({ storeTimeout: '20s' })
       const browser = await boundBrowser(at)
       at.clock.advance(LIFE)
-      const responses = await Promise.all(
-        times(50).map(async () => {
-          const tab = browser.tab()
-          for (let posts = 1; ; posts += 1) {
-            const response = await tab.refresh()
-            if (response.status !== 403 || posts === 4) return response
-          }
-        }),
-      )
-      assert.deepEqual(new Set(responses.map(({ status }) => status)), new Set([200]))
-      for (const line of responses.flatMap(response => response.headers.getSetCookie())) {
-        browser.jar.set(BOUND_COOKIE, /=([^;]*)/.exec(line)![1]!)
-        assert.equal(await browser.user(), 'ada')
-      }
+      const responses = await Promise.all(times(50).map(() => browser.tab().refresh()))
+      // One challenge is good for one proof; the others are told the next one.
+      assert.deepEqual(new Set(responses.map(({ status }) => status)), new Set([200, 403]))
+      const values = responses.flatMap(response => response.headers.getSetCookie())
+      assert.equal(values.length, 1)
+      browser.jar.set(BOUND_COOKIE, /=([^;]*)/.exec(values[0]!)![1]!)
+      assert.equal(await browser.user(), 'ada')
+      browser.take(responses.find(({ status }) => status === 403)!)
+      assert.equal((await browser.refresh()).status, 200)
     })
 
     it('keeps in the database neither a value nor a challenge', async () => {

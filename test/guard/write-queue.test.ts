@@ -3,6 +3,24 @@ import { WriteQueue } from '../../src/guard/write-queue.ts'
 
 const later = () => performance.now() + 60_000
 const late = () => new Error('late')
+type Latest = Awaited<ReturnType<WriteQueue['enter']>>
+
+/** As every writer does. */
+async function run<T>(
+  queue: WriteQueue,
+  key: string,
+  deadline: number,
+  job: (turn: Latest) => Promise<T>,
+  late: () => Error,
+): Promise<T> {
+  const entering = queue.enter(key, deadline, late)
+  const turn = entering instanceof Promise ? await entering : entering
+  try {
+    return await job(turn)
+  } finally {
+    queue.leave(key)
+  }
+}
 const turn = () => new Promise<void>(resolve => setImmediate(resolve))
 
 it('writers of one session take turns, in the order in which they came', async () => {
@@ -14,7 +32,7 @@ it('writers of one session take turns, in the order in which they came', async (
     log.push(`${name} ends`)
     return name
   }
-  const results = await Promise.all(['a', 'b', 'c'].map(name => queue.run('key', later(), job(name), late)))
+  const results = await Promise.all(['a', 'b', 'c'].map(name => run(queue, 'key', later(), job(name), late)))
   expect(results).toEqual(['a', 'b', 'c'])
   expect(log).toEqual(['a begins', 'a ends', 'b begins', 'b ends', 'c begins', 'c ends'])
 })
@@ -27,10 +45,10 @@ it('the first writer begins at once, and other sessions do not wait', async () =
     log.push('a begins')
     return new Promise<void>(resolve => (free = resolve))
   }
-  const first = queue.run('a', later(), slow, late).then(() => log.push('a is done'))
+  const first = run(queue, 'a', later(), slow, late).then(() => log.push('a is done'))
   expect(log).toEqual(['a begins'])
-  const second = queue.run('a', later(), async () => log.push('a again'), late)
-  await queue.run('b', later(), async () => log.push('b'), late)
+  const second = run(queue, 'a', later(), async () => log.push('a again'), late)
+  await run(queue, 'b', later(), async () => log.push('b'), late)
   expect(log).toEqual(['a begins', 'b'])
   free()
   await Promise.all([first, second])
@@ -42,7 +60,8 @@ it('each writer finds what the one before it left', async () => {
   const seen: unknown[] = []
   await Promise.all(
     [1, 2, 3].map(number =>
-      queue.run(
+      run(
+        queue,
         'key',
         later(),
         async turn => {
@@ -54,7 +73,7 @@ it('each writer finds what the one before it left', async () => {
     ),
   )
   expect(seen).toEqual([null, 1, 2])
-  await queue.run('key', later(), async turn => seen.push(turn.latest), late)
+  await run(queue, 'key', later(), async turn => seen.push(turn.latest), late)
   expect(seen.at(-1)).toBeNull()
 })
 
@@ -62,7 +81,8 @@ it('a writer that fails does not hold up the others', async () => {
   const queue = new WriteQueue()
   const results = await Promise.allSettled(
     [0, 1, 2, 3].map(number =>
-      queue.run(
+      run(
+        queue,
         'key',
         later(),
         async () => {
@@ -86,7 +106,8 @@ it('who comes while the second of two writes waits for it too', async () => {
   const log: string[] = []
   const free: (() => void)[] = []
   const write = (name: string) =>
-    queue.run(
+    run(
+      queue,
       'key',
       later(),
       () => {
@@ -116,9 +137,9 @@ describe('a deadline', () => {
     try {
       const queue = new WriteQueue()
       let free!: () => void
-      const first = queue.run('key', later(), () => new Promise<void>(resolve => (free = resolve)), late)
+      const first = run(queue, 'key', later(), () => new Promise<void>(resolve => (free = resolve)), late)
       const [hurried, patient] = [1000, 2000].map(after =>
-        queue.run('key', performance.now() + after, async () => after, late).catch(error => error.message),
+        run(queue, 'key', performance.now() + after, async () => after, late).catch(error => error.message),
       )
       vi.advanceTimersByTime(999)
       expect(await Promise.race([hurried, 'waits'])).toBe('waits')
@@ -137,9 +158,10 @@ describe('a deadline', () => {
   it('ends the wait, and the job that was given up never runs', async () => {
     const queue = new WriteQueue()
     let free!: () => void
-    const first = queue.run('key', later(), () => new Promise<void>(resolve => (free = resolve)), late)
+    const first = run(queue, 'key', later(), () => new Promise<void>(resolve => (free = resolve)), late)
     let ran = false
-    const second = queue.run(
+    const second = run(
+      queue,
       'key',
       performance.now() + 5,
       async () => {
@@ -147,7 +169,7 @@ describe('a deadline', () => {
       },
       late,
     )
-    const third = queue.run('key', later(), async () => 'third', late)
+    const third = run(queue, 'key', later(), async () => 'third', late)
     await expect(second).rejects.toThrow('late')
     free()
     await first
@@ -158,8 +180,8 @@ describe('a deadline', () => {
   it('that is past already gives up as soon as there is a queue', async () => {
     const queue = new WriteQueue()
     let free!: () => void
-    const first = queue.run('key', later(), () => new Promise<void>(resolve => (free = resolve)), late)
-    await expect(queue.run('key', performance.now() - 1000, async () => {}, late)).rejects.toThrow('late')
+    const first = run(queue, 'key', later(), () => new Promise<void>(resolve => (free = resolve)), late)
+    await expect(run(queue, 'key', performance.now() - 1000, async () => {}, late)).rejects.toThrow('late')
     free()
     await first
   })
@@ -170,10 +192,10 @@ it('a queue that is empty is forgotten', async () => {
   const begunAtOnce = () => {
     let begins = 0
     // A job begins at once only where no other is in the queue.
-    queue.run('key', later(), async () => begins++, late)
+    run(queue, 'key', later(), async () => begins++, late)
     return begins
   }
-  await queue.run('key', later(), async () => {}, late)
+  await run(queue, 'key', later(), async () => {}, late)
   await turn()
   expect(begunAtOnce()).toBe(1)
 })

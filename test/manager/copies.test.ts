@@ -173,7 +173,7 @@ describe('copies of versions that do not understand each other', () => {
   }
 
   it('refuse each other’s managers, and say why', () => {
-    const sessions = seenBySuch(managerOf(one), 'coatcheck.for-visits.1')
+    const sessions = seenBySuch(managerOf(one), 'coatcheck.context.1')
     const open = () => two.openVisit(sessions, { method: 'GET', secure: true, cookie: null, header: () => null })
     expect(open).toThrow(TypeError)
     expect(open).toThrow(/expected a SessionManager, .*two versions of coatcheck/)

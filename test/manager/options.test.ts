@@ -297,7 +297,7 @@ it('the options in milliseconds are what the manager works with', () => {
       sweepInterval: '10m',
       now,
     }),
-  ).toEqual({
+  ).toMatchObject({
     store,
     idle: 7_200_000,
     absolute: 7_200_000,

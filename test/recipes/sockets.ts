@@ -86,6 +86,14 @@ export function walkSockets(
         others.close()
       })
 
+      it('closes the sockets of all sessions of a user at a logout everywhere, before any check', async () => {
+        const [ada, phone] = [await logIn(), await logIn()]
+        const sockets = [await connectAs(ada), await connectAs(phone)]
+        expect((await ada.send('POST', '/logout-everywhere')).status).toBe(204)
+        await Promise.all(sockets.map(({ closed }) => closed))
+        for (const each of [ada, phone]) await expect(connectAs(each)).rejects.toThrow(refusals.anonymous)
+      }, 25_000)
+
       it('closes the sockets of the session that a new login replaced', async () => {
         const ada = await logIn()
         const socket = await connectAs(ada)

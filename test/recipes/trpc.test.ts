@@ -24,6 +24,15 @@ describe('tRPC', () => {
     expect(read.body[1].result.data.cart).toBeTypeOf('object')
   })
 
+  it('logs in once in a request, however many calls it has', async () => {
+    const wrong = { username: 'ada', password: 'wrong' }
+    const calls = [...Array.from({ length: 99 }, () => wrong), credentials[0]]
+    const guesses = await new Client(running.url).send('POST', `/${calls.map(() => 'login')}?batch=1`, { ...calls })
+    expect(guesses.headers.getSetCookie()).toEqual([])
+    const told = guesses.body.map(({ error }: { error: { message: string } }) => error.message)
+    expect(told).toEqual(['wrong_credentials', ...Array.from({ length: 99 }, () => 'one_login_per_request')])
+  })
+
   it('begins no session in a stream, whose head is sent before the call ends', async () => {
     const answer = await fetch(`${running.url}/login?batch=1`, {
       method: 'POST',

@@ -16,18 +16,15 @@ export function newDevice(): DevicePair {
   return { algorithm: 'ES256', privateKey, jwk: { ...publicKey.export({ format: 'jwk' }) } }
 }
 
-const rsa = new Map<string, DevicePair>()
+let rsa: DevicePair | null = null
 
-/** The same key each time: making one takes up to a second. */
-export function rsaDevice(modulusLength = 2048, publicExponent = 65537): DevicePair {
-  const name = `${modulusLength} ${publicExponent}`
-  let pair = rsa.get(name)
-  if (!pair) {
-    const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength, publicExponent })
-    pair = { algorithm: 'RS256', privateKey, jwk: { ...publicKey.export({ format: 'jwk' }) } }
-    rsa.set(name, pair)
+/** A key for an algorithm that was not offered; the same one each time, since making it takes up to a second. */
+export function rsaDevice(): DevicePair {
+  if (rsa === null) {
+    const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+    rsa = { algorithm: 'RS256', privateKey, jwk: { ...publicKey.export({ format: 'jwk' }) } }
   }
-  return pair
+  return rsa
 }
 
 export const encode = (value: unknown): string =>

@@ -7,24 +7,24 @@ export const PAYLOAD = { jti: CHALLENGE }
 
 export type Refusal = proofs.ProofRefusal | 'malformed'
 
-export function verifyRegistration(jws: string): { device: proofs.DeviceKey; jti: string } | Refusal {
+export function verifyRegistration(jws: string): { key: string; jti: string } | Refusal {
   const proof = proofs.readProof(jws, 'registration')
   if (proof === 'malformed') return proof
-  const device = proofs.verifyRegistration(proof)
-  return typeof device === 'string' ? device : { device, jti: proof.jti }
+  const verified = proofs.verifyRegistration(proof)
+  return typeof verified === 'string' ? verified : { ...verified, jti: proof.jti }
 }
 
-export function verifyRefresh(jws: string, device: proofs.DeviceKey): { jti: string } | Refusal {
+export function verifyRefresh(jws: string, key: string): { jti: string } | Refusal {
   const proof = proofs.readProof(jws, 'refresh')
-  return proof === 'malformed' ? proof : (proofs.verifyRefresh(proof, device) ?? { jti: proof.jti })
+  return proof === 'malformed' ? proof : (proofs.verifyRefresh(proof, key) ?? { jti: proof.jti })
 }
 
 /** `null`: verified. */
 export const refusal = (result: object | Refusal) => (typeof result === 'string' ? result : null)
 
 /** The key as a record keeps it. */
-export function registered(pair: DevicePair): proofs.DeviceKey {
+export function registered(pair: DevicePair): string {
   const result = verifyRegistration(registrationProof(pair, CHALLENGE))
   if (typeof result === 'string') throw new Error(result)
-  return result.device
+  return result.key
 }

@@ -6,7 +6,7 @@ import { fetchVisits } from 'coatcheck/fetch'
 import { describe, expect, it } from 'vitest'
 import { faults } from './barrier-store.ts'
 import { DeviceBrowser, type Options } from './device-browser.ts'
-import { newDevice, refreshProof, registrationProof, rsaDevice } from './device-key.ts'
+import { newDevice, refreshProof, registrationProof } from './device-key.ts'
 import { type Data, guaranteeKit, type SetUp, times } from './guarantee-kit.ts'
 import { MINUTE, SECOND } from './test-clock.ts'
 
@@ -76,7 +76,6 @@ export function testDevices(open: () => Store | Promise<Store>): void {
     it.each([
       ['as Chromium speaks', {}],
       ['as the specification has it, in quotation marks', { isQuoting: true }],
-      ['with a key for RS256', { newDevice: () => rsaDevice() }],
     ])('%s: registers, refreshes, and is told to forget it at the logout', async (_, options: Options) => {
       const service = await start()
       const browser = await bound(service, options)

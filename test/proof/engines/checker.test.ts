@@ -269,6 +269,39 @@ describe('the checker', () => {
     expect(verdict(other, { rules: { deletesInSteps: true } })).toMatchObject({ ok: false })
   })
 
+  it('lets a logout everywhere end the sessions one by one only where the engine does, and leave none', () => {
+    const lines = (count: number, last: unknown): Line[] => [
+      [0, 1, create(A), CREATED],
+      [2, 20, endUser(), count],
+      [4, 5, create(B), CREATED],
+      [6, 7, read(A), A],
+      [8, 9, read(A), null],
+      [10, 11, read(B), B],
+      [21, 22, read(B), last],
+    ]
+    const rules = { endsUserInSteps: true }
+    expect(verdict(lines(2, null))).toMatchObject({ ok: false })
+    expect(verdict(lines(2, null), { rules })).toMatchObject({ ok: true })
+    expect(verdict(lines(3, null), { rules })).toMatchObject({ ok: false })
+    expect(verdict(lines(2, B), { rules })).toMatchObject({ ok: false })
+    // Without B it was over before B began.
+    expect(verdict(lines(1, null), { rules })).toMatchObject({ ok: false })
+  })
+
+  it('raises the minimum password version of a logout everywhere in several steps by the last of them', () => {
+    const C = record('c')
+    const lines = (last: unknown): Line[] => [
+      [0, 1, create(A), CREATED],
+      [2, 20, endUser({ minPasswordVersion: 2 }), 2],
+      [4, 5, create(B), CREATED],
+      [6, 7, read(A), A],
+      [21, 22, create(C), last],
+    ]
+    const rules = { endsUserInSteps: true }
+    expect(verdict(lines({ outcome: 'stale-login', ended: [] }), { rules })).toMatchObject({ ok: true })
+    expect(verdict(lines(CREATED), { rules })).toMatchObject({ ok: false })
+  })
+
   it('shows of a long history what is wrong, and not the rest', () => {
     const others = Array.from({ length: 20 }, (_, i): Line[] => {
       const other = record(`other${i}`, { userId: `${i}` })

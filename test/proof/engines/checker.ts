@@ -181,12 +181,7 @@ function explain(ops: readonly Op[], { rules = {}, most = 300_000 }: CheckOption
   let looked = 0
   const nameOf = ({ state, done, stages, lists, latest }: Configuration) => {
     const late = ops.flatMap((op, i) => (done[i] === 0 && op.until < latest ? [i] : []))
-    const left = [...stages]
-      .map(
-        ([i, stage]) =>
-          `${i}${stage.verb}${'left' in stage ? stage.left : 'answer' in stage ? JSON.stringify(stage.answer) : ''}`,
-      )
-      .sort()
+    const left = [...stages].map(([i, stage]) => `${i}${JSON.stringify({ ...stage, call: undefined })}`).sort()
     const open = [...lists].map(([i, { must, may }]) => `${i}:${[...must.keys()]}:${[...may].sort()}`).sort()
     return `${done.join('')}/${left}/${open}/${late}/${keyOf(state)}`
   }

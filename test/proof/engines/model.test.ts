@@ -3,7 +3,18 @@ import { ReferenceStore } from 'coatcheck/custom-store/testing'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { make } from './client.ts'
-import { agrees, type Call, canonical, EMPTY, keyOf, livingOf, type Stage, type State, ways } from './model.ts'
+import {
+  agrees,
+  type Call,
+  canonical,
+  EMPTY,
+  keyOf,
+  livingOf,
+  type Rules,
+  type Stage,
+  type State,
+  ways,
+} from './model.ts'
 import { Client, cellOf } from './schedule.ts'
 
 /** Random calls about one small world, as the clients of a history make them; the answers are the model's. */
@@ -64,7 +75,7 @@ describe('the model of the contract', { timeout: 180_000 }, () => {
     always(steps => {
       for (const { call, before } of steps) {
         const name = keyOf(before)
-        if (call.verb !== 'listUser') ways(before, call, { resends: true, crosses: () => true })
+        if (call.verb !== 'listUser') ways(before, call, { resends: true, crosses: () => true, endsUserInSteps: true })
         expect(keyOf(before)).toBe(name)
       }
     }))
@@ -158,17 +169,30 @@ describe('the model of the contract', { timeout: 180_000 }, () => {
     always(steps => {
       for (const { call, before } of steps) {
         if (call.verb !== 'replace' || before.records.has(call.record.key)) continue
-        const seen = [...reached(before, call)]
+        const seen = [...reached(before, call, { crosses: () => true })]
         expect(seen.length).toBeGreaterThan(0)
-        for (const state of seen)
+        for (const { state } of seen)
           expect(state.records.has(call.oldKey) && state.records.has(call.record.key)).toBe(false)
+      }
+    }))
+
+  it('ends the same in several steps of a deleteUser as in one, where no other call comes between', () =>
+    always(steps => {
+      for (const { call, before, after, answer } of steps) {
+        if (call.verb !== 'deleteUser') continue
+        const seen = [...reached(before, call, { endsUserInSteps: true })]
+        expect(seen.length).toBeGreaterThan(0)
+        for (const way of seen) {
+          expect(way.answer).toBe(answer)
+          expect(keyOf(way.state)).toBe(keyOf(after))
+        }
       }
     }))
 })
 
-/** Every state in which a replacement across two slots is answered that no other call disturbs. */
-function* reached(state: State, call: Stage): Generator<State> {
-  for (const way of ways(state, call, { crosses: () => true }))
-    if ('answer' in way) yield way.state
-    else yield* reached(way.state, way.next)
+/** Every way in which a call of several steps is answered that no other call disturbs. */
+function* reached(state: State, call: Stage, rules: Rules): Generator<{ state: State; answer: unknown }> {
+  for (const way of ways(state, call, rules))
+    if ('answer' in way) yield way
+    else yield* reached(way.state, way.next, rules)
 }

@@ -45,6 +45,7 @@ export type Call =
     }
 
 export type Replace = Extract<Call, { verb: 'replace' }>
+export type DeleteUser = Extract<Call, { verb: 'deleteUser' }>
 
 /** A call, or what is left of one that takes several steps. */
 export type Stage =
@@ -56,6 +57,14 @@ export type Stage =
   | { readonly verb: 'undo'; readonly call: Replace; readonly answer: Answer }
   /** A deletion after the session has ended: the forwards that led to it are left. */
   | { readonly verb: 'unlink'; readonly forwards: readonly string[]; readonly answer: Answer }
+  /** A logout everywhere that ends these next; `ended`: how many sessions it has ended. `left`: as below. */
+  | {
+      readonly verb: 'endUser'
+      readonly call: DeleteUser
+      readonly keys: readonly string[]
+      readonly ended: number
+      readonly left: number
+    }
   /** A call that a client has sent again, of which so many deliveries are left. */
   | { readonly verb: 'again'; readonly call: Call; readonly left: number }
 
@@ -83,6 +92,11 @@ export interface Rules {
    * step fails, they stay.
    */
   readonly deletesInSteps?: boolean
+  /**
+   * A logout everywhere ends the records that it was told of, and is told of the others by the same step, until there are
+   * none: other calls may come between.
+   */
+  readonly endsUserInSteps?: boolean
   /** The client sends a command again after a cut connection, so that the server may run it three times at the most. */
   readonly resends?: boolean
 }
@@ -125,27 +139,26 @@ class Draft extends ReferenceStore {
     return left === undefined ? this.records.delete(key) : this.end(left.forward.movedTo)
   }
 
-  /** Ends a user's records but one; answers how many sessions were live at `now`. */
-  endUser(
-    userId: string,
-    { exceptKey, minPasswordVersion: passwordVersion, minPasswordVersionUntil }: DeleteUserOptions,
-    now: number,
-  ): number {
-    const spared = this.successor(exceptKey)
-    if (passwordVersion !== undefined) {
-      const floor = this.minPasswordVersions.get(userId) ?? { passwordVersion: 0, until: 0 }
-      this.minPasswordVersions.set(userId, {
-        passwordVersion: Math.max(floor.passwordVersion, passwordVersion),
-        until: Math.max(floor.until, minPasswordVersionUntil),
-      })
-    }
-    let ended = 0
-    for (const record of [...this.records.values()]) {
-      if (record.userId !== userId || record.key === spared) continue
-      this.records.delete(record.key)
-      if (record.kind === 'session' && record.expiresAt > now) ended++
-    }
-    return ended
+  /** A user's records but one. */
+  ofUser({ userId, options }: DeleteUser): SessionRecord[] {
+    const spared = this.successor(options.exceptKey)
+    return [...this.records.values()].filter(record => record.userId === userId && record.key !== spared)
+  }
+
+  /** Ends these records; answers how many sessions were live at `now`. */
+  endEach(records: readonly SessionRecord[], now: number): number {
+    for (const { key } of records) this.records.delete(key)
+    return records.filter(({ kind, expiresAt }) => kind === 'session' && expiresAt > now).length
+  }
+
+  raiseMinimum({ userId, options }: DeleteUser) {
+    const { minPasswordVersion: passwordVersion, minPasswordVersionUntil } = options
+    if (passwordVersion === undefined) return
+    const floor = this.minPasswordVersions.get(userId) ?? { passwordVersion: 0, until: 0 }
+    this.minPasswordVersions.set(userId, {
+      passwordVersion: Math.max(floor.passwordVersion, passwordVersion),
+      until: Math.max(floor.until, minPasswordVersionUntil),
+    })
   }
 }
 
@@ -172,6 +185,13 @@ export function agrees(answer: Answer, expected: Answer): boolean {
 export function ways(state: State, stage: Stage, rules: Rules = {}): Way[] {
   if (stage.verb === 'write' || stage.verb === 'leave' || stage.verb === 'undo' || stage.verb === 'unlink')
     return once(state, stage, rules)
+  if (stage.verb === 'endUser') {
+    const found = once(state, stage, rules)
+    if (rules.resends !== true || stage.left === 0) return found
+    // What the first delivery has ended is not counted by the second.
+    const wrote = found.filter(way => way.state !== state)
+    return [...found, ...wrote.map(way => ({ state: way.state, next: { ...stage, left: stage.left - 1 } }))]
+  }
   const { call, left } = stage.verb === 'again' ? stage : { call: stage, left: AGAIN }
   const found = once(state, call, rules)
   if (rules.resends !== true || call.verb === 'read' || call.verb === 'listUser' || left === 0) return found
@@ -287,9 +307,25 @@ function once(state: State, stage: Exclude<Stage, { verb: 'again' }>, rules: Rul
       return [{ state: draft.state, answer: stage.answer }]
     }
     case 'deleteUser': {
+      if (rules.endsUserInSteps === true)
+        return once(state, { verb: 'endUser', call: stage, keys: [], ended: 0, left: AGAIN }, rules)
       const draft = new Draft(state)
-      const ended = draft.endUser(stage.userId, stage.options, stage.now)
+      draft.raiseMinimum(stage)
+      const ended = draft.endEach(draft.ofUser(stage), stage.now)
       return [{ state: draft.state, answer: ended }]
+    }
+    case 'endUser': {
+      const { call, keys } = stage
+      const draft = new Draft(state)
+      const told = draft.ofUser(call).filter(({ key }) => keys.includes(key))
+      const ended = stage.ended + draft.endEach(told, call.now)
+      const others = draft.ofUser(call).map(({ key }) => key)
+      const after = told.length > 0 ? draft.state : state
+      const further: Way = { state: after, next: { verb: 'endUser', call, keys: others, ended, left: AGAIN } }
+      if (others.length > 0) return [further]
+      draft.raiseMinimum(call)
+      // An index may still name what has ended: then it looks once more.
+      return [{ state: draft.state, answer: ended }, ...(keys.length > 0 ? [further] : [])]
     }
     case 'listUser':
       throw new Error('listUser is compared over the time that it took')

@@ -87,22 +87,31 @@ export class Recent extends Kept {
     this.#entries.set(key, value)
     ${ask}?.told(key, value)
   }
-  delete(key) {
-    super.delete(key)
-    this.#entries.delete(key)
-  }
 }
 `
 
 const QUEUE = `
 import { WriteQueue as Kept } from './write-queue.ts'
 export class WriteQueue extends Kept {
-  run(key, deadline, job, late) {
+  /** The writer that has its turn, by key. */
+  #places = new Map()
+  enter(key, deadline, late) {
     const place = ${ask}.queued(this, key)
-    const left = () => ${ask}?.left(place)
-    const result = super.run(key, deadline, turn => { ${ask}.turn(place, turn); return job(turn) }, late)
-    result.then(left, left)
-    return result
+    const begin = turn => {
+      ${ask}.turn(place, turn)
+      this.#places.set(key, place)
+      return turn
+    }
+    const giveUp = error => {
+      ${ask}?.left(place)
+      throw error
+    }
+    const entering = super.enter(key, deadline, late)
+    return entering instanceof Promise ? entering.then(begin, giveUp) : begin(entering)
+  }
+  leave(key) {
+    super.leave(key)
+    ${ask}?.left(this.#places.get(key))
   }
 }
 `

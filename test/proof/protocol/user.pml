@@ -4,9 +4,9 @@
  * endStoredSeries).
  *
  * `create`, `replace` and `delete` are one step each (session.pml has the steps of `delete`). `deleteUser` is what the
- * stores do: members of an index in chunks, and a last script that says `again` while the index names others
- * (stores/redis/store.ts), or with STORE_SQL pieces under the lock of the user's row (stores/sql/base/store.ts; locks.pml has
- * the locks).
+ * stores do: members of an index in chunks, and a last script that ends what is left of them, and says `again` while the
+ * index names others (stores/redis/store.ts), or with STORE_SQL pieces under the lock of the user's row
+ * (stores/sql/base/store.ts; locks.pml has the locks).
  *
  * Left out: versions and data (session.pml), expiry, limits, several users.
  */
@@ -379,7 +379,7 @@ inline deleteUser() {
   atomic { except = NONE; resolved = true; invariants() }
 }
 #else
-/* `follow`: where the excepted session was replaced, the script names the next key and ends nothing before it has it. */
+/* `moved`: where the excepted session was replaced, the script names the next key and ends nothing before it has it. */
 inline follow() {
 #ifndef EXCEPT_NOT_FOLLOWED
   if
@@ -407,7 +407,7 @@ inline part(m) {
 inline deleteUser() {
   do
   :: true ->
-    /* `part`: more members than one script should end are ended in chunks, in any order. */
+    /* More members than one script should end are ended in chunks, in any order. */
     if
     :: members > CHUNK ->
       chunked = true;
@@ -424,34 +424,35 @@ inline deleteUser() {
       od
     :: else
     fi;
-    /* `all`: ends what it was given and raises the floor, unless the index names others. */
+    /* Ends what it was given, and raises the floor unless the index names others. */
     atomic {
       follow();
       k = 1;
       do
+      :: k < KEYS ->
+        if
+        :: member[k] && k != except -> end(k)
+        :: else -> skip
+        fi;
+        member[k] = false;
+        k++
+      :: else -> break
+      od;
+      k = 1;
+      members = 0;
+      do
 #ifdef INDEX_READ_ONCE
       :: k < KEYS && asked -> k++
 #endif
-      :: k < KEYS && indexed[k] && k != except && !member[k] && !spared(k) -> found = true; k++
+      :: k < KEYS && indexed[k] && k != except && !spared(k) -> member[k] = true; members++; found = true; k++
       :: else ->
         if
         :: k < KEYS -> k++
         :: else -> break
         fi
       od;
+      again = again || (asked && found);
       asked = true;
-      k = 1;
-      members = 0;
-      do
-      :: k < KEYS ->
-        if
-        :: found -> member[k] = k != except && (member[k] || indexed[k]) && !spared(k); members = members + member[k]; again = true
-        :: !found && member[k] && k != except -> end(k); member[k] = false
-        :: else -> member[k] = false
-        fi;
-        k++
-      :: else -> break
-      od;
       k = 0;
 #ifndef DELETE_BEFORE_FLOOR
       if

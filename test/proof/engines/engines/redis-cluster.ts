@@ -84,6 +84,7 @@ export const redisCluster: Engine = {
       rules: {
         crosses: (oldKey, newKey) => oldKey.slice(0, SHARD) !== newKey.slice(0, SHARD),
         resends: true,
+        endsUserInSteps: true,
       },
       stop: () => cluster.stop(),
     }

@@ -50,7 +50,7 @@ export const redis: Engine = {
         'scripts forgotten': async () => void (await server.cli('SCRIPT', 'FLUSH')),
       },
       // ioredis sends again what was not answered when a connection broke, and the proxy delivers twice.
-      rules: { resends: true },
+      rules: { resends: true, endsUserInSteps: true },
       async stop() {
         await Promise.all(proxies.map(proxy => proxy.stop()))
         await server.stop()

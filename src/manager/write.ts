@@ -1,0 +1,192 @@
+// How a session is changed while others change it: one loop for all methods that write, and the writers of data.
+import { isDeepStrictEqual } from 'node:util'
+import { SessionError } from '../contract/errors.ts'
+import type { CreateResult, SessionRecord } from '../contract/store.ts'
+import { runChange } from '../data/change.ts'
+import { isPlain } from '../data/plain.ts'
+import { newWriteId } from '../session/id.ts'
+import type { AnySession } from '../session/session.ts'
+import { quote } from '../text/quote.ts'
+import type { Context, Found } from './context.ts'
+import { find, held, storedRecord } from './lookup.ts'
+import { encode, thaw } from './records.ts'
+
+/** How often a new ID is drawn again; one more collision means that the generator repeats itself. */
+export const MAX_COLLISIONS = 5
+
+/** What `create` and `replace` of a store answer instead of 'created'. */
+type Refused = Exclude<CreateResult['outcome'], 'created'>
+/** What one attempt to write came to: its value and the record that it left, or what the store answered instead. */
+type Attempt<T> = { readonly value: T; readonly latest?: SessionRecord } | Refused | 'conflict' | 'gone' | 'snapshot'
+
+export function refusal({ options }: Context, outcome: Refused): SessionError {
+  switch (outcome) {
+    case 'stale-login':
+      return new SessionError('ERR_SESSION_STALE_LOGIN', 'the password was changed after it was verified: log in again')
+    case 'limit':
+      return new SessionError('ERR_SESSION_LIMIT', `the user has ${options.limit?.max} sessions already: end one first`)
+    case 'orphan':
+      return new SessionError('ERR_SESSION_UNAUTHENTICATED', 'the session has ended meanwhile: log in again')
+    default:
+      return new SessionError(
+        'ERR_SESSION_ID_COLLISION',
+        'new IDs collide: the random generator or the store is broken',
+      )
+  }
+}
+
+/**
+ * Writes to a session that was found: attempts, and if another writer came first, finds the session again and
+ * attempts once more. `null` if the session is gone. The writers of one session in this process take turns.
+ *
+ * An attempt answers its value, or why there is none: 'conflict' and 'gone' (another writer was first: find again, after
+ * a wait), 'snapshot' (it needs to see what is stored now before it can tell), 'collision' (draw another ID).
+ * @throws SessionError for what else is refused, ERR_SESSION_CONFLICT if others kept writing until the deadline
+ */
+export async function write<T>(
+  context: Context,
+  operation: 'create' | 'update' | 'replace',
+  start: Found,
+  deadline: number,
+  attempt: (found: Found, isSnapshot: boolean) => Promise<Attempt<T>>,
+  // The grace of a rotation leads on to the successor.
+  findAgain: (found: Found, deadline: number) => Found | null | Promise<Found | null> = ({ id }) =>
+    find(context, id, context.now(), deadline),
+): Promise<T | null> {
+  const { writers } = context
+  const { key } = start.record
+  const entering = writers.enter(key, deadline, () =>
+    context.calls.fail(
+      operation,
+      'not-applied',
+      `${operation}: earlier writers of this session took all of storeTimeout`,
+    ),
+  )
+  const turn = entering instanceof Promise ? await entering : entering
+  try {
+    let found: Found = { ...start, record: newer(turn.latest, start.record) }
+    let isSnapshot = true
+    let collisions = 0
+    let conflicts = 0
+    for (;;) {
+      const outcome = await attempt(found, isSnapshot)
+      if (typeof outcome === 'object') {
+        turn.latest = outcome.latest ?? turn.latest
+        return outcome.value
+      }
+      if (outcome === 'collision' && collisions < MAX_COLLISIONS) {
+        collisions += 1
+        continue
+      }
+      if (outcome === 'conflict' || outcome === 'gone') {
+        if (!(await mayRetry(conflicts, deadline))) {
+          context.tellRefused('conflict', found.record)
+          throw new SessionError(
+            'ERR_SESSION_CONFLICT',
+            'other writers kept changing this session for all of storeTimeout',
+          )
+        }
+        conflicts += 1
+      } else if (outcome !== 'snapshot') throw refusal(context, outcome)
+      const again = await findAgain(found, deadline)
+      if (again === null) return null
+      found = again
+      isSnapshot = false
+    }
+  } finally {
+    writers.leave(key)
+  }
+}
+
+/** Keeps many writers apart, until the deadline. Full jitter: 100 writers need 13 tries each with it, and 70 without. */
+async function mayRetry(conflicts: number, deadline: number): Promise<boolean> {
+  if (conflicts === 0) return true
+  const wait = Math.random() * Math.min(100, 2 ** conflicts)
+  if (performance.now() + wait >= deadline) return false
+  await new Promise(resolve => setTimeout(resolve, wait))
+  return true
+}
+
+/** The later of what the caller holds and what the last writer of this process left. */
+const newer = (latest: SessionRecord | null, held: SessionRecord): SessionRecord =>
+  latest !== null && latest.key === held.key && latest.version > held.version ? latest : held
+
+/** What an edit makes of fresh data; `draft: null` leaves it as it is. `again` makes the draft once more. */
+type Edit<V> = (draft: object, again: () => object) => { draft: object | null; value: V }
+
+/**
+ * Edits fresh data and writes it. `null` if the session is gone. It does not extend the session: only `get` is a use, since
+ * its response can send the cookie again.
+ */
+function edit<V>(
+  context: Context,
+  start: Found,
+  change: Edit<V>,
+  findAgain?: (found: Found, deadline: number) => Promise<Found | null>,
+): Promise<{ found: Found; value: V } | null> {
+  const deadline = context.deadline()
+  const attempt = async (found: Found, isSnapshot: boolean): Promise<Attempt<{ found: Found; value: V }>> => {
+    const { record } = found
+    const { draft, value } = change(thaw(context, record), () => thaw(context, record))
+    // The snapshot says nothing changes, but it may be stale: read once before answering.
+    if (draft === null) return isSnapshot ? 'snapshot' : { value: { found, value } }
+    const { seenAt, expiresAt } = record
+    const written = { data: encode(context, record, draft), seenAt, expiresAt, writeId: newWriteId() }
+    const outcome = await context.calls.update(record.key, record.version, written, context.call(deadline))
+    if (outcome !== 'updated') return outcome
+    const latest = { ...record, ...written, version: record.version + 1 }
+    return { value: { found: { ...found, record: latest }, value }, latest }
+  }
+  return write(context, 'update', start, deadline, attempt, findAgain)
+}
+
+/** Sets keys, or runs a function on fresh data: the session as it is then, `null` if it is gone. */
+export async function writeData(
+  context: Context,
+  session: AnySession,
+  change: object | ((draft: object) => unknown),
+): Promise<AnySession | null> {
+  if (typeof change !== 'function' && !isPlain(change))
+    throw new TypeError(`update: expected keys to set or a function that edits them, got ${quote(change)}`)
+  const changed: Edit<undefined> = (draft, again) => {
+    if (typeof change !== 'function') return { draft: { ...draft, ...change }, value: undefined }
+    runChange(change as (draft: object) => unknown, draft, again)
+    return { draft, value: undefined }
+  }
+  const written = await edit(context, held(context, session), changed)
+  return written === null ? null : context.session(written.found)
+}
+
+/** Reads and removes one key: the value, and the session as it is then, `null` if it is gone. */
+export async function takeKey(
+  context: Context,
+  session: AnySession,
+  name: string,
+): Promise<{ session: AnySession | null; value: unknown }> {
+  const taken = (data: object): { draft: object | null; value: unknown } => {
+    const { [name]: value, ...rest } = data as Record<string, unknown>
+    if (!Object.hasOwn(data, name) || value === undefined) return { draft: null, value: undefined }
+    const start = context.shape.start() as Record<string, unknown>
+    if (!Object.hasOwn(start, name)) return { draft: rest, value }
+    // A flash message that is asked for at each request, and is not there, must not be written at each request.
+    if (isDeepStrictEqual(value, start[name])) return { draft: null, value }
+    return { draft: { ...rest, [name]: start[name] }, value }
+  }
+  const written = await edit(context, held(context, session), taken)
+  return { session: written === null ? null : context.session(written.found), value: written?.value }
+}
+
+/**
+ * Sets keys of a session by its record, for a caller without its ID; prolongs nothing. Answers the key under which it stands
+ * then, or `null` if it is gone.
+ */
+export async function writeRecord(context: Context, record: SessionRecord, keys: object): Promise<string | null> {
+  // By its key: the forward of any new ID is followed, not only of those in their grace.
+  const findAgain = async (found: Found, deadline: number) => {
+    const latest = await storedRecord(context, found.record.key, deadline)
+    return latest === null ? null : { ...found, record: latest }
+  }
+  const start: Found = { id: '', record, userId: context.userIdOf(record), isFollowed: false }
+  const written = await edit(context, start, draft => ({ draft: { ...draft, ...keys }, value: null }), findAgain)
+  return written === null ? null : written.found.record.key
+}
