@@ -42,6 +42,11 @@ export class ForVisits<Data extends object, Ids extends UserIds> {
     return this.#context.endings.isLeft(keyFor(this.#context, idOrToken))
   }
 
+  /** Whether the session of this ID lives on under a new one that was given in this process lately. */
+  goesOn(id: SessionId): boolean {
+    return this.#context.endings.goesOn(this.keyOf(id))
+  }
+
   /**
    * Whether this session, or the series of this remember token, has ended in this process lately; with its user's other
    * sessions, if that was after `since`.

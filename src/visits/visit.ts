@@ -338,7 +338,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     if (this.#manager.rememberFor === null || !this.#canSend() || this.#isAmbiguous) return null
     const token = this.#setup.rememberCookie.parse(this.#request.cookie).id
     if (token === null || this.#isRefusedInsecure() || this.#manager.isLeft(token)) return null
-    if (this.#id && this.#manager.isLeft(this.#id)) return null
+    if (this.#id && this.#manager.goesOn(this.#id)) return null
     return this.#sessions.redeemRememberToken(token)
   }
 

@@ -145,6 +145,13 @@ describe('a late request brings nobody back by a remember token', () => {
     expect((await visit(token).get())?.user?.name).toBe('ada')
   })
 
+  it('but begins one at once if the application ended the session alone', async () => {
+    const { visit, sessions, logIn } = await browser()
+    const cookies = await logIn(null, true)
+    await sessions.destroy(await visit(cookies).get())
+    expect((await visit(cookies).get())?.remembered).toBe(true)
+  })
+
   it('where it is none of ours', async () => {
     const { late } = await browser()
     expect(await late('remember_token=x.y', each => each.get())).toEqual([null, []])
