@@ -129,8 +129,8 @@ function writeHead(this: GuardedHead, ...args: Arguments): ServerResponse {
 }
 
 /**
- * The whole head as one object, for the usual case, which is several times faster so: writeHead is given an object, and
- * neither it nor what was set before has a header that the rules change. `null` in any other case.
+ * Builds the whole head as one object, which Node writes several times faster. `null` unless writeHead was given an
+ * object, and neither it nor what was set before has a header that the rules change.
  */
 function mergedHead(response: ServerResponse, headers: unknown, rules: HeadRules): Record<string, unknown> | null {
   if (typeof headers !== 'object' || headers === null || Array.isArray(headers)) return null

@@ -70,7 +70,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   #isOver = false
   /** What began in this visit: only this response can bring it to the browser. */
   #begun: Begun<Session<Data, Ids>> | null = null
-  /** An anonymous session that ends if the browser has left what it came with before the head is written. */
+  /** Whether the anonymous session that began here ends if the browser logs in or out before the head is written. */
   #looksAgain = false
   #cookie: 'keep' | 'send' | 'clear' = 'keep'
   #sentAt = 0
@@ -352,7 +352,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     return this.#session === session ? this.#keep(touched) : (this.#session ?? null)
   }
 
-  /** Whose session a method is about, without a read of its own. If nothing was read, or nothing found, it is the ID. */
+  /** The session that a method is about, without a read of its own; the ID if nothing was read or found. */
   async #current(): Promise<Session<Data, Ids> | SessionId | null> {
     if (this.#session === undefined && this.#reading !== null) await this.#reading.catch(() => {})
     return this.#session ?? (this.#hasLoggedOut ? null : this.#id!)
@@ -528,12 +528,12 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   }
 }
 
-// An ambiguous header may hold a thousand values. Browsers send cookies of longer paths first, so that what a sibling host
-// planted for a path stands before the user's own, and what it planted for a parent domain beside it.
+// An ambiguous header may hold a thousand values. Browsers send cookies of longer paths first: what a sibling host planted
+// for a path comes before the user's own cookie, and what it planted for a parent domain comes next to it.
 const MOST_VALUES = 4
 const firstAndLast = <V>(values: readonly V[]): readonly V[] =>
   values.length <= MOST_VALUES ? values : [...values.slice(0, MOST_VALUES / 2), ...values.slice(-MOST_VALUES / 2)]
 
-/** What a client wrote, and anyone can write: events are logged. */
+/** A part of what the client sent, which may be anything and of any length: events are logged. */
 const told = <T extends string | null>(written: T): T =>
   written === null ? written : (String(written).slice(0, 200) as T)
