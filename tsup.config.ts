@@ -128,7 +128,7 @@ const library: Options = {
 }
 /** The command imports the package by its name, as a program of its users does: it is no part of what they load. */
 const command: Options = {
-  entry: { command: 'command/main.ts' },
+  entry: { command: 'command/bin.ts' },
   format: ['esm'],
   target: 'node20',
   external: [/^coatcheck(?:\/|$)/],

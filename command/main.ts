@@ -1,30 +1,118 @@
-#!/usr/bin/env node
-import { createInterface } from 'node:readline/promises'
-import { coatcheck, type Io } from './command.ts'
+import { createRequire } from 'node:module'
+import { setTimeout as wait } from 'node:timers/promises'
+import { SessionManager } from 'coatcheck'
+import { checkKind, HELP, minPasswordVersionOf, parseArguments, type Run, timeoutOf } from './arguments.ts'
+import { EXIT, type ExitCode, Failure, plain, safeMessageOf, UsageError } from './errors.ts'
+import { Output, OutputClosed, OutputFailed, type Stream } from './output.ts'
+import { kindIn, parseStoreUrl } from './store-url.ts'
+import { ddlOf, type OpenStore, openStore } from './stores.ts'
+import { RUN, type Task } from './verbs.ts'
 
-/** Asks the person at the terminal; '' if a signal comes in place of an answer. */
-async function ask(question: string, signal: AbortSignal): Promise<string> {
-  const reader = createInterface({ input: process.stdin, output: process.stderr })
-  // Read by readline, Ctrl-C is no signal.
-  reader.once('SIGINT', () => process.kill(process.pid, 'SIGINT'))
-  // The end of the input (Ctrl-D) leaves the question without an answer.
-  const closed = new Promise<string>(resolve => reader.once('close', () => resolve('')))
+/** What the command has around it: the process, or a test. */
+export interface Io {
+  readonly stdout: Stream
+  readonly stderr: Stream
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** Asks a person; `null` if no one is there. */
+  readonly ask: ((question: string) => Promise<string>) | null
+}
+
+/** How long a database may take to say goodbye, in ms. */
+const CLOSING = 2000
+
+/** Runs one command line; answers the exit code. */
+export async function main(argv: readonly string[], io: Io): Promise<ExitCode> {
+  const output = new Output(io.stdout, io.stderr)
   try {
-    return await Promise.race([reader.question(`${question} `, { signal }).catch(() => ''), closed])
-  } finally {
-    reader.close()
+    const asked = parseArguments(argv)
+    if (asked === 'help') await output.result(HELP, {})
+    else if (asked === 'version') await output.result(versionOf(), {})
+    else {
+      output.json = asked.given.has('json')
+      await (asked.command === 'ddl' ? ddl(asked, output, io) : work(asked.command, asked, output, io))
+    }
+    return EXIT.done
+  } catch (error) {
+    // The reader has all it wants.
+    if (error instanceof OutputClosed) return EXIT.done
+    const isOurs = error instanceof UsageError || error instanceof Failure
+    output.say(`coatcheck: ${isOurs ? error.message : safeMessageOf(error, [])}`)
+    if (!(error instanceof UsageError)) return EXIT.failed
+    output.say('See coatcheck --help.')
+    return EXIT.usage
   }
 }
 
-const io: Io = {
-  out: process.stdout,
-  err: process.stderr,
-  env: process.env,
-  ask: process.stdin.isTTY && process.stderr.isTTY ? ask : null,
-  onSignal: (signal, stop) => process.on(signal, stop),
-  exit: code => process.exit(code),
+const versionOf = (): string => createRequire(import.meta.url)('../package.json').version
+
+function storeNamed({ given }: Run, { env }: Io): { text: string; source: string } {
+  const option = given.get('store')
+  if (option !== undefined) return { text: option, source: '--store' }
+  const text = env.COATCHECK_STORE_URL
+  if (text) return { text, source: 'COATCHECK_STORE_URL' }
+  throw new UsageError('no store is named: set COATCHECK_STORE_URL, or give --store URL')
 }
 
-process.exitCode = await coatcheck(process.argv.slice(2), io)
-// Whatever a driver keeps open.
-setTimeout(() => process.exit(), 2000).unref()
+const kindOf = (kind: string) => (kind.startsWith('redis') ? 'Redis' : 'SQL stores')
+
+/** Prints the DDL, for which no store is opened. */
+async function ddl(run: Run, output: Output, io: Io): Promise<void> {
+  const { text, source } = storeNamed(run, io)
+  const kind = kindIn(text, source)
+  checkKind(run.given, kindOf(kind))
+  const printed = ddlOf(kind, run.given)
+  if (printed === null && !output.json) output.say('Redis needs no tables.')
+  else await output.result((printed ?? '').trimEnd(), { ddl: printed })
+}
+
+/** Opens the store, runs the command, and closes the store again. */
+async function work(command: keyof typeof RUN, run: Run, output: Output, io: Io): Promise<void> {
+  const { given, user, key } = run
+  const { text, source } = storeNamed(run, io)
+  const url = parseStoreUrl(text, source, { schema: given.get('schema') ?? '', env: io.env })
+  checkKind(given, kindOf(url.kind))
+  const timeout = timeoutOf(given)
+  const minPasswordVersion = minPasswordVersionOf(given)
+  if (command === 'invalidate-all' && !given.has('yes') && io.ask === null)
+    throw new UsageError(`${command} logs users out, and no one is here to be asked: give --yes`)
+  const name = plain(url.name)
+  let opened: OpenStore | null = null
+  try {
+    opened = await openStore({ url, given, timeout, makes: command === 'migrate' })
+    const { sql } = opened
+    if (command !== 'migrate' && sql !== null && !(await sql.isMigrated()))
+      throw new Failure('the tables are not there: coatcheck migrate creates them; --table and --schema name others')
+    const sessions = managerOf(opened.store, timeout, given.get('namespace'))
+    const ask = async (question: string) => (await io.ask?.(question)) ?? ''
+    await RUN[command]({ given, user, key, name, sql, sessions, minPasswordVersion, output, ask })
+  } catch (error) {
+    if (error instanceof UsageError || error instanceof OutputClosed || error instanceof OutputFailed) throw error
+    const message = safeMessageOf(error, url.secrets).replaceAll(/pass allowEviction: true/g, 'give --allow-eviction')
+    const isUnknown = (error as { outcome?: unknown }).outcome === 'unknown'
+    throw new Failure(
+      `${name}: ${message}${isUnknown ? ' (it may have been done in part: run the command again)' : ''}`,
+    )
+  } finally {
+    if (opened !== null) await close(opened)
+  }
+}
+
+function managerOf(store: OpenStore['store'], timeout: number, namespace: string | undefined): Task['sessions'] {
+  const sessions: Task['sessions'] = new SessionManager({
+    store,
+    userIds: 'string',
+    storeTimeout: `${timeout}ms`,
+    sweepInterval: false,
+    // With it, revoke ends the remember tokens of the device, whatever lifetime the application gives them.
+    rememberFor: '400d',
+  })
+  try {
+    return namespace === undefined ? sessions : sessions.namespace(namespace)
+  } catch (error) {
+    throw new UsageError(`--${(error as Error).message}`)
+  }
+}
+
+/** A database that does not answer must not keep the command. */
+const close = (opened: OpenStore): Promise<unknown> =>
+  Promise.race([(async () => opened.close())().catch(() => {}), wait(CLOSING, undefined, { ref: false })])

@@ -1,30 +1,27 @@
 import { Failure, messageOf, plain } from './errors.ts'
 
-/** Its reader is gone, as `head` is after ten lines. */
+/** The reader is gone, as `head` is after ten lines. */
 export class OutputClosed extends Error {}
 
-/** Its disk is full, for one. */
+/** The output could not be written, such as to a full disk. */
 export class OutputFailed extends Failure {}
 
 /** A piece of this many characters is written at once: a line each would be slow. */
 const PIECE = 16_384
-/** How often at most the line of progress is drawn anew, in ms. */
-const PACE = 100
 
-export type Stream = Pick<NodeJS.WriteStream, 'write' | 'isTTY' | 'on'>
+export type Stream = Pick<NodeJS.WriteStream, 'write' | 'on'>
 
 /** Standard output for results, standard error for what is said about them. */
 export class Output {
-  readonly json: boolean
+  /** Whether results are JSON. */
+  json = false
   readonly #out: Stream
   readonly #err: Stream
   #piece = ''
-  #drawnAt: number | null = null
 
-  constructor(out: Stream, err: Stream, json: boolean) {
+  constructor(out: Stream, err: Stream) {
     this.#out = out
     this.#err = err
-    this.json = json
     // Each write has its own answer; without a listener the same error would end the process.
     out.on('error', () => {})
     err.on('error', () => {})
@@ -52,7 +49,6 @@ export class Output {
   flush(): Promise<void> {
     const piece = this.#piece
     this.#piece = ''
-    this.#takeProgressAway()
     return new Promise((resolve, reject) => {
       if (piece === '') return resolve()
       this.#out.write(piece, error => {
@@ -66,21 +62,7 @@ export class Output {
 
   /** A line for people beside the result. */
   say(text: string): void {
-    this.#takeProgressAway()
     this.#err.write(`${text}\n`)
-  }
-
-  /** How far long work has come: one line, if a person looks at it. */
-  progress(text: string): void {
-    const now = performance.now()
-    if (!this.#err.isTTY || this.json || (this.#drawnAt !== null && now - this.#drawnAt < PACE)) return
-    this.#drawnAt = now
-    this.#err.write(`\r\x1b[K${text}`)
-  }
-
-  #takeProgressAway(): void {
-    if (this.#drawnAt !== null) this.#err.write('\r\x1b[K')
-    this.#drawnAt = null
   }
 }
 

@@ -1,12 +1,12 @@
-// What a store URL says. It contains a password: no message here repeats any part of it but the host, the port, the
-// database and the file.
+// What a store URL says. It contains a password, perhaps in the wrong place: no message repeats any part of it but the host
+// and the file.
 import { UsageError } from './errors.ts'
 
 export type StoreKind = 'redis' | 'redis-cluster' | 'postgres' | 'mysql' | 'sqlite'
 
 export interface StoreUrl {
   readonly kind: StoreKind
-  /** For people: the database, and where it is. */
+  /** For people: the product, and its host or file. */
   readonly name: string
   /** What the driver gets: a URL, or the file. '' if the driver looks into the environment (PGHOST and others). */
   readonly url: string
@@ -78,7 +78,7 @@ export function parseStoreUrl(text: string, source: string, { schema = '', env =
     return { kind, name: 'PostgreSQL, as the environment says (PGHOST and others)', url: '', ...NO_CONNECTION, secrets }
   }
   const [, authority = '', path = '', query = ''] = /^\/\/([^/?#]*)([^?#]*)(.*)$/s.exec(rest) ?? []
-  // A password with a / in it would end the host: what follows would be printed, and looked up as a host.
+  // In a password with a / in it, what stands before would be looked up as a host.
   if (/[@#]/.test(path + query)) throw wrong(`there is an @ or a # after the host; ${ENCODING}`)
   const at = authority.lastIndexOf('@')
   const [, user = '', pass = ''] = /^([^:]*):?(.*)$/s.exec(authority.slice(0, Math.max(at, 0))) ?? []
@@ -99,7 +99,8 @@ export function parseStoreUrl(text: string, source: string, { schema = '', env =
   if (secrets.size > 0) secrets.add(text)
   return {
     kind,
-    name: `${product} at ${place || 'its socket'}${database === '' ? '' : `, database ${database}`}`,
+    // The host alone: app:2024/s3cret may be a user and the password.
+    name: `${product} at ${nodes.map(node => node!.host).join() || 'its socket'}`,
     url: `${scheme}:${rest}`,
     nodes: isCluster ? nodes.map(node => node!) : [],
     username,

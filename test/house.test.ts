@@ -45,7 +45,7 @@ const ENTRIES = Object.fromEntries(
 describe('the package', () => {
   it('has one command, which is built beside the subpaths', () => {
     expect(manifest.bin).toEqual({ coatcheck: 'dist/command.js' })
-    expect(read('command/main.ts')).toMatch(/^#!\/usr\/bin\/env node\n/)
+    expect(read('command/bin.ts')).toMatch(/^#!\/usr\/bin\/env node\n/)
   })
 
   it('has one runtime dependency, cookie', () => {

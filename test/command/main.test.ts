@@ -1,46 +1,11 @@
-// The command without a process of its own: what it ends with, whom it asks, and what a signal does.
+// What the command ends with, and whom it asks.
 import { existsSync, rmSync } from 'node:fs'
 import { SessionManager } from 'coatcheck'
 import { SqliteStore } from 'coatcheck/stores/sqlite'
 import { describe, expect, it } from 'vitest'
-import { coatcheck, type Io } from '../../command/command.ts'
 import { describeEngine } from '../services/engines.ts'
 import { openSqlite, sqliteFile } from '../services/sqlite.ts'
-
-interface Around {
-  readonly env?: Record<string, string>
-  readonly answer?: string
-  /** Says when the first signal comes. */
-  readonly interrupts?: (stop: () => void) => void
-}
-
-async function run(argv: readonly string[], { env = {}, answer, interrupts }: Around = {}) {
-  const written = { out: '', err: '' }
-  const exits: number[] = []
-  const stream = (name: 'out' | 'err') => {
-    const made = {
-      isTTY: false,
-      on: () => made,
-      write(text: string, done?: unknown) {
-        written[name] += text
-        if (typeof done === 'function') done()
-        return true
-      },
-    }
-    return made as unknown as Io['out']
-  }
-  const code = await coatcheck(argv, {
-    out: stream('out'),
-    err: stream('err'),
-    env,
-    ask: answer === undefined ? null : async () => answer,
-    onSignal: (signal, stop) => {
-      if (signal === 'SIGINT') interrupts?.(stop)
-    },
-    exit: code => exits.push(code),
-  })
-  return { code, exits, ...written }
-}
+import { runCommand } from '../support/command.ts'
 
 describe('a command line that is wrong', () => {
   it.each([
@@ -58,7 +23,7 @@ describe('a command line that is wrong', () => {
       /^coatcheck: --store: there is an @ or a # after the host/,
     ],
   ])('%j ends with 2, before anything is opened', async (argv, message) => {
-    const { code, out, err } = await run(argv)
+    const { code, out, err } = await runCommand(argv)
     expect([code, out, err]).toEqual([2, '', expect.stringMatching(message)])
     expect(err).not.toContain('s3cret')
     expect(existsSync('a.db')).toBe(false)
@@ -66,14 +31,21 @@ describe('a command line that is wrong', () => {
 })
 
 it('prints its help, its release and the DDL without a store', async () => {
-  expect(await run(['--help'])).toMatchObject({ code: 0, out: expect.stringMatching(/^Usage: coatcheck COMMAND/) })
-  expect(await run(['--version'])).toMatchObject({ code: 0, out: expect.stringMatching(/^\d+\.\d+\.\d+/), err: '' })
-  const ddl = await run(['ddl', '--json'], { env: { COATCHECK_STORE_URL: 'sqlite:' } })
+  expect(await runCommand(['--help'])).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(/^Usage: coatcheck COMMAND/),
+  })
+  expect(await runCommand(['--version'])).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(/^\d+\.\d+\.\d+/),
+    err: '',
+  })
+  const ddl = await runCommand(['ddl', '--json'], { env: { COATCHECK_STORE_URL: 'sqlite:' } })
   expect(JSON.parse(ddl.out)).toEqual({ ddl: SqliteStore.ddl() })
 })
 
 describeEngine('libsql', 'invalidate-all', () => {
-  it('asks first, and ends nothing unless the answer is yes, or a signal came', async () => {
+  it('asks first, and ends nothing unless the answer is yes', async () => {
     const { file, remove } = sqliteFile()
     const database = openSqlite('libsql', file)
     try {
@@ -82,17 +54,14 @@ describeEngine('libsql', 'invalidate-all', () => {
       const sessions = new SessionManager({ store, sweepInterval: false })
       await sessions.create({ user: { id: 42, name: 'ada' } })
       const env = { COATCHECK_STORE_URL: `sqlite:${file}` }
-      const no = await run(['invalidate-all'], { env, answer: 'no' })
+      const no = await runCommand(['invalidate-all'], { env, answer: 'no' })
       expect([no.code, no.err]).toEqual([1, expect.stringMatching(/It ends 1 session, .*nothing was ended/s)])
-      // Before the store is open a signal ends the process at once.
-      const early = await run(['count'], { env, interrupts: stop => stop() })
-      expect([early.code, early.exits]).toEqual([0, [130]])
-      expect(await run(['count', '--json'], { env })).toMatchObject({ code: 0, out: '{"count":1}\n' })
-      expect(await run(['invalidate-all'], { env, answer: ' YES ' })).toMatchObject({
+      expect(await runCommand(['count', '--json'], { env })).toMatchObject({ code: 0, out: '{"count":1}\n' })
+      expect(await runCommand(['invalidate-all'], { env, answer: ' YES ' })).toMatchObject({
         code: 0,
         out: '1 session ended.\n',
       })
-      expect(await run(['count', '--json'], { env })).toMatchObject({ code: 0, out: '{"count":0}\n' })
+      expect(await runCommand(['count', '--json'], { env })).toMatchObject({ code: 0, out: '{"count":0}\n' })
       expect(await sessions.list(42)).toEqual([])
     } finally {
       database.close()

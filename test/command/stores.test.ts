@@ -1,21 +1,17 @@
-// The built command against real stores, in a process of its own.
+// The command against real stores.
 import { SessionManager, type Store } from 'coatcheck'
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import { RedisStore } from 'coatcheck/stores/redis'
 import { SqliteStore } from 'coatcheck/stores/sqlite'
 import { createClient } from 'redis'
-import { afterAll, beforeAll, expect, it, vi } from 'vitest'
-import { build } from '../scripts/build.mjs'
+import { afterAll, beforeAll, expect, it } from 'vitest'
 import { describeEngine, type EngineName } from '../services/engines.ts'
 import { startMariadb } from '../services/mariadb.ts'
 import { startPostgres } from '../services/postgres.ts'
 import { startRedis } from '../services/redis.ts'
 import { openSqlite, sqliteFile } from '../services/sqlite.ts'
 import { commandOn } from '../support/command.ts'
-
-// Each command is a process of its own.
-vi.setConfig({ testTimeout: 120_000 })
 
 const MAX = 2n ** 64n - 1n
 const PASSWORD = 'hunter2-of-the-store'
@@ -59,7 +55,7 @@ const STORES: readonly { name: string; engine: EngineName; sql: boolean; open():
         client.destroy()
         await server.stop()
       }
-      return { url, name: /^Redis at 127\.0\.0\.1:\d+/, store: new RedisStore(client), kill: server.kill, close }
+      return { url, name: /^Redis at 127\.0\.0\.1:/, store: new RedisStore(client), kill: server.kill, close }
     },
   },
   {
@@ -73,7 +69,7 @@ const STORES: readonly { name: string; engine: EngineName; sql: boolean; open():
       const store = new PostgresStore(server.pool())
       return {
         url,
-        name: /^PostgreSQL at 127\.0\.0\.1:\d+, database postgres/,
+        name: /^PostgreSQL at 127\.0\.0\.1:/,
         store,
         kill: server.kill,
         close: server.stop,
@@ -90,12 +86,10 @@ const STORES: readonly { name: string; engine: EngineName; sql: boolean; open():
       await server.pool().query('GRANT ALL ON test.* TO operator')
       const url = server.url().replace('mysql://root@', `mariadb://operator:${PASSWORD}@`)
       const store = new MysqlStore(server.pool())
-      return { url, name: /^MariaDB at 127\.0\.0\.1:\d+, database test/, store, kill: server.kill, close: server.stop }
+      return { url, name: /^MariaDB at 127\.0\.0\.1:/, store, kill: server.kill, close: server.stop }
     },
   },
 ]
-
-beforeAll(() => build(), 240_000)
 
 for (const { name, engine, sql, open } of STORES)
   describeEngine(engine, `coatcheck on ${name}`, () => {
@@ -241,7 +235,7 @@ for (const { name, engine, sql, open } of STORES)
       now = Date.now()
       const [{ removed }] = await on.json('sweep')
       expect(removed).toBeGreaterThanOrEqual(3)
-      expect(await on.json('sweep')).toEqual([{ removed: 0, interrupted: false }])
+      expect(await on.json('sweep')).toEqual([{ removed: 0 }])
       expect(await on.text('sweep')).toBe('0 expired records removed.')
       expect(await sessions.get(alive.secret)).not.toBeNull()
     })
@@ -281,18 +275,16 @@ for (const { name, engine, sql, open } of STORES)
         2,
         expect.stringMatching(/no one is here to be asked: give --yes\n/),
       ])
-      expect(await on.json('invalidate-all', '--yes', '--namespace', 'ended')).toEqual([
-        { ended: 1, interrupted: false },
-      ])
+      expect(await on.json('invalidate-all', '--yes', '--namespace', 'ended')).toEqual([{ ended: 1 }])
       expect(await tenant.get(theirs.secret)).toBeNull()
       for (const alive of [user, visitor]) expect(await sessions.get(alive.secret)).not.toBeNull()
       const [{ count }] = await on.json('count')
       expect(count).toBeGreaterThan(1)
-      expect(await on.json('invalidate-all', '--yes')).toEqual([{ ended: count, interrupted: false }])
+      expect(await on.json('invalidate-all', '--yes')).toEqual([{ ended: count }])
       for (const dead of [user, visitor]) expect(await sessions.get(dead.secret)).toBeNull()
       expect(await sessions.redeemRememberToken(token)).toBeNull()
       expect(await on.json('count')).toEqual([{ count: 0 }])
-      expect(await on.json('invalidate-all', '--yes')).toEqual([{ ended: 0, interrupted: false }])
+      expect(await on.json('invalidate-all', '--yes')).toEqual([{ ended: 0 }])
       expect(await on.run('list')).toMatchObject({
         code: 0,
         out: '',
@@ -306,7 +298,7 @@ for (const { name, engine, sql, open } of STORES)
       for (const args of [['list'], ['revoke', '42', 'x'.repeat(46)], ['invalidate-all', '--yes']]) {
         const { code, out, err } = await on.run(...args)
         expect({ code, out }).toEqual({ code: 1, out: '' })
-        expect(err).toMatch(/^coatcheck: [^\n]* at 127\.0\.0\.1:\d+[^\n]*\n$/)
+        expect(err).toMatch(/^coatcheck: [^\n]* at 127\.0\.0\.1: [^\n]*\n$/)
       }
     })
 

@@ -1,7 +1,8 @@
-// The built command, run as its users run it: in a process of its own.
+// The command in this process, and the built one as its users run it: in a process of its own.
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { expect } from 'vitest'
+import { type Io, main } from '../../command/main.ts'
 import { type Running, start } from '../services/process.ts'
 import { root } from './pages.ts'
 
@@ -26,7 +27,29 @@ const environment = (env: Readonly<Record<string, string>> = {}) => {
   return { ...rest, ...env }
 }
 
-/** Runs the command to its end. */
+/** Runs the command to its end, in this process. `null` for an answer: no one is there to be asked. */
+export async function runCommand(
+  argv: readonly string[],
+  { env = {}, answer = null }: { env?: Readonly<Record<string, string>>; answer?: string | null } = {},
+): Promise<Ran> {
+  const written = { out: '', err: '' }
+  const stream = (name: 'out' | 'err') => {
+    const made = {
+      on: () => made,
+      write(text: string, done?: unknown) {
+        written[name] += text
+        if (typeof done === 'function') done()
+        return true
+      },
+    }
+    return made as unknown as Io['stdout']
+  }
+  const ask = answer === null ? null : async () => answer
+  const code = await main(argv, { stdout: stream('out'), stderr: stream('err'), env, ask })
+  return { code, ...written }
+}
+
+/** Runs the built command to its end. */
 export function coatcheck(
   args: readonly string[],
   { env, cwd = root, stdout, program = COMMAND }: Options = {},
@@ -54,10 +77,10 @@ export const startCoatcheck = (args: readonly string[], env: Readonly<Record<str
   start(process.execPath, [COMMAND, ...args], { cwd: root, env: environment(env) })
 
 /** The command against one store; all that it prints is kept, so that it can be searched for secrets. */
-export function commandOn(url: string, always: readonly string[] = []) {
+export function commandOn(url: string) {
   let printed = ''
   const run = async (...args: string[]): Promise<Ran> => {
-    const ran = await coatcheck([...args, ...always], { env: { COATCHECK_STORE_URL: url } })
+    const ran = await runCommand(args, { env: { COATCHECK_STORE_URL: url } })
     printed += ran.out + ran.err
     return ran
   }
