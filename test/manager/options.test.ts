@@ -171,16 +171,6 @@ describe('an option that does not exist is refused, rather than ignored without 
     }
   })
 
-  it('a former name of our own is told the present one', () => {
-    for (const [where, name, hint] of [
-      ['SessionManager', 'sweepEvery', 'it is called sweepInterval, of the SessionManager'],
-      ['nodeVisits', 'rememberName', 'it is called rememberCookie: { name }, of nodeVisits'],
-      ['fetchVisits', 'rememberName', 'it is called rememberCookie: { name }, of nodeVisits'],
-      ['openVisit', 'rememberName', 'it is called rememberCookie: { name }, of nodeVisits'],
-    ] as const)
-      expect(() => places[where]!({ [name]: 1 })).toThrow(`${where}: "${name}" is not an option; ${hint} (there are: `)
-  })
-
   it('one that belongs elsewhere is told where', () => {
     for (const [where, name, hint] of [
       ['SessionManager', 'cookie', 'it belongs to nodeVisits(sessions, { cookie })'],
