@@ -24,6 +24,11 @@ export class Endings {
     if (hasLeft !== undefined) this.end(to, hasLeft ? 'left' : 'ended')
   }
 
+  /** Another session took the place of `from`, which has ended: it ends with it when that is left once more. */
+  replaced(from: string, to: string): void {
+    this.#successors.set(from, to, performance.now())
+  }
+
   /** A session or series ends, and its successors that this process knows of: `'left'` by its browser's own login or logout. */
   end(key: string, how: 'left' | 'ended', exceptKey: string | null = null): void {
     const now = performance.now()

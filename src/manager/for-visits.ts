@@ -57,6 +57,11 @@ export class ForVisits<Data extends object, Ids extends UserIds> {
     return endings.hasEnded(recordOf(what)!, since)
   }
 
+  /** `next` began in the place of `before`, which has ended. */
+  replaced(before: AnySession, next: AnySession): void {
+    this.#context.endings.replaced(before.key, next.key)
+  }
+
   /** Writes down that a session is in use that was read with `touch: false`; `null` if nothing is due. */
   touch(session: Session<Data, Ids>): Promise<Session<Data, Ids> | null> | null {
     const context = this.#context

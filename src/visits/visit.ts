@@ -131,6 +131,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       return this.#deliver(session, async () => {
         if (before === null) return session
         await this.#sessions.destroy(before)
+        this.#manager.replaced(before, session)
         return session
       })
     })
