@@ -2,12 +2,12 @@
 // HTTPS without a proxy: plain HTTP is redirected, browsers are told to come by HTTPS alone, and the cookie has the
 // `__Host-` prefix, with which no other host and no page without TLS can plant one. A certificate for development:
 //   openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj /CN=localhost -keyout key.pem -out cert.pem
-// Behind a proxy that ends TLS keep `createServer` of node:http and name the proxy in both places:
-//   nodeVisits(sessions, { trustedProxies: ['10.0.0.0/8'] }), requireHttps({ trustedProxies: ['10.0.0.0/8'] })
+// Behind a proxy that ends TLS the proxy redirects, and sends Strict-Transport-Security. Keep `createServer` of node:http
+// there, and name the proxy: nodeVisits(sessions, { trustedProxies: ['10.0.0.0/8'] }).
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import { SessionManager } from 'coatcheck'
-import { nodeVisits, requireHttps } from 'coatcheck/node'
+import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { listener, serve } from './serve.mjs'
 
@@ -26,17 +26,20 @@ const answer = listener(visits.of, {
   },
 })
 
-const secure = createServer({ key: readFileSync(KEY), cert: readFileSync(CERT) })
+const secure = createServer({ key: readFileSync(KEY), cert: readFileSync(CERT) }, (request, response) => {
+  // Over TLS alone: browsers ignore it elsewhere. Begin with a short time, since it cannot be taken back.
+  response.setHeader('Strict-Transport-Security', `max-age=${365 * 24 * 60 * 60}`)
+  answer(request, response)
+})
 secure.listen(Number(PORT), '127.0.0.1', () => {
   const { port } = /** @type {import('node:net').AddressInfo} */ (secure.address())
   console.log(`https://localhost:${port}`)
 
-  const https = requireHttps({
-    insecure: 'redirect',
-    host: `localhost:${port}`,
-    hsts: { maxAge: '365d' },
-    isSecure: request => 'encrypted' in request.socket, // here loopback has to come by HTTPS too
-  })
-  secure.on('request', (request, response) => https(request, response) || answer(request, response))
-  serve((request, response) => https(request, response) || answer(request, response), Number(HTTP_PORT))
+  serve((request, response) => {
+    const { method, url = '' } = request
+    // A fixed host, since anybody can send any Host. What has a body has sent it in the clear, and is refused.
+    const isRedirected = (method === 'GET' || method === 'HEAD') && url.startsWith('/')
+    if (isRedirected) response.writeHead(308, { Location: `https://localhost:${port}${url}` }).end()
+    else response.writeHead(403).end('This service answers over HTTPS only.')
+  }, Number(HTTP_PORT))
 })

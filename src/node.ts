@@ -1,6 +1,3 @@
-export { type CorsOptions, cors } from './visits/cors.ts'
-export type { Gate } from './visits/gate.ts'
-export { type HttpsOptions, requireHttps } from './visits/https.ts'
 export { type NodeVisits, type NodeVisitsOptions, nodeVisits } from './visits/node.ts'
 export type { SecureOptions } from './visits/secure.ts'
 export type { ClearSiteData } from './visits/setup.ts'

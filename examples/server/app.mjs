@@ -9,7 +9,7 @@ import { asset, renderPage } from './page.mjs'
 /** How long after a login with the password its session may change the password. */
 const FRESH = '15m'
 
-/** How long the old session ID leads to the new one after a rotation: requests that were under way go on. */
+/** How long the old ID leads to the session after `regenerate`: requests that were under way do not fail. */
 const GRACE = '30s'
 
 /**

@@ -36,7 +36,7 @@ const STORE_ERROR = Symbol.for('coatcheck.SessionStoreError')
 const hasBrand = (value: unknown, brand: symbol) => typeof value === 'object' && value !== null && brand in value
 
 /**
- * Thrown where a session call cannot do what was asked; expected outcomes are values instead. Express, Fastify, Koa and
+ * Thrown if a session call cannot do what was asked; expected outcomes are values instead. Express, Fastify, Koa and
  * Hono answer its status by themselves.
  */
 export class SessionError extends Error {

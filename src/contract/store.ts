@@ -11,7 +11,7 @@ export const CLOCK_TOLERANCE = 300_000
  * of any node, in ms.
  */
 export const FORWARD_LIFETIME = 120_000 + CLOCK_TOLERANCE
-/** How long a call may take where its caller names no deadline, and the manager's default `storeTimeout`: 2 s, in ms. */
+/** How long a call may take if its caller names no deadline, and the manager's default `storeTimeout`: 2 s, in ms. */
 export const DEFAULT_STORE_TIMEOUT = 2000
 /** How long ago a record must have expired before a sweep or a TTL may remove it: 5 minutes, in ms (clocks differ). */
 export const SWEEP_MARGIN = 300_000
@@ -80,7 +80,7 @@ export interface Corrupt {
   readonly corrupt: string
 }
 
-/** What `read` answers; `null` where nothing live stands under the key: absent and expired are the same. */
+/** What `read` answers; `null` if nothing live stands under the key: absent and expired are the same. */
 export type ReadAnswer = SessionRecord | Forward | Corrupt | null
 
 /** How many live sessions one user may have, and what a login beyond that does. */
@@ -118,7 +118,7 @@ export interface CreateOptions {
 export interface CreateResult {
   /**
    * In the order in which they are decided:
-   * - `'created'`, also where a record with this key, `writeId`, `userId` and `createdAt` is stored already: a repeated
+   * - `'created'`, also if a record with this key, `writeId`, `userId` and `createdAt` is stored already: a repeated
    *   call. The `writeId` alone is no proof: two copies of one process (a restored snapshot) could draw the same;
    * - `'collision'`: the key is taken by another record or a forward;
    * - `'stale-login'`: the user's minimum password version (see `deleteUser`) is above the record's password version;
@@ -137,7 +137,7 @@ export interface ReplaceResult {
    * - `'gone'`: no live record under the old key;
    * - `'conflict'`: its version is not `oldVersion`.
    *
-   * `'orphan'` is not answered where the old record has the same `parent`: only a new session needs a live parent.
+   * `'orphan'` is not answered if the old record has the same `parent`: only a new session needs a live parent.
    */
   readonly outcome: CreateResult['outcome'] | 'conflict' | 'gone'
   /** As in `CreateResult`; the replaced record is not among them. */
@@ -169,7 +169,7 @@ export interface ScanPage {
 /** What `deleteUser` spares, and the minimum password version that it sets. */
 export interface DeleteUserOptions {
   /**
-   * The record under this key survives; where a forward stands there, its successor (and so on). That holds also where
+   * The record under this key survives; if a forward stands there, its successor (and so on). That holds also if
    * the `replace` that leaves the forward commits while `deleteUser` runs: the session that is spared may rotate its ID
    * meanwhile. Another user's key spares nothing.
    */
@@ -219,7 +219,7 @@ export interface Store {
     call: StoreCall,
   ): Promise<ReplaceResult>
   /**
-   * Ends the session under this key; where a forward stands there, its successor (and so on). True if one was stored. In
+   * Ends the session under this key; if a forward stands there, its successor (and so on). True if one was stored. In
    * more than one step the forwards go last, so that a call which failed and is repeated still finds its way.
    */
   delete(key: string, call: StoreCall): Promise<boolean>
@@ -235,7 +235,7 @@ export interface Store {
   deleteUser(userId: string, options: DeleteUserOptions, call: StoreCall): Promise<number>
   /**
    * The user's live records of one kind, in any order. Corrupt ones are left out. One that lives from the call to the
-   * answer is among them, also where it gets a new ID meanwhile: under one of its keys, or under both.
+   * answer is among them, also if it gets a new ID meanwhile: under one of its keys, or under both.
    */
   listUser(userId: string, kind: SessionRecord['kind'], call: StoreCall): Promise<SessionRecord[]>
   /**
@@ -256,7 +256,7 @@ export interface Store {
    */
   scan?(cursor: string | null, limit: number, call: StoreCall): Promise<ScanPage>
   /**
-   * How many live records of kind `'session'` there are. Not implemented where only a walk over all of them would tell:
+   * How many live records of kind `'session'` there are. Not implemented if only a walk over all of them would tell:
    * then the manager walks.
    */
   count?(call: StoreCall): Promise<number>

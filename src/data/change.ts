@@ -19,7 +19,7 @@ export type Change<Data = Record<string, unknown>, R = unknown> =
 
 /**
  * Runs a function on a draft. `unchanged` makes the draft once more.
- * @throws TypeError where it is asynchronous, or returned an object as if that were the new data
+ * @throws TypeError if it is asynchronous, or returned an object as if that were the new data
  */
 export function runChange<Data extends object>(
   change: (draft: Data) => unknown,

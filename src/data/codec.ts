@@ -42,7 +42,7 @@ function isDense(list: readonly unknown[], keys: readonly string[]): boolean {
 }
 
 /**
- * Throws where JSON would change a value without a word; names the path. Answers whether there is a -0 in it, which JSON
+ * Throws if JSON would change a value without a word, and names the path. Answers whether there is a -0 in it, which JSON
  * has, and `JSON.stringify` writes as 0.
  */
 function check(value: unknown, path: string, ancestors: object[]): boolean {

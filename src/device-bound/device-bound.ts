@@ -97,7 +97,7 @@ function ofNode<Data extends object, Ids extends UserIds, Input extends object>(
     async handled(request: IncomingMessage, response: ServerResponse): Promise<boolean> {
       // In plain JavaScript it may be missing, and would be missed at the two paths only.
       checkNode('handled', request, response ?? null)
-      // Express cuts off where a router is mounted.
+      // Express cuts off the path at which a router is mounted.
       const url = (request as { originalUrl?: string }).originalUrl ?? request.url ?? ''
       const told = await answerAt(devices, url.split('?', 1)[0]!, () => visits.of(request, response))
       if (told === null) return false

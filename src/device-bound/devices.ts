@@ -1,10 +1,8 @@
-import { contextOf } from '../manager/context.ts'
-import { type ForVisits, forVisits } from '../manager/for-visits.ts'
+import { type Context, contextOf } from '../manager/context.ts'
 import { storedRecord } from '../manager/lookup.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import type { SessionId } from '../session/id.ts'
 import type { AnySession } from '../session/session.ts'
-import type { UserIds } from '../session/user-id.ts'
 import type { VisitRequest } from '../visits/types.ts'
 import { challengeHeader } from './answers.ts'
 import { bindingIn, CHALLENGE_LIFE, deviceIn, offerChallenge, offerIn, valueIn } from './binding.ts'
@@ -38,17 +36,17 @@ export class Devices {
   readonly sessions: AnyManager
   readonly setup: Setup
   readonly proofs: Proofs
-  readonly #manager: ForVisits<object, UserIds>
+  readonly #context: Context
 
   constructor(sessions: AnyManager, setup: Setup) {
     this.sessions = sessions
     this.setup = setup
     this.proofs = new Proofs(setup.maxProofs)
-    this.#manager = forVisits(sessions)
+    this.#context = contextOf(sessions)
   }
 
   now(): number {
-    return this.#manager.now()
+    return this.#context.now()
   }
 
   look(session: AnySession, header: VisitRequest['cookie']): Look {
@@ -78,7 +76,7 @@ export class Devices {
   }
 
   tellBound({ key, user }: AnySession): void {
-    this.#manager.emit({ type: 'device-bound', key, userId: user?.id ?? null })
+    this.#context.emit({ type: 'device-bound', key, userId: user?.id ?? null })
   }
 
   /** A request came without the proof that its session needs. */
@@ -86,7 +84,7 @@ export class Devices {
     // Anyone can write them, and events are logged.
     const told = (written: unknown) => String(written).slice(0, 200)
     const [origin, host] = [request.header('origin'), request.header('host')]
-    this.#manager.emit({
+    this.#context.emit({
       type: 'request-refused',
       reason: 'device',
       key,
@@ -106,12 +104,12 @@ export class Devices {
     if (user === null) return
     if (this.setup.onTheft === 'invalidate-user') await this.sessions.invalidateUser(user.id, { except: session })
     // Parallel requests with one stolen cookie are one theft.
-    if (await this.sessions.revoke(user.id, key)) this.#manager.emit({ type: 'device-theft', key, userId: user.id })
+    if (await this.sessions.revoke(user.id, key)) this.#context.emit({ type: 'device-theft', key, userId: user.id })
   }
 
   /** Whether this ID leads to a session of that name which got a new ID a moment ago. */
   async hasMoved(id: SessionId, name: string): Promise<boolean> {
-    const context = contextOf(this.sessions)
+    const context = this.#context
     const key = context.keyOf(id)
     const record = await storedRecord(context, key, context.deadline())
     return record !== null && record.key !== key && bindingIn(context.info(record))?.id === name

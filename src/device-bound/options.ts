@@ -11,7 +11,7 @@ export interface DeviceBoundOptions {
   lifetime?: Duration
   /** Where browsers register (PATH/register) and refresh (PATH/refresh); within the `path` of the session cookie. @default '/device-session' */
   path?: string
-  /** The name of the bound cookie. It gets `__Host-` in front where the session cookie is Secure and for all paths. @default 'session_bound' */
+  /** The name of the bound cookie. It gets `__Host-` in front if the session cookie is Secure and for all paths. @default 'session_bound' */
   cookie?: string
   /** Beginnings of paths that never wait for a proof, such as `'/assets'`: they must not need a session. @default none */
   exclude?: readonly string[]

@@ -16,7 +16,7 @@ import { within } from '../time/within.ts'
 /** The manager always names a deadline. */
 type Timed = StoreCall & { readonly deadline: number }
 
-/** What `read` found under a key; all `null` where nothing is live there. */
+/** What `read` found under a key; all `null` if nothing is live there. */
 export interface Reading {
   readonly record: SessionRecord | null
   readonly forward: Forward | null

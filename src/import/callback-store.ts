@@ -1,6 +1,8 @@
+// What the readers of express-session and of @fastify/session share: signed cookies, and stores that call back.
+import { rule } from '../text/check-options.ts'
 import { quote } from '../text/quote.ts'
-import type { OldSession } from './from.ts'
-import { instant, isObject } from './from.ts'
+import { instant, isObject, type OldCookie, type OldSession, type OldSessions } from './from.ts'
+import { decoded, type Secret, secretsFrom, signedId } from './signature.ts'
 
 /** A store of express-session or of @fastify/session, by the two methods that are used. */
 export interface CallbackStore {
@@ -8,13 +10,36 @@ export interface CallbackStore {
   destroy(id: string, callback: (error?: unknown) => void): unknown
 }
 
-/** @throws TypeError that says what to pass */
-export function checkStore(where: string, store: unknown): void {
+export const aStoreOf = (library: string) => (store: unknown, name: string) => {
   const { get, destroy } = (isObject(store) ? store : {}) as Partial<CallbackStore>
   if (typeof get !== 'function' || typeof destroy !== 'function')
     throw new TypeError(
-      `${where}: expected the store that the old service has, with get(id) and destroy(id), got ${quote(store)}`,
+      `${library}: ${name}: expected the store that the old service has, with get(id) and destroy(id), got ${quote(store)}`,
     )
+}
+export const secretOf = (library: string) => (secret: unknown, name: string) =>
+  void secretsFrom(`${library}: ${name}`, secret as Secret)
+export const aCookie = rule(
+  "the name of a cookie, or { name, path, domain }, such as 'connect.sid'",
+  value => typeof value === 'string' || typeof (value as OldCookie | null)?.name === 'string',
+)
+
+/** Sessions whose cookie is a prefix and a signed ID, in such a store. `own`: the library's keys in a record. */
+export function signedSessions<T>(
+  cookie: string | OldCookie,
+  { secret, store }: { secret: Secret | readonly Secret[]; store: CallbackStore },
+  { prefix, algorithm, own }: { prefix: string; algorithm: string; own: readonly string[] },
+): OldSessions<T> {
+  const secrets = secretsFrom('secret', secret)
+  return {
+    cookie,
+    parse(value) {
+      const text = decoded(value)
+      return text?.startsWith(prefix) ? signedId(text.slice(prefix.length), secrets, algorithm) : null
+    },
+    read: id => readFrom<T>(store, id, own),
+    destroy: async id => void (await answerOf(callback => store.destroy(id, callback))),
+  }
 }
 
 /** Some of these stores answer by the callback alone; some return a promise too, and only that rejects. */
@@ -25,11 +50,7 @@ function answerOf(call: (callback: (error: unknown, value?: unknown) => void) =>
 }
 
 /** The session as such a store has it: the application's keys beside those of the library. */
-export async function readFrom<T>(
-  store: CallbackStore,
-  id: string,
-  own: readonly string[],
-): Promise<OldSession<T> | null> {
+async function readFrom<T>(store: CallbackStore, id: string, own: readonly string[]): Promise<OldSession<T> | null> {
   let found: unknown
   try {
     found = await answerOf(callback => store.get(id, callback))
@@ -46,8 +67,4 @@ export async function readFrom<T>(
   const seenAt = expiresAt !== null && typeof age === 'number' && age > 0 ? Math.floor(expiresAt - age) : null
   const data = Object.entries(found).filter(([name]) => !own.includes(name))
   return { data: Object.fromEntries(data) as T, seenAt, expiresAt }
-}
-
-export async function destroyIn(store: CallbackStore, id: string): Promise<void> {
-  await answerOf(callback => store.destroy(id, callback))
 }

@@ -1,8 +1,7 @@
 import { checkOptions, type OptionPlace, rule } from '../text/check-options.ts'
-import { type CallbackStore, destroyIn, readFrom } from './callback-store.ts'
-import { aCookie, aStoreOf, signedId } from './express-session.ts'
+import { aCookie, aStoreOf, type CallbackStore, secretOf, signedSessions } from './callback-store.ts'
 import type { OldCookie, OldSessions } from './from.ts'
-import { decoded, type Secret, secretsFrom } from './signature.ts'
+import type { Secret } from './signature.ts'
 
 /** Where the sessions of @fastify/session are, and what signed their cookies: the options that the old service registers it with. */
 export interface FromFastifySessionOptions {
@@ -25,7 +24,7 @@ const OPTIONS: OptionPlace<FromFastifySessionOptions> = {
   required: ['secret', 'store'],
   hints: { cookieName: 'it is called cookie' },
   rules: {
-    secret: (value, name) => void secretsFrom(`fromFastifySession: ${name}`, value as Secret),
+    secret: secretOf('fromFastifySession'),
     store: aStoreOf('fromFastifySession'),
     cookie: aCookie,
     cookiePrefix: aText,
@@ -40,15 +39,6 @@ const OPTIONS: OptionPlace<FromFastifySessionOptions> = {
  */
 export function fromFastifySession<T = Record<string, unknown>>(options: FromFastifySessionOptions): OldSessions<T> {
   checkOptions(OPTIONS, options)
-  const { store, cookie = 'sessionId', cookiePrefix = '', algorithm = 'sha256' } = options
-  const secrets = secretsFrom('secret', options.secret)
-  return {
-    cookie,
-    parse(value) {
-      const text = decoded(value)
-      return text?.startsWith(cookiePrefix) ? signedId(text.slice(cookiePrefix.length), secrets, algorithm) : null
-    },
-    read: id => readFrom<T>(store, id, ['cookie', 'sessionId', 'encryptedSessionId']),
-    destroy: id => destroyIn(store, id),
-  }
+  const { cookie = 'sessionId', cookiePrefix: prefix = '', algorithm = 'sha256' } = options
+  return signedSessions(cookie, options, { prefix, algorithm, own: ['cookie', 'sessionId', 'encryptedSessionId'] })
 }

@@ -14,12 +14,8 @@ export interface OldCookie {
 export interface OldSessionId {
   /** The ID of the session in the old store. */
   readonly id: string
-  /**
-   * What the browser has and a reader of the old store has not: the new session is found by it. The first one is used. The
-   * others find a session that was imported by a node which had another first one, such as while a secret is rotated.
-   * @default the value of the cookie
-   */
-  readonly secrets?: readonly [string, ...string[]]
+  /** What the browser has and a reader of the old store has not: the new session is found by it. @default the value of the cookie */
+  readonly secret?: string
 }
 
 /** A session of the other library. Instants are epoch ms; if the library does not know one, it is absent or `null`. */

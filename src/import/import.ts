@@ -99,12 +99,11 @@ export class Import<Data extends object, Ids extends UserIds, Input extends obje
     return late === undefined ? undefined : this.#follow(old, late)
   }
 
-  async #follow({ secrets }: OldId, mark: Mark | typeof OVER): Promise<Lead> {
+  async #follow({ secret }: OldId, mark: Mark | typeof OVER): Promise<Lead> {
     if (mark === OVER) return OVER
-    const ids = secrets.map(secret => deriveId(shardOf(mark.key), secret, 'import', mark.salt))
-    const id = ids.find(each => this.#context.keyOf(each) === mark.key) as SessionId | undefined
-    // The old service has a new secret, which this node does not know yet.
-    if (id === undefined) return undefined
+    const id = deriveId(shardOf(mark.key), secret, 'import', mark.salt) as SessionId
+    // It came with another cookie for the same ID, such as one that the old service has signed anew since.
+    if (this.#context.keyOf(id) !== mark.key) return undefined
     return (await this.#sessions.get(id, { touch: false })) === null ? OVER : id
   }
 
@@ -148,7 +147,7 @@ export class Import<Data extends object, Ids extends UserIds, Input extends obje
   }
 
   /** The session that takes the old one's place; `null` if it would have expired already. */
-  #beginningOf({ secrets }: OldId, given: OldLogin<Data, Ids, Input> | OldVisitor<Input>, old: OldSession) {
+  #beginningOf({ secret }: OldId, given: OldLogin<Data, Ids, Input> | OldVisitor<Input>, old: OldSession) {
     if (!isObject(given) || !('user' in given || 'data' in given))
       throw new TypeError(`toLogin: expected { user: { id, name }, data }, { data } or null, got ${quote(given)}`)
     const { createdAt: said, verifiedAt = null, ...rest } = given as OldLogin<Data, Ids, Input>
@@ -167,7 +166,7 @@ export class Import<Data extends object, Ids extends UserIds, Input extends obje
 
     const shard = context.users.shardOf(owner.userId) ?? shardOf(newSalt())
     const [salt, nextSalt] = [newSalt(), newSalt()]
-    const first = deriveId(shard, secrets[0], 'import', salt)
+    const first = deriveId(shard, secret, 'import', salt)
     const id = deriveId(shard, first, 'renew', nextSalt)
     const record: SessionRecord = {
       ...newRecord(context, first, owner, firstData(context, isVisitor ? rest : login, null), now, lifetime),

@@ -1,7 +1,7 @@
 import { checkOptions, type OptionPlace } from '../text/check-options.ts'
-import { aCookie, aStoreOf } from './express-session.ts'
+import { aCookie, aStoreOf, secretOf } from './callback-store.ts'
 import { instant, isObject, type OldCookie, type OldSession, type OldSessions } from './from.ts'
-import { isSignedBy, type Secret, secretsFrom, sign } from './signature.ts'
+import { matching, type Secret, secretsFrom, sign } from './signature.ts'
 
 /** A store of koa-session, by the two methods that are used. */
 export interface KoaStore {
@@ -24,7 +24,7 @@ const OPTIONS: OptionPlace<FromKoaSessionOptions> = {
   required: ['keys'],
   hints: { key: 'it is called cookie', secret: "they are called keys, as Koa's app.keys" },
   rules: {
-    keys: (value, name) => void secretsFrom(`fromKoaSession: ${name}`, value as Secret),
+    keys: secretOf('fromKoaSession'),
     store: aStoreOf('fromKoaSession'),
     cookie: aCookie,
   },
@@ -63,8 +63,10 @@ export function fromKoaSession<T = Record<string, unknown>>(options: FromKoaSess
       const bare = value.startsWith('"') ? value.slice(1, -1) : value
       if (bare === '') return null
       const signatures = keys.map(key => keygrip(`${name}=${bare}`, key))
-      if (!cookies(signatureName).some(each => isSignedBy(each, signatures))) return null
-      return { id: bare, secrets: signatures.map(each => `${bare}.${each}`) as [string, ...string[]] }
+      const signature = cookies(signatureName)
+        .map(each => matching(each, signatures))
+        .find(each => each !== undefined)
+      return signature === undefined ? null : { id: bare, secret: `${bare}.${signature}` }
     },
     read: async id =>
       sessionFrom<T>(

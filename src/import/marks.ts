@@ -22,8 +22,8 @@ export interface Mark {
 /** The old cookie leads nowhere, for good. */
 export const OVER = null
 
+/** Of a mark that leads to a session. Any other text, such as the instant of an end, leads nowhere. */
 const TEXT = /^([\w-]{46}) ([\w-]{16})$/
-const OVER_TEXT = 'over'
 
 export class Marks {
   readonly #context: Context
@@ -37,7 +37,7 @@ export class Marks {
 
   /** `undefined` if the session was not imported. A mark that cannot be read counts as `OVER`: the user logs in again. */
   async read(id: string, deadline: number): Promise<Mark | typeof OVER | undefined> {
-    const record = await this.#read(this.#keyOf('session', id), OVER_TEXT, deadline)
+    const record = await this.#read(this.#keyOf('session', id), deadline)
     if (record === null) return undefined
     const [, key, salt] = TEXT.exec(record.data) ?? []
     return key === undefined || salt === undefined ? OVER : { key, salt }
@@ -45,13 +45,13 @@ export class Marks {
 
   /** Writes the mark of a live old session; `false` if there is one already. */
   create(id: string, mark: Mark | typeof OVER, old: OldSession<unknown>, deadline: number): Promise<boolean> {
-    const text = mark === OVER ? OVER_TEXT : `${mark.key} ${mark.salt}`
+    const text = mark === OVER ? String(this.#context.now()) : `${mark.key} ${mark.salt}`
     return this.#create(this.#keyOf('session', id), text, this.#lifeFor(old), deadline)
   }
 
   /** Whether the user's old sessions were ended: all of them but those that are known to have begun later. */
   async hasUserEnded(user: string, begun: number | null, deadline: number): Promise<boolean> {
-    const record = await this.#read(this.#keyOf('user', user), String(this.#context.now()), deadline)
+    const record = await this.#read(this.#keyOf('user', user), deadline)
     return record !== null && !((begun ?? 0) > Number(record.data) + CLOCK_TOLERANCE)
   }
 
@@ -59,7 +59,7 @@ export class Marks {
     const key = this.#keyOf('user', user)
     const now = this.#context.now()
     while (!(await this.#create(key, String(now), LONGEST, deadline))) {
-      const found = await this.#read(key, String(now), deadline)
+      const found = await this.#read(key, deadline)
       if (found === null) continue
       const change = { data: String(now), seenAt: now, expiresAt: now + LONGEST, writeId: newWriteId() }
       // A store updates no record that has expired.
@@ -84,13 +84,13 @@ export class Marks {
 
   /**
    * A mark counts as long as it is stored, also if it has expired and was not swept yet: its key is taken until then. The
-   * store has removed a damaged one, which is written anew as `end`, or an old session that is over would begin again.
+   * store has removed a damaged one, which is written anew as an end, or an old session that is over would begin again.
    */
-  async #read(key: SessionKey, end: string, deadline: number): Promise<SessionRecord | null> {
+  async #read(key: SessionKey, deadline: number): Promise<SessionRecord | null> {
     const { record, corrupt } = await this.#context.calls.read(key, { now: 0, deadline })
     if (corrupt === null) return record
     this.#context.emit({ type: 'corrupt-record', key, cause: corrupt })
-    await this.#create(key, end, LONGEST, deadline)
+    await this.#create(key, String(this.#context.now()), LONGEST, deadline)
     return (await this.#context.calls.read(key, { now: 0, deadline })).record
   }
 

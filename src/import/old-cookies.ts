@@ -46,7 +46,7 @@ export class OldCookies {
       return null
     }
     if (typeof id?.id !== 'string' || id.id === '') return null
-    return { id: id.id, secrets: id.secrets ?? [value] }
+    return { id: id.id, secret: id.secret ?? value }
   }
 
   #named(name: string, isSecure: boolean): SessionCookie {

@@ -2,10 +2,8 @@
 import type { Context } from '../manager/context.ts'
 import { isInSeconds, refuseSeconds } from '../text/epoch.ts'
 import { quote } from '../text/quote.ts'
+import { within } from '../time/within.ts'
 import { isObject, type OldSession, type OldSessions } from './from.ts'
-
-/** How many calls the old store may leave unsettled: if it hangs, they must not fill the memory. */
-const MAX_PENDING = 1000
 
 /**
  * Checks an instant that a reader or the application gave. An invalid one would pass for unknown, and a session that has
@@ -25,7 +23,6 @@ export class OldStore {
   readonly #context: Context
   readonly #from: OldSessions
   readonly #tell: (error: Error) => void
-  #pending = 0
 
   constructor(context: Context, from: OldSessions, tell: (error: Error) => void) {
     this.#context = context
@@ -69,21 +66,14 @@ export class OldStore {
     }
   }
 
-  async #call<V>(operation: 'read' | 'delete', deadline: number, run: () => Promise<V>): Promise<V> {
+  #call<V>(operation: 'read' | 'delete', deadline: number, run: () => Promise<V>): Promise<V> {
     const outcome = operation === 'read' ? 'not-applied' : 'unknown'
     const fail = (what: string, options?: { cause: unknown }) =>
       this.#context.calls.fail(operation, outcome, `${operation}: the store of the old sessions ${what}`, options)
-    if (this.#pending >= MAX_PENDING) throw fail(`has not answered ${MAX_PENDING} calls`)
-    this.#pending += 1
-    return new Promise<V>((resolve, reject) => {
-      const late = () => reject(fail('did not answer within storeTimeout'))
-      const timer = setTimeout(late, deadline - performance.now())
-      run()
-        .then(resolve, cause => reject(fail('failed', { cause })))
-        .finally(() => {
-          this.#pending -= 1
-          clearTimeout(timer)
-        })
+    return within(deadline, run(), {
+      accept: answer => answer,
+      failed: cause => fail('failed', { cause }),
+      late: () => fail('did not answer within storeTimeout'),
     })
   }
 }

@@ -1,6 +1,7 @@
 // The signatures that other libraries put beside what they send: an HMAC in base64.
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { quote } from '../text/quote.ts'
+import type { OldSessionId } from './from.ts'
 
 /** Text or bytes, as node:crypto takes a key. */
 export type Secret = string | Uint8Array
@@ -22,15 +23,30 @@ export function secretsFrom(where: string, given: Secret | readonly Secret[]): r
 export const sign = (text: string, secret: Secret, algorithm: string): string =>
   createHmac(algorithm, secret).update(text).digest('base64').replaceAll('=', '')
 
-/** Whether one of the signatures is the one that came. All are compared, each in a time that tells nothing. */
-export function isSignedBy(presented: string, signatures: readonly string[]): boolean {
+/** The one of the signatures that came, if any. All are compared, each in a time that tells nothing. */
+export function matching(presented: string, signatures: readonly string[]): string | undefined {
   const bytes = Buffer.from(presented)
-  let isGenuine = false
-  for (const signature of signatures) {
+  const isSame = (signature: string) => {
     const expected = Buffer.from(signature)
-    if (expected.length === bytes.length && timingSafeEqual(expected, bytes)) isGenuine = true
+    return expected.length === bytes.length && timingSafeEqual(expected, bytes)
   }
-  return isGenuine
+  return signatures.filter(isSame)[0]
+}
+
+/**
+ * The ID in a signed value: an ID, a dot, and an HMAC of the ID in base64 by one of the secrets. `null` for any other value.
+ * For the `parse` of a reader of your own.
+ * @throws TypeError if there is no secret
+ */
+export function signedId(text: string, secret: Secret | readonly Secret[], algorithm = 'sha256'): OldSessionId | null {
+  const secrets = secretsFrom('signedId', secret)
+  const dot = text.lastIndexOf('.')
+  if (dot <= 0) return null
+  const id = text.slice(0, dot)
+  const signatures = secrets.map(each => sign(id, each, algorithm))
+  // Some libraries keep the padding.
+  const signature = matching(text.slice(dot + 1).replace(/={1,2}$/, ''), signatures)
+  return signature === undefined ? null : { id, secret: `${id}.${signature}` }
 }
 
 /** The value of a cookie as libraries read it: with percent-encoding undone. `null` if it is malformed. */

@@ -124,7 +124,7 @@ export class Context {
     return makeInfo(this.parts(record, this.userIdOf(record)))
   }
 
-  /** For operators. An anonymous session has the namespace in its key alone, where it cannot be read. */
+  /** For operators. An anonymous session has the namespace in its key alone, which cannot be read. */
   stored(record: SessionRecord): StoredSession<object, UserIds> {
     const namespace = record.userId === null ? null : this.namespace
     return makeStored(this.parts(record, this.userIdOf(record)), namespace)

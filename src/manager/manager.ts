@@ -92,7 +92,7 @@ export class SessionManager<
     const isLogin = 'user' in start
     const owner = isLogin ? context.users.ownerOf(start, context.now()) : ANONYMOUS
     const lifetime = isLogin ? lifetimeOf(start, context.options) : context.options
-    return begin(context, { owner, first: start, lifetime }, context.deadline())
+    return await begin(context, { owner, first: start, lifetime }, context.deadline())
   }
 
   /**
@@ -125,7 +125,7 @@ export class SessionManager<
    * @throws SessionError ERR_SESSION_DATA (nothing was written), ERR_SESSION_CONFLICT
    * @throws SessionStoreError with outcome 'unknown': the change may have been written; it is not run again
    */
-  async update<R>(session: Session<Data, Ids>, change: Change<Data, R>): Promise<Session<Data, Ids> | null> {
+  update<R>(session: Session<Data, Ids>, change: Change<Data, R>): Promise<Session<Data, Ids> | null> {
     return writeData(contextOf(this), session, change)
   }
 
@@ -150,7 +150,7 @@ export class SessionManager<
     const start = { owner, first: login, lifetime: lifetimeOf(login, context.options) }
     const deadline = context.deadline()
     const id = idOf(context, session)
-    if (id === null) return begin(context, start, deadline) as Promise<UserSession<Data, Ids>>
+    if (id === null) return (await begin(context, start, deadline)) as UserSession<Data, Ids>
     const current = findCurrent(context, session, deadline)
     const found = current instanceof Promise ? await current : current
     const begun = found === null ? null : await takePlace(context, found, start, deadline)
@@ -248,7 +248,7 @@ export class SessionManager<
    * new ID by `regenerate` whose grace lasts.
    * @throws SessionError ERR_SESSION_UNAUTHENTICATED if the session ended meanwhile
    */
-  async issueRememberToken(session: UserSession<Data, Ids>): Promise<string> {
+  issueRememberToken(session: UserSession<Data, Ids>): Promise<string> {
     return issueToken(contextOf(this), session)
   }
 
@@ -257,12 +257,12 @@ export class SessionManager<
    * `null` if it is worth nothing: unknown, expired, revoked, or stolen; or if the user is at a limit that refuses: then it
    * works again as soon as a session is free.
    */
-  async redeemRememberToken(token: string): Promise<Redeemed<Data, Ids> | null> {
+  redeemRememberToken(token: string): Promise<Redeemed<Data, Ids> | null> {
     return redeemToken(contextOf(this), token)
   }
 
   /** Ends a remember token, with the sessions that it started. Repeatable. */
-  async revokeRememberToken(token: string): Promise<void> {
+  revokeRememberToken(token: string): Promise<void> {
     return revokeToken(contextOf(this), token)
   }
 
@@ -318,7 +318,7 @@ export class SessionManager<
    * meanwhile may count or not. `signal` ends the walk after the page under way, with its reason.
    * @throws TypeError if the store has neither `count` nor `scan`
    */
-  async count(options: { signal?: AbortSignal | undefined } = {}): Promise<number> {
+  count(options: { signal?: AbortSignal | undefined } = {}): Promise<number> {
     return countSessions(contextOf(this), options)
   }
 

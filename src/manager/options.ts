@@ -71,7 +71,7 @@ function deepFrozen<T extends object>(value: T): T {
   return Object.freeze(value)
 }
 
-/** All defaults in one place: of the manager, of visits and their cookies, of `cors` and `requireHttps`. */
+/** All defaults in one place: of the manager, of visits and their cookies. */
 export const DEFAULTS = deepFrozen({
   idleTimeout: '30m',
   absoluteTimeout: '12h',
@@ -94,8 +94,6 @@ export const DEFAULTS = deepFrozen({
     partitioned: false,
   },
   rememberCookie: { name: 'remember_token' },
-  cors: { methods: ['PUT', 'PATCH', 'DELETE'], headers: ['content-type'], exposeHeaders: [], maxAge: '10m' },
-  https: { insecure: 'refuse' },
 } as const)
 
 /**

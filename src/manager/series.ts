@@ -151,7 +151,7 @@ export async function endSeries(
   const end = () => context.calls.delete(key, context.call(deadline))
   await afterWrite(async () => {
     // Another call has moved it: that one may have found a theft.
-    const other = moving === 'gone' ? await endingAt(context, endingKey(key), deadline) : ending
+    const other = moving === 'gone' ? await endingUnder(context, endingKey(key), deadline) : null
     const why = other?.reason === 'theft' ? 'theft' : (ending?.reason ?? reason)
     const endBegun = async () => {
       if (why === 'theft' && context.options.onTheft === 'invalidate-user')
@@ -207,17 +207,21 @@ async function move(
   return 'gone'
 }
 
-/** Why the series that was moved to this key ends; nothing once its end is over. */
-async function endingAt(context: Context, key: string, deadline: number): Promise<Series['ending']> {
+/** A series that was moved to this key because it ends, and why it does; `null` once its end is over. */
+async function endingUnder(
+  context: Context,
+  key: string,
+  deadline: number,
+): Promise<{ record: SessionRecord; reason: SeriesEnd } | null> {
   const { record } = await context.calls.read(key, context.call(deadline))
-  return record === null ? undefined : parseSeries(record.data)?.ending
+  const reason = record === null ? undefined : parseSeries(record.data)?.ending?.reason
+  return reason === undefined ? null : { record: record!, reason }
 }
 
 /** Goes on with the end of a series that failed on the way, and left it under this key. */
 export async function finishEnd(context: Context, movedTo: string, deadline: number): Promise<void> {
-  const { record } = await context.calls.read(movedTo, context.call(deadline))
-  const ending = record === null ? undefined : parseSeries(record.data)?.ending
-  if (ending !== undefined) await endSeries(context, record!, ending.reason, deadline)
+  const found = await endingUnder(context, movedTo, deadline)
+  if (found !== null) await endSeries(context, found.record, found.reason, deadline)
 }
 
 /**

@@ -6,7 +6,7 @@ const NOTICEABLE = 5
 
 /**
  * The manager's one timer: jittered, so that ten nodes do not sweep at once, and no reason for a process to stay. Set at
- * the first use: where managers are made at module level (Cloudflare Workers) no timer is allowed.
+ * the first use: Cloudflare Workers make managers at module level, and allow no timer there.
  */
 export class Sweeper {
   readonly #batch: ((limit: number, now: number) => Promise<number>) | null
@@ -15,7 +15,7 @@ export class Sweeper {
   #timer: NodeJS.Timeout | undefined
   #isOver = false
 
-  /** `batch` removes at most `limit` records; `null` where the store removes them itself. No `interval`: no timer. */
+  /** `batch` removes at most `limit` records; `null` if the store removes them itself. No `interval`: no timer. */
   constructor(
     batch: ((limit: number, now: number) => Promise<number>) | null,
     now: () => number,
@@ -54,7 +54,7 @@ export class Sweeper {
    * Batches until one finds no more, with the event loop between them; after one that took time a pause as long as it,
    * so that requests have the database for at least half of the time. A batch that is not full may have run out of time,
    * unless it was quick: then nothing is left, and no turn of the event loop is waited for, which a test that sets the time
-   * may never let come. What expires after the sweep has begun is for the next one: where sessions expire all the time, none
+   * may never let come. What expires after the sweep has begun is for the next one: if sessions expire all the time, none
    * would end. A manager that was closed begins no further batch. Answers how many records were removed.
    */
   async sweep(): Promise<number> {

@@ -14,7 +14,7 @@ export type UserIdInput<Ids extends UserIds = 'bigint'> = Ids extends 'bigint' ?
 export interface UserIdFormat<Ids extends UserIds> {
   /** Canonical text. @throws TypeError that quotes the value */
   toText(value: UserIdInput<Ids>): string
-  /** The exact value, or `null` where the text cannot be one of these IDs. */
+  /** The exact value, or `null` if the text cannot be one of these IDs. */
   fromText(text: string): UserId<Ids> | null
 }
 

@@ -109,7 +109,7 @@ export class Users<Ids extends UserIds> {
     return this.#prefix + this.#format.toText(id)
   }
 
-  /** `null` where the text is not one of this namespace's users. */
+  /** `null` if the text is not one of this namespace's users. */
   fromText(text: string): UserId<Ids> | null {
     return text.startsWith(this.#prefix) ? this.#format.fromText(text.slice(this.#prefix.length)) : null
   }
@@ -129,7 +129,7 @@ export class Users<Ids extends UserIds> {
     }
   }
 
-  /** What the IDs of this user's sessions begin with; `undefined` where the store does not mind. */
+  /** What the IDs of this user's sessions begin with; `undefined` if the store does not mind. */
   shardOf(userId: string | null): string | undefined {
     if (userId === null || !this.#store.shard) return undefined
     const shard = this.#store.shard(userId)

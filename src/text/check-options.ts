@@ -1,6 +1,6 @@
 import { quote } from './quote.ts'
 
-/** Throws a TypeError where a value is not what the option `name` takes. */
+/** Throws a TypeError if a value is not what the option `name` takes. */
 export type Rule = (value: unknown, name: string) => void
 
 /** What to do instead of an option that a place does not have, by its name. */
@@ -66,13 +66,13 @@ export function checkOptionNames(
   known: readonly string[],
   hints: Hints = {},
 ): asserts options is object {
-  const there = `(there are: ${known.join(', ')})`
+  const there = () => `(there are: ${known.join(', ')})`
   if (typeof options !== 'object' || options === null || Array.isArray(options))
-    throw new TypeError(`${where}: expected an object of options, got ${quote(options)} ${there}`)
+    throw new TypeError(`${where}: expected an object of options, got ${quote(options)} ${there()}`)
   for (const name of Object.keys(options)) {
     if (known.includes(name)) continue
     const hint = Object.hasOwn(hints, name) ? `; ${hints[name]}` : ''
-    throw new TypeError(`${where}: ${quote(name)} is not an option${hint} ${there}`)
+    throw new TypeError(`${where}: ${quote(name)} is not an option${hint} ${there()}`)
   }
 }
 

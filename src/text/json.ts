@@ -10,7 +10,7 @@ const isRawJson = (JSON as { isRawJSON?: (value: unknown) => boolean }).isRawJSO
 const text = (value: string): string => (PLAIN.test(value) ? `"${value}"` : JSON.stringify(value))
 
 /**
- * JSON text as `JSON.stringify` gives it, where a bigint becomes an exact JSON integer: `2n ** 64n - 1n` is
+ * JSON text as `JSON.stringify` gives it, but a bigint becomes an exact JSON integer: `2n ** 64n - 1n` is
  * `18446744073709551615`, which `JSON.parse` of a browser rounds. Like `JSON.stringify`, it gives `undefined` for
  * `undefined`, a function and a symbol.
  * @throws TypeError for a value that contains itself

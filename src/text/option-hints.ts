@@ -1,4 +1,4 @@
-// What to do instead of an option that other libraries have, that belongs to another place, or that had another name.
+// What to do instead of an option that other libraries have, or that belongs to another place.
 // Texts alone: the places import this table, and it imports none of them.
 import type { Hints } from './check-options.ts'
 
@@ -32,13 +32,7 @@ const FOREIGN: Hints = {
   ...each(['touchAfter', 'disableTouch', 'resaveInterval'], () => 'it is called touchInterval, of the SessionManager'),
 }
 
-/** Names that our own options had before the first release. */
-const FORMER: Hints = {
-  sweepEvery: 'it is called sweepInterval, of the SessionManager',
-  rememberName: 'it is called rememberCookie: { name }, of nodeVisits',
-}
-
-/** The options of each place: given to another place, they are told where they belong. */
+/** The options of each place: if one is given to another place, the error says where it belongs. */
 const OWN = {
   manager: each(
     [
@@ -61,7 +55,7 @@ const OWN = {
 /** The hints of one place: its own names are left out. */
 export const hintsFor = (place: keyof typeof OWN): Hints => {
   const { [place]: _, ...others } = OWN
-  return Object.assign({ ...FOREIGN, ...FORMER }, ...Object.values(others))
+  return Object.assign({}, FOREIGN, ...Object.values(others))
 }
 
 /** The remember token's cookie has a name of its own, and for the rest is kept and sent as the session cookie is. */

@@ -10,7 +10,7 @@ function mayContainPassword(value: string): boolean {
   return start !== -1 && (value.includes('@', start) || value.includes('?', start))
 }
 
-/** A value as an error message shows it: short, on one line, with its type where that is not plain. */
+/** A value as an error message shows it: short, on one line, with its type if that is not plain. */
 export function quote(value: unknown): string {
   if (typeof value === 'string' && SECRET.test(value))
     return `${value.length} characters (not shown: it may be a secret)`

@@ -25,29 +25,29 @@ export function within<T, R>(
 ): Promise<R> {
   return new Promise((resolve, reject) => {
     let caller: { resolve(value: R): void; reject(error: unknown): void } | null = { resolve, reject }
-    const settle = (how: (caller: { resolve(value: R): void; reject(error: unknown): void }) => void) => {
+    /** Once: whatever comes later has nobody to tell. */
+    const takeCaller = () => {
       const waiting = caller
       caller = null
       clearTimeout(timer)
-      if (waiting !== null) how(waiting)
+      return waiting
     }
     // After a long turn of the event loop timers come before sockets: answers that arrived in time are read first.
-    const ring = () => nextTurn(() => settle(({ reject }) => reject(late())))
+    const ring = () => nextTurn(() => takeCaller()?.reject(late()))
     const timer = setTimeout(ring, Math.min(Math.max(1, Math.ceil(deadline - performance.now())), LONGEST))
     answer.then(
       value => {
         settled?.()
-        settle(({ resolve, reject }) => {
-          try {
-            resolve(accept(value))
-          } catch (cause) {
-            reject(failed(cause))
-          }
-        })
+        const waiting = takeCaller()
+        try {
+          waiting?.resolve(accept(value))
+        } catch (cause) {
+          waiting?.reject(failed(cause))
+        }
       },
       cause => {
         settled?.()
-        settle(({ reject }) => reject(failed(cause)))
+        takeCaller()?.reject(failed(cause))
       },
     )
   })

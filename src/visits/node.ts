@@ -8,7 +8,7 @@ import type { CookieOptions } from './cookie.ts'
 import type { Advice } from './errors.ts'
 import type { HeadRules } from './head.ts'
 import { guardHead } from './node-head.ts'
-import { hostOf, type SecureOptions, type Transport, transportTest } from './secure.ts'
+import { hostOf, type SecureOptions, secureTest } from './secure.ts'
 import { setUp, type VisitOptions } from './setup.ts'
 import type { Visit as PublicVisit, VisitRequest } from './types.ts'
 import { Visit } from './visit.ts'
@@ -31,16 +31,16 @@ const isGone = (response: ServerResponse): boolean =>
 class NodeRequest implements VisitRequest {
   readonly #request: IncomingMessage
   readonly #response: ServerResponse | undefined
-  readonly #transport: (request: IncomingMessage) => Transport
+  readonly #isSecure: (request: IncomingMessage) => boolean
 
   constructor(
     request: IncomingMessage,
     response: ServerResponse | undefined,
-    transport: (request: IncomingMessage) => Transport,
+    isSecure: (request: IncomingMessage) => boolean,
   ) {
     this.#request = request
     this.#response = response
-    this.#transport = transport
+    this.#isSecure = isSecure
   }
 
   get method(): string {
@@ -52,7 +52,7 @@ class NodeRequest implements VisitRequest {
   }
 
   get secure(): boolean {
-    return this.#transport(this.#request) !== 'plain'
+    return this.#isSecure(this.#request)
   }
 
   get upgrade(): boolean {
@@ -125,14 +125,14 @@ export function nodeVisits<Data extends object, Ids extends UserIds, Input exten
   checkSessions('nodeVisits', sessions)
   const setup = setUp(options, ADVICE)
   const manager = forVisits<Data, Ids>(sessions)
-  const transport = transportTest(options)
+  const isSecure = secureTest(options)
   const slot = Symbol('coatcheck visit')
   const of = (request: IncomingMessage, response?: ServerResponse): PublicVisit<Data, Ids, Input> => {
     const holder = (request ?? {}) as { [slot]?: Known<PublicVisit<Data, Ids, Input>> }
     const known = holder[slot]
     if (known !== undefined && (known.response === response || response === undefined)) return known.visit
     checkNode('nodeVisits', request, response)
-    const visit = new Visit(sessions, manager, new NodeRequest(request, response, transport), setup)
+    const visit = new Visit(sessions, manager, new NodeRequest(request, response, isSecure), setup)
     holder[slot] = new Known(visit, response)
     return visit
   }

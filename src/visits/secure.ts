@@ -86,24 +86,20 @@ function isGone(request: IncomingMessage): boolean {
   return socket.destroyed && socket.remoteAddress === undefined
 }
 
-/** `gone`: the connection is lost, and nobody can tell. */
-export type Transport = 'tls' | 'loopback' | 'plain' | 'gone'
-
-/** How a request of node:http (or its HTTP/2 form) reached this process. */
-export function transportTest(options: SecureOptions<IncomingMessage>): (request: IncomingMessage) => Transport {
+/** Whether a request of node:http (or its HTTP/2 form) came over TLS, or over loopback, which needs none. */
+export function secureTest(options: SecureOptions<IncomingMessage>): (request: IncomingMessage) => boolean {
   const { isSecure, trustedProxies } = options
   checkIsSecure(isSecure)
   const isTrusted = proxyTest(trustedProxies)
   return request => {
-    if (isSecure) return isSecure(request) === true ? 'tls' : 'plain'
-    if ((request.socket as TLSSocket | undefined)?.encrypted) return 'tls'
-    // How it came cannot be told any more, and no answer reaches it.
-    if (isGone(request)) return 'gone'
-    if (isDirectLoopback(request)) return 'loopback'
+    if (isSecure) return isSecure(request) === true
+    if ((request.socket as TLSSocket | undefined)?.encrypted) return true
+    // If the connection is lost nobody can tell how the request came, and no answer reaches the client.
+    if (isGone(request) || isDirectLoopback(request)) return true
     const proto = request.headers['x-forwarded-proto']
-    if (typeof proto !== 'string' || !isTrusted(request.socket?.remoteAddress)) return 'plain'
+    if (typeof proto !== 'string' || !isTrusted(request.socket?.remoteAddress)) return false
     // Proxies that append write one value per hop: one plain hop, or one forged value, is one too many.
-    return proto.split(',').every(each => each.trim().toLowerCase() === 'https') ? 'tls' : 'plain'
+    return proto.split(',').every(each => each.trim().toLowerCase() === 'https')
   }
 }
 

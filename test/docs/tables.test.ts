@@ -145,15 +145,6 @@ const methodsIn = (rows: string[][]) => [...new Set(rows.flatMap(([cell]) => cel
 
 describe('the other tables', () => {
   it.each([
-    [
-      'docs/options.md',
-      'requireHttps',
-      [
-        ['src/visits/https.ts', 'HttpsOptions'],
-        ['src/visits/secure.ts', 'SecureOptions'],
-      ],
-    ],
-    ['docs/options.md', 'cors', [['src/visits/cors.ts', 'CorsOptions']]],
     ['docs/options.md', 'MemoryStore', [['stores/memory/store.ts', 'MemoryStoreOptions']]],
     ['docs/options.md', 'RedisStore', [['stores/redis/store.ts', 'RedisStoreOptions']]],
     ['docs/options.md', 'SQL stores', [['stores/sql/base/schema.ts', 'SqlStoreOptions']]],

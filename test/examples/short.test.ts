@@ -3,8 +3,10 @@ import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { request } from 'node:https'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
@@ -278,6 +280,13 @@ describe('encrypted-store.test.mjs', () => {
   }, 120_000)
 })
 
+/** The answer to a GET as it stands, whatever is asked for. */
+async function rawGet(port: number, target: string, host: string): Promise<string> {
+  const socket = connect(port, '127.0.0.1')
+  socket.write(`GET ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
+  return text(socket)
+}
+
 describe('https.mjs', () => {
   it('redirects from HTTP, demands HTTPS for a year, and prefixes its cookie', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'coatcheck-tls-'))
@@ -297,6 +306,10 @@ describe('https.mjs', () => {
       expect([plain.status, plain.headers.get('location')]).toEqual([308, `${url}/profile?a=b`])
       const refused = await new Client(`http://127.0.0.1:${httpPort}`).login()
       expect([refused.status, refused.headers.getSetCookie()]).toEqual([403, []])
+      const forged = await rawGet(httpPort, '//evil.example/x', 'evil.example')
+      expect(forged).toContain(`Location: ${url}//evil.example/x`)
+      expect(await rawGet(httpPort, 'http://evil.example/x', 'localhost')).toMatch(/^HTTP\/1\.1 403 /)
+      expect([plain.headers.get('strict-transport-security'), forged]).not.toContain('max-age')
 
       const send = (method: string, path: string, cookie = '') =>
         new Promise<{ headers: NodeJS.Dict<string | string[]>; text: string }>((resolve, reject) => {
@@ -334,16 +347,37 @@ describe('cors.mjs', () => {
       ...origin,
       'Access-Control-Request-Method': 'POST',
     })
-    expect([preflight.status, preflight.headers.get('access-control-allow-credentials')]).toEqual([204, 'true'])
+    expect(Object.fromEntries(preflight.headers)).toMatchObject({
+      'access-control-allow-origin': origin.Origin,
+      'access-control-allow-credentials': 'true',
+      'access-control-allow-methods': 'PUT, PATCH, DELETE',
+      'access-control-allow-headers': 'Content-Type',
+      'access-control-max-age': '600',
+      vary: 'Origin',
+    })
+    expect(preflight.status).toBe(204)
     expect((await client.send('POST', '/login', undefined, origin)).status).toBe(200)
     const profile = await client.send('GET', '/profile', undefined, origin)
     expect(profile.headers.get('access-control-allow-origin')).toBe(origin.Origin)
-    expect(profile.headers.get('vary')).toMatch(/Origin/)
+    expect(profile.headers.get('access-control-allow-credentials')).toBe('true')
 
     const evil = { Origin: 'http://localhost:1', 'Sec-Fetch-Site': 'same-site' }
     expect((await client.send('POST', '/login', undefined, evil)).status).toBe(403)
-    const read = await client.send('GET', '/profile', undefined, evil)
-    expect(read.headers.get('access-control-allow-origin')).toBeNull()
+    // A preflight that is none: the application has no such endpoint.
+    expect((await client.send('OPTIONS', '/login', undefined, origin)).status).toBe(404)
+    for (const Origin of ['http://localhost:1', `${origin.Origin}0`, 'null', '*', undefined]) {
+      const headers: Record<string, string> = Origin === undefined ? {} : { Origin }
+      const asked = await client.send('OPTIONS', '/login', undefined, {
+        ...headers,
+        'Access-Control-Request-Method': 'PUT',
+      })
+      expect(asked.status).toBe(Origin === undefined ? 404 : 403)
+      for (const reply of [asked, await client.send('GET', '/profile', undefined, headers)]) {
+        expect([...reply.headers.keys()].filter(name => name.startsWith('access-control-'))).toEqual([])
+        // On every response: a cache must not give one origin's answer to another.
+        expect(reply.headers.get('vary')).toMatch(/Origin/)
+      }
+    }
     expect(url).toMatch(/^http/)
   })
 

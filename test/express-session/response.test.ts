@@ -5,7 +5,6 @@ import { Readable } from 'node:stream'
 import { setImmediate } from 'node:timers/promises'
 import type { Store } from 'coatcheck'
 import { expressSession } from 'coatcheck/express-session'
-import { cors } from 'coatcheck/node'
 import express from 'express'
 import { describe, expect, it, vi } from 'vitest'
 import { called, controlled, listen, makeManager, type OldHandler, type OldRequest, serve } from './service.ts'
@@ -165,7 +164,6 @@ describe('a response whose session has to be saved', () => {
       } as typeof end
     }
     const { browser } = await listen((request, response) => {
-      cors({ origins: ['https://app.example'] })(request, response)
       marked(response, 'x-before')
       session(request, response, () => {
         marked(response, 'x-after')

@@ -34,7 +34,7 @@ it('managers, stores and edges can be made at module level, where Workers allow 
   const { SessionManager } = await import('coatcheck')
   const { SessionCookie } = await import('coatcheck/custom-server')
   const { fetchVisits } = await import('coatcheck/fetch')
-  const { cors, nodeVisits, requireHttps } = await import('coatcheck/node')
+  const { nodeVisits } = await import('coatcheck/node')
   const { MemoryStore } = await import('coatcheck/stores/memory')
   await import('coatcheck/stores/redis')
   await import('coatcheck/stores/postgres')
@@ -46,8 +46,6 @@ it('managers, stores and edges can be made at module level, where Workers allow 
   const visits = fetchVisits(sessions, { cookie: { hostPrefix: true } })
   fetchVisits(sessions.namespace('acme'))
   nodeVisits(sessions, { trustedProxies: ['10.0.0.0/8'] })
-  cors({ origins: ['https://app.example.com'] })
-  requireHttps()
   new SessionCookie({ name: 'sid' })
   expect(refused).toEqual([])
 

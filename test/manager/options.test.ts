@@ -3,7 +3,7 @@ import { inspect } from 'node:util'
 import { DEFAULTS, presets, type SessionId, SessionManager } from 'coatcheck'
 import { openVisit, SessionCookie } from 'coatcheck/custom-server'
 import { fetchVisits } from 'coatcheck/fetch'
-import { cors, nodeVisits, requireHttps } from 'coatcheck/node'
+import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { resolveOptions } from '../../src/manager/options.ts'
@@ -104,9 +104,6 @@ describe('an option that does not exist is refused, rather than ignored without 
     fetchVisits: options => fetchVisits(sessions, options),
     openVisit: options =>
       openVisit(sessions, { method: 'GET', cookie: null, secure: true, header: () => null }, options),
-    cors: options => cors({ origins: ['https://app.example.com'], ...options }),
-    requireHttps: options => requireHttps(options),
-    hsts: options => requireHttps({ hsts: { maxAge: '365d', ...options } }),
   }
 
   it.each(Object.entries(places))('%s names it and all that there are', (where, make) => {
@@ -155,9 +152,6 @@ describe('an option that does not exist is refused, rather than ignored without 
     ['nodeVisits', 'trustedProxy', 'trustedProxies'],
     ['fetchVisits', 'trustedOrigin', 'trustedOrigins'],
     ['openVisit', 'clearsitedata', 'clearSiteData'],
-    ['cors', 'method', 'methods'],
-    ['requireHttps', 'hosts', 'host'],
-    ['hsts', 'preloads', 'preload'],
   ])('%s does not take %j, and names %s among all that there are', (where, name, right) => {
     expect(() => places[where]!({ [name]: 1 })).toThrow(`${where}: "${name}" is not an option (there are: `)
     expect(namesOf(where)).toContain(right)
@@ -177,16 +171,6 @@ describe('an option that does not exist is refused, rather than ignored without 
     }
   })
 
-  it('a former name of our own is told the present one', () => {
-    for (const [where, name, hint] of [
-      ['SessionManager', 'sweepEvery', 'it is called sweepInterval, of the SessionManager'],
-      ['nodeVisits', 'rememberName', 'it is called rememberCookie: { name }, of nodeVisits'],
-      ['fetchVisits', 'rememberName', 'it is called rememberCookie: { name }, of nodeVisits'],
-      ['openVisit', 'rememberName', 'it is called rememberCookie: { name }, of nodeVisits'],
-    ] as const)
-      expect(() => places[where]!({ [name]: 1 })).toThrow(`${where}: "${name}" is not an option; ${hint} (there are: `)
-  })
-
   it('one that belongs elsewhere is told where', () => {
     for (const [where, name, hint] of [
       ['SessionManager', 'cookie', 'it belongs to nodeVisits(sessions, { cookie })'],
@@ -197,8 +181,6 @@ describe('an option that does not exist is refused, rather than ignored without 
       ['cookie', 'trustedProxies', 'it belongs to nodeVisits(sessions, { trustedProxies })'],
       ['fetchVisits', 'trustedProxies', 'a Request has no peer address, so give isSecure(request) instead'],
       ['openVisit', 'isSecure', '`secure` of the request says whether it came over HTTPS'],
-      ['cors', 'credentials', 'they are always allowed, to the origins listed'],
-      ['requireHttps', 'maxAge', 'it belongs to hsts: { maxAge, includeSubDomains, preload }'],
     ] as const) {
       expect(() => places[where]!({ [name]: 1 })).toThrow(`${where}: "${name}" is not an option; ${hint} (there are: `)
     }
@@ -255,11 +237,9 @@ it('the defaults are all that the types name, and they cannot be changed', () =>
         inner === undefined ? (text ?? JSON.parse(other!.replaceAll("'", '"'))) : { name: inner },
       ]),
     )
-  const { onLimit, touchInterval, cookie, cors, https, rememberCookie, ...rest } = DEFAULTS
+  const { onLimit, touchInterval, cookie, rememberCookie, ...rest } = DEFAULTS
   expect(told('src/manager/options.ts')).toEqual({ ...rest, limit: onLimit })
   expect(told('src/visits/cookie.ts')).toEqual(cookie)
-  expect({ exposeHeaders: [], ...told('src/visits/cors.ts') }).toEqual(cors)
-  expect(told('src/visits/https.ts')).toEqual(https)
   expect(told('src/visits/setup.ts')).toEqual({ rememberCookie })
   const defaults = resolveOptions({ store: new MemoryStore() })
   expect(milliseconds(touchInterval, 'touchInterval')).toBe(defaults.touchInterval)

@@ -12,8 +12,6 @@ const PRELUDE: readonly (readonly [name: string, code: string])[] = [
   ['SessionManager', "import { SessionManager } from 'coatcheck'"],
   ['nodeVisits', "import { nodeVisits } from 'coatcheck/node'"],
   ['fetchVisits', "import { fetchVisits } from 'coatcheck/fetch'"],
-  ['requireHttps', "import { requireHttps } from 'coatcheck/node'"],
-  ['cors', "import { cors } from 'coatcheck/node'"],
   ['MemoryStore', "import { MemoryStore } from 'coatcheck/stores/memory'"],
   ['exchange', "import { exchange } from '../../../test/support/exchange.mjs'"],
   ['ada', "const ada = { id: 42n, name: 'ada' }"],

@@ -18,8 +18,6 @@ const INSTEAD: Record<string, string> = {
   'cookieName key': '{ cookie: { name } }',
   cookieOptions: 'called cookie',
   'touchAfter disableTouch resaveInterval': 'called touchInterval',
-  sweepEvery: 'called sweepInterval',
-  rememberName: 'rememberCookie: { name }',
 }
 
 it.each(Object.entries(INSTEAD))('%s: at each place it says what to use instead', (names, instead) => {

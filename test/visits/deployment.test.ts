@@ -3,7 +3,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { NodeVisitsOptions } from 'coatcheck/node'
 import { describe, expect, it } from 'vitest'
-import { type SecureOptions, transportTest } from '../../src/visits/secure.ts'
+import { type SecureOptions, secureTest } from '../../src/visits/secure.ts'
 import { ada, serve } from '../support/edge-service.ts'
 
 const message = (peer: string, headers: Record<string, string>) =>
@@ -12,56 +12,50 @@ const message = (peer: string, headers: Record<string, string>) =>
 describe('a request that arrives', () => {
   const app = 'app.example.com'
   const isSecure = (request: IncomingMessage) => request.headers['x-forwarded-proto'] === 'https'
-  it.each<[string, string, Record<string, string>, SecureOptions<IncomingMessage>, 'tls' | 'loopback' | 'plain']>([
-    ['from nginx, which is not named', '127.0.0.1', { host: app, 'x-forwarded-proto': 'https' }, {}, 'plain'],
+  it.each<[string, string, Record<string, string>, SecureOptions<IncomingMessage>, boolean]>([
+    ['from nginx, which is not named', '127.0.0.1', { host: app, 'x-forwarded-proto': 'https' }, {}, false],
     [
       'from nginx, which is named',
       '127.0.0.1',
       { host: app, 'x-forwarded-proto': 'https', 'x-forwarded-for': '203.0.113.9' },
       { trustedProxies: ['127.0.0.1', '::1'] },
-      'tls',
+      true,
     ],
-    ['from a router, with isSecure', '10.1.52.7', { host: app, 'x-forwarded-proto': 'https' }, { isSecure }, 'tls'],
-    ['from a router, asked by HTTP', '10.1.52.7', { host: app, 'x-forwarded-proto': 'http' }, { isSecure }, 'plain'],
-    ['on this machine, with isSecure', '127.0.0.1', { host: 'localhost:3000' }, { isSecure }, 'plain'],
+    ['from a router, with isSecure', '10.1.52.7', { host: app, 'x-forwarded-proto': 'https' }, { isSecure }, true],
+    ['from a router, asked by HTTP', '10.1.52.7', { host: app, 'x-forwarded-proto': 'http' }, { isSecure }, false],
+    ['on this machine, with isSecure', '127.0.0.1', { host: 'localhost:3000' }, { isSecure }, false],
     [
       'by way of Cloudflare "Flexible" and a proxy',
       '127.0.0.1',
       { host: app, 'x-forwarded-proto': 'http', 'cf-connecting-ip': '203.0.113.9' },
       { trustedProxies: ['127.0.0.1'] },
-      'plain',
+      false,
     ],
     [
       'from cloudflared on this machine, which is not named',
       '127.0.0.1',
       { host: 'localhost:3000', 'cf-connecting-ip': '203.0.113.9', 'x-forwarded-proto': 'https' },
       {},
-      'plain',
+      false,
     ],
     [
       'from cloudflared on this machine, which is named',
       '127.0.0.1',
       { host: app, 'cf-connecting-ip': '203.0.113.9', 'x-forwarded-proto': 'https' },
       { trustedProxies: ['127.0.0.1', '::1'] },
-      'tls',
+      true,
     ],
     [
       'from an ingress of the range',
       '10.0.7.3',
       { 'x-forwarded-proto': 'https' },
       { trustedProxies: ['10.0.0.0/16'] },
-      'tls',
+      true,
     ],
-    [
-      'from beside the range',
-      '10.1.7.3',
-      { 'x-forwarded-proto': 'https' },
-      { trustedProxies: ['10.0.0.0/16'] },
-      'plain',
-    ],
-    ['at a port that Docker published', '172.17.0.1', { host: 'localhost:3000' }, {}, 'plain'],
-    ['from a phone in the same network', '192.168.1.9', { host: '192.168.1.7:3000' }, {}, 'plain'],
-    ["from Vite's proxy, short form", '127.0.0.1', { host: 'localhost:3000' }, {}, 'loopback'],
+    ['from beside the range', '10.1.7.3', { 'x-forwarded-proto': 'https' }, { trustedProxies: ['10.0.0.0/16'] }, false],
+    ['at a port that Docker published', '172.17.0.1', { host: 'localhost:3000' }, {}, false],
+    ['from a phone in the same network', '192.168.1.9', { host: '192.168.1.7:3000' }, {}, false],
+    ["from Vite's proxy, short form", '127.0.0.1', { host: 'localhost:3000' }, {}, true],
     [
       "from Vite's proxy with xfwd",
       '::1',
@@ -72,10 +66,10 @@ describe('a request that arrives', () => {
         'x-forwarded-proto': 'http',
       },
       {},
-      'loopback',
+      true,
     ],
-  ])('%s', (_, peer, headers, options, transport) => {
-    expect(transportTest(options)(message(peer, headers))).toBe(transport)
+  ])('%s', (_, peer, headers, options, expected) => {
+    expect(secureTest(options)(message(peer, headers))).toBe(expected)
   })
 })
 

@@ -4,7 +4,7 @@ import { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { openVisit, type VisitRequest } from 'coatcheck/custom-server'
 import { fetchVisits } from 'coatcheck/fetch'
-import { cors, nodeVisits, requireHttps } from 'coatcheck/node'
+import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
 import { makeSessions, serve, threeEndpoints } from '../support/edge-service.ts'
@@ -86,17 +86,6 @@ describe('nodeVisits', () => {
     const { send } = await serve(threeEndpoints)
     expect((await send('/login', { method: 'POST' })).cookies).toHaveLength(1)
   })
-})
-
-it('cors and requireHttps refuse the same', () => {
-  for (const [name, guard] of [
-    ['cors', cors({ origins: ['https://app.example.com'] })],
-    ['requireHttps', requireHttps()],
-  ] as [string, (request: unknown, response?: unknown) => boolean][]) {
-    expect(() => guard(fastify.request, fastify.reply)).toThrow(new RegExp(`^${name}: .*Fastify: request\\.raw`))
-    expect(() => guard(request, koa.response)).toThrow(/Koa: ctx\.req, ctx\.res/)
-    expect(() => guard(request)).toThrow(/response of node:http, got null/)
-  }
 })
 
 it('fetchVisits refuses what is no Request, and says what to pass', async () => {

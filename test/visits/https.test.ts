@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http'
 import { openVisit } from 'coatcheck/custom-server'
 import { fetchVisits } from 'coatcheck/fetch'
-import { nodeVisits, requireHttps } from 'coatcheck/node'
+import { nodeVisits } from 'coatcheck/node'
 import { describe, expect, it } from 'vitest'
-import { isLocalHost, proxyTest, transportTest } from '../../src/visits/secure.ts'
-import { jar, listen, makeSessions, serve, threeEndpoints } from '../support/edge-service.ts'
+import { isLocalHost, proxyTest, secureTest } from '../../src/visits/secure.ts'
+import { jar, makeSessions, serve, threeEndpoints } from '../support/edge-service.ts'
 
 interface Wire {
   peer?: string
@@ -16,37 +16,37 @@ const message = ({ peer, headers = {}, encrypted, httpVersion = '1.1' }: Wire) =
   ({ socket: { remoteAddress: peer, encrypted }, headers, httpVersion }) as unknown as IncomingMessage
 
 describe('what counts as HTTPS', () => {
-  const trusting = transportTest({ trustedProxies: ['10.0.0.0/8', '::1', '127.0.0.1'] })
-  const trustsNobody = transportTest({})
+  const trusting = secureTest({ trustedProxies: ['10.0.0.0/8', '::1', '127.0.0.1'] })
+  const trustsNobody = secureTest({})
   const https = { 'x-forwarded-proto': 'https', host: 'app.example.com' }
 
   it('is a TLS socket', () => {
-    expect(trustsNobody(message({ peer: '203.0.113.9', encrypted: true }))).toBe('tls')
-    expect(trustsNobody(message({ peer: '203.0.113.9', headers: { host: 'app.example.com' } }))).toBe('plain')
+    expect(trustsNobody(message({ peer: '203.0.113.9', encrypted: true }))).toBe(true)
+    expect(trustsNobody(message({ peer: '203.0.113.9', headers: { host: 'app.example.com' } }))).toBe(false)
   })
 
   it('is not what has no socket, as a request of a test', () => {
     for (const headers of [{}, https, { host: 'localhost' }]) {
       const request = { headers, httpVersion: '1.1' } as unknown as IncomingMessage
-      expect([trusting(request), trustsNobody(request)]).toEqual(['plain', 'plain'])
+      expect([trusting(request), trustsNobody(request)]).toEqual([false, false])
     }
   })
 
   it('is what a trusted proxy says, and no other peer', () => {
-    expect(trusting(message({ peer: '10.1.2.3', headers: https }))).toBe('tls')
-    expect(trusting(message({ peer: '::ffff:10.1.2.3', headers: https }))).toBe('tls')
+    expect(trusting(message({ peer: '10.1.2.3', headers: https }))).toBe(true)
+    expect(trusting(message({ peer: '::ffff:10.1.2.3', headers: https }))).toBe(true)
     for (const peer of ['11.0.0.1', '203.0.113.9', '::ffff:203.0.113.9', 'fd00::1', '', undefined])
-      expect(trusting(message({ headers: https, ...(peer === undefined ? {} : { peer }) }))).toBe('plain')
+      expect(trusting(message({ headers: https, ...(peer === undefined ? {} : { peer }) }))).toBe(false)
     for (const peer of ['10.1.2.3', '127.0.0.1', '::1'])
-      expect(trustsNobody(message({ peer, headers: https }))).toBe('plain')
+      expect(trustsNobody(message({ peer, headers: https }))).toBe(false)
   })
 
   it('is every hop that the header names', () => {
     const proto = (value: string) =>
       trusting(message({ peer: '10.1.2.3', headers: { ...https, 'x-forwarded-proto': value } }))
-    for (const value of ['https', 'HTTPS', ' https ', 'https, https']) expect(proto(value)).toBe('tls')
+    for (const value of ['https', 'HTTPS', ' https ', 'https, https']) expect(proto(value)).toBe(true)
     for (const value of ['http', 'https, http', 'http,https', '', 'httpsx', 'on', 'https;', 'wss', '"https"'])
-      expect([value, proto(value)]).toEqual([value, 'plain'])
+      expect([value, proto(value)]).toEqual([value, false])
   })
 
   it('is not what other forwarded headers claim', () => {
@@ -56,20 +56,19 @@ describe('what counts as HTTPS', () => {
       { 'front-end-https': 'on' },
       { 'x-url-scheme': 'https' },
     ] as Record<string, string>[])
-      expect(trusting(message({ peer: '10.1.2.3', headers }))).toBe('plain')
+      expect(trusting(message({ peer: '10.1.2.3', headers }))).toBe(false)
   })
 
   it('is decided by isSecure alone where it is given', () => {
-    const decided = (answer: unknown) =>
-      transportTest({ isSecure: () => answer as boolean })(message({ encrypted: true }))
-    expect(decided(true)).toBe('tls')
-    expect(decided(false)).toBe('plain')
-    expect(decided('yes')).toBe('plain')
+    const decided = (answer: unknown) => secureTest({ isSecure: () => answer as boolean })(message({ encrypted: true }))
+    expect(decided(true)).toBe(true)
+    expect(decided(false)).toBe(false)
+    expect(decided('yes')).toBe(false)
   })
 })
 
 describe('loopback without TLS', () => {
-  const reach = transportTest({})
+  const reach = secureTest({})
   it('is let through where peer and Host are this machine and no proxy is in between', () => {
     for (const peer of ['127.0.0.1', '127.8.9.1', '::1', '::ffff:127.0.0.1'])
       for (const host of [
@@ -81,13 +80,13 @@ describe('loopback without TLS', () => {
         '[::1]:3000',
         'LOCALHOST',
       ])
-        expect([peer, host, reach(message({ peer, headers: { host } }))]).toEqual([peer, host, 'loopback'])
+        expect([peer, host, reach(message({ peer, headers: { host } }))]).toEqual([peer, host, true])
   })
 
   it('is not, as soon as any of the three is missing', () => {
     const local = { host: 'localhost:3000' }
-    expect(reach(message({ peer: '192.168.1.7', headers: local }))).toBe('plain')
-    expect(reach(message({ headers: local }))).toBe('plain')
+    expect(reach(message({ peer: '192.168.1.7', headers: local }))).toBe(false)
+    expect(reach(message({ headers: local }))).toBe(false)
     for (const peer of [
       '::ffff:10.127.0.1',
       '::ffff:12.7.0.0',
@@ -97,7 +96,7 @@ describe('loopback without TLS', () => {
       '::127.0.0.1',
       '10.127.0.1',
     ])
-      expect([peer, reach(message({ peer, headers: local }))]).toEqual([peer, 'plain'])
+      expect([peer, reach(message({ peer, headers: local }))]).toEqual([peer, false])
     for (const host of [
       'app.example.com',
       'localhost.example.com',
@@ -106,11 +105,11 @@ describe('loopback without TLS', () => {
       '',
       '128.0.0.1',
     ])
-      expect([host, reach(message({ peer: '127.0.0.1', headers: { host } }))]).toEqual([host, 'plain'])
+      expect([host, reach(message({ peer: '127.0.0.1', headers: { host } }))]).toEqual([host, false])
     for (const name of ['x-forwarded-for', 'x-forwarded-proto', 'forwarded', 'x-real-ip', 'x-forwarded-host', 'via'])
-      expect([name, reach(message({ peer: '127.0.0.1', headers: { ...local, [name]: '' } }))]).toEqual([name, 'plain'])
+      expect([name, reach(message({ peer: '127.0.0.1', headers: { ...local, [name]: '' } }))]).toEqual([name, false])
     // nginx without any configured header: HTTP/1.0, and Host is the upstream's.
-    expect(reach(message({ peer: '127.0.0.1', headers: local, httpVersion: '1.0' }))).toBe('plain')
+    expect(reach(message({ peer: '127.0.0.1', headers: local, httpVersion: '1.0' }))).toBe(false)
   })
 
   // What Next.js adds to each request, and a development proxy (http-proxy with xfwd) to what it passes on.
@@ -121,10 +120,7 @@ describe('loopback without TLS', () => {
     'x-forwarded-proto': 'http',
   }
   const edges: [string, (headers: Record<string, string>) => Promise<boolean> | boolean][] = [
-    [
-      'nodeVisits',
-      headers => reach(message({ peer: '127.0.0.1', headers: { host: 'localhost:3000', ...headers } })) === 'loopback',
-    ],
+    ['nodeVisits', headers => reach(message({ peer: '127.0.0.1', headers: { host: 'localhost:3000', ...headers } }))],
     [
       'fetchVisits',
       async ({ url = 'http://localhost:3000/', ...headers }) => {
@@ -242,7 +238,7 @@ describe('trusted proxies', () => {
   ])('%j is a TypeError that quotes it', entry => {
     const { sessions } = makeSessions()
     expect(() => nodeVisits(sessions, { trustedProxies: [entry] })).toThrow(TypeError)
-    expect(() => requireHttps({ trustedProxies: [entry] })).toThrow(JSON.stringify(entry))
+    expect(() => nodeVisits(sessions, { trustedProxies: [entry] })).toThrow(JSON.stringify(entry))
   })
 
   it('may be ranges of any length, up to a single address', () => {
@@ -263,12 +259,12 @@ describe('trusted proxies', () => {
   it('are a list, and isSecure a function', () => {
     for (const wrong of [new Set(['10.0.0.0/8']), 7, null])
       expect(() => proxyTest(wrong)).toThrow(/^trustedProxies: expected an array of addresses and ranges/)
-    expect(() => transportTest({ trustedProxies: '10.0.0.0/8' as never })).toThrow(
+    expect(() => secureTest({ trustedProxies: '10.0.0.0/8' as never })).toThrow(
       /^trustedProxies: expected an array of addresses and ranges, got "10\.0\.0\.0\/8"$/,
     )
     expect(() => proxyTest('10.0.0.0/8')).toThrow(TypeError)
     expect(() => proxyTest([true])).toThrow(/true/)
-    expect(() => transportTest({ isSecure: true as never })).toThrow(/isSecure.*true/)
+    expect(() => secureTest({ isSecure: true as never })).toThrow(/isSecure.*true/)
   })
 })
 
@@ -402,143 +398,6 @@ describe('without HTTPS', () => {
       const reply = await send('/login', { method: 'POST', headers })
       expect([reply.status, reply.cookies.length]).toEqual([200, 1])
       expect(reply.cookies[0]!.includes('Secure')).toBe(!('cookie' in edge))
-    }
-  })
-})
-
-describe('requireHttps', () => {
-  const service = (options: Parameters<typeof requireHttps>[0]) => {
-    const https = requireHttps(options)
-    return listen((request, response) => {
-      if (https(request, response)) return
-      response.writeHead(200, { 'Content-Type': 'text/plain' }).end('served')
-    })
-  }
-  const Host = 'app.example.com:8080'
-
-  it('refuses with 403 unless told otherwise', async () => {
-    const { send } = await service({})
-    const reply = await send('/', { headers: { Host } })
-    expect([reply.status, JSON.parse(reply.body)]).toEqual([
-      403,
-      { error: 'https_required', message: 'This service answers over HTTPS only.' },
-    ])
-    expect(reply.headers).toMatchObject({
-      'content-type': 'application/json',
-      'content-length': String(reply.body.length),
-      'cache-control': 'no-store',
-    })
-    expect((await (await service({ insecure: 'refuse' })).send('/', { headers: { Host } })).status).toBe(403)
-  })
-
-  it('redirects what may be repeated, and refuses the rest', async () => {
-    const { send } = await service({ insecure: 'redirect' })
-    const get = await send('/a?b=c', { headers: { Host } })
-    expect([get.status, get.headers.location]).toEqual([308, 'https://app.example.com/a?b=c'])
-    expect((await send('/', { method: 'HEAD', headers: { Host } })).status).toBe(308)
-    for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS'])
-      expect((await send('/', { method, headers: { Host }, body: '' })).status).toBe(403)
-  })
-
-  it('never redirects to where a Host header could lead astray', async () => {
-    const { send } = await service({ insecure: 'redirect' })
-    for (const host of ['evil.example/path', 'a@evil.example', 'evil.example\\x', 'a b', '-x'])
-      expect((await send('/', { headers: { Host: host } })).status).toBe(403)
-    expect((await send('http://evil.example/x', { headers: { Host } })).status).toBe(403)
-    const astray = await send('//evil.example/x', { headers: { Host } })
-    expect(astray.headers.location).toBe('https://app.example.com//evil.example/x')
-    const fixed = await service({ insecure: 'redirect', host: 'www.example.com' })
-    const reply = await fixed.send('/x', { headers: { Host: 'evil.example' } })
-    expect(reply.headers.location).toBe('https://www.example.com/x')
-  })
-
-  it('lets loopback and TLS through, and says HSTS over TLS only (RFC 6797, section 7.2)', async () => {
-    const hsts = { maxAge: '365d', includeSubDomains: true, preload: true } as const
-    const { send } = await service({ hsts, trustedProxies: ['127.0.0.1'] })
-    const local = await send('/')
-    expect([local.body, local.headers['strict-transport-security']]).toEqual(['served', undefined])
-    const secure = await send('/', { headers: { Host, 'X-Forwarded-Proto': 'https' } })
-    expect([secure.body, secure.headers['strict-transport-security']]).toEqual([
-      'served',
-      'max-age=31536000; includeSubDomains; preload',
-    ])
-    const plain = await send('/', { headers: { Host } })
-    expect(plain.headers['strict-transport-security']).toBeUndefined()
-  })
-
-  it('says of HSTS what the application asked for, in whole seconds', async () => {
-    const says = async (hsts: NonNullable<Parameters<typeof requireHttps>[0]>['hsts']) => {
-      const { send } = await service({ hsts: hsts!, isSecure: () => true })
-      return (await send('/', { headers: { Host } })).headers['strict-transport-security']
-    }
-    expect(await says({ maxAge: '1999ms' })).toBe('max-age=1')
-    expect(await says({ maxAge: '1d', includeSubDomains: true })).toBe('max-age=86400; includeSubDomains')
-    expect(await says({ maxAge: '1d', includeSubDomains: false, preload: false })).toBe('max-age=86400')
-    const { send } = await service({ isSecure: () => true })
-    expect((await send('/', { headers: { Host } })).headers).not.toHaveProperty('strict-transport-security')
-  })
-
-  it('redirects to the host that is named with its port, to an address of IPv6, and nowhere without a host', async () => {
-    const redirect = requireHttps({ insecure: 'redirect', isSecure: () => false })
-    const named = requireHttps({ insecure: 'redirect', isSecure: () => false, host: 'app.example.com:8443' })
-    let answered = 0
-    const { send } = await listen((request, response) => {
-      const { test } = request.headers
-      if (test === 'no host') delete request.headers.host
-      if (test === 'no URL') delete request.url
-      const isAnswered = (test === 'named' ? named : redirect)(request, response)
-      expect(isAnswered).toBe(true)
-      answered += 1
-    })
-    const location = async (headers: Record<string, string>) => {
-      const reply = await send('/x', { headers })
-      return [reply.status, reply.headers.location, reply.headers['content-length'] === '0']
-    }
-    expect(await location({ Host, Test: 'named' })).toEqual([308, 'https://app.example.com:8443/x', true])
-    expect(await location({ Host: '[::1]:3000' })).toEqual([308, 'https://[::1]/x', true])
-    expect(await location({ Host: 'x' })).toEqual([308, 'https://x/x', true])
-    expect(await location({ Host, Test: 'no host' })).toEqual([403, undefined, false])
-    expect(await location({ Host, Test: 'no URL' })).toEqual([403, undefined, false])
-    expect(answered).toBe(5)
-  })
-
-  it.each([
-    ['maxAge', /maxAge.* it belongs to hsts: \{ maxAge, includeSubDomains, preload \}/],
-    ['includeSubDomains', /includeSubDomains.* it belongs to hsts/],
-    ['preload', /preload.* it belongs to hsts/],
-    ['redirect', /redirect.* it is called insecure: 'redirect'/],
-    ['proxy', /proxy.* it is called trustedProxies/],
-    ['trustProxy', /trustProxy.* it is called trustedProxies/],
-  ])('says what %s is called here', (name, message) => {
-    expect(() => requireHttps({ [name]: true })).toThrow(message)
-  })
-
-  it('says what to pass instead of what is no request', () => {
-    expect(() => requireHttps()(7 as never, 7 as never)).toThrow(/^requireHttps: expected a request of node:http/)
-  })
-
-  it('refuses options that cannot be meant', () => {
-    const wrong: [unknown, RegExp][] = [
-      [{ insecure: 'allow' }, /insecure: .* got "allow"/],
-      [{ host: 'https://app.example.com' }, /host: .* got "https:\/\/app\.example\.com"/],
-      [7, /^requireHttps: expected an object of options, got 7/],
-      [{ host: '' }, /^host: expected a host such as 'app\.example\.com', got ""/],
-      [{ host: 7 }, /host: .* got 7/],
-      [{ host: ['app.example.com'] }, /host: /],
-      [{ host: 'app.example.com:port' }, /host: /],
-      [{ hsts: 7 }, /^hsts: expected an object of options, got 7/],
-      [{ hsts: {} }, /hsts.*maxAge/],
-      [{ hsts: { maxAge: '1d', includeSubdomains: true } }, /it is spelt includeSubDomains, as in the header/],
-      [{ hsts: { maxAge: 31536000 } }, /hsts\.maxAge: .* got 31536000/],
-      [{ hsts: { maxAge: '30d', includeSubDomains: true, preload: true } }, /hsts\.preload/],
-      [
-        { hsts: { maxAge: '365d', preload: true } },
-        /^hsts\.preload: true needs includeSubDomains: true and a maxAge of '365d' or more$/,
-      ],
-    ]
-    for (const [options, message] of wrong) {
-      expect(() => requireHttps(options as never)).toThrow(TypeError)
-      expect(() => requireHttps(options as never)).toThrow(message)
     }
   })
 })

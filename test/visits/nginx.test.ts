@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:http'
 import { request } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { SessionManager } from 'coatcheck'
-import { type NodeVisitsOptions, nodeVisits, requireHttps } from 'coatcheck/node'
+import { type NodeVisitsOptions, nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { describeEngine } from '../services/engines.ts'
@@ -24,21 +24,11 @@ describeEngine('nginx', 'behind nginx', () => {
   const servers: Server[] = []
   const sessions = new SessionManager({ store: new MemoryStore() })
   /** Ports of nginx by name. */
-  let port: Record<
-    'trusting' | 'trustingPlain' | 'naive' | 'naivePlain' | 'bare' | 'barePlain' | 'host' | 'strict' | 'strictPlain',
-    number
-  >
+  let port: Record<'trusting' | 'trustingPlain' | 'naive' | 'naivePlain' | 'bare' | 'barePlain' | 'host', number>
 
   async function backend(edge: NodeVisitsOptions): Promise<number> {
     const visits = nodeVisits(sessions, edge)
-    const https = requireHttps({
-      insecure: 'redirect',
-      host: NAME,
-      hsts: { maxAge: '365d' },
-      ...(edge.trustedProxies && { trustedProxies: edge.trustedProxies }),
-    })
     const server = createServer((request, response) => {
-      if (request.headers['x-strict'] && https(request, response)) return
       Promise.resolve(threeEndpoints(visits.of(request, response) as never, request, response)).catch(error =>
         answerError(response, error),
       )
@@ -53,7 +43,6 @@ describeEngine('nginx', 'behind nginx', () => {
     certificate = makeCertificate([NAME])
     const trusting = await backend({ trustedProxies: ['127.0.0.0/8'] })
     const naive = await backend({})
-    const strict = `${FORWARDED} proxy_set_header X-Strict 1;`
     const fronts = {
       trusting: { tls: true, directives: FORWARDED, backend: trusting },
       trustingPlain: { tls: false, directives: FORWARDED, backend: trusting },
@@ -63,8 +52,6 @@ describeEngine('nginx', 'behind nginx', () => {
       bare: { tls: true, directives: '', backend: naive },
       barePlain: { tls: false, directives: '', backend: naive },
       host: { tls: true, directives: HOST_ALONE + HTTP_1_1, backend: trusting },
-      strict: { tls: true, directives: strict, backend: trusting },
-      strictPlain: { tls: false, directives: strict, backend: trusting },
     }
     nginx = await startNginx(certificate, Object.values(fronts))
     port = Object.fromEntries(Object.keys(fronts).map((name, at) => [name, nginx.ports[at]!])) as typeof port
@@ -153,14 +140,5 @@ describeEngine('nginx', 'behind nginx', () => {
       'ERR_SESSION_CROSS_ORIGIN',
     )
     expect((await overTls(port.trusting, '/login', { Origin: `https://${NAME}` })).status).toBe(200)
-  })
-
-  it('plain HTTP is redirected, and HSTS is said over TLS alone', async () => {
-    const redirect = await overHttp(port.strictPlain, '/profile?x=1', {}, 'GET')
-    expect([redirect.status, redirect.headers.location]).toEqual([308, `https://${NAME}/profile?x=1`])
-    expect(redirect.headers['strict-transport-security']).toBeUndefined()
-    expect((await overHttp(port.strictPlain, '/login')).status).toBe(403)
-    const secure = await overTls(port.strict, '/', {}, 'GET')
-    expect([secure.body, secure.headers['strict-transport-security']]).toEqual(['null', 'max-age=31536000'])
   })
 })
