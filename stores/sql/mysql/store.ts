@@ -17,7 +17,7 @@ const OPTIONS = optionsOf('MysqlStore', {})
  */
 export class MysqlStore extends SqlStore {
   protected override readonly texts = mysqlStatements(this.names)
-  protected readonly find = sharedFind((keys, end) => this.#select(keys, end))
+  protected readonly find = sharedFind((keys, end) => this.#rows(keys, end))
 
   /** Opens and creates nothing. @throws TypeError for a pool or an option of the wrong kind */
   constructor(pool: MysqlPool, options: SqlStoreOptions = {}) {
@@ -31,8 +31,8 @@ export class MysqlStore extends SqlStore {
     return ddlText(options, MYSQL)
   }
 
-  #select(keys: readonly string[], end: number): Promise<readonly Row[]> {
-    if (keys.length === 1) return this.select('read', this.texts.read, { id: keys[0]! }, end)
+  #rows(keys: readonly string[], end: number): Promise<readonly Row[]> {
+    if (keys.length === 1) return this.select('read', this.texts.readOne, { id: keys[0]! }, end)
     const at = READ_SIZES.findIndex(size => size >= keys.length)
     // The last key again in the places that are left over: each length of a list would be a statement to prepare.
     const places = Array.from({ length: READ_SIZES[at]! }, (_, i) => [`k${i}`, keys[i] ?? keys.at(-1)!])

@@ -98,8 +98,11 @@ class Place {
     query.then(
       (rows: Rows) => {
         const names = rows.columns?.map(({ name }) => nameOf(name, text)) ?? []
-        const object = (row: Rows[0]) =>
-          Object.fromEntries(row.map((cell, at) => [names[at], cell?.toString() ?? null]))
+        const object = (cells: Rows[0]) => {
+          const row: Record<string, string | null> = {}
+          for (let at = 0; at < cells.length; at++) row[names[at]!] = cells[at]?.toString() ?? null
+          return row
+        }
         this.#settle(null, { rows: rows.map(object), changed: rows.count ?? 0 })
       },
       (error: unknown) => this.#settle((query as Sent).state === null ? withoutConnection(error) : error),

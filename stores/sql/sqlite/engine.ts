@@ -13,7 +13,7 @@ import {
   type Values,
 } from '../base/engine.ts'
 import { type Failure, NOT_MIGRATED, Refusal } from '../base/retry.ts'
-import { SESSION_COLUMNS } from '../base/schema.ts'
+import { rowOf } from '../base/rows.ts'
 import { answersLater, has, type SqliteDatabase, type SqliteStatement } from './driver.ts'
 import { Turns } from './turns.ts'
 
@@ -68,15 +68,6 @@ interface Prepared {
   readonly gives: boolean
 }
 
-const NAMES = SESSION_COLUMNS.map(({ name }) => name)
-
-function rowOf(found: unknown): Row | null {
-  if (!Array.isArray(found)) return (found as Row | undefined) ?? null
-  const row: Record<string, unknown> = {}
-  for (let i = 0; i < NAMES.length; i++) row[NAMES[i]!] = found[i]
-  return row
-}
-
 export class SqliteEngine implements Engine {
   readonly dialect = SQLITE
   readonly failureOf = failureOf
@@ -101,6 +92,13 @@ export class SqliteEngine implements Engine {
     return this.#writes.run(end, () => this.#transaction(steps))
   }
 
+  select(text: string, values: Values, end: number): readonly Row[] | Promise<readonly Row[]> {
+    return this.#reads.run(end, () => {
+      this.#begin()
+      return this.#ask(text, values).rows
+    })
+  }
+
   /** The row of the session table that a SELECT of all its columns with one parameter finds. */
   first(sql: string, value: string, end: number): Row | null | Promise<Row | null> {
     if (performance.now() >= end) throw new Refusal('the deadline passed before the database was asked')
@@ -108,7 +106,8 @@ export class SqliteEngine implements Engine {
       this.#begin()
       const prepared = this.#prepare(sql, 'get')
       try {
-        return rowOf(prepared.statement.get(value))
+        const found = prepared.statement.get(value)
+        return Array.isArray(found) ? rowOf(found) : ((found as Row | undefined) ?? null)
       } catch (error) {
         throw this.#failed(sql, prepared, error, 'get')
       }

@@ -1,4 +1,5 @@
 // What only Postgres.js does: its own ways with types, connections that end, and statements that wait for one.
+import { connect, createServer } from 'node:net'
 import { SessionStoreError } from 'coatcheck'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import type pg from 'pg'
@@ -208,4 +209,34 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
       'created',
     )
   })
+
+  it('cancels what was given up; when that request meets no server, its caller alone is told of a failure', () =>
+    survive(async () => {
+      const way = createServer(client => {
+        const database = connect(server.port, '127.0.0.1')
+        for (const socket of [client, database]) socket.on('error', () => {})
+        client.pipe(database).pipe(client)
+      })
+      await new Promise<void>(resolve => way.listen(0, '127.0.0.1', resolve))
+      const { port } = way.address() as { port: number }
+      const store = new PostgresStore(server.postgresJs({ port, max: 1 }))
+      const release = await lock()
+      const giveUp = async () =>
+        expect(await failure(store.read(newKey(), { now: NOW, deadline: within(300) }))).toMatchObject({
+          code: 'ERR_SESSION_STORE',
+          outcome: 'not-applied',
+        })
+      try {
+        await giveUp()
+        await until('no statement of ours at the lock', async () => expect(await waiting()).toBe(0))
+        // The connection stays, a request for another one is refused.
+        way.close()
+        await giveUp()
+        expect(await waiting()).toBe(1)
+      } finally {
+        await release()
+      }
+      await until('the end of the statement', async () => expect(await waiting()).toBe(0))
+      expect(await store.read(newKey(), { now: NOW, deadline: within(5000) })).toBe(null)
+    }))
 })
