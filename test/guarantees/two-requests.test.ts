@@ -30,7 +30,7 @@ describe.each(Object.keys(prepared))('two requests of a browser with %s, in orde
   it.each(names)('%s beside each other request', async first => {
     for (const second of names.slice(names.indexOf(first))) {
       const requests = [steps[first]!, steps[second]!]
-      const orders = { random: 10, seed: 20_261_121 }
+      const orders = { random: 5, seed: 20_261_121 }
       await inEveryOrder({ open, orders, prepare: prepared[before]!, requests }, ending =>
         checkEnding([first, second], ending),
       )
