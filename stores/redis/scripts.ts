@@ -130,7 +130,7 @@ if owned then
       local r = parse(get(declared[m]))
       if r and r.kind == 's' and r.expires > now and r.userId == added.userId then
         living[#living + 1] = {member = m, created = r.created}
-      elseif not r and redis.call('EXISTS', declared[m]) == 0 then
+      elseif not r and m ~= member(new) and redis.call('EXISTS', declared[m]) == 0 then
         dead[#dead + 1] = m
       end
     end

@@ -72,6 +72,16 @@ describeEngine('redis', 'the sessions of one user', () => {
   }
 
   describe('are listed', () => {
+    it('with one that a login under a limit made again after its end, as when a client sends it twice', async () => {
+      const record = recordOf(store, user)
+      const options = { limit: { max: 1, onLimit: 'end-oldest' } } as const
+      await store.create(record, options, call())
+      await store.delete(record.key, call())
+      expect(await store.create(record, options, call())).toMatchObject({ outcome: 'created' })
+      expect(sorted(await list())).toEqual([record.key])
+      expect(await store.deleteUser(user, { minPasswordVersionUntil: T0 }, call())).toBe(1)
+    })
+
     it('in pieces of 500, with nothing that has expired, has ended for another, a series or damaged', async () => {
       const records = await several(496)
       await make({ kind: 'remember' })
