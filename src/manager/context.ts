@@ -14,7 +14,7 @@ import {
   type SessionParts,
   type StoredSession,
 } from '../session/session.ts'
-import type { UserId, UserIds } from '../session/user-id.ts'
+import type { UserId, UserIds } from '../session/users.ts'
 import { namespaceOf, Users } from '../session/users.ts'
 import { quote } from '../text/quote.ts'
 import { Endings } from './endings.ts'

@@ -2,13 +2,12 @@ import type { SessionRecord } from '../contract/store.ts'
 import type { Change } from '../data/change.ts'
 import { unseal } from '../data/meta.ts'
 import { isPlain } from '../data/plain.ts'
-import { afterWrite } from '../guard/after-write.ts'
+import { afterWrite } from '../guard/store-calls.ts'
 import { allSessions } from '../operations/all.ts'
 import { countSessions } from '../operations/count.ts'
 import { type InvalidateAllOptions, invalidateAll } from '../operations/invalidate-all.ts'
 import { updateEach } from '../operations/update-user-sessions.ts'
 import { aSignal, requireScan } from '../operations/walk.ts'
-import { lifetimeOf } from '../session/expiry.ts'
 import { isKey, type SessionKey } from '../session/id.ts'
 import {
   recordOf,
@@ -18,7 +17,7 @@ import {
   type StoredSession,
   type UserSession,
 } from '../session/session.ts'
-import type { UserIdInput, UserIds } from '../session/user-id.ts'
+import type { UserIdInput, UserIds } from '../session/users.ts'
 import { ANONYMOUS, checkLogin, checkStart, type Login, passwordVersionOf } from '../session/users.ts'
 import { aFunction, checkOptions, type OptionPlace } from '../text/check-options.ts'
 import { type Duration, milliseconds } from '../text/duration.ts'
@@ -38,6 +37,7 @@ import {
   storedRecord,
 } from './lookup.ts'
 import { type AnyOptions, GET_OPTIONS, REGENERATE_OPTIONS, type SessionOptions } from './options.ts'
+import { lifetimeOf } from './records.ts'
 import { issueToken, type Redeemed, redeemToken, revokeToken } from './remember.ts'
 import { endParent, endWithDevice } from './series.ts'
 import { touch } from './touch.ts'

@@ -1,7 +1,7 @@
 import { DEFAULT_STORE_TIMEOUT, type SessionLimit, type Store } from '../contract/store.ts'
 import type { Codec } from '../data/codec.ts'
 import type { StandardSchemaV1 } from '../data/schema.ts'
-import type { UserId, UserIds } from '../session/user-id.ts'
+import type { UserId, UserIds } from '../session/users.ts'
 import {
   aBoolean,
   aFunction,

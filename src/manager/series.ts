@@ -3,7 +3,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import { SessionStoreError } from '../contract/errors.ts'
 import type { SessionRecord } from '../contract/store.ts'
-import { afterWrite, Writes } from '../guard/after-write.ts'
+import { afterWrite, Writes } from '../guard/store-calls.ts'
 import { hashOf, isKey, keyOf, newWriteId, type SessionKey } from '../session/id.ts'
 import type { Context } from './context.ts'
 import { endSession, endUser } from './end.ts'
