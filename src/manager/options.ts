@@ -208,7 +208,6 @@ export function resolveOptions(options: AnyOptions) {
     sweepInterval: store.sweep && sweepInterval !== false ? milliseconds(sweepInterval, 'sweepInterval') : null,
     // It has to outlast a login in flight, not the account.
     minPasswordVersionLifetime: Math.max(DAY, absolute),
-    now: options.now ?? (() => Date.now()),
   }
 }
 export type ResolvedOptions = Readonly<ReturnType<typeof resolveOptions>>
