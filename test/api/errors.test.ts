@@ -1,9 +1,8 @@
-import { SessionError, SessionManager, SessionStoreError } from 'coatcheck'
+import { SessionError, type SessionErrorCode, SessionManager, SessionStoreError } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { Hono } from 'hono'
 import Koa from 'koa'
 import { describe, expect, it } from 'vitest'
-import { isReading, type SessionErrorCode, type StoreOperation } from '../../src/contract/errors.ts'
 import { BarrierStore, faults, type Verb } from '../support/barrier-store.ts'
 import { MINUTE, testClock } from '../support/test-clock.ts'
 
@@ -208,22 +207,4 @@ describe('instanceof', () => {
     expect(new SessionError('ERR_SESSION_LIMIT', 'full') instanceof QuotaError).toBe(false)
     expect(new SessionStoreError('create', 'not-applied', 'full') instanceof DiskError).toBe(false)
   })
-})
-
-it('a read, a list, a walk and a count write nothing, whatever went wrong; every other verb may have', () => {
-  const verbs: Record<StoreOperation, boolean> = {
-    create: false,
-    read: true,
-    update: false,
-    touch: false,
-    replace: false,
-    delete: false,
-    deleteUser: false,
-    listUser: true,
-    sweep: false,
-    scan: true,
-    count: true,
-    close: false,
-  }
-  for (const [verb, reads] of Object.entries(verbs)) expect(isReading(verb as StoreOperation), verb).toBe(reads)
 })

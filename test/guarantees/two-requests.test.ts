@@ -181,21 +181,20 @@ describe('writing verbs of one visit take turns', () => {
 
   it('beside a login the browser ends up logged in, beside a logout logged out', async () => {
     const verbs = Object.entries(steps).filter(([name]) => !/login|logout|anonymous/.test(name))
+    // Which of the two begins first is part of their order.
     for (const before of Object.keys(prepared))
       for (const [name, step] of verbs)
         for (const end of ['a login', 'a logout'])
-          for (const requests of [
-            [step, steps[end]!],
-            [steps[end]!, step],
-          ])
-            for (const { scene, held, trace, outcomes } of await ends(before, requests, { inOneVisit: true })) {
-              const where = `${before}: ${name}, ${end}: ${trace}`
-              expect(
-                outcomes.map(({ status }) => status),
-                where,
-              ).toEqual(['fulfilled', 'fulfilled'])
-              expect(held?.user?.id ?? null, where).toBe(end === 'a login' ? scene.max.id : null)
-            }
+          for (const { scene, held, trace, outcomes } of await ends(before, [step, steps[end]!], {
+            inOneVisit: true,
+          })) {
+            const where = `${before}: ${name}, ${end}: ${trace}`
+            expect(
+              outcomes.map(({ status }) => status),
+              where,
+            ).toEqual(['fulfilled', 'fulfilled'])
+            expect(held?.user?.id ?? null, where).toBe(end === 'a login' ? scene.max.id : null)
+          }
   })
 
   it('all of them at once finish, and so does a get among them', async () => {

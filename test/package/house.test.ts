@@ -225,6 +225,24 @@ describe('who imports whom', () => {
     }
   })
 
+  it('tests ask what an application can ask: only those of test/unit import from src and stores', () => {
+    // The command is a program; a test of one of its files asks it in process. Those of Redis count its scripts.
+    const allowed: readonly [folder: string, imported: RegExp][] = [
+      ['test/unit/', /./],
+      ['test/api/command/', /^command\//],
+      ['test/engines/redis/', /^stores\/redis\/scripts\.ts$/],
+    ]
+    const found = under('test')
+      .filter(path => path.endsWith('.test.ts'))
+      .flatMap(path =>
+        imports(path)
+          .filter(isOwn)
+          .filter(name => !allowed.some(([folder, imported]) => path.startsWith(folder) && imported.test(name)))
+          .map(name => `${path} imports ${name}`),
+      )
+    expect(found).toEqual([])
+  })
+
   it('nothing but one file takes setImmediate from the globals: a browser that a test imitates has none', () => {
     for (const path of [...SRC, ...STORES].filter(file => !file.startsWith('testing/')))
       if (/\bsetImmediate\(/.test(read(path)) && path !== 'src/time/next-turn.ts')

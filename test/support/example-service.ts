@@ -101,3 +101,6 @@ export class Client {
 }
 
 export const PASSWORD = 'correct horse battery staple'
+
+/** The cost of a password hash, for `openUsers`: hashing passwords is slow on purpose. */
+export const CHEAP = { N: 2, r: 1, p: 1, maxmem: 2 ** 20 }

@@ -1,7 +1,6 @@
 // What leads to a remember-me series, and what counts as one.
 import type { SessionId } from 'coatcheck'
 import { describe, expect, it } from 'vitest'
-import { parseSeries } from '../../../src/manager/series.ts'
 import { faults } from '../../support/barrier-store.ts'
 import { device, setUpRemember as setUp, user } from '../../support/remembered.ts'
 
@@ -169,27 +168,4 @@ it('a token of the series that is not its own is a stolen one, whatever stands i
     expect(at.thefts()).toHaveLength(1)
     expect(await at.sessions.redeemRememberToken(token)).toBeNull()
   }
-})
-
-it('a series is read in each of its states', () => {
-  const fresh = {
-    current: 'a'.repeat(43),
-    previous: null,
-    salt: '',
-    rotatedAt: 1,
-    session: null,
-    createdAt: 0,
-    visitedAt: null,
-    origin: 1,
-  }
-  const rotated = { ...fresh, previous: 'b'.repeat(43), salt: 'c'.repeat(16), session: 'd'.repeat(46), createdAt: 2 }
-  const ending = { key: 'e'.repeat(46) }
-  for (const series of [
-    fresh,
-    rotated,
-    { ...rotated, visitedAt: 3 },
-    { ...rotated, endsEarlier: true },
-    ...['logout', 'revoked', 'theft'].map(reason => ({ ...rotated, ending: { ...ending, reason } })),
-  ])
-    expect(parseSeries(JSON.stringify(series))).toEqual(series)
 })

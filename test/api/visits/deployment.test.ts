@@ -1,18 +1,26 @@
 // What docs/deployment.md says of proxies, containers and development servers, as their requests arrive here.
 // Behind a real nginx: nginx.test.ts.
-import type { IncomingMessage } from 'node:http'
-import type { NodeVisitsOptions } from 'coatcheck/node'
+import { type IncomingMessage, ServerResponse } from 'node:http'
+import { type NodeVisitsOptions, nodeVisits } from 'coatcheck/node'
 import { describe, expect, it } from 'vitest'
-import { type SecureOptions, secureTest } from '../../../src/visits/secure.ts'
-import { ada, serve } from '../../support/edge-service.ts'
+import { ada, makeSessions, serve } from '../../support/edge-service.ts'
 
-const message = (peer: string, headers: Record<string, string>) =>
-  ({ socket: { remoteAddress: peer }, headers, httpVersion: '1.1' }) as unknown as IncomingMessage
+/** Whether a login by a request from that address is taken for one over HTTPS, or from this machine. */
+async function isSafe(peer: string, headers: Record<string, string>, options: NodeVisitsOptions) {
+  const request = { method: 'POST', socket: { remoteAddress: peer }, headers, httpVersion: '1.1' } as never
+  const visit = nodeVisits(makeSessions().sessions, options).of(request, new ServerResponse(request))
+  const code = await visit.logIn(ada).then(
+    () => null,
+    error => error.code,
+  )
+  expect([null, 'ERR_SESSION_INSECURE']).toContain(code)
+  return code === null
+}
 
 describe('a request that arrives', () => {
   const app = 'app.example.com'
   const isSecure = (request: IncomingMessage) => request.headers['x-forwarded-proto'] === 'https'
-  it.each<[string, string, Record<string, string>, SecureOptions<IncomingMessage>, boolean]>([
+  it.each<[string, string, Record<string, string>, NodeVisitsOptions, boolean]>([
     ['from nginx, which is not named', '127.0.0.1', { host: app, 'x-forwarded-proto': 'https' }, {}, false],
     [
       'from nginx, which is named',
@@ -68,8 +76,8 @@ describe('a request that arrives', () => {
       {},
       true,
     ],
-  ])('%s', (_, peer, headers, options, expected) => {
-    expect(secureTest(options)(message(peer, headers))).toBe(expected)
+  ])('%s', async (_, peer, headers, options, expected) => {
+    expect(await isSafe(peer, headers, options)).toBe(expected)
   })
 })
 

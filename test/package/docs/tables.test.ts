@@ -11,15 +11,32 @@ import { BLOCKS, PAGES, read, table } from '../../support/pages.ts'
 
 const plain = (cell: string | undefined) => (cell ?? '').replace(/^\[(.*)\]\(.*\)$/, '$1').replaceAll('`', '')
 
+const statements = (path: string) =>
+  ts.createSourceFile(path, read(path), ts.ScriptTarget.Latest, true).statements as readonly ts.Statement[]
+
 /** The interface or class of that name in a source. */
 function declared(path: string, name: string): ts.InterfaceDeclaration | ts.ClassDeclaration {
-  const file = ts.createSourceFile(path, read(path), ts.ScriptTarget.Latest, true)
-  const found = file.statements.find(
+  const found = statements(path).find(
     each => (ts.isInterfaceDeclaration(each) || ts.isClassDeclaration(each)) && each.name?.text === name,
   )
   if (found === undefined) throw new Error(`${path} declares no ${name}`)
   return found as ts.InterfaceDeclaration | ts.ClassDeclaration
 }
+
+/** The members of a union of types with that name in a source. */
+function alternatives(path: string, name: string): readonly ts.TypeNode[] {
+  const found = statements(path).find(each => ts.isTypeAliasDeclaration(each) && each.name.text === name)
+  const members = (type: ts.TypeNode): readonly ts.TypeNode[] => {
+    if (ts.isParenthesizedTypeNode(type)) return members(type.type)
+    // What all alternatives have in common comes first.
+    if (ts.isIntersectionTypeNode(type)) return members(type.types.at(-1)!)
+    return ts.isUnionTypeNode(type) ? type.types : [type]
+  }
+  return members((found as ts.TypeAliasDeclaration).type)
+}
+
+/** The texts of a literal type, or of a union of them. */
+const texts = (type: ts.TypeNode) => [...type.getText().matchAll(/'([^']+)'/g)].map(match => match[1]!)
 
 /** The members of an interface, with the `@default` of each. */
 const members = (path: string, name: string) =>
@@ -101,11 +118,28 @@ describe('the page of options', () => {
   })
 })
 
+describe('the docstrings of the options', () => {
+  const { onLimit, cookie, rememberCookie, ...rest } = DEFAULTS
+  it.each([
+    ['src/manager/options.ts', 'SessionOptions', { ...rest, limit: onLimit }],
+    ['src/visits/cookie.ts', 'CookieOptions', cookie],
+    ['src/visits/setup.ts', 'VisitOptions', { rememberCookie }],
+  ] as const)('in %s tell the defaults of %s', (path, type, defaults) => {
+    const told = [...members(path, type)].filter(([, value]) => /^(?:['\d]|true$|false$|\{ )/.test(value ?? ''))
+    // A condition may follow. A tenth of idleTimeout is told in words.
+    const values = told.map(([name, value]) => [name, value!.replace(/ if .*/, '')])
+    const shown = Object.entries(defaults).filter(([name]) => name !== 'touchInterval')
+    expect(Object.fromEntries(values)).toEqual(
+      Object.fromEntries(shown.map(([name, value]) => [name, inspect(value, { numericSeparator: false })])),
+    )
+  })
+})
+
 describe('the page of errors and events', () => {
   const page = 'docs/errors-and-events.md'
 
   it('lists every error, with its status', () => {
-    const codes = [...read('src/contract/errors.ts').matchAll(/^ {2}\| '(ERR_\w+)'$/gm)].map(match => match[1]!)
+    const codes = alternatives('src/contract/errors.ts', 'SessionErrorCode').flatMap(texts)
     const rows = table(page, 'Errors')
     expect(rows.map(([code]) => plain(code)).sort()).toEqual(codes.sort())
     for (const [code, status] of rows)
@@ -113,12 +147,12 @@ describe('the page of errors and events', () => {
   })
 
   it('lists every event, with its fields', () => {
-    const union = /export type SessionEvent<.*?\} & \(\n(.*?)\n\)\n/s.exec(read('src/manager/events.ts'))![1]!
-    const expected = [...union.replaceAll(/\/\*\*.*?\*\//gs, '').matchAll(/\{(.*?)\}/gs)].flatMap(([, body]) => {
-      const types = [.../type: ((?:'[\w-]+'[ |]*)+)/.exec(body!)![1]!.matchAll(/'([\w-]+)'/g)].map(match => match[1]!)
-      const fields = [...body!.matchAll(/(\w+):/g)].map(match => match[1]!).filter(field => field !== 'type')
-      return types.map(type => `${type}: ${fields.join(', ')}`)
+    const expected = alternatives('src/manager/events.ts', 'SessionEvent').flatMap(event => {
+      const [type, ...fields] = (event as ts.TypeLiteralNode).members as unknown as ts.PropertySignature[]
+      const names = fields.map(field => field.name.getText())
+      return texts(type!.type!).map(each => `${each}: ${names.join(', ')}`)
     })
+    expect(expected.length).toBeGreaterThan(10)
     const shown = table(page, 'Events').map(([type, fields]) => `${plain(type)}: ${plain(fields)}`)
     expect(shown.sort()).toEqual(expected.sort())
   })

@@ -7,7 +7,7 @@ import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createApp } from '../../../examples/server/app.mjs'
 import { openUsers } from '../../../examples/server/users.mjs'
-import { Client, PASSWORD } from '../../support/example-service.ts'
+import { CHEAP, Client, PASSWORD } from '../../support/example-service.ts'
 
 // The service's own parts in this process, so that a test can hold the clock and break the store.
 const DAY = 86_400_000
@@ -19,8 +19,6 @@ let store: Store
 let fault: ((verb: string) => void | Promise<void>) | null
 /** Runs when a password has been verified, before the service hears of it. */
 let verified: (() => Promise<void>) | null
-/** Hashing passwords is slow on purpose. */
-const CHEAP = { N: 2, r: 1, p: 1, maxmem: 2 ** 20 }
 /** The same users serve until a test changes one. */
 let users: Awaited<ReturnType<typeof openUsers>> | null = null
 

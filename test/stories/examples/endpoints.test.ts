@@ -1,15 +1,33 @@
-import { request as httpRequest } from 'node:http'
-import { connect } from 'node:net'
+import { once } from 'node:events'
+import { createServer, request as httpRequest, type Server } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+import { SessionManager } from 'coatcheck'
+import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { Client, PASSWORD, type Service, startExample } from '../../support/example-service.ts'
+import { createApp } from '../../../examples/server/app.mjs'
+import { openUsers } from '../../../examples/server/users.mjs'
+import { CHEAP, Client, PASSWORD, startExample } from '../../support/example-service.ts'
 
-let service: Service
-const client = (agent?: string) => new Client(service.url, agent)
+// In this process, with passwords that are cheap to try; the program itself at the end.
+let server: Server
+let url: string
+const client = (agent?: string) => new Client(url, agent)
 
 beforeAll(async () => {
-  service = await startExample('server.mjs')
-}, 240_000)
-afterAll(() => service?.stop())
+  const sessions = new SessionManager({
+    store: new MemoryStore(),
+    initial: () => ({ label: '' }),
+    rememberFor: '30d',
+    sweepInterval: false,
+  })
+  server = createServer(createApp({ sessions, users: await openUsers(CHEAP) })).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+})
+afterAll(() => {
+  server.closeAllConnections()
+  server.close()
+})
 
 const JSON_TYPE = { 'Content-Type': 'application/json' }
 const FORM_TYPE = { 'Content-Type': 'application/x-www-form-urlencoded' }
@@ -166,7 +184,7 @@ describe('bad input', () => {
 
   it('a chunked body of unknown length is 413 as soon as it is too large, and the connection goes on', async () => {
     const answer = await new Promise<number | undefined>((resolve, reject) => {
-      const request = httpRequest(`${service.url}/login`, { method: 'POST', headers: JSON_TYPE }, response => {
+      const request = httpRequest(`${url}/login`, { method: 'POST', headers: JSON_TYPE }, response => {
         response.resume().on('end', () => resolve(response.statusCode))
       })
       request.on('error', reject)
@@ -174,22 +192,6 @@ describe('bad input', () => {
       request.end()
     })
     expect(answer).toBe(413)
-  })
-
-  it('an aborted body ends the request and nothing else', async () => {
-    const { port } = new URL(service.url)
-    for (let round = 0; round < 5; round++)
-      await new Promise<void>(resolve => {
-        const socket = connect(Number(port), '127.0.0.1', () => {
-          socket.write(
-            'POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"user',
-            () => socket.destroy(),
-          )
-        })
-        socket.on('close', () => resolve())
-      })
-    expect((await client().send('GET', '/profile')).status).toBe(200)
-    expect(service.output()).not.toMatch(/Error|aborted/)
   })
 
   it.each([
@@ -419,4 +421,33 @@ describe('the times of a session', () => {
     expect((await laptop.send('DELETE', '/sessions')).body).toBe('Logged out everywhere.')
     expect([laptop.cookie, await laptop.whoami(), await phone.whoami()]).toEqual(['', null, null])
   })
+})
+
+describe('the program', () => {
+  it('serves the same endpoints; an aborted body ends its request and nothing else', async () => {
+    const service = await startExample('server.mjs')
+    try {
+      const { port } = new URL(service.url)
+      for (let round = 0; round < 5; round++)
+        await new Promise<void>(resolve => {
+          const socket = connect(Number(port), '127.0.0.1', () => {
+            socket.write(
+              'POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"user',
+              () => socket.destroy(),
+            )
+          })
+          socket.on('close', () => resolve())
+        })
+      expect((await new Client(service.url).send('GET', '/profile')).status).toBe(200)
+      expect(service.output()).not.toMatch(/Error|aborted/)
+      const ada = new Client(service.url)
+      expect((await ada.login()).text.trim()).toBe('"Logged in."')
+      expect((await ada.send('GET', '/profile')).text.trim()).toBe('{"id":42,"name":"ada"}')
+      expect((await ada.send('POST', '/logout')).text.trim()).toBe('"Logged out."')
+      expect(await ada.whoami()).toBeNull()
+      expect(service.output()).not.toMatch(/Error|aborted/)
+    } finally {
+      await service.stop()
+    }
+  }, 240_000)
 })

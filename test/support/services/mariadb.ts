@@ -44,7 +44,7 @@ export async function startMariadb(settings: Readonly<Record<string, string>> = 
     'max-connections': '300',
     // A killed server keeps what the system's cache has: only a power cut would lose it.
     'innodb-flush-log-at-trx-commit': '2',
-    'innodb-buffer-pool-size': '256M',
+    'innodb-buffer-pool-size': '32M',
     ...settings,
   }
   const pools: mysql.Pool[] = []

@@ -63,7 +63,7 @@ export async function startPostgres(
     max_connections: '200',
     // A killed server keeps what the system's cache has: only a power cut would lose it.
     fsync: 'off',
-    shared_buffers: '256MB',
+    shared_buffers: '32MB',
     ...settings,
   }
   let server: Running

@@ -1,6 +1,7 @@
 // Private Redis servers: one alone, one with replicas, three masters with three replicas, and sentinels.
 import { execFile } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -25,10 +26,17 @@ export interface RedisServer {
   stop(): Promise<void>
 }
 
+/** A node of a cluster: its port, and what its nodes.conf says of all nodes. */
+interface Node {
+  readonly port: number
+  readonly conf: string
+}
+
 /** Starts a redis-server without persistence unless told; `options` are `--name value` pairs. */
-export async function startRedis(options: readonly string[] = []): Promise<RedisServer> {
-  const port = await freePort()
+export async function startRedis(options: readonly string[] = [], node?: Node): Promise<RedisServer> {
+  const port = node?.port ?? (await freePort())
   const folder = mkdtempSync(join(tmpdir(), 'coatcheck-redis-'))
+  if (node) writeFileSync(join(folder, 'nodes.conf'), node.conf)
   const args = ['--port', `${port}`, '--bind', '127.0.0.1', '--dir', folder, '--save', '', '--appendonly', 'no']
   const cli = async (...command: string[]) =>
     (await run(cliBinary(), ['-p', `${port}`, ...command], { maxBuffer: 1 << 28 })).stdout.trimEnd()
@@ -78,59 +86,48 @@ export interface RedisCluster {
   stop(): Promise<void>
 }
 
-/** Three masters and three replicas. */
+/**
+ * Three masters and three replicas. Each finds in its nodes.conf what they would tell each other: to let them meet takes
+ * a busy machine ten seconds and more.
+ */
 export async function startRedisCluster(options: readonly string[] = []): Promise<RedisCluster> {
+  const planned = await Promise.all(
+    Array.from({ length: 6 }, async () => ({
+      id: randomBytes(20).toString('hex'),
+      port: await freePort(),
+      bus: await freePort(),
+    })),
+  )
+  const lineOf = ({ id, port, bus }: (typeof planned)[number], index: number, isItself: boolean) => {
+    const shard = index % 3
+    const first = Math.ceil((shard * 16384) / 3)
+    const last = Math.ceil(((shard + 1) * 16384) / 3) - 1
+    const [role, slots] = index < 3 ? ['master -', ` ${first}-${last}`] : [`slave ${planned[shard]!.id}`, '']
+    return `${id} 127.0.0.1:${port}@${bus} ${isItself ? 'myself,' : ''}${role} 0 0 ${shard + 1} connected${slots}`
+  }
   const nodes = await Promise.all(
-    Array.from({ length: 6 }, async () => {
-      const bus = await freePort()
-      return startRedis([
-        ...['--cluster-enabled', 'yes', '--cluster-port', `${bus}`, '--cluster-node-timeout', '15000'],
+    planned.map((node, me) => {
+      const lines = planned.map((each, index) => lineOf(each, index, index === me))
+      const settings = [
+        ...['--cluster-enabled', 'yes', '--cluster-port', `${node.bus}`, '--cluster-node-timeout', '15000'],
         ...['--cluster-replica-validity-factor', '0', '--repl-ping-replica-period', '1'],
         ...['--repl-diskless-sync-delay', '0', '--cluster-allow-replica-migration', 'no', ...options],
-      ])
+      ]
+      const conf = [...lines, 'vars currentEpoch 3 lastVoteEpoch 0', ''].join('\n')
+      return startRedis(settings, { port: node.port, conf })
     }),
   )
   const [masters, replicas] = [nodes.slice(0, 3), nodes.slice(3)]
   const id = (node: RedisServer) => node.cli('CLUSTER', 'MYID')
   await Promise.all(
-    masters.map(async (master, i) => {
-      await master.cli(
-        'CLUSTER',
-        'ADDSLOTSRANGE',
-        `${Math.ceil((i * 16384) / 3)}`,
-        `${Math.ceil(((i + 1) * 16384) / 3) - 1}`,
-      )
-      await master.cli('CLUSTER', 'SET-CONFIG-EPOCH', `${i + 1}`)
-    }),
-  )
-  for (const node of nodes.slice(1)) {
-    const bus = (await nodes[0]!.cli('CONFIG', 'GET', 'cluster-port')).split('\n')[1]!
-    await node.cli('CLUSTER', 'MEET', '127.0.0.1', `${nodes[0]!.port}`, bus)
-  }
-  const everywhere = (check: (node: RedisServer, i: number) => Promise<boolean>) =>
-    until('the cluster agreeing', async () => {
-      for (const [i, node] of nodes.entries())
-        if (!(await check(node, i))) throw new Error(await node.cli('CLUSTER', 'NODES'))
-    })
-  await everywhere(
-    async node =>
-      !(await node.cli('CLUSTER', 'NODES')).includes('handshake') &&
-      (await node.cli('CLUSTER', 'INFO')).includes('cluster_known_nodes:6'),
-  )
-  const masterIds = await Promise.all(masters.map(id))
-  await Promise.all(
-    replicas.map((replica, i) =>
-      until('the replica knowing its master', async () => {
-        const answer = await replica.cli('CLUSTER', 'REPLICATE', masterIds[i]!)
-        if (answer !== 'OK') throw new Error(answer)
+    nodes.map((node, index) =>
+      until('the cluster agreeing', async () => {
+        const isLinked = index < 3 || (await node.cli('INFO', 'replication')).includes('master_link_status:up')
+        const isReady = isLinked && (await node.cli('CLUSTER', 'INFO')).includes('cluster_state:ok')
+        if (!isReady) throw new Error(await node.cli('CLUSTER', 'NODES'))
       }),
     ),
   )
-  await everywhere(async (node, i) => {
-    const known = (await node.cli('CLUSTER', 'NODES')).split('\n').filter(line => / (myself,)?slave /.test(line)).length
-    const linked = i < 3 || (await node.cli('INFO', 'replication')).includes('master_link_status:up')
-    return known === 3 && linked && (await node.cli('CLUSTER', 'INFO')).includes('cluster_state:ok')
-  })
   return {
     nodes,
     masters,
@@ -259,7 +256,6 @@ export async function startRedisSentinels(): Promise<RedisSentinels> {
   const master = await startRedis(['--repl-diskless-sync-delay', '0'])
   const replica = await startRedis(['--replicaof', `127.0.0.1 ${master.port}`, '--repl-diskless-sync-delay', '0'])
   const name = 'coats'
-  const { writeFileSync } = await import('node:fs')
   const watchers = await Promise.all(
     Array.from({ length: 3 }, async () => {
       const port = await freePort()

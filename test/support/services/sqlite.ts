@@ -1,9 +1,9 @@
 // SQLite drivers by name, and files for them in a temporary folder.
-import { mkdtempSync, rmSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { SqliteDatabase } from 'coatcheck/stores/sqlite'
+import { memoryFolder } from './memory-folder.ts'
 
 export const SQLITE_DRIVERS = ['libsql', 'better-sqlite3', 'node:sqlite'] as const
 export type SqliteDriver = (typeof SQLITE_DRIVERS)[number]
@@ -21,6 +21,6 @@ export function openSqlite(driver: SqliteDriver, file: string, mode: 'WAL' | 'DE
 
 /** A path for a database in a folder of its own, and how to remove both. */
 export function sqliteFile(): { file: string; remove(): void } {
-  const folder = mkdtempSync(join(tmpdir(), 'coatcheck-lite-'))
+  const folder = memoryFolder('lite')
   return { file: join(folder, 'sessions.db'), remove: () => rmSync(folder, { recursive: true, force: true }) }
 }

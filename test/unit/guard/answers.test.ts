@@ -1,6 +1,6 @@
 // What a store may answer: of `read`, anything else is an outage, and never an absent session.
 import { SessionStoreError, type Store } from 'coatcheck'
-import { describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { StoreCalls } from '../../../src/guard/store-calls.ts'
 import { collectGarbage } from '../../support/collect-garbage.ts'
 import { soundRecord } from '../../support/sound-record.ts'
@@ -37,7 +37,16 @@ interface Answers {
   readonly sound: readonly unknown[]
   readonly nonsense: readonly unknown[]
 }
-const call = { now: 1, deadline: performance.now() + 600_000 }
+// Ten minutes are left, by a clock that stands still: performance.now() and the deadline's timers.
+const call = { now: 1, deadline: 0 }
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] })
+  call.deadline = performance.now() + 600_000
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
 const began = ['created', 'collision', 'stale-login', 'limit', 'orphan'].map(outcome => ({ outcome, ended: [] }))
 const counts = { sound: [0, 1, 2 ** 53 - 1], nonsense: [] }
 const page = { records: [RECORD], forwards: ['f'], next: null }
@@ -153,22 +162,17 @@ describe('read', () => {
 
 describe('a call whose time is up', () => {
   it('does not begin, at the very instant already', async () => {
-    vi.useFakeTimers({ toFake: ['performance'] })
-    try {
-      for (const [name, { ask }] of Object.entries(VERBS)) {
-        let asked = 0
-        const { calls, told } = answering(name as Asked, 'unused')
-        const store = { [name]: () => (asked += 1) } as unknown as Store
-        const late = new StoreCalls(store, { storeTimeout: 0, maxPendingCalls: 10 }, calls.report)
-        vi.advanceTimersByTime(call.deadline - performance.now())
-        const error = await Promise.resolve(ask(late)).catch(reason => reason)
-        expect(error).toBeInstanceOf(SessionStoreError)
-        const message = `${name}: no time was left before storeTimeout`
-        expect(error).toMatchObject({ operation: name, outcome: 'not-applied', message })
-        expect([asked, told]).toEqual([0, [error]])
-      }
-    } finally {
-      vi.useRealTimers()
+    vi.advanceTimersByTime(call.deadline - performance.now())
+    for (const [name, { ask }] of Object.entries(VERBS)) {
+      let asked = 0
+      const { calls, told } = answering(name as Asked, 'unused')
+      const store = { [name]: () => (asked += 1) } as unknown as Store
+      const late = new StoreCalls(store, { storeTimeout: 0, maxPendingCalls: 10 }, calls.report)
+      const error = await Promise.resolve(ask(late)).catch(reason => reason)
+      expect(error).toBeInstanceOf(SessionStoreError)
+      const message = `${name}: no time was left before storeTimeout`
+      expect(error).toMatchObject({ operation: name, outcome: 'not-applied', message })
+      expect([asked, told]).toEqual([0, [error]])
     }
   })
 })
@@ -181,6 +185,7 @@ it('a call that was given up holds on to nothing, though the store holds on to i
     const answer = calls.delete('a key', { now: 1, deadline: performance.now() + 1 })
     return { answer: new WeakRef(answer), end: answer.catch(error => error.message) }
   })()
+  await vi.advanceTimersByTimeAsync(1)
   expect(await waited.end).toBe('delete: the store did not answer within storeTimeout')
   // A WeakRef keeps what it was made of until the turn of the event loop is over.
   await new Promise(resolve => setImmediate(resolve))

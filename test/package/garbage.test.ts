@@ -11,7 +11,7 @@ import { fetchVisits } from 'coatcheck/fetch'
 import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { collectGarbage } from '../../support/collect-garbage.ts'
+import { collectGarbage } from '../support/collect-garbage.ts'
 
 /** What each request carries beside its own objects: 8 KiB. */
 const ballast = () => ({ ballast: new Array(1024).fill(0) })

@@ -1,0 +1,25 @@
+import { expect, it } from 'vitest'
+import { parseSeries } from '../../../src/manager/series.ts'
+
+it('a series is read in each of its states', () => {
+  const fresh = {
+    current: 'a'.repeat(43),
+    previous: null,
+    salt: '',
+    rotatedAt: 1,
+    session: null,
+    createdAt: 0,
+    visitedAt: null,
+    origin: 1,
+  }
+  const rotated = { ...fresh, previous: 'b'.repeat(43), salt: 'c'.repeat(16), session: 'd'.repeat(46), createdAt: 2 }
+  const ending = { key: 'e'.repeat(46) }
+  for (const series of [
+    fresh,
+    rotated,
+    { ...rotated, visitedAt: 3 },
+    { ...rotated, endsEarlier: true },
+    ...['logout', 'revoked', 'theft'].map(reason => ({ ...rotated, ending: { ...ending, reason } })),
+  ])
+    expect(parseSeries(JSON.stringify(series))).toEqual(series)
+})
