@@ -1,9 +1,8 @@
 import { SessionStoreError } from '../contract/errors.ts'
-import { isCookieDueAt, isTouchDue, isUnvisited } from '../session/expiry.ts'
 import type { AnySession } from '../session/session.ts'
 import type { Context, Found } from './context.ts'
 import { find } from './lookup.ts'
-import { idleOf, seen } from './records.ts'
+import { idleOf, isCookieDueAt, isTouchDue, isUnvisited, seen } from './records.ts'
 import { noteVisit } from './series.ts'
 
 /**

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { root } from '../support/example-service.ts'
+import { pack, root } from '../support/consumer.ts'
 import { freePort, start, until } from '../support/services/process.ts'
 
 const run = promisify(execFile)
@@ -32,6 +32,19 @@ describe('a clone', () => {
     await run('npm', ['run', 'dependencies'], { cwd: clone })
     expect(existsSync(join(clone, 'dist/index.js'))).toBe(true)
   }, 180_000)
+
+  it('packs the same bytes as this folder: they depend neither on the path nor on who built', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'coatcheck-packs-'))
+    try {
+      const here = await pack(folder)
+      const list = ['pack', '--json', '--dry-run', '--ignore-scripts']
+      const [there] = JSON.parse((await run('npm', list, { cwd: clone, maxBuffer: 2 ** 26 })).stdout)
+      expect(here.integrity).toMatch(/^sha512-/)
+      expect(there.integrity).toBe(here.integrity)
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  }, 240_000)
 
   it.each(readdirSync(join(root, 'examples')).filter(name => name.endsWith('.mjs')))(
     'runs examples/%s with plain node',

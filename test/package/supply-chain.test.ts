@@ -1,18 +1,15 @@
-// What stands between the sources and those who install the package: the tools, the build, the contents, the release.
+// What stands between the sources and those who install the package: the tools, and the release.
 import { execFile } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { root } from '../support/consumer.ts'
 
 const run = promisify(execFile)
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
 const npm = async (folder: string, ...args: string[]) =>
   JSON.parse((await run('npm', args, { cwd: folder, maxBuffer: 2 ** 26 })).stdout)
-const tracked = async (folder: string) =>
-  (await run('git', ['ls-files'], { cwd: folder, maxBuffer: 2 ** 26 })).stdout.trim().split('\n')
 
 describe('the tools', () => {
   const workflows = readdirSync(join(root, '.github/workflows')).map(name => `.github/workflows/${name}`)
@@ -65,56 +62,4 @@ describe('the release', () => {
     expect(components.map((component: { name: string }) => component.name)).toEqual(['cookie'])
     expect(components[0].hashes[0].alg).toBe('SHA-512')
   }, 60_000)
-})
-
-describe('the tarball', () => {
-  interface Packed {
-    readonly integrity: string
-    readonly files: readonly { readonly path: string }[]
-  }
-  const folders: string[] = []
-  const packed: Packed[] = []
-
-  // Two clones, as two people would make them: under other paths, by other builds.
-  beforeAll(async () => {
-    const files = (await tracked(root)).filter(path => !path.startsWith('test/') || /guarantees|scripts/.test(path))
-    const folder = mkdtempSync(join(tmpdir(), 'coatcheck-builds-'))
-    folders.push(folder)
-    for (const name of ['one', 'another/place']) {
-      const clone = join(folder, name)
-      for (const path of files) {
-        mkdirSync(dirname(join(clone, path)), { recursive: true })
-        cpSync(join(root, path), join(clone, path))
-      }
-      symlinkSync(join(root, 'node_modules'), join(clone, 'node_modules'))
-      await run(process.execPath, ['test/support/scripts/build.mjs', '--always'], { cwd: clone })
-      const [answer] = await npm(clone, 'pack', '--json', '--ignore-scripts')
-      packed.push(answer)
-    }
-  }, 600_000)
-  afterAll(() => {
-    for (const folder of folders) rmSync(folder, { recursive: true, force: true })
-  })
-
-  it('has the same bytes wherever it is built', () => {
-    expect(packed).toHaveLength(2)
-    expect(packed[0]!.integrity).toMatch(/^sha512-/)
-    expect(packed[1]!.integrity).toBe(packed[0]!.integrity)
-  })
-
-  it('has what test/package/contents.txt lists, and only what is in the repository or was built', async () => {
-    const patterns = read('test/package/contents.txt').trim().split('\n')
-    // `*` is part of a name, `**` a path.
-    const matchers = patterns.map(
-      pattern =>
-        new RegExp(
-          `^${pattern.replaceAll(/[.+]/g, '\\$&').replaceAll(/\*+/g, stars => (stars === '*' ? '[^/]*' : '.*'))}$`,
-        ),
-    )
-    const paths = packed[0]!.files.map(({ path }) => path)
-    expect(paths.filter(path => !matchers.some(matcher => matcher.test(path)))).toEqual([])
-    expect(patterns.filter((_, i) => !paths.some(path => matchers[i]!.test(path)))).toEqual([])
-    const inRepository = new Set(await tracked(root))
-    expect(paths.filter(path => !path.startsWith('dist/') && !inRepository.has(path))).toEqual([])
-  })
 })

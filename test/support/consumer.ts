@@ -21,6 +21,8 @@ const run = (program: string, args: readonly string[], cwd: string) =>
 export interface Pack {
   /** The path of the tarball. */
   readonly path: string
+  /** A hash of its bytes. */
+  readonly integrity: string
   readonly files: readonly { readonly path: string; readonly size: number }[]
 }
 
@@ -28,8 +30,8 @@ export interface Pack {
 export async function pack(folder: string): Promise<Pack> {
   await build()
   const { stdout } = await run('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', folder], root)
-  const [{ filename, files }] = JSON.parse(stdout)
-  return { path: join(folder, filename), files }
+  const [{ filename, integrity, files }] = JSON.parse(stdout)
+  return { path: join(folder, filename), integrity, files }
 }
 
 export interface Project {

@@ -1,6 +1,7 @@
 // A block of a page as a module of its own: with the names that the page took for granted, compiled and run.
 import { join } from 'node:path'
 import ts from 'typescript'
+import { OPTIONS, programs } from './compiler.ts'
 import { type Block, blocksOf, read, root } from './pages.ts'
 
 /** What a block may use without declaring it; in order, because later lines use earlier names. */
@@ -125,12 +126,11 @@ const concernsUs = (code: number, message: string) => code !== 2339 || OURS.test
 
 /** What the compiler says about modules, as `PLACE: MESSAGE at CODE`. */
 export function problemsOf(modules: readonly Module[]): string[] {
-  const { options } = ts.parseJsonConfigFileContent(JSON.parse(read('tsconfig.json')), ts.sys, root)
   const shared = { noUnusedLocals: false, noUnusedParameters: false, isolatedDeclarations: false }
   return (['ts', 'js'] as const).flatMap(language => {
     const typed = language === 'ts'
     const some = modules.filter(module => module.language === language)
-    return diagnose(some, { ...options, ...shared, ...(typed ? {} : JAVASCRIPT) })
+    return diagnose(some, { ...OPTIONS, ...shared, ...(typed ? {} : JAVASCRIPT) })
       .filter(({ code, message }) => typed || concernsUs(code, message))
       .map(({ module, message, around }) => `${module.place}: ${message} at ${around}`)
   })
@@ -143,11 +143,7 @@ function diagnose(modules: readonly Module[], options: ts.CompilerOptions) {
   const files = new Map(modules.map(({ code }, index) => [path(index), moved(code)]))
   for (const page of new Set(modules.map(module => module.page)))
     for (const [name, code] of filesOf(page)) files.set(join(root, 'test/support', name), moved(code))
-  const host = ts.createCompilerHost(options)
-  const { fileExists, readFile } = host
-  host.fileExists = file => files.has(file) || fileExists.call(host, file)
-  host.readFile = file => files.get(file) ?? readFile.call(host, file)
-  const program = ts.createProgram([...files.keys()], options, host)
+  const program = programs(options)([...files.keys()], files)
   return modules.flatMap((module, index) =>
     ts.getPreEmitDiagnostics(program, program.getSourceFile(path(index))).map(({ code, messageText, start = 0 }) => ({
       module,

@@ -1,23 +1,15 @@
 // What TypeScript makes of req.session, with the types of express-session and without them.
 import { fileURLToPath } from 'node:url'
-import ts from 'typescript'
 import { describe, expect, it } from 'vitest'
+import { messageOf, OPTIONS, problemsIn, programs } from '../../support/compiler.ts'
 
-const root = fileURLToPath(new URL('../../..', import.meta.url))
 const file = fileURLToPath(new URL('consumer.mts', import.meta.url))
+const programOf = programs(OPTIONS)
 
 /** What the compiler says about a module of an application. */
 function problems(code: string): string[] {
-  const config = ts.readConfigFile(`${root}tsconfig.json`, ts.sys.readFile)
-  const { options } = ts.parseJsonConfigFileContent(config.config, ts.sys, root)
-  const host = ts.createCompilerHost(options)
-  const { readFile, fileExists } = host
-  host.readFile = path => (path === file ? code : readFile.call(host, path))
-  host.fileExists = path => path === file || fileExists.call(host, path)
-  const program = ts.createProgram([file], options, host)
-  return program
-    .getSemanticDiagnostics(program.getSourceFile(file)!)
-    .map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'))
+  const program = programOf([file], new Map([[file, code]]))
+  return problemsIn(program, [program.getSourceFile(file)!]).map(messageOf)
 }
 
 const APPLICATION = `
