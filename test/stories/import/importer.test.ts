@@ -608,22 +608,48 @@ describe('an outage is not a logout', () => {
       expect((await world.one.ask(each)).name).toBe('ada')
   })
 
-  it('a restart in the middle logs no user out', async () => {
-    // The process ends after each number of store calls: what is left is what another node finds.
-    for (let stop = 0; stop < 10; stop += 1) {
-      const world = withAda()
-      let calls = 0
-      const run = (proceed: () => Promise<any>) => (calls++ >= stop ? new Promise(() => {}) : proceed())
-      for (const verb of ['read', 'create', 'replace', 'delete', 'update'] as const) world.store.every(verb, run)
-      const node = world.node({ manager: { storeTimeout: '20ms' } })
-      await node.ask(OLD).catch(() => null)
-      for (const verb of ['read', 'create', 'replace', 'delete', 'update'] as const)
-        world.store.every(verb, proceed => proceed())
-      const { next, name } = await world.two.ask(OLD)
-      expect(name, `ended after ${stop} calls`).toBe('ada')
-      expect((await world.one.ask(next())).name).toBe('ada')
-    }
-  })
+  it.each(['before', 'after'] as const)(
+    'a process that dies %s any call of a store leaves one session, whose it was at the import, until a logout',
+    async when => {
+      let isDead = true
+      for (let step = 0; isDead; step += 1) {
+        const world = withAda()
+        let calls = 0
+        isDead = false
+        let die!: () => void
+        const dying = new Promise<void>(resolve => {
+          die = resolve
+        })
+        const run = async (proceed: () => Promise<unknown>) => {
+          if (calls++ < step) return proceed()
+          isDead = true
+          if (when === 'after') await proceed()
+          die()
+          return new Promise(() => {})
+        }
+        for (const verb of ['read', 'create', 'replace', 'delete', 'update'] as const) world.store.every(verb, run)
+        const get = world.old.get.bind(world.old)
+        world.old.get = (sid, callback) =>
+          void run(() => new Promise<void>(resolve => get(sid, (...answer) => resolve(callback(...answer)))))
+        await Promise.race([dying, world.one.ask(OLD).catch(() => {})])
+        world.old.get = get
+        for (const verb of ['read', 'create', 'replace', 'delete', 'update'] as const) world.store.every(verb, null)
+
+        world.put({ userId: '43', name: 'max' })
+        const first = await world.two.ask(OLD)
+        expect(['ada', 'max'], `died at call ${step}`).toContain(first.name)
+        world.put()
+        for (const cookie of [OLD, first.next()]) {
+          const again = await world.node().ask(cookie)
+          expect([again.name, again.session?.key], `died at call ${step}`).toEqual([first.name, first.session?.key])
+        }
+        await first.visit.logOut()
+        world.put()
+        for (const cookie of [OLD, first.next()])
+          expect((await world.node().ask(cookie)).name, `died at call ${step}`).toBeNull()
+      }
+    },
+  )
 })
 
 describe('bad input', () => {
