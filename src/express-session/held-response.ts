@@ -125,13 +125,16 @@ export class HeldResponse implements ProxyHandler<ServerResponse> {
     if (this.#isSaving) return this.#response
     const settling = this.#settling
     if (this.#isRefused || !settling?.isDue()) return this.#finish(args)
-    const { statusCode, statusMessage } = this.#response
+    const { statusCode } = this.#response
+    // HTTP/2 has none, and warns of one that is only read.
+    const hasMessage = () => Object.hasOwn(this.#response, 'statusMessage')
+    const statusMessage = hasMessage() ? this.#response.statusMessage : ''
     this.#isSaving = true
     this.#wait()
     const go = (next: () => unknown) => {
       this.#isSaving = false
       this.#response.statusCode = statusCode
-      this.#response.statusMessage = statusMessage
+      if (hasMessage()) this.#response.statusMessage = statusMessage
       try {
         next()
       } catch (error) {

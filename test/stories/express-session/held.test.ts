@@ -1,9 +1,13 @@
 // A response whose end waits until its session is saved: what is called on it meanwhile, and what it is like afterwards.
+import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
+import { connect, createServer } from 'node:http2'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { createGzip } from 'node:zlib'
 import { expressSession } from 'coatcheck/express-session'
 import { nodeVisits } from 'coatcheck/node'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { called, controlled, listen, makeManager, type OldRequest, serve } from './service.ts'
 
 const change = (request: OldRequest) => {
@@ -97,6 +101,32 @@ describe('what is called on a response after its end, while its session is saved
     expect([body, headers['x-late']]).toEqual(['hello', undefined])
     expect(seen.slice(-2)).toEqual([true, false])
     expect(seen).not.toContain('X-Late')
+  })
+
+  it('changes nothing over HTTP/2 either, which has no status message: no warning tells of one', async () => {
+    const { sessions } = makeManager()
+    const session = expressSession(sessions, { isSecure: () => true })
+    const server = createServer((request, response) => {
+      session(request as never, response as never, () => {
+        change(request as never)
+        response.end('hello')
+        response.statusCode = 500
+      })
+    })
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const client = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+    const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
+    try {
+      const stream = client.request({ ':path': '/' })
+      const [headers] = await once(stream, 'response')
+      expect([headers[':status'], headers['set-cookie']?.length]).toEqual([200, 1])
+      expect(await text(stream)).toBe('hello')
+      expect(warn.mock.calls).toEqual([])
+    } finally {
+      warn.mockRestore()
+      client.destroy()
+      server.close()
+    }
   })
 
   it('is heard once: the listeners of its end, and the callback', async () => {

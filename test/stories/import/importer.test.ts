@@ -635,7 +635,7 @@ describe('an outage is not a logout', () => {
         world.old.get = get
         for (const verb of ['read', 'create', 'replace', 'delete', 'update'] as const) world.store.every(verb, null)
 
-        world.put({ userId: '43', name: 'max' })
+        world.old.put(SID, { cookie: cookieAt(BEGIN), userId: '43', name: 'max' })
         const first = await world.two.ask(OLD)
         expect(['ada', 'max'], `died at call ${step}`).toContain(first.name)
         world.put()
