@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { UsageError } from '../../command/errors.ts'
 import { parseStoreUrl } from '../../command/store-url.ts'
-import { USER_ID_FORMATS } from '../../src/session/user-id.ts'
+import { USER_ID_FORMATS } from '../../src/session/users.ts'
 import { milliseconds } from '../../src/text/duration.ts'
 import { answerOf, DIGITS, isDecimal, MAX_U64, onlyOf, plainText, same, type Target } from './target.ts'
 

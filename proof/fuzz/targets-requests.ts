@@ -8,8 +8,7 @@ import { Aborted, HttpError, mediaType, readForm, readJson, textField } from '..
 import { decoded, signedId } from '../../src/import/signature.ts'
 import { parseSeries, parseToken } from '../../src/manager/series.ts'
 import { isId, isKey } from '../../src/session/id.ts'
-import { isCrossOrigin, originSet } from '../../src/visits/cross-origin.ts'
-import { isToken, maskToken } from '../../src/visits/csrf.ts'
+import { isCrossOrigin, isToken, maskToken, originSet } from '../../src/visits/cross-origin.ts'
 import { isForwardedLocally, isLocalHost, proxyTest } from '../../src/visits/secure.ts'
 import { answerOf, BASE64URL, DIGITS, isDecimal, LETTERS, onlyOf, same, type Target } from './target.ts'
 

@@ -1,5 +1,5 @@
 import type { SessionInfo } from '../session/session.ts'
-import type { UserIds } from '../session/user-id.ts'
+import type { UserIds } from '../session/users.ts'
 import { quote } from '../text/quote.ts'
 import type { Visit } from '../visits/types.ts'
 import { bindingIn } from './binding.ts'

@@ -5,7 +5,7 @@ import type { Context } from '../manager/context.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import type { SessionKey } from '../session/id.ts'
 import type { Session } from '../session/session.ts'
-import type { UserIds } from '../session/user-id.ts'
+import type { UserIds } from '../session/users.ts'
 import { quote } from '../text/quote.ts'
 import type { Visit, VisitLogin } from '../visits/types.ts'
 import { type CookieLook, cookieView } from './cookie-view.ts'
@@ -36,7 +36,7 @@ const MAX_ROUNDS = 10
 
 const REPLACED = 'this session object was replaced by regenerate or destroy: use req.session'
 
-// A property, and no SideTable: what inherits from a request, or is a proxy of one, has its req.session too.
+// A property: what inherits from a request, or is a proxy of one, has its req.session too.
 const BRIDGE = Symbol('coatcheck bridge')
 
 /** A request that has a `req.session`. */

@@ -1,6 +1,6 @@
 // Who is logged in, as the data of req.session says it.
 import type { IncomingMessage } from 'node:http'
-import type { UserIds } from '../session/user-id.ts'
+import type { UserIds } from '../session/users.ts'
 import { quote } from '../text/quote.ts'
 import type { BridgedUser } from './options.ts'
 

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import type { UserIdInput, UserIds } from '../session/user-id.ts'
+import type { UserIdInput, UserIds } from '../session/users.ts'
 import { aFunction, checkOptionNames } from '../text/check-options.ts'
 import type { Duration } from '../text/duration.ts'
 import { hintsFor } from '../text/option-hints.ts'

@@ -11,12 +11,10 @@ import { SessionStoreError } from '../contract/errors.ts'
 import type { SessionRecord } from '../contract/store.ts'
 import type { Context } from '../manager/context.ts'
 import { contextOf } from '../manager/context.ts'
-import { endSession } from '../manager/end.ts'
 import type { SessionManager } from '../manager/manager.ts'
-import { firstData, newRecord } from '../manager/records.ts'
-import { expiryOf, lifetimeOf } from '../session/expiry.ts'
+import { expiryOf, firstData, lifetimeOf, newRecord } from '../manager/records.ts'
 import { deriveId, newSalt, newWriteId, type SessionId, shardOf } from '../session/id.ts'
-import type { UserIdInput, UserIds } from '../session/user-id.ts'
+import type { UserIdInput, UserIds } from '../session/users.ts'
 import { ANONYMOUS, checkAnonymous, checkLogin } from '../session/users.ts'
 import { quote } from '../text/quote.ts'
 import { isObject, type OldSession, type OldSessionId } from './from.ts'
@@ -70,7 +68,7 @@ export class Import<Data extends object, Ids extends UserIds, Input extends obje
       mark = isFirst ? OVER : await this.#marks.read(id, deadline)
     }
     if (mark === undefined) return
-    if (mark !== OVER) await endSession(this.#context, mark.key, null, 'logout', deadline)
+    if (mark !== OVER) await this.#context.endSession(mark.key, null, 'logout', deadline)
     await this.#old.destroy(id, deadline)
   }
 

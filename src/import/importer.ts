@@ -1,6 +1,6 @@
 import { contextOf } from '../manager/context.ts'
 import type { SessionManager } from '../manager/manager.ts'
-import type { UserIdInput, UserIds } from '../session/user-id.ts'
+import type { UserIdInput, UserIds } from '../session/users.ts'
 import { checkOptions, type OptionPlace } from '../text/check-options.ts'
 import { quote } from '../text/quote.ts'
 import { type CookieOptions, SessionCookie, withCookies } from '../visits/cookie.ts'

@@ -1,5 +1,4 @@
-import type { UserIds } from '../session/user-id.ts'
-import type { Login } from '../session/users.ts'
+import type { Login, UserIds } from '../session/users.ts'
 import { aFunction, type OptionPlace, refuse } from '../text/check-options.ts'
 import { isObject, type OldSession, type OldSessions } from './from.ts'
 

@@ -2,16 +2,14 @@
 import { SessionError } from '../contract/errors.ts'
 import { FORWARD_LIFETIME, type SessionRecord } from '../contract/store.ts'
 import { seal, unseal } from '../data/meta.ts'
-import { afterWrite } from '../guard/after-write.ts'
+import { afterWrite } from '../guard/store-calls.ts'
 import { withCsrfToken } from '../session/csrf.ts'
-import { isUnvisited } from '../session/expiry.ts'
 import { deriveId, newId, newSalt, newWriteId, type SessionKey, shardOf } from '../session/id.ts'
 import type { AnySession } from '../session/session.ts'
 import type { Owner } from '../session/users.ts'
 import type { Context, Found } from './context.ts'
-import { endSession, noticeAnswer } from './end.ts'
 import { type AnyRef, find, findCurrent, storedRecord } from './lookup.ts'
-import { type FirstData, firstData, type Lifetime, limitFor, newRecord, seen } from './records.ts'
+import { type FirstData, firstData, isUnvisited, type Lifetime, limitFor, newRecord, seen } from './records.ts'
 import { endParent, endSeries } from './series.ts'
 import { MAX_COLLISIONS, refusal, write } from './write.ts'
 
@@ -34,7 +32,7 @@ export async function begin(
     const call = context.call(deadline)
     const record = newRecord(context, id, owner, data, call.now, lifetime)
     const answer = await context.calls.create(record, limitFor(context, owner), call)
-    noticeAnswer(context, answer, owner)
+    context.noticeAnswer(answer, owner)
     if (answer.outcome === 'created') return created(context, id, record)
     if (answer.outcome !== 'collision' || collisions >= MAX_COLLISIONS) throw refusal(context, answer.outcome)
   }
@@ -62,7 +60,7 @@ export function takePlace(
     const next = newRecord(context, id, owner, data, call.now, lifetime)
     const limit = limitFor(context, owner)
     const answer = await context.calls.replace(before.key, before.version, next, limit, call)
-    noticeAnswer(context, answer, owner, before.key)
+    context.noticeAnswer(answer, owner, before.key)
     if (answer.outcome !== 'created') return answer.outcome
     context.endings.end(before.key, 'left')
     const session = regenerated(context, before, id, next)
@@ -83,7 +81,7 @@ function regenerated(context: Context, before: SessionRecord, id: string, record
  * The series of a session that a login has replaced. Last, because a login that fails must leave the remember token. If this
  * fails, the token could start a session again, and the login fails.
  */
-async function endSeriesBefore(
+export async function endSeriesBefore(
   context: Context,
   before: SessionRecord,
   newKey: string,
@@ -94,7 +92,7 @@ async function endSeriesBefore(
     if (series?.kind === 'remember') await endSeries(context, series, 'logout', deadline, newKey)
     else await endParent(context, { ...before, key: newKey }, deadline)
   } catch (error) {
-    await endSession(context, newKey, null, 'logout', deadline).catch(() => {})
+    await context.endSession(newKey, null, 'logout', deadline).catch(() => {})
     throw error
   }
 }
@@ -118,7 +116,7 @@ export async function beginRemembered(
   const seenAt = Math.min(call.now, createdAt) - context.options.touchInterval
   const record = { ...fresh, parent: series.key, createdAt, seenAt }
   const answer = await context.calls.create(record, limitFor(context, owner), call)
-  noticeAnswer(context, answer, owner)
+  context.noticeAnswer(answer, owner)
   if (answer.outcome === 'created') return created(context, id, record)
   // The session is refused or has ended; the token is still good and works again as soon as a session is free.
   if (answer.outcome !== 'collision') return null

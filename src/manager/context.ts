@@ -1,5 +1,6 @@
-// What the methods of one manager work with: its options, its store, and what this process remembers.
-import type { SessionRecord } from '../contract/store.ts'
+// What the methods of one manager work with: its options, its store, and what this process remembers. How sessions end: in
+// the store, in that memory, and for those who listen.
+import type { ReplaceResult, SessionRecord } from '../contract/store.ts'
 import { unseal } from '../data/meta.ts'
 import { DataShape, type Frozen } from '../data/schema.ts'
 import { StoreCalls } from '../guard/store-calls.ts'
@@ -14,8 +15,8 @@ import {
   type SessionParts,
   type StoredSession,
 } from '../session/session.ts'
-import type { UserId, UserIds } from '../session/user-id.ts'
-import { namespaceOf, Users } from '../session/users.ts'
+import type { UserId, UserIds } from '../session/users.ts'
+import { namespaceOf, type Owner, Users } from '../session/users.ts'
 import { quote } from '../text/quote.ts'
 import { Endings } from './endings.ts'
 import { emitTo, isHeard, type SessionEvent, type WriteRefusal } from './events.ts'
@@ -25,6 +26,11 @@ import { Sweeper } from './sweeper.ts'
 
 /** How many namespaces are kept at hand: the name may be a client's choice. */
 const MAX_TENANTS = 1000
+
+export type EndReason = Extract<SessionEvent, { type: 'destroyed' }>['reason']
+
+/** What the memory of this process keeps of an end: after a logout nothing may begin in the session's place. */
+const fateOf = (reason: EndReason) => (reason === 'logout' ? 'left' : 'ended')
 
 /** A session record under the ID that leads to it now. */
 export interface Found {
@@ -78,7 +84,7 @@ export class Context {
   }
 
   now(): number {
-    const now = this.options.now()
+    const now = this.options.now === undefined ? Date.now() : this.options.now()
     if (!Number.isFinite(now)) throw new TypeError(`now: expected epoch milliseconds, got ${quote(now)}`)
     return Math.floor(now)
   }
@@ -110,6 +116,44 @@ export class Context {
   tellRefused(reason: WriteRefusal, { key, userId }: { key: string | null; userId: string | null }): void {
     if (!isHeard(this.options.onEvent)) return
     this.emit({ type: 'write-refused', reason, key: key as SessionKey | null, userId: this.userIdOf({ userId }) })
+  }
+
+  /** Deletes a session, and the successor that its key leads to. */
+  async endSession(key: string, userId: string | null, reason: EndReason, deadline: number): Promise<boolean> {
+    // Before the answer: even if it is lost, a slow response must not send this cookie again.
+    this.endings.end(key, fateOf(reason))
+    const existed = await this.calls.delete(key, this.call(deadline))
+    if (existed) this.noticeEnd(key, userId, reason)
+    return existed
+  }
+
+  private noticeEnd(key: string, userId: string | null, reason: EndReason): void {
+    this.endings.end(key, fateOf(reason))
+    this.emit({ type: 'destroyed', key: key as SessionKey, userId: this.userIdOf({ userId }), reason })
+  }
+
+  /** What a store answered to a login: the limit ended others of the user, or it was refused. `key`: what was to end for it. */
+  noticeAnswer(
+    { outcome, ended }: Pick<ReplaceResult, 'outcome' | 'ended'>,
+    { userId }: Owner,
+    key: string | null = null,
+  ): void {
+    for (const each of ended) this.noticeEnd(each, userId, 'limit')
+    if (outcome === 'limit' || outcome === 'stale-login') this.tellRefused(outcome, { key, userId })
+  }
+
+  /** Ends everything of a user; even if the answer is lost, no slow response sends one of these cookies again. */
+  async endUser(
+    user: string,
+    options: { exceptKey?: string; minPasswordVersion?: number },
+    deadline: number,
+  ): Promise<number> {
+    this.endings.endUser(user, options.exceptKey ?? null)
+    const call = this.call(deadline)
+    const minPasswordVersionUntil = call.now + this.options.minPasswordVersionLifetime
+    const count = await this.calls.deleteUser(user, { minPasswordVersionUntil, ...options }, call)
+    this.emit({ type: 'invalidated', userId: this.users.fromText(user)!, count })
+    return count
   }
 
   keyOf(id: string): SessionKey {

@@ -1,7 +1,7 @@
 import { DEFAULT_STORE_TIMEOUT, type SessionLimit, type Store } from '../contract/store.ts'
 import type { Codec } from '../data/codec.ts'
 import type { StandardSchemaV1 } from '../data/schema.ts'
-import type { UserId, UserIds } from '../session/user-id.ts'
+import type { UserId, UserIds } from '../session/users.ts'
 import {
   aBoolean,
   aFunction,
@@ -208,7 +208,6 @@ export function resolveOptions(options: AnyOptions) {
     sweepInterval: store.sweep && sweepInterval !== false ? milliseconds(sweepInterval, 'sweepInterval') : null,
     // It has to outlast a login in flight, not the account.
     minPasswordVersionLifetime: Math.max(DAY, absolute),
-    now: options.now ?? (() => Date.now()),
   }
 }
 export type ResolvedOptions = Readonly<ReturnType<typeof resolveOptions>>

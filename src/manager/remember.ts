@@ -2,10 +2,10 @@
 // used once and rotated by compare-and-set. What follows a token (the next one, and the ID of the session that begins
 // with it) is derived from it with a stored salt, so that parallel requests with one token all get the same answer.
 import { CLOCK_TOLERANCE, type SessionRecord } from '../contract/store.ts'
-import { Writes } from '../guard/after-write.ts'
+import { Writes } from '../guard/store-calls.ts'
 import { deriveId, hashOf, hmac, newId, newSalt, newWriteId, shardOf } from '../session/id.ts'
 import type { AnySession, UserSession } from '../session/session.ts'
-import type { UserIds } from '../session/user-id.ts'
+import type { UserIds } from '../session/users.ts'
 import { beginRemembered } from './begin.ts'
 import type { Context } from './context.ts'
 import { find, held, storedRecord } from './lookup.ts'

@@ -3,10 +3,9 @@
 import { timingSafeEqual } from 'node:crypto'
 import { SessionStoreError } from '../contract/errors.ts'
 import type { SessionRecord } from '../contract/store.ts'
-import { afterWrite, Writes } from '../guard/after-write.ts'
+import { afterWrite, Writes } from '../guard/store-calls.ts'
 import { hashOf, isKey, keyOf, newWriteId, type SessionKey } from '../session/id.ts'
 import type { Context } from './context.ts'
-import { endSession, endUser } from './end.ts'
 import { isOutdated } from './lookup.ts'
 
 const ENDS = ['logout', 'revoked', 'theft'] as const
@@ -155,7 +154,7 @@ export async function endSeries(
     const why = other?.reason === 'theft' ? 'theft' : (ending?.reason ?? reason)
     const endBegun = async () => {
       if (why === 'theft' && context.options.onTheft === 'invalidate-user')
-        await endUser(context, userId!, { exceptKey: moving === 'full' ? key : endingKey(key) }, deadline)
+        await context.endUser(userId!, { exceptKey: moving === 'full' ? key : endingKey(key) }, deadline)
       else await endBegunWith(context, key, userId, why, deadline, ({ key: each }) => each === exceptKey)
     }
     await endBegun()
@@ -248,7 +247,7 @@ export async function endBegunWith(
   const writes = new Writes()
   for (const session of await context.calls.listUser(userId, 'session', context.call(deadline)))
     if (session.parent === seriesKey && !isSpared(session))
-      await writes.run(() => endSession(context, session.key, userId, reason, deadline))
+      await writes.run(() => context.endSession(session.key, userId, reason, deadline))
 }
 
 /**

@@ -1,7 +1,7 @@
 // Ends all that is stored, of all users and visitors: after an incident, or when a secret was lost.
 import { SessionStoreError } from '../contract/errors.ts'
 import { CLOCK_TOLERANCE, FORWARD_LIFETIME, type ScanPage, type SessionRecord } from '../contract/store.ts'
-import { Writes } from '../guard/after-write.ts'
+import { Writes } from '../guard/store-calls.ts'
 import type { SessionKey } from '../session/id.ts'
 import type { Session } from '../session/session.ts'
 import { eachOf, isOwn, PAGE, pagesOf, type Walker } from './walk.ts'

@@ -1,7 +1,7 @@
 // The same keys for all sessions of a user, such as a role.
 import { SessionStoreError } from '../contract/errors.ts'
 import type { SessionRecord } from '../contract/store.ts'
-import { Writes } from '../guard/after-write.ts'
+import { Writes } from '../guard/store-calls.ts'
 import { eachOf } from './walk.ts'
 
 /**

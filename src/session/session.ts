@@ -3,7 +3,7 @@ import type { SessionRecord } from '../contract/store.ts'
 import type { Frozen } from '../data/schema.ts'
 import { csrfTokenOf } from './csrf.ts'
 import type { SessionId, SessionKey } from './id.ts'
-import type { UserId, UserIds } from './user-id.ts'
+import type { UserId, UserIds } from './users.ts'
 
 /** Who is logged in. JSON shows `id` and `name`, the body of GET /profile (`stringify` writes a bigint exactly). */
 export interface User<Ids extends UserIds = 'bigint'> {

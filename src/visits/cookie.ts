@@ -147,15 +147,9 @@ export class SessionCookie {
   readonly name: string
   readonly lifetime: 'idle' | 'absolute' | 'browser'
   readonly secure: boolean
-  readonly #attributes: {
-    name: string
-    path: string
-    httpOnly: true
-    secure: boolean
-    sameSite: 'strict' | 'lax' | 'none'
-    partitioned: boolean
-    domain?: string
-  }
+  /** What follows the value and its age in `Set-Cookie`. */
+  readonly #attributes: string
+  readonly #removal: string
 
   constructor(options: CookieOptions = {}) {
     checkCookie(options)
@@ -164,8 +158,9 @@ export class SessionCookie {
     checkTogether(this.name, options)
     this.lifetime = options.lifetime ?? DEFAULTS.lifetime
     this.secure = options.secure ?? DEFAULTS.secure
-    this.#attributes = {
+    const attributes = {
       name: this.name,
+      value: '',
       path: options.path ?? DEFAULTS.path,
       httpOnly: true,
       secure: this.secure,
@@ -173,12 +168,13 @@ export class SessionCookie {
       partitioned: options.partitioned ?? DEFAULTS.partitioned,
       ...(options.domain === undefined ? {} : { domain: options.domain }),
     }
+    // Written once: for each response it would be a tenth of a login.
+    this.#attributes = stringifySetCookie(attributes).slice(this.name.length + 1)
+    this.#removal = stringifySetCookie({ ...attributes, maxAge: 0, expires: new Date(0) })
   }
 
   /** Reads one or several Cookie lines. Never throws. */
   parse(header: string | readonly string[] | null | undefined): ParsedCookie {
-    // Most requests without a session come with nothing or with other cookies.
-    if (!header || (typeof header === 'string' && !header.includes(this.name))) return NONE
     const [value, ...others] = this.candidates(header)
     if (value === undefined) return NONE
     return others.length > 0 ? AMBIGUOUS : { id: value as SessionId, ambiguous: false }
@@ -189,6 +185,8 @@ export class SessionCookie {
    * decoded; space and tab are taken off, and a pair of quotes around the value (RFC 6265, section 4.1.1).
    */
   candidates(header: string | readonly string[] | null | undefined): string[] {
+    // Most requests without a session come with nothing or with other cookies.
+    if (!header || (typeof header === 'string' && !header.includes(this.name))) return []
     const values = new Set<string>()
     for (const line of [header].flat())
       for (const pair of typeof line === 'string' ? line.split(';') : []) {
@@ -211,14 +209,17 @@ export class SessionCookie {
     return this.serializeValue(session.secret, Math.max(0, Math.ceil((end - session.seenAt) / 1000)))
   }
 
-  /** The same attributes around another value; `maxAge` in seconds, `null` for a cookie that ends with the browser. */
+  /**
+   * The same attributes around another value of characters that need no encoding, such as an ID or a token. `maxAge` in
+   * seconds, `null` for a cookie that ends with the browser.
+   */
   serializeValue(value: string, maxAge: number | null): string {
-    return stringifySetCookie({ ...this.#attributes, value, ...(maxAge === null ? {} : { maxAge }) })
+    return `${this.name}=${value}${maxAge === null ? '' : `; Max-Age=${maxAge}`}${this.#attributes}`
   }
 
   /** The `Set-Cookie` value that removes the cookie from the browser. */
   clear(): string {
-    return stringifySetCookie({ ...this.#attributes, value: '', maxAge: 0, expires: new Date(0) })
+    return this.#removal
   }
 }
 

@@ -1,14 +1,11 @@
-import { type ForVisits, forVisits } from '../manager/for-visits.ts'
 import type { SessionManager } from '../manager/manager.ts'
-import type { UserIds } from '../session/user-id.ts'
+import type { UserIds } from '../session/users.ts'
 import { quote } from '../text/quote.ts'
-import { checkFetch, checkSessions } from './check-arguments.ts'
 import type { CookieOptions } from './cookie.ts'
 import type { Advice } from './errors.ts'
 import { FetchHead, writeRules } from './head.ts'
 import { isForwardedLocally, isLocalHost, type SecureOptions } from './secure.ts'
 import { setUp, type VisitOptions, type VisitsSetup } from './setup.ts'
-import { SideTable } from './side-table.ts'
 import type { Visit as PublicVisit, VisitRequest } from './types.ts'
 import { Visit } from './visit.ts'
 
@@ -56,6 +53,14 @@ const ADVICE: Advice = {
   send:
     'answer within `visits.handle(request, visit => response)` and pass its visit on, since a framework may make a new ' +
     'Request, which has a visit of its own; or send `visit.respond(response)`',
+}
+
+/** @throws TypeError that says what to pass */
+export function checkFetch(where: string, request: unknown): void {
+  if (typeof (request as Partial<Request> | null | undefined)?.headers?.get !== 'function')
+    throw new TypeError(
+      `${where}: expected a Request, got ${quote(request)}; pass the Request (Hono: c.req.raw; SvelteKit: event.request), or for a request of node:http use nodeVisits of 'coatcheck/node'`,
+    )
 }
 
 /** What a server that listens everywhere calls itself (next start -H 0.0.0.0). */
@@ -106,13 +111,8 @@ class ResponseVisit<Data extends object, Ids extends UserIds, Input extends obje
 {
   readonly #asked: FetchRequest
 
-  constructor(
-    sessions: SessionManager<Data, Ids, Input>,
-    manager: ForVisits<Data, Ids>,
-    request: FetchRequest,
-    setup: VisitsSetup,
-  ) {
-    super(sessions, manager, request, setup)
+  constructor(sessions: SessionManager<Data, Ids, Input>, request: FetchRequest, setup: VisitsSetup) {
+    super(sessions, request, setup)
     this.#asked = request
   }
 
@@ -196,9 +196,7 @@ export function fetchVisits<Data extends object, Ids extends UserIds, Input exte
   sessions: SessionManager<Data, Ids, Input>,
   options: FetchVisitsOptions = {},
 ): FetchVisits<Data, Ids, Input> {
-  checkSessions('fetchVisits', sessions)
-  const setup = setUp(options, ADVICE)
-  const manager = forVisits<Data, Ids>(sessions)
+  const setup = setUp(sessions, options, ADVICE)
   const { isSecure } = options
   const isTls = (request: Request): boolean => {
     if (isSecure) return isSecure(request) === true
@@ -213,15 +211,13 @@ export function fetchVisits<Data extends object, Ids extends UserIds, Input exte
       isForwardedLocally(name => headers.get(name))
     )
   }
-  const known = new SideTable<Request, ResponseVisit<Data, Ids, Input>>()
+  // A property, as in `nodeVisits`.
+  const slot = Symbol('coatcheck visit')
   const of = (request: Request): ResponseVisit<Data, Ids, Input> => {
     checkFetch('fetchVisits', request)
-    let visit = known.get(request)
-    if (visit === undefined) {
-      visit = new ResponseVisit(sessions, manager, new FetchRequest(request, isTls), setup)
-      known.set(request, visit)
-    }
-    return visit
+    const holder = request as { [slot]?: ResponseVisit<Data, Ids, Input> }
+    holder[slot] ??= new ResponseVisit(sessions, new FetchRequest(request, isTls), setup)
+    return holder[slot]
   }
   const handle = async (request: Request, handler: (visit: FetchVisit<Data, Ids, Input>) => unknown) => {
     const visit = of(request)

@@ -1,9 +1,8 @@
-import { forVisits } from '../manager/for-visits.ts'
 import type { SessionManager } from '../manager/manager.ts'
-import type { UserIds } from '../session/user-id.ts'
-import { checkSessions, checkVisitRequest } from './check-arguments.ts'
+import type { UserIds } from '../session/users.ts'
+import { quote } from '../text/quote.ts'
 import type { Advice } from './errors.ts'
-import { setUp, type VisitOptions, type VisitsSetup } from './setup.ts'
+import { checkSessions, setUp, type VisitOptions, type VisitsSetup } from './setup.ts'
 import type { Visit as PublicVisit, VisitRequest } from './types.ts'
 import { Visit } from './visit.ts'
 
@@ -13,6 +12,21 @@ const ADVICE: Advice = {
   lacks: { trustedProxies: SAID_IN_REQUEST, isSecure: SAID_IN_REQUEST },
   insecure: 'say so in `secure` of the request given to openVisit if it did',
   send: 'after the last method copy `visit.headers` into the response',
+}
+
+/** @throws TypeError that says what to pass */
+function checkVisitRequest(request: unknown): void {
+  const { header, cookie, secure } = (request ?? {}) as Record<string, unknown>
+  // A request of Express has the other members too, and would never have a cookie.
+  if (typeof header !== 'function' || !('cookie' in (request as object)))
+    throw new TypeError(
+      `openVisit: expected { method, cookie, secure, header(name) }, got ${quote(request)}; for a request of node:http use nodeVisits of 'coatcheck/node', for a Request fetchVisits of 'coatcheck/fetch'`,
+    )
+  // With anything else, such as the jar of Next's cookies(), no request would ever be logged in.
+  if (cookie !== undefined && cookie !== null && typeof cookie !== 'string' && !Array.isArray(cookie))
+    throw new TypeError(`openVisit: cookie: expected the Cookie header, got ${quote(cookie)}`)
+  if (typeof secure !== 'boolean')
+    throw new TypeError(`openVisit: secure: expected true or false, got ${quote(secure)}`)
 }
 
 const setups = new WeakMap<object, VisitsSetup>()
@@ -28,8 +42,8 @@ export function openVisit<Data extends object, Ids extends UserIds, Input extend
   checkVisitRequest(request)
   let setup = setups.get(options)
   if (setup === undefined) {
-    setup = setUp(options, ADVICE)
+    setup = setUp(sessions, options, ADVICE)
     setups.set(options, setup)
   }
-  return new Visit(sessions, forVisits<Data, Ids>(sessions), request, setup)
+  return new Visit(sessions, request, setup)
 }

@@ -1,3 +1,4 @@
+import { contextOf } from '../manager/context.ts'
 import { DEFAULTS } from '../manager/options.ts'
 import { checkOptions, listOf, type OptionPlace, oneOf } from '../text/check-options.ts'
 import { hintsFor, REMEMBER_COOKIE_HINTS } from '../text/option-hints.ts'
@@ -61,8 +62,17 @@ export interface VisitsSetup {
   readonly advice: Advice
 }
 
+/** @throws TypeError that says what to pass; a manager of another copy of the package is one */
+export function checkSessions(where: string, sessions: unknown): void {
+  const { read, replace } = (sessions ?? {}) as { read?: unknown; replace?: unknown }
+  if (typeof read === 'function' && typeof replace === 'function')
+    throw new TypeError(`${where}: expected a SessionManager, got a store; pass new SessionManager({ store })`)
+  contextOf(sessions as object)
+}
+
 /** @throws TypeError that quotes the option */
-export function setUp(options: AllOptions, advice: Advice): VisitsSetup {
+export function setUp(sessions: unknown, options: AllOptions, advice: Advice): VisitsSetup {
+  checkSessions(advice.where, sessions)
   checkOptions(placeOf(advice), options)
   const cookie = new SessionCookie(options.cookie)
   const { name } = options.rememberCookie ?? DEFAULTS.rememberCookie

@@ -1,5 +1,5 @@
 import type { Session } from '../session/session.ts'
-import type { UserIds } from '../session/user-id.ts'
+import type { UserIds } from '../session/users.ts'
 import { type CookieOptions, responseCookie, SessionCookie } from './cookie.ts'
 
 /**

@@ -1,32 +1,37 @@
 import type { Change } from '../data/change.ts'
-import { afterWrite } from '../guard/after-write.ts'
+import { afterWrite } from '../guard/store-calls.ts'
+import { type Context, contextOf } from '../manager/context.ts'
 import type { RequestRefusal } from '../manager/events.ts'
-import type { ForVisits } from '../manager/for-visits.ts'
+import { held } from '../manager/lookup.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import { GET_OPTIONS } from '../manager/options.ts'
+import { parseToken } from '../manager/series.ts'
+import { touch } from '../manager/touch.ts'
+import { takeKey } from '../manager/write.ts'
 import { isId, type SessionId } from '../session/id.ts'
-import { isCookieDue, type Session, type UserSession } from '../session/session.ts'
-import type { UserIds } from '../session/user-id.ts'
+import { isCookieDue, recordOf, type Session, type UserSession } from '../session/session.ts'
+import type { UserIds } from '../session/users.ts'
 import { checkAnonymous, checkVisitLogin, loginFrom } from '../session/users.ts'
 import { checkOptions, type OptionPlace } from '../text/check-options.ts'
 import { aDuration, type Duration } from '../text/duration.ts'
 import { type ResponseCookie, responseCookie } from './cookie.ts'
-import { isCrossOrigin } from './cross-origin.ts'
-import { isToken, maskToken } from './csrf.ts'
+import { isCrossOrigin, isToken, maskToken } from './cross-origin.ts'
 import {
   alreadyLeft,
   crossOrigin,
   headersSent,
   insecure,
   notFresh,
+  tellUnsent,
   tooManyCookies,
   unauthenticated,
+  warnNotAwaited,
+  watchUnsent,
   wrongCsrfToken,
 } from './errors.ts'
 import { FetchHead, type HeadRules, LOOKED_AT, NO_RULES, PERSONAL, writeRules } from './head.ts'
 import type { VisitsSetup } from './setup.ts'
 import type { Visit as PublicVisit, VisitLogin, VisitRequest } from './types.ts'
-import { tellUnsent, warnNotAwaited, watchUnsent } from './warnings.ts'
 
 // Misspelt, `freshWithin` would let a stolen session through.
 const REQUIRE_USER: OptionPlace<{ freshWithin?: Duration }> = {
@@ -35,7 +40,6 @@ const REQUIRE_USER: OptionPlace<{ freshWithin?: Duration }> = {
 }
 const TOUCH = { touch: true } as const
 const NO_TOUCH = { touch: false } as const
-const REMEMBER_TOKEN = /^[\w-]{43}\.[\w-]{43}$/
 
 /** A session that began in a visit, and the remember token that can start it again. */
 interface Begun<S> {
@@ -49,7 +53,8 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
 {
   readonly #request: VisitRequest
   readonly #sessions: SessionManager<Data, Ids, Input>
-  readonly #manager: ForVisits<Data, Ids>
+  /** What this process remembers of its browser, and what spares a second read. */
+  readonly #context: Context
   readonly #setup: VisitsSetup
   #isOpen = false
   /** The value of the session cookie, if it is honoured; `undefined` until the cookies were parsed. */
@@ -78,14 +83,9 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   #unsent: NodeJS.Timeout | null = null
   #told: RequestRefusal[] | null = null
 
-  constructor(
-    sessions: SessionManager<Data, Ids, Input>,
-    manager: ForVisits<Data, Ids>,
-    request: VisitRequest,
-    setup: VisitsSetup,
-  ) {
+  constructor(sessions: SessionManager<Data, Ids, Input>, request: VisitRequest, setup: VisitsSetup) {
     this.#sessions = sessions
-    this.#manager = manager
+    this.#context = contextOf(sessions)
     this.#request = request
     this.#setup = setup
   }
@@ -131,7 +131,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       return this.#deliver(session, async () => {
         if (before === null) return session
         await this.#sessions.destroy(before)
-        this.#manager.replaced(before, session)
+        this.#context.endings.replaced(before.key, session.key)
         return session
       })
     })
@@ -152,9 +152,9 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     return this.#inTurn(async () => {
       const before = await this.get()
       if (before === null || !Object.hasOwn(before.data as object, key)) return undefined
-      const { session, value } = await this.#manager.take(before, key)
+      const { session, value } = await takeKey(this.#context, before, key)
       this.#goOn(session)
-      return value
+      return value as Data[K] | undefined
     })
   }
 
@@ -163,7 +163,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       const { remember, ...login } = loginFrom(given)
       checkVisitLogin(given)
       this.#mayBegin()
-      const { rememberFor } = this.#manager
+      const { rememberFor } = this.#context.options
       if (remember && rememberFor === null)
         throw new TypeError("remember: is off: give the manager { rememberFor: '30d' }")
       const current = await this.#current()
@@ -267,7 +267,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     else if (this.#cookie === 'send' && session !== null && this.#maySend(session))
       cookies.push(cookie.serialize(session))
     if (this.#tokenCookie === 'clear') cookies.push(rememberCookie.clear())
-    else if (this.#tokenCookie !== 'keep' && !this.#manager.hasEnded(this.#tokenCookie.token))
+    else if (this.#tokenCookie !== 'keep' && !this.#context.endings.isOver(this.#keyOfToken(this.#tokenCookie.token)!))
       cookies.push(rememberCookie.serializeValue(this.#tokenCookie.token, this.#tokenCookie.maxAge))
     if (cookies.length === 0) return isPersonal ? PERSONAL : LOOKED_AT
     const isLogout = this.#cookie === 'clear' && clearSiteData !== null
@@ -281,7 +281,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     this.#cookie = 'keep'
     this.#tokenCookie = 'keep'
     await this.#end(begun)
-    tellUnsent(this.#manager, begun.session.key, reason, this.#setup.advice)
+    tellUnsent(this.#context, begun.session.key, reason, this.#setup.advice)
   }
 
   get request(): VisitRequest {
@@ -308,7 +308,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     }
     if (this.#id === undefined) this.#parse()
     this.#isOpen = true
-    if (this.#isAmbiguous) this.#manager.emit({ type: 'ambiguous-cookie' })
+    if (this.#isAmbiguous) this.#context.emit({ type: 'ambiguous-cookie' })
     this.#request.onHeadRules?.(this.headRules.bind(this))
   }
 
@@ -330,16 +330,18 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     if (this.#session !== undefined) return this.#session
     if (redeemed === null) return this.#keep(found)
     const { session, token, expiresAt } = redeemed
-    this.#tokenCookie = { token, maxAge: Math.max(0, Math.ceil((expiresAt - this.#manager.now()) / 1000)) }
+    this.#tokenCookie = { token, maxAge: Math.max(0, Math.ceil((expiresAt - this.#context.now()) / 1000)) }
     return this.#send(session)
   }
 
   /** The session that a remember token starts, unless its cookie would take the place of a newer one. */
   async #redeem() {
-    if (this.#manager.rememberFor === null || !this.#canSend() || this.#isAmbiguous) return null
+    if (this.#context.options.rememberFor === null || !this.#canSend() || this.#isAmbiguous) return null
     const token = this.#setup.rememberCookie.parse(this.#request.cookie).id
-    if (token === null || this.#isRefusedInsecure() || this.#manager.isLeft(token)) return null
-    if (this.#id && this.#manager.goesOn(this.#id)) return null
+    const { endings } = this.#context
+    const key = token === null ? null : this.#keyOfToken(token)
+    if (token === null || key === null || this.#isRefusedInsecure() || endings.isLeft(key)) return null
+    if (this.#id && endings.goesOn(this.#context.keyOf(this.#id))) return null
     return this.#sessions.redeemRememberToken(token)
   }
 
@@ -347,7 +349,8 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   async #touch(): Promise<Session<Data, Ids> | null> {
     const session = this.#session ?? null
     if (session === null || session.secret !== this.#id || !this.#canSend()) return session
-    const touching = this.#manager.touch(session)
+    const context = this.#context
+    const touching = touch(context, held(context, session), context.now(), context.deadline())
     if (touching === null) return session
     const touched = await touching
     return this.#session === session ? this.#keep(touched) : (this.#session ?? null)
@@ -367,7 +370,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     anonymous?: { data?: Partial<Input> },
     before: Session<Data, Ids> | null = null,
   ): Promise<Session<Data, Ids> | null> {
-    const isLeft = () => (before === null ? this.#isLeft() : this.#manager.hasEnded(before))
+    const isLeft = () => (before === null ? this.#isLeft() : this.#hasEnded(before))
     if (this.#isOver || isLeft()) return null
     const session = await this.#sessions.create(anonymous)
     this.#looksAgain = before === null
@@ -424,7 +427,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   #onUnsent(): void {
     this.#stopWatching()
     if (this.#session && !this.#request.isPending?.())
-      tellUnsent(this.#manager, this.#session.key, null, this.#setup.advice)
+      tellUnsent(this.#context, this.#session.key, null, this.#setup.advice)
   }
 
   #stopWatching(): void {
@@ -441,7 +444,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
 
   /** A slow response must not overwrite the cookie of a later login. */
   #maySend(session: Session<Data, Ids>): boolean {
-    if (!this.#looksAgain || !this.#isLeft()) return !this.#manager.hasEnded(session, this.#sentAt)
+    if (!this.#looksAgain || !this.#isLeft()) return !this.#hasEnded(session, this.#sentAt)
     // The anonymous session began while the browser left what it came with: its other response brings another cookie.
     this.#looksAgain = false
     this.#cookie = 'keep'
@@ -452,12 +455,23 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   /** Whether this browser logged in or out with what it came with, or got a new ID for it. */
   #isLeft(): boolean {
     if (this.#hasLoggedOut) return false
-    if (this.#id !== null && this.#manager.isLeft(this.#id!)) return true
-    return this.#wellFormedTokens().some(token => this.#manager.isLeft(token))
+    const { endings } = this.#context
+    if (this.#id !== null && endings.isLeft(this.#context.keyOf(this.#id!))) return true
+    return this.#wellFormedTokens().some(token => endings.isLeft(this.#keyOfToken(token)!))
+  }
+
+  /** Whether it has ended in this process lately; with its user's other sessions, if that was after `since`. */
+  #hasEnded(session: Session<Data, Ids>, since = Number.POSITIVE_INFINITY): boolean {
+    return this.#context.endings.hasEnded(recordOf(session)!, since)
+  }
+
+  /** `null` for what cannot be a remember token. */
+  #keyOfToken(token: string): string | null {
+    return parseToken(this.#context.namespace, token)?.key ?? null
   }
 
   #wellFormedTokens(): string[] {
-    return this.#setup.rememberCookie.candidates(this.#request.cookie).filter(token => REMEMBER_TOKEN.test(token))
+    return this.#setup.rememberCookie.candidates(this.#request.cookie).filter(token => this.#keyOfToken(token) !== null)
   }
 
   /** Remember tokens that end at a login or a logout: those that came, honoured or not, and the one that would be sent. */
@@ -488,8 +502,8 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   }
 
   #refusedToBegin(): Error {
-    const key = this.#id ? this.#manager.keyOf(this.#id) : null
-    this.#manager.emit({ type: 'write-refused', reason: 'conflict', key, userId: null })
+    const key = this.#id ? this.#context.keyOf(this.#id) : null
+    this.#context.emit({ type: 'write-refused', reason: 'conflict', key, userId: null })
     return alreadyLeft()
   }
 
@@ -499,7 +513,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     if (this.#told.includes(reason)) return
     this.#told.push(reason)
     const request = this.#request
-    this.#manager.emit({
+    this.#context.emit({
       type: 'request-refused',
       reason,
       key: session?.key ?? null,

@@ -349,9 +349,12 @@ class Parts<V> {
 }
 
 function join<Name, T>(sets: Map<Name, Set<T>>, name: Name, entry: T): void {
-  const set = sets.get(name)
-  if (set === undefined) sets.set(name, new Set([entry]))
-  else set.add(entry)
+  let set = sets.get(name)
+  if (set === undefined) {
+    set = new Set()
+    sets.set(name, set)
+  }
+  set.add(entry)
 }
 
 function leave<Name, T>(sets: Map<Name, Set<T>>, name: Name, entry: T): void {

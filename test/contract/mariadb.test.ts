@@ -34,6 +34,6 @@ describeEngine('mariadb', 'the MySQL store on MariaDB', () => {
     ['a pool of mysql2', (pool: mysql.Pool) => pool.pool],
     ['what an application made of a pool', (pool: mysql.Pool) => ({ getConnection: () => pool.getConnection() })],
   ] as const)('behaves like the reference model with %s', (_, of) =>
-    modelTest(fc, () => open(of(pool)), undefined, { runs: 25 }),
+    modelTest(fc, () => open(of(pool)), undefined, { runs: 10 }),
   )
 })

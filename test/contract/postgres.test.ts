@@ -29,7 +29,7 @@ describeEngine('postgresql', 'the PostgreSQL store', () => {
     return () => rename('elsewhere', 'coatcheck_sessions')
   }
   testStore(it, open, undefined, { textUserIds: true, corrupt, outage, runs: 25 })
-  it('behaves like the reference model', () => modelTest(fc, open, undefined, { runs: 50 }))
+  it('behaves like the reference model', () => modelTest(fc, open, undefined, { runs: 25 }))
   it('behaves like the reference model without prepared statements', () =>
-    modelTest(fc, () => open({ prepare: false }), undefined, { runs: 25 }))
+    modelTest(fc, () => open({ prepare: false }), undefined, { runs: 10 }))
 })

@@ -9,6 +9,6 @@ describeEngine('redis', 'the Redis store on one server', () => {
   onRedis('standalone', 'node-redis 6', (open, options) => {
     testStore(it, async () => new RedisStore((await open()).client), undefined, { ...options, runs: 25 })
     it('behaves like the reference model', () =>
-      modelTest(fc, async () => new RedisStore((await open()).client), undefined, { runs: 50 }))
+      modelTest(fc, async () => new RedisStore((await open()).client), undefined, { runs: 25 }))
   })
 })

@@ -29,5 +29,5 @@ for (const driver of SQLITE_DRIVERS)
       return () => rename('elsewhere', 'coatcheck_sessions')
     }
     testStore(it, open, undefined, { corrupt, outage, runs: 25 })
-    it('behaves like the reference model', () => modelTest(fc, open, undefined, { runs: 50 }))
+    it('behaves like the reference model', () => modelTest(fc, open, undefined, { runs: 25 }))
   })

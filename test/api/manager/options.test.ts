@@ -325,3 +325,14 @@ it('an option of a verb that does not exist is refused: misspelt, it would let t
   }
   expect((await sessions.get(session))?.user?.name).toBe('ada')
 })
+
+it('Date.now is looked up at each call, so that a fake clock installed later is seen', async () => {
+  const sessions = new SessionManager({ store: new MemoryStore() })
+  const real = Date.now
+  try {
+    Date.now = () => 7
+    expect((await sessions.create()).createdAt).toBe(7)
+  } finally {
+    Date.now = real
+  }
+})

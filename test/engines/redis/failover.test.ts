@@ -74,7 +74,7 @@ describeEngine('redis', 'a master that dies', () => {
   })
 
   const clusterClients = Object.keys(CLUSTER).filter(name => LONG || /6/.test(name))
-  it.each(clusterClients)(
+  it.concurrent.each(clusterClients)(
     'in a cluster: what the replicas have holds, and %s finds the new master by itself',
     { timeout: 90_000 },
     async name => {
@@ -110,7 +110,7 @@ describeEngine('redis', 'a master that dies', () => {
   )
 
   const sentinelClients = Object.keys(SENTINEL).filter(name => LONG || name.includes('6'))
-  it.each(sentinelClients)(
+  it.concurrent.each(sentinelClients)(
     'behind Sentinel: what the replicas have holds, and %s finds the new master by itself',
     { timeout: 90_000 },
     async name => {

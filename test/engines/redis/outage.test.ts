@@ -1,6 +1,7 @@
 import { SessionManager, SessionStoreError } from 'coatcheck'
 import { RedisStore } from 'coatcheck/stores/redis'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { within } from '../../support/deadlines.ts'
 import { type OpenClient, STANDALONE } from '../../support/redis/clients.ts'
 import { describeEngine } from '../../support/services/engines.ts'
 import { until } from '../../support/services/process.ts'
@@ -8,13 +9,15 @@ import { type RedisServer, startRedis } from '../../support/services/redis.ts'
 
 const CLIENTS = ['node-redis 6', 'ioredis 6', 'node-redis 6 pool']
 if (process.env.COATCHECK_LONG === '1') CLIENTS.push('node-redis 5', 'ioredis 5', 'node-redis 5 pool')
-const TIMEOUT = 2000
 
 describeEngine('redis', 'an outage of Redis is not a logout', () => {
   describe.each(CLIENTS)('with %s', name => {
     let server: RedisServer
     let open: OpenClient
-    let sessions: SessionManager<Record<string, unknown>>
+    type Manager = SessionManager<Record<string, unknown>>
+    let sessions: Manager
+    /** Of the same sessions: gives up soon what is not to be answered. */
+    let hasty: Manager
     let now: number
     const events: string[] = []
     beforeEach(async () => {
@@ -22,21 +25,19 @@ describeEngine('redis', 'an outage of Redis is not a logout', () => {
       open = await STANDALONE[name]!(server.url)
       now = Date.now()
       events.length = 0
-      sessions = new SessionManager({
-        store: new RedisStore(open.client),
-        storeTimeout: `${TIMEOUT}ms`,
-        now: () => now,
-        onEvent: event => void events.push(event.type),
-      })
+      const store = new RedisStore(open.client)
+      const onEvent = (event: { type: string }) => void events.push(event.type)
+      sessions = new SessionManager({ store, storeTimeout: '30s', now: () => now, onEvent })
+      hasty = new SessionManager({ store, storeTimeout: '500ms', now: () => now, onEvent })
     })
     afterEach(async () => {
-      await sessions.close()
+      await Promise.all([sessions.close(), hasty.close()])
       await open.close()
       await server.stop()
     })
     const ada = { user: { id: 42, name: 'ada' } }
     type Session = Awaited<ReturnType<typeof sessions.create>>
-    const verbs = (session: Session): Record<string, () => Promise<unknown>> => ({
+    const verbs = (session: Session, sessions: Manager): Record<string, () => Promise<unknown>> => ({
       get: () => sessions.get(session.secret),
       create: () => sessions.create(ada),
       'anonymous create': () => sessions.create(),
@@ -50,7 +51,7 @@ describeEngine('redis', 'an outage of Redis is not a logout', () => {
 
     /** Each verb ends with an error that says that the store failed. */
     async function allFail(session: Session, which = /./) {
-      const chosen = Object.entries(verbs(session)).filter(([verb]) => which.test(verb))
+      const chosen = Object.entries(verbs(session, hasty)).filter(([verb]) => which.test(verb))
       await Promise.all(
         chosen.map(async ([verb, call]) => {
           const error = await call().then(
@@ -63,7 +64,7 @@ describeEngine('redis', 'an outage of Redis is not a logout', () => {
       )
     }
     const back = (session: Session) =>
-      until('the session being found again', () => sessions.get(session.secret), { timeout: 15_000 })
+      until('the session being found again', () => sessions.get(session.secret), { timeout: 30_000 })
 
     it('killed and started again: errors meanwhile, at once, and the same session afterwards', async () => {
       const session = await sessions.create(ada)
@@ -71,7 +72,7 @@ describeEngine('redis', 'an outage of Redis is not a logout', () => {
       await server.kill()
       await until('the client noticing', async () => {
         const began = performance.now()
-        await sessions.get(session.secret).then(
+        await hasty.get(session.secret).then(
           () => Promise.reject(new Error('still there')),
           () => null,
         )
@@ -117,7 +118,7 @@ describeEngine('redis', 'an outage of Redis is not a logout', () => {
       ]
       await sessions.invalidateUser(43, { minPasswordVersion: 1 })
       await server.cli('CONFIG', 'SET', 'maxmemory', '1')
-      for (const [verb, call] of Object.entries(verbs(first)).filter(([verb]) =>
+      for (const [verb, call] of Object.entries(verbs(first, sessions)).filter(([verb]) =>
         /create|update|regen|login/.test(verb),
       ))
         await expect(call(), verb).rejects.toMatchObject({ code: 'ERR_SESSION_STORE', outcome: 'not-applied' })
@@ -160,7 +161,9 @@ describeEngine('redis', 'an outage of Redis is not a logout', () => {
       const session = await sessions.create(ada)
       await server.cli('REPLICAOF', '127.0.0.1', '1')
       await allFail(session, /^(?!get|list)/)
-      await expect(new RedisStore(open.client).delete(session.key, { now })).rejects.toMatchObject({
+      await expect(
+        new RedisStore(open.client).delete(session.key, { now, deadline: within(500) }),
+      ).rejects.toMatchObject({
         outcome: 'not-applied',
         cause: { message: expect.stringMatching(/READONLY/) },
       })

@@ -206,7 +206,7 @@ describeEngine('redis', 'a walk over one server', () => {
 })
 
 describeEngine('redis', 'a walk while masters change', () => {
-  it('behind Sentinel: begins again on the new master', async () => {
+  it.concurrent('behind Sentinel: begins again on the new master', async () => {
     const watched = await startRedisSentinels()
     const { client, close } = await SENTINEL['ioredis 6 sentinel']!(watched.name, watched.sentinels)
     const store = new RedisStore(client)
@@ -226,7 +226,7 @@ describeEngine('redis', 'a walk while masters change', () => {
     await watched.stop()
   })
 
-  it('of a cluster: goes on with the replica of a master that died, from the begin of its part', {
+  it.concurrent('of a cluster: goes on with the replica of a master that died, from the begin of its part', {
     timeout: 120_000,
   }, async () => {
     const cluster = await startRedisCluster()
@@ -258,7 +258,7 @@ describeEngine('redis', 'a walk while masters change', () => {
     await cluster.stop()
   })
 
-  it('of a cluster: says so where the slots have moved', async () => {
+  it.concurrent('of a cluster: says so where the slots have moved', async () => {
     const cluster = await startRedisCluster()
     const { client, close } = await CLUSTER['node-redis 6 cluster']!(cluster.addresses)
     await expect(new RedisStore(client).scan('5 0 0', 10, at())).rejects.toMatchObject({

@@ -295,7 +295,7 @@ describeEngine('redis', 'reads of one turn', () => {
     })
   })
 
-  it.each(['node-redis 6', 'ioredis 6', 'node-redis 6 pool', 'node-redis 5', 'ioredis 5'])(
+  it.concurrent.each(['node-redis 6', 'ioredis 6', 'node-redis 6 pool', 'node-redis 5', 'ioredis 5'])(
     'end within storeTimeout as errors where the connection is lost under them, with %s',
     async name => {
       const proxy = await startProxy(server.port)

@@ -42,17 +42,17 @@ describeEngine('redis', 'a Redis Cluster', () => {
     await close()
   })
 
-  describe.each(CLIENTS)('whose slots migrate under load, with %s', name => {
-    let open: OpenClient
+  describe('whose slots migrate under load', () => {
+    const open = new Map<string, OpenClient>()
     let moving: Awaited<ReturnType<typeof churn>>
     beforeAll(async () => {
-      open = await CLUSTER[name]!(cluster.addresses)
+      for (const name of CLIENTS) open.set(name, await CLUSTER[name]!(cluster.addresses))
       moving = await churn(cluster)
     })
     afterAll(async () => {
       const moved = await moving.stop()
       expect(moved).toBeGreaterThan(400)
-      await open.close()
+      for (const { close } of open.values()) await close()
     })
 
     /** The same store, more patient than its default where the caller names no deadline. */
@@ -69,10 +69,14 @@ describeEngine('redis', 'a Redis Cluster', () => {
         super.deleteUser(user, options, patient(call))
       override listUser: RedisStore['listUser'] = (user, kind, call) => super.listUser(user, kind, patient(call))
     }
-    if (LONG) testStore(it, () => new Patient(open.client), undefined, { runs: 10, rounds: 6 })
+    if (LONG)
+      describe.each(CLIENTS)('with %s', name =>
+        testStore(it, () => new Patient(open.get(name)!.client), undefined, { runs: 10, rounds: 6 }),
+      )
 
-    it('ends all sessions of a user or none, and never makes a second index', { timeout: 120_000 }, async () => {
-      const store = new Patient(open.client, { prefix: `${name.replaceAll(' ', '-')}:` })
+    const ENDS = 'ends all sessions of a user or none, and never makes a second index, with %s'
+    it.concurrent.each(CLIENTS)(ENDS, { timeout: 120_000 }, async name => {
+      const store = new Patient(open.get(name)!.client, { prefix: `${name.replaceAll(' ', '-')}:` })
       const until_ = performance.now() + (LONG ? 60_000 : 5000)
       let rounds = 0
       const hammer = async (worker: number) => {

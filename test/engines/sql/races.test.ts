@@ -10,7 +10,7 @@ import { type MariadbServer, startMariadb } from '../../support/services/mariadb
 import { type PostgresServer, startPostgres } from '../../support/services/postgres.ts'
 import { openSqlite, sqliteFile } from '../../support/services/sqlite.ts'
 import { MISTAKES, type Mistake } from '../../support/sql/naive.ts'
-import { type Race, race } from '../../support/sql/race.ts'
+import { type Contestants, type Race, race, startContestants } from '../../support/sql/race.ts'
 
 const LONG = process.env.COATCHECK_LONG === '1'
 const ROUNDS = LONG ? 400 : 6
@@ -20,10 +20,15 @@ const TIMEOUT = LONG ? 590_000 : 60_000
 const table = 'sessions'
 
 let worker: CompiledWorker
+let contestants: Contestants
 beforeAll(async () => {
   worker = await compileWorker('sql/race-worker')
+  contestants = startContestants(worker.path)
 })
-afterAll(() => worker?.remove())
+afterAll(() => {
+  contestants?.stop()
+  worker?.remove()
+})
 
 /** The races of one database; `prepare` is called when its server runs. */
 function races(
@@ -34,7 +39,7 @@ function races(
 ) {
   const run = (options: Partial<Race> & Pick<Race, 'rounds'>, change: Partial<Race['contestant']>) => {
     const { contestant, ...rest } = prepare()
-    return race({ ...rest, worker: worker.path, ...options, contestant: { ...contestant, ...change } })
+    return race({ ...rest, contestants, ...options, contestant: { ...contestant, ...change } })
   }
   for (const isolation of isolations)
     describe(isolation === undefined ? 'at the default isolation level' : `at ${isolation}`, () => {

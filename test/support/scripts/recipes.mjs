@@ -71,7 +71,7 @@ const files = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')).test
 const rows = [['recipe', 'passed', 'failed', 'install, build', 'walk', 'verdict']]
 for (const name of wanted) {
   const { verdict = 'not installed', seconds = '-' } = installed.get(name) ?? {}
-  const file = files.find(one => one.name.endsWith(`/test/recipes/${name}.test.ts`))
+  const file = files.find(one => one.name.endsWith(`/test/stories/recipes/${name}.test.ts`))
   const all = file?.assertionResults ?? []
   const passed = all.filter(test => test.status === 'passed').length
   const walk = file ? `${((file.endTime - file.startTime) / 1000).toFixed(1)} s` : '-'

@@ -243,6 +243,10 @@ export async function churn(cluster: RedisCluster, window = 400): Promise<{ stop
   }
 }
 
+function expectAll(answer: string, patterns: readonly RegExp[]): void {
+  if (!patterns.every(pattern => pattern.test(answer))) throw new Error(answer)
+}
+
 export interface RedisSentinels {
   readonly name: string
   readonly master: RedisServer
@@ -256,30 +260,39 @@ export async function startRedisSentinels(): Promise<RedisSentinels> {
   const master = await startRedis(['--repl-diskless-sync-delay', '0'])
   const replica = await startRedis(['--replicaof', `127.0.0.1 ${master.port}`, '--repl-diskless-sync-delay', '0'])
   const name = 'coats'
-  const watchers = await Promise.all(
-    Array.from({ length: 3 }, async () => {
-      const port = await freePort()
-      const folder = mkdtempSync(join(tmpdir(), 'coatcheck-sentinel-'))
-      writeFileSync(
-        join(folder, 'sentinel.conf'),
-        [
-          `port ${port}`,
-          'bind 127.0.0.1',
-          `dir ${folder}`,
-          `sentinel monitor ${name} 127.0.0.1 ${master.port} 2`,
-          `sentinel down-after-milliseconds ${name} 1000`,
-          `sentinel failover-timeout ${name} 5000`,
-        ].join('\n'),
-      )
-      const running = start(findBinary('redis-server')!, [join(folder, 'sentinel.conf'), '--sentinel'])
-      const cli = async (...args: string[]) => (await run(cliBinary(), ['-p', `${port}`, ...args])).stdout
-      return { port, folder, running, cli }
-    }),
+  const planned = await Promise.all(
+    Array.from({ length: 3 }, async () => ({ id: randomBytes(20).toString('hex'), port: await freePort() })),
   )
-  await until('the sentinels knowing each other', async () => {
+  const watchers = planned.map(({ id, port }) => {
+    const folder = mkdtempSync(join(tmpdir(), 'coatcheck-sentinel-'))
+    const lines = [
+      `port ${port}`,
+      'bind 127.0.0.1',
+      `dir ${folder}`,
+      `sentinel myid ${id}`,
+      `sentinel monitor ${name} 127.0.0.1 ${master.port} 2`,
+      `sentinel down-after-milliseconds ${name} 1000`,
+      `sentinel failover-timeout ${name} 5000`,
+      // What they would hear from the master, some seconds later.
+      `sentinel known-replica ${name} 127.0.0.1 ${replica.port}`,
+      ...planned
+        .filter(other => other.id !== id)
+        .map(other => `sentinel known-sentinel ${name} 127.0.0.1 ${other.port} ${other.id}`),
+    ]
+    writeFileSync(join(folder, 'sentinel.conf'), lines.join('\n'))
+    const running = start(findBinary('redis-server')!, [join(folder, 'sentinel.conf'), '--sentinel'])
+    const cli = async (...args: string[]) => (await run(cliBinary(), ['-p', `${port}`, ...args])).stdout
+    return { port, folder, running, cli }
+  })
+  await until('the sentinels knowing each other and the servers', async () => {
     for (const { cli } of watchers) {
-      const known = await cli('SENTINEL', 'MASTER', name)
-      if (!/num-slaves\n1\n/.test(known) || !/num-other-sentinels\n2\n/.test(known)) throw new Error(known)
+      expectAll(await cli('SENTINEL', 'MASTER', name), [
+        /num-slaves\n1\n/,
+        /num-other-sentinels\n2\n/,
+        /flags\nmaster\n/,
+      ])
+      expectAll(await cli('SENTINEL', 'REPLICAS', name), [/flags\nslave\n/, /master-link-status\nok\n/])
+      expectAll(await cli('SENTINEL', 'SENTINELS', name), [/flags\nsentinel\n(.*\n)*flags\nsentinel\n/])
     }
   })
   return {

@@ -19,17 +19,24 @@ export interface Contestant {
 }
 const POOL = 22
 
-export function openContestant({ database, url, table, isolation, mistake, driver = 'libsql', pieces }: Contestant) {
+export interface Opened {
+  readonly store: SqliteStore | MysqlStore | PostgresStore
+  close(): unknown
+}
+
+export function openContestant(contestant: Contestant): Opened {
+  const { database, url, table, isolation, mistake, driver = 'libsql', pieces } = contestant
   if (database === 'sqlite') {
     const connection = openSqlite(driver, url)
-    return mistake ? naiveSqlite(connection, table, mistake) : new SqliteStore(connection, { table })
+    const store = mistake ? naiveSqlite(connection, table, mistake) : new SqliteStore(connection, { table })
+    return { store, close: () => connection.close() }
   }
   if (database === 'mysql') {
     const pool = mysql.createPool({ uri: url, connectionLimit: POOL })
     if (isolation !== undefined)
       pool.on('connection', connection => connection.query(`SET SESSION TRANSACTION ISOLATION LEVEL ${isolation}`))
     const store = mistake ? naiveMysql(pool, table, mistake) : new MysqlStore(pool, { table })
-    return inPieces(store, pieces)
+    return { store: inPieces(store, pieces), close: () => pool.end() }
   }
   const options =
     isolation === undefined
@@ -37,7 +44,7 @@ export function openContestant({ database, url, table, isolation, mistake, drive
       : { options: `-c default_transaction_isolation=${isolation.toLowerCase().replace(' ', '\\ ')}` }
   const pool = new pg.Pool({ connectionString: url, max: POOL, ...options })
   const store = mistake ? naivePostgres(pool, table, mistake) : new PostgresStore(pool, { table })
-  return inPieces(store, pieces)
+  return { store: inPieces(store, pieces), close: () => pool.end() }
 }
 
 const inPieces = <S extends object>(store: S, batch: number | undefined): S =>

@@ -2,7 +2,7 @@
 import { openContestant } from './contestant.ts'
 
 process.once('message', async (message: Parameters<typeof openContestant>[0]) => {
-  const store = openContestant(message)
+  const { store } = openContestant(message)
   const answer = await store.migrate().then(
     () => 'done',
     (error: Error) => error.message,

@@ -1,6 +1,5 @@
 // One of several processes of a race: opens its own pool and does its part of each round when told to.
-import type { Store } from 'coatcheck'
-import { type Contestant, openContestant } from './contestant.ts'
+import { type Contestant, type Opened, openContestant } from './contestant.ts'
 import { NOW, newKey, newWriteId, record } from './records.ts'
 
 export interface Part {
@@ -17,7 +16,8 @@ export interface Part {
 const RENEWALS = 5
 const LOGINS_IN_TURN = 4
 
-let store: Store
+let opened: Opened | undefined
+let store: Opened['store']
 
 async function renew(user: string, key: string): Promise<void> {
   for (let [old, turn] = [key, 0]; turn < RENEWALS; turn++) {
@@ -67,7 +67,9 @@ async function play({ user, lineages, logins, logOutAfter, passwordVersion }: Pa
 
 process.on('message', async (message: { open: Contestant } | { play: Part }) => {
   if ('open' in message) {
-    store = openContestant(message.open)
+    await opened?.close()
+    opened = openContestant(message.open)
+    store = opened.store
     process.send?.({ ready: true })
   } else process.send?.({ errors: await play(message.play) })
 })

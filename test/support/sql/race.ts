@@ -6,7 +6,7 @@ import { NOW, newKey, record } from './records.ts'
 
 export interface Race {
   readonly contestant: Contestant
-  readonly worker: string
+  readonly contestants: Contestants
   readonly rounds: number
   /** The password version that the logout everywhere demands; without it, only what existed before has to be dead. */
   readonly passwordVersion?: number
@@ -22,41 +22,51 @@ const PROCESSES = 3
 const LINEAGES = 21
 const LOGINS = 42
 
+export interface Contestants {
+  /** Asks each process; the function gets its number. */
+  ask(message: (process: number) => object): Promise<unknown[]>
+  stop(): void
+}
+
+/** The processes of a race, which may run one after another. */
+export function startContestants(worker: string): Contestants {
+  const children = Array.from({ length: PROCESSES }, () => fork(worker, { stdio: 'inherit' }))
+  return {
+    ask: message => Promise.all(children.map((child, number) => ask(child, message(number)))),
+    stop() {
+      for (const child of children) child.disconnect()
+    },
+  }
+}
+
 /** Rounds of 64 calls in parallel on several processes: renewals and logins against one logout everywhere. */
 export async function race(options: Race): Promise<{ survivors: number; errors: string[]; rounds: number }> {
-  const { contestant, worker, rounds, passwordVersion, store } = options
-  const children = Array.from({ length: PROCESSES }, () => fork(worker, { stdio: 'inherit' }))
+  const { contestant, contestants, rounds, passwordVersion, store } = options
   let survivors = 0
   let round = 0
   const errors: string[] = []
-  try {
-    await Promise.all(children.map(child => ask(child, { open: contestant })))
-    for (; round < rounds && !(options.stopAtFirst && survivors > 0); round++) {
-      const user = String(1_000_000 + Math.floor(Math.random() * 1e12))
-      const lineages = await Promise.all(
-        Array.from({ length: LINEAGES }, async () => {
-          const key = newKey()
-          await store.create(record({ key, userId: user, passwordVersion: 1, data: '"old"' }), {}, { now: NOW })
-          return key
-        }),
-      )
-      const answers = await Promise.all(
-        children.map((child, i) => {
-          const part: Part = {
-            user,
-            lineages: lineages.filter((_, place) => place % PROCESSES === i),
-            logins: LOGINS / PROCESSES,
-            ...(i === round % PROCESSES ? { logOutAfter: Math.random() * 12 } : {}),
-            ...(passwordVersion === undefined ? {} : { passwordVersion }),
-          }
-          return ask(child, { play: part }) as Promise<{ errors: string[] }>
-        }),
-      )
-      for (const answer of answers) errors.push(...answer.errors)
-      survivors += await options.survivors(user, passwordVersion === undefined ? '"old"' : null)
-    }
-  } finally {
-    for (const child of children) child.disconnect()
+  await contestants.ask(() => ({ open: contestant }))
+  for (; round < rounds && !(options.stopAtFirst && survivors > 0); round++) {
+    const user = String(1_000_000 + Math.floor(Math.random() * 1e12))
+    const lineages = await Promise.all(
+      Array.from({ length: LINEAGES }, async () => {
+        const key = newKey()
+        await store.create(record({ key, userId: user, passwordVersion: 1, data: '"old"' }), {}, { now: NOW })
+        return key
+      }),
+    )
+    const answers = await contestants.ask(number => {
+      const play: Part = {
+        user,
+        lineages: lineages.filter((_, place) => place % PROCESSES === number),
+        logins: LOGINS / PROCESSES,
+        ...(number === round % PROCESSES ? { logOutAfter: Math.random() * 12 } : {}),
+        ...(passwordVersion === undefined ? {} : { passwordVersion }),
+      }
+      return { play }
+    })
+    for (const answer of answers as { errors: string[] }[]) errors.push(...answer.errors)
+    survivors += await options.survivors(user, passwordVersion === undefined ? '"old"' : null)
   }
   return { survivors, errors, rounds: round }
 }

@@ -3,7 +3,7 @@
 import { type Session, SessionStoreError } from 'coatcheck'
 import { ReferenceStore } from 'coatcheck/custom-store/testing'
 import { describe, expect, it } from 'vitest'
-import { afterWrite, Writes } from '../../../src/guard/after-write.ts'
+import { afterWrite, Writes } from '../../../src/guard/store-calls.ts'
 import { barrierManagers } from '../../support/barrier-managers.ts'
 import type { Verb } from '../../support/barrier-store.ts'
 

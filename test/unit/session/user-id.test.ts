@@ -2,7 +2,7 @@ import { SessionManager, type UserIds } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { USER_ID_FORMATS } from '../../../src/session/user-id.ts'
+import { USER_ID_FORMATS } from '../../../src/session/users.ts'
 import { quote } from '../../../src/text/quote.ts'
 import { BOUNDARY_IDS } from '../../support/guarantee-kit.ts'
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { expiryOf, isTouchDue, isUnvisited, lifetimeOf } from '../../../src/session/expiry.ts'
+import { expiryOf, isTouchDue, isUnvisited, lifetimeOf } from '../../../src/manager/records.ts'
 
 const limits = { idle: 60_000, absolute: 600_000, touchInterval: 10_000 }
 

@@ -16,7 +16,7 @@ describe('the warning of the process', () => {
   ])('comes once for each way to lose a cookie, and says what to do: %j', async (reasons, messages) => {
     // Fresh: whether a warning was given is kept by the process.
     vi.resetModules()
-    const { tellUnsent } = await import('../../../src/visits/warnings.ts')
+    const { tellUnsent } = await import('../../../src/visits/errors.ts')
     const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
     const told: boolean[] = []
     const context = { emit: ({ isEnded }: { isEnded: boolean }) => told.push(isEnded) }
