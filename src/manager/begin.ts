@@ -81,7 +81,7 @@ function regenerated(context: Context, before: SessionRecord, id: string, record
  * The series of a session that a login has replaced. Last, because a login that fails must leave the remember token. If this
  * fails, the token could start a session again, and the login fails.
  */
-async function endSeriesBefore(
+export async function endSeriesBefore(
   context: Context,
   before: SessionRecord,
   newKey: string,

@@ -28,18 +28,20 @@ async function write(context: Context, found: Found, now: number, deadline: numb
   const { calls, options, touched } = context
   const { id, record, isFollowed } = found
   const { seenAt, expiresAt } = seen(context, record, now)
+  let outcome: 'touched' | 'gone'
   try {
     if (record.parent !== null && isUnvisited(record)) await noteVisit(context, record, deadline)
-    if ((await calls.touch(record.key, seenAt, expiresAt, { now, deadline })) === 'gone') {
-      const again = await find(context, id, now, deadline)
-      return again === null ? null : context.session({ ...again, isFollowed: isFollowed || again.isFollowed })
-    }
+    outcome = await calls.touch(record.key, seenAt, expiresAt, { now, deadline })
   } catch (error) {
     if (!(error instanceof SessionStoreError)) throw error
     // Told as an event by the guard: a touch that could not be written is no reason to refuse the request. Tried again
     // soon: with a long interval one failure would end the session.
     touched.set(record.key, now - Math.floor(options.touchInterval * 0.9), now)
     return context.session(found)
+  }
+  if (outcome === 'gone') {
+    const again = await find(context, id, now, deadline)
+    return again === null ? null : context.session({ ...again, isFollowed: isFollowed || again.isFollowed })
   }
   const isCookieDue = isCookieDueAt(seenAt, record, idleOf(context, record))
   return context.session({ ...found, record: { ...record, seenAt, expiresAt } }, isCookieDue)
