@@ -32,8 +32,11 @@ const pairsOf = (header: string) =>
     const [name, ...rest] = pair.split('=')
     return rest.length === 0 ? [] : [[pair, stripped(name!, ' \t'), stripped(rest.join('='), ' \t')] as const]
   })
+// RFC 6265, section 4.1.1: a value may stand between two quotes.
+const unquoted = (value: string) =>
+  value.length > 1 && value.at(0) === '"' && value.at(-1) === '"' ? value.slice(1, -1) : value
 const valuesOf = (header: string, name: string) => [
-  ...new Set(pairsOf(header).flatMap(([, key, value]) => (key === name ? [value!] : []))),
+  ...new Set(pairsOf(header).flatMap(([, key, value]) => (key === name ? [unquoted(value)] : []))),
 ]
 
 const COOKIES = [{}, { hostPrefix: true }, { name: 'a' }].map(options => new SessionCookie(options))
