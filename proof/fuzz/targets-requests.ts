@@ -117,8 +117,8 @@ const rememberToken: Target = {
     TOKEN,
     `${TOKEN}.`,
     `${ID}..${OTHER}`,
-    '{"current":"a","previous":null,"salt":"b","rotatedAt":1,"session":null,"createdAt":2,"visitedAt":3,"origin":4}',
-    '{"current":"a","previous":"c","salt":"b","rotatedAt":1,"session":"d","createdAt":2,"visitedAt":null,"origin":4,"__proto__":{"isAdmin":true}}',
+    '{"current":"a","previous":null,"salt":"b","rotatedAt":1,"session":null,"createdAt":2,"touchedAt":3,"origin":4}',
+    '{"current":"a","previous":"c","salt":"b","rotatedAt":1,"session":"d","createdAt":2,"touchedAt":null,"origin":4,"__proto__":{"isAdmin":true}}',
     'null',
     '[]',
   ],
@@ -159,7 +159,7 @@ const rememberToken: Target = {
       rotatedAt: 'i',
       session: 'sn',
       createdAt: 'i',
-      visitedAt: 'in',
+      touchedAt: 'in',
       origin: 'i',
     }
     const kindOf = (value: unknown) =>

@@ -22,7 +22,7 @@ import { ANONYMOUS, checkLogin, checkStart, type Login, passwordVersionOf } from
 import { aFunction, checkOptions, type OptionPlace } from '../text/check-options.ts'
 import { type Duration, milliseconds } from '../text/duration.ts'
 import { quote } from '../text/quote.ts'
-import { begin, endSeriesBefore, reissue, takePlace } from './begin.ts'
+import { begin, endSeriesBefore, regenerate, takePlace } from './begin.ts'
 import { Context, contextOf, keepContext } from './context.ts'
 import {
   anExcept,
@@ -178,7 +178,7 @@ export class SessionManager<
   ): Promise<Session<Data, Ids> | null> {
     checkOptions(REGENERATE_OPTIONS, options)
     const grace = options.grace === undefined ? null : milliseconds(options.grace, 'grace')
-    return reissue(contextOf(this), session, grace)
+    return regenerate(contextOf(this), session, grace)
   }
 
   /**
