@@ -184,7 +184,7 @@ function metaReference(stored: string): { meta: Meta; text: string } | null {
       ...(isUnverified ? { verifiedAt: null } : verified === undefined ? {} : { verifiedAt: Number(verified) }),
       ...(csrf === undefined ? {} : { csrf }),
       ...(idle === undefined ? {} : { idle: Number(idle) }),
-      ...(count === undefined ? {} : { renewals: { count: Number(count), since: Number(since) } }),
+      ...(count === undefined ? {} : { newIds: { count: Number(count), since: Number(since) } }),
     },
     text: stored.slice(at + 1),
   }

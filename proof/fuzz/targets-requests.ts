@@ -32,8 +32,11 @@ const pairsOf = (header: string) =>
     const [name, ...rest] = pair.split('=')
     return rest.length === 0 ? [] : [[pair, stripped(name!, ' \t'), stripped(rest.join('='), ' \t')] as const]
   })
+// RFC 6265, section 4.1.1: a value may stand between two quotes.
+const unquoted = (value: string) =>
+  value.length > 1 && value.at(0) === '"' && value.at(-1) === '"' ? value.slice(1, -1) : value
 const valuesOf = (header: string, name: string) => [
-  ...new Set(pairsOf(header).flatMap(([, key, value]) => (key === name ? [value!] : []))),
+  ...new Set(pairsOf(header).flatMap(([, key, value]) => (key === name ? [unquoted(value)] : []))),
 ]
 
 const COOKIES = [{}, { hostPrefix: true }, { name: 'a' }].map(options => new SessionCookie(options))
@@ -114,8 +117,8 @@ const rememberToken: Target = {
     TOKEN,
     `${TOKEN}.`,
     `${ID}..${OTHER}`,
-    '{"current":"a","previous":null,"salt":"b","rotatedAt":1,"session":null,"createdAt":2,"visitedAt":3,"origin":4}',
-    '{"current":"a","previous":"c","salt":"b","rotatedAt":1,"session":"d","createdAt":2,"visitedAt":null,"origin":4,"__proto__":{"isAdmin":true}}',
+    '{"current":"a","previous":null,"salt":"b","rotatedAt":1,"session":null,"createdAt":2,"touchedAt":3,"origin":4}',
+    '{"current":"a","previous":"c","salt":"b","rotatedAt":1,"session":"d","createdAt":2,"touchedAt":null,"origin":4,"__proto__":{"isAdmin":true}}',
     'null',
     '[]',
   ],
@@ -156,7 +159,7 @@ const rememberToken: Target = {
       rotatedAt: 'i',
       session: 'sn',
       createdAt: 'i',
-      visitedAt: 'in',
+      touchedAt: 'in',
       origin: 'i',
     }
     const kindOf = (value: unknown) =>

@@ -9,7 +9,7 @@ export interface Meta {
   /** How long the session may be idle, in ms. Without it: as long as the manager says. */
   readonly idle?: number
   /** How many new IDs the session got since an instant, epoch ms: see begin.ts. */
-  readonly renewals?: { readonly count: number; readonly since: number }
+  readonly newIds?: { readonly count: number; readonly since: number }
 }
 
 const NOTHING: Meta = Object.freeze({})
@@ -20,12 +20,12 @@ const MARK = '@'
 const SEALED = /^@(?:v(-|\d{1,16}))?(?:c([A-Za-z0-9_-]{43}))?(?:i(\d{1,13}))?(?:n(\d{1,3})t(\d{1,16}))?@/
 
 /** The text to store. A codec's text that begins with the mark is told from ours by a mark of its own before it. */
-export function seal({ verifiedAt, csrf, idle, renewals }: Meta, text: string): string {
+export function seal({ verifiedAt, csrf, idle, newIds }: Meta, text: string): string {
   const fields = [
     verifiedAt === undefined ? '' : `v${verifiedAt ?? '-'}`,
     csrf === undefined ? '' : `c${csrf}`,
     idle === undefined ? '' : `i${idle}`,
-    renewals === undefined ? '' : `n${renewals.count}t${renewals.since}`,
+    newIds === undefined ? '' : `n${newIds.count}t${newIds.since}`,
   ].join('')
   return fields === '' && !text.startsWith(MARK) ? text : MARK + fields + MARK + text
 }
@@ -42,7 +42,7 @@ export function unseal(stored: string): { meta: Meta; text: string } {
     ...(verified !== undefined && { verifiedAt }),
     ...(csrf !== undefined && { csrf }),
     ...(idle !== undefined && { idle: Number(idle) }),
-    ...(count !== undefined && { renewals: { count: Number(count), since: Number(since) } }),
+    ...(count !== undefined && { newIds: { count: Number(count), since: Number(since) } }),
   }
   return { meta, text: stored.slice(head.length) }
 }

@@ -165,7 +165,7 @@ export class Import<Data extends object, Ids extends UserIds, Input extends obje
     const shard = context.users.shardOf(owner.userId) ?? shardOf(newSalt())
     const [salt, nextSalt] = [newSalt(), newSalt()]
     const first = deriveId(shard, secret, 'import', salt)
-    const id = deriveId(shard, first, 'renew', nextSalt)
+    const id = deriveId(shard, first, 'regenerate', nextSalt)
     const record: SessionRecord = {
       ...newRecord(context, first, owner, firstData(context, isVisitor ? rest : login, null), now, lifetime),
       createdAt,

@@ -9,7 +9,7 @@ import type { AnySession } from '../session/session.ts'
 import type { Owner } from '../session/users.ts'
 import type { Context, Found } from './context.ts'
 import { type AnyRef, find, findCurrent, storedRecord } from './lookup.ts'
-import { type FirstData, firstData, isUnvisited, type Lifetime, limitFor, newRecord, seen } from './records.ts'
+import { type FirstData, firstData, isUntouched, type Lifetime, limitFor, newRecord, seen } from './records.ts'
 import { endParent, endSeries } from './series.ts'
 import { MAX_COLLISIONS, refusal, write } from './write.ts'
 
@@ -78,10 +78,10 @@ function regenerated(context: Context, before: SessionRecord, id: string, record
 }
 
 /**
- * The series of a session that a login has replaced. Last, because a login that fails must leave the remember token. If this
- * fails, the token could start a session again, and the login fails.
+ * Ends the series of a session that a login has replaced. This comes last: if the login fails, the remember token must
+ * survive. If this step fails, the login fails too, because the token could start the old session again.
  */
-async function endSeriesBefore(
+export async function endSeriesBefore(
   context: Context,
   before: SessionRecord,
   newKey: string,
@@ -112,7 +112,8 @@ export async function beginRemembered(
   const { userId, userName, passwordVersion } = series
   const owner = { userId, userName, passwordVersion }
   const fresh = newRecord(context, id, owner, context.shape.first(undefined), call.now)
-  // Stored as not yet seen, so that its first use is written down: that tells a lost response from a theft.
+  // A `seenAt` before `createdAt` means that it was not used yet. The first use is then written, and tells a lost response
+  // from a theft.
   const seenAt = Math.min(call.now, createdAt) - context.options.touchInterval
   const record = { ...fresh, parent: series.key, createdAt, seenAt }
   const answer = await context.calls.create(record, limitFor(context, owner), call)
@@ -132,13 +133,13 @@ const MAX_GRACE = 120_000
 /** How long a forward may stand. */
 const WINDOW = MAX_GRACE + FORWARD_LIFETIME
 /**
- * How many new IDs a session gets in a window. So at most twice as many forwards stand in a row, and who ends the
- * session by its first ID, or spares it by an outdated one, follows no more than these.
+ * How many new IDs a session gets in a window. This bounds the chain of forwards to twice that number: a logout by the
+ * first ID, or an `except` with an old key, follows no more.
  */
 const MAX_IN_WINDOW = 32
 
 /** The same session under a new ID: derived from the old one if there is a grace (in ms), otherwise random. */
-export async function reissue(context: Context, ref: AnyRef, grace: number | null): Promise<AnySession | null> {
+export async function regenerate(context: Context, ref: AnyRef, grace: number | null): Promise<AnySession | null> {
   const deadline = context.deadline()
   const start = await findCurrent(context, ref, deadline)
   if (start === null) return null
@@ -151,11 +152,12 @@ export async function reissue(context: Context, ref: AnyRef, grace: number | nul
     const { id, record } = found
     // Another request was first, after the look.
     if (grace !== null && id !== start.id) return { value: context.session(found) }
-    // A touch since the snapshot was taken did not change its version: the new record would set it back.
-    if (isSnapshot && isUnvisited(record)) return 'snapshot'
+    // A touch does not change the version, so the store cannot tell of a first use since the snapshot: read again, or the
+    // new record would undo it.
+    if (isSnapshot && isUntouched(record)) return 'snapshot'
     const now = context.now()
-    const data = counted(record.data, now)
-    // Neither the old ID nor a new one without a forward: a logout by an old ID would say 200 and end nothing.
+    const data = withNewIdCounted(record.data, now)
+    // If it got a new ID without a forward, a later logout by the old ID would answer 200 and end nothing.
     if (data === null) {
       context.tellRefused('conflict', record)
       throw new SessionError(
@@ -165,11 +167,11 @@ export async function reissue(context: Context, ref: AnyRef, grace: number | nul
     }
     const { seenAt, expiresAt } = seen(context, record, now)
     const salt = grace === null ? '' : newSalt()
-    const nextId = grace === null ? newId(shardOf(id)) : deriveId(shardOf(id), id, 'renew', salt)
+    const nextId = grace === null ? newId(shardOf(id)) : deriveId(shardOf(id), id, 'regenerate', salt)
     const next = {
       ...record,
       // A session that was not used yet stays so under its new ID: the request that uses it first is still to come.
-      seenAt: isUnvisited(record) ? record.seenAt : seenAt,
+      seenAt: isUntouched(record) ? record.seenAt : seenAt,
       expiresAt,
       key: context.keyOf(nextId),
       data: withCsrfToken(data, id, nextId),
@@ -186,9 +188,9 @@ export async function reissue(context: Context, ref: AnyRef, grace: number | nul
 }
 
 /** The data with one more new ID counted; `null` if there were too many. */
-function counted(data: string, now: number): string | null {
+function withNewIdCounted(data: string, now: number): string | null {
   const { meta, text } = unseal(data)
-  const { count, since } = meta.renewals ?? { count: 0, since: now }
-  if (now - since >= WINDOW) return seal({ ...meta, renewals: { count: 1, since: now } }, text)
-  return count >= MAX_IN_WINDOW ? null : seal({ ...meta, renewals: { count: count + 1, since } }, text)
+  const { count, since } = meta.newIds ?? { count: 0, since: now }
+  if (now - since >= WINDOW) return seal({ ...meta, newIds: { count: 1, since: now } }, text)
+  return count >= MAX_IN_WINDOW ? null : seal({ ...meta, newIds: { count: count + 1, since } }, text)
 }

@@ -42,7 +42,7 @@ export interface Found {
   readonly isFollowed: boolean
 }
 
-/** Looks at no data and no user IDs: the methods of the manager give them their types. */
+/** Knows no types of data and user IDs: the methods of the manager add them. */
 export class Context {
   readonly options: ResolvedOptions
   readonly calls: StoreCalls
@@ -71,7 +71,7 @@ export class Context {
     this.users = new Users<UserIds>(userIds, null, store)
   }
 
-  /** Shares all but the names with this one. */
+  /** The context of a namespace. It shares everything with this one except the namespace, the space of its keys and its users. */
   tenant(namespace: string): Context {
     const users = new Users<UserIds>(this.options.userIds, namespace, this.options.store)
     return Object.assign(Object.create(this), { namespace, space: `namespace\0${namespace}`, users })

@@ -11,7 +11,7 @@ const MAX_HOPS = 64
 
 /** Keys of tenants and of both kinds of records are distinct, so that one memory does for all. */
 export class Endings {
-  /** Whether the browser of an ended session or series has left it, by its own login or logout: then it has another cookie. */
+  /** What has ended. `true` if the browser itself logged in or out: then another response gives it another cookie. */
   readonly #ended = new Recent<boolean>(LIFETIME)
   /** Under which key a session goes on. */
   readonly #successors = new Recent<string>(LIFETIME)
@@ -24,7 +24,7 @@ export class Endings {
     if (hasLeft !== undefined) this.end(to, hasLeft ? 'left' : 'ended')
   }
 
-  /** Another session took the place of `from`, which has ended: it ends with it when that is left once more. */
+  /** Session `to` replaced `from`, and `from` has ended. If the browser logs in or out with `from` once more, `to` ends too. */
   replaced(from: string, to: string): void {
     this.#successors.set(from, to, performance.now())
   }
@@ -34,7 +34,7 @@ export class Endings {
     const now = performance.now()
     for (let each: string | undefined = key; each !== undefined && each !== exceptKey; ) {
       const hasLeft = this.#ended.get(each, now)
-      // Its successors were marked with it. Their number is bounded, and no session comes back to a key.
+      // If this key was marked before, its successors were marked then. The loop ends: no session returns to a key it has left.
       if (each !== key && (hasLeft === true || (hasLeft === false && how === 'ended'))) return
       this.#ended.set(each, hasLeft === true || how === 'left', now)
       each = this.#successors.get(each, now)

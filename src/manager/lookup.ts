@@ -92,7 +92,7 @@ async function unlessOutdated(context: Context, found: Found, deadline: number):
 function follow(context: Context, id: string, { salt, until, movedTo }: Forward, now: number): string | null {
   // `until` is an instant of another node's clock: a reader whose clock is ahead must not lose the session.
   if (salt === '' || now >= until + CLOCK_TOLERANCE) return null
-  const next = deriveId(shardOf(id), id, 'renew', salt)
+  const next = deriveId(shardOf(id), id, 'regenerate', salt)
   return context.keyOf(next) === movedTo ? next : null
 }
 

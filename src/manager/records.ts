@@ -143,4 +143,4 @@ export function isCookieDueAt(
  * Whether a session that a remember token started was not used yet: it is stored as seen before it was created. Only a
  * visit changes that, not a write in the request that started it, since the response to that request may be lost.
  */
-export const isUnvisited = ({ seenAt, createdAt }: { seenAt: number; createdAt: number }): boolean => seenAt < createdAt
+export const isUntouched = ({ seenAt, createdAt }: { seenAt: number; createdAt: number }): boolean => seenAt < createdAt

@@ -23,8 +23,8 @@ import {
 import { refusal, write } from './write.ts'
 
 /**
- * How long a spent token gives the same answer again, counted from the first use of the session that it started: the
- * slowest of parallel requests (a minute), by the clock of any node.
+ * For this long a used token gives the same answer again, counted from the first use of its session: one minute for the
+ * slowest of parallel requests, plus what the clocks of nodes may differ by.
  */
 const GRACE = 60_000 + CLOCK_TOLERANCE
 
@@ -67,7 +67,7 @@ export async function issueToken(context: Context, session: AnySession): Promise
       rotatedAt: call.now,
       session: null,
       createdAt: 0,
-      visitedAt: null,
+      touchedAt: null,
       origin: record.createdAt,
     }
     const stored: SessionRecord = {
@@ -127,15 +127,15 @@ async function redeem(
     const { record, series } = found
     const now = context.now()
     const isSpent = isVerifier(verifier, series.previous)
-    const age = now - (series.visitedAt ?? series.rotatedAt)
-    // The browser had the next token before that use: no request of its own takes so long.
-    const isStolen = isSpent ? series.visitedAt !== null && age > GRACE : !isVerifier(verifier, series.current)
+    const age = now - (series.touchedAt ?? series.rotatedAt)
+    // The session was used, so the browser has received the next token. After the grace, someone else sends the old one.
+    const isStolen = isSpent ? series.touchedAt !== null && age > GRACE : !isVerifier(verifier, series.current)
     if (isStolen) {
       await endSeries(context, record, 'theft', deadline)
       return null
     }
-    // Spent, after the grace, but the session it started was never used: the browser lost that response. Rotate again,
-    // raise no alarm. Not before every node, however slow its clock, has stopped giving the old answer.
+    // The grace is over, but nobody ever used the session: the response was lost. Rotate again, and raise no alarm. Wait
+    // until no node, however slow its clock, still gives the old answer.
     const isLost = isSpent && age > GRACE + CLOCK_TOLERANCE
     // Also if an earlier call failed before it did.
     if (series.endsEarlier) {
@@ -160,11 +160,11 @@ async function redeem(
   }
 }
 
-/** Ends the sessions of earlier rotations: each rotation's is later than those before it, under whatever ID. */
+/** Ends the sessions of earlier rotations. Each rotation gives its session a later `createdAt`, and a new ID keeps it. */
 const endEarlier = (context: Context, { key, userId }: SessionRecord, { createdAt }: Series, deadline: number) =>
   endBegunWith(context, key, userId, 'revoked', deadline, session => session.createdAt >= createdAt)
 
-/** What follows from a token: with a new salt the next token and a session, with the old one another session alone. */
+/** Derives what comes after a token. A new salt gives a new token and a new session; the old salt the same token and a new session. */
 function follow(
   context: Context,
   series: Series,
@@ -182,7 +182,7 @@ function follow(
     rotatedAt: now,
     session: context.keyOf(rememberedId(selector, verifier, salt, createdAt)),
     createdAt,
-    visitedAt: null,
+    touchedAt: null,
   }
 }
 
@@ -191,13 +191,13 @@ async function answerOf(
   context: Context,
   series: SessionRecord,
   { selector, verifier }: Presented,
-  { salt, createdAt, visitedAt }: Series,
+  { salt, createdAt, touchedAt }: Series,
   deadline: number,
 ): Promise<AnyRedeemed | 'expired' | null> {
   const id = rememberedId(selector, verifier, salt, createdAt)
   const found = await find(context, id, context.now(), deadline)
   // Used once, and gone now: it has ended, and does not begin again.
-  if (found === null && visitedAt !== null) return null
+  if (found === null && touchedAt !== null) return null
   const session =
     found === null ? await beginRemembered(context, id, series, createdAt, deadline) : context.session(found)
   if (session === 'expired') return session

@@ -16,20 +16,21 @@ export type SeriesEnd = (typeof ENDS)[number]
 export interface Series {
   /** Hash of the verifier that is good now. */
   readonly current: string
-  /** Hash of the one that was spent last, and the salt of what followed from it. */
+  /** Hash of the verifier that was used last. */
   readonly previous: string | null
+  /** The next token and its session were derived from this and from that verifier. */
   readonly salt: string
-  /** When the spent one was last found good for the answer that it gives. */
+  /** When the used verifier was last accepted. Within the grace it gives the same answer again. */
   readonly rotatedAt: number
   /** Key and `createdAt` of the session that the last rotation started, and when that session was first used. */
   readonly session: string | null
   readonly createdAt: number
-  readonly visitedAt: number | null
+  readonly touchedAt: number | null
   /** Whether the answer to the rotation before was lost: the sessions of earlier rotations have to end. */
   readonly endsEarlier?: true | undefined
   /** `createdAt` of the session that asked for the token: the same device. */
   readonly origin: number
-  /** Of one whose sessions are being ended, under another key: the key that it had, and why. */
+  /** Set while the sessions of this series end. It is then stored under another key; this is its first key, and the reason. */
   readonly ending?: { readonly key: string; readonly reason: SeriesEnd }
 }
 
@@ -65,7 +66,7 @@ const FIELDS: { readonly [Name in keyof Required<Series>]: (value: unknown) => b
   rotatedAt: isNumber,
   session: value => value === null || isText(value),
   createdAt: isNumber,
-  visitedAt: value => value === null || isNumber(value),
+  touchedAt: value => value === null || isNumber(value),
   endsEarlier: value => value === undefined || value === true,
   origin: isNumber,
   ending: value => value === undefined || isEnding(value as NonNullable<Series['ending']>),
@@ -115,14 +116,14 @@ export function writeSeries(
 }
 
 /** The first use of a remembered session: from now on a spent token of its series, after the grace, is a stolen one. */
-export async function noteVisit(context: Context, session: SessionRecord, deadline: number): Promise<void> {
+export async function noteTouch(context: Context, session: SessionRecord, deadline: number): Promise<void> {
   for (;;) {
     const found = await readSeries(context, session.parent!, deadline)
-    if (found === null || 'movedTo' in found || found.series.visitedAt !== null) return
+    if (found === null || 'movedTo' in found || found.series.touchedAt !== null) return
     // Only the session of the last rotation counts, under its first ID or a newer one.
     if (session.createdAt !== found.series.createdAt) return
     const now = context.now()
-    const visited = { ...found.series, visitedAt: now }
+    const visited = { ...found.series, touchedAt: now }
     if ((await writeSeries(context, found.record, visited, now, deadline)) !== 'conflict') return
   }
 }
@@ -131,9 +132,9 @@ export async function noteVisit(context: Context, session: SessionRecord, deadli
 const endingKey = (key: string): SessionKey => keyOf(key, 'ending')
 
 /**
- * Ends a series, and the sessions that began with its tokens, but for one of them. The series first moves to another key in
- * one step, so that nothing begins with it any more, and goes when the last of its sessions has ended: so a call that is
- * repeated after a failure finds it by the forward.
+ * Ends a series and the sessions that began with its tokens, except one. First, one atomic step moves the series to another
+ * key: from then on no session can begin with it. When its last session has ended, the series is deleted. If a call fails in
+ * between, a repeated call finds the series through the forward.
  */
 export async function endSeries(
   context: Context,
@@ -164,7 +165,8 @@ export async function endSeries(
       isEnded = await end()
       await endBegun()
     }
-    // The forward goes with what it leads to. The call that deletes it tells a theft: parallel requests with one token are one.
+    // Deleting the series deletes its forward too. Only the call that deletes it emits the theft: parallel requests with one
+    // token emit one event.
     isEnded = (await end()) || isEnded
     if (why === 'theft' && isEnded)
       context.emit({ type: 'remember-theft', key: key as SessionKey, userId: context.userIdOf(found) })

@@ -36,8 +36,8 @@ export function refusal({ options }: Context, outcome: Refused): SessionError {
 }
 
 /**
- * Writes to a session that was found: attempts, and if another writer came first, finds the session again and
- * attempts once more. `null` if the session is gone. The writers of one session in this process take turns.
+ * Tries to write to a session. If another writer was first, finds the session again and retries, until the deadline. `null`
+ * if the session is gone. The writers of one session in this process take turns.
  *
  * An attempt answers its value, or why there is none: 'conflict' and 'gone' (another writer was first: find again, after
  * a wait), 'snapshot' (it needs to see what is stored now before it can tell), 'collision' (draw another ID).
@@ -49,7 +49,7 @@ export async function write<T>(
   start: Found,
   deadline: number,
   attempt: (found: Found, isSnapshot: boolean) => Promise<Attempt<T>>,
-  // The grace of a rotation leads on to the successor.
+  // Within the grace of its old ID this finds the session under its new one.
   findAgain: (found: Found, deadline: number) => Found | null | Promise<Found | null> = ({ id }) =>
     find(context, id, context.now(), deadline),
 ): Promise<T | null> {
@@ -168,7 +168,7 @@ export async function takeKey(
     if (!Object.hasOwn(data, name) || value === undefined) return { draft: null, value: undefined }
     const start = context.shape.start() as Record<string, unknown>
     if (!Object.hasOwn(start, name)) return { draft: rest, value }
-    // A flash message that is asked for at each request, and is not there, must not be written at each request.
+    // Otherwise each request that asks for an absent flash message would write.
     if (isDeepStrictEqual(value, start[name])) return { draft: null, value }
     return { draft: { ...rest, [name]: start[name] }, value }
   }

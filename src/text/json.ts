@@ -62,12 +62,7 @@ function write(input: unknown, key: string, parents: object[]): string | undefin
 }
 
 function writeObject(value: object, parents: object[]): string | undefined {
-  if (types.isBoxedPrimitive(value)) {
-    if (types.isNumberObject(value)) return write(Number(value), '', parents)
-    if (types.isStringObject(value)) return text(String(value))
-    if (types.isBooleanObject(value)) return Boolean.prototype.valueOf.call(value) ? 'true' : 'false'
-    if (types.isBigIntObject(value)) return BigInt.prototype.valueOf.call(value).toString()
-  }
+  if (types.isBoxedPrimitive(value) && !types.isSymbolObject(value)) return write(value.valueOf(), '', parents)
   if (isRawJson?.(value)) return JSON.stringify(value)
   if (parents.includes(value)) throw new TypeError('stringify: the value contains itself')
   parents.push(value)

@@ -60,7 +60,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   /** The value of the session cookie, if it is honoured; `undefined` until the cookies were parsed. */
   #id: SessionId | null | undefined
   #isAmbiguous = false
-  /** Whether a Secure cookie would have come, or would go, without TLS; asked only when it matters. */
+  /** Whether the cookie is `Secure` and the request did not come over TLS; `null` until that matters. */
   #isInsecure: boolean | null = null
   #hasLoggedOut = false
   /** `undefined` until the store has said, or a method that writes. */
@@ -189,7 +189,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       this.#mayBegin()
       const session = await this.#sessions.regenerate(current, options)
       if (session === null) {
-        // An ID that was not looked up may have been dead before.
+        // The session of an ID that was never read may have ended before this request.
         this.#isOver ||= typeof current !== 'string'
         return this.#know(null)
       }
@@ -206,7 +206,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     return this.#inTurn(async () => {
       const current = await this.#current()
       const { cookie, rememberCookie } = this.#setup
-      // Values that are not honoured: of several, one is the user's own.
+      // If several cookies came none is trusted, but one of them is the user's own: all end.
       const ids = this.#id === null ? cookie.candidates(this.#request.cookie).filter(isId) : []
       const tokens = this.#tokens()
       // What could start the session again ends first.
@@ -315,7 +315,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   #parse(): void {
     const { cookie, hasIsSecure } = this.#setup
     const { id, ambiguous } = cookie.parse(this.#request.cookie)
-    // The application's function is asked by each request: if it throws, that is found out before the first login.
+    // `isSecure` is called by each request: if it throws, the developer sees that before the first login.
     if (hasIsSecure) this.#isInsecure = cookie.secure && !this.#request.secure
     const isHonoured = (id !== null || ambiguous) && !this.#isRefusedInsecure()
     this.#id = isHonoured ? id : null
@@ -345,7 +345,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     return this.#sessions.redeemRememberToken(token)
   }
 
-  /** A session that was read without a use is used now, unless this response brings it: the browser does not have it yet. */
+  /** The session was read with `touch: false`, and is used now. Not if this response is the first to carry its cookie. */
   async #touch(): Promise<Session<Data, Ids> | null> {
     const session = this.#session ?? null
     if (session === null || session.secret !== this.#id || !this.#canSend()) return session
@@ -363,8 +363,8 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   }
 
   /**
-   * Starts an anonymous session, in place of `before` or of what the request came with; `null` if this browser has left
-   * that, before or meanwhile: another response brings it another cookie.
+   * Starts an anonymous session that replaces `before`, or the session of the request's cookie. `null` if this browser has
+   * logged in or out with that, before or meanwhile: another response gives it another cookie.
    */
   async #begin(
     anonymous?: { data?: Partial<Input> },
@@ -445,7 +445,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   /** A slow response must not overwrite the cookie of a later login. */
   #maySend(session: Session<Data, Ids>): boolean {
     if (!this.#looksAgain || !this.#isLeft()) return !this.#hasEnded(session, this.#sentAt)
-    // The anonymous session began while the browser left what it came with: its other response brings another cookie.
+    // While this session was created, another request of the browser logged in or out. Its response has the right cookie.
     this.#looksAgain = false
     this.#cookie = 'keep'
     if (this.#begun !== null) this.#end(this.#begun).catch(() => {})

@@ -38,8 +38,10 @@ export interface Project {
   readonly folder: string
   /** What `node ARGS` prints there. */
   node(...args: string[]): Promise<string>
-  /** What `npx coatcheck ARGS` prints there, and the same without npx. */
-  command(...args: string[]): Promise<[npx: string, bin: string]>
+  /** What `npx coatcheck ARGS` prints there. */
+  npx(...args: string[]): Promise<string>
+  /** The same without npx. */
+  command(...args: string[]): Promise<string>
   /** What Jest prints there. */
   jest(testMatch: string, ...nodeOptions: string[]): Promise<string>
 }
@@ -53,11 +55,8 @@ async function project(folder: string, install: () => Promise<unknown>): Promise
   return {
     folder,
     node: async (...args) => (await run(process.execPath, args, folder)).stdout,
-    command: async (...args) => {
-      const npx = await run('npx', ['--no-install', 'coatcheck', ...args], folder)
-      const bin = await run(join(folder, 'node_modules/.bin/coatcheck'), args, folder)
-      return [npx.stdout, bin.stdout]
-    },
+    npx: async (...args) => (await run('npx', ['--no-install', 'coatcheck', ...args], folder)).stdout,
+    command: async (...args) => (await run(join(folder, 'node_modules/.bin/coatcheck'), args, folder)).stdout,
     jest: async (testMatch, ...nodeOptions) => {
       const config = JSON.stringify({ transform: {}, testMatch: [testMatch] })
       const args = [...nodeOptions, tool('jest/bin/jest.js'), '--rootDir', folder, '--config', config]

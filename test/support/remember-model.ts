@@ -17,7 +17,7 @@ interface Model {
   current: number
   previous: number | null
   rotatedAt: number
-  visitedAt: number | null
+  touchedAt: number | null
   /** The session of the last rotation. */
   started: number | null
   tokens: number
@@ -54,8 +54,8 @@ function answers(model: Model, request: Request, now: number): [Model, Answer][]
       return [[model.live.has(request.session) ? dead() : model, 'done']]
     case 'visit': {
       if (!model.live.has(request.session)) return [[model, 'null']]
-      const visitedAt = model.visitedAt ?? (request.session === model.started ? now : null)
-      return [[{ ...model, visitedAt }, 'live']]
+      const touchedAt = model.touchedAt ?? (request.session === model.started ? now : null)
+      return [[{ ...model, touchedAt }, 'live']]
     }
     case 'recall': {
       if (!model.alive) return [[model, 'null']]
@@ -63,10 +63,10 @@ function answers(model: Model, request: Request, now: number): [Model, Answer][]
       const theft: [Model, Answer] = [dead({ alarms: model.alarms + 1 }), 'null']
       if (!isSpent && request.token !== model.current) return [theft]
       const same: Answer = { token: model.current, session: model.started! }
-      const age = now - (model.visitedAt ?? model.rotatedAt)
+      const age = now - (model.touchedAt ?? model.rotatedAt)
       const allowed: [Model, Answer][] = []
       if (isSpent && age <= GRACE + 2 * CLOCK_TOLERANCE) allowed.push([model, same])
-      if (isSpent && model.visitedAt !== null) {
+      if (isSpent && model.touchedAt !== null) {
         if (age > GRACE) allowed.push(theft)
         return allowed
       }
@@ -80,7 +80,7 @@ function answers(model: Model, request: Request, now: number): [Model, Answer][]
         previous: request.token,
         current: model.tokens,
         rotatedAt: now,
-        visitedAt: null,
+        touchedAt: null,
         started: model.sessions,
         tokens: model.tokens + 1,
         sessions: model.sessions + 1,
@@ -202,7 +202,7 @@ export async function checkRemember(open: () => Store | Promise<Store>, runs: nu
         current: 0,
         previous: null,
         rotatedAt: 0,
-        visitedAt: null,
+        touchedAt: null,
         started: null,
         tokens: 1,
         sessions: 0,

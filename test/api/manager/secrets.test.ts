@@ -112,7 +112,7 @@ it('no secret is seen in sessions, errors, events, the diagnostics channel, stor
 
   expect(secrets.size).toBeGreaterThan(10)
   expect(events.length).toBeGreaterThan(15)
-  expect(published).toEqual(events)
+  expect(published.filter(event => events.includes(event as never))).toEqual(events)
   expect(written.join('')).toContain(updated.key)
   for (const [name, value] of Object.entries({
     seen,
@@ -139,6 +139,7 @@ it('the scan sees a name and data that an error carries', async () => {
 })
 
 it('no name and no data is seen in errors, events and the diagnostics channel where a store fails', async () => {
+  // The channel is the thread's: a manager of another test may still tell something there.
   const published: unknown[] = []
   const onMessage = (message: unknown) => published.push(message)
   for (const fault of [faults.rejects, faults.throws, faults.hang]) {
@@ -155,9 +156,9 @@ it('no name and no data is seen in errors, events and the diagnostics channel wh
     unsubscribe('coatcheck', onMessage)
     expect(Object.keys(errors)).toHaveLength(12)
     expect(events.length).toBeGreaterThan(12)
-    expect(published).toEqual(events)
+    expect(published.filter(event => events.includes(event as never))).toEqual(events)
+    expect(leaked([errors, events, published], PRIVATE)).toBeNull()
     published.length = 0
-    expect(leaked([errors, events], PRIVATE)).toBeNull()
     for (const value of [...Object.values(errors), ...events]) expect(leaked(value, PRIVATE)).toBeNull()
   }
 })

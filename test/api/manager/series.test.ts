@@ -79,7 +79,7 @@ describe('a series that no manager of ours wrote', () => {
       'rotatedAt',
       'session',
       'createdAt',
-      'visitedAt',
+      'touchedAt',
       'origin',
       'endsEarlier',
       'ending',

@@ -1,9 +1,15 @@
 // What a handler that loses a cookie is told by a warning of the process, and when: nothing else may warn in this process.
-import { openVisit } from 'coatcheck/custom-server'
-import { fetchVisits } from 'coatcheck/fetch'
-import { nodeVisits } from 'coatcheck/node'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { ada, listen, makeSessions } from '../../support/edge-service.ts'
+import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+
+// Fresh: whether a warning was given is kept by the process, and other files of this thread have their own.
+vi.resetModules()
+const { openVisit } = await import('coatcheck/custom-server')
+const { fetchVisits } = await import('coatcheck/fetch')
+const { nodeVisits } = await import('coatcheck/node')
+const { ada, listen, makeSessions } = await import('../../support/edge-service.ts')
+afterAll(() => {
+  vi.resetModules()
+})
 
 const request = (headers: Record<string, string> = {}) =>
   new Request('https://app.example.com/', { method: 'POST', headers })

@@ -356,6 +356,6 @@ describe('where nothing listens', () => {
     const sessions = new SessionManager<Data>({ store: new MemoryStore(), sweepInterval: false })
     subscribe('coatcheck', onMessage)
     await expect(visitOf(sessions, null, { secure: false }).logIn(ada)).rejects.toMatchObject({ status: 403 })
-    expect(heard).toEqual([{ ...insecure, host: HOST }])
+    expect(heard).toContainEqual({ ...insecure, host: HOST })
   })
 })

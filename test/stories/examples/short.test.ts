@@ -272,14 +272,6 @@ describe('cart.mjs', () => {
   })
 })
 
-describe('encrypted-store.test.mjs', () => {
-  it('passes in the test runner of Node', async () => {
-    const { stdout } = await run(process.execPath, ['--test', 'examples/encrypted-store.test.mjs'], { cwd: root })
-    expect(Number(/^(?:#|ℹ) pass (\d+)$/m.exec(stdout)?.[1])).toBeGreaterThan(60)
-    expect(stdout).toMatch(/^(?:#|ℹ) fail 0$/m)
-  }, 120_000)
-})
-
 /** The answer to a GET as it stands, whatever is asked for. */
 async function rawGet(port: number, target: string, host: string): Promise<string> {
   const socket = connect(port, '127.0.0.1')

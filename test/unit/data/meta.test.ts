@@ -7,7 +7,7 @@ const meta = fc.record(
     verifiedAt: fc.oneof(fc.constant(null), fc.nat({ max: 864e13 })),
     csrf: fc.uint8Array({ minLength: 32, maxLength: 32 }).map(bytes => Buffer.from(bytes).toString('base64url')),
     idle: fc.integer({ min: 1, max: 100 * 365 * 86_400_000 }),
-    renewals: fc.record({ count: fc.integer({ min: 1, max: 999 }), since: fc.nat({ max: 864e13 }) }),
+    newIds: fc.record({ count: fc.integer({ min: 1, max: 999 }), since: fc.nat({ max: 864e13 }) }),
   },
   { requiredKeys: [] },
 )

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { expiryOf, isTouchDue, isUnvisited, lifetimeOf } from '../../../src/manager/records.ts'
+import { expiryOf, isTouchDue, isUntouched, lifetimeOf } from '../../../src/manager/records.ts'
 
 const limits = { idle: 60_000, absolute: 600_000, touchInterval: 10_000 }
 
@@ -36,7 +36,7 @@ it('a touch is due once per interval, and never where the clock was set back', (
 })
 
 it('a session that a remember token began is not visited until it was seen after its begin', () => {
-  expect(isUnvisited({ seenAt: 999, createdAt: 1_000 })).toBe(true)
-  expect(isUnvisited({ seenAt: 1_000, createdAt: 1_000 })).toBe(false)
-  expect(isUnvisited({ seenAt: 1_001, createdAt: 1_000 })).toBe(false)
+  expect(isUntouched({ seenAt: 999, createdAt: 1_000 })).toBe(true)
+  expect(isUntouched({ seenAt: 1_000, createdAt: 1_000 })).toBe(false)
+  expect(isUntouched({ seenAt: 1_001, createdAt: 1_000 })).toBe(false)
 })

@@ -9,7 +9,7 @@ it('a series is read in each of its states', () => {
     rotatedAt: 1,
     session: null,
     createdAt: 0,
-    visitedAt: null,
+    touchedAt: null,
     origin: 1,
   }
   const rotated = { ...fresh, previous: 'b'.repeat(43), salt: 'c'.repeat(16), session: 'd'.repeat(46), createdAt: 2 }
@@ -17,7 +17,7 @@ it('a series is read in each of its states', () => {
   for (const series of [
     fresh,
     rotated,
-    { ...rotated, visitedAt: 3 },
+    { ...rotated, touchedAt: 3 },
     { ...rotated, endsEarlier: true },
     ...['logout', 'revoked', 'theft'].map(reason => ({ ...rotated, ending: { ...ending, reason } })),
   ])
