@@ -17,7 +17,7 @@ const SESSIONS = 100_000
 const BATCH = 500
 
 async function benchMemory() {
-  const micros = await measure('verbs.mjs')
+  const micros = await measure('methods.mjs')
   const ratio = (/** @type {string} */ ours, /** @type {string} */ hand) =>
     quantile(
       micros[ours].map((/** @type {number} */ value, /** @type {number} */ round) => value / micros[hand][round]),

@@ -2,11 +2,11 @@ import { createRequire } from 'node:module'
 import { setTimeout as wait } from 'node:timers/promises'
 import { SessionManager } from 'coatcheck'
 import { checkKind, HELP, minPasswordVersionOf, parseArguments, type Run, timeoutOf } from './arguments.ts'
+import { RUN, type Task } from './commands.ts'
 import { EXIT, type ExitCode, Failure, plain, safeMessageOf, UsageError } from './errors.ts'
 import { Output, OutputClosed, OutputFailed, type Stream } from './output.ts'
 import { kindIn, parseStoreUrl } from './store-url.ts'
 import { ddlOf, type OpenStore, openStore } from './stores.ts'
-import { RUN, type Task } from './verbs.ts'
 
 /** What the command has around it: the process, or a test. */
 export interface Io {

@@ -54,17 +54,18 @@ class Caller {
     }
     const { key } = record
     const version = this.#model.records.get(key)?.version ?? 1
-    const verb = next() % 8
-    if (verb < 2) {
+    const choice = next() % 8
+    if (choice < 2) {
       const change = this.#kit.change({ data: `{"n":${next()}}` })
       return this.#write(store => store.update(key, version, change, call))
     }
     const seenAt = now + (next() % MINUTE)
-    if (verb === 2) return this.#write(store => store.touch(key, seenAt, now + HOUR, call))
-    if (verb === 3) return this.#write(store => store.delete(key, call))
-    if (verb === 4) return this.#write(store => store.deleteUser(this.#userId, { minPasswordVersionUntil: now }, call))
+    if (choice === 2) return this.#write(store => store.touch(key, seenAt, now + HOUR, call))
+    if (choice === 3) return this.#write(store => store.delete(key, call))
+    if (choice === 4)
+      return this.#write(store => store.deleteUser(this.#userId, { minPasswordVersionUntil: now }, call))
     const successor = this.#kit.successor(record)
-    const options = verb === 5 ? {} : { forward: { salt: pick(['', 'c2FsdA'], next()), until: now + MINUTE } }
+    const options = choice === 5 ? {} : { forward: { salt: pick(['', 'c2FsdA'], next()), until: now + MINUTE } }
     return this.#write(store => store.replace(key, version, successor, options, call), successor)
   }
 

@@ -182,7 +182,7 @@ export class Kit {
     same(await this.store.read(record.key, { now }), record)
   }
 
-  /** Not to be found by any verb: a record that is gone stays gone. */
+  /** Not to be found by any method: a record that is gone stays gone. */
   async isGone(record: SessionRecord): Promise<void> {
     const { key, userId, kind } = record
     assert.equal(await this.isLive(key), false, 'read finds the record')

@@ -40,11 +40,11 @@ async function walk(kit: Kit, { limit, now = kit.now, between, enough }: WalkOpt
 
 const hasMet = ({ records, forwards }: Walk, key: string) => records.has(key) || forwards.has(key)
 
-/** A case about `scan`, or about `count`, that passes where the store has no such verb. */
-const about = (verb: 'scan' | 'count', { name, needs, run }: Case): Case => ({
+/** A case about `scan`, or about `count`, that passes where the store has no such method. */
+const about = (method: 'scan' | 'count', { name, needs, run }: Case): Case => ({
   name,
   ...(needs !== undefined && { needs }),
-  run: async kit => (kit.store[verb] === undefined ? undefined : run(kit)),
+  run: async kit => (kit.store[method] === undefined ? undefined : run(kit)),
 })
 
 const CASES: readonly Case[] = [

@@ -5,15 +5,15 @@ import { pick } from './random.ts'
 import { ReferenceStore } from './reference.ts'
 
 /** One step of a random sequence: what to do, and three numbers that say with what. */
-export type Step = readonly [verb: number, a: number, b: number, c: number]
+export type Step = readonly [method: number, a: number, b: number, c: number]
 
 /** The numbers of a step are below this. */
 export const STEP_RANGE = 1 << 16
 
-type Verb = (world: World, a: number, b: number, c: number) => Promise<void>
+type Method = (world: World, a: number, b: number, c: number) => Promise<void>
 
 // Contended on purpose: two users, and every key that was ever used may be used again.
-const VERBS: readonly (readonly [name: string, weight: number, verb: Verb])[] = [
+const METHODS: readonly (readonly [name: string, weight: number, method: Method])[] = [
   ['create', 5, (world, a, b, c) => world.create(a, b, c)],
   ['replace', 5, (world, a, b, c) => world.replace(a, b, c)],
   ['update', 4, (world, a, b, c) => world.update(a, b, c)],
@@ -26,9 +26,9 @@ const VERBS: readonly (readonly [name: string, weight: number, verb: Verb])[] = 
   ['sweep', 1, (world, a) => world.sweep(a)],
   ['clock', 1, (world, a) => world.moveClock(a)],
 ]
-const LOTS = VERBS.flatMap(([name, weight, verb]) => Array.from({ length: weight }, () => [name, verb] as const))
+const LOTS = METHODS.flatMap(([name, weight, method]) => Array.from({ length: weight }, () => [name, method] as const))
 
-export const stepName = ([verb, ...numbers]: Step): string => `${pick(LOTS, verb)[0]}(${numbers.join(', ')})`
+export const stepName = ([method, ...numbers]: Step): string => `${pick(LOTS, method)[0]}(${numbers.join(', ')})`
 
 /**
  * A store and the reference model, led through the same steps; each answer is compared. What the contract leaves open
@@ -50,8 +50,8 @@ export class World {
   }
 
   async run(step: Step): Promise<void> {
-    const [verb, a, b, c] = step
-    await pick(LOTS, verb)[1](this, a, b, c)
+    const [method, a, b, c] = step
+    await pick(LOTS, method)[1](this, a, b, c)
   }
 
   /** Compares all that was ever stored. */

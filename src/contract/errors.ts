@@ -77,7 +77,7 @@ export class SessionError extends Error {
 Object.defineProperty(SessionError.prototype, 'name', { value: 'SessionError', configurable: true, writable: true })
 Object.defineProperty(SessionError.prototype, SESSION_ERROR, { value: true })
 
-/** A verb of the store contract. */
+/** A method of the store contract. */
 export type StoreOperation = Exclude<keyof Store, 'shard'>
 
 const READING = new Set<StoreOperation>(['read', 'listUser', 'scan', 'count'])

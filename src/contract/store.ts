@@ -91,7 +91,7 @@ export interface SessionLimit {
   readonly onLimit: 'refuse' | 'end-oldest'
 }
 
-/** What each verb is told about the call, as its last argument. */
+/** What each method is told about the call, as its last argument. */
 export interface StoreCall {
   /** The manager's clock, epoch ms. A store consults no other to decide what is live. */
   readonly now: number

@@ -81,7 +81,7 @@ export class Bridge<Data extends object, Ids extends UserIds, Input extends obje
   readonly #next: SessionCallback
   /** What req.session is; `null` after destroy, or if the application set it so. */
   #shown: RequestSession | null = null
-  /** The session as the last verb left it. */
+  /** The session as the last call left it. */
   #session: Session<Data, Ids> | null = null
   /** What the data was when it was read or written last: changes are told by it. */
   #before: Texts = new Map()
@@ -89,7 +89,7 @@ export class Bridge<Data extends object, Ids extends UserIds, Input extends obje
   #isStored = false
   /** The application set req.session to null: the session ends with the response. */
   #isUnset = false
-  /** Settles when the verbs so far are done and their callbacks have run; never rejects. */
+  /** Settles when the calls so far are done and their callbacks have run; never rejects. */
   #work: Promise<void> | null = null
   /** What a save could not write, and told its callback: the answer of an error handler does not fail for it again. */
   #told: Texts | 'no JSON' | null = null
@@ -219,12 +219,12 @@ export class Bridge<Data extends object, Ids extends UserIds, Input extends obje
     }
   }
 
-  #mustBeShown(verb: string, session: object): void {
-    if (session !== this.#shown) throw new TypeError(`${verb}: ${REPLACED}`)
+  #mustBeShown(call: string, session: object): void {
+    if (session !== this.#shown) throw new TypeError(`${call}: ${REPLACED}`)
   }
 
-  /** Runs verbs one after the other; the callback runs outside of our promises, so that what it throws is its own. */
-  #run(verb: () => Promise<void>, callback: SessionCallback | undefined): void {
+  /** Runs calls one after the other; the callback runs outside of our promises, so that what it throws is its own. */
+  #run(begin: () => Promise<void>, callback: SessionCallback | undefined): void {
     const call = (...values: [error?: unknown]) =>
       new Promise<void>(resolve =>
         process.nextTick(() => {
@@ -236,7 +236,7 @@ export class Bridge<Data extends object, Ids extends UserIds, Input extends obje
         }),
       )
     const work: Promise<void> = (this.#work ?? Promise.resolve())
-      .then(verb)
+      .then(begin)
       .then(
         () => call(),
         error => {

@@ -25,8 +25,8 @@ type Method = (...values: unknown[]) => unknown
 type Methods = Record<'writeHead' | 'flushHeaders' | 'write' | 'end', Method>
 
 /** As Node does once the head is out. */
-const alreadySent = (verb: string) => (): never => {
-  const error = new Error(`Cannot ${verb} headers after they are sent to the client`)
+const alreadySent = (what: string) => (): never => {
+  const error = new Error(`Cannot ${what} headers after they are sent to the client`)
   throw Object.assign(error, { code: 'ERR_HTTP_HEADERS_SENT' })
 }
 
@@ -163,7 +163,7 @@ export class HeldResponse implements ProxyHandler<ServerResponse> {
   #wait(): void {
     if (this.#restore !== null) return
     this.#wasSent = this.#response.headersSent
-    const refused = Object.entries(HEADERS).map(([name, verb]) => [name, alreadySent(verb)])
+    const refused = Object.entries(HEADERS).map(([name, what]) => [name, alreadySent(what)])
     // Older middleware looks at _header.
     const sent = this.#wasSent ? {} : { headersSent: true, _header: 'held' }
     this.#restore = shadow(this.#response, { ...Object.fromEntries(refused), ...sent })
