@@ -7,6 +7,8 @@ import { isSame } from './proof.ts'
 
 /** How long a challenge is good from when it can first be answered, and how long an offer is open, in ms. */
 export const CHALLENGE_LIFE = 300_000
+/** How long a value that has ended is still known, in ms. */
+const LATE = 300_000
 /** Several values are good at once, each until its own end: a response may be lost, and the browser asks again. */
 const MAX_VALUES = 8
 
@@ -108,8 +110,9 @@ export function newBinding(
 export function proved(before: Binding, now: number, lifetime: number): { binding: Binding; value: string } {
   const value = newSecret()
   const end = now + lifetime
-  // The last one even if it has ended: a late request must not pass for a thief's.
-  const kept = before.values.filter((each, at) => at === 0 || each.end > now).slice(0, MAX_VALUES - 1)
+  // Those that ended a while ago as well, and the last one in any case: a late request must not pass for a thief's.
+  const isKnown = (each: Value, at: number) => at === 0 || each.end > now - LATE
+  const kept = before.values.filter(isKnown).slice(0, MAX_VALUES - 1)
   const binding = {
     ...before,
     provedAt: now,

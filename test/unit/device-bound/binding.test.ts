@@ -110,13 +110,21 @@ describe('a binding', () => {
     expect(binding.values).toEqual([{ hash: hashOf(value), end: NOW + 1000 + LIFE }, ...first.values])
   })
 
-  it('keeps a value as long as it is good, the last one longer, and eight at most', () => {
+  it('knows a value that has ended for five minutes more, however often the browser proves itself meanwhile', () => {
+    const { binding: first, value } = newBinding(KEY, CREATED, NOW, LIFE)
+    const afterIts = (later: number) => NOW + LIFE + later
+    const second = proved(proved(first, afterIts(1000), LIFE).binding, afterIts(2000), LIFE).binding
+    expect(valueIn(second, value)).toEqual({ hash: hashOf(value), end: NOW + LIFE })
+    expect(valueIn(proved(second, afterIts(CHALLENGE_LIFE), LIFE).binding, value)).toBeNull()
+  })
+
+  it('keeps a value until five minutes after its end, the last one longer, and eight at most', () => {
     expect(after(20, 1000).binding.values).toHaveLength(8)
     // Each has ended when the second after it is made.
     const { binding, values } = after(5, LIFE)
     expect(binding.values.map(({ hash }) => hash)).toEqual(values.slice(0, 2).map(hashOf))
-    // The second to last has ended at the very moment of the proof.
-    expect(after(5, LIFE / 2).binding.values).toHaveLength(2)
+    // The last of these has ended at the moment of the proof before: not five minutes ago.
+    expect(after(5, LIFE / 2).binding.values).toHaveLength(4)
     const late = proved(after(3, 1000).binding, NOW + 10 * LIFE, LIFE).binding
     expect(late.values).toHaveLength(2)
   })
