@@ -3,8 +3,9 @@ import { defineConfig } from 'vitest/config'
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 
-// What starts no server, or one example of its own: run in threads that keep what they have loaded.
-const IN_PROCESS = 'test/{api,stories,unit}/**/*.test.ts'
+// What starts no server, or one example of its own: run in threads that keep what they have loaded. What looks at the
+// whole process (its warnings, its timers) is named NAME.process.test.ts and has one of its own.
+const IN_PROCESS = 'test/{api,stories,unit}/**/!(*.process).test.ts'
 // The recipes are installed first, by `npm run test:recipes`.
 const exclude = ['**/node_modules/**', ...(process.env.COATCHECK_RECIPES ? [] : ['test/stories/recipes/**'])]
 

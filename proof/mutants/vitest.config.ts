@@ -15,7 +15,7 @@ export default defineConfig({
     exclude: [
       'test/api/command/**',
       'test/stories/{examples,recipes}/**',
-      'test/**/{frameworks,garbage,lost-cookies,module-level,process,remember-model,schedules}.test.ts',
+      'test/**/{*.process,frameworks,process,remember-model,schedules}.test.ts',
     ],
     isolate: false,
     reporters: [{}],

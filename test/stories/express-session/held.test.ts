@@ -121,7 +121,8 @@ describe('what is called on a response after its end, while its session is saved
       const [headers] = await once(stream, 'response')
       expect([headers[':status'], headers['set-cookie']?.length]).toEqual([200, 1])
       expect(await text(stream)).toBe('hello')
-      expect(warn.mock.calls).toEqual([])
+      // Others of this thread may warn meanwhile, of what coatcheck has to say.
+      expect(warn.mock.calls.filter(([, options]) => (options as any)?.type !== 'CoatcheckWarning')).toEqual([])
     } finally {
       warn.mockRestore()
       client.destroy()
