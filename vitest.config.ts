@@ -24,8 +24,8 @@ export default defineConfig({
     // What takes 8 s alone took 30 on a machine with a load of 14. A test that hangs costs a minute, and says so.
     testTimeout: 60_000,
     hookTimeout: 120_000,
-    // Half of the files wait for servers most of their time, but more workers than this make the servers slow.
-    maxWorkers: 3,
+    // A third one takes a fifth less on a quiet machine, and makes what runs beside it wait on a busy one.
+    maxWorkers: 2,
     reporters: ['default', here('./test/support/scripts/engines-reporter.ts')],
     projects: [
       // First by its name, since its files take longest.

@@ -19,7 +19,9 @@ async function logInAsPython() {
 
 it('are named when the service starts', async () => {
   service = await startExample('server.mjs')
-  expect(service.output()).toMatch(/Python requests, http\.cookiejar and wget .+ COOKIE_SECURE=off/)
+  await until('the hint is printed', () =>
+    expect(service.output()).toMatch(/Python requests, http\.cookiejar and wget .+ COOKIE_SECURE=off/),
+  )
 })
 
 it('are told once in the log why they are not logged in', async () => {
