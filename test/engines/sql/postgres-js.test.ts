@@ -1,6 +1,5 @@
 // What only Postgres.js does: its own ways with types, connections that end, and statements that wait for one.
 import { connect, createServer } from 'node:net'
-import { SessionStoreError } from 'coatcheck'
 import { testStore } from 'coatcheck/custom-store/testing'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import type pg from 'pg'
@@ -10,32 +9,10 @@ import { within } from '../../support/deadlines.ts'
 import { describeEngine } from '../../support/services/engines.ts'
 import { type PostgresServer, startPostgres } from '../../support/services/postgres.ts'
 import { until } from '../../support/services/process.ts'
+import { failure, survive } from '../../support/sql/given-up.ts'
 import { isLive, NOW, newKey, newWriteId, record } from '../../support/sql/records.ts'
 
 const LIMIT = { limit: { max: 1, onLimit: 'end-oldest' } } as const
-const failure = (call: unknown): Promise<SessionStoreError> =>
-  Promise.resolve(call).then(
-    value => expect.unreachable(`answered ${JSON.stringify(value)}`),
-    error => {
-      expect(error).toBeInstanceOf(SessionStoreError)
-      return error
-    },
-  )
-
-/** Fails on an uncaught error or an unhandled rejection, which end a process outside of a test runner. */
-async function survive(work: () => Promise<void>): Promise<void> {
-  const uncaught: unknown[] = []
-  const note = (error: unknown) => uncaught.push(error)
-  process.on('uncaughtException', note)
-  process.on('unhandledRejection', note)
-  try {
-    await work()
-  } finally {
-    process.off('uncaughtException', note)
-    process.off('unhandledRejection', note)
-  }
-  expect(uncaught).toEqual([])
-}
 
 describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
   let server: PostgresServer

@@ -21,15 +21,17 @@ export const failure = (call: unknown): Promise<SessionStoreError> =>
     },
   )
 
-/** Fails on an uncaught error, which ends a process outside of a test runner. */
+/** Fails on an uncaught error or an unhandled rejection, which end a process outside of a test runner. */
 export async function survive(work: () => Promise<void>): Promise<void> {
   const uncaught: unknown[] = []
   const note = (error: unknown) => uncaught.push(error)
   process.on('uncaughtException', note)
+  process.on('unhandledRejection', note)
   try {
     await work()
   } finally {
     process.off('uncaughtException', note)
+    process.off('unhandledRejection', note)
   }
   expect(uncaught).toEqual([])
 }
