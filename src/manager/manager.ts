@@ -24,6 +24,7 @@ import { type Duration, milliseconds } from '../text/duration.ts'
 import { quote } from '../text/quote.ts'
 import { begin, endSeriesBefore, regenerate, takePlace } from './begin.ts'
 import { Context, contextOf, keepContext } from './context.ts'
+import type { SessionEvent } from './events.ts'
 import {
   anExcept,
   chainFrom,
@@ -35,7 +36,13 @@ import {
   recordsOfUser,
   storedRecord,
 } from './lookup.ts'
-import { type AnyOptions, GET_OPTIONS, REGENERATE_OPTIONS, type SessionOptions } from './options.ts'
+import {
+  type AnyOptions,
+  GET_OPTIONS,
+  type ManagerOptions,
+  REGENERATE_OPTIONS,
+  type SessionOptions,
+} from './options.ts'
 import { lifetimeOf } from './records.ts'
 import { issueToken, type Redeemed, redeemToken, revokeToken } from './remember.ts'
 import { endParent, endWithDevice } from './series.ts'
@@ -377,6 +384,20 @@ export class SessionManager<
   /** Removes what has been expired for 5 minutes, in small steps; answers how many. 0 if the store does so itself. */
   sweep(): Promise<number> {
     return contextOf(this).sweeper.sweep()
+  }
+
+  /** The options as they count, for what is built over a manager: a middleware, a bridge, a server of your own. */
+  get options(): ManagerOptions<Data, Ids> {
+    const context = contextOf(this)
+    const { userIds, idle, absolute } = context.options
+    return {
+      userIds: userIds as Ids,
+      idleTimeout: idle,
+      absoluteTimeout: absolute,
+      now: () => context.now(),
+      initial: () => context.shape.start() as Data,
+      onEvent: event => context.emit(event as SessionEvent),
+    }
   }
 
   /** Stops the sweep timer and closes the store (which leaves the application's database client open). */

@@ -63,6 +63,21 @@ export interface SessionOptions<
   now?: () => number
 }
 
+/** Options of a manager as they count, for what is built over one: a middleware, a bridge, a server of your own. */
+export interface ManagerOptions<Data extends object = Record<string, unknown>, Ids extends UserIds = 'bigint'> {
+  readonly userIds: Ids
+  /** In ms. */
+  readonly idleTimeout: number
+  /** In ms. */
+  readonly absoluteTimeout: number
+  /** The manager's clock, epoch ms. */
+  now(): number
+  /** The data of a new session. */
+  initial(): Data
+  /** Tells those who listen to this manager, and `node:diagnostics_channel` 'coatcheck'. */
+  onEvent(event: SessionEvent<Ids>): void
+}
+
 // biome-ignore lint/suspicious/noExplicitAny: unknown would fit no options, since they take and give data
 export type AnyOptions = SessionOptions<any, any, any>
 

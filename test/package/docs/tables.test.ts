@@ -160,7 +160,7 @@ describe('the page of errors and events', () => {
 
 describe('the tables of all pages', () => {
   it.each([
-    ['README.md', 'Your store'],
+    ['README.md', 'Stores'],
     ['docs/index.md', 'Choose a store'],
   ])('name stores that exist under their subpath: %s', async (page, heading) => {
     const rows = table(page, heading)
