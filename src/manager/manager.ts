@@ -96,7 +96,11 @@ export class SessionManager<
    * value of a cookie.
    * @throws SessionStoreError only if the store fails, so `null` is never an outage
    */
-  async get(session: SessionRef<Data, Ids>, options?: { touch?: boolean }): Promise<Session<Data, Ids> | null> {
+  async get(
+    // A SessionRef, written out: TypeScript's message to `get('a text')` then names sessionId.
+    session: Session<Data, Ids> | (string & { readonly 'made by sessionId(text)': true }) | null | undefined,
+    options?: { touch?: boolean },
+  ): Promise<Session<Data, Ids> | null> {
     const context = contextOf(this)
     if (options !== undefined && typeof options?.touch !== 'boolean') checkOptions(GET_OPTIONS, options)
     const id = idOf(context, session)
