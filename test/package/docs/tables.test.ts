@@ -147,7 +147,7 @@ describe('the page of errors and events', () => {
   })
 
   it('lists every event, with its fields', () => {
-    const expected = alternatives('src/manager/events.ts', 'SessionEvent').flatMap(event => {
+    const expected = alternatives('src/session/events.ts', 'SessionEvent').flatMap(event => {
       const [type, ...fields] = (event as ts.TypeLiteralNode).members as unknown as ts.PropertySignature[]
       const names = fields.map(field => field.name.getText())
       return texts(type!.type!).map(each => `${each}: ${names.join(', ')}`)
