@@ -8,6 +8,7 @@ import { countSessions } from '../operations/count.ts'
 import { type InvalidateAllOptions, invalidateAll } from '../operations/invalidate-all.ts'
 import { updateEach } from '../operations/update-user-sessions.ts'
 import { aSignal, requireScan } from '../operations/walk.ts'
+import type { SessionEvent } from '../session/events.ts'
 import { isKey, type SessionKey } from '../session/id.ts'
 import {
   recordOf,
@@ -24,18 +25,7 @@ import { type Duration, milliseconds } from '../text/duration.ts'
 import { quote } from '../text/quote.ts'
 import { begin, endSeriesBefore, regenerate, takePlace } from './begin.ts'
 import { Context, contextOf, keepContext } from './context.ts'
-import type { SessionEvent } from './events.ts'
-import {
-  anExcept,
-  chainFrom,
-  find,
-  findCurrent,
-  heldRecord,
-  idOf,
-  keyOfExcept,
-  recordsOfUser,
-  storedRecord,
-} from './lookup.ts'
+import { anExcept, find, findCurrent, heldRecord, idOf, keyOfExcept, recordsOfUser } from './lookup.ts'
 import {
   type AnyOptions,
   GET_OPTIONS,
@@ -46,8 +36,7 @@ import {
 import { lifetimeOf } from './records.ts'
 import { issueToken, type Redeemed, redeemToken, revokeToken } from './remember.ts'
 import { endParent, endWithDevice } from './series.ts'
-import { touch } from './touch.ts'
-import { takeKey, writeData, writeRecord } from './write.ts'
+import { takeKey, touch, writeData, writeRecord } from './write.ts'
 
 const NAMESPACE_NAME = /^[A-Za-z0-9_.-]{1,32}$/
 
@@ -169,7 +158,7 @@ export class SessionManager<
     // to a successor, or be live for a node with a slower clock.
     const key = found?.record.key ?? context.keyOf(id)
     const { rememberFor } = context.options
-    const before = found?.record ?? (rememberFor === null ? null : await storedRecord(context, key, deadline))
+    const before = found?.record ?? (rememberFor === null ? null : await context.storedRecord(key, deadline))
     await context.endSession(key, before?.userId ?? null, 'logout', deadline)
     return (await afterWrite(async () => {
       const session = await begin(context, start, deadline)
@@ -206,7 +195,7 @@ export class SessionManager<
     let record = typeof session === 'object' && session !== null ? recordOf(session) : null
     // Before the answers: even if they are lost, a slow response must not send this cookie again.
     context.endings.end(key, 'left')
-    if (record === null && context.options.rememberFor !== null) record = await storedRecord(context, key, deadline)
+    if (record === null && context.options.rememberFor !== null) record = await context.storedRecord(key, deadline)
     const end = () => context.endSession(key, record?.userId ?? null, 'logout', deadline)
     if (!record?.parent) return void (await end())
     // The remember token first: while it lives, it could start this session again.
@@ -253,7 +242,7 @@ export class SessionManager<
     const user = context.users.toText(userId)
     if (!isKey(key)) return false
     const deadline = context.deadline()
-    const record = await storedRecord(context, key, deadline)
+    const record = await context.storedRecord(key, deadline)
     if (record?.userId !== user || record.kind !== 'session') return false
     return endWithDevice(context, record, () => context.endSession(record.key, user, 'revoked', deadline), deadline)
   }
@@ -375,9 +364,9 @@ export class SessionManager<
     return invalidateAll(context, options, {
       endUser: user => context.ofUser(user).endUser(user, except, context.deadline()),
       endVisitor: key => context.endSession(key, null, 'invalidated', context.deadline()),
-      follow: (key, now, isKnown) => chainFrom(context, key, { now, isKnown }),
+      follow: (key, now, isKnown) => context.chainFrom(key, { now, isKnown }),
       sparedKeys: async () =>
-        exceptKey === null ? [] : (await chainFrom(context, exceptKey, { now: context.now() })).keys,
+        exceptKey === null ? [] : (await context.chainFrom(exceptKey, { now: context.now() })).keys,
     })
   }
 

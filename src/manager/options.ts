@@ -1,6 +1,7 @@
 import { DEFAULT_STORE_TIMEOUT, type SessionLimit, type Store } from '../contract/store.ts'
 import type { Codec } from '../data/codec.ts'
 import type { StandardSchemaV1 } from '../data/schema.ts'
+import type { SessionEvent } from '../session/events.ts'
 import type { UserId, UserIds } from '../session/users.ts'
 import {
   aBoolean,
@@ -16,7 +17,6 @@ import {
 import { aDuration, type Duration, durationUpTo, milliseconds } from '../text/duration.ts'
 import { hintsFor } from '../text/option-hints.ts'
 import { quote } from '../text/quote.ts'
-import type { SessionEvent } from './events.ts'
 
 /** What a `SessionManager` takes. Lengths of time are text with a unit, such as `'30m'`. */
 export interface SessionOptions<
