@@ -50,8 +50,8 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   readonly #context: Context
   readonly #setup: VisitsSetup
   #isOpen = false
-  /** The value of the session cookie, if it is honoured; `undefined` until the cookies were parsed. */
-  #id: SessionId | null | undefined
+  /** The value of the session cookie, if it is accepted. */
+  #id: SessionId | null = null
   #isAmbiguous = false
   /** Whether the cookie is `Secure` and the request did not come over TLS; `null` until that matters. */
   #isInsecure: boolean | null = null
@@ -265,21 +265,6 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     return { ...PERSONAL, cookies, others: isLogout ? [['Clear-Site-Data', clearSiteData]] : [] }
   }
 
-  get request(): VisitRequest {
-    return this.#request
-  }
-
-  /** The ID that is honoured, as the request brought it. */
-  get id(): SessionId | null {
-    if (this.#id === undefined) this.#parse()
-    return this.#id ?? null
-  }
-
-  /** Whether an ID came that is not honoured: beside another one, or without TLS. */
-  get isDoubtful(): boolean {
-    return this.id === null && this.#setup.cookie.candidates(this.#request.cookie).some(isId)
-  }
-
   /** Lets the request through, or throws. */
   #open(): void {
     if (this.#isOpen) return
@@ -287,21 +272,18 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       this.#tellRefused('cross-origin')
       throw crossOrigin()
     }
-    if (this.#id === undefined) this.#parse()
+    const { id, ambiguous } = this.#setup.cookie.parse(this.#request.cookie)
+    if ((id !== null || ambiguous) && !this.#isRefusedInsecure()) {
+      this.#id = id
+      this.#isAmbiguous = ambiguous
+    }
     this.#isOpen = true
     if (this.#isAmbiguous) this.#context.emit({ type: 'ambiguous-cookie' })
     this.#request.onHeadRules?.(this.headRules.bind(this))
   }
 
-  #parse(): void {
-    const { id, ambiguous } = this.#setup.cookie.parse(this.#request.cookie)
-    const isHonoured = (id !== null || ambiguous) && !this.#isRefusedInsecure()
-    this.#id = isHonoured ? id : null
-    this.#isAmbiguous = isHonoured && ambiguous
-  }
-
   async #read(isUse: boolean): Promise<Session<Data, Ids> | null> {
-    const id = this.#id!
+    const id = this.#id
     const found = id === null ? null : await this.#sessions.get(id, isUse && this.#canSend() ? TOUCH : NO_TOUCH)
     const redeemed = found === null && this.#session === undefined ? await this.#redeem() : null
     // A method that writes has finished meanwhile, and knows better.
@@ -337,7 +319,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   /** The session that a method is about, without a read of its own; the ID if nothing was read or found. */
   async #current(): Promise<Session<Data, Ids> | SessionId | null> {
     if (this.#session === undefined && this.#reading !== null) await this.#reading.catch(() => {})
-    return this.#session ?? (this.#hasLoggedOut ? null : this.#id!)
+    return this.#session ?? (this.#hasLoggedOut ? null : this.#id)
   }
 
   /**
@@ -431,7 +413,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   #isLeft(): boolean {
     if (this.#hasLoggedOut) return false
     const { endings } = this.#context
-    if (this.#id !== null && endings.isLeft(this.#context.keyOf(this.#id!))) return true
+    if (this.#id !== null && endings.isLeft(this.#context.keyOf(this.#id))) return true
     return this.#wellFormedTokens().some(token => endings.isLeft(this.#keyOfToken(token)!))
   }
 

@@ -800,6 +800,19 @@ describe('remember me', () => {
     expect(await visitOf(made.sessions, jar([made.rememberCookie])).get()).toBeNull()
   })
 
+  it('that is dead hinders no login after an update of the same request', async () => {
+    const made = await rememberMe()
+    await makeSessions({ store: made.store, rememberFor: '30d' }).sessions.invalidateUser(42n)
+    const visit = visitOf(made.sessions, jar([made.rememberCookie]), { method: 'POST' })
+    await visit.update({ n: 1 })
+    const session = await visit.logIn(ada)
+    expect(visit.cookies.map(({ name, value }) => [name, value])).toEqual([
+      ['session_id', session.secret],
+      ['remember_token', ''],
+    ])
+    expect(await made.sessions.get(session.secret)).not.toBeNull()
+  })
+
   it('begins nothing after a parallel request gave a new ID: its cookie would be overwritten', async () => {
     for (const [verb, hasSession] of [
       ['regenerate', true],
