@@ -22,24 +22,39 @@ export default defineConfig({
   themeConfig: {
     search: { provider: 'local' },
     outline: [2, 3],
-    nav: [page('Guide', '/guide'), page('API', '/api/'), page('Changes', '/repository/CHANGELOG')],
+    nav: [
+      page('Start', '/start'),
+      page('Guides', '/guide'),
+      page('API', '/api/'),
+      page('Changes', '/repository/CHANGELOG'),
+    ],
     sidebar: [
       {
-        text: 'Use',
+        text: 'Start',
+        items: [page('What it is', '/'), page('Ten minutes', '/start'), page('Which store?', '/stores')],
+      },
+      {
+        text: 'Guides',
         items: [
-          page('Guide', '/guide'),
-          page('Options', '/options'),
-          page('Errors and events', '/errors-and-events'),
-          page('Observability', '/observability'),
-          page('Testing', '/testing'),
+          page('All tasks', '/guide'),
+          page('A login page', '/guide/login-page'),
+          page('Guard pages and actions', '/guide/guard'),
+          page('Data: cart, flash messages', '/guide/data'),
+          page('Remember me', '/guide/remember-me'),
+          page('Change a password', '/guide/change-password'),
+          page('Devices', '/guide/devices'),
+          page('A second factor', '/guide/second-factor'),
+          page('OAuth, OIDC and SAML', '/guide/oauth'),
+          page('Forms and CSRF', '/guide/csrf'),
+          page('Sockets, jobs, native apps', '/guide/sockets'),
+          page('Tenants, several cookies', '/guide/tenants'),
+          page('A new ID now and then', '/guide/new-id'),
           page('Bound to a device', '/device-bound'),
-          page('Deployment', '/deployment'),
-          page('Operations', '/operations'),
-          page('The command', '/command'),
+          page('Testing', '/testing'),
         ],
       },
       {
-        text: 'Servers',
+        text: 'Frameworks',
         items: [
           page('All, and node:http', '/servers'),
           page('Express', '/servers/express'),
@@ -59,17 +74,6 @@ export default defineConfig({
         ],
       },
       {
-        text: 'Move',
-        items: [
-          page('From another library', '/moving'),
-          page('express-session', '/moving/express-session'),
-          page('iron-session', '/moving/iron-session'),
-          page('better-auth', '/moving/better-auth'),
-          page('Lucia', '/moving/lucia'),
-          page('NextAuth and Auth.js', '/moving/next-auth'),
-        ],
-      },
-      {
         text: 'Stores',
         items: [
           page('Memory', '/stores/memory'),
@@ -82,8 +86,43 @@ export default defineConfig({
         ],
       },
       {
-        text: 'Judge',
-        items: [page('Security', '/security'), page('Proof', '/proof'), page('Performance', '/performance')],
+        text: 'Moving',
+        items: [
+          page('From another library', '/moving'),
+          page('express-session', '/moving/express-session'),
+          page('req.session: the bridge', '/express-session'),
+          page('iron-session', '/moving/iron-session'),
+          page('better-auth', '/moving/better-auth'),
+          page('Lucia', '/moving/lucia'),
+          page('NextAuth and Auth.js', '/moving/next-auth'),
+        ],
+      },
+      {
+        text: 'Production',
+        items: [
+          page('Deployment', '/deployment'),
+          page('Runbook', '/runbook'),
+          page('Operations', '/operations'),
+          page('The command', '/command'),
+          page('Observability', '/observability'),
+        ],
+      },
+      {
+        text: 'Trust',
+        items: [
+          page('Security', '/security'),
+          page('Proof', '/proof'),
+          page('Performance', '/performance'),
+          page('Changes', '/repository/CHANGELOG'),
+        ],
+      },
+      {
+        text: 'Reference',
+        items: [
+          page('Options', '/options'),
+          page('Errors and events', '/errors-and-events'),
+          page('Methods', '/methods'),
+        ],
       },
       { text: 'API', items: api },
     ],

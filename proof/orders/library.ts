@@ -117,7 +117,7 @@ export class WriteQueue extends Kept {
 `
 
 const SHIMS: Readonly<Record<string, { readonly code: string; readonly folder: string }>> = {
-  'recent.ts': { code: RECENT, folder: 'src/manager' },
+  'recent.ts': { code: RECENT, folder: 'src/time' },
   'write-queue.ts': { code: QUEUE, folder: 'src/guard' },
   'node:crypto': { code: CRYPTO, folder: 'src/session' },
   globals: { code: GLOBALS, folder: 'src' },

@@ -10,7 +10,7 @@ export type Change<Data = Record<string, unknown>, R = unknown> =
   | ((
       draft: Data,
     ) => R extends PromiseLike<unknown>
-      ? never
+      ? 'make the function synchronous: it may run again after a conflict'
       : R extends object
         ? R extends Partial<Data>
           ? 'edit the draft and return nothing: what is returned would be lost'
@@ -30,7 +30,7 @@ export function runChange<Data extends object>(
   const value = change(draft)
   if (typeof (value as { then?: unknown } | null | undefined)?.then === 'function') {
     Promise.resolve(value).catch(() => {})
-    throw new TypeError('update: the function must be synchronous: it may run again after a conflict')
+    throw new TypeError('update: make the function synchronous: it may run again after a conflict')
   }
   if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return
   // What was assigned, and what pop, shift and sort return.

@@ -1,5 +1,4 @@
 import { type Context, contextOf } from '../manager/context.ts'
-import { storedRecord } from '../manager/lookup.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import type { SessionId } from '../session/id.ts'
 import type { AnySession } from '../session/session.ts'
@@ -111,7 +110,7 @@ export class Devices {
   async hasMoved(id: SessionId, name: string): Promise<boolean> {
     const context = this.#context
     const key = context.keyOf(id)
-    const record = await storedRecord(context, key, context.deadline())
+    const record = await context.storedRecord(key, context.deadline())
     return record !== null && record.key !== key && bindingIn(context.info(record))?.id === name
   }
 }

@@ -8,7 +8,7 @@ import { deriveId, newId, newSalt, newWriteId, type SessionKey, shardOf } from '
 import type { AnySession } from '../session/session.ts'
 import type { Owner } from '../session/users.ts'
 import type { Context, Found } from './context.ts'
-import { type AnyRef, find, findCurrent, storedRecord } from './lookup.ts'
+import { type AnyRef, find, findCurrent } from './lookup.ts'
 import { type FirstData, firstData, isUntouched, type Lifetime, limitFor, newRecord, seen } from './records.ts'
 import { endParent, endSeries } from './series.ts'
 import { MAX_COLLISIONS, refusal, write } from './write.ts'
@@ -33,16 +33,9 @@ export async function begin(
     const record = newRecord(context, id, owner, data, call.now, lifetime)
     const answer = await context.calls.create(record, limitFor(context, owner), call)
     context.noticeAnswer(answer, owner)
-    if (answer.outcome === 'created') return created(context, id, record)
+    if (answer.outcome === 'created') return context.created(id, record)
     if (answer.outcome !== 'collision' || collisions >= MAX_COLLISIONS) throw refusal(context, answer.outcome)
   }
-}
-
-function created(context: Context, id: string, record: SessionRecord): AnySession {
-  const userId = context.userIdOf(record)
-  const session = context.session({ id, record, userId, isFollowed: false })
-  context.emit({ type: 'created', key: session.key, userId, remembered: session.remembered })
-  return session
 }
 
 /** Replaces a session by a new one; `null` if it ended meanwhile. */
@@ -88,44 +81,13 @@ export async function endSeriesBefore(
   deadline: number,
 ): Promise<void> {
   try {
-    const series = await storedRecord(context, before.parent!, deadline)
+    const series = await context.storedRecord(before.parent!, deadline)
     if (series?.kind === 'remember') await endSeries(context, series, 'logout', deadline, newKey)
     else await endParent(context, { ...before, key: newKey }, deadline)
   } catch (error) {
     await context.endSession(newKey, null, 'logout', deadline).catch(() => {})
     throw error
   }
-}
-
-/**
- * A session that follows from a remember token: its ID and `createdAt` are given, and it lives only while the series
- * does. `null` if the series is over or the user's limit refuses; 'expired' if one with this ID existed and was never used.
- */
-export async function beginRemembered(
-  context: Context,
-  id: string,
-  series: SessionRecord,
-  createdAt: number,
-  deadline: number,
-): Promise<AnySession | 'expired' | null> {
-  const call = context.call(deadline)
-  const { userId, userName, passwordVersion } = series
-  const owner = { userId, userName, passwordVersion }
-  const fresh = newRecord(context, id, owner, context.shape.first(undefined), call.now)
-  // A `seenAt` before `createdAt` means that it was not used yet. The first use is then written, and tells a lost response
-  // from a theft.
-  const seenAt = Math.min(call.now, createdAt) - context.options.touchInterval
-  const record = { ...fresh, parent: series.key, createdAt, seenAt }
-  const answer = await context.calls.create(record, limitFor(context, owner), call)
-  context.noticeAnswer(answer, owner)
-  if (answer.outcome === 'created') return created(context, id, record)
-  // The session is refused or has ended; the token is still good and works again as soon as a session is free.
-  if (answer.outcome !== 'collision') return null
-  const found = await find(context, id, call.now, deadline)
-  if (found !== null) return context.session(found)
-  // Taken, and not live: by a session that expired, or by the forward of one that goes on under another ID.
-  const { record: taken, forward } = await context.calls.read(record.key, call)
-  return taken === null && forward === null ? 'expired' : null
 }
 
 /** The longest grace, in ms. */

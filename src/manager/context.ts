@@ -5,6 +5,7 @@ import { unseal } from '../data/meta.ts'
 import { DataShape, type Frozen } from '../data/schema.ts'
 import { StoreCalls } from '../guard/store-calls.ts'
 import { WriteQueue } from '../guard/write-queue.ts'
+import { emitTo, isHeard, type SessionEvent, type WriteRefusal } from '../session/events.ts'
 import { keyOf, type SessionKey } from '../session/id.ts'
 import {
   type AnySession,
@@ -18,10 +19,9 @@ import {
 import type { UserId, UserIds } from '../session/users.ts'
 import { namespaceOf, type Owner, Users } from '../session/users.ts'
 import { quote } from '../text/quote.ts'
+import { Recent } from '../time/recent.ts'
 import { Endings } from './endings.ts'
-import { emitTo, isHeard, type SessionEvent, type WriteRefusal } from './events.ts'
 import { type AnyOptions, type ResolvedOptions, resolveOptions } from './options.ts'
-import { Recent } from './recent.ts'
 import { Sweeper } from './sweeper.ts'
 
 /** How many namespaces are kept at hand: the name may be a client's choice. */
@@ -40,6 +40,16 @@ export interface Found {
   readonly userId: UserId<UserIds> | null
   /** Whether it was found under an old ID whose grace has not run out. */
   readonly isFollowed: boolean
+}
+
+/** Where the forwards from a key lead. */
+export interface Chain {
+  /** All keys that were read, in order. */
+  readonly keys: readonly string[]
+  /** The live record under the last key; `null` also if the walk stopped before a key that is known. */
+  readonly record: SessionRecord | null
+  /** Whether the last key leads no further. */
+  readonly isEnd: boolean
 }
 
 /** Knows no types of data and user IDs: the methods of the manager add them. */
@@ -158,6 +168,40 @@ export class Context {
 
   keyOf(id: string): SessionKey {
     return keyOf(id, this.space)
+  }
+
+  /**
+   * Follows the forwards from a key to their end, as a store's `delete` does. For logout and revocation; requests use
+   * `find`. `deadline` is that of all reads together; without it each read has its own.
+   */
+  async chainFrom(
+    start: string,
+    { now, deadline, isKnown }: { now: number; deadline?: number; isKnown?: (key: string) => boolean },
+  ): Promise<Chain> {
+    const keys = new Set<string>()
+    // No store makes a circle. If one has it all the same, the call ends.
+    for (let key = start; !keys.has(key) && !isKnown?.(key); ) {
+      keys.add(key)
+      const { record, forward, corrupt } = await this.calls.read(key, { now, deadline: deadline ?? this.deadline() })
+      if (corrupt !== null) this.emit({ type: 'corrupt-record', key: key as SessionKey, cause: corrupt })
+      if (forward === null) return { keys: [...keys], record, isEnd: true }
+      this.endings.moved(key, forward.movedTo)
+      key = forward.movedTo
+    }
+    return { keys: [...keys], record: null, isEnd: false }
+  }
+
+  /** The record stored under a key, following forwards. For logout and revocation; requests use `find`. */
+  async storedRecord(key: string, deadline: number): Promise<SessionRecord | null> {
+    return (await this.chainFrom(key, { now: this.now(), deadline })).record
+  }
+
+  /** The session of a record that was just stored, and the event that tells of it. */
+  created(id: string, record: SessionRecord): AnySession {
+    const userId = this.userIdOf(record)
+    const session = this.session({ id, record, userId, isFollowed: false })
+    this.emit({ type: 'created', key: session.key, userId, remembered: session.remembered })
+    return session
   }
 
   session({ record, userId, id, isFollowed }: Found, isCookieDue = false): AnySession {

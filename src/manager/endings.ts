@@ -2,7 +2,7 @@
 // must not send the cookie of what has ended meanwhile (it would overwrite the cookie of a login), and a late request must
 // not begin something in its place.
 import type { SessionRecord } from '../contract/store.ts'
-import { Recent } from './recent.ts'
+import { Recent } from '../time/recent.ts'
 
 /** How long it is remembered: longer than a slow response takes, in ms. */
 const LIFETIME = 300_000

@@ -103,42 +103,6 @@ async function removeForeign(context: Context, { key }: SessionRecord, deadline:
   return null
 }
 
-/** Where the forwards from a key lead. */
-export interface Chain {
-  /** All keys that were read, in order. */
-  readonly keys: readonly string[]
-  /** The live record under the last key; `null` also if the walk stopped before a key that is known. */
-  readonly record: SessionRecord | null
-  /** Whether the last key leads no further. */
-  readonly isEnd: boolean
-}
-
-/**
- * Follows the forwards from a key to their end, as a store's `delete` does. For logout and revocation; requests use `find`.
- * `deadline` is that of all reads together; without it each read has its own.
- */
-export async function chainFrom(
-  context: Context,
-  start: string,
-  { now, deadline, isKnown }: { now: number; deadline?: number; isKnown?: (key: string) => boolean },
-): Promise<Chain> {
-  const keys = new Set<string>()
-  // No store makes a circle. If one has it all the same, the call ends.
-  for (let key = start; !keys.has(key) && !isKnown?.(key); ) {
-    keys.add(key)
-    const { record, forward } = await context.calls.read(key, { now, deadline: deadline ?? context.deadline() })
-    if (forward === null) return { keys: [...keys], record, isEnd: true }
-    context.endings.moved(key, forward.movedTo)
-    key = forward.movedTo
-  }
-  return { keys: [...keys], record: null, isEnd: false }
-}
-
-/** The record stored under a key, following forwards. For logout and revocation; requests use `find`. */
-export async function storedRecord(context: Context, start: string, deadline: number): Promise<SessionRecord | null> {
-  return (await chainFrom(context, start, { now: context.now(), deadline })).record
-}
-
 /** Whether the application raised the user's password version since this record's credentials were verified. */
 export async function isOutdated(context: Context, record: SessionRecord, deadline: number): Promise<boolean> {
   if (record.userId === null) return false

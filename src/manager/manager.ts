@@ -8,6 +8,7 @@ import { countSessions } from '../operations/count.ts'
 import { type InvalidateAllOptions, invalidateAll } from '../operations/invalidate-all.ts'
 import { updateEach } from '../operations/update-user-sessions.ts'
 import { aSignal, requireScan } from '../operations/walk.ts'
+import type { SessionEvent } from '../session/events.ts'
 import { isKey, type SessionKey } from '../session/id.ts'
 import {
   recordOf,
@@ -24,23 +25,18 @@ import { type Duration, milliseconds } from '../text/duration.ts'
 import { quote } from '../text/quote.ts'
 import { begin, endSeriesBefore, regenerate, takePlace } from './begin.ts'
 import { Context, contextOf, keepContext } from './context.ts'
+import { anExcept, find, findCurrent, heldRecord, idOf, keyOfExcept, recordsOfUser } from './lookup.ts'
 import {
-  anExcept,
-  chainFrom,
-  find,
-  findCurrent,
-  heldRecord,
-  idOf,
-  keyOfExcept,
-  recordsOfUser,
-  storedRecord,
-} from './lookup.ts'
-import { type AnyOptions, GET_OPTIONS, REGENERATE_OPTIONS, type SessionOptions } from './options.ts'
+  type AnyOptions,
+  GET_OPTIONS,
+  type ManagerOptions,
+  REGENERATE_OPTIONS,
+  type SessionOptions,
+} from './options.ts'
 import { lifetimeOf } from './records.ts'
 import { issueToken, type Redeemed, redeemToken, revokeToken } from './remember.ts'
 import { endParent, endWithDevice } from './series.ts'
-import { touch } from './touch.ts'
-import { takeKey, writeData, writeRecord } from './write.ts'
+import { takeKey, touch, writeData, writeRecord } from './write.ts'
 
 const NAMESPACE_NAME = /^[A-Za-z0-9_.-]{1,32}$/
 
@@ -100,7 +96,11 @@ export class SessionManager<
    * value of a cookie.
    * @throws SessionStoreError only if the store fails, so `null` is never an outage
    */
-  async get(session: SessionRef<Data, Ids>, options?: { touch?: boolean }): Promise<Session<Data, Ids> | null> {
+  async get(
+    // A SessionRef, written out: TypeScript's message to `get('a text')` then names sessionId.
+    session: Session<Data, Ids> | (string & { readonly 'made by sessionId(text)': true }) | null | undefined,
+    options?: { touch?: boolean },
+  ): Promise<Session<Data, Ids> | null> {
     const context = contextOf(this)
     if (options !== undefined && typeof options?.touch !== 'boolean') checkOptions(GET_OPTIONS, options)
     const id = idOf(context, session)
@@ -158,7 +158,7 @@ export class SessionManager<
     // to a successor, or be live for a node with a slower clock.
     const key = found?.record.key ?? context.keyOf(id)
     const { rememberFor } = context.options
-    const before = found?.record ?? (rememberFor === null ? null : await storedRecord(context, key, deadline))
+    const before = found?.record ?? (rememberFor === null ? null : await context.storedRecord(key, deadline))
     await context.endSession(key, before?.userId ?? null, 'logout', deadline)
     return (await afterWrite(async () => {
       const session = await begin(context, start, deadline)
@@ -195,7 +195,7 @@ export class SessionManager<
     let record = typeof session === 'object' && session !== null ? recordOf(session) : null
     // Before the answers: even if they are lost, a slow response must not send this cookie again.
     context.endings.end(key, 'left')
-    if (record === null && context.options.rememberFor !== null) record = await storedRecord(context, key, deadline)
+    if (record === null && context.options.rememberFor !== null) record = await context.storedRecord(key, deadline)
     const end = () => context.endSession(key, record?.userId ?? null, 'logout', deadline)
     if (!record?.parent) return void (await end())
     // The remember token first: while it lives, it could start this session again.
@@ -242,7 +242,7 @@ export class SessionManager<
     const user = context.users.toText(userId)
     if (!isKey(key)) return false
     const deadline = context.deadline()
-    const record = await storedRecord(context, key, deadline)
+    const record = await context.storedRecord(key, deadline)
     if (record?.userId !== user || record.kind !== 'session') return false
     return endWithDevice(context, record, () => context.endSession(record.key, user, 'revoked', deadline), deadline)
   }
@@ -364,15 +364,29 @@ export class SessionManager<
     return invalidateAll(context, options, {
       endUser: user => context.ofUser(user).endUser(user, except, context.deadline()),
       endVisitor: key => context.endSession(key, null, 'invalidated', context.deadline()),
-      follow: (key, now, isKnown) => chainFrom(context, key, { now, isKnown }),
+      follow: (key, now, isKnown) => context.chainFrom(key, { now, isKnown }),
       sparedKeys: async () =>
-        exceptKey === null ? [] : (await chainFrom(context, exceptKey, { now: context.now() })).keys,
+        exceptKey === null ? [] : (await context.chainFrom(exceptKey, { now: context.now() })).keys,
     })
   }
 
   /** Removes what has been expired for 5 minutes, in small steps; answers how many. 0 if the store does so itself. */
   sweep(): Promise<number> {
     return contextOf(this).sweeper.sweep()
+  }
+
+  /** The options as they count, for what is built over a manager: a middleware, a bridge, a server of your own. */
+  get options(): ManagerOptions<Data, Ids> {
+    const context = contextOf(this)
+    const { userIds, idle, absolute } = context.options
+    return {
+      userIds: userIds as Ids,
+      idleTimeout: idle,
+      absoluteTimeout: absolute,
+      now: () => context.now(),
+      initial: () => context.shape.start() as Data,
+      onEvent: event => context.emit(event as SessionEvent),
+    }
   }
 
   /** Stops the sweep timer and closes the store (which leaves the application's database client open). */

@@ -1,6 +1,7 @@
 import { DEFAULT_STORE_TIMEOUT, type SessionLimit, type Store } from '../contract/store.ts'
 import type { Codec } from '../data/codec.ts'
 import type { StandardSchemaV1 } from '../data/schema.ts'
+import type { SessionEvent } from '../session/events.ts'
 import type { UserId, UserIds } from '../session/users.ts'
 import {
   aBoolean,
@@ -16,7 +17,6 @@ import {
 import { aDuration, type Duration, durationUpTo, milliseconds } from '../text/duration.ts'
 import { hintsFor } from '../text/option-hints.ts'
 import { quote } from '../text/quote.ts'
-import type { SessionEvent } from './events.ts'
 
 /** What a `SessionManager` takes. Lengths of time are text with a unit, such as `'30m'`. */
 export interface SessionOptions<
@@ -61,6 +61,21 @@ export interface SessionOptions<
   onEvent?: (event: SessionEvent<Ids>) => void
   /** Epoch ms. @default () => Date.now(), looked up at each call */
   now?: () => number
+}
+
+/** Options of a manager as they count, for what is built over one: a middleware, a bridge, a server of your own. */
+export interface ManagerOptions<Data extends object = Record<string, unknown>, Ids extends UserIds = 'bigint'> {
+  readonly userIds: Ids
+  /** In ms. */
+  readonly idleTimeout: number
+  /** In ms. */
+  readonly absoluteTimeout: number
+  /** The manager's clock, epoch ms. */
+  now(): number
+  /** The data of a new session. */
+  initial(): Data
+  /** Tells those who listen to this manager, and `node:diagnostics_channel` 'coatcheck'. */
+  onEvent(event: SessionEvent<Ids>): void
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: unknown would fit no options, since they take and give data

@@ -6,13 +6,12 @@ import { Writes } from '../guard/store-calls.ts'
 import { deriveId, hashOf, hmac, newId, newSalt, newWriteId, shardOf } from '../session/id.ts'
 import type { AnySession, UserSession } from '../session/session.ts'
 import type { UserIds } from '../session/users.ts'
-import { beginRemembered } from './begin.ts'
 import type { Context } from './context.ts'
-import { find, held, storedRecord } from './lookup.ts'
+import { find, held, isOutdated } from './lookup.ts'
+import { limitFor, newRecord } from './records.ts'
 import {
   endBegunWith,
   endSeries,
-  finishEnd,
   isVerifier,
   parseToken,
   readSeries,
@@ -119,12 +118,13 @@ async function redeem(
   let expired: number | null = null
   for (;;) {
     const found = await readSeries(context, key, deadline)
-    if (found === null) return null
-    if ('movedTo' in found) {
-      await finishEnd(context, found.movedTo, deadline)
+    if (found === null || (await isOutdated(context, found.record, deadline))) return null
+    const { record, series } = found
+    if (series.ending !== undefined) {
+      // An earlier call failed on the way.
+      await endSeries(context, record, series.ending.reason, deadline)
       return null
     }
-    const { record, series } = found
     const now = context.now()
     const isSpent = isVerifier(verifier, series.previous)
     const age = now - (series.touchedAt ?? series.rotatedAt)
@@ -206,6 +206,37 @@ async function answerOf(
   return { session: session as UserSession<UserIds>, token, expiresAt: series.expiresAt }
 }
 
+/**
+ * A session that follows from a remember token: its ID and `createdAt` are given, and it lives only while the series
+ * does. `null` if the series is over or the user's limit refuses; 'expired' if one with this ID existed and was never used.
+ */
+async function beginRemembered(
+  context: Context,
+  id: string,
+  series: SessionRecord,
+  createdAt: number,
+  deadline: number,
+): Promise<AnySession | 'expired' | null> {
+  const call = context.call(deadline)
+  const { userId, userName, passwordVersion } = series
+  const owner = { userId, userName, passwordVersion }
+  const fresh = newRecord(context, id, owner, context.shape.first(undefined), call.now)
+  // A `seenAt` before `createdAt` means that it was not used yet. The first use is then written, and tells a lost response
+  // from a theft.
+  const seenAt = Math.min(call.now, createdAt) - context.options.touchInterval
+  const record = { ...fresh, parent: series.key, createdAt, seenAt }
+  const answer = await context.calls.create(record, limitFor(context, owner), call)
+  context.noticeAnswer(answer, owner)
+  if (answer.outcome === 'created') return context.created(id, record)
+  // The session is refused or has ended; the token is still good and works again as soon as a session is free.
+  if (answer.outcome !== 'collision') return null
+  const found = await find(context, id, call.now, deadline)
+  if (found !== null) return context.session(found)
+  // Taken, and not live: by a session that expired, or by the forward of one that goes on under another ID.
+  const { record: taken, forward } = await context.calls.read(record.key, call)
+  return taken === null && forward === null ? 'expired' : null
+}
+
 /** Ends the series of a token, and the sessions that began with it. */
 export async function revokeToken(context: Context, token: string): Promise<void> {
   const parsed = parseToken(context.namespace, token)
@@ -213,7 +244,7 @@ export async function revokeToken(context: Context, token: string): Promise<void
   const deadline = context.deadline()
   // Before the answer: a slow response must not bring the token, or a session that began with it, to the browser again.
   context.endings.end(parsed.key, 'left')
-  const series = await storedRecord(context, parsed.key, deadline)
+  const series = await context.storedRecord(parsed.key, deadline)
   if (series?.kind === 'remember') await endSeries(context, series, 'logout', deadline)
 }
 

@@ -6,7 +6,6 @@ import type { SessionRecord } from '../contract/store.ts'
 import { afterWrite, Writes } from '../guard/store-calls.ts'
 import { hashOf, isKey, keyOf, newWriteId, type SessionKey } from '../session/id.ts'
 import type { Context } from './context.ts'
-import { isOutdated } from './lookup.ts'
 
 const ENDS = ['logout', 'revoked', 'theft'] as const
 /** Why a series ends. */
@@ -83,25 +82,19 @@ export function parseSeries(text: string): Series | null {
   }
 }
 
-/** The live series under a key; or the key that it was moved to, if its end is not finished. */
+/** The live series that a token's key leads to, also one whose end is not finished. */
 export async function readSeries(
   context: Context,
   key: string,
   deadline: number,
-): Promise<{ record: SessionRecord; series: Series } | { movedTo: string } | null> {
-  const call = context.call(deadline)
-  const { record, corrupt, forward } = await context.calls.read(key, call)
-  const tell = (cause: string) => context.emit({ type: 'corrupt-record', key: key as SessionKey, cause })
-  if (corrupt !== null) tell(corrupt)
-  if (forward !== null) return forward
-  if (record === null || record.kind !== 'remember' || !(record.expiresAt > call.now)) return null
+): Promise<{ record: SessionRecord; series: Series } | null> {
+  const record = await context.storedRecord(key, deadline)
+  if (record === null || record.kind !== 'remember' || !(record.expiresAt > context.now())) return null
   const series = parseSeries(record.data)
-  if (series === null || context.userIdOf(record) === null) {
-    await context.calls.delete(key, call)
-    tell('not a remember-me series')
-    return null
-  }
-  return (await isOutdated(context, record, deadline)) ? null : { record, series }
+  if (series !== null && context.userIdOf(record) !== null) return { record, series }
+  await context.calls.delete(key, context.call(deadline))
+  context.emit({ type: 'corrupt-record', key: key as SessionKey, cause: 'not a remember-me series' })
+  return null
 }
 
 export function writeSeries(
@@ -119,12 +112,12 @@ export function writeSeries(
 export async function noteTouch(context: Context, session: SessionRecord, deadline: number): Promise<void> {
   for (;;) {
     const found = await readSeries(context, session.parent!, deadline)
-    if (found === null || 'movedTo' in found || found.series.touchedAt !== null) return
+    if (found === null || found.series.touchedAt !== null) return
     // Only the session of the last rotation counts, under its first ID or a newer one.
     if (session.createdAt !== found.series.createdAt) return
     const now = context.now()
-    const visited = { ...found.series, touchedAt: now }
-    if ((await writeSeries(context, found.record, visited, now, deadline)) !== 'conflict') return
+    const used = { ...found.series, touchedAt: now }
+    if ((await writeSeries(context, found.record, used, now, deadline)) !== 'conflict') return
   }
 }
 
@@ -143,86 +136,58 @@ export async function endSeries(
   deadline: number,
   exceptKey: string | null = null,
 ): Promise<void> {
-  const { userId, data } = found
-  const { ending } = parseSeries(data) ?? {}
-  const key = ending?.key ?? found.key
+  const { userId } = found
+  const key = parseSeries(found.data)?.ending?.key ?? found.key
   context.endings.end(key, reason === 'logout' ? 'left' : 'ended', exceptKey)
-  const moving = ending === undefined ? await move(context, found, reason, deadline) : 'moved'
-  const end = () => context.calls.delete(key, context.call(deadline))
+  const moved = await move(context, found, key, reason, deadline)
+  const isTheft = reason === 'theft' || moved === 'theft'
+  const endSessions = async () => {
+    if (isTheft && context.options.onTheft === 'invalidate-user')
+      await context.endUser(userId!, { exceptKey: moved === null ? key : endingKey(key) }, deadline)
+    else await endBegunWith(context, key, userId, isTheft ? 'theft' : reason, deadline, each => each.key === exceptKey)
+  }
   await afterWrite(async () => {
-    // Another call has moved it: that one may have found a theft.
-    const other = moving === 'gone' ? await endingUnder(context, endingKey(key), deadline) : null
-    const why = other?.reason === 'theft' ? 'theft' : (ending?.reason ?? reason)
-    const endBegun = async () => {
-      if (why === 'theft' && context.options.onTheft === 'invalidate-user')
-        await context.endUser(userId!, { exceptKey: moving === 'full' ? key : endingKey(key) }, deadline)
-      else await endBegunWith(context, key, userId, why, deadline, ({ key: each }) => each === exceptKey)
-    }
-    await endBegun()
-    let isEnded = false
-    if (moving === 'full') {
-      // What has begun meanwhile ends too; nothing begins after this.
-      isEnded = await end()
-      await endBegun()
-    }
-    // Deleting the series deletes its forward too. Only the call that deletes it emits the theft: parallel requests with one
-    // token emit one event.
-    isEnded = (await end()) || isEnded
-    if (why === 'theft' && isEnded)
+    await endSessions()
+    // The forward goes with the series. Only the call that deletes it emits the theft: parallel requests with one token emit
+    // one event.
+    const isDeleted = await context.calls.delete(key, context.call(deadline))
+    // A series that could not be moved began sessions until now.
+    if (moved === null) await endSessions()
+    if (isTheft && isDeleted)
       context.emit({ type: 'remember-theft', key: key as SessionKey, userId: context.userIdOf(found) })
   })
 }
 
 /**
- * Moves a live series, with a forward for as long as it would have lived. 'gone': it is live no more. 'full': the store
- * has no room for the forward, and a logout must not wait until there is some; nothing was written.
+ * Moves a live series, with a forward for as long as it would have lived. Answers why it ends, by the first call that moved
+ * it; `null` if the store refuses to write the forward: a logout must not wait until a full store has room.
  */
 async function move(
   context: Context,
   found: SessionRecord,
+  key: string,
   reason: SeriesEnd,
   deadline: number,
-): Promise<'moved' | 'gone' | 'full'> {
-  const { calls } = context
-  const { key } = found
-  for (let record: SessionRecord | null = found; record !== null; ) {
+): Promise<SeriesEnd | null> {
+  for (let record: SessionRecord | null = found; record !== null; record = await context.storedRecord(key, deadline)) {
     const series = parseSeries(record.data)
     // What cannot be read begins nothing, and goes when its sessions have ended.
-    if (series === null) return 'moved'
+    if (series === null) return reason
+    if (series.ending !== undefined) return series.ending.reason
     const data = JSON.stringify({ ...series, ending: { key, reason } })
-    const moved = { ...record, key: endingKey(key), data, version: 1, writeId: newWriteId() }
+    const next = { ...record, key: endingKey(key), data, version: 1, writeId: newWriteId() }
     const forward = { salt: '', until: record.expiresAt }
-    const call = context.call(deadline)
     try {
-      const { outcome } = await calls.replace(key, record.version, moved, { forward }, call)
-      if (outcome === 'created') return 'moved'
-      if (outcome === 'gone') return 'gone'
+      const { outcome } = await context.calls.replace(key, record.version, next, { forward }, context.call(deadline))
+      if (outcome === 'created') return reason
       // Refused because of a newer password version: all of the user is being ended.
-      if (outcome !== 'conflict') return 'full'
+      if (outcome !== 'conflict' && outcome !== 'gone') return null
     } catch (error) {
-      if (error instanceof SessionStoreError && error.outcome === 'not-applied') return 'full'
+      if (error instanceof SessionStoreError && error.outcome === 'not-applied') return null
       throw error
     }
-    record = (await calls.read(key, call)).record
   }
-  return 'gone'
-}
-
-/** A series that was moved to this key because it ends, and why it does; `null` once its end is over. */
-async function endingUnder(
-  context: Context,
-  key: string,
-  deadline: number,
-): Promise<{ record: SessionRecord; reason: SeriesEnd } | null> {
-  const { record } = await context.calls.read(key, context.call(deadline))
-  const reason = record === null ? undefined : parseSeries(record.data)?.ending?.reason
-  return reason === undefined ? null : { record: record!, reason }
-}
-
-/** Goes on with the end of a series that failed on the way, and left it under this key. */
-export async function finishEnd(context: Context, movedTo: string, deadline: number): Promise<void> {
-  const found = await endingUnder(context, movedTo, deadline)
-  if (found !== null) await endSeries(context, found.record, found.reason, deadline)
+  return reason
 }
 
 /**

@@ -1,6 +1,6 @@
-// How a session is changed while others change it: one loop for all methods that write, and the writers of data.
+// How a session is changed while others change it: one loop for all methods that write, the writers of data, and the touch.
 import { isDeepStrictEqual } from 'node:util'
-import { SessionError } from '../contract/errors.ts'
+import { SessionError, SessionStoreError } from '../contract/errors.ts'
 import type { CreateResult, SessionRecord } from '../contract/store.ts'
 import { runChange } from '../data/change.ts'
 import { isPlain } from '../data/plain.ts'
@@ -8,8 +8,9 @@ import { newWriteId } from '../session/id.ts'
 import type { AnySession } from '../session/session.ts'
 import { quote } from '../text/quote.ts'
 import type { Context, Found } from './context.ts'
-import { find, held, storedRecord } from './lookup.ts'
-import { encode, thaw } from './records.ts'
+import { find, held } from './lookup.ts'
+import { encode, idleOf, isCookieDueAt, isTouchDue, isUntouched, seen, thaw } from './records.ts'
+import { noteTouch } from './series.ts'
 
 /** How often a new ID is drawn again; one more collision means that the generator repeats itself. */
 export const MAX_COLLISIONS = 5
@@ -183,10 +184,52 @@ export async function takeKey(
 export async function writeRecord(context: Context, record: SessionRecord, keys: object): Promise<string | null> {
   // By its key: the forward of any new ID is followed, not only of those in their grace.
   const findAgain = async (found: Found, deadline: number) => {
-    const latest = await storedRecord(context, found.record.key, deadline)
+    const latest = await context.storedRecord(found.record.key, deadline)
     return latest === null ? null : { ...found, record: latest }
   }
   const start: Found = { id: '', record, userId: context.userIdOf(record), isFollowed: false }
   const written = await edit(context, start, draft => ({ draft: { ...draft, ...keys }, value: null }), findAgain)
   return written === null ? null : written.found.record.key
+}
+
+/**
+ * Writes down that a session is in use, once per interval in this process, however many requests run in parallel. `null`
+ * if nothing is due, else the session as it is then.
+ */
+export function touch(
+  context: Context,
+  found: Found,
+  now: number,
+  deadline: number,
+): Promise<AnySession | null> | null {
+  const { options, touched } = context
+  const { record } = found
+  if (!isTouchDue(record.seenAt, now, options) && !isUntouched(record)) return null
+  const last = touched.get(record.key, now)
+  if (last !== undefined && now >= last && now - last < options.touchInterval) return null
+  touched.set(record.key, now, now)
+  return writeTouch(context, found, now, deadline)
+}
+
+async function writeTouch(context: Context, found: Found, now: number, deadline: number): Promise<AnySession | null> {
+  const { calls, options, touched } = context
+  const { id, record, isFollowed } = found
+  const { seenAt, expiresAt } = seen(context, record, now)
+  let outcome: 'touched' | 'gone'
+  try {
+    if (record.parent !== null && isUntouched(record)) await noteTouch(context, record, deadline)
+    outcome = await calls.touch(record.key, seenAt, expiresAt, { now, deadline })
+  } catch (error) {
+    if (!(error instanceof SessionStoreError)) throw error
+    // Told as an event by the guard: a touch that could not be written is no reason to refuse the request. Tried again
+    // soon: with a long interval one failure would end the session.
+    touched.set(record.key, now - Math.floor(options.touchInterval * 0.9), now)
+    return context.session(found)
+  }
+  if (outcome === 'gone') {
+    const again = await find(context, id, now, deadline)
+    return again === null ? null : context.session({ ...again, isFollowed: isFollowed || again.isFollowed })
+  }
+  const isCookieDue = isCookieDueAt(seenAt, record, idleOf(context, record))
+  return context.session({ ...found, record: { ...record, seenAt, expiresAt } }, isCookieDue)
 }

@@ -4,7 +4,7 @@ import { createHash, createHmac, hash as hashOnce, randomFillSync } from 'node:c
 /** Public handle of a session: safe to log, list, compare, join rooms with. Finds nothing when sent as a cookie. */
 export type SessionKey = string & { readonly 'coatcheck.brand': 'key' }
 /** The value of the session cookie, checked or not: `session.secret`, `cookie.parse(header).id`, `sessionId(text)`. */
-export type SessionId = string & { readonly 'coatcheck.brand': 'id' }
+export type SessionId = string & { readonly 'made by sessionId(text)': true }
 
 /** Characters that say on which shard a session lives; the ID and the key begin with them. */
 const SHARD_LENGTH = 3

@@ -1,11 +1,15 @@
 import { inspect } from 'node:util'
 import type { SessionRecord } from '../contract/store.ts'
 import type { Frozen } from '../data/schema.ts'
+import { userToJson } from '../text/json.ts'
 import { csrfTokenOf } from './csrf.ts'
 import type { SessionId, SessionKey } from './id.ts'
 import type { UserId, UserIds } from './users.ts'
 
-/** Who is logged in. JSON shows `id` and `name`, the body of GET /profile (`stringify` writes a bigint exactly). */
+/**
+ * Who is logged in. JSON shows `id` and `name`, the body of GET /profile. `JSON.stringify` of a `bigint` ID above 2^53 needs
+ * Node.js 22; `stringify` writes all.
+ */
 export interface User<Ids extends UserIds = 'bigint'> {
   readonly id: UserId<Ids>
   readonly name: string
@@ -75,11 +79,14 @@ export interface SessionParts<Data, Ids extends UserIds> {
   readonly home: { readonly space: string; decode(record: SessionRecord): Frozen<Data> }
 }
 
+const TO_JSON = { value: userToJson }
+
 /** Plain, because frameworks send to browsers what is plain alone, and compare by the prototype. */
 function makeUser<Ids extends UserIds>(id: UserId<Ids>, name: string, passwordVersion: number | null): User<Ids> {
   const user = { id, name }
   // Defined, not assigned: neither JSON nor spread nor a serialiser sees it.
   Object.defineProperty(user, 'passwordVersion', { value: passwordVersion })
+  if (typeof id === 'bigint') Object.defineProperty(user, 'toJSON', TO_JSON)
   return Object.freeze(user) as User<Ids>
 }
 

@@ -19,6 +19,17 @@ export function stringify(value: unknown): string {
   return write(value, '', []) as string
 }
 
+/** What `stringify` does not ask, of whichever copy of the package: it writes a bigint exactly anyway. */
+const INEXACT = Symbol.for('coatcheck.inexact-json')
+
+/** The method `toJSON` of a user whose ID is a bigint, at which JSON.stringify would throw. */
+export const userToJson = Object.assign(
+  function toJSON(this: { readonly id: unknown }) {
+    return { ...this, id: bigintReplacer.call(this, 'id', this.id) }
+  },
+  { [INEXACT]: true },
+)
+
 /**
  * For `JSON.stringify(value, bigintReplacer)`, and whatever takes a replacer: `app.set('json replacer', bigintReplacer)` of Express.
  * A bigint becomes an exact JSON integer, on Node.js 20 (which has no `JSON.rawJSON`) a safe one only.
@@ -29,12 +40,12 @@ export function bigintReplacer(this: unknown, key: string, value: unknown): unkn
   const own = 'toJSON' in BigInt.prototype ? ((this as Record<string, unknown> | undefined)?.[key] ?? value) : value
   const integer = types.isBigIntObject(own) ? BigInt.prototype.valueOf.call(own) : own
   if (typeof integer !== 'bigint') return value
-  const { rawJSON } = JSON as { rawJSON?: (text: string) => unknown }
-  if (rawJSON) return rawJSON(integer.toString())
   const number = Number(integer)
   if (Number.isSafeInteger(number)) return number
+  const { rawJSON } = JSON as { rawJSON?: (text: string) => unknown }
+  if (rawJSON) return rawJSON(integer.toString())
   throw new TypeError(
-    `bigintReplacer: without JSON.rawJSON (Node.js 22) no exact JSON for the bigint at ${quote(key)}: send stringify(value)`,
+    `JSON.stringify cannot write the bigint at ${quote(key)} exactly without JSON.rawJSON (Node.js 22): use stringify(value) of coatcheck`,
   )
 }
 
@@ -43,7 +54,7 @@ function write(input: unknown, key: string, parents: object[]): string | undefin
   // BigInt.prototype.toJSON, a common patch that gives a string, is not asked: bigints are what this is for.
   if ((typeof input === 'object' && input !== null) || typeof input === 'function') {
     const { toJSON } = input as { toJSON?: unknown }
-    if (typeof toJSON === 'function') value = toJSON.call(input, key)
+    if (typeof toJSON === 'function' && !(INEXACT in toJSON)) value = toJSON.call(input, key)
   }
   switch (typeof value) {
     case 'string':

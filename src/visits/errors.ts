@@ -20,11 +20,12 @@ export const crossOrigin = () =>
     'a page of another origin sent this request; list it in `trustedOrigins` if it may',
   )
 
-export const insecure = (advice: Advice) =>
-  new SessionError(
-    'ERR_SESSION_INSECURE',
-    `this request did not come over HTTPS; ${advice.insecure}, to do without HTTPS set \`cookie: { secure: false }\``,
-  )
+/** A warning of the process says it too, once: an application may answer with the code alone. */
+export function insecure(advice: Advice): SessionError {
+  const message = `this request did not come over HTTPS; ${advice.insecure}, to do without HTTPS set \`cookie: { secure: false }\``
+  warnOnce('insecure', 'COATCHECK_INSECURE', `a session was refused: ${message}`)
+  return new SessionError('ERR_SESSION_INSECURE', message)
+}
 
 export const headersSent = () =>
   new SessionError(

@@ -65,8 +65,11 @@ export interface VisitsSetup {
 /** @throws TypeError that says what to pass; a manager of another copy of the package is one */
 export function checkSessions(where: string, sessions: unknown): void {
   const { read, replace } = (sessions ?? {}) as { read?: unknown; replace?: unknown }
-  if (typeof read === 'function' && typeof replace === 'function')
-    throw new TypeError(`${where}: expected a SessionManager, got a store; pass new SessionManager({ store })`)
+  const isStore = typeof read === 'function' && typeof replace === 'function'
+  if (isStore || typeof sessions !== 'object' || sessions === null)
+    throw new TypeError(
+      `${where}: expected a SessionManager, got ${isStore ? 'a store' : quote(sessions)}; pass new SessionManager({ store })`,
+    )
   contextOf(sessions as object)
 }
 

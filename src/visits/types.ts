@@ -59,7 +59,11 @@ export interface Visit<
   logOut(): Promise<void>
   /** A token for a form of this session, masked afresh at each call; `null` without a session. */
   csrfToken(): Promise<string | null>
-  /** @throws SessionError ERR_SESSION_CSRF (403) unless `token` is this session's, masked or not */
+  /**
+   * Lets a form through if it brings the token that `csrfToken()` gave this session. For forms that other origins may send,
+   * since requests of foreign pages are refused without it.
+   * @throws SessionError ERR_SESSION_CSRF (403) unless `token` is this session's, masked or not
+   */
   checkCsrf(token: unknown): Promise<void>
   /** What the response has to carry so far. `nodeVisits` and `fetchVisits` send it by themselves. */
   readonly headers: Headers

@@ -89,7 +89,7 @@ export function modulesOf(page: string): Module[] {
   }
   return modules.map(({ blocks }) => {
     const [{ place, language }] = blocks as [Block]
-    const code = blocks
+    const own = blocks
       .map(({ code, markers }) => {
         // A file of the tests stands around the block, where that would be long in the page.
         const [before = '', after = ''] = (markers.get('tried by') ? read(markers.get('tried by')!) : '').split(
@@ -99,8 +99,18 @@ export function modulesOf(page: string): Module[] {
       })
       .join('')
     const markers = new Map(blocks.flatMap(block => [...block.markers]))
+    const code = markers.has('program') && page.startsWith('docs/guide/') ? inStart(own, markers.get('initial')) : own
     return { place, page, language: language as 'ts' | 'js', code: preludeOf(code, language === 'ts') + code, markers }
   })
+}
+
+export const START = 'docs/start.md'
+/** The guides add routes to the program of the page Start, and what they name in `initial: …` to the data of a session. */
+function inStart(routes: string, initial = ''): string {
+  const [{ code }] = modulesOf(START) as [Module]
+  const places = ['// More routes go here.', "notice: '' })"] as const
+  for (const place of places) if (code.split(place).length !== 2) throw new Error(`${START} has "${place}" once`)
+  return code.replace(places[0], () => routes).replace(places[1], () => `notice: '', ${initial} })`)
 }
 
 /** The files beside the modules of a page: what the page saves under a name, and the store that is not of the page. */

@@ -283,7 +283,7 @@ it('update: a function that is asynchronous is refused before anything is writte
       draft.a = 2
       throw new Error('late')
     }) as never),
-  ).rejects.toThrow('update: the function must be synchronous')
+  ).rejects.toThrow('update: make the function synchronous')
   expect(store.calls).toEqual([])
 })
 

@@ -336,3 +336,25 @@ it('Date.now is looked up at each call, so that a fake clock installed later is 
     Date.now = real
   }
 })
+
+describe('sessions.options', () => {
+  it('are the options as they count, in ms, with the clock and the data of a new session', () => {
+    const given = {
+      store: new MemoryStore(),
+      userIds: 'string',
+      initial: () => ({ cart: [] as string[] }),
+      now: () => 7,
+    } as const
+    const { options } = new SessionManager({ ...given, absoluteTimeout: '2h' })
+    expect(options).toMatchObject({ userIds: 'string', idleTimeout: 30 * 60_000, absoluteTimeout: 2 * 3_600_000 })
+    expect([options.now(), options.initial()]).toEqual([7, { cart: [] }])
+  })
+
+  it('tell events of a namespace with its name', async () => {
+    const events: object[] = []
+    const sessions = new SessionManager({ store: new MemoryStore(), onEvent: event => events.push(event) })
+    const { key } = await sessions.create()
+    sessions.namespace('acme').options.onEvent({ type: 'device-bound', key, userId: 42n })
+    expect(events.at(-1)).toEqual({ type: 'device-bound', key, userId: 42n, namespace: 'acme' })
+  })
+})

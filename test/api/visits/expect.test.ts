@@ -124,7 +124,10 @@ it('every edge refuses a store where the manager belongs, and whatever else is n
     expect(() => edge(new MemoryStore() as never)).toThrow(
       `${name}: expected a SessionManager, got a store; pass new SessionManager({ store })`,
     )
-    for (const wrong of [undefined, null, {}, 'x', () => {}, Promise.resolve(makeSessions().sessions)])
+    expect(() => edge(undefined as never)).toThrow(
+      `${name}: expected a SessionManager, got undefined; pass new SessionManager({ store })`,
+    )
+    for (const wrong of [null, {}, 'x', () => {}, Promise.resolve(makeSessions().sessions)])
       expect(() => edge(wrong as never)).toThrow(/expected a SessionManager, got/)
     // A stream can be read too, and a router replaces.
     for (const near of [new Readable(), { replace() {} }])

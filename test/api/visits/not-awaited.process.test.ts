@@ -13,7 +13,8 @@ async function setUp() {
   const { fetchVisits } = await import('coatcheck/fetch')
   const { nodeVisits } = await import('coatcheck/node')
   const { MemoryStore } = await import('coatcheck/stores/memory')
-  const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false })
+  const store = new MemoryStore()
+  const sessions = new SessionManager({ store, sweepInterval: false })
   const { secret } = await sessions.create({ ...ada, data: { n: 1, flash: 'hello' } })
   const visits = nodeVisits(sessions, { isSecure: () => true })
   /** Answers as soon as the handler has. */
@@ -25,7 +26,7 @@ async function setUp() {
     if (handling) await handling
     response.end('ok')
   }
-  return { handle, fetching: fetchVisits(sessions) }
+  return { handle, store, fetching: fetchVisits(sessions) }
 }
 
 describe('a response that is sent while a method of its visit is under way', () => {
@@ -52,6 +53,31 @@ describe('a response that is sent while a method of its visit is under way', () 
   ])('is a warning of the process: %s', async (_method, forget) => {
     const { handle } = await setUp()
     await handle(forget)
+    expect(warn.mock.calls).toEqual([warned])
+  })
+
+  it('is a warning and an unhandled rejection if the method fails', async () => {
+    const { handle, store } = await setUp()
+    const down = async () => {
+      throw new Error('down')
+    }
+    Object.assign(store, { create: down, replace: down, update: down, delete: down })
+    const unhandled: unknown[] = []
+    const note = (reason: { code?: string }) => unhandled.push(reason.code)
+    const before = process.listeners('unhandledRejection')
+    process.removeAllListeners('unhandledRejection')
+    process.on('unhandledRejection', note)
+    try {
+      await handle(visit => void visit.logIn(ada))
+      await handle(visit => void visit.update({ n: 2 }))
+      await handle(visit => void visit.logOut())
+      await vi.waitFor(() =>
+        expect(unhandled).toEqual(['ERR_SESSION_HEADERS_SENT', 'ERR_SESSION_STORE', 'ERR_SESSION_STORE']),
+      )
+    } finally {
+      process.off('unhandledRejection', note)
+      for (const listener of before) process.on('unhandledRejection', listener)
+    }
     expect(warn.mock.calls).toEqual([warned])
   })
 

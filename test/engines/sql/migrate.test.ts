@@ -43,11 +43,11 @@ function migrations(
     schema(options: { table: string }): string
   },
 ) {
-  it('creates nothing when a store is made', async () => {
+  it('creates nothing when a store is made, and a call without tables says what to call', async () => {
     const store = database().open({ table: 'untouched' })
-    await expect(store.read(record().key, { now: NOW })).rejects.toMatchObject({
-      cause: { message: expect.stringContaining('untouched') },
-    })
+    const cause = { message: expect.stringMatching(/untouched.*call `await store\.migrate\(\)`/) }
+    await expect(store.read(record().key, { now: NOW })).rejects.toMatchObject({ cause })
+    await expect(store.create(record(), {}, { now: NOW })).rejects.toMatchObject({ cause })
   })
 
   it('is looked for without creating anything', async () => {

@@ -106,6 +106,8 @@ describe('the code of the pages', () => {
       'program',
       'curl',
       'server',
+      'initial',
+      'from',
     ]
     for (const { place, markers } of BLOCKS) for (const name of markers.keys()) expect(known, place).toContain(name)
   })
@@ -172,8 +174,9 @@ const SERVERS = {
   postgresql: async () => {
     const server = await startPostgres()
     return {
-      env: { DATABASE_URL: server.url() },
+      env: { DATABASE_URL: server.url() } as Record<string, string>,
       replaced: (code: string) => code.replaceAll(/postgres(?:ql)?:\/\/[^'"`]+/g, server.url()),
+      clean: () => server.pool().query('DROP TABLE IF EXISTS users, coatcheck_sessions, coatcheck_sessions_users'),
       stop: () => server.stop(),
     }
   },
@@ -257,35 +260,63 @@ for (const block of TRANSCRIPTS) {
   TALKS.set(talk, [...(TALKS.get(talk) ?? []), block])
 }
 
-describeEngine('curl', 'the transcripts of the pages', () => {
-  it.each([...TALKS])(
-    'of %s are what curl prints',
-    async (_, blocks) => {
-      const [{ page, place, markers }] = blocks as [Block]
-      const port = await freePort()
-      const cwd = mkdtempSync(join(folder, 'curl-'))
-      const env = { ...environment, PORT: `${port}`, STORE_URL: 'memory:' }
-      const name = markers.get('curl')
-      let server: Running
-      if (name === undefined)
-        server = start(process.execPath, [markers.get('server') ?? 'examples/server.mjs'], { cwd: root, env })
-      else {
-        const program = modulesOf(page).find(module => module.markers.get('program') === name)
-        expect(program, `the program ${name}`).toBeDefined()
-        const file = join(folderOf(page), `${name}.mjs`)
-        writeFileSync(file, runnable(program!.code).replaceAll(/\b3000\b/g, `${port}`))
-        server = start(process.execPath, [file], { cwd: folderOf(page), env })
-      }
-      try {
-        await until(`${place} listens`, () => reach(port), { server })
-        for (const block of blocks) await expectTranscript(block, port, cwd)
-      } finally {
-        await server.stop()
-      }
-    },
-    90_000,
-  )
-})
+const programOf = ({ page, markers }: Block) =>
+  modulesOf(page).find(module => module.markers.get('program') === markers.get('curl'))
+
+for (const servers of ['memory', 'postgresql'] as const) {
+  const talks = [...TALKS].filter(([, [block]]) => {
+    const program = block!.markers.has('curl') ? programOf(block!) : undefined
+    return (program ? serversOf(program) : 'memory') === servers
+  })
+  describeEngine(servers === 'memory' ? 'curl' : servers, `the transcripts of the pages, on ${servers}`, () => {
+    let database: Awaited<ReturnType<(typeof SERVERS)[typeof servers]>>
+    beforeAll(async () => {
+      database = await SERVERS[servers]()
+    }, 240_000)
+    afterAll(() => database?.stop())
+
+    it.each(talks)(
+      'of %s are what curl prints',
+      async (_, blocks) => {
+        const [first] = blocks as [Block]
+        const { page, place, markers } = first
+        const port = await freePort()
+        const cwd = mkdtempSync(join(folder, 'curl-'))
+        const env = { ...environment, PORT: `${port}`, STORE_URL: 'memory:', ...database.env }
+        if ('clean' in database) await database.clean()
+        const name = markers.get('curl')
+        let server: Running
+        if (name === undefined)
+          server = start(process.execPath, [markers.get('server') ?? 'examples/server.mjs'], { cwd: root, env })
+        else {
+          const program = programOf(first)
+          expect(program, `the program ${name}`).toBeDefined()
+          const file = join(folderOf(page), `${name}.mjs`)
+          writeFileSync(file, runnable(program!.code).replaceAll(/\b3000\b/g, `${port}`))
+          server = start(process.execPath, [file], { cwd: folderOf(page), env })
+        }
+        try {
+          await until(`${place} listens`, () => reach(port), { server })
+          if (page.startsWith('docs/guide/')) await signUp(port)
+          for (const block of blocks) await expectTranscript(block, port, cwd)
+        } finally {
+          await server.stop()
+        }
+      },
+      90_000,
+    )
+  })
+}
+
+/** Each guide begins where the page Start ends, with the user that signs up there. */
+async function signUp(port: number) {
+  const response = await fetch(`http://127.0.0.1:${port}/signup`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ name: 'ada', password: 'correct horse' }),
+  })
+  expect(response.status).toBe(201)
+}
 
 const reach = (port: number) =>
   new Promise<void>((resolve, reject) => {

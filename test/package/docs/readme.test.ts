@@ -1,6 +1,6 @@
 // What the README leads to, and the scripts that all pages name.
 import { existsSync, readdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { PAGES, prose, read, root } from '../../support/pages.ts'
 
@@ -16,14 +16,18 @@ describe('the README', () => {
     }
   })
 
-  it('leads to every page of docs', () => {
-    // The page of a server, and of a library to move from, stands one click further.
-    const folders = ['servers', 'moving']
-    for (const page of PAGES.filter(path => path !== 'README.md')) {
-      const folder = folders.find(name => page.startsWith(`docs/${name}/`))
-      const linking = folder ? read(`docs/${folder}.md`).replaceAll('](', '](docs/') : README
-      expect(linking).toContain(`](${page}`)
-    }
+  it('leads to every page of docs, over links of the pages', () => {
+    const reached = new Set(['README.md'])
+    for (const page of reached)
+      for (const [, target] of prose(page).matchAll(/\]\(([^)\s#]+\.md)(?:#[^)]*)?\)/g)) {
+        const linked = join(dirname(page), target!)
+        if (PAGES.includes(linked)) reached.add(linked)
+      }
+    expect([...reached].sort()).toEqual([...PAGES].sort())
+  })
+
+  it('is read in five minutes: 150 lines', () => {
+    expect(README.trimEnd().split('\n').length).toBeLessThanOrEqual(150)
   })
 })
 

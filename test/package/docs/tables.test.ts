@@ -147,7 +147,7 @@ describe('the page of errors and events', () => {
   })
 
   it('lists every event, with its fields', () => {
-    const expected = alternatives('src/manager/events.ts', 'SessionEvent').flatMap(event => {
+    const expected = alternatives('src/session/events.ts', 'SessionEvent').flatMap(event => {
       const [type, ...fields] = (event as ts.TypeLiteralNode).members as unknown as ts.PropertySignature[]
       const names = fields.map(field => field.name.getText())
       return texts(type!.type!).map(each => `${each}: ${names.join(', ')}`)
@@ -160,8 +160,8 @@ describe('the page of errors and events', () => {
 
 describe('the tables of all pages', () => {
   it.each([
-    ['README.md', 'Your store'],
-    ['docs/index.md', 'Choose a store'],
+    ['README.md', 'Stores'],
+    ['docs/stores.md', 'Choose a store'],
   ])('name stores that exist under their subpath: %s', async (page, heading) => {
     const rows = table(page, heading)
     expect(rows.length).toBeGreaterThanOrEqual(5)
@@ -217,14 +217,12 @@ describe('the other tables', () => {
   })
 
   it('name every method of a visit', () => {
-    const verbs = methodsIn(table('docs/guide.md', 'All methods')).filter(verb => verb !== 'headers')
+    const verbs = methodsIn(table('docs/methods.md', 'Of a visit')).filter(verb => verb !== 'headers')
     expect(verbs.sort()).toEqual(methods('src/visits/types.ts', 'Visit').sort())
   })
 
   it('name every method of the manager', () => {
-    const guide = read('docs/guide.md')
-    const rows = guide.slice(guide.indexOf('Of a manager, for code without a request.')).split('\n')
-    const verbs = methodsIn(rows.filter(row => /^\| `/.test(row)).map(row => row.split('|').slice(1)))
+    const verbs = methodsIn(table('docs/methods.md', 'Of a manager'))
     expect(verbs.sort()).toEqual(methods('src/manager/manager.ts', 'SessionManager').sort())
   })
 })

@@ -37,8 +37,10 @@ export async function refused() {
   // @ts-expect-error TS2345
   await sessions.get(info)
   // A Cookie header is no ID: the lookup would never find anything.
-  // @ts-expect-error TS2345
+  // @ts-expect-error TS2345 made by sessionId(text)
   await sessions.get(request.headers.cookie)
+  // @ts-expect-error TS2345 made by sessionId(text)
+  await sessions.get('hello')
   // @ts-expect-error TS2345
   await sessions.regenerate(request.headers.cookie)
   // An ID is secret: as a key it would be logged.
@@ -70,7 +72,7 @@ export async function refused() {
   // @ts-expect-error TS2353
   await sessions.update(session, { unknown: 1 })
   // The function may be run again, so it must not wait.
-  // @ts-expect-error TS2345 'Promise<undefined>' is not assignable to type 'never'
+  // @ts-expect-error TS2345 make the function synchronous: it may run again after a conflict
   await sessions.update(session, async draft => void draft.n++)
   // The habit of React: what is returned would be lost.
   // @ts-expect-error TS2345 edit the draft and return nothing

@@ -50,7 +50,7 @@ describe('a function that returns what would be lost', () => {
     const listen = (reason: unknown) => unhandled.push(reason)
     process.on('unhandledRejection', listen)
     expect(() => run({ n: 1 }, () => Promise.reject(new Error('later')))).toThrow(
-      new TypeError('update: the function must be synchronous: it may run again after a conflict'),
+      new TypeError('update: make the function synchronous: it may run again after a conflict'),
     )
     await new Promise(resolve => setImmediate(resolve))
     process.off('unhandledRejection', listen)

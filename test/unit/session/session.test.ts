@@ -1,7 +1,7 @@
 import { inspect } from 'node:util'
 import { SessionManager, stringify } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { isCookieDue, recordOf, spaceOf, wasFollowed } from '../../../src/session/session.ts'
 
 const user = { id: 2n ** 64n - 1n, name: 'max' }
@@ -48,7 +48,7 @@ describe('the user of a session', () => {
     for (const session of found) {
       expect(session?.user).toStrictEqual({ id: user.id, name: 'max' })
       expect(Object.getPrototypeOf(session?.user)).toBe(Object.prototype)
-      expect(Reflect.ownKeys(session?.user as object)).toEqual(['id', 'name', 'passwordVersion'])
+      expect(Reflect.ownKeys(session?.user as object)).toEqual(['id', 'name', 'passwordVersion', 'toJSON'])
       expect(session?.user?.passwordVersion).toBe(3)
     }
   })
@@ -81,7 +81,36 @@ describe('the user of a session', () => {
     expect(prototype === Object.prototype || prototype === null || Object.getPrototypeOf(prototype) === null).toBe(true)
     expect(Object.getOwnPropertySymbols(shown)).toEqual([])
     expect(Object.prototype.toString.call(shown)).toBe('[object Object]')
-    expect('toJSON' in shown).toBe(false)
+    // React asks toJSON: a spread has none, and its bigint arrives as one.
+    expect('toJSON' in { ...shown }).toBe(false)
+  })
+
+  it('is written by JSON.stringify alone and in what contains it, and has no method for that if its ID needs none', async () => {
+    const sessions = setUp()
+    const session = await sessions.create({ user: { id: 42n, name: 'ada' } })
+    expect(JSON.stringify(session.user)).toBe('{"id":42,"name":"ada"}')
+    expect(JSON.parse(JSON.stringify({ session, list: await sessions.list(42n) }))).toMatchObject({
+      session: { user: { id: 42, name: 'ada' } },
+      list: [{ user: { id: 42, name: 'ada' } }],
+    })
+    const texts = new SessionManager({ store: new MemoryStore(), sweepInterval: false, userIds: 'string' })
+    expect('toJSON' in (await texts.create({ user: { id: 'u_1', name: '' } })).user!).toBe(false)
+  })
+
+  it('is written to the last digit by JSON.rawJSON; without it JSON.stringify throws and names stringify', async () => {
+    const { user: shown } = await setUp().create({ user })
+    const exact = '{"id":18446744073709551615,"name":"max"}'
+    if ('rawJSON' in JSON) expect(JSON.stringify(shown)).toBe(exact)
+    vi.stubGlobal('JSON', { stringify: JSON.stringify })
+    try {
+      expect(() => JSON.stringify({ user: shown })).toThrow(
+        /^JSON\.stringify .* "id" .*use stringify\(value\) of coatcheck/,
+      )
+      expect(() => JSON.stringify(shown)).toThrow(TypeError)
+      expect(stringify(shown)).toBe(exact)
+    } finally {
+      vi.unstubAllGlobals()
+    }
   })
 })
 

@@ -100,7 +100,7 @@ describeEngine('libsql', 'a SQLite database on a network, in this process', () =
       ] as const)
         await expect(ask()).rejects.toMatchObject({
           operation,
-          cause: { message: expect.stringMatching('no such table') },
+          cause: { message: expect.stringMatching(/no such table.*call `await store\.migrate\(\)`/) },
         })
     })
   })

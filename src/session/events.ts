@@ -1,7 +1,7 @@
 import { channel } from 'node:diagnostics_channel'
 import type { SessionStoreError } from '../contract/errors.ts'
-import type { SessionKey } from '../session/id.ts'
-import type { UserId, UserIds } from '../session/users.ts'
+import type { SessionKey } from './id.ts'
+import type { UserId, UserIds } from './users.ts'
 
 /** What happened, with keys, never IDs. */
 export type SessionEvent<Ids extends UserIds = UserIds> = {

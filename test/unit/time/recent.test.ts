@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { Recent } from '../../../src/manager/recent.ts'
+import { Recent } from '../../../src/time/recent.ts'
 
 it('an entry is remembered for its lifetime, and forgotten after twice that', () => {
   const recent = new Recent<number>(100)
