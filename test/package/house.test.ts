@@ -196,6 +196,7 @@ describe('who imports whom', () => {
       'operations',
       'manager',
       'visits',
+      'next',
       'import',
       'device-bound',
       'express-session',

@@ -1,8 +1,8 @@
-import { currentVisit } from '../lib/visit'
+import { visits } from '../lib/sessions'
 import { addCoat, logIn, logOut } from './actions'
 
 export default async function Page({ searchParams }: PageProps<'/'>) {
-  const visit = await currentVisit()
+  const visit = await visits.current()
   const session = await visit.get()
   const hint = await visit.take('hint') // shown once
   return (

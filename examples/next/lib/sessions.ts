@@ -1,6 +1,8 @@
 import { SessionManager } from 'coatcheck'
 import { fetchVisits } from 'coatcheck/fetch'
+import { nextVisits } from 'coatcheck/next'
 import { MemoryStore } from 'coatcheck/stores/memory'
+import { cookies, headers } from 'next/headers'
 
 const open = () =>
   new SessionManager({
@@ -13,5 +15,4 @@ const open = () =>
 const kept = globalThis as { sessions?: ReturnType<typeof open> }
 kept.sessions ??= open()
 
-export const sessions = kept.sessions
-export const visits = fetchVisits(sessions)
+export const visits = nextVisits(fetchVisits(kept.sessions), { headers, cookies })

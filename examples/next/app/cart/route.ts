@@ -1,12 +1,13 @@
-import { readJson, refusal, route } from '../../lib/route'
+import { readJson, refusal } from '../../lib/body'
+import { visits } from '../../lib/sessions'
 
-export const GET = route(async visit => {
+export const GET = visits.route(async visit => {
   const session = await visit.get()
   const hint = await visit.take('hint') // shown once
   return Response.json({ cart: session?.data.cart ?? {}, hint: hint ?? '' })
 })
 
-export const POST = route(async (visit, request) => {
+export const POST = visits.route(async (visit, request) => {
   const body = await readJson(request)
   if (body instanceof Response) return body
   const { article } = body

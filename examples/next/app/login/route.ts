@@ -1,8 +1,9 @@
 import { stringify } from 'coatcheck'
-import { readJson, refusal, route } from '../../lib/route'
+import { readJson, refusal } from '../../lib/body'
+import { visits } from '../../lib/sessions'
 import { users } from '../../lib/users'
 
-export const POST = route(async (visit, request) => {
+export const POST = visits.route(async (visit, request) => {
   const body = await readJson(request)
   if (body instanceof Response) return body
   const user = await users.authenticate(`${body.username}`, `${body.password}`)

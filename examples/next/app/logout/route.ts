@@ -1,6 +1,6 @@
-import { route } from '../../lib/route'
+import { visits } from '../../lib/sessions'
 
-export const POST = route(async visit => {
+export const POST = visits.route(async visit => {
   await visit.logOut()
   return Response.json('Logged out.')
 })

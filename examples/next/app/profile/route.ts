@@ -1,7 +1,7 @@
 import { stringify } from 'coatcheck'
-import { route } from '../../lib/route'
+import { visits } from '../../lib/sessions'
 
-export const GET = route(async visit => {
+export const GET = visits.route(async visit => {
   const { user } = await visit.requireUser()
   return new Response(stringify(user), { headers: { 'Content-Type': 'application/json' } })
 })

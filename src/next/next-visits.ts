@@ -1,0 +1,102 @@
+import { SessionError } from '../contract/errors.ts'
+import type { UserIds } from '../session/users.ts'
+import { quote } from '../text/quote.ts'
+import { withCookies } from '../visits/cookie.ts'
+import type { FetchVisit, FetchVisits } from '../visits/fetch.ts'
+
+/** What `next/headers` exports. */
+export interface NextFunctions {
+  headers(): Promise<Headers>
+  cookies(): Promise<{ set(name: string, value: string, options: object): unknown }>
+}
+
+/** `NextResponse` of `next/server`. */
+export interface NextResponses {
+  next(init?: { request: { headers: Headers } }): Response
+}
+
+/** Visits for the four places in which an application for the app router of Next meets a request. */
+export interface NextVisits<Data extends object, Ids extends UserIds, Input extends object> {
+  /**
+   * For pages and other server components: the visit of the request, which reads. Next lets them set no cookie, so a method
+   * that would set one rejects with ERR_SESSION_HEADERS_SENT, before anything is stored.
+   */
+  current(): Promise<FetchVisit<Data, Ids, Input>>
+  /** For server actions: runs what needs a visit, and gives its cookies to Next. Call `redirect()` or `refresh()` afterwards. */
+  withVisit<T>(run: (visit: FetchVisit<Data, Ids, Input>) => T | Promise<T>): Promise<T>
+  /** For route handlers: `export const POST = visits.route(async (visit, request) => response)`. A SessionError is answered in JSON. */
+  route<C>(
+    handler: (visit: FetchVisit<Data, Ids, Input>, request: Request, context: C) => Response | Promise<Response>,
+  ): (request: Request, context: C) => Promise<Response>
+  /**
+   * For `proxy.ts`: `export const proxy = visits.proxy(NextResponse)`. Before a page it does what the page cannot: it renews
+   * the session and brings a remembered user back. It is no guard.
+   */
+  proxy(responses: NextResponses): (request: Request) => Promise<Response>
+}
+
+/** Next would answer 500 to whatever is thrown. */
+function answerTo(error: unknown): Response {
+  if (!(error instanceof SessionError)) throw error
+  // The details are for the log alone.
+  if (error.status >= 500) console.error(error)
+  return error.getResponse()
+}
+
+/**
+ * Visits for the app router of Next, which gives pages and actions no Request but two functions:
+ * `nextVisits(fetchVisits(sessions), { headers, cookies })`, both of `next/headers`.
+ * @throws TypeError that says what to pass
+ */
+export function nextVisits<Data extends object, Ids extends UserIds, Input extends object>(
+  visits: FetchVisits<Data, Ids, Input>,
+  { headers, cookies }: NextFunctions,
+): NextVisits<Data, Ids, Input> {
+  if (typeof visits?.handle !== 'function')
+    throw new TypeError(`nextVisits: expected fetchVisits(sessions), got ${quote(visits)}`)
+  type Visit = FetchVisit<Data, Ids, Input>
+  // Next gives the same headers to all that runs for one request: a page after its action sees what that did.
+  const [reading, writing] = [new WeakMap<Headers, Visit>(), new WeakMap<Headers, Visit>()]
+  const open = (method: 'GET' | 'POST', given: Headers) =>
+    visits.of(new Request(`http://${given.get('host')}/`, { method, headers: given }))
+  return {
+    async current() {
+      const given = await headers()
+      const visit = writing.get(given) ?? reading.get(given) ?? open('GET', given)
+      reading.set(given, visit)
+      // From here on no cookie can be set.
+      visit.respond(new Response())
+      return visit
+    },
+    async withVisit(run) {
+      const given = await headers()
+      // Not one that only reads: its request would not be looked at as one of a form.
+      const visit = writing.get(given) ?? open('POST', given)
+      writing.set(given, visit)
+      const jar = await cookies()
+      try {
+        return await run(visit)
+      } finally {
+        for (const { name, value, options } of visit.cookies) jar.set(name, value, options)
+      }
+    },
+    route: handler => (request, context) =>
+      visits.handle(request, async visit => {
+        try {
+          return await handler(visit, request, context)
+        } catch (error) {
+          return answerTo(error)
+        }
+      }),
+    proxy: responses => async request => {
+      if (request.method !== 'GET') return responses.next()
+      const showPage = async (visit: Visit) => {
+        await visit.get()
+        const given = new Headers(request.headers)
+        given.set('Cookie', withCookies(given.get('cookie'), visit.cookies))
+        return responses.next({ request: { headers: given } })
+      }
+      return visits.handle(request, visit => showPage(visit).catch(answerTo))
+    },
+  }
+}
