@@ -20,7 +20,7 @@ interface Examination {
   readonly managerOf: (opened: OpenStore) => Task['sessions']
 }
 
-const TODO: readonly (readonly [said: RegExp, todo: string])[] = [
+const ADVICE: readonly (readonly [said: RegExp, todo: string])[] = [
   [
     /another schema/,
     'alter the table to what coatcheck ddl prints, or drop it and migrate: then everyone is logged out',
@@ -124,7 +124,7 @@ export async function doctor(asked: Examination): Promise<void> {
       const text = safeMessageOf(error, url.secrets)
       return tell(check, {
         text,
-        todo: TODO.find(([said]) => said.test(text))?.[1] ?? 'put that right, and run coatcheck doctor again',
+        todo: ADVICE.find(([said]) => said.test(text))?.[1] ?? 'put that right, and run coatcheck doctor again',
       })
     }
   }

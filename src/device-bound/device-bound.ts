@@ -7,10 +7,11 @@ import { checkFetch, type FetchVisit, type FetchVisits } from '../visits/fetch.t
 import { FetchHead, type HeadRules, writeRules } from '../visits/head.ts'
 import { checkNode, guardHead, type NodeVisits } from '../visits/node.ts'
 import type { DeviceAnswer } from './answers.ts'
+import type { Asked } from './asked.ts'
 import { Devices } from './devices.ts'
 import { type DeviceBoundOptions, OPTIONS, setUp } from './options.ts'
 import { answer } from './requests.ts'
-import { DeviceVisit, type InnerVisit } from './visit.ts'
+import { DeviceVisit } from './visit.ts'
 
 /** Visits of node:http to sessions that are bound to a device. */
 export interface DeviceNodeVisits<Data extends object, Ids extends UserIds, Input extends object>
@@ -72,38 +73,34 @@ function around<V>(inner: object, make: () => V): V {
 }
 
 /** The answer to a browser that registers or refreshes; `null` for any other request. */
-async function answerAt(devices: Devices, path: string, visit: () => unknown): Promise<DeviceAnswer | null> {
+async function answerAt(devices: Devices, path: string, request: Asked): Promise<DeviceAnswer | null> {
   const { registerPath, refreshPath } = devices.setup
-  if (path !== registerPath && path !== refreshPath) return null
-  const asked = visit() as InnerVisit
-  if (asked.request.method !== 'POST') return null
-  return answer(devices, path === registerPath ? 'register' : 'refresh', asked)
+  if (request.method !== 'POST' || (path !== registerPath && path !== refreshPath)) return null
+  return answer(devices, path === registerPath ? 'register' : 'refresh', request)
 }
 
-function ofNode<Data extends object, Ids extends UserIds, Input extends object>(
+const ofNode = <Data extends object, Ids extends UserIds, Input extends object>(
   visits: NodeVisits<Data, Ids, Input>,
   devices: Devices,
-): object {
-  return {
-    of(request: IncomingMessage, response?: ServerResponse) {
-      const inner = visits.of(request, response)
-      return around(inner, () => {
-        const onHead = (rules: () => HeadRules) => response?.headersSent === false && guardHead(response, rules)
-        return new DeviceVisit(inner as InnerVisit<Data, Ids, Input>, devices, onHead)
-      })
-    },
-    async handled(request: IncomingMessage, response: ServerResponse): Promise<boolean> {
-      // In plain JavaScript it may be missing, and would be missed at the two paths only.
-      checkNode('handled', request, response ?? null)
-      // Express cuts off the path at which a router is mounted.
-      const url = (request as { originalUrl?: string }).originalUrl ?? request.url ?? ''
-      const told = await answerAt(devices, url.split('?', 1)[0]!, () => visits.of(request, response))
-      if (told === null) return false
-      if (!response.headersSent && !response.destroyed) response.writeHead(told.status, told.headers).end(told.body)
-      return true
-    },
-  }
-}
+): object => ({
+  of(request: IncomingMessage, response?: ServerResponse) {
+    const inner = visits.of(request, response)
+    return around(inner, () => {
+      const onHead = (rules: () => HeadRules) => response?.headersSent === false && guardHead(response, rules)
+      return new DeviceVisit(inner, request, devices, onHead)
+    })
+  },
+  async handled(request: IncomingMessage, response: ServerResponse): Promise<boolean> {
+    // In plain JavaScript it may be missing, and would be missed at the two paths only.
+    checkNode('handled', request, response ?? null)
+    // Express cuts off the path at which a router is mounted.
+    const url = (request as { originalUrl?: string }).originalUrl ?? request.url ?? ''
+    const told = await answerAt(devices, url.split('?', 1)[0]!, request)
+    if (told === null) return false
+    if (!response.headersSent && !response.destroyed) response.writeHead(told.status, told.headers).end(told.body)
+    return true
+  },
+})
 
 class DeviceFetchVisit<Data extends object, Ids extends UserIds, Input extends object>
   extends DeviceVisit<Data, Ids, Input>
@@ -111,8 +108,8 @@ class DeviceFetchVisit<Data extends object, Ids extends UserIds, Input extends o
 {
   readonly #inner: FetchVisit<Data, Ids, Input>
 
-  constructor(inner: FetchVisit<Data, Ids, Input>, devices: Devices) {
-    super(inner as unknown as InnerVisit<Data, Ids, Input>, devices)
+  constructor(inner: FetchVisit<Data, Ids, Input>, request: Request, devices: Devices) {
+    super(inner, request, devices)
     this.#inner = inner
   }
 
@@ -129,16 +126,17 @@ class DeviceFetchVisit<Data extends object, Ids extends UserIds, Input extends o
   }
 }
 
-function ofFetch<Data extends object, Ids extends UserIds, Input extends object>(
+const ofFetch = <Data extends object, Ids extends UserIds, Input extends object>(
   visits: FetchVisits<Data, Ids, Input>,
   devices: Devices,
-): object {
-  const wrapped = (inner: FetchVisit<Data, Ids, Input>) => around(inner, () => new DeviceFetchVisit(inner, devices))
+): object => {
+  const of = (request: Request, inner = visits.of(request)) =>
+    around(inner, () => new DeviceFetchVisit(inner, request, devices))
   return {
-    of: (request: Request) => wrapped(visits.of(request)),
+    of: (request: Request) => of(request),
     handle: (request: Request, handler: (visit: FetchVisit<Data, Ids, Input>) => Response | Promise<Response>) =>
       visits.handle(request, async inner => {
-        const visit = wrapped(inner)
+        const visit = of(request, inner)
         try {
           return visit.told(await handler(visit))
         } catch (thrown) {
@@ -147,7 +145,7 @@ function ofFetch<Data extends object, Ids extends UserIds, Input extends object>
       }),
     async handled(request: Request): Promise<Response | null> {
       checkFetch('handled', request)
-      const told = await answerAt(devices, new URL(request.url).pathname, () => visits.of(request))
+      const told = await answerAt(devices, new URL(request.url).pathname, request)
       return told && new Response(told.body, told)
     },
   }

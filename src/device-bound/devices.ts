@@ -1,12 +1,11 @@
-import { type Context, contextOf } from '../manager/context.ts'
 import type { SessionManager } from '../manager/manager.ts'
-import type { SessionId } from '../session/id.ts'
+import type { ManagerOptions } from '../manager/options.ts'
 import type { AnySession } from '../session/session.ts'
-import type { VisitRequest } from '../visits/types.ts'
+import type { UserIds } from '../session/users.ts'
 import { challengeHeader } from './answers.ts'
-import { bindingIn, CHALLENGE_LIFE, deviceIn, offerChallenge, offerIn, valueIn } from './binding.ts'
+import { type Asked, headerOf, hostOf } from './asked.ts'
+import { CHALLENGE_LIFE, deviceIn, offerChallenge, offerIn, valueIn } from './binding.ts'
 import type { Setup } from './options.ts'
-import { Proofs } from './proofs.ts'
 
 /** How long after the registration a request may come without the value, in ms: it was on its way already. */
 const SETTLING = 10_000
@@ -34,21 +33,19 @@ export type AnyManager = SessionManager<any, any, any>
 export class Devices {
   readonly sessions: AnyManager
   readonly setup: Setup
-  readonly proofs: Proofs
-  readonly #context: Context
+  readonly #options: ManagerOptions<object, UserIds>
 
   constructor(sessions: AnyManager, setup: Setup) {
     this.sessions = sessions
     this.setup = setup
-    this.proofs = new Proofs(setup.maxProofs)
-    this.#context = contextOf(sessions)
+    this.#options = sessions.options
   }
 
   now(): number {
-    return this.#context.now()
+    return this.#options.now()
   }
 
-  look(session: AnySession, header: VisitRequest['cookie']): Look {
+  look(session: AnySession, request: Asked): Look {
     const now = this.now()
     const device = deviceIn(session)
     if (device === null || 'offer' in device) {
@@ -58,7 +55,7 @@ export class Devices {
     }
     const { cookie } = this.setup
     // Several values may come from a sibling host that plants cookies, if the name has no prefix.
-    const candidates = cookie.candidates(header).slice(0, 4)
+    const candidates = cookie.candidates(headerOf(request, 'cookie')).slice(0, 4)
     const values = candidates.map(candidate => valueIn(device, candidate))
     if (values.some(value => value !== null && now < value.end)) return { state: 'bound' }
     const isExpired = values.some(value => value !== null)
@@ -74,23 +71,22 @@ export class Devices {
     return salt === null ? null : `${this.setup.offered};challenge="${offerChallenge(session.secret, salt)}"`
   }
 
-  tellBound({ key, user }: AnySession): void {
-    this.#context.emit({ type: 'device-bound', key, userId: user?.id ?? null })
+  tell(type: 'device-bound' | 'device-theft', { key, user }: AnySession): void {
+    this.#options.onEvent({ type, key, userId: user?.id ?? null })
   }
 
   /** A request came without the proof that its session needs. */
-  tellRefused({ key, user }: AnySession, request: VisitRequest): void {
+  tellRefused({ key, user }: AnySession, request: Asked): void {
     // Anyone can write them, and events are logged.
-    const told = (written: unknown) => String(written).slice(0, 200)
-    const [origin, host] = [request.header('origin'), request.header('host')]
-    this.#context.emit({
+    const told = (written: string | null | undefined) => written?.slice(0, 200) || null
+    this.#options.onEvent({
       type: 'request-refused',
       reason: 'device',
       key,
       userId: user?.id ?? null,
-      method: told(request.method),
-      origin: origin ? told(origin) : null,
-      host: host ? told(host) : null,
+      method: told(request.method) ?? '',
+      origin: told(headerOf(request, 'origin')),
+      host: told(hostOf(request)),
     })
   }
 
@@ -103,14 +99,6 @@ export class Devices {
     if (user === null) return
     if (this.setup.onTheft === 'invalidate-user') await this.sessions.invalidateUser(user.id, { except: session })
     // Parallel requests with one stolen cookie are one theft.
-    if (await this.sessions.revoke(user.id, key)) this.#context.emit({ type: 'device-theft', key, userId: user.id })
-  }
-
-  /** Whether this ID leads to a session of that name which got a new ID a moment ago. */
-  async hasMoved(id: SessionId, name: string): Promise<boolean> {
-    const context = this.#context
-    const key = context.keyOf(id)
-    const record = await context.storedRecord(key, context.deadline())
-    return record !== null && record.key !== key && bindingIn(context.info(record))?.id === name
+    if (await this.sessions.revoke(user.id, key)) this.tell('device-theft', session)
   }
 }

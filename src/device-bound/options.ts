@@ -1,5 +1,5 @@
 import type { AnySession, Session } from '../session/session.ts'
-import { listOf, type OptionPlace, oneOf, refuse, rule, wholeNumber } from '../text/check-options.ts'
+import { listOf, type OptionPlace, oneOf, refuse, rule } from '../text/check-options.ts'
 import { type Duration, durationUpTo, milliseconds } from '../text/duration.ts'
 import { quote } from '../text/quote.ts'
 import { type CookieOptions, SessionCookie } from '../visits/cookie.ts'
@@ -21,8 +21,6 @@ export interface DeviceBoundOptions {
    */
   // biome-ignore lint/suspicious/noExplicitAny: of whichever data and user IDs
   require?: boolean | ((session: Session<any, any>) => boolean)
-  /** Proofs that this process verifies in a second, 20 of one session at most; a browser beyond them is told to try again. @default 1000 */
-  maxProofs?: number
   /** What ends if a session's cookie was copied: the session and the remember token of its device, or everything of the user. @default 'end-device' */
   onTheft?: 'end-device' | 'invalidate-user'
 }
@@ -49,7 +47,6 @@ export const OPTIONS: OptionPlace<DeviceBoundOptions> = {
     ),
     exclude: listOf('paths', aPath),
     require: rule('true, false, or a function of the session', value => ['boolean', 'function'].includes(typeof value)),
-    maxProofs: wholeNumber(1),
     onTheft: oneOf('end-device', 'invalidate-user'),
   },
 }
@@ -67,7 +64,8 @@ export function setUp(options: DeviceBoundOptions, session: CookieOptions) {
   const within = session.path ?? '/'
   const hostPrefix = session.secure !== false && within === '/'
   const cookie = new SessionCookie({ ...attributes, name: options.cookie ?? 'session_bound', hostPrefix })
-  if (cookie.name === new SessionCookie(session).name)
+  const sessionCookie = new SessionCookie(session)
+  if (cookie.name === sessionCookie.name)
     throw new TypeError(`deviceBound: cookie: ${quote(cookie.name)} is the session cookie's name`)
   const folder = within.replace(/\/$/, '')
   const path = options.path ?? `${folder}/device-session`
@@ -90,13 +88,13 @@ export function setUp(options: DeviceBoundOptions, session: CookieOptions) {
     offered: `(${ALGORITHM});path="${registerPath}"`,
     exclude: options.exclude ?? [],
     cookie,
+    sessionCookie,
     /** As browsers compare them with those of the cookie. */
     attributes: cookie.serializeValue('', null).slice(cookie.name.length + 3),
     requires: (session: AnySession): boolean =>
       session.user !== null && (typeof require === 'function' ? require(session) === true : require),
     /** Whether each session of a user has to be bound. */
     requiresAll: require === true,
-    maxProofs: options.maxProofs ?? 1000,
     onTheft: options.onTheft ?? 'end-device',
   }
 }

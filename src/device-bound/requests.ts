@@ -3,24 +3,23 @@ import { SessionError } from '../contract/errors.ts'
 import type { SessionId } from '../session/id.ts'
 import type { AnySession } from '../session/session.ts'
 import { busy, challenged, type DeviceAnswer, instructed, over, refused } from './answers.ts'
+import { type Asked, headerOf } from './asked.ts'
 import * as bindings from './binding.ts'
 import type { Devices } from './devices.ts'
 import { headerText, type Proof, readProof, verifyRefresh, verifyRegistration } from './proof.ts'
-import type { InnerVisit } from './visit.ts'
 
 const NO_TOUCH = { touch: false } as const
 
-/** The visit of such a request. */
-type Asked = Pick<InnerVisit, 'id' | 'isDoubtful' | 'request'>
-
-const headerOf = ({ request }: Asked, name: string) => headerText(request.header(name as 'origin'))
-
 /** Answers a request to one of the two paths. */
-export async function answer(devices: Devices, step: 'register' | 'refresh', asked: Asked): Promise<DeviceAnswer> {
-  // A cookie that cannot be trusted is no logout.
-  if (asked.isDoubtful) return busy()
+export async function answer(devices: Devices, step: 'register' | 'refresh', request: Asked): Promise<DeviceAnswer> {
+  const { id, ambiguous } = devices.setup.sessionCookie.parse(headerOf(request, 'cookie'))
+  // Which one is the browser's own nobody can tell: that is no logout.
+  if (ambiguous) return busy()
+  const text = (name: string) => headerText(headerOf(request, name))
+  const proof = text('secure-session-response')
   try {
-    return await (step === 'register' ? register : refresh)(devices, asked)
+    if (step === 'register') return await register(devices, id, proof)
+    return await refresh(devices, id, text('sec-secure-session-id'), proof)
   } catch (error) {
     if (error instanceof SessionError && error.status === 503) return busy()
     throw error
@@ -32,10 +31,12 @@ export async function answer(devices: Devices, step: 'register' | 'refresh', ask
  * genuine one takes it by the write that stores the key, so that a logout, the end of the user's sessions and another login
  * all win against it.
  */
-async function register(devices: Devices, asked: Asked): Promise<DeviceAnswer> {
+async function register(
+  devices: Devices,
+  id: SessionId | null,
+  text: string | null | undefined,
+): Promise<DeviceAnswer> {
   const { sessions, setup } = devices
-  const { id } = asked
-  const text = headerOf(asked, 'secure-session-response')
   if (!text) return refused(400, 'no_proof')
   const session = await sessions.get(id, NO_TOUCH)
   if (session === null) return refused(401, 'no_session')
@@ -45,7 +46,6 @@ async function register(devices: Devices, asked: Asked): Promise<DeviceAnswer> {
   if (proof === 'malformed') return refused(400, proof)
   if (!bindings.answers(proof.jti, [id!, session.secret], offer, bindings.offerChallenge))
     return refused(400, 'challenge')
-  if (!devices.proofs.take(offer)) return busy()
   const verified = verifyRegistration(proof)
   if (typeof verified === 'string') return refused(400, verified)
   const { binding, value } = bindings.newBinding(verified.key, session.createdAt, devices.now(), setup.lifetime)
@@ -59,7 +59,7 @@ async function register(devices: Devices, asked: Asked): Promise<DeviceAnswer> {
   })
   if (written === null) return refused(401, 'no_session')
   if ('status' in written) return written
-  devices.tellBound(written)
+  devices.tell('device-bound', written)
   return instructed(setup, written.secret, binding, value)
 }
 
@@ -67,15 +67,16 @@ async function register(devices: Devices, asked: Asked): Promise<DeviceAnswer> {
  * Renews the bound value of a browser that proves its key: one read and one write. A proof is good once: the write that
  * stores the new value stores the next challenge. If there is no such session any more, the browser forgets its own.
  */
-async function refresh(devices: Devices, asked: Asked): Promise<DeviceAnswer> {
-  const { id } = asked
-  const name = headerOf(asked, 'sec-secure-session-id')
+async function refresh(
+  devices: Devices,
+  id: SessionId | null,
+  name: string | null | undefined,
+  text: string | null | undefined,
+): Promise<DeviceAnswer> {
   if (!name) return refused(400, 'no_session_id')
-  const text = headerOf(asked, 'secure-session-response')
   if (text === null) return refused(400, 'malformed')
   const session = await devices.sessions.get(id, NO_TOUCH)
-  if (session === null) return overOrMoved(devices, id, name)
-  if (bindings.bindingIn(session)?.id !== name) return over()
+  if (session === null || bindings.bindingIn(session)?.id !== name) return over()
   const proof = text === undefined ? null : readProof(text, 'refresh')
   if (proof === 'malformed') return refused(400, proof)
   const request = { name, proof, ids: [id!, session.secret] }
@@ -86,7 +87,7 @@ async function refresh(devices: Devices, asked: Asked): Promise<DeviceAnswer> {
     value = step.value
     return step.binding
   })
-  if (written === null) return overOrMoved(devices, session.secret, name)
+  if (written === null) return over()
   if ('status' in written) {
     if (written.isTheft) await devices.endStolen(session)
     return written
@@ -95,13 +96,6 @@ async function refresh(devices: Devices, asked: Asked): Promise<DeviceAnswer> {
   const { secret } = written
   return value === null ? challenged(secret, binding) : instructed(devices.setup, secret, binding, value)
 }
-
-/**
- * The session is over; or it has a new ID, whose cookie is on its way to the browser. Then the browser asks again: told that
- * the session is over, it would forget its key, and be locked out of a session that lives.
- */
-const overOrMoved = async (devices: Devices, id: SessionId | null, name: string): Promise<DeviceAnswer> =>
-  id !== null && (await devices.hasMoved(id, name)) ? busy() : over()
 
 interface Refresh {
   readonly name: string
@@ -128,7 +122,6 @@ function next(
   // Of parallel proofs for one challenge one is good, and the others sign the next one.
   if (proof === null || !bindings.answers(proof.jti, ids, challenge.salt, bindings.refreshChallenge))
     return challenged(id, before)
-  if (!devices.proofs.take(name)) return busy()
   const refusal = verifyRefresh(proof, before.device)
   if (refusal !== null) return { ...refused(400, refusal), isTheft: refusal === 'signature' }
   // A browser whose responses are lost asks again and again: no value that is good is given up for one more.

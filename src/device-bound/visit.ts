@@ -1,26 +1,21 @@
 import { SessionError } from '../contract/errors.ts'
 import { isPlain } from '../data/plain.ts'
-import type { SessionId } from '../session/id.ts'
 import type { AnySession, Session, UserSession } from '../session/session.ts'
 import type { UserIds } from '../session/users.ts'
 import { responseCookie } from '../visits/cookie.ts'
 import { FetchHead, type HeadRules, writeRules } from '../visits/head.ts'
-import type { Visit, VisitRequest } from '../visits/types.ts'
-import { deviceIn, keysOf, newOffer } from './binding.ts'
+import type { Visit } from '../visits/types.ts'
+import { type Asked, headerOf } from './asked.ts'
+import { bindingIn, deviceIn, keysOf, newOffer } from './binding.ts'
 import type { DeviceState, Devices, Look } from './devices.ts'
 
 const NO_TOUCH = { touch: false } as const
 
-/** A visit of `nodeVisits` or `fetchVisits`, with what it knows of its request. */
-export type InnerVisit<
-  Data extends object = object,
-  Ids extends UserIds = UserIds,
-  Input extends object = object,
-> = Visit<Data, Ids, Input> & {
-  readonly request: VisitRequest
-  readonly id: SessionId | null
-  readonly isDoubtful: boolean
-}
+/**
+ * A bound session that gets a new ID leaves the old one this grace: its browser may be proving its key by the ID that it
+ * has. Told that the session is over, it would forget the key. Without the device the old ID is worth nothing.
+ */
+const GRACE = '10s'
 
 /** For `deviceState`. Registered: the visit may be of another copy of this package. */
 export const STATE: unique symbol = Symbol.for('coatcheck.device-state.1')
@@ -29,7 +24,8 @@ export const STATE: unique symbol = Symbol.for('coatcheck.device-state.1')
 export class DeviceVisit<Data extends object, Ids extends UserIds, Input extends object>
   implements Visit<Data, Ids, Input>
 {
-  readonly #inner: InnerVisit<Data, Ids, Input>
+  readonly #inner: Visit<Data, Ids, Input>
+  readonly #request: Asked
   readonly #devices: Devices
   /** Whether the session may be used: found out once, and settled by a login or a logout. */
   #admitting: Promise<boolean> | null = null
@@ -42,11 +38,13 @@ export class DeviceVisit<Data extends object, Ids extends UserIds, Input extends
   #onHead: ((rules: () => HeadRules) => void) | null
 
   constructor(
-    inner: InnerVisit<Data, Ids, Input>,
+    inner: Visit<Data, Ids, Input>,
+    request: Asked,
     devices: Devices,
     onHead: ((rules: () => HeadRules) => void) | null = null,
   ) {
     this.#inner = inner
+    this.#request = request
     this.#devices = devices
     this.#onHead = onHead
   }
@@ -91,8 +89,13 @@ export class DeviceVisit<Data extends object, Ids extends UserIds, Input extends
   }
 
   // A copied cookie must get no new ID.
-  async regenerate(...options: Parameters<Visit<Data, Ids, Input>['regenerate']>): Promise<Session<Data, Ids> | null> {
-    const session = (await this.#isAdmitted()) ? await this.#inner.regenerate(...options) : null
+  async regenerate(
+    options: Parameters<Visit<Data, Ids, Input>['regenerate']>[0] = {},
+  ): Promise<Session<Data, Ids> | null> {
+    if (!(await this.#isAdmitted())) return null
+    const before = await this.#inner.get(NO_TOUCH)
+    const isBound = before !== null && bindingIn(before) !== null
+    const session = await this.#inner.regenerate(isBound ? { grace: GRACE, ...options } : options)
     if (session !== null) this.#settle(session)
     return session
   }
@@ -133,7 +136,7 @@ export class DeviceVisit<Data extends object, Ids extends UserIds, Input extends
 
   /** What browsers are told about devices, if the head of the response were written now. */
   headRules(): HeadRules {
-    const { request } = this.#inner
+    const request = this.#request
     const { cookie } = this.#devices.setup
     const offer = this.#begun === null ? null : this.#devices.offer(this.#begun)
     const look = this.#refused
@@ -143,7 +146,7 @@ export class DeviceVisit<Data extends object, Ids extends UserIds, Input extends
     if (look?.state === 'unproved' && isForeignNavigation(request)) others.push(['Refresh', '0'])
     // The value of an earlier session would be a wrong one as soon as this session is bound.
     const isOver = this.#hasLoggedOut || offer !== null || look?.isExpired || look?.state === 'stolen'
-    const cookies = isOver && cookie.candidates(request.cookie).length > 0 ? [cookie.clear()] : []
+    const cookies = isOver && cookie.candidates(headerOf(request, 'cookie')).length > 0 ? [cookie.clear()] : []
     return { cookies, vary: [], noStore: look !== null, others }
   }
 
@@ -154,10 +157,11 @@ export class DeviceVisit<Data extends object, Ids extends UserIds, Input extends
 
   async #admit(): Promise<boolean> {
     const inner = this.#inner
+    const request = this.#request
     const devices = this.#devices
     let session: Session<Data, Ids> | null = await inner.get(NO_TOUCH)
     if (session?.user == null) return true
-    const isNews = session.secret !== inner.id
+    const isNews = session.secret !== devices.setup.sessionCookie.parse(headerOf(request, 'cookie')).id
     if (isNews && deviceIn(session) === null) {
       // A remember token is copied as easily as a cookie, and who copied it would register a device of his own.
       if (session.remembered && devices.setup.requires(session)) {
@@ -167,7 +171,7 @@ export class DeviceVisit<Data extends object, Ids extends UserIds, Input extends
       session = await inner.update(newOffer(devices.now()) as never)
       if (session === null) return true
     }
-    const look = devices.look(session, inner.request.cookie)
+    const look = devices.look(session, request)
     // A login or a logout meanwhile knows better.
     if (this.#begun !== null || this.#hasLoggedOut) return true
     if (isNews) this.#begun = session
@@ -175,7 +179,7 @@ export class DeviceVisit<Data extends object, Ids extends UserIds, Input extends
     if (isNews || !isAdmitted) this.#tell()
     if (isAdmitted) return true
     this.#refused = look
-    devices.tellRefused(session, inner.request)
+    devices.tellRefused(session, request)
     if (look.state === 'stolen') await devices.endStolen(session)
     return false
   }
@@ -207,8 +211,8 @@ export class DeviceVisit<Data extends object, Ids extends UserIds, Input extends
  * A link on another site: Chromium 150 sends no proof for the request that follows it, since its cookies would not be sent
  * with the proof. The page loads itself anew, which is a request of its own site, so that it comes with a proof.
  */
-function isForeignNavigation(request: VisitRequest): boolean {
-  const site = request.header('sec-fetch-site')
+function isForeignNavigation(request: Asked): boolean {
+  const site = headerOf(request, 'sec-fetch-site')
   const isForeign = site === 'cross-site' || site === 'same-site'
-  return request.method === 'GET' && isForeign && request.header('sec-fetch-mode') === 'navigate'
+  return request.method === 'GET' && isForeign && headerOf(request, 'sec-fetch-mode') === 'navigate'
 }

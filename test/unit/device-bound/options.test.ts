@@ -18,7 +18,6 @@ describe('without options', () => {
       offered: '(ES256);path="/device-session/register"',
       exclude: [],
       attributes: 'Path=/; HttpOnly; Secure; SameSite=Lax',
-      maxProofs: 1000,
     })
     expect(of().cookie.name).toBe('__Host-session_bound')
   })
@@ -116,8 +115,6 @@ describe('an option that cannot be', () => {
     [{ exclude: '/assets' }, /exclude: .*paths/],
     [{ exclude: ['assets'] }, /a path such as .*got "assets"/],
     [{ require: null }, /require: expected true, false, or a function of the session, got null/],
-    [{ maxProofs: 0 }, /maxProofs: .*got 0/],
-    [{ maxProofs: 1.5 }, /maxProofs: /],
     [{ onTheft: 'end-all' }, /onTheft: expected 'end-device' or 'invalidate-user', got "end-all"/],
     [{ secret: 'x' }, /deviceBound: "secret" is not an option/],
   ]
@@ -139,7 +136,6 @@ describe('an option that cannot be', () => {
       { require: () => true },
       { require: true },
       { require: false },
-      { maxProofs: 1 },
     ] as DeviceBoundOptions[])
       expect(() => bind(options)).not.toThrow()
   })
