@@ -21,7 +21,7 @@ import {
   headersSent,
   insecure,
   notFresh,
-  tellUnsent,
+  reportUnsent,
   tooManyCookies,
   unauthenticated,
   warnNotAwaited,
@@ -40,12 +40,6 @@ const REQUIRE_USER: OptionPlace<{ freshWithin?: Duration }> = {
 const TOUCH = { touch: true } as const
 const NO_TOUCH = { touch: false } as const
 
-/** A session that began in a visit, and the remember token that can start it again. */
-interface Begun<S> {
-  readonly session: S
-  token: string | null
-}
-
 /** The visit behind every server: its state, and the methods in the order of a session's life. */
 export class Visit<Data extends object, Ids extends UserIds, Input extends object>
   implements PublicVisit<Data, Ids, Input>
@@ -56,8 +50,8 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   readonly #context: Context
   readonly #setup: VisitsSetup
   #isOpen = false
-  /** The value of the session cookie, if it is honoured; `undefined` until the cookies were parsed. */
-  #id: SessionId | null | undefined
+  /** The value of the session cookie, if it is accepted. */
+  #id: SessionId | null = null
   #isAmbiguous = false
   /** Whether the cookie is `Secure` and the request did not come over TLS; `null` until that matters. */
   #isInsecure: boolean | null = null
@@ -72,8 +66,6 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   #turn: Promise<void> | null = null
   /** A write found that the session had ended: nothing begins in its place. */
   #isOver = false
-  /** What began in this visit: only this response can bring it to the browser. */
-  #begun: Begun<Session<Data, Ids>> | null = null
   /** Whether the anonymous session that began here ends if the browser logs in or out before the head is written. */
   #looksAgain = false
   #cookie: 'keep' | 'send' | 'clear' = 'keep'
@@ -127,8 +119,8 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       this.#mayBegin()
       const session = await this.#begin(anonymous, before)
       if (session === null) throw this.#refusedToBegin()
+      if (before === null) return this.#deliver(session)
       return this.#deliver(session, async () => {
-        if (before === null) return session
         await this.#sessions.destroy(before)
         this.#context.endings.replaced(before.key, session.key)
         return session
@@ -168,14 +160,15 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       const current = await this.#current()
       this.#mayBegin()
       const session = await this.#sessions.logIn(current, login as typeof given)
-      return this.#deliver(session, async begun => {
+      this.#looksAgain = false
+      if (!remember && !this.#hasTokenCookie()) return this.#deliver(session)
+      return this.#deliver(session, async () => {
         // The tokens of an earlier login must not bring its user back. They end last: a login that fails leaves them.
         const old = this.#tokens()
         const token = remember ? await this.#sessions.issueRememberToken(session) : null
-        begun.token = token
         for (const each of old) await this.#sessions.revokeRememberToken(each)
         if (token !== null) this.#tokenCookie = { token, maxAge: Math.ceil(rememberFor! / 1000) }
-        else if (this.#hasTokenCookie()) this.#tokenCookie = 'clear'
+        else this.#tokenCookie = 'clear'
         return session
       })
     })
@@ -192,7 +185,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
         this.#isOver ||= typeof current !== 'string'
         return this.#know(null)
       }
-      if (options?.grace === undefined) return this.#deliver(session, async () => session)
+      if (options?.grace === undefined) return this.#deliver(session)
       // The old ID leads to the session for a while: it is not lost if this response is.
       this.#know(session)
       if (!this.#canSend()) throw headersSent()
@@ -220,7 +213,6 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
         end = afterWrite
       }
       this.#know(null)
-      this.#begun = null
       if (ids.length > MOST_VALUES) throw tooManyCookies(cookie.name)
       if (this.#wellFormedTokens().length > MOST_VALUES) throw tooManyCookies(rememberCookie.name)
       this.#tokenCookie = this.#hasTokenCookie() ? 'clear' : 'keep'
@@ -273,31 +265,6 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     return { ...PERSONAL, cookies, others: isLogout ? [['Clear-Site-Data', clearSiteData]] : [] }
   }
 
-  /** For a response that will carry no cookie: what began in this visit ends. `reason` is told. */
-  async abandon(reason: string): Promise<void> {
-    const begun = this.#begun
-    if (begun === null) return
-    this.#cookie = 'keep'
-    this.#tokenCookie = 'keep'
-    await this.#end(begun)
-    tellUnsent(this.#context, begun.session.key, reason, this.#setup.advice)
-  }
-
-  get request(): VisitRequest {
-    return this.#request
-  }
-
-  /** The ID that is honoured, as the request brought it. */
-  get id(): SessionId | null {
-    if (this.#id === undefined) this.#parse()
-    return this.#id ?? null
-  }
-
-  /** Whether an ID came that is not honoured: beside another one, or without TLS. */
-  get isDoubtful(): boolean {
-    return this.id === null && this.#setup.cookie.candidates(this.#request.cookie).some(isId)
-  }
-
   /** Lets the request through, or throws. */
   #open(): void {
     if (this.#isOpen) return
@@ -305,24 +272,18 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       this.#tellRefused('cross-origin')
       throw crossOrigin()
     }
-    if (this.#id === undefined) this.#parse()
+    const { id, ambiguous } = this.#setup.cookie.parse(this.#request.cookie)
+    if ((id !== null || ambiguous) && !this.#isRefusedInsecure()) {
+      this.#id = id
+      this.#isAmbiguous = ambiguous
+    }
     this.#isOpen = true
     if (this.#isAmbiguous) this.#context.emit({ type: 'ambiguous-cookie' })
     this.#request.onHeadRules?.(this.headRules.bind(this))
   }
 
-  #parse(): void {
-    const { cookie, hasIsSecure } = this.#setup
-    const { id, ambiguous } = cookie.parse(this.#request.cookie)
-    // `isSecure` is called by each request: if it throws, the developer sees that before the first login.
-    if (hasIsSecure) this.#isInsecure = cookie.secure && !this.#request.secure
-    const isHonoured = (id !== null || ambiguous) && !this.#isRefusedInsecure()
-    this.#id = isHonoured ? id : null
-    this.#isAmbiguous = isHonoured && ambiguous
-  }
-
   async #read(isUse: boolean): Promise<Session<Data, Ids> | null> {
-    const id = this.#id!
+    const id = this.#id
     const found = id === null ? null : await this.#sessions.get(id, isUse && this.#canSend() ? TOUCH : NO_TOUCH)
     const redeemed = found === null && this.#session === undefined ? await this.#redeem() : null
     // A method that writes has finished meanwhile, and knows better.
@@ -358,7 +319,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   /** The session that a method is about, without a read of its own; the ID if nothing was read or found. */
   async #current(): Promise<Session<Data, Ids> | SessionId | null> {
     if (this.#session === undefined && this.#reading !== null) await this.#reading.catch(() => {})
-    return this.#session ?? (this.#hasLoggedOut ? null : this.#id!)
+    return this.#session ?? (this.#hasLoggedOut ? null : this.#id)
   }
 
   /**
@@ -378,26 +339,22 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     return null
   }
 
-  /** The last steps with what began here. If one fails, or the head went out meanwhile, it ends: no browser has it. */
-  async #deliver<S extends Session<Data, Ids>>(session: S, finish: (begun: Begun<S>) => Promise<S>): Promise<S> {
-    const begun = { session, token: this.#begun?.token ?? null }
-    this.#begun = begun
+  /** The last steps with a session that began here. If one fails, or the head went out meanwhile, it ends: no browser has it. */
+  async #deliver<S extends Session<Data, Ids>>(session: S, finish?: () => Promise<S>): Promise<S> {
     try {
-      const finished = await afterWrite(() => finish(begun))
+      const finished = finish === undefined ? session : await afterWrite(finish)
       if (!this.#canSend()) throw headersSent()
       return this.#send(finished)
     } catch (error) {
-      await this.#end(begun)
+      this.#know(null)
+      this.#tokenCookie = 'keep'
+      await this.#end(session)
       throw error
     }
   }
 
-  /** The token first: it must not start the session again. A failure was told as an event, and what is left expires. */
-  async #end(begun: Begun<Session<Data, Ids>>): Promise<void> {
-    const { session, token } = begun
-    if (this.#begun === begun) this.#begun = null
-    this.#know(null)
-    if (token !== null) await this.#sessions.revokeRememberToken(token).catch(() => {})
+  /** A failure was told as an event, and what is left expires. */
+  async #end(session: Session<Data, Ids>): Promise<void> {
     await this.#sessions.destroy(session).catch(() => {})
   }
 
@@ -426,7 +383,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   #onUnsent(): void {
     this.#stopWatching()
     if (this.#session && !this.#request.isPending?.())
-      tellUnsent(this.#context, this.#session.key, null, this.#setup.advice)
+      reportUnsent(this.#context, this.#session.key, this.#setup.advice)
   }
 
   #stopWatching(): void {
@@ -447,7 +404,8 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     // While this session was created, another request of the browser logged in or out. Its response has the right cookie.
     this.#looksAgain = false
     this.#cookie = 'keep'
-    if (this.#begun !== null) this.#end(this.#begun).catch(() => {})
+    this.#know(null)
+    void this.#end(session)
     return false
   }
 
@@ -455,7 +413,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   #isLeft(): boolean {
     if (this.#hasLoggedOut) return false
     const { endings } = this.#context
-    if (this.#id !== null && endings.isLeft(this.#context.keyOf(this.#id!))) return true
+    if (this.#id !== null && endings.isLeft(this.#context.keyOf(this.#id))) return true
     return this.#wellFormedTokens().some(token => endings.isLeft(this.#keyOfToken(token)!))
   }
 
