@@ -1,5 +1,7 @@
 // @ts-check
-// npm run bench -- [memory] [redis] [sql] [alone] [details] [growth] [nodes] [sweep] [all] [--quick] [--long]
+// npm run bench -- [memory] [redis] [sql] [details] [growth] [sweep] [--quick] [--long]
+// npm run bench -- --write [--long]: all stores, and writes the figures, the chart and the table of docs/performance.md
+// npm run bench -- compare [--quick] [--write]
 // Installs what it compares with (once, in this folder), then prints tables of this run.
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
@@ -10,54 +12,58 @@ import { parseArgs } from 'node:util'
 const here = (/** @type {string} */ path) => fileURLToPath(new URL(path, import.meta.url))
 /** @type {Record<string, readonly string[]>} */
 const STORES = { memory: ['memory'], redis: ['node-redis', 'ioredis'], sql: ['postgresql', 'mariadb', 'sqlite'] }
-const OTHERS = ['alone', 'details', 'growth', 'nodes', 'sweep']
-const names = [...Object.keys(STORES), ...OTHERS, 'all']
-const usage = `Usage: npm run bench -- ${names.map(name => `[${name}]`).join(' ')} [--quick] [--long]`
+/** Which options each takes. @type {Record<string, readonly string[]>} */
+const TAKES = {
+  memory: ['quick', 'long'],
+  redis: ['quick', 'long'],
+  sql: ['quick', 'long'],
+  details: [],
+  growth: ['quick'],
+  // A million rows take their time: only where it is named.
+  sweep: [],
+  compare: ['quick', 'write'],
+}
+const usage = `Usage: npm run bench -- ${Object.keys(TAKES)
+  .map(name => `[${name}]`)
+  .join(' ')} [--quick] [--long] [--write]; compare stands alone`
 
-/** @returns {{ positionals: string[], values: { quick?: boolean, long?: boolean } }} */
+/** @param {string} problem @returns {never} */
+function refuse(problem) {
+  console.error(`${problem}\n${usage}`)
+  process.exit(2)
+}
+
 function readArguments() {
+  const flag = { type: /** @type {const} */ ('boolean') }
   try {
-    return parseArgs({ allowPositionals: true, options: { quick: { type: 'boolean' }, long: { type: 'boolean' } } })
+    return parseArgs({ allowPositionals: true, options: { quick: flag, long: flag, write: flag } })
   } catch (error) {
-    console.error(`${error instanceof Error ? error.message : error}\n${usage}`)
-    process.exit(2)
+    return refuse(error instanceof Error ? error.message : String(error))
   }
 }
 const { positionals, values } = readArguments()
-const unknown = positionals.filter(name => !names.includes(name))
-if (unknown.length > 0) {
-  console.error(`unknown: ${unknown.join(', ')}. ${usage}`)
-  process.exit(2)
+const names = positionals.length > 0 ? positionals : Object.keys(STORES)
+for (const name of names) {
+  const takes = TAKES[name] ?? refuse(`unknown: ${name}.`)
+  // All stores or none: the page has a row for each.
+  const isWhole = positionals.length === 0 && !values.quick
+  for (const option of Object.keys(values))
+    if (!takes.includes(option) && !(option === 'write' && isWhole)) refuse(`${name} takes no --${option}.`)
 }
-/** Names that have no shorter or no longer form. */
-const WITHOUT = { quick: ['alone', 'details', 'sweep'], long: ['alone', 'details', 'growth', 'nodes', 'sweep'] }
-for (const form of /** @type {const} */ (['quick', 'long'])) {
-  const lacking = positionals.filter(name => WITHOUT[form].includes(name))
-  if (values[form] && lacking.length > 0) {
-    console.error(`--${form}: ${lacking.join(', ')} has no such form. ${usage}`)
-    process.exit(2)
-  }
-}
-if (values.quick && values.long) {
-  console.error(`--quick and --long: choose one. ${usage}`)
-  process.exit(2)
-}
-const isAll = positionals.includes('all')
-// Without a name: the table of each store.
-const isWanted = (/** @type {string} */ name) =>
-  isAll || positionals.includes(name) || (positionals.length === 0 && name in STORES)
+if (values.quick && values.long) refuse('--quick and --long: choose one.')
+if (names.includes('compare') && names.length > 1) refuse('compare stands alone.')
 
-if (!existsSync(here('../dist/index.js')) && !process.env.COATCHECK_DIST) {
-  console.error('dist is missing: run `npm run build` in the root first (`npm run bench` there does)')
-  process.exit(2)
-}
+if (!existsSync(here('../dist/index.js')) && !process.env.COATCHECK_DIST)
+  refuse('dist is missing: run `npm run build` in the root first (`npm run bench` there does).')
 const { dependencies } = JSON.parse(readFileSync(here('package.json'), 'utf8'))
 /** The version that is installed, or `null`. @param {string} name */
 const installed = name => {
   const file = here(`node_modules/${name}/package.json`)
   return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')).version : null
 }
-if (Object.keys(dependencies).some(name => installed(name) !== dependencies[name]))
+// The quick comparison does with what the tests have.
+const isEnough = names.includes('compare') && values.quick
+if (!isEnough && Object.keys(dependencies).some(name => installed(name) !== dependencies[name]))
   execFileSync('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], {
     cwd: here('.'),
     stdio: 'inherit',
@@ -72,29 +78,38 @@ const commit = () => {
 }
 const gigabytes = Math.round(totalmem() / 2 ** 30)
 const command = ['npm run bench', ...(process.argv.length > 2 ? ['--', ...process.argv.slice(2)] : [])].join(' ')
-console.log(`\`${command}\`, ${new Date().toISOString().slice(0, 10)}${commit()}.`)
-console.log(
+const heading = [
+  `\`${command}\`, ${new Date().toISOString().slice(0, 10)}${commit()}.`,
   `${cpus().length} CPUs (${cpus()[0]?.model.trim()}), ${gigabytes} GB, ${platform()} ${arch()}, Node ${process.versions.node}; ${loadavg()[0]?.toFixed(1)} processes were running or waiting when it began.`,
-)
-console.log(
   `${Object.keys(dependencies)
     .map(name => `${name} ${installed(name)}`)
     .join(', ')}.`,
-)
+]
+console.log(heading.join('\n'))
 
 const started = performance.now()
-const seconds = () => (performance.now() - started) / 1000
-if (Object.keys(STORES).some(isWanted)) {
+const tables = names.flatMap(name => STORES[name] ?? [])
+if (tables.length > 0) {
   const { benchTables } = await import('./tables.mjs')
-  await benchTables(
-    Object.entries(STORES).flatMap(([name, tables]) => (isWanted(name) ? tables : [])),
-    values.quick ? 'quick' : values.long ? 'long' : 'usual',
-  )
+  const length = values.quick ? 'quick' : values.long ? 'long' : 'usual'
+  /** @type {string[]} */
+  const said = []
+  const { log } = console
+  console.log = line => {
+    said.push(line)
+    log(line)
+  }
+  const medians = await benchTables(tables, length)
+  console.log = log
+  if (values.write) (await import('./figures.mjs')).writeFigures(medians, heading, said)
 }
-if (isWanted('alone')) await (await import('./alone.mjs')).benchAlone()
-if (isWanted('details')) await (await import('./details.mjs')).benchDetails()
-if (isWanted('growth')) await (await import('./growth.mjs')).benchGrowth(values.quick === true)
-if (isWanted('nodes')) await (await import('./nodes.mjs')).benchNodes(values.quick === true)
-// A million rows take their time: only where it is named.
-if (isWanted('sweep')) await (await import('./sweep.mjs')).benchSweep()
-console.log(`\nTook ${Math.round(seconds())} s.`)
+if (names.includes('details')) await (await import('./details.mjs')).benchDetails()
+if (names.includes('growth')) await (await import('./growth.mjs')).benchGrowth(values.quick === true)
+if (names.includes('sweep')) await (await import('./sweep.mjs')).benchSweep()
+if (names.includes('compare')) {
+  const { compareLibraries } = await import('./compare/compare.mjs')
+  await compareLibraries({ quick: values.quick === true, write: values.write === true })
+}
+console.log(`\nTook ${Math.round((performance.now() - started) / 1000)} s.`)
+// What the servers of the comparison keep open ends here.
+process.exit()

@@ -1,15 +1,10 @@
 // @ts-check
-// What lies beside the requests: the methods of the manager, and what sessions take.
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+// What sessions take.
 import { createClient } from 'redis'
 import { missing } from './engines.mjs'
 import { measure } from './measure/run.mjs'
-import { quantile } from './rounds.mjs'
 import { coatcheck } from './servers/serve.mjs'
 import { startRedis } from './services.mjs'
-import { sqliteDrivers } from './sqlite.mjs'
 import { fixed, table, whole } from './table.mjs'
 
 const MILLION = 1_000_000
@@ -17,25 +12,6 @@ const SESSIONS = 100_000
 const BATCH = 500
 
 async function benchMemory() {
-  const micros = await measure('methods.mjs')
-  const ratio = (/** @type {string} */ ours, /** @type {string} */ hand) =>
-    quantile(
-      micros[ours].map((/** @type {number} */ value, /** @type {number} */ round) => value / micros[hand][round]),
-    )
-  const perSecond = (/** @type {string} */ name) => whole(1e6 / quantile(micros[name]))
-  console.log('\n### The manager on the memory store beside the same work by hand (random ID, SHA-256, Map)\n')
-  console.log(
-    table(
-      ['method', 'CPU time, by hand = 1', 'per second of CPU', 'by hand'],
-      ['get', 'create'].map(verb => [
-        verb,
-        fixed(ratio(verb, `${verb} by hand`)),
-        perSecond(verb),
-        perSecond(`${verb} by hand`),
-      ]),
-    ),
-  )
-
   console.log('\n### Memory at 1,000,000 sessions of as many users, data empty\n')
   const rows = []
   for (const who of ['coatcheck', 'a Map by hand', 'express-session'])
@@ -139,27 +115,7 @@ async function benchRedis() {
   }
 }
 
-async function benchSqlite() {
-  console.log('\n### One session of SQLite (a file in WAL mode), beside the bare prepared statement on the same row\n')
-  const folder = mkdtempSync(join(tmpdir(), 'coatcheck-bench-sqlite-'))
-  const rows = []
-  for (const each of await sqliteDrivers()) {
-    const micros = await measure('sqlite.mjs', each, join(folder, `${each.replace(/\W/g, '-')}.db`))
-    const ratio = (/** @type {string} */ name) =>
-      fixed(
-        quantile(micros[name].map((/** @type {number} */ value, /** @type {number} */ at) => value / micros.bare[at])),
-      )
-    const perSecond = (/** @type {string} */ name) => whole(1e6 / quantile(micros[name]))
-    rows.push([each, ratio('read'), ratio('get'), perSecond('get'), perSecond('bare')])
-  }
-  rmSync(folder, { recursive: true, force: true })
-  console.log(
-    table(['', 'store.read, CPU, bare = 1', 'sessions.get', 'gets per second of CPU', 'bare statements'], rows),
-  )
-}
-
 export async function benchDetails() {
   await benchMemory()
   await benchRedis()
-  await benchSqlite()
 }

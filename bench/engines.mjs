@@ -11,6 +11,7 @@ import { openSqlite, sqliteDrivers } from './sqlite.mjs'
 /**
  * @typedef {object} Engine
  * @property {string} version
+ * @property {number} [pid] of its first process
  * @property {(at: number) => Record<string, string>} env what the server of a row is told
  * @property {(work: () => Promise<number>) => Promise<number | null>} commands how many it got per request of the work
  * @property {() => number | null} cpu its processor time so far, µs; all its processes
@@ -64,6 +65,7 @@ export async function redisEngine() {
   const pid = Number(await info('process_id'))
   return {
     url: server.url,
+    pid,
     version: `Redis ${await info('redis_version')}`,
     env: () => ({ REDIS_URL: server.url }),
     // MONITOR tells what clients send apart from what scripts do; the statistics of commands count both.
@@ -106,6 +108,7 @@ export async function postgresEngine() {
   return {
     url: server.url,
     query,
+    pid: postmaster,
     version: `PostgreSQL ${(await query('SHOW server_version'))[0].server_version.split(' ')[0]}`,
     env: () => ({ SQL_URL: server.url }),
     commands: difference(async () => {

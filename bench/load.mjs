@@ -99,9 +99,6 @@ class Connection {
 export class Load {
   #port
   #connections
-  /** @type {Buffer[]} */
-  #requests = []
-  #next = 0
 
   /**
    * @param {number} port
@@ -110,39 +107,6 @@ export class Load {
   constructor(port, connections) {
     this.#port = port
     this.#connections = Array.from({ length: connections }, () => new Connection(port))
-  }
-
-  /**
-   * Logs users in, checks that each gets its own profile, and keeps the requests for the rounds.
-   * @param {number} users
-   */
-  async logIn(users) {
-    const connection = /** @type {Connection} */ (this.#connections[0])
-    for (let user = 1; user <= users; user += 1) {
-      const { head } = await connection.send(request('POST', `/login?user=${user}`, this.#port))
-      const profile = request('GET', '/profile', this.#port, cookieOf(head))
-      const { body } = await connection.send(profile)
-      if (body !== `{"id":${user},"name":"user ${user}"}`) throw new Error(`a wrong profile: ${head}\n${body}`)
-      this.#requests.push(profile)
-    }
-  }
-
-  /**
-   * Sends `count` requests (rounded up to whole bursts), the sessions in turn. Answers how many it sent.
-   * @param {number} count
-   */
-  async run(count) {
-    const bursts = Math.ceil(count / this.#connections.length)
-    await this.bursts(this.#inTurn(bursts * this.#connections.length))
-    return bursts * this.#connections.length
-  }
-
-  /** @param {number} count */
-  #inTurn(count) {
-    return Array.from({ length: count }, () => {
-      this.#next = (this.#next + 1) % this.#requests.length
-      return /** @type {Buffer} */ (this.#requests[this.#next])
-    })
   }
 
   /**

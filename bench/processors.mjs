@@ -6,8 +6,8 @@
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** The threads of a process, the other processes that it started, and theirs. @param {number} pid @returns {number[]} */
-function family(pid) {
+/** A process, those that it started, and theirs. @param {number} pid @returns {number[]} */
+export function family(pid) {
   try {
     const children = readdirSync(`/proc/${pid}/task`).flatMap(thread =>
       readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean).map(Number),

@@ -3,14 +3,9 @@
 // all of them alike. What is compared is processor time (user and system) that a server reports of itself.
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { Load } from './load.mjs'
-
-const CONNECTIONS = 64
-const USERS = 200
 
 /**
  * @typedef {{ name: string, file: string, env?: Record<string, string> }} Contestant
- * @typedef {{ name: string, micros: number, ratio: number, low: number, high: number }} Score
  */
 
 /** @param {readonly number[]} values @param {number} [at] */
@@ -68,47 +63,4 @@ export class Running {
     this.#fail = () => {}
     if (this.#child.connected) this.#child.send('stop')
   }
-}
-
-/**
- * Starts the contestants, loads them in interleaved rounds, and compares each with the first, the floor. `around` is
- * called with each contestant's rounds, for counting what happens elsewhere meanwhile.
- * @param {readonly Contestant[]} contestants
- * @param {{ rounds: number, requests: number, warmUp: number, around?: (name: string, load: () => Promise<number>) => Promise<number> }} options
- * @returns {Promise<Score[]>}
- */
-export async function compare(contestants, { rounds, requests, warmUp, around = (_, load) => load() }) {
-  const running = []
-  try {
-    for (const contestant of contestants) {
-      const server = new Running(contestant)
-      const load = new Load(await server.ask(), CONNECTIONS)
-      running.push({ name: contestant.name, server, load, micros: /** @type {number[]} */ ([]) })
-      await load.logIn(USERS)
-      await load.run(warmUp)
-    }
-    for (let round = 0; round < rounds; round += 1)
-      for (const { name, server, load, micros } of running) {
-        const before = await server.ask('cpu')
-        const sent = await around(name, () => load.run(requests))
-        const after = await server.ask('cpu')
-        micros.push((after.user + after.system - before.user - before.system) / sent)
-      }
-  } finally {
-    for (const { server, load } of running) {
-      load.close()
-      server.stop()
-    }
-  }
-  const floor = running[0]?.micros ?? []
-  return running.map(({ name, micros }) => {
-    const ratios = micros.map((value, round) => value / /** @type {number} */ (floor[round]))
-    return {
-      name,
-      micros: quantile(micros),
-      ratio: quantile(ratios),
-      low: quantile(ratios, 0.25),
-      high: quantile(ratios, 0.75),
-    }
-  })
 }

@@ -1,9 +1,8 @@
 // @ts-check
-// The public table: one for each store, then what was aimed at.
+// The public table: one for each store.
 import { contest } from './contest.mjs'
 import { OPERATIONS } from './operations.mjs'
 import { TABLES } from './stores.mjs'
-import { fixed, table } from './table.mjs'
 
 /** @typedef {Awaited<ReturnType<typeof contest>>} Medians */
 
@@ -37,7 +36,11 @@ function planOf(length, share) {
   }
 }
 
-/** @param {readonly string[]} names @param {'quick' | 'usual' | 'long'} length */
+/**
+ * Prints the tables, and answers the medians of each.
+ * @param {readonly string[]} names
+ * @param {'quick' | 'usual' | 'long'} length
+ */
 export async function benchTables(names, length) {
   const end = performance.now() + QUICK_SECONDS * 1000
   console.log(`
@@ -70,41 +73,5 @@ its processes, per request. A login checks no password; better-auth's is its int
       console.log(`\n### ${shown.title}\n\nLeft out: ${error instanceof Error ? error.message : error}.`)
     }
   }
-  printAims(all)
-}
-
-/** @param {Map<string, Medians>} all */
-function printAims(all) {
-  const rows = []
-  for (const [name, medians] of all) {
-    const shown = /** @type {import('./stores.mjs').Table} */ (TABLES[name])
-    const ours = medians.get('coatcheck')
-    if (!ours) continue
-    const row = (
-      /** @type {string} */ what,
-      /** @type {string} */ aim,
-      /** @type {number} */ value,
-      /** @type {boolean} */ isReached,
-    ) => void rows.push([shown.title, what, aim, fixed(value), isReached ? 'yes' : 'no'])
-    /** @param {string} operation @param {number} aim */
-    const atMost = (operation, aim) => {
-      const own = ours.get(operation)
-      if (own)
-        row(/** @type {any} */ (OPERATIONS[operation]).title, `at most ${fixed(aim)}`, own.ratio, own.ratio <= aim)
-    }
-    atMost('profile', shown.aim)
-    atMost('one', 1.25)
-    atMost('anonymous', 1.05)
-    const { ratio } = /** @type {{ ratio: number }} */ (ours.get('profile'))
-    for (const { label, own, file } of shown.rows) {
-      const other = medians.get(label)?.get('profile')
-      if (!other || own) continue
-      const times = other.ratio / ratio
-      if (file !== 'tokens.mjs') row(`${label}, coatcheck = 1`, 'at least 1.50', times, times >= 1.5)
-      // fast-jwt has no aim: it does less than a request costs.
-      else if (!label.includes('fast-jwt')) row(`${label}, coatcheck = 1`, 'more than 1.00', times, times > 1)
-    }
-  }
-  console.log('\n### What was aimed at\n')
-  console.log(table(['store', 'processor time', 'aim', 'measured', 'reached'], rows, 2))
+  return all
 }

@@ -68,6 +68,7 @@ export const COMMANDS = {
     summary: 'ends all sessions and remember tokens of all users: everyone is logged out',
     options: [...SESSIONS, 'yes'],
   },
+  doctor: { takes: ['URL?'], summary: 'looks for what is wrong with a store, and says what to do', options: STORE },
 } as const satisfies Record<string, Command>
 export type CommandName = keyof typeof COMMANDS
 export const COMMAND_NAMES = Object.keys(COMMANDS) as CommandName[]
@@ -158,6 +159,8 @@ export function parseArguments(argv: readonly string[]): Run | 'help' | 'version
     throw new UsageError(`${missing} is missing: coatcheck ${usageOf(command)}`)
   if (rest.length > takes.length)
     throw new UsageError(`there is one word too many${shown(rest.at(-1)!)}: coatcheck ${usageOf(command)}`)
+  if (command === 'doctor')
+    return { command, given: rest[0] === undefined ? given : given.set('store', rest[0]), user: null, key: null }
   const [user = null, key = null] = rest
   if (user !== null && !/^[^\p{Cc}]{1,128}$/u.test(user))
     throw new UsageError('USER: expected text of 1 to 128 characters without control characters')

@@ -147,7 +147,7 @@ async function isWanted({ name, sessions, given, output, ask }: Task): Promise<b
 }
 
 /** By the names of the commands. */
-export const RUN: Readonly<Record<Exclude<CommandName, 'ddl'>, (task: Task) => Promise<void>>> = {
+export const RUN: Readonly<Record<Exclude<CommandName, 'ddl' | 'doctor'>, (task: Task) => Promise<void>>> = {
   migrate,
   sweep,
   count,

@@ -3,6 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { SessionManager } from 'coatcheck'
 import { checkKind, HELP, minPasswordVersionOf, parseArguments, type Run, timeoutOf } from './arguments.ts'
 import { RUN, type Task } from './commands.ts'
+import { doctor } from './doctor.ts'
 import { EXIT, type ExitCode, Failure, plain, safeMessageOf, UsageError } from './errors.ts'
 import { Output, OutputClosed, OutputFailed, type Stream } from './output.ts'
 import { kindIn, parseStoreUrl } from './store-url.ts'
@@ -66,7 +67,7 @@ async function ddl(run: Run, output: Output, io: Io): Promise<void> {
 }
 
 /** Opens the store, runs the command, and closes the store again. */
-async function work(command: keyof typeof RUN, run: Run, output: Output, io: Io): Promise<void> {
+async function work(command: keyof typeof RUN | 'doctor', run: Run, output: Output, io: Io): Promise<void> {
   const { given, user, key } = run
   const { text, source } = storeNamed(run, io)
   const url = parseStoreUrl(text, source, { schema: given.get('schema') ?? '', env: io.env })
@@ -76,13 +77,18 @@ async function work(command: keyof typeof RUN, run: Run, output: Output, io: Io)
   if (command === 'invalidate-all' && !given.has('yes') && io.ask === null)
     throw new UsageError(`${command} logs users out, and no one is here to be asked: give --yes`)
   const name = plain(url.name)
-  let opened: OpenStore | null = null
+  const opened: OpenStore[] = []
   try {
-    opened = await openStore({ url, given, timeout, makes: command === 'migrate' })
-    const { sql } = opened
+    const open = async () => {
+      opened.push(await openStore({ url, given, timeout, makes: command === 'migrate' }))
+      return opened[0]!
+    }
+    if (command === 'doctor')
+      return await doctor({ url, given, output, open, managerOf: ({ store }) => managerOf(store, timeout, undefined) })
+    const { store, sql } = await open()
     if (command !== 'migrate' && sql !== null && !(await sql.isMigrated()))
       throw new Failure('the tables are not there: coatcheck migrate creates them; --table and --schema name others')
-    const sessions = managerOf(opened.store, timeout, given.get('namespace'))
+    const sessions = managerOf(store, timeout, given.get('namespace'))
     const ask = async (question: string) => (await io.ask?.(question)) ?? ''
     await RUN[command]({ given, user, key, name, sql, sessions, minPasswordVersion, output, ask })
   } catch (error) {
@@ -93,7 +99,7 @@ async function work(command: keyof typeof RUN, run: Run, output: Output, io: Io)
       `${name}: ${message}${isUnknown ? ' (it may have been done in part: run the command again)' : ''}`,
     )
   } finally {
-    if (opened !== null) await close(opened)
+    if (opened[0] !== undefined) await close(opened[0])
   }
 }
 

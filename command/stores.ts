@@ -22,7 +22,18 @@ export interface OpenStore {
   readonly store: Store
   /** The same if it has tables. */
   readonly sql: SqlStore | null
+  facts(): Promise<Facts>
   close(): unknown
+}
+
+/** What a server says of itself. */
+export interface Facts {
+  readonly product: string
+  readonly version: string
+  /** Its clock, epoch ms; `null` if it has none of its own. */
+  readonly now: number | null
+  /** What Redis answers to INFO. */
+  readonly info?: string
 }
 
 interface Opening {
@@ -83,6 +94,20 @@ function redisStore(client: ConstructorParameters<typeof RedisStore>[0], { given
   return withOptions(() => new RedisStore(client, options))
 }
 
+async function factsOfRedis(send: (command: string) => Promise<unknown>): Promise<Facts> {
+  const [info, time] = [String(await send('INFO')), (await send('TIME')) as (string | Buffer)[]]
+  const [, name, version = ''] = /^(valkey|redis)_version:(\S+)/m.exec(info) ?? []
+  const now = Number(time[0]) * 1000 + Number(time[1]) / 1000
+  return { product: name === 'valkey' ? 'Valkey' : 'Redis', version, now, info }
+}
+
+/** By a statement that asks for `version` and `now`. */
+const factsOfSql = ({ version, now }: Record<string, unknown> = {}, product: string): Facts => ({
+  product,
+  version: String(version),
+  now: now == null ? null : Number(now),
+})
+
 async function withNodeRedis(driver: typeof redis, opening: Opening): Promise<OpenStore> {
   const { url, timeout } = opening
   const { username, password } = url
@@ -99,7 +124,11 @@ async function withNodeRedis(driver: typeof redis, opening: Opening): Promise<Op
   client.on('error', ignore)
   await reach(client.connect() as Promise<unknown>, timeout, () => client.destroy())
   const store = redisStore(client, opening)
-  return { store, sql: null, close: () => (client.isOpen ? client.destroy() : undefined) }
+  const { sendCommand } = client as { sendCommand(...args: unknown[]): Promise<unknown> }
+  const send = (command: string) =>
+    sendCommand.apply(client, url.kind === 'redis' ? [[command]] : [undefined, true, [command]])
+  const close = () => (client.isOpen ? client.destroy() : undefined)
+  return { store, sql: null, facts: () => factsOfRedis(send), close }
 }
 
 async function withIoredis(driver: typeof ioredis, opening: Opening): Promise<OpenStore> {
@@ -135,7 +164,8 @@ async function withIoredis(driver: typeof ioredis, opening: Opening): Promise<Op
       throw reason ?? error
     })
   await reach(connecting, timeout, () => client.disconnect())
-  return { store: redisStore(client, opening), sql: null, close: () => client.disconnect() }
+  const facts = () => factsOfRedis(command => client.call(command))
+  return { store: redisStore(client, opening), sql: null, facts, close: () => client.disconnect() }
 }
 
 async function withPg(driver: typeof pg, { url, given, timeout }: Opening): Promise<OpenStore> {
@@ -149,7 +179,13 @@ async function withPg(driver: typeof pg, { url, given, timeout }: Opening): Prom
   const client = await reach(pool.connect(), timeout, () => pool.end())
   client.release()
   const store = withOptions(() => new PostgresStore(pool, sqlOptions(given)))
-  return { store, sql: store, close: () => pool.end() }
+  const facts = async () => {
+    const { rows } = await pool.query(
+      `SELECT current_setting('server_version') AS version, extract(epoch FROM clock_timestamp()) * 1000 AS now`,
+    )
+    return factsOfSql(rows[0], 'PostgreSQL')
+  }
+  return { store, sql: store, facts, close: () => pool.end() }
 }
 
 async function withMysql(driver: typeof mysql, { url, given, timeout }: Opening): Promise<OpenStore> {
@@ -157,7 +193,11 @@ async function withMysql(driver: typeof mysql, { url, given, timeout }: Opening)
   const connection = await reach(pool.getConnection(), timeout, () => pool.end())
   connection.release()
   const store = withOptions(() => new MysqlStore(pool, sqlOptions(given)))
-  return { store, sql: store, close: () => pool.end() }
+  const facts = async () => {
+    const [rows] = await pool.query('SELECT VERSION() AS version, UNIX_TIMESTAMP(NOW(3)) * 1000 AS now')
+    return factsOfSql((rows as Record<string, unknown>[])[0], 'MySQL')
+  }
+  return { store, sql: store, facts, close: () => pool.end() }
 }
 
 /** What better-sqlite3, libsql and `DatabaseSync` have in common. */
@@ -167,7 +207,9 @@ type DatabaseClass = new (file: string) => Database
 function withSqlite(Database: DatabaseClass, { url, given }: Opening): OpenStore {
   const database = new Database(url.url)
   const store = withOptions(() => new SqliteStore(database, sqlOptions(given)))
-  return { store, sql: store, close: () => database.close() }
+  const facts = async () =>
+    factsOfSql(database.prepare('SELECT sqlite_version() AS version').all()[0] as Record<string, unknown>, 'SQLite')
+  return { store, sql: store, facts, close: () => database.close() }
 }
 
 /** The same, once it is known that its binary is for this Node.js: that shows only when a database is opened. */

@@ -1,1 +1,1 @@
-export { cookieHeader, type StorageState, storageState } from './visits/test-cookies.ts'
+export { cookieHeader } from './visits/cookie.ts'

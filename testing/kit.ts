@@ -10,6 +10,7 @@ import {
   type Store,
   type StoreCall,
 } from '../src/contract/store.ts'
+import { patient } from './patient.ts'
 import { randomNumbers } from './random.ts'
 
 export const MINUTE = 60_000
@@ -68,7 +69,7 @@ export class Kit {
   readonly seed: number
 
   constructor(store: Store, options: TestStoreOptions) {
-    this.store = store
+    this.store = patient(store)
     this.options = options
     this.seed = options.seed ?? Math.floor(Math.random() * 0x7fff_ffff)
   }

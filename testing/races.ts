@@ -275,7 +275,6 @@ const everywhere: readonly Case[] = [
     async 'ends 1,200 sessions of one user, and what replaces them meanwhile'(kit) {
       const userId = kit.user()
       const records: SessionRecord[] = []
-      // Not all at once: a store that is given no time of its own has seconds for what waits in a queue.
       while (records.length < 1200) records.push(...(await all(100, () => kit.put({ userId }))))
       const [, ...lineages] = await Promise.all([
         kit.deleteUser(userId),

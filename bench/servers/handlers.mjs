@@ -1,7 +1,7 @@
 // @ts-check
 // The same five requests in all servers: POST /login?user=1, GET /profile, POST /write?value=2, POST /logout and
 // POST /logout-everywhere. Here: by hand, and with coatcheck.
-import { hash, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { coatcheck, idOf, pathOf, send, userOf } from './serve.mjs'
 
 /** A session ID made by hand. */
@@ -45,28 +45,6 @@ export const byHand = service => async (request, response) => {
   send(response, '"ok"')
 }
 
-/** What coatcheck sets, so that no cache keeps what one visitor is answered. */
-export const HEADERS = /** @type {const} */ ([
-  ['Vary', 'Cookie'],
-  ['Cache-Control', 'no-store'],
-])
-
-/** @param {import('./serve.mjs').Handler} handler @returns {import('./serve.mjs').Handler} */
-export const withHeaders = handler => (request, response) => {
-  for (const [name, value] of HEADERS) response.setHeader(name, value)
-  return handler(request, response)
-}
-
-const sha256 = (/** @type {string} */ id) => hash('sha256', id, 'base64url')
-/** The same, which knows the SHA-256 of each ID in place of the ID. @param {ByHand} service @returns {ByHand} */
-export const hashed = ({ get, create, write, end, invalidateAll }) => ({
-  get: id => get(sha256(id)),
-  create: (id, user) => create(sha256(id), user),
-  write: (id, value) => write(sha256(id), value),
-  end: id => end(sha256(id)),
-  invalidateAll: id => invalidateAll(sha256(id)),
-})
-
 /** @param {unknown} store */
 export async function coatcheckVisits(store) {
   const { SessionManager, stringify } = await coatcheck('index.js')
@@ -76,20 +54,10 @@ export async function coatcheckVisits(store) {
   return { sessions, visits: nodeVisits(sessions), stringify }
 }
 
-/**
- * The few lines that a service of ours consists of. Without a visit, a GET asks the manager, and sets the headers by hand.
- * @param {unknown} store
- * @param {{ withoutVisit?: boolean }} [options]
- * @returns {Promise<import('./serve.mjs').Handler>}
- */
-export async function coatcheckHandler(store, { withoutVisit = false } = {}) {
+/** The few lines that a service of ours consists of. @param {unknown} store @returns {Promise<import('./serve.mjs').Handler>} */
+export async function coatcheckHandler(store) {
   const { sessions, visits, stringify } = await coatcheckVisits(store)
   return async (request, response) => {
-    if (withoutVisit && request.method === 'GET') {
-      for (const [name, value] of HEADERS) response.setHeader(name, value)
-      const session = await sessions.get(idOf(request))
-      return send(response, stringify(session?.user ?? null))
-    }
     const visit = visits.of(request, response)
     if (request.method === 'GET') {
       const session = await visit.get()

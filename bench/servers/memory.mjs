@@ -5,13 +5,10 @@ import {
   expressCoatcheck,
   expressSessionServer,
   fastifySessionServer,
-  honoSessionServer,
-  honoSessionsServer,
   ironSessionServer,
   koaSessionServer,
-  remixSessionServer,
 } from './frameworks.mjs'
-import { byHand, coatcheckHandler, coatcheckVisits, hashed, newId, withHeaders } from './handlers.mjs'
+import { byHand, coatcheckHandler, coatcheckVisits, newId } from './handlers.mjs'
 import { coatcheck, idOf, send, serve } from './serve.mjs'
 
 /** Two Maps: sessions, and who has which. */
@@ -47,8 +44,9 @@ function mapsByHand() {
   return service
 }
 
-/** @param {import('./handlers.mjs').ByHand} [service] @returns {import('./serve.mjs').Handler} */
-function floor(service = mapsByHand()) {
+/** @returns {import('./serve.mjs').Handler} */
+function floor() {
+  const service = mapsByHand()
   const others = byHand(service)
   return (request, response) => {
     // A Map needs no promise.
@@ -65,13 +63,8 @@ async function memoryStore() {
 
 await serve({
   floor: () => floor(),
-  'floor, same headers': () => withHeaders(floor()),
-  'floor, hashed': () => withHeaders(floor(hashed(mapsByHand()))),
   async coatcheck() {
     return coatcheckHandler(await memoryStore())
-  },
-  async 'coatcheck, no visit'() {
-    return coatcheckHandler(await memoryStore(), { withoutVisit: true })
   },
   'express alone': () => expressByHand(mapsByHand(), newId),
   async 'express, coatcheck'() {
@@ -88,9 +81,6 @@ await serve({
     })
   },
   'iron-session': ironSessionServer,
-  'hono-sessions': () => honoSessionsServer(),
-  '@hono/session': honoSessionServer,
-  '@remix-run/session': () => remixSessionServer(),
   async 'better-auth'() {
     const { memoryAdapter } = await import('better-auth/adapters/memory')
     return betterAuthServer({ database: memoryAdapter(memoryTables()) })

@@ -1,12 +1,6 @@
 // @ts-check
 import { betterAuthServer, memoryTables } from './better-auth.mjs'
-import {
-  expressSessionServer,
-  fastifySessionServer,
-  honoSessionsServer,
-  koaSessionServer,
-  remixSessionServer,
-} from './frameworks.mjs'
+import { expressSessionServer, fastifySessionServer, koaSessionServer } from './frameworks.mjs'
 import { byHand, coatcheckHandler } from './handlers.mjs'
 import { coatcheck, serve } from './serve.mjs'
 
@@ -99,7 +93,7 @@ const floor = ({ get, set, keep, del, add, remove, members }) =>
     },
   })
 
-/** koa-session and hono-sessions leave the store to the application: the least that it has to be. @param {Commands} commands @param {string} prefix */
+/** koa-session leaves the store to the application: the least that it has to be. @param {Commands} commands @param {string} prefix */
 const jsonStore = ({ get, set, del }, prefix) => ({
   get: async (/** @type {string} */ key) => JSON.parse((await get(prefix + key)) ?? 'null'),
   set: (/** @type {string} */ key, /** @type {unknown} */ value) => set(prefix + key, JSON.stringify(value)),
@@ -121,20 +115,6 @@ await serve({
   '@fastify/session, connect-redis': async () => fastifySessionServer(await connectRedis('fastify:')),
   'koa-session': async () => koaSessionServer(jsonStore(await nodeRedisCommands(), 'koa:')),
   'koa-session, ioredis': async () => koaSessionServer(jsonStore(await ioredisCommands(), 'koa-io:')),
-  async 'hono-sessions'() {
-    const { get, set, destroy } = jsonStore(await nodeRedisCommands(), 'hono:')
-    return honoSessionsServer(() => ({
-      getSessionById: get,
-      createSession: set,
-      persistSessionData: set,
-      deleteSession: destroy,
-    }))
-  },
-  async '@remix-run/session'() {
-    const { createRedisSessionStorage } = await import('@remix-run/session-storage-redis')
-    const client = /** @type {any} */ (await nodeRedis())
-    return remixSessionServer(createRedisSessionStorage(client, { keyPrefix: 'remix:', ttl: SECONDS_30_MINUTES }))
-  },
   async 'better-auth'() {
     const { memoryAdapter } = await import('better-auth/adapters/memory')
     const client = await nodeRedis()

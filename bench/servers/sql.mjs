@@ -1,7 +1,7 @@
 // @ts-check
 import { betterAuthServer } from './better-auth.mjs'
 import { expressSessionServer, fastifySessionServer } from './frameworks.mjs'
-import { byHand, coatcheckHandler, hashed, withHeaders } from './handlers.mjs'
+import { byHand, coatcheckHandler } from './handlers.mjs'
 import { coatcheck, serve } from './serve.mjs'
 
 const url = process.env.SQL_URL ?? ''
@@ -100,32 +100,6 @@ const STATEMENTS = {
   deleteAll: 'DELETE FROM floor WHERE user_id = (SELECT user_id FROM (SELECT user_id FROM floor WHERE id = ?) AS own)',
 }
 
-/**
- * The same, with one SELECT for all that is read in a turn of the event loop.
- * @param {import('./handlers.mjs').ByHand} service
- * @param {(ids: string[]) => Promise<any[]>} select rows with id, user_id and name
- * @returns {import('./handlers.mjs').ByHand}
- */
-function together(service, select) {
-  /** @type {{ id: string, resolve: (user: unknown) => void, reject: (error: unknown) => void }[]} */
-  let readers = []
-  const send = async () => {
-    const own = readers
-    readers = []
-    try {
-      const rows = new Map((await select(own.map(({ id }) => id))).map(row => [row.id, row]))
-      for (const { id, resolve } of own) resolve(userIn(rows.get(id)))
-    } catch (error) {
-      for (const { reject } of own) reject(error)
-    }
-  }
-  const get = (/** @type {string} */ id) =>
-    new Promise((resolve, reject) => {
-      if (readers.push({ id, resolve, reject }) === 1) setImmediate(send)
-    })
-  return { ...service, get }
-}
-
 const numbered = (/** @type {string} */ text) => {
   let count = 0
   return text.replace(/\?/g, () => `$${++count}`)
@@ -136,15 +110,11 @@ async function pgByHand() {
   await pool.query(TABLE)
   await pool.query(INDEX)
   const texts = Object.fromEntries(Object.entries(STATEMENTS).map(([name, text]) => [name, numbered(text)]))
-  const service = statements(
+  return statements(
     async (name, values) =>
       (await pool.query({ name, text: /** @type {string} */ (texts[name]), values: /** @type {any[]} */ (values) }))
         .rows[0],
   )
-  const text = 'SELECT id, user_id, name FROM floor WHERE id = ANY($1) AND expires > $2'
-  const select = async (/** @type {string[]} */ ids) =>
-    (await pool.query({ name: 'each', text, values: [ids, Date.now()] })).rows
-  return { service, together: () => together(service, select) }
 }
 
 async function mysqlByHand() {
@@ -153,35 +123,18 @@ async function mysqlByHand() {
   await pool.query(INDEX)
   const run = async (/** @type {string} */ text, /** @type {any[]} */ values) =>
     /** @type {any} */ ((await pool.execute(text, values))[0])
-  const service = statements(async (name, values) => (await run(STATEMENTS[name], values))[0])
-  // Of fixed sizes, since each is prepared. The last ID fills the places that are left.
-  const sizes = [1, 4, 16, 64]
-  const select = async (/** @type {string[]} */ ids) => {
-    const size = sizes.find(size => size >= ids.length) ?? ids.length
-    const places = Array.from({ length: size }, (_, at) => ids[Math.min(at, ids.length - 1)])
-    const marks = places.map(() => '?').join(', ')
-    return run(`SELECT id, user_id, name FROM floor WHERE id IN (${marks}) AND expires > ?`, [...places, Date.now()])
-  }
-  return { service, together: () => together(service, select) }
+  return statements(async (name, values) => (await run(STATEMENTS[name], values))[0])
 }
 
 await serve({
-  'PostgreSQL: prepared SELECT': async () => byHand((await pgByHand()).service),
-  'PostgreSQL: same headers': async () => withHeaders(byHand((await pgByHand()).service)),
-  'PostgreSQL: hashed': async () => withHeaders(byHand(hashed((await pgByHand()).service))),
-  'PostgreSQL: together': async () => withHeaders(byHand(hashed((await pgByHand()).together()))),
+  'PostgreSQL: prepared SELECT': async () => byHand(await pgByHand()),
   'PostgreSQL: coatcheck': async () => coatcheckHandler(await postgres()),
-  'PostgreSQL: coatcheck, no visit': async () => coatcheckHandler(await postgres(), { withoutVisit: true }),
   'PostgreSQL: express-session, connect-pg-simple': async () => expressSessionServer(await pgStore()),
   'PostgreSQL: @fastify/session, connect-pg-simple': async () => fastifySessionServer(await pgStore()),
   'PostgreSQL: better-auth': async () => betterAuthServer({ database: await pgPool() }, { migrate: true }),
 
-  'MariaDB: prepared SELECT': async () => byHand((await mysqlByHand()).service),
-  'MariaDB: same headers': async () => withHeaders(byHand((await mysqlByHand()).service)),
-  'MariaDB: hashed': async () => withHeaders(byHand(hashed((await mysqlByHand()).service))),
-  'MariaDB: together': async () => withHeaders(byHand(hashed((await mysqlByHand()).together()))),
+  'MariaDB: prepared SELECT': async () => byHand(await mysqlByHand()),
   'MariaDB: coatcheck': async () => coatcheckHandler(await mariadb()),
-  'MariaDB: coatcheck, no visit': async () => coatcheckHandler(await mariadb(), { withoutVisit: true }),
   'MariaDB: express-session, express-mysql-session': async () => expressSessionServer(await mysqlStore()),
   'MariaDB: @fastify/session, express-mysql-session': async () => fastifySessionServer(await mysqlStore()),
   'MariaDB: better-auth': async () => betterAuthServer({ database: await mysqlPool() }, { migrate: true }),

@@ -5,9 +5,6 @@ import { SECRET } from './frameworks.mjs'
 import { valueIn } from './handlers.mjs'
 import { pathOf, send, serve, userOf } from './serve.mjs'
 
-const SECONDS_30_MINUTES = 1800
-const MINUTES_30 = SECONDS_30_MINUTES * 1000
-
 /** @param {import('node:http').IncomingMessage} request */
 const tokenOf = request => /(?:^|; )session_id=([\w.-]+)(?:;|$)/.exec(request.headers.cookie ?? '')?.[1]
 
@@ -40,20 +37,6 @@ await serve({
       claims =>
         new SignJWT(claims).setProtectedHeader({ alg: 'HS256' }).setIssuedAt().setExpirationTime('30m').sign(key),
       async token => (await jwtVerify(token, key, options)).payload,
-    )
-  },
-  async 'JWT, jsonwebtoken'() {
-    const { default: jwt } = await import('jsonwebtoken')
-    return server(
-      claims => jwt.sign(claims, SECRET, { algorithm: 'HS256', expiresIn: SECONDS_30_MINUTES }),
-      token => jwt.verify(token, SECRET, { algorithms: ['HS256'] }),
-    )
-  },
-  async 'JWT, fast-jwt'() {
-    const { createSigner, createVerifier } = await import('fast-jwt')
-    return server(
-      createSigner({ key: SECRET, algorithm: 'HS256', expiresIn: MINUTES_30 }),
-      createVerifier({ key: SECRET, algorithms: ['HS256'] }),
     )
   },
 })

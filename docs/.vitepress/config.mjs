@@ -31,7 +31,12 @@ export default defineConfig({
     sidebar: [
       {
         text: 'Start',
-        items: [page('What it is', '/'), page('Ten minutes', '/start'), page('Which store?', '/stores')],
+        items: [
+          page('What it is', '/'),
+          page('Ten minutes', '/start'),
+          page('Which store?', '/stores'),
+          page('Compare', '/compare'),
+        ],
       },
       {
         text: 'Guides',

@@ -52,8 +52,8 @@ export type SessionEvent<Ids extends UserIds = UserIds> = {
       userId: UserId<Ids> | null
     }
   | { type: 'ambiguous-cookie' }
-  /** No response carries the cookie of a session that began, or that got a new ID or expiry. `isEnded`: no browser can hold it, so it was ended. */
-  | { type: 'unsent-cookie'; key: SessionKey; isEnded: boolean }
+  /** No response carries the cookie of a session that began, or that got a new ID or expiry. */
+  | { type: 'unsent-cookie'; key: SessionKey }
   /** A record that no store of ours wrote: removed, reads as absent. */
   | { type: 'corrupt-record'; key: SessionKey; cause: string }
   /** Stored data that no longer fits the schema was replaced by the start value; the session stays. */

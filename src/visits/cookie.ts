@@ -2,6 +2,7 @@ import { parseSetCookie, stringifySetCookie } from 'cookie'
 import { DEFAULTS as ALL_DEFAULTS } from '../manager/options.ts'
 import type { SessionId } from '../session/id.ts'
 import type { Session } from '../session/session.ts'
+import type { UserIds } from '../session/users.ts'
 import { aBoolean, checkOptions, type OptionPlace, oneOf, type Rule, rule } from '../text/check-options.ts'
 import { hintsFor } from '../text/option-hints.ts'
 import { quote } from '../text/quote.ts'
@@ -20,7 +21,7 @@ export interface CookieOptions {
   domain?: string
   /** @default '/' */
   path?: string
-  /** `false` gives up HTTPS: the cookie travels, and is honoured, without TLS. @default true */
+  /** `false` gives up HTTPS: the cookie travels, and is accepted, without TLS. @default true */
   secure?: boolean
   /** One jar per top-level site, for embedded pages; needs `sameSite: 'none'`. @default false */
   partitioned?: boolean
@@ -221,6 +222,15 @@ export class SessionCookie {
   clear(): string {
     return this.#removal
   }
+}
+
+/**
+ * The Cookie header of a browser that has this session, for requests of a test: `{ headers: { Cookie: cookieHeader(s) } }`.
+ * `options`: the `cookie` of your `nodeVisits`, if it is not the default.
+ * @throws TypeError that quotes the option
+ */
+export function cookieHeader<Data, Ids extends UserIds>(session: Session<Data, Ids>, options?: CookieOptions): string {
+  return `${new SessionCookie(options).name}=${session.secret}`
 }
 
 const isBlank = (text: string, at: number): boolean => text[at] === ' ' || text[at] === '\t'

@@ -23,7 +23,7 @@ export const crossOrigin = () =>
 /** A warning of the process says it too, once: an application may answer with the code alone. */
 export function insecure(advice: Advice): SessionError {
   const message = `this request did not come over HTTPS; ${advice.insecure}, to do without HTTPS set \`cookie: { secure: false }\``
-  warnOnce('insecure', 'COATCHECK_INSECURE', `a session was refused: ${message}`)
+  warnOnce('COATCHECK_INSECURE', `a session was refused: ${message}`)
   return new SessionError('ERR_SESSION_INSECURE', message)
 }
 
@@ -38,7 +38,7 @@ export const unauthenticated = () => new SessionError('ERR_SESSION_UNAUTHENTICAT
 export const notFresh = (within: string) =>
   new SessionError('ERR_SESSION_NOT_FRESH', `this needs a password that was checked at most ${within} ago`)
 
-export const alreadyLeft = () =>
+export const concurrentLogin = () =>
   new SessionError(
     'ERR_SESSION_CONFLICT',
     'another request from this browser logged in or out at the same time, so no new session was created',
@@ -53,14 +53,14 @@ export const tooManyCookies = (name: string) =>
 export const wrongCsrfToken = () => new SessionError('ERR_SESSION_CSRF', "the token is missing, or not this session's")
 
 // What fails without a trace: the login answered 200, and the browser is not logged in. So the developer is told.
-/** Longer than a handler takes from a login to its response, and short enough that the developer still looks, in ms. */
+/** Longer than a handler takes from a login to its response, and short enough that the developer still watches, in ms. */
 const DELAY = 10_000
 
 const warned = new Set<string>()
 
-function warnOnce(kind: string, code: string, message: string): void {
-  if (warned.has(kind)) return
-  warned.add(kind)
+function warnOnce(code: string, message: string): void {
+  if (warned.has(code)) return
+  warned.add(code)
   process.emitWarning(message, { type: 'CoatcheckWarning', code })
 }
 
@@ -72,24 +72,20 @@ export function watchUnsent(onUnsent: () => void): NodeJS.Timeout {
   return timer
 }
 
-/** No response carries a cookie. An event each time, a process warning once; `reason` says why the session has ended already. */
-export function tellUnsent(
-  manager: { emit(event: { type: 'unsent-cookie'; key: SessionKey; isEnded: boolean }): void },
+/** No response carries a cookie. An event each time, a process warning once. */
+export function reportUnsent(
+  manager: { emit(event: { type: 'unsent-cookie'; key: SessionKey }): void },
   key: SessionKey,
-  reason: string | null,
   advice: Advice,
 ): void {
-  manager.emit({ type: 'unsent-cookie', key, isEnded: reason !== null })
-  const message =
-    reason === null
-      ? `a session began or got a new ID or expiry ${DELAY / 1000} seconds ago, and no response carries its cookie: ${advice.send}`
-      : `a session began, but ${reason}, and no cookie could be sent: the session was ended`
-  warnOnce(reason === null ? 'unsent' : 'ended', 'COATCHECK_UNSENT_COOKIE', message)
+  manager.emit({ type: 'unsent-cookie', key })
+  const message = `a session began or got a new ID or expiry ${DELAY / 1000} seconds ago, and no response carries its cookie: ${advice.send}`
+  warnOnce('COATCHECK_UNSENT_COOKIE', message)
 }
 
 /** The head of a response is written while a method of its visit is under way: nothing that it does can be sent. */
 export function warnNotAwaited(): void {
   const message =
     'a response was sent while a method of its visit (logIn, logOut, update, …) was still under way, so its cookie may be lost: await it before you answer'
-  warnOnce('not awaited', 'COATCHECK_NOT_AWAITED', message)
+  warnOnce('COATCHECK_NOT_AWAITED', message)
 }

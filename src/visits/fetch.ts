@@ -35,9 +35,9 @@ export interface FetchVisits<
   /** The visit of this very Request. Send what `visit.respond(response)` returns; `handle` does that by itself. */
   of(request: Request): FetchVisit<Data, Ids, Input>
   /**
-   * Runs the handler and adds our headers to the Response that it returns or throws. If it throws anything else, no cookie
-   * can be sent: what began in this visit ends, and the error is passed on. A handler may return `undefined` for a
-   * handshake that its server has taken over.
+   * Runs the handler and adds our headers to the Response that it returns or throws. Anything else that it throws is passed
+   * on, and no cookie is sent: a session that began then ends when it is idle. A handler may return `undefined` for a
+   * handshake that its server has taken over. Once for each request: within the handler take its visit.
    * @throws TypeError if the handler returns anything else
    */
   handle<R extends Response | undefined>(
@@ -51,8 +51,8 @@ const ADVICE: Advice = {
   lacks: { trustedProxies: 'a Request has no peer address, so give isSecure(request) instead' },
   insecure: 'behind a proxy that ends TLS set `isSecure` of fetchVisits',
   send:
-    'answer within `visits.handle(request, visit => response)` and pass its visit on, since a framework may make a new ' +
-    'Request, which has a visit of its own; or send `visit.respond(response)`',
+    'answer within `visits.handle(request, visit => response)`, throw nothing but a Response there, and pass its visit on, ' +
+    'since a framework may make a new Request, which has a visit of its own; or send `visit.respond(response)`',
 }
 
 /** @throws TypeError that says what to pass */
@@ -73,8 +73,8 @@ class FetchRequest implements VisitRequest {
   readonly upgrade: boolean
   readonly isHandshake: boolean
   isSent = false
-  /** How many calls of `handle` are running, one within the other: the outermost sends the response. */
-  handlers = 0
+  /** By `handle`, which sends the response by itself. */
+  isHandled = false
   readonly #request: Request
   readonly #isTls: (request: Request) => boolean
 
@@ -101,7 +101,7 @@ class FetchRequest implements VisitRequest {
   }
 
   isPending(): boolean {
-    return this.handlers > 0
+    return this.isHandled && !this.isSent
   }
 }
 
@@ -122,13 +122,10 @@ class ResponseVisit<Data extends object, Ids extends UserIds, Input extends obje
       throw new TypeError(
         'respond: the body of this Response was read already: read a clone() of it, and send this one',
       )
+    this.#asked.isSent = true
+    // Response.error() has status 0, a handshake 101. Neither can be copied, and neither carries cookies.
+    if (response.status < 200) return response
     const rules = this.headRules()
-    const { isSent, handlers } = this.#asked
-    if (handlers === 0) this.#asked.isSent = true
-    if (isBare(response)) {
-      if (!isSent && handlers === 0) void this.abandon(noCookiesIn(response))
-      return response
-    }
     if (rules.vary.length === 0) return response
     const headers = new Headers(response.headers)
     writeRules(rules, new FetchHead(headers))
@@ -137,35 +134,18 @@ class ResponseVisit<Data extends object, Ids extends UserIds, Input extends obje
 
   async run(handler: () => unknown): Promise<Response | undefined> {
     const request = this.#asked
-    request.handlers += 1
+    request.isHandled = true
     try {
-      const { answer, isThrown } = await outcomeOf(handler).finally(() => {
-        request.handlers -= 1
-      })
+      const answer = await handler()
       if (answer === undefined && request.isHandshake) return undefined
       if (!isResponse(answer)) throw new TypeError(`handle: expected a Response from the handler, got ${quote(answer)}`)
-      if (isBare(answer) && request.handlers === 0) await this.abandon(noCookiesIn(answer))
-      const response = this.respond(answer)
-      if (isThrown) throw response
-      return response
-    } catch (error) {
-      if (request.handlers === 0 && !isResponse(error)) {
-        request.isSent = true
-        const thrown = error instanceof Error ? `${error.name} ${quote(error.message)}` : quote(error)
-        await this.abandon(`its handler threw ${thrown} instead of answering or throwing a Response`)
-      }
-      throw error
+      return this.respond(answer)
+    } catch (thrown) {
+      // Frameworks throw a Response to answer at once.
+      throw isResponse(thrown) ? this.respond(thrown) : thrown
+    } finally {
+      request.isSent = true
     }
-  }
-}
-
-/** Frameworks throw a Response to answer at once. */
-async function outcomeOf(handler: () => unknown): Promise<{ answer: unknown; isThrown: boolean }> {
-  try {
-    return { answer: await handler(), isThrown: false }
-  } catch (thrown) {
-    if (isResponse(thrown)) return { answer: thrown, isThrown: true }
-    throw thrown
   }
 }
 
@@ -174,10 +154,6 @@ function isResponse(value: unknown): value is Response {
   const { status, headers } = (value ?? {}) as Partial<Response>
   return typeof status === 'number' && typeof headers?.getSetCookie === 'function'
 }
-
-/** Response.error() has status 0, a handshake 101. Neither can be copied, and neither carries cookies. */
-const isBare = (response: Response): boolean => response.status < 200
-const noCookiesIn = (response: Response): string => `a response of status ${response.status} carries no cookies`
 
 /** Whether the connection becomes something else than HTTP, such as a WebSocket: its 101 carries no cookies. */
 function isHandshake({ headers }: Request): boolean {

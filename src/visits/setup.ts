@@ -57,8 +57,6 @@ export interface VisitsSetup {
   readonly rememberCookie: SessionCookie
   readonly trustedOrigins: ReadonlySet<string>
   readonly clearSiteData: string | null
-  /** The application says what came over TLS. */
-  readonly hasIsSecure: boolean
   readonly advice: Advice
 }
 
@@ -88,7 +86,6 @@ export function setUp(sessions: unknown, options: AllOptions, advice: Advice): V
     cookie,
     rememberCookie,
     trustedOrigins: originSet(options.trustedOrigins, 'trustedOrigins'),
-    hasIsSecure: options.isSecure !== undefined,
     clearSiteData: clearSiteData?.length ? clearSiteData.map(each => `"${each}"`).join(', ') : null,
     advice,
   }

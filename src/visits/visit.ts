@@ -1,7 +1,7 @@
 import type { Change } from '../data/change.ts'
 import { afterWrite } from '../guard/store-calls.ts'
 import { type Context, contextOf } from '../manager/context.ts'
-import { held } from '../manager/lookup.ts'
+import { fromSnapshot } from '../manager/lookup.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import { GET_OPTIONS } from '../manager/options.ts'
 import { parseToken } from '../manager/series.ts'
@@ -16,19 +16,19 @@ import { aDuration, type Duration } from '../text/duration.ts'
 import { type ResponseCookie, responseCookie } from './cookie.ts'
 import { isCrossOrigin, isToken, maskToken } from './cross-origin.ts'
 import {
-  alreadyLeft,
+  concurrentLogin,
   crossOrigin,
   headersSent,
   insecure,
   notFresh,
-  tellUnsent,
+  reportUnsent,
   tooManyCookies,
   unauthenticated,
   warnNotAwaited,
   watchUnsent,
   wrongCsrfToken,
 } from './errors.ts'
-import { FetchHead, type HeadRules, LOOKED_AT, NO_RULES, PERSONAL, writeRules } from './head.ts'
+import { COOKIE_READ, FetchHead, type HeadRules, NO_RULES, PERSONAL, writeRules } from './head.ts'
 import type { VisitsSetup } from './setup.ts'
 import type { Visit as PublicVisit, VisitLogin, VisitRequest } from './types.ts'
 
@@ -40,12 +40,6 @@ const REQUIRE_USER: OptionPlace<{ freshWithin?: Duration }> = {
 const TOUCH = { touch: true } as const
 const NO_TOUCH = { touch: false } as const
 
-/** A session that began in a visit, and the remember token that can start it again. */
-interface Begun<S> {
-  readonly session: S
-  token: string | null
-}
-
 /** The visit behind every server: its state, and the methods in the order of a session's life. */
 export class Visit<Data extends object, Ids extends UserIds, Input extends object>
   implements PublicVisit<Data, Ids, Input>
@@ -56,31 +50,29 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   readonly #context: Context
   readonly #setup: VisitsSetup
   #isOpen = false
-  /** The value of the session cookie, if it is honoured; `undefined` until the cookies were parsed. */
-  #id: SessionId | null | undefined
+  /** The value of the session cookie, if it is accepted. */
+  #id: SessionId | null = null
   #isAmbiguous = false
   /** Whether the cookie is `Secure` and the request did not come over TLS; `null` until that matters. */
   #isInsecure: boolean | null = null
   #hasLoggedOut = false
   /** `undefined` until the store has said, or a method that writes. */
   #session: Session<Data, Ids> | null | undefined
-  /** Under way, over or failed; `null` if a method that writes knows better. */
+  /** Under way, finished or failed; `null` after a method that writes, whose session is the newer one. */
   #reading: Promise<Session<Data, Ids> | null> | null = null
-  /** Whether a look so far was a use of the session, and not a poll. */
+  /** Whether a read so far was a use of the session, and not a poll. */
   #isUsed = false
   /** Methods that write take turns. Never rejects. */
   #turn: Promise<void> | null = null
   /** A write found that the session had ended: nothing begins in its place. */
-  #isOver = false
-  /** What began in this visit: only this response can bring it to the browser. */
-  #begun: Begun<Session<Data, Ids>> | null = null
+  #isEnded = false
   /** Whether the anonymous session that began here ends if the browser logs in or out before the head is written. */
-  #looksAgain = false
+  #isProvisional = false
   #cookie: 'keep' | 'send' | 'clear' = 'keep'
   #sentAt = 0
   #tokenCookie: 'keep' | 'clear' | { readonly token: string; readonly maxAge: number } = 'keep'
   #unsent: NodeJS.Timeout | null = null
-  #told: RequestRefusal[] | null = null
+  #reported: RequestRefusal[] | null = null
 
   constructor(sessions: SessionManager<Data, Ids, Input>, request: VisitRequest, setup: VisitsSetup) {
     this.#sessions = sessions
@@ -126,11 +118,11 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       const before = await this.get(NO_TOUCH)
       this.#mayBegin()
       const session = await this.#begin(anonymous, before)
-      if (session === null) throw this.#refusedToBegin()
+      if (session === null) throw this.#conflict()
+      if (before === null) return this.#deliver(session)
       return this.#deliver(session, async () => {
-        if (before === null) return session
         await this.#sessions.destroy(before)
-        this.#context.endings.replaced(before.key, session.key)
+        this.#context.recentlyEnded.noteReplacement(before.key, session.key)
         return session
       })
     })
@@ -139,7 +131,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   update<R>(change: Change<Data, R>): Promise<Session<Data, Ids> | null> {
     return this.#inTurn(async () => {
       const session = await this.get()
-      if (session !== null) return this.#goOn(await this.#sessions.update(session, change))
+      if (session !== null) return this.#afterWrite(await this.#sessions.update(session, change))
       this.#mayBegin()
       const begun = await this.#begin()
       if (begun === null) return null
@@ -152,7 +144,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       const before = await this.get()
       if (before === null || !Object.hasOwn(before.data as object, key)) return undefined
       const { session, value } = await takeKey(this.#context, before, key)
-      this.#goOn(session)
+      this.#afterWrite(session)
       return value as Data[K] | undefined
     })
   }
@@ -168,14 +160,15 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       const current = await this.#current()
       this.#mayBegin()
       const session = await this.#sessions.logIn(current, login as typeof given)
-      return this.#deliver(session, async begun => {
+      this.#isProvisional = false
+      if (!remember && !this.#hasTokenCookie()) return this.#deliver(session)
+      return this.#deliver(session, async () => {
         // The tokens of an earlier login must not bring its user back. They end last: a login that fails leaves them.
         const old = this.#tokens()
         const token = remember ? await this.#sessions.issueRememberToken(session) : null
-        begun.token = token
         for (const each of old) await this.#sessions.revokeRememberToken(each)
         if (token !== null) this.#tokenCookie = { token, maxAge: Math.ceil(rememberFor! / 1000) }
-        else if (this.#hasTokenCookie()) this.#tokenCookie = 'clear'
+        else this.#tokenCookie = 'clear'
         return session
       })
     })
@@ -189,12 +182,12 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       const session = await this.#sessions.regenerate(current, options)
       if (session === null) {
         // The session of an ID that was never read may have ended before this request.
-        this.#isOver ||= typeof current !== 'string'
-        return this.#know(null)
+        this.#isEnded ||= typeof current !== 'string'
+        return this.#setSession(null)
       }
-      if (options?.grace === undefined) return this.#deliver(session, async () => session)
+      if (options?.grace === undefined) return this.#deliver(session)
       // The old ID leads to the session for a while: it is not lost if this response is.
-      this.#know(session)
+      this.#setSession(session)
       if (!this.#canSend()) throw headersSent()
       return this.#send(session)
     })
@@ -219,14 +212,13 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
         await end(() => this.#sessions.destroy(each))
         end = afterWrite
       }
-      this.#know(null)
-      this.#begun = null
+      this.#setSession(null)
       if (ids.length > MOST_VALUES) throw tooManyCookies(cookie.name)
       if (this.#wellFormedTokens().length > MOST_VALUES) throw tooManyCookies(rememberCookie.name)
       this.#tokenCookie = this.#hasTokenCookie() ? 'clear' : 'keep'
       this.#cookie = 'clear'
       this.#hasLoggedOut = true
-      this.#isOver = false
+      this.#isEnded = false
     })
   }
 
@@ -238,7 +230,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   async checkCsrf(token: unknown): Promise<void> {
     const session = await this.get()
     if (session !== null && isToken(session.csrfToken, token)) return
-    this.#tellRefused('csrf', session)
+    this.#reportRefused('csrf', session)
     throw wrongCsrfToken()
   }
 
@@ -259,75 +251,47 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     this.#stopWatching()
     const session = this.#session ?? null
     const isPersonal = session !== null || (this.#session === undefined && this.#reading !== null)
-    if (this.#cookie === 'keep' && this.#tokenCookie === 'keep') return isPersonal ? PERSONAL : LOOKED_AT
+    if (this.#cookie === 'keep' && this.#tokenCookie === 'keep') return isPersonal ? PERSONAL : COOKIE_READ
     const { cookie, rememberCookie, clearSiteData } = this.#setup
     const cookies: string[] = []
     if (this.#cookie === 'clear') cookies.push(cookie.clear())
     else if (this.#cookie === 'send' && session !== null && this.#maySend(session))
       cookies.push(cookie.serialize(session))
     if (this.#tokenCookie === 'clear') cookies.push(rememberCookie.clear())
-    else if (this.#tokenCookie !== 'keep' && !this.#context.endings.isOver(this.#keyOfToken(this.#tokenCookie.token)!))
+    else if (
+      this.#tokenCookie !== 'keep' &&
+      !this.#context.recentlyEnded.isEnded(this.#keyOfToken(this.#tokenCookie.token)!)
+    )
       cookies.push(rememberCookie.serializeValue(this.#tokenCookie.token, this.#tokenCookie.maxAge))
-    if (cookies.length === 0) return isPersonal ? PERSONAL : LOOKED_AT
+    if (cookies.length === 0) return isPersonal ? PERSONAL : COOKIE_READ
     const isLogout = this.#cookie === 'clear' && clearSiteData !== null
     return { ...PERSONAL, cookies, others: isLogout ? [['Clear-Site-Data', clearSiteData]] : [] }
-  }
-
-  /** For a response that will carry no cookie: what began in this visit ends. `reason` is told. */
-  async abandon(reason: string): Promise<void> {
-    const begun = this.#begun
-    if (begun === null) return
-    this.#cookie = 'keep'
-    this.#tokenCookie = 'keep'
-    await this.#end(begun)
-    tellUnsent(this.#context, begun.session.key, reason, this.#setup.advice)
-  }
-
-  get request(): VisitRequest {
-    return this.#request
-  }
-
-  /** The ID that is honoured, as the request brought it. */
-  get id(): SessionId | null {
-    if (this.#id === undefined) this.#parse()
-    return this.#id ?? null
-  }
-
-  /** Whether an ID came that is not honoured: beside another one, or without TLS. */
-  get isDoubtful(): boolean {
-    return this.id === null && this.#setup.cookie.candidates(this.#request.cookie).some(isId)
   }
 
   /** Lets the request through, or throws. */
   #open(): void {
     if (this.#isOpen) return
     if (isCrossOrigin(this.#request, this.#setup.trustedOrigins)) {
-      this.#tellRefused('cross-origin')
+      this.#reportRefused('cross-origin')
       throw crossOrigin()
     }
-    if (this.#id === undefined) this.#parse()
+    const { id, ambiguous } = this.#setup.cookie.parse(this.#request.cookie)
+    if ((id !== null || ambiguous) && !this.#isRefusedInsecure()) {
+      this.#id = id
+      this.#isAmbiguous = ambiguous
+    }
     this.#isOpen = true
     if (this.#isAmbiguous) this.#context.emit({ type: 'ambiguous-cookie' })
     this.#request.onHeadRules?.(this.headRules.bind(this))
   }
 
-  #parse(): void {
-    const { cookie, hasIsSecure } = this.#setup
-    const { id, ambiguous } = cookie.parse(this.#request.cookie)
-    // `isSecure` is called by each request: if it throws, the developer sees that before the first login.
-    if (hasIsSecure) this.#isInsecure = cookie.secure && !this.#request.secure
-    const isHonoured = (id !== null || ambiguous) && !this.#isRefusedInsecure()
-    this.#id = isHonoured ? id : null
-    this.#isAmbiguous = isHonoured && ambiguous
-  }
-
   async #read(isUse: boolean): Promise<Session<Data, Ids> | null> {
-    const id = this.#id!
+    const id = this.#id
     const found = id === null ? null : await this.#sessions.get(id, isUse && this.#canSend() ? TOUCH : NO_TOUCH)
     const redeemed = found === null && this.#session === undefined ? await this.#redeem() : null
-    // A method that writes has finished meanwhile, and knows better.
+    // A method that writes has finished since, and its session is the newer one.
     if (this.#session !== undefined) return this.#session
-    if (redeemed === null) return this.#keep(found)
+    if (redeemed === null) return this.#sendIfDue(found)
     const { session, token, expiresAt } = redeemed
     this.#tokenCookie = { token, maxAge: Math.max(0, Math.ceil((expiresAt - this.#context.now()) / 1000)) }
     return this.#send(session)
@@ -336,11 +300,11 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   /** The session that a remember token starts, unless its cookie would take the place of a newer one. */
   async #redeem() {
     if (this.#context.options.rememberFor === null || !this.#canSend() || this.#isAmbiguous) return null
-    const token = this.#setup.rememberCookie.parse(this.#request.cookie).id
-    const { endings } = this.#context
-    const key = token === null ? null : this.#keyOfToken(token)
-    if (token === null || key === null || this.#isRefusedInsecure() || endings.isLeft(key)) return null
-    if (this.#id && endings.goesOn(this.#context.keyOf(this.#id))) return null
+    const token = this.#setup.rememberCookie.parse(this.#request.cookie).id ?? ''
+    const key = this.#keyOfToken(token)
+    const { recentlyEnded } = this.#context
+    if (key === null || this.#isRefusedInsecure() || recentlyEnded.isSuperseded(key)) return null
+    if (this.#id && recentlyEnded.hasLiveSuccessor(this.#context.keyOf(this.#id))) return null
     return this.#sessions.redeemRememberToken(token)
   }
 
@@ -349,16 +313,16 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     const session = this.#session ?? null
     if (session === null || session.secret !== this.#id || !this.#canSend()) return session
     const context = this.#context
-    const touching = touch(context, held(context, session), context.now(), context.deadline())
+    const touching = touch(context, fromSnapshot(context, session), context.now(), context.deadline())
     if (touching === null) return session
     const touched = await touching
-    return this.#session === session ? this.#keep(touched) : (this.#session ?? null)
+    return this.#session === session ? this.#sendIfDue(touched) : (this.#session ?? null)
   }
 
   /** The session that a method is about, without a read of its own; the ID if nothing was read or found. */
   async #current(): Promise<Session<Data, Ids> | SessionId | null> {
     if (this.#session === undefined && this.#reading !== null) await this.#reading.catch(() => {})
-    return this.#session ?? (this.#hasLoggedOut ? null : this.#id!)
+    return this.#session ?? (this.#hasLoggedOut ? null : this.#id)
   }
 
   /**
@@ -369,54 +333,50 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     anonymous?: { data?: Partial<Input> },
     before: Session<Data, Ids> | null = null,
   ): Promise<Session<Data, Ids> | null> {
-    const isLeft = () => (before === null ? this.#isLeft() : this.#hasEnded(before))
-    if (this.#isOver || isLeft()) return null
+    const isSuperseded = () => (before === null ? this.#isSuperseded() : this.#hasEnded(before))
+    if (this.#isEnded || isSuperseded()) return null
     const session = await this.#sessions.create(anonymous)
-    this.#looksAgain = before === null
-    if (!isLeft()) return session
+    this.#isProvisional = before === null
+    if (!isSuperseded()) return session
     await this.#sessions.destroy(session)
     return null
   }
 
-  /** The last steps with what began here. If one fails, or the head went out meanwhile, it ends: no browser has it. */
-  async #deliver<S extends Session<Data, Ids>>(session: S, finish: (begun: Begun<S>) => Promise<S>): Promise<S> {
-    const begun = { session, token: this.#begun?.token ?? null }
-    this.#begun = begun
+  /** The last steps with a session that began here. If one fails, or the head went out meanwhile, it ends: no browser has it. */
+  async #deliver<S extends Session<Data, Ids>>(session: S, finish?: () => Promise<S>): Promise<S> {
     try {
-      const finished = await afterWrite(() => finish(begun))
+      const finished = finish === undefined ? session : await afterWrite(finish)
       if (!this.#canSend()) throw headersSent()
       return this.#send(finished)
     } catch (error) {
-      await this.#end(begun)
+      this.#setSession(null)
+      this.#tokenCookie = 'keep'
+      await this.#end(session)
       throw error
     }
   }
 
-  /** The token first: it must not start the session again. A failure was told as an event, and what is left expires. */
-  async #end(begun: Begun<Session<Data, Ids>>): Promise<void> {
-    const { session, token } = begun
-    if (this.#begun === begun) this.#begun = null
-    this.#know(null)
-    if (token !== null) await this.#sessions.revokeRememberToken(token).catch(() => {})
+  /** A failure was reported as an event, and what is left expires. */
+  async #end(session: Session<Data, Ids>): Promise<void> {
     await this.#sessions.destroy(session).catch(() => {})
   }
 
   /** After a write. */
-  #goOn(session: Session<Data, Ids> | null): Session<Data, Ids> | null {
-    this.#isOver ||= session === null
-    return this.#keep(session)
+  #afterWrite(session: Session<Data, Ids> | null): Session<Data, Ids> | null {
+    this.#isEnded ||= session === null
+    return this.#sendIfDue(session)
   }
 
   /** The session goes on. Its cookie is sent if the browser needs it, and this response can still carry it. */
-  #keep(session: Session<Data, Ids> | null): Session<Data, Ids> | null {
-    this.#know(session)
+  #sendIfDue(session: Session<Data, Ids> | null): Session<Data, Ids> | null {
+    this.#setSession(session)
     if (session === null) return null
     const isNews = session.secret !== this.#id || (isCookieDue(session) && this.#setup.cookie.lifetime === 'idle')
     return isNews && this.#canSend() ? this.#send(session) : session
   }
 
   #send<S extends Session<Data, Ids>>(session: S): S {
-    this.#know(session)
+    this.#setSession(session)
     this.#cookie = 'send'
     this.#sentAt = performance.now()
     this.#unsent ??= watchUnsent(this.#onUnsent.bind(this))
@@ -426,7 +386,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   #onUnsent(): void {
     this.#stopWatching()
     if (this.#session && !this.#request.isPending?.())
-      tellUnsent(this.#context, this.#session.key, null, this.#setup.advice)
+      reportUnsent(this.#context, this.#session.key, this.#setup.advice)
   }
 
   #stopWatching(): void {
@@ -434,7 +394,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     this.#unsent = null
   }
 
-  #know<S extends Session<Data, Ids> | null>(session: S): S {
+  #setSession<S extends Session<Data, Ids> | null>(session: S): S {
     this.#session = session
     this.#reading = null
     if (session === null) this.#stopWatching()
@@ -443,25 +403,26 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
 
   /** A slow response must not overwrite the cookie of a later login. */
   #maySend(session: Session<Data, Ids>): boolean {
-    if (!this.#looksAgain || !this.#isLeft()) return !this.#hasEnded(session, this.#sentAt)
+    if (!this.#isProvisional || !this.#isSuperseded()) return !this.#hasEnded(session, this.#sentAt)
     // While this session was created, another request of the browser logged in or out. Its response has the right cookie.
-    this.#looksAgain = false
+    this.#isProvisional = false
     this.#cookie = 'keep'
-    if (this.#begun !== null) this.#end(this.#begun).catch(() => {})
+    this.#setSession(null)
+    void this.#end(session)
     return false
   }
 
   /** Whether this browser logged in or out with what it came with, or got a new ID for it. */
-  #isLeft(): boolean {
+  #isSuperseded(): boolean {
     if (this.#hasLoggedOut) return false
-    const { endings } = this.#context
-    if (this.#id !== null && endings.isLeft(this.#context.keyOf(this.#id!))) return true
-    return this.#wellFormedTokens().some(token => endings.isLeft(this.#keyOfToken(token)!))
+    const { recentlyEnded } = this.#context
+    if (this.#id !== null && recentlyEnded.isSuperseded(this.#context.keyOf(this.#id))) return true
+    return this.#wellFormedTokens().some(token => recentlyEnded.isSuperseded(this.#keyOfToken(token)!))
   }
 
   /** Whether it has ended in this process lately; with its user's other sessions, if that was after `since`. */
   #hasEnded(session: Session<Data, Ids>, since = Number.POSITIVE_INFINITY): boolean {
-    return this.#context.endings.hasEnded(recordOf(session)!, since)
+    return this.#context.recentlyEnded.hasEnded(recordOf(session)!, since)
   }
 
   /** `null` for what cannot be a remember token. */
@@ -473,7 +434,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     return this.#setup.rememberCookie.candidates(this.#request.cookie).filter(token => this.#keyOfToken(token) !== null)
   }
 
-  /** Remember tokens that end at a login or a logout: those that came, honoured or not, and the one that would be sent. */
+  /** Remember tokens that end at a login or a logout: those that came, accepted or not, and the one that would be sent. */
   #tokens(): readonly string[] {
     const own = typeof this.#tokenCookie === 'object' ? [this.#tokenCookie.token] : []
     return [...firstAndLast(this.#wellFormedTokens()), ...own]
@@ -496,30 +457,30 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
 
   #isRefusedInsecure(): boolean {
     this.#isInsecure ??= this.#setup.cookie.secure && !this.#request.secure
-    if (this.#isInsecure) this.#tellRefused('insecure')
+    if (this.#isInsecure) this.#reportRefused('insecure')
     return this.#isInsecure
   }
 
-  #refusedToBegin(): Error {
+  #conflict(): Error {
     const key = this.#id ? this.#context.keyOf(this.#id) : null
     this.#context.emit({ type: 'write-refused', reason: 'conflict', key, userId: null })
-    return alreadyLeft()
+    return concurrentLogin()
   }
 
   /** An event for a request that is refused, once for a reason. */
-  #tellRefused(reason: RequestRefusal, session: Session<Data, Ids> | null = null): void {
-    this.#told ??= []
-    if (this.#told.includes(reason)) return
-    this.#told.push(reason)
+  #reportRefused(reason: RequestRefusal, session: Session<Data, Ids> | null = null): void {
+    this.#reported ??= []
+    if (this.#reported.includes(reason)) return
+    this.#reported.push(reason)
     const request = this.#request
     this.#context.emit({
       type: 'request-refused',
       reason,
       key: session?.key ?? null,
       userId: session?.user?.id ?? null,
-      method: told(request.method),
-      origin: told(request.header('origin') || null),
-      host: told(request.header('host') || null),
+      method: excerpt(request.method),
+      origin: excerpt(request.header('origin') || null),
+      host: excerpt(request.header('host') || null),
     })
   }
 
@@ -549,5 +510,5 @@ const firstAndLast = <V>(values: readonly V[]): readonly V[] =>
   values.length <= MOST_VALUES ? values : [...values.slice(0, MOST_VALUES / 2), ...values.slice(-MOST_VALUES / 2)]
 
 /** A part of what the client sent, which may be anything and of any length: events are logged. */
-const told = <T extends string | null>(written: T): T =>
+const excerpt = <T extends string | null>(written: T): T =>
   written === null ? written : (String(written).slice(0, 200) as T)

@@ -4,6 +4,7 @@ import { build } from './scripts/build.mjs'
 import { start, until } from './services/process.ts'
 
 export const root = fileURLToPath(new URL('../../', import.meta.url))
+const cheapPasswords = new URL('cheap-passwords.mjs', import.meta.url).href
 
 export interface Service {
   readonly url: string
@@ -16,7 +17,7 @@ export interface Service {
 /** Runs `node examples/<name>` on a free port until `stop`; the address is what it prints. */
 export async function startExample(name: string, env: Record<string, string> = {}): Promise<Service> {
   await build()
-  const running = start(process.execPath, [`examples/${name}`], {
+  const running = start(process.execPath, ['--import', cheapPasswords, `examples/${name}`], {
     cwd: root,
     env: { ...process.env, PORT: '0', ...env },
   })

@@ -76,35 +76,6 @@ describe('the fetch edge', () => {
     expect(visit.respond(failed)).toBe(failed)
   })
 
-  it('ends what began where the response that it is sent in carries no cookies, and only there', async () => {
-    const made = makeSessions()
-    const visits = fetchVisits(made.sessions)
-    const lost = visits.of(request())
-    await lost.logIn(ada)
-    expect(lost.respond(Response.error()).headers.getSetCookie()).toEqual([])
-    await expect.poll(() => made.sessions.list(42n)).toEqual([])
-    expect(made.events.filter(type => type === 'unsent-cookie')).toHaveLength(1)
-    const sent = visits.of(request())
-    const { key } = await sent.logIn(ada)
-    sent.respond(new Response())
-    sent.respond(Response.error())
-    await new Promise(setImmediate)
-    expect((await made.sessions.list(42n)).map(each => each.key)).toEqual([key])
-  })
-
-  it('keeps what began where one part of a page answers without cookies, and the page with them', async () => {
-    const made = makeSessions()
-    const visits = fetchVisits(made.sessions)
-    const same = request()
-    const response = await visits.handle(same, async visit => {
-      await visit.logIn(ada)
-      await visits.handle(same, () => Response.error())
-      expect(visit.respond(Response.error()).status).toBe(0)
-      return new Response('x')
-    })
-    expect([response.headers.getSetCookie().length, (await made.sessions.list(42n)).length]).toEqual([1, 1])
-  })
-
   it('takes an offer of HTTP/2 for an ordinary request, however it is written, and anything else for a handshake', async () => {
     const { sessions } = makeSessions()
     const begin = (upgrade: string) =>

@@ -1,10 +1,10 @@
 // The cookies of a visit as values: for cookie jars of frameworks, for the page behind a middleware, and for tests.
 
-import { type SessionId, SessionManager, type Visit } from 'coatcheck'
+import { SessionManager, type Visit } from 'coatcheck'
 import { openVisit, withCookies } from 'coatcheck/custom-server'
 import { fetchVisits } from 'coatcheck/fetch'
 import { MemoryStore } from 'coatcheck/stores/memory'
-import { cookieHeader, storageState } from 'coatcheck/testing'
+import { cookieHeader } from 'coatcheck/testing'
 import { describe, expect, it, vi } from 'vitest'
 import { testClock } from '../../support/test-clock.ts'
 
@@ -102,32 +102,7 @@ describe('visit.cookies', () => {
   })
 })
 
-describe('a cookie jar that refuses to be written, such as that of a page of Next', () => {
-  const jar = {
-    set(name: string): void {
-      throw new Error(`${name}: cookies can only be set in an action or a route handler`)
-    },
-  }
-
-  it('ends the session that began, where visits.handle is around the handler that writes into the jar', async () => {
-    const events: string[] = []
-    const store = new MemoryStore()
-    const sessions = new SessionManager({ store, sweepInterval: false, onEvent: ({ type }) => events.push(type) })
-    const begun: { secret: SessionId }[] = []
-    const answer = fetchVisits(sessions).handle(
-      new Request('https://shop.example/', { method: 'POST' }),
-      async visit => {
-        begun.push(await visit.logIn({ user }))
-        for (const { name } of visit.cookies) jar.set(name)
-        return new Response()
-      },
-    )
-    await expect(answer).rejects.toThrow('session_id: cookies can only be set')
-    expect(await sessions.get(begun[0]!.secret)).toBeNull()
-    expect(await sessions.list(42)).toEqual([])
-    expect(events).toContain('unsent-cookie')
-  })
-
+describe('a cookie jar', () => {
   it('gets nothing of a visit that has responded: it reads and takes, and begins nothing', async () => {
     const sessions = manager()
     const session = await sessions.create({ user, data: { hint: 'Welcome.' } })
@@ -183,35 +158,5 @@ describe('for tests of an application', () => {
     expect(await response.text()).toBe('ada')
     expect(cookieHeader(session)).toBe(`session_id=${session.secret}`)
     expect(() => cookieHeader(session, { nme: 'x' } as never)).toThrow('nme')
-  })
-
-  it('storageState is a browser with the session, as Playwright takes it', async () => {
-    const sessions = manager()
-    const session = await sessions.create({ user })
-    expect(storageState(session, 'http://localhost:3000/orders')).toEqual({
-      cookies: [
-        {
-          name: 'session_id',
-          value: session.secret,
-          domain: 'localhost',
-          path: '/',
-          expires: Math.ceil(session.expiresAt / 1000),
-          httpOnly: true,
-          secure: true,
-          sameSite: 'Lax',
-        },
-      ],
-      origins: [],
-    })
-    const options = { lifetime: 'browser', domain: 'example.com', sameSite: 'strict', path: '/app' } as const
-    expect(storageState(session, 'https://www.example.com', options).cookies[0]).toMatchObject({
-      domain: '.example.com',
-      path: '/app',
-      expires: -1,
-      sameSite: 'Strict',
-    })
-    const dotted = storageState(session, 'https://www.example.com', { domain: '.example.com' })
-    expect(dotted.cookies[0]!.domain).toBe('.example.com')
-    expect(() => storageState(session, 'localhost')).toThrow(TypeError)
   })
 })

@@ -10,7 +10,7 @@ import type { BrowserContext, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
 import { createApp } from '../../../examples/server/app.mjs'
 import { openUsers } from '../../../examples/server/users.mjs'
-import { PASSWORD } from '../../support/example-service.ts'
+import { CHEAP, PASSWORD } from '../../support/example-service.ts'
 import { openBrowser, profileFolder } from '../../support/services/chromium.ts'
 import { DEVICE_ARGUMENTS, executablePath } from '../../support/services/device-chromium.mjs'
 import { describeEngine } from '../../support/services/engines.ts'
@@ -231,7 +231,7 @@ describeEngine('chromium 150', 'a session in Chromium 150', () => {
   })
 
   it("is shown on the example's page, with the time of the last proof", async () => {
-    const app = createServer(createApp({ sessions: service.sessions as any, users: await openUsers() }))
+    const app = createServer(createApp({ sessions: service.sessions as any, users: await openUsers(CHEAP) }))
     await once(app.listen(0, '127.0.0.1'), 'listening')
     try {
       await page.goto(`http://localhost:${(app.address() as AddressInfo).port}`)

@@ -8,7 +8,7 @@ import type { BrowserContext, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
 import { createApp } from '../../../examples/server/app.mjs'
 import { openUsers } from '../../../examples/server/users.mjs'
-import { Client, PASSWORD } from '../../support/example-service.ts'
+import { CHEAP, Client, PASSWORD } from '../../support/example-service.ts'
 import { openBrowser, profileFolder } from '../../support/services/chromium.ts'
 import { describeEngine } from '../../support/services/engines.ts'
 
@@ -61,7 +61,7 @@ describeEngine('chromium', 'the page at / in Chromium', () => {
       rememberFor: '30d',
       now: () => Date.now() + later,
     })
-    server = createServer(createApp({ sessions, users: await openUsers() })).listen(0, '127.0.0.1')
+    server = createServer(createApp({ sessions, users: await openUsers(CHEAP) })).listen(0, '127.0.0.1')
     await once(server, 'listening')
     url = `http://127.0.0.1:${(server.address() as { port: number }).port}`
     await browser.clearCookies()

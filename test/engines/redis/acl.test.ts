@@ -4,6 +4,7 @@ import { RedisStore } from 'coatcheck/stores/redis'
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { clientCases } from '../../support/client-cases.ts'
 import { HOUR, keyIn, recordOf, soon, T0 } from '../../support/redis/records.ts'
 import { describeEngine } from '../../support/services/engines.ts'
 import { type RedisServer, startRedis } from '../../support/services/redis.ts'
@@ -52,7 +53,7 @@ describeEngine('redis', 'a Redis user who may do no more than the documentation 
       await client.ping()
     })
     afterAll(() => client.disconnect())
-    testStore(it, () => new RedisStore(client), undefined, { runs: 10, rounds: 3 })
+    testStore(clientCases(it), () => new RedisStore(client), undefined, { runs: 10, rounds: 3 })
   })
 
   it('is told what is missing where something is', async () => {

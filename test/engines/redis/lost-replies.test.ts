@@ -10,8 +10,9 @@ import { type FaultProxy, startProxy } from '../../support/services/proxy.ts'
 import { type RedisServer, startRedis } from '../../support/services/redis.ts'
 
 let users = 100
-const CLIENTS = ['node-redis 6', 'ioredis 6', 'node-redis 6 pool']
-if (process.env.COATCHECK_LONG === '1') CLIENTS.push('node-redis 5', 'ioredis 5')
+const CLIENTS = ['node-redis 6', 'ioredis 6', 'node-redis 6 pool', 'node-redis 5', 'ioredis 5']
+/** A release whose successor is asked for more. */
+const isOlder = (name: string) => /5/.test(name) && process.env.COATCHECK_LONG !== '1'
 
 describeEngine('redis', 'a connection that breaks', () => {
   let server: RedisServer
@@ -131,6 +132,37 @@ describeEngine('redis', 'a connection that breaks', () => {
       },
     )
 
+    it('runs nothing whose caller has given up, although the client sends it again', async () => {
+      const record = recordOf(store, user)
+      await witness.create(record, {}, { now: T0 })
+      const call = () => ({ now: T0, deadline: performance.now() + 150 })
+      const change = () => ({ data: 'late', seenAt: T0, expiresAt: T0, writeId: writeId() })
+      const verbs: ((store: RedisStore) => Promise<unknown>)[] = [
+        store => store.update(record.key, 1, change(), call()),
+        store => store.touch(record.key, T0 + 1, T0 + HOUR, call()),
+        store => store.delete(record.key, call()),
+        store => store.deleteUser(user, { minPasswordVersionUntil: T0 }, call()),
+        store => store.create(recordOf(store, user), {}, call()),
+        store => store.replace(record.key, 1, recordOf(store, user), {}, call()),
+      ]
+      await Promise.all(
+        verbs.map(async verb => {
+          const { proxy, store, close } = await connect()
+          const lost = proxy.loseRequest('EVALSHA')
+          const given = verb(store).catch(error => error)
+          await lost
+          await new Promise(resolve => setTimeout(resolve, 200))
+          await proxy.heal()
+          expect(await given).toMatchObject({ code: 'ERR_SESSION_STORE' })
+          await again(store)
+          await close()
+        }),
+      )
+      expect(await witness.listUser(user, 'session', { now: T0 })).toEqual([record])
+    })
+
+    if (isOlder(name)) return
+
     it('counts every increment once', async () => {
       const sessions = new SessionManager({ store, initial: () => ({ n: 0 }) })
       let session = await sessions.create({ user: { id: Number(user), name: 'ada' } })
@@ -164,35 +196,6 @@ describeEngine('redis', 'a connection that breaks', () => {
       await proxy.heal()
       expect(await made).toMatchObject({ code: 'ERR_SESSION_STORE', outcome: 'unknown' })
       expect(await witness.read(record.key, { now: T0 })).toEqual(record)
-    })
-
-    it('runs nothing whose caller has given up, although the client sends it again', async () => {
-      const record = recordOf(store, user)
-      await witness.create(record, {}, { now: T0 })
-      const call = () => ({ now: T0, deadline: performance.now() + 150 })
-      const change = () => ({ data: 'late', seenAt: T0, expiresAt: T0, writeId: writeId() })
-      const verbs: ((store: RedisStore) => Promise<unknown>)[] = [
-        store => store.update(record.key, 1, change(), call()),
-        store => store.touch(record.key, T0 + 1, T0 + HOUR, call()),
-        store => store.delete(record.key, call()),
-        store => store.deleteUser(user, { minPasswordVersionUntil: T0 }, call()),
-        store => store.create(recordOf(store, user), {}, call()),
-        store => store.replace(record.key, 1, recordOf(store, user), {}, call()),
-      ]
-      await Promise.all(
-        verbs.map(async verb => {
-          const { proxy, store, close } = await connect()
-          const lost = proxy.loseRequest('EVALSHA')
-          const given = verb(store).catch(error => error)
-          await lost
-          await new Promise(resolve => setTimeout(resolve, 200))
-          await proxy.heal()
-          expect(await given).toMatchObject({ code: 'ERR_SESSION_STORE' })
-          await again(store)
-          await close()
-        }),
-      )
-      expect(await witness.listUser(user, 'session', { now: T0 })).toEqual([record])
     })
   })
 })

@@ -7,8 +7,9 @@ import { describeEngine } from '../../support/services/engines.ts'
 import { until } from '../../support/services/process.ts'
 import { type RedisServer, startRedis } from '../../support/services/redis.ts'
 
-const CLIENTS = ['node-redis 6', 'ioredis 6', 'node-redis 6 pool']
-if (process.env.COATCHECK_LONG === '1') CLIENTS.push('node-redis 5', 'ioredis 5', 'node-redis 5 pool')
+const CLIENTS = ['node-redis 6', 'ioredis 6', 'node-redis 6 pool', 'node-redis 5', 'ioredis 5', 'node-redis 5 pool']
+/** A release whose successor is asked for more. */
+const isOlder = (name: string) => /5/.test(name) && process.env.COATCHECK_LONG !== '1'
 
 describeEngine('redis', 'an outage of Redis is not a logout', () => {
   describe.each(CLIENTS)('with %s', name => {
@@ -98,6 +99,8 @@ describeEngine('redis', 'an outage of Redis is not a logout', () => {
       await sessions.update(session, { n: 3 })
       expect(await sessions.get(session.secret)).toMatchObject({ data: { n: 3 } })
     })
+
+    if (isOlder(name)) return
 
     it('restarted empty: the sessions are gone, which is an answer, and new ones work', async () => {
       const session = await sessions.create(ada)

@@ -5,6 +5,7 @@ import { PostgresStore } from 'coatcheck/stores/postgres'
 import type pg from 'pg'
 import postgres from 'postgres'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { clientCases } from '../../support/client-cases.ts'
 import { within } from '../../support/deadlines.ts'
 import { describeEngine } from '../../support/services/engines.ts'
 import { type PostgresServer, startPostgres } from '../../support/services/postgres.ts'
@@ -45,7 +46,7 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
   const corrupt = async (_: unknown, key: string) => {
     await admin.query('UPDATE suite SET version = -1 WHERE id = $1', [key])
   }
-  testStore(it, open, undefined, { corrupt, runs: 10 })
+  testStore(clientCases(it), open, undefined, { corrupt, runs: 10 })
 
   it('keeps user IDs and times exact, whatever the application has told its client of types and names', async () => {
     const clients = [

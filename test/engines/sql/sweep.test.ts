@@ -9,6 +9,7 @@ import { type D1StoreServer, startD1Store } from '../../support/services/d1-stor
 import { describeEngine } from '../../support/services/engines.ts'
 import { type MariadbServer, startMariadb } from '../../support/services/mariadb.ts'
 import { type PostgresServer, startPostgres } from '../../support/services/postgres.ts'
+import { until } from '../../support/services/process.ts'
 import { type OpenDatabase, openSqlite, SQLITE_DRIVERS } from '../../support/services/sqlite.ts'
 import { isLive, newWriteId, record } from '../../support/sql/records.ts'
 
@@ -171,8 +172,11 @@ function sweepingSlowly(get: () => Database, slow: (isSlow: boolean) => Promise<
     await slow(true)
     try {
       const sessions = new SessionManager({ store: database.open(), sweepInterval: false, storeTimeout: '1s' })
-      expect(await sessions.sweep()).toBeGreaterThan(0)
-      expect(await database.count()).toBe(before - 150)
+      // A busy machine may take all the time of one sweep, not of each.
+      await until('all of them being swept', async () => {
+        await sessions.sweep()
+        expect(await database.count()).toBe(before - 150)
+      })
     } finally {
       await slow(false)
     }

@@ -113,7 +113,7 @@ describe('the code of the pages', () => {
   })
 
   it('compiles', () => {
-    const compiled = MODULES.filter(({ markers }) => !markers.has('not run') && !markers.has('file'))
+    const compiled = MODULES.filter(({ markers }) => !['not run', 'file', 'from'].some(marker => markers.has(marker)))
     expect(compiled.length).toBeGreaterThan(3)
     expect(problemsOf(compiled)).toEqual([])
   }, 180_000)
@@ -125,18 +125,20 @@ describe('the code of the pages', () => {
     },
   )
 
-  it('shows each recipe of examples/ whole', () => {
-    const shown = BLOCKS.map(({ markers }) => markers.get('file'))
-    // What git lists: not what an installation or a build left there.
-    const list = ['-c', 'safe.directory=*', 'ls-files', '-co', '--exclude-standard', 'examples/*/*']
-    const files = execFileSync('git', list, { cwd: root, encoding: 'utf8' }).trim().split('\n')
-    const recipes = files.filter(path => path.endsWith('/package.json')).map(path => path.replace('package.json', ''))
-    expect(recipes).toContain('examples/express/')
-    for (const recipe of recipes) {
-      const code = files.filter(path => path.startsWith(recipe) && /\.(?:tsx?|mts|mjs|svelte)$/.test(path))
-      expect(code.length, recipe).toBeGreaterThan(0)
-      for (const path of code) expect(shown, path).toContain(path)
-    }
+  it.each(BLOCKS.filter(({ markers }) => markers.has('from')).map(block => [block.place, block] as const))(
+    'of %s stands in the file that it names, between its lines of …',
+    (_, { code, markers }) => {
+      const parts = code.split(/\n*^ *\/\/ …\n+/m).map(part => part.trimEnd())
+      for (const part of parts) expect(read(markers.get('from')!)).toContain(part)
+    },
+  )
+
+  it('leads to each recipe of examples/', () => {
+    const list = ['-c', 'safe.directory=*', 'ls-files', '-co', '--exclude-standard', 'examples/*/package.json']
+    const recipes = execFileSync('git', list, { cwd: root, encoding: 'utf8' }).trim().split('\n')
+    expect(recipes).toContain('examples/express/package.json')
+    const pages = PAGES.map(read).join('')
+    for (const recipe of recipes) expect(pages).toContain(`../${recipe.replace('/package.json', '')}`)
   })
 
   it('has the test file of a third party’s store in at most 15 lines', () => {
@@ -146,7 +148,7 @@ describe('the code of the pages', () => {
 })
 
 const RUN = MODULES.filter(
-  ({ markers }) => !['file', 'compile only', 'not run', 'program', 'save'].some(marker => markers.has(marker)),
+  ({ markers }) => !['file', 'from', 'compile only', 'not run', 'program', 'save'].some(marker => markers.has(marker)),
 )
 const SERVERS = {
   memory: async () => ({ env: {}, replaced: (code: string) => code, stop: async () => {} }),

@@ -1,7 +1,7 @@
 // On both: the recipe with Request and Response, and the recipe for Express on their node:http.
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { fileURLToPath } from 'node:url'
 import { folderOf } from './recipe.ts'
 import { walk } from './walk.ts'
 
@@ -20,7 +20,6 @@ walk('the recipe for Bun', 'bun-deno', {
 })
 walk('the recipe for Deno', 'bun-deno', {
   command: (_, port) => [deno(), 'serve', '--allow-all', '--port', `${port}`, entry],
-  env: () => ({ RECIPE: pathToFileURL(join(folderOf('bun-deno'), 'app.ts')).href }),
 })
 walk('the recipe for Express, on Bun', 'express', {
   command: preload => [bun(), '--preload', preload, 'app.mjs'],

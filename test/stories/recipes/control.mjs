@@ -1,8 +1,7 @@
 // Preloaded into a recipe: its store fails and its clock runs ahead while the file that CONTROL names says so.
-import crypto from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { syncBuiltinESMExports } from 'node:module'
 import process from 'node:process'
+import '../../support/cheap-passwords.mjs'
 
 /** @returns {{ isDown?: boolean, ahead?: number }} */
 const state = () => JSON.parse(readFileSync(`${process.env.CONTROL}`, 'utf8'))
@@ -36,11 +35,3 @@ Object.keys = (/** @type {any} */ value) => {
   if (typeof store?.deleteUser === 'function') rule(store)
   return keys(value)
 }
-
-// How well passwords are hashed is not what the walk is about, and would be most of its time.
-const { scrypt } = crypto
-Object.assign(crypto, {
-  /** @param {[any, any, any, any, any]} all */
-  scrypt: (...[password, salt, length, , done]) => scrypt(password, salt, length, { N: 2 }, done),
-})
-syncBuiltinESMExports()

@@ -1,10 +1,21 @@
 // Starts a recipe of examples/ as its package.json says, with a store and a clock that the test rules.
 import { execFile } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { CHEAP } from '../../support/example-service.ts'
 import { freePort, start, until } from '../../support/services/process.ts'
 
 const run = promisify(execFile)
@@ -20,6 +31,22 @@ export interface RunningRecipe {
 }
 
 export const folderOf = (name: string) => join(root, 'examples', name)
+
+/** A copy of a recipe whose password hashes are cheap, for a runtime in which no preloaded module can make them so. */
+function cheapCopyOf(name: string): string {
+  mkdirSync(join(root, '.tmp'), { recursive: true })
+  const folder = mkdtempSync(join(root, '.tmp/recipe-'))
+  const modules = join(folderOf(name), 'node_modules')
+  cpSync(folderOf(name), join(folder, name), { recursive: true, filter: path => path !== modules })
+  symlinkSync(modules, join(folder, name, 'node_modules'))
+  mkdirSync(join(folder, 'server'))
+  const cost = JSON.stringify(CHEAP)
+  writeFileSync(
+    join(folder, 'server/users.mjs'),
+    `import { openUsers as open } from '../../../examples/server/users.mjs'\nexport const openUsers = () => open(${cost})\n`,
+  )
+  return folder
+}
 
 /** What the script does, without npm between us and the process. @returns its program and arguments */
 function startOf(folder: string): string[] {
@@ -44,7 +71,8 @@ export async function startRecipe(
     env?: (url: string) => Record<string, string>
   } = {},
 ): Promise<RunningRecipe> {
-  const cwd = folderOf(name)
+  const copy = command ? cheapCopyOf(name) : null
+  const cwd = copy ? join(copy, name) : folderOf(name)
   const folder = mkdtempSync(join(tmpdir(), 'coatcheck-recipe-'))
   const file = join(folder, 'control.json')
   const control: RunningRecipe['control'] = state => {
@@ -69,6 +97,7 @@ export async function startRecipe(
     async stop() {
       await running.stop()
       rmSync(folder, { recursive: true })
+      if (copy) rmSync(copy, { recursive: true })
     },
   }
 }

@@ -172,15 +172,19 @@ export function givenUp(get: () => Server) {
     const one = record({ userId: `${++user}` })
     await store.create(one, {}, { now: NOW })
     await store.touch(one.key, NOW + 1, NOW + 8e6, { now: NOW })
-    proxy.slow(1000)
-    try {
-      for (const at of [2, 3])
-        expect(await store.touch(one.key, NOW + at, NOW + 8e6 + at, { now: NOW, deadline: within(1900) })).toBe(
-          'touched',
-        )
-    } finally {
-      proxy.slow(0)
-    }
+    let at = 1
+    const touch = (deadline: number) => store.touch(one.key, NOW + ++at, NOW + 8e6 + at, { now: NOW, deadline })
+    // A busy machine may take more time than one statement; not each time.
+    await until('two of them in time', async () => {
+      // On a connection that is in use: nothing but the statement itself is asked.
+      await touch(soon())
+      proxy.slow(600)
+      try {
+        for (let times = 0; times < 2; times++) expect(await touch(within(1150))).toBe('touched')
+      } finally {
+        proxy.slow(0)
+      }
+    })
   })
 
   it('never holds more connections than the pool while the table is locked, however long callers go on', async () => {
@@ -205,14 +209,14 @@ export function givenUp(get: () => Server) {
       }
     }
     const calls = Array.from({ length: 12 }, (_, number) => call(number))
-    for (let i = 0; i < 40; i++) {
+    for (let i = 0; i < 20; i++) {
       await pause(50)
       most = Math.max(most, await connections('crowd'))
     }
     over = true
     await Promise.all(calls)
     await release()
-    expect(failed).toBeGreaterThan(50)
+    expect(failed).toBeGreaterThan(25)
     expect(most).toBeLessThanOrEqual(atMost)
     await until('an answer', async () =>
       expect(await store.read(newKey(), { now: NOW, deadline: within(1000) })).toBe(null),
@@ -223,7 +227,7 @@ export function givenUp(get: () => Server) {
     expect(await direct.read(newKey(), { now: NOW })).toBe(null)
   })
 
-  it('keeps nothing of 30,000 gets that were given up while the network stalls', async () => {
+  it('keeps nothing of 15,000 gets that were given up while the network stalls', async () => {
     const { open, proxy } = get()
     const store = open(5)
     await store.read(newKey(), { now: NOW })
@@ -237,13 +241,13 @@ export function givenUp(get: () => Server) {
     await wave()
     collectGarbage()
     const before = process.memoryUsage().heapUsed
-    for (let i = 0; i < 30; i++) await wave()
+    for (let i = 0; i < 15; i++) await wave()
     await pause(10)
     collectGarbage()
     const kept = (process.memoryUsage().heapUsed - before) / 1e6
     await proxy.heal()
-    if (process.env.COATCHECK_LONG === '1') console.log(`kept of 30,000 gets: ${kept.toFixed(1)} MB`)
-    expect(kept).toBeLessThan(5)
+    if (process.env.COATCHECK_LONG === '1') console.log(`kept of 15,000 gets: ${kept.toFixed(1)} MB`)
+    expect(kept).toBeLessThan(3)
     await until('an answer', async () =>
       expect(await store.read(newKey(), { now: NOW, deadline: within(1000) })).toBe(null),
     )

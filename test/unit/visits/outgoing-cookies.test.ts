@@ -9,7 +9,6 @@ import type { Visit as AnyVisit } from '../../../src/visits/visit.ts'
 import { jar } from '../../support/edge-service.ts'
 
 const ADA = { user: { id: 42n, name: 'ada' } }
-const LOOK = [['vary', 'Cookie']]
 
 function made(edge: Parameters<typeof fetchVisits>[1] = {}) {
   const store = new MemoryStore()
@@ -67,15 +66,6 @@ describe('the headers of a response', () => {
     expect(namesIn(silent.headers)).toEqual(['cache-control', 'set-cookie', 'vary'])
   })
 
-  it('are those of a look where what began was taken back', async () => {
-    const { visit, sessions } = made()
-    const failed = visit() as unknown as AnyVisit<any, any, any>
-    await failed.logIn({ ...ADA, remember: true })
-    await failed.abandon('its handler threw')
-    expect([...failed.headers]).toEqual(LOOK)
-    expect(await sessions.list(42n)).toEqual([])
-  })
-
   it('bring no cookie of a session that another process has ended since', async () => {
     const { visit, elsewhere } = made()
     const visiting = visit()
@@ -114,19 +104,6 @@ describe('the remember token of a visit', () => {
       ['remember_token', false],
     ])
     expect(await series()).toEqual([])
-  })
-
-  it('ends with its session where the handler throws, also after a new ID', async () => {
-    for (const renews of [false, true]) {
-      const { handle, series, sessions } = made()
-      const answer = handle(null, async visit => {
-        await visit.logIn({ ...ADA, remember: true })
-        if (renews) await visit.regenerate()
-        throw new RangeError('later')
-      })
-      await expect(answer).rejects.toThrow(RangeError)
-      expect([await series(), await sessions.list(42n)]).toEqual([[], []])
-    }
   })
 
   it('is not sent where its series has ended meanwhile, and so is the session', async () => {

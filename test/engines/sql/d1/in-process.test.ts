@@ -6,6 +6,7 @@ import { D1Store } from 'coatcheck/stores/d1'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { libsqlStore } from '../../../../examples/libsql-store.mjs'
+import { clientCases } from '../../../support/client-cases.ts'
 import { soon } from '../../../support/deadlines.ts'
 import { describeEngine } from '../../../support/services/engines.ts'
 import { sqliteFile } from '../../../support/services/sqlite.ts'
@@ -34,7 +35,7 @@ describeEngine('libsql', 'a SQLite database on a network, in this process', () =
       await client.execute('ALTER TABLE coatcheck_sessions RENAME TO elsewhere')
       return () => client.execute('ALTER TABLE elsewhere RENAME TO coatcheck_sessions')
     }
-    testStore(it, open, undefined, { corrupt, outage, runs: 10, rounds: 3 })
+    testStore(clientCases(it), open, undefined, { corrupt, outage, runs: 10, rounds: 3 })
     it('behaves like the reference model', () => modelTest(fc, open, undefined, { runs: 10 }))
   })
 

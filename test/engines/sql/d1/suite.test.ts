@@ -4,7 +4,6 @@ import fc from 'fast-check'
 import { afterAll, it } from 'vitest'
 import { startD1 } from '../../../support/services/d1.ts'
 import { describeEngine } from '../../../support/services/engines.ts'
-import { patient } from '../../../support/sql/patient.ts'
 
 // Each call is a request, some milliseconds of the machine, and the calls of a race come one after the other.
 const LONG = { runs: 50, rounds: 12 }
@@ -20,7 +19,7 @@ describeEngine('d1', 'the store for D1', () => {
     d1 ??= await startD1()
     const store = new D1Store(d1.database)
     await store.migrate()
-    return patient(store)
+    return store
   }
   const corrupt = async (_: unknown, key: string) => {
     await d1?.run(`UPDATE coatcheck_sessions SET version = -1 WHERE id = '${key}'`)

@@ -1,10 +1,9 @@
-import type { Store } from 'coatcheck'
-import type { StoreCall } from 'coatcheck/custom-store'
+import type { Store, StoreCall } from '../src/contract/store.ts'
 
-/** How long a call may take that names no deadline, in ms: thousands at once wait for each other on a network. */
-const PATIENCE = 110_000
+/** In ms: on a busy machine, thousands of calls at once wait for each other. */
+const PATIENCE = 30_000
 
-/** A store whose calls have time on a busy machine, where no deadline is named. */
+/** A store whose calls have this time unless they name a deadline. */
 export const patient = <S extends Store>(store: S): S =>
   new Proxy(store, {
     get(target, name) {

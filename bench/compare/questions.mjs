@@ -1,0 +1,182 @@
+// @ts-check
+// What each library is asked, over HTTP, by browsers that keep their cookies.
+import { gate } from './gate.mjs'
+
+export const TRIES = 20
+const LIMIT_SECONDS = 10
+
+let count = 0
+/** A name that nobody has had. @param {string} what */
+const fresh = what => `${what}${++count}`
+
+/** A browser: it keeps the cookies of the answers in the order in which they arrive. */
+export class Browser {
+  #origin
+  /** @type {Map<string, string>} */
+  #cookies
+  /** @param {string} origin @param {Map<string, string>} [cookies] */
+  constructor(origin, cookies = new Map()) {
+    this.#origin = origin
+    this.#cookies = cookies
+  }
+
+  /** Another one with the same cookies, as of a thief. */
+  copy() {
+    return new Browser(this.#origin, new Map(this.#cookies))
+  }
+
+  get cookies() {
+    return [...this.#cookies.values()].map(value => decodeURIComponent(value))
+  }
+
+  /** @param {string} method @param {string} path @param {AbortSignal} [signal] */
+  async ask(method, path, signal) {
+    const cookie = [...this.#cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+    const response = await fetch(this.#origin + path, {
+      method,
+      headers: { Origin: this.#origin, ...(cookie && { Cookie: cookie }) },
+      ...(signal && { signal }),
+    })
+    const body = await response.text()
+    for (const line of response.headers.getSetCookie()) {
+      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? []
+      if (value === '' || /; *Max-Age=0\b|; *Expires=Thu, 01 Jan 1970/i.test(line)) this.#cookies.delete(name)
+      else this.#cookies.set(name, value)
+    }
+    return { status: response.status, body }
+  }
+
+  /** @param {string} path */
+  async post(path) {
+    const { status, body } = await this.ask('POST', path)
+    if (status !== 200) throw new Error(`POST ${path}: ${status} ${body}`)
+  }
+
+  /** @returns {Promise<{ user: string | null, a: number | null, b: number | null }>} */
+  async profile() {
+    const { status, body } = await this.ask('GET', '/profile')
+    // A token that is not good may be an error too.
+    return status === 200 ? JSON.parse(body) : { user: null, a: null, b: null }
+  }
+
+  async isLoggedIn() {
+    return (await this.profile()).user !== null
+  }
+}
+
+/** @param {string} origin */
+async function loggedIn(origin, user = fresh('user')) {
+  const browser = new Browser(origin)
+  await browser.post(`/login?user=${user}`)
+  if ((await browser.profile()).user !== user) throw new Error(`the login of ${user} was not kept`)
+  return browser
+}
+
+/** In how many of the tries it happens. @param {() => Promise<boolean>} happens */
+async function times(happens) {
+  let found = 0
+  for (let at = 0; at < TRIES; at += 1) if (await happens()) found += 1
+  return found
+}
+
+/** A request is under way, its browser logs out, and then the request writes and answers. @param {string} origin */
+export const revived = origin =>
+  times(async () => {
+    const browser = await loggedIn(origin)
+    const copy = browser.copy()
+    const late = gate(fresh('gate'))
+    const writing = browser.ask('POST', `/write?name=a&gate=${late.name}`)
+    await late.arrived(1)
+    await browser.post('/logout')
+    late.open()
+    await writing
+    return (await browser.isLoggedIn()) || (await copy.isLoggedIn())
+  })
+
+/** Somebody has a copy of the cookie, and the browser logs out. @param {string} origin */
+export const copied = origin =>
+  times(async () => {
+    const browser = await loggedIn(origin)
+    const copy = browser.copy()
+    await browser.post('/logout')
+    return copy.isLoggedIn()
+  })
+
+/** Two requests of one browser are under way at once, and each sets a value of its own. @param {string} origin */
+export const lost = origin =>
+  times(async () => {
+    const browser = await loggedIn(origin)
+    const both = gate(fresh('gate'))
+    const writing = ['a', 'b'].map(name => browser.ask('POST', `/write?name=${name}&gate=${both.name}`))
+    await both.arrived(2)
+    both.open()
+    await Promise.all(writing)
+    const { a, b } = await browser.profile()
+    return a !== 1 || b !== 1
+  })
+
+/** One device changes the password and logs out everywhere; another was logged in. @param {string} origin */
+export const elsewhere = origin =>
+  times(async () => {
+    const user = fresh('user')
+    const one = await loggedIn(origin, user)
+    const other = await loggedIn(origin, user)
+    await one.post('/everywhere')
+    return other.isLoggedIn()
+  })
+
+/** The same, and another device has just given the old password: its login ends after the change. @param {string} origin */
+export const raced = origin =>
+  times(async () => {
+    const user = fresh('user')
+    const one = await loggedIn(origin, user)
+    const other = new Browser(origin)
+    const late = gate(fresh('gate'))
+    const login = other.ask('POST', `/login?user=${user}&gate=${late.name}`)
+    await late.arrived(1)
+    await one.post('/everywhere')
+    late.open()
+    await login
+    return other.isLoggedIn()
+  })
+
+/** Commands that the database gets for one GET of a user. @param {string} origin @param {import('../engines.mjs').Engine} engine */
+export async function commands(origin, engine) {
+  const browser = await loggedIn(origin)
+  await browser.profile()
+  return engine.commands(async () => {
+    for (let at = 0; at < TRIES; at += 1) await browser.profile()
+    return TRIES
+  })
+}
+
+/** Whether the database has the ID of a cookie, which may be signed, as it is. @param {string} origin @param {() => Promise<string>} dump */
+export async function atRest(origin, dump) {
+  const browser = await loggedIn(origin)
+  const stored = await dump()
+  return browser.cookies.some(value => {
+    const [id = ''] = value.replace(/^s:/, '').split('.')
+    return id.length >= 16 && stored.includes(id)
+  })
+}
+
+/**
+ * What the server answers to a logged-in browser, where the database may be away. Asked twice: it may hang, and be gone.
+ * @param {string} origin
+ */
+export async function outage(origin) {
+  const browser = await loggedIn(origin)
+  return async () => {
+    // A cookie that is cleared is cleared for this one alone.
+    const own = browser.copy()
+    const before = own.cookies.length
+    try {
+      const { status, body } = await own.ask('GET', '/profile', AbortSignal.timeout(LIMIT_SECONDS * 1000))
+      const as = status !== 200 ? `${status}` : JSON.parse(body).user === null ? '200, logged out' : '200, logged in'
+      return own.cookies.length < before ? `${as}, cookie cleared` : as
+    } catch (error) {
+      if (error instanceof Error && error.name === 'TimeoutError') return `none in ${LIMIT_SECONDS} s`
+      throw error
+    }
+  }
+}

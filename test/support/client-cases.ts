@@ -1,0 +1,16 @@
+// For a client whose engine runs the whole suite with another one: what it carries, alone and at once. The rules are
+// those of the store, and the same statements keep them.
+type It = (name: string, test: () => Promise<void>) => unknown
+
+const CASES = [
+  /^reads back|^keeps (?!a minimum|a forward|the session|exactly)|^tells an absent|^ends 120|^takes the names/,
+  /^ends the oldest beyond|^leaves a forward that|^ends all sessions and series|^never lowers a minimum|^sweeps only/,
+  /^reports a corrupted|^brings each|^answers 1,000|^rejects for each|^meets each live|^counts /,
+  /^ends 1,200|^lets no login with the old|^lets exactly as many sessions|^answers random/,
+]
+
+/** For `testStore`, in place of the runner's `it`: a quarter of the cases. */
+export const clientCases =
+  (it: It): It =>
+  (name, test) =>
+    CASES.some(about => about.test(name)) && it(name, test)
