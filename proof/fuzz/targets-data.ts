@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { stringify } from 'coatcheck'
 import { SessionError } from '../../src/contract/errors.ts'
 import { jsonCodec } from '../../src/data/codec.ts'
-import { type Meta, seal, unseal } from '../../src/data/meta.ts'
+import { type Meta, packMeta, unpackMeta } from '../../src/data/meta.ts'
 import { copyPlain } from '../../src/data/plain.ts'
 import { answerOf, BASE64URL, DIGITS, same, type Target } from './target.ts'
 import { VALUE_TOKENS, valueFrom } from './values.ts'
@@ -209,13 +209,14 @@ const meta: Target = {
   ],
   tokens: ['@', 'v', 'v-', 'c', 'i', 'n', 't', '-', '0', '9', 'Zk1vX0bq', CSRF, '1767225600000', '{}', '"', '\n', 'x'],
   check(input) {
-    const ours = unseal(input)
+    const ours = unpackMeta(input)
     const reference = input.startsWith('@') ? metaReference(input) : { meta: {}, text: input }
     // What is broken proves no password.
     const expected = reference ?? { meta: { verifiedAt: null }, text: input }
-    assert.deepEqual(ours, expected, 'unseal: the reference answers otherwise')
+    assert.deepEqual(ours, expected, 'unpackMeta: the reference answers otherwise')
     // Whatever a codec writes, it gets back, with what stood beside it.
-    if (reference !== null) same(unseal(seal(reference.meta, input)), { ...reference, text: input }, 'seal and unseal')
+    if (reference !== null)
+      same(unpackMeta(packMeta(reference.meta, input)), { ...reference, text: input }, 'packMeta and unpackMeta')
     return reference === null ? 'broken' : Object.keys(reference.meta).join()
   },
 }

@@ -17,10 +17,10 @@ const NOTHING: Meta = Object.freeze({})
 const BROKEN: Meta = Object.freeze({ verifiedAt: null })
 /** No JSON text begins with it. */
 const MARK = '@'
-const SEALED = /^@(?:v(-|\d{1,16}))?(?:c([A-Za-z0-9_-]{43}))?(?:i(\d{1,13}))?(?:n(\d{1,3})t(\d{1,16}))?@/
+const PACKED = /^@(?:v(-|\d{1,16}))?(?:c([A-Za-z0-9_-]{43}))?(?:i(\d{1,13}))?(?:n(\d{1,3})t(\d{1,16}))?@/
 
 /** The text to store. A codec's text that begins with the mark is told from ours by a mark of its own before it. */
-export function seal({ verifiedAt, csrf, idle, newIds }: Meta, text: string): string {
+export function packMeta({ verifiedAt, csrf, idle, newIds }: Meta, text: string): string {
   const fields = [
     verifiedAt === undefined ? '' : `v${verifiedAt ?? '-'}`,
     csrf === undefined ? '' : `c${csrf}`,
@@ -31,9 +31,9 @@ export function seal({ verifiedAt, csrf, idle, newIds }: Meta, text: string): st
 }
 
 /** What was sealed; the codec is left to refuse the text of what is broken. */
-export function unseal(stored: string): { meta: Meta; text: string } {
+export function unpackMeta(stored: string): { meta: Meta; text: string } {
   if (!stored.startsWith(MARK)) return { meta: NOTHING, text: stored }
-  const match = SEALED.exec(stored)
+  const match = PACKED.exec(stored)
   if (match === null) return { meta: BROKEN, text: stored }
   const [head, verified, csrf, idle, count, since] = match
   const verifiedAt = verified === '-' ? null : Number(verified ?? 0)

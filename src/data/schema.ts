@@ -86,11 +86,11 @@ export class DataShape<Data extends object, Input extends object = Data> {
 
   /** A fresh start value: a default that the application keeps is neither frozen nor edited. */
   start(): Data {
-    const value = this.#first()
+    const value = this.#initialData()
     return copyPlain(this.#schema ? this.#validated(value) : (value as Data))
   }
 
-  #first(): object {
+  #initialData(): object {
     const value: unknown = this.#initial ? this.#initial() : EMPTY
     if (!isKeyed(value) || hasThen(value))
       throw new TypeError(`initial: expected it to return an object, got ${quote(value)}`)
@@ -98,10 +98,10 @@ export class DataShape<Data extends object, Input extends object = Data> {
   }
 
   /** First data of a session: the start value with some keys set. @throws SessionError ERR_SESSION_DATA */
-  first(keys: object | undefined): string {
+  encodeInitial(keys: object | undefined): string {
     if (keys === undefined) return this.#isFree ? '{}' : this.encode(this.start())
     if (!isPlain(keys)) throw new SessionError('ERR_SESSION_DATA', `data: expected an object, got ${quote(keys)}`)
-    return this.encode(withKeys(this.#first(), keys))
+    return this.encode(withKeys(this.#initialData(), keys))
   }
 
   /** Text of valid data. @throws SessionError ERR_SESSION_DATA that names the path, or the size */
@@ -121,7 +121,7 @@ export class DataShape<Data extends object, Input extends object = Data> {
   }
 
   /** Data to edit, and why it had to be started anew (stored data that cannot be read or no longer fits), or null. */
-  thaw(text: string): { data: Data; reset: Error | null } {
+  decode(text: string): { data: Data; reset: Error | null } {
     let stored: unknown
     try {
       stored = this.#codec.decode(text)
@@ -148,8 +148,8 @@ export class DataShape<Data extends object, Input extends object = Data> {
   }
 
   /** Frozen data to show; `onReset` hears why it was started anew. */
-  freeze(text: string, onReset: (cause: Error) => void): Frozen<Data> {
-    const { data, reset } = this.thaw(text)
+  decodeFrozen(text: string, onReset: (cause: Error) => void): Frozen<Data> {
+    const { data, reset } = this.decode(text)
     if (reset) onReset(reset)
     return deepFreeze(data) as Frozen<Data>
   }

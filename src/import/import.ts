@@ -12,7 +12,7 @@ import type { SessionRecord } from '../contract/store.ts'
 import type { Context } from '../manager/context.ts'
 import { contextOf } from '../manager/context.ts'
 import type { SessionManager } from '../manager/manager.ts'
-import { expiryOf, firstData, lifetimeOf, newRecord } from '../manager/records.ts'
+import { expiryOf, initialData, lifetimeOf, newRecord } from '../manager/records.ts'
 import { deriveId, newSalt, newWriteId, type SessionId, shardOf } from '../session/id.ts'
 import type { UserIdInput, UserIds } from '../session/users.ts'
 import { ANONYMOUS, checkAnonymous, checkLogin } from '../session/users.ts'
@@ -167,7 +167,7 @@ export class Import<Data extends object, Ids extends UserIds, Input extends obje
     const first = deriveId(shard, secret, 'import', salt)
     const id = deriveId(shard, first, 'regenerate', nextSalt)
     const record: SessionRecord = {
-      ...newRecord(context, first, owner, firstData(context, isVisitor ? rest : login, null), now, lifetime),
+      ...newRecord(context, first, owner, initialData(context, isVisitor ? rest : login, null), now, lifetime),
       createdAt,
       expiresAt: expiryOf(now, absoluteExpiresAt, lifetime.idle),
       absoluteExpiresAt,

@@ -69,7 +69,7 @@ export class Marks {
   }
 
   #keyOf(kind: 'session' | 'user', name: string): SessionKey {
-    return keyOf(hashOf(`${kind}\0${this.#source}\0${name}`), `import\0${this.#context.space}`)
+    return keyOf(hashOf(`${kind}\0${this.#source}\0${name}`), `import\0${this.#context.keySpace}`)
   }
 
   /**

@@ -1,7 +1,7 @@
 // How sessions get an ID: on their own, in place of another, from a remember token, and as a new one of the same session.
 import { SessionError } from '../contract/errors.ts'
 import { FORWARD_LIFETIME, type SessionRecord } from '../contract/store.ts'
-import { seal, unseal } from '../data/meta.ts'
+import { packMeta, unpackMeta } from '../data/meta.ts'
 import { afterWrite } from '../guard/store-calls.ts'
 import { withCsrfToken } from '../session/csrf.ts'
 import { deriveId, newId, newSalt, newWriteId, type SessionKey, shardOf } from '../session/id.ts'
@@ -9,30 +9,30 @@ import type { AnySession } from '../session/session.ts'
 import type { Owner } from '../session/users.ts'
 import type { Context, Found } from './context.ts'
 import { type AnyRef, find, findCurrent } from './lookup.ts'
-import { type FirstData, firstData, isUntouched, type Lifetime, limitFor, newRecord, seen } from './records.ts'
+import { type InitialData, initialData, isUntouched, type Lifetime, limitFor, newRecord, seen } from './records.ts'
 import { endParent, endSeries } from './series.ts'
 import { MAX_COLLISIONS, refusal, write } from './write.ts'
 
 /** What a new session is made of. */
-export interface Start {
+export interface NewSession {
   readonly owner: Owner
-  readonly first: FirstData
+  readonly first: InitialData
   readonly lifetime: Lifetime
 }
 
 /** Stores a session that did not exist before, under a new ID. @throws SessionError for what is refused */
 export async function begin(
   context: Context,
-  { owner, first, lifetime }: Start,
+  { owner, first, lifetime }: NewSession,
   deadline: number,
 ): Promise<AnySession> {
-  const data = firstData(context, first, null)
+  const data = initialData(context, first, null)
   for (let collisions = 0; ; collisions += 1) {
     const id = newId(context.users.shardOf(owner.userId))
     const call = context.call(deadline)
     const record = newRecord(context, id, owner, data, call.now, lifetime)
     const answer = await context.calls.create(record, limitFor(context, owner), call)
-    context.noticeAnswer(answer, owner)
+    context.reportAnswer(answer, owner)
     if (answer.outcome === 'created') return context.created(id, record)
     if (answer.outcome !== 'collision' || collisions >= MAX_COLLISIONS) throw refusal(context, answer.outcome)
   }
@@ -42,22 +42,22 @@ export async function begin(
 export function takePlace(
   context: Context,
   current: Found,
-  { owner, first, lifetime }: Start,
+  { owner, first, lifetime }: NewSession,
   deadline: number,
 ): Promise<AnySession | null> {
   return write(context, 'replace', current, deadline, async ({ record: before }) => {
     const isOthers = before.userId !== null && before.userId !== owner.userId
-    const data = firstData(context, first, isOthers ? null : before)
+    const data = initialData(context, first, isOthers ? null : before)
     const id = newId(context.users.shardOf(owner.userId))
     const call = context.call(deadline)
     const next = newRecord(context, id, owner, data, call.now, lifetime)
     const limit = limitFor(context, owner)
     const answer = await context.calls.replace(before.key, before.version, next, limit, call)
-    context.noticeAnswer(answer, owner, before.key)
+    context.reportAnswer(answer, owner, before.key)
     if (answer.outcome !== 'created') return answer.outcome
-    context.endings.end(before.key, 'left')
+    context.recentlyEnded.noteEnd(before.key, 'superseded')
     const session = regenerated(context, before, id, next)
-    if (before.parent !== null) await afterWrite(() => endSeriesBefore(context, before, session.key, deadline))
+    if (before.parent !== null) await afterWrite(() => endReplacedSeries(context, before, session.key, deadline))
     return { value: session }
   })
 }
@@ -65,7 +65,7 @@ export function takePlace(
 /** The session of a new ID, and the event that tells which ID it had before. */
 function regenerated(context: Context, before: SessionRecord, id: string, record: SessionRecord): AnySession {
   const userId = context.userIdOf(record)
-  const session = context.session({ id, record, userId, isFollowed: false })
+  const session = context.session({ id, record, userId, isByOldId: false })
   context.emit({ type: 'regenerated', key: session.key, oldKey: before.key as SessionKey, userId })
   return session
 }
@@ -74,7 +74,7 @@ function regenerated(context: Context, before: SessionRecord, id: string, record
  * Ends the series of a session that a login has replaced. This comes last: if the login fails, the remember token must
  * survive. If this step fails, the login fails too, because the token could start the old session again.
  */
-export async function endSeriesBefore(
+export async function endReplacedSeries(
   context: Context,
   before: SessionRecord,
   newKey: string,
@@ -105,23 +105,23 @@ export async function regenerate(context: Context, ref: AnyRef, grace: number | 
   const deadline = context.deadline()
   const start = await findCurrent(context, ref, deadline)
   if (start === null) return null
-  if (grace !== null && start.isFollowed) {
+  if (grace !== null && start.isByOldId) {
     // Another request was first: all of them get the same new cookie.
     const now = typeof ref === 'string' ? start : await find(context, start.id, context.now(), deadline)
     return now === null ? null : context.session(now)
   }
   return write(context, 'replace', start, deadline, async (found, isSnapshot) => {
     const { id, record } = found
-    // Another request was first, after the look.
+    // Another request was first, after the read.
     if (grace !== null && id !== start.id) return { value: context.session(found) }
     // A touch does not change the version, so the store cannot tell of a first use since the snapshot: read again, or the
     // new record would undo it.
-    if (isSnapshot && isUntouched(record)) return 'snapshot'
+    if (isSnapshot && isUntouched(record)) return 'needs-fresh-read'
     const now = context.now()
     const data = withNewIdCounted(record.data, now)
     // If it got a new ID without a forward, a later logout by the old ID would answer 200 and end nothing.
     if (data === null) {
-      context.tellRefused('conflict', record)
+      context.reportRefused('conflict', record)
       throw new SessionError(
         'ERR_SESSION_CONFLICT',
         `this session got ${MAX_IN_WINDOW} new IDs within minutes: try again later`,
@@ -142,17 +142,17 @@ export async function regenerate(context: Context, ref: AnyRef, grace: number | 
     }
     const forward = { salt, until: now + (grace ?? 0) }
     const { outcome } = await context.calls.replace(record.key, record.version, next, { forward }, { now, deadline })
-    if (outcome === 'stale-login') context.tellRefused(outcome, record)
+    if (outcome === 'stale-login') context.reportRefused(outcome, record)
     if (outcome !== 'created') return outcome
-    context.endings.moved(record.key, next.key)
+    context.recentlyEnded.noteNewId(record.key, next.key)
     return { value: regenerated(context, record, nextId, next) }
   })
 }
 
 /** The data with one more new ID counted; `null` if there were too many. */
 function withNewIdCounted(data: string, now: number): string | null {
-  const { meta, text } = unseal(data)
+  const { meta, text } = unpackMeta(data)
   const { count, since } = meta.newIds ?? { count: 0, since: now }
-  if (now - since >= WINDOW) return seal({ ...meta, newIds: { count: 1, since: now } }, text)
-  return count >= MAX_IN_WINDOW ? null : seal({ ...meta, newIds: { count: count + 1, since } }, text)
+  if (now - since >= WINDOW) return packMeta({ ...meta, newIds: { count: 1, since: now } }, text)
+  return count >= MAX_IN_WINDOW ? null : packMeta({ ...meta, newIds: { count: count + 1, since } }, text)
 }

@@ -1,7 +1,7 @@
 // What the methods of one manager work with: its options, its store, and what this process remembers. How sessions end: in
 // the store, in that memory, and for those who listen.
 import type { ReplaceResult, SessionRecord } from '../contract/store.ts'
-import { unseal } from '../data/meta.ts'
+import { unpackMeta } from '../data/meta.ts'
 import { DataShape, type Frozen } from '../data/schema.ts'
 import { StoreCalls } from '../guard/store-calls.ts'
 import { WriteQueue } from '../guard/write-queue.ts'
@@ -20,8 +20,8 @@ import type { UserId, UserIds } from '../session/users.ts'
 import { namespaceOf, type Owner, Users } from '../session/users.ts'
 import { quote } from '../text/quote.ts'
 import { Recent } from '../time/recent.ts'
-import { Endings } from './endings.ts'
 import { type AnyOptions, type ResolvedOptions, resolveOptions } from './options.ts'
+import { RecentlyEnded } from './recently-ended.ts'
 import { Sweeper } from './sweeper.ts'
 
 /** How many namespaces are kept at hand: the name may be a client's choice. */
@@ -30,7 +30,7 @@ const MAX_TENANTS = 1000
 export type EndReason = Extract<SessionEvent, { type: 'destroyed' }>['reason']
 
 /** What the memory of this process keeps of an end: after a logout nothing may begin in the session's place. */
-const fateOf = (reason: EndReason) => (reason === 'logout' ? 'left' : 'ended')
+const endKindOf = (reason: EndReason) => (reason === 'logout' ? 'superseded' : 'ended')
 
 /** A session record under the ID that leads to it now. */
 export interface Found {
@@ -39,7 +39,7 @@ export interface Found {
   /** `null` in an anonymous session. */
   readonly userId: UserId<UserIds> | null
   /** Whether it was found under an old ID whose grace has not run out. */
-  readonly isFollowed: boolean
+  readonly isByOldId: boolean
 }
 
 /** Where the forwards from a key lead. */
@@ -61,14 +61,14 @@ export class Context {
   readonly writers = new WriteQueue()
   /** When this process last wrote down that a session was used, by key. */
   readonly touched: Recent<number>
-  readonly endings = new Endings()
+  readonly recentlyEnded = new RecentlyEnded()
   readonly sweeper: Sweeper
   /** The managers of namespaces, by name. */
-  readonly tenants = new Recent<object>(Number.POSITIVE_INFINITY, MAX_TENANTS / 2)
+  readonly namespaces = new Recent<object>(Number.POSITIVE_INFINITY, MAX_TENANTS / 2)
   readonly users: Users<UserIds>
   readonly namespace: string | null = null
   /** Keeps the keys of namespaces apart. */
-  readonly space: string = ''
+  readonly keySpace: string = ''
 
   constructor(given: AnyOptions) {
     this.options = resolveOptions(given)
@@ -82,15 +82,15 @@ export class Context {
   }
 
   /** The context of a namespace. It shares everything with this one except the namespace, the space of its keys and its users. */
-  tenant(namespace: string): Context {
+  forNamespace(namespace: string): Context {
     const users = new Users<UserIds>(this.options.userIds, namespace, this.options.store)
-    return Object.assign(Object.create(this), { namespace, space: `namespace\0${namespace}`, users })
+    return Object.assign(Object.create(this), { namespace, keySpace: `namespace\0${namespace}`, users })
   }
 
   /** The context of the namespace that a stored user names: events and user IDs are its own. */
   ofUser(userId: string | null): Context {
     const namespace = userId === null ? null : namespaceOf(userId)
-    return namespace === null || namespace === this.namespace ? this : this.tenant(namespace)
+    return namespace === null || namespace === this.namespace ? this : this.forNamespace(namespace)
   }
 
   now(): number {
@@ -123,7 +123,7 @@ export class Context {
   }
 
   /** An event for each login or write that is refused; `key` and `userId` as the record has them. */
-  tellRefused(reason: WriteRefusal, { key, userId }: { key: string | null; userId: string | null }): void {
+  reportRefused(reason: WriteRefusal, { key, userId }: { key: string | null; userId: string | null }): void {
     if (!isHeard(this.options.onEvent)) return
     this.emit({ type: 'write-refused', reason, key: key as SessionKey | null, userId: this.userIdOf({ userId }) })
   }
@@ -131,25 +131,25 @@ export class Context {
   /** Deletes a session, and the successor that its key leads to. */
   async endSession(key: string, userId: string | null, reason: EndReason, deadline: number): Promise<boolean> {
     // Before the answer: even if it is lost, a slow response must not send this cookie again.
-    this.endings.end(key, fateOf(reason))
+    this.recentlyEnded.noteEnd(key, endKindOf(reason))
     const existed = await this.calls.delete(key, this.call(deadline))
-    if (existed) this.noticeEnd(key, userId, reason)
+    if (existed) this.reportEnd(key, userId, reason)
     return existed
   }
 
-  private noticeEnd(key: string, userId: string | null, reason: EndReason): void {
-    this.endings.end(key, fateOf(reason))
+  private reportEnd(key: string, userId: string | null, reason: EndReason): void {
+    this.recentlyEnded.noteEnd(key, endKindOf(reason))
     this.emit({ type: 'destroyed', key: key as SessionKey, userId: this.userIdOf({ userId }), reason })
   }
 
   /** What a store answered to a login: the limit ended others of the user, or it was refused. `key`: what was to end for it. */
-  noticeAnswer(
+  reportAnswer(
     { outcome, ended }: Pick<ReplaceResult, 'outcome' | 'ended'>,
     { userId }: Owner,
     key: string | null = null,
   ): void {
-    for (const each of ended) this.noticeEnd(each, userId, 'limit')
-    if (outcome === 'limit' || outcome === 'stale-login') this.tellRefused(outcome, { key, userId })
+    for (const each of ended) this.reportEnd(each, userId, 'limit')
+    if (outcome === 'limit' || outcome === 'stale-login') this.reportRefused(outcome, { key, userId })
   }
 
   /** Ends everything of a user; even if the answer is lost, no slow response sends one of these cookies again. */
@@ -158,7 +158,7 @@ export class Context {
     options: { exceptKey?: string; minPasswordVersion?: number },
     deadline: number,
   ): Promise<number> {
-    this.endings.endUser(user, options.exceptKey ?? null)
+    this.recentlyEnded.noteUserEnd(user, options.exceptKey ?? null)
     const call = this.call(deadline)
     const minPasswordVersionUntil = call.now + this.options.minPasswordVersionLifetime
     const count = await this.calls.deleteUser(user, { minPasswordVersionUntil, ...options }, call)
@@ -167,7 +167,7 @@ export class Context {
   }
 
   keyOf(id: string): SessionKey {
-    return keyOf(id, this.space)
+    return keyOf(id, this.keySpace)
   }
 
   /**
@@ -185,7 +185,7 @@ export class Context {
       const { record, forward, corrupt } = await this.calls.read(key, { now, deadline: deadline ?? this.deadline() })
       if (corrupt !== null) this.emit({ type: 'corrupt-record', key: key as SessionKey, cause: corrupt })
       if (forward === null) return { keys: [...keys], record, isEnd: true }
-      this.endings.moved(key, forward.movedTo)
+      this.recentlyEnded.noteNewId(key, forward.movedTo)
       key = forward.movedTo
     }
     return { keys: [...keys], record: null, isEnd: false }
@@ -199,13 +199,13 @@ export class Context {
   /** The session of a record that was just stored, and the event that tells of it. */
   created(id: string, record: SessionRecord): AnySession {
     const userId = this.userIdOf(record)
-    const session = this.session({ id, record, userId, isFollowed: false })
+    const session = this.session({ id, record, userId, isByOldId: false })
     this.emit({ type: 'created', key: session.key, userId, remembered: session.remembered })
     return session
   }
 
-  session({ record, userId, id, isFollowed }: Found, isCookieDue = false): AnySession {
-    return makeSession(this.parts(record, userId, isFollowed, isCookieDue), id)
+  session({ record, userId, id, isByOldId }: Found, isCookieDue = false): AnySession {
+    return makeSession(this.parts(record, userId, isByOldId, isCookieDue), id)
   }
 
   info(record: SessionRecord): SessionInfo<object, UserIds> {
@@ -221,10 +221,10 @@ export class Context {
   private parts(
     record: SessionRecord,
     userId: UserId<UserIds> | null,
-    isFollowed = false,
+    isByOldId = false,
     isCookieDue = false,
   ): SessionParts<object, UserIds> {
-    return { record, userId, isFollowed, isCookieDue, data: this.shape.known(record.data), home: this }
+    return { record, userId, isByOldId, isCookieDue, data: this.shape.known(record.data), manager: this }
   }
 
   userIdOf({ userId }: Pick<SessionRecord, 'userId'>): UserId<UserIds> | null {
@@ -232,7 +232,7 @@ export class Context {
   }
 
   decode(record: SessionRecord): Frozen<object> {
-    return this.shape.freeze(unseal(record.data).text, cause => this.reportReset(record, cause))
+    return this.shape.decodeFrozen(unpackMeta(record.data).text, cause => this.reportReset(record, cause))
   }
 
   /** Stored data that could not be read, or no longer fits, was replaced by the start value. */

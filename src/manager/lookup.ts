@@ -2,7 +2,7 @@
 import { CLOCK_TOLERANCE, type Forward, type SessionRecord } from '../contract/store.ts'
 import type { Reading } from '../guard/store-calls.ts'
 import { deriveId, isId, isKey, type SessionKey, shardOf } from '../session/id.ts'
-import { type AnySession, recordOf, spaceOf, wasFollowed } from '../session/session.ts'
+import { type AnySession, keySpaceOf, recordOf, wasFoundByOldId } from '../session/session.ts'
 import { passwordVersionOf } from '../session/users.ts'
 import type { Rule } from '../text/check-options.ts'
 import { within } from '../time/within.ts'
@@ -12,30 +12,30 @@ import type { Context, Found } from './context.ts'
 export type AnyRef = AnySession | string | null | undefined
 
 /** How many new IDs in a row a late request may have missed. */
-const MAX_HOPS = 8
+const MAX_FORWARDS = 8
 
 /** The record behind a caller's session. @throws TypeError for a copy of one, another namespace's, or anything else */
-export function heldRecord(context: Context, session: AnySession): SessionRecord {
+export function recordOfSnapshot(context: Context, session: AnySession): SessionRecord {
   const record = typeof session === 'object' && session !== null ? recordOf(session) : null
   if (record === null || typeof session.secret !== 'string')
     throw new TypeError(
       'session: expected a session from this library (not a copy of one, an entry of list(), or one of another version of it)',
     )
-  if (spaceOf(session) !== context.space) throw new TypeError('session: belongs to another namespace')
+  if (keySpaceOf(session) !== context.keySpace) throw new TypeError('session: belongs to another namespace')
   return record
 }
 
-/** A caller's session as it was found. @throws TypeError as `heldRecord` does */
-export function held(context: Context, session: AnySession): Found {
-  const record = heldRecord(context, session)
-  return { id: session.secret, record, userId: session.user?.id ?? null, isFollowed: wasFollowed(session) }
+/** A caller's session as it was found. @throws TypeError as `recordOfSnapshot` does */
+export function fromSnapshot(context: Context, session: AnySession): Found {
+  const record = recordOfSnapshot(context, session)
+  return { id: session.secret, record, userId: session.user?.id ?? null, isByOldId: wasFoundByOldId(session) }
 }
 
 /** The ID to look for; `null` for nothing and for what cannot be one (which never reaches the store). */
 export function idOf(context: Context, ref: AnyRef): string | null {
   if (ref === null || ref === undefined) return null
   if (typeof ref === 'string') return isId(ref) ? ref : null
-  heldRecord(context, ref)
+  recordOfSnapshot(context, ref)
   return ref.secret
 }
 
@@ -43,7 +43,9 @@ export function idOf(context: Context, ref: AnyRef): string | null {
 export function findCurrent(context: Context, ref: AnyRef, deadline: number): Found | null | Promise<Found | null> {
   const id = idOf(context, ref)
   if (id === null) return null
-  return typeof ref === 'object' && ref !== null ? held(context, ref) : find(context, id, context.now(), deadline)
+  return typeof ref === 'object' && ref !== null
+    ? fromSnapshot(context, ref)
+    : find(context, id, context.now(), deadline)
 }
 
 /**
@@ -73,14 +75,18 @@ function foundIn(
   if (record !== null) {
     if (record.kind !== 'session' || !(record.expiresAt > now)) return null
     const userId = context.userIdOf(record)
-    if (record.userId !== null && userId === null) return removeForeign(context, record, deadline)
-    const found = { id, record, userId, isFollowed: hops > 0 }
+    if (record.userId !== null && userId === null) {
+      const cause = `user ID is not of kind '${context.options.userIds}'`
+      context.emit({ type: 'corrupt-record', key: record.key as SessionKey, cause })
+      return null
+    }
+    const found = { id, record, userId, isByOldId: hops > 0 }
     return context.options.getPasswordVersion === undefined ? found : unlessOutdated(context, found, deadline)
   }
   if (corrupt !== null) context.emit({ type: 'corrupt-record', key: context.keyOf(id), cause: corrupt })
   if (forward === null) return null
-  context.endings.moved(context.keyOf(id), forward.movedTo)
-  const next = hops < MAX_HOPS ? follow(context, id, forward, now) : null
+  context.recentlyEnded.noteNewId(context.keyOf(id), forward.movedTo)
+  const next = hops < MAX_FORWARDS ? nextIdOf(context, id, forward, now) : null
   return next === null ? null : find(context, next, now, deadline, hops + 1)
 }
 
@@ -89,18 +95,11 @@ async function unlessOutdated(context: Context, found: Found, deadline: number):
 }
 
 /** The holder of the old ID derives the new one; a reader of the store cannot. */
-function follow(context: Context, id: string, { salt, until, movedTo }: Forward, now: number): string | null {
+function nextIdOf(context: Context, id: string, { salt, until, movedTo }: Forward, now: number): string | null {
   // `until` is an instant of another node's clock: a reader whose clock is ahead must not lose the session.
   if (salt === '' || now >= until + CLOCK_TOLERANCE) return null
   const next = deriveId(shardOf(id), id, 'regenerate', salt)
   return context.keyOf(next) === movedTo ? next : null
-}
-
-async function removeForeign(context: Context, { key }: SessionRecord, deadline: number): Promise<null> {
-  await context.calls.delete(key, context.call(deadline))
-  const cause = `user ID is not of kind '${context.options.userIds}'`
-  context.emit({ type: 'corrupt-record', key: key as SessionKey, cause })
-  return null
 }
 
 /** Whether the application raised the user's password version since this record's credentials were verified. */
@@ -138,5 +137,5 @@ export const anExcept: Rule = value => {
 /** @throws TypeError for a copy of a session, or another namespace's */
 export function keyOfExcept(context: Context, except: AnySession | SessionKey | null | undefined): string | null {
   if (except === null || except === undefined) return null
-  return typeof except === 'object' ? heldRecord(context, except).key : except
+  return typeof except === 'object' ? recordOfSnapshot(context, except).key : except
 }

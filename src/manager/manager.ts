@@ -1,6 +1,6 @@
 import type { SessionRecord } from '../contract/store.ts'
 import type { Change } from '../data/change.ts'
-import { unseal } from '../data/meta.ts'
+import { unpackMeta } from '../data/meta.ts'
 import { isPlain } from '../data/plain.ts'
 import { afterWrite } from '../guard/store-calls.ts'
 import { allSessions } from '../operations/all.ts'
@@ -23,9 +23,9 @@ import { ANONYMOUS, checkLogin, checkStart, type Login, passwordVersionOf } from
 import { aFunction, checkOptions, type OptionPlace } from '../text/check-options.ts'
 import { type Duration, milliseconds } from '../text/duration.ts'
 import { quote } from '../text/quote.ts'
-import { begin, endSeriesBefore, regenerate, takePlace } from './begin.ts'
+import { begin, endReplacedSeries, regenerate, takePlace } from './begin.ts'
 import { Context, contextOf, keepContext } from './context.ts'
-import { anExcept, find, findCurrent, heldRecord, idOf, keyOfExcept, recordsOfUser } from './lookup.ts'
+import { anExcept, find, findCurrent, idOf, keyOfExcept, recordOfSnapshot, recordsOfUser } from './lookup.ts'
 import {
   type AnyOptions,
   GET_OPTIONS,
@@ -35,7 +35,7 @@ import {
 } from './options.ts'
 import { lifetimeOf } from './records.ts'
 import { issueToken, type Redeemed, redeemToken, revokeToken } from './remember.ts'
-import { endParent, endWithDevice } from './series.ts'
+import { endParent, revokeWithDevice } from './series.ts'
 import { takeKey, touch, writeData, writeRecord } from './write.ts'
 
 const NAMESPACE_NAME = /^[A-Za-z0-9_.-]{1,32}$/
@@ -162,7 +162,7 @@ export class SessionManager<
     await context.endSession(key, before?.userId ?? null, 'logout', deadline)
     return (await afterWrite(async () => {
       const session = await begin(context, start, deadline)
-      if (before?.parent) await endSeriesBefore(context, before, session.key, deadline)
+      if (before?.parent) await endReplacedSeries(context, before, session.key, deadline)
       return session
     })) as UserSession<Data, Ids>
   }
@@ -194,7 +194,7 @@ export class SessionManager<
     const key = context.keyOf(id)
     let record = typeof session === 'object' && session !== null ? recordOf(session) : null
     // Before the answers: even if they are lost, a slow response must not send this cookie again.
-    context.endings.end(key, 'left')
+    context.recentlyEnded.noteEnd(key, 'superseded')
     if (record === null && context.options.rememberFor !== null) record = await context.storedRecord(key, deadline)
     const end = () => context.endSession(key, record?.userId ?? null, 'logout', deadline)
     if (!record?.parent) return void (await end())
@@ -244,7 +244,7 @@ export class SessionManager<
     const deadline = context.deadline()
     const record = await context.storedRecord(key, deadline)
     if (record?.userId !== user || record.kind !== 'session') return false
-    return endWithDevice(context, record, () => context.endSession(record.key, user, 'revoked', deadline), deadline)
+    return revokeWithDevice(context, record, () => context.endSession(record.key, user, 'revoked', deadline), deadline)
   }
 
   /**
@@ -278,8 +278,8 @@ export class SessionManager<
     const limit = milliseconds(within, 'within')
     if (session?.user == null || session.remembered) return false
     const context = contextOf(this)
-    const { data, createdAt } = heldRecord(context, session)
-    const { verifiedAt = createdAt } = unseal(data).meta
+    const { data, createdAt } = recordOfSnapshot(context, session)
+    const { verifiedAt = createdAt } = unpackMeta(data).meta
     return verifiedAt !== null && context.now() - verifiedAt <= limit
   }
 
@@ -292,11 +292,11 @@ export class SessionManager<
       throw new TypeError(`namespace: expected 1 to 32 of the characters A-Z a-z 0-9 _ . -, got ${quote(name)}`)
     const context = contextOf(this)
     if (context.namespace !== null) throw new TypeError('namespace: a namespace has no namespaces of its own')
-    const known = context.tenants.get(name, 0) as SessionManager<Data, Ids, Input> | undefined
+    const known = context.namespaces.get(name, 0) as SessionManager<Data, Ids, Input> | undefined
     if (known !== undefined) return known
     // Not made by the constructor, which takes options: the same methods, with a context made from this one's.
-    const tenant = keepContext(Object.create(SessionManager.prototype), context.tenant(name))
-    context.tenants.set(name, tenant, 0)
+    const tenant = keepContext(Object.create(SessionManager.prototype), context.forNamespace(name))
+    context.namespaces.set(name, tenant, 0)
     return tenant
   }
 

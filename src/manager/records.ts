@@ -1,6 +1,6 @@
 // From what the application gives to what a store keeps, and back.
 import type { CreateOptions, SessionRecord } from '../contract/store.ts'
-import { seal, unseal } from '../data/meta.ts'
+import { packMeta, unpackMeta } from '../data/meta.ts'
 import { newWriteId } from '../session/id.ts'
 import type { Login, Owner } from '../session/users.ts'
 import { refuse } from '../text/check-options.ts'
@@ -8,26 +8,26 @@ import { type Duration, milliseconds } from '../text/duration.ts'
 import type { Context } from './context.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: of any data and user IDs
-export type FirstData = Pick<Login<any, any, any>, 'data' | 'verifiedAt' | 'idleTimeout'>
+export type InitialData = Pick<Login<any, any, any>, 'data' | 'verifiedAt' | 'idleTimeout'>
 
 /** How long a session may be idle, and live in all, in ms. */
 export type Lifetime = Pick<Lifetimes, 'idle' | 'absolute'>
 
 /** The data of a record, to edit. */
-export function thaw(context: Context, record: SessionRecord): object {
-  const { data, reset } = context.shape.thaw(unseal(record.data).text)
+export function draftOf(context: Context, record: SessionRecord): object {
+  const { data, reset } = context.shape.decode(unpackMeta(record.data).text)
   if (reset) context.reportReset(record, reset)
   return data
 }
 
 /** Text of edited data, with what the record keeps beside it. */
 export const encode = (context: Context, record: SessionRecord, draft: object): string =>
-  seal(unseal(record.data).meta, context.shape.encode(draft))
+  packMeta(unpackMeta(record.data).meta, context.shape.encode(draft))
 
 /** Encoded first data; `before` is the session that ends here, if its data may be carried over. */
-export function firstData(
+export function initialData(
   context: Context,
-  { data, verifiedAt, idleTimeout }: FirstData,
+  { data, verifiedAt, idleTimeout }: InitialData,
   before: SessionRecord | null,
 ): string {
   const { shape } = context
@@ -37,8 +37,8 @@ export function firstData(
     ...(!isJustNow && { verifiedAt }),
     ...(idleTimeout !== undefined && { idle: milliseconds(idleTimeout, 'idleTimeout') }),
   }
-  if (typeof data !== 'function') return seal(meta, shape.first(data))
-  return seal(meta, shape.first(data(before === null ? shape.start() : thaw(context, before))))
+  if (typeof data !== 'function') return packMeta(meta, shape.encodeInitial(data))
+  return packMeta(meta, shape.encodeInitial(data(before === null ? shape.start() : draftOf(context, before))))
 }
 
 /** The record of a session that begins now. */
@@ -68,7 +68,7 @@ export function newRecord(
 
 /** How long this session may be idle, in ms. */
 export const idleOf = ({ options }: Context, { data }: SessionRecord): number =>
-  Math.min(unseal(data).meta.idle ?? options.idle, options.idle)
+  Math.min(unpackMeta(data).meta.idle ?? options.idle, options.idle)
 
 /** `seenAt` and `expiresAt` of a record that is used at `now`: they only rise. */
 export function seen(

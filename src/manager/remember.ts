@@ -7,11 +7,11 @@ import { deriveId, hashOf, hmac, newId, newSalt, newWriteId, shardOf } from '../
 import type { AnySession, UserSession } from '../session/session.ts'
 import type { UserIds } from '../session/users.ts'
 import type { Context } from './context.ts'
-import { find, held, isOutdated } from './lookup.ts'
+import { find, fromSnapshot, isOutdated } from './lookup.ts'
 import { limitFor, newRecord } from './records.ts'
 import {
-  endBegunWith,
   endSeries,
+  endSessionsOf,
   isVerifier,
   parseToken,
   readSeries,
@@ -25,7 +25,7 @@ import { refusal, write } from './write.ts'
  * For this long a used token gives the same answer again, counted from the first use of its session: one minute for the
  * slowest of parallel requests, plus what the clocks of nodes may differ by.
  */
-const GRACE = 60_000 + CLOCK_TOLERANCE
+const REUSE_WINDOW = 60_000 + CLOCK_TOLERANCE
 
 /** The answer to a redeemed token. */
 export interface Redeemed<Data = Record<string, unknown>, Ids extends UserIds = 'bigint'> {
@@ -48,7 +48,7 @@ type Presented = NonNullable<ReturnType<typeof parseToken>>
  */
 export async function issueToken(context: Context, session: AnySession): Promise<string> {
   const { options, calls, users, namespace } = context
-  const start = held(context, session)
+  const start = fromSnapshot(context, session)
   const life = options.rememberFor
   if (life === null) throw new TypeError("issueRememberToken: is off: give the manager { rememberFor: '30d' }")
   if (start.userId === null)
@@ -64,7 +64,6 @@ export async function issueToken(context: Context, session: AnySession): Promise
       previous: null,
       salt: '',
       rotatedAt: call.now,
-      session: null,
       createdAt: 0,
       touchedAt: null,
       origin: record.createdAt,
@@ -86,7 +85,7 @@ export async function issueToken(context: Context, session: AnySession): Promise
       absoluteExpiresAt: call.now + life,
     }
     const { outcome } = await calls.create(stored, {}, call)
-    if (outcome === 'stale-login') context.tellRefused(outcome, record)
+    if (outcome === 'stale-login') context.reportRefused(outcome, record)
     // A parallel request may have given it a new ID.
     if (outcome === 'orphan') return 'gone'
     return outcome === 'created' ? { value: `${selector}.${verifier}` } : outcome
@@ -114,8 +113,6 @@ async function redeem(
   deadline: number,
 ): Promise<AnyRedeemed | null> {
   const { key, verifier } = presented
-  /** `createdAt` of a session that expired before it was used. */
-  let expired: number | null = null
   for (;;) {
     const found = await readSeries(context, key, deadline)
     if (found === null || (await isOutdated(context, found.record, deadline))) return null
@@ -126,63 +123,58 @@ async function redeem(
       return null
     }
     const now = context.now()
-    const isSpent = isVerifier(verifier, series.previous)
+    const wasUsed = isVerifier(verifier, series.previous)
     const age = now - (series.touchedAt ?? series.rotatedAt)
     // The session was used, so the browser has received the next token. After the grace, someone else sends the old one.
-    const isStolen = isSpent ? series.touchedAt !== null && age > GRACE : !isVerifier(verifier, series.current)
-    if (isStolen) {
+    const isTheft = wasUsed ? series.touchedAt !== null && age > REUSE_WINDOW : !isVerifier(verifier, series.current)
+    if (isTheft) {
       await endSeries(context, record, 'theft', deadline)
       return null
     }
     // The grace is over, but nobody ever used the session: the response was lost. Rotate again, and raise no alarm. Wait
     // until no node, however slow its clock, still gives the old answer.
-    const isLost = isSpent && age > GRACE + CLOCK_TOLERANCE
+    const isResponseLost = wasUsed && age > REUSE_WINDOW + CLOCK_TOLERANCE
     // Also if an earlier call failed before it did.
     if (series.endsEarlier) {
-      await endEarlier(context, record, series, deadline)
+      await endEarlierSessions(context, record, series, deadline)
       writes.note()
     }
     let next = series
-    if (!isSpent || isLost) {
-      next = { ...follow(context, series, presented, newSalt(), now), endsEarlier: isLost ? true : undefined }
-    } else if (series.createdAt === expired) next = follow(context, series, presented, series.salt, now)
-    else if (age > GRACE) next = { ...series, rotatedAt: now }
+    if (!wasUsed) next = nextInSeries(series, presented, now)
+    else if (isResponseLost) next = { ...nextInSeries(series, presented, now), endsEarlier: true }
+    else if (age > REUSE_WINDOW) next = { ...series, rotatedAt: now }
     if (next !== series) {
       const outcome = await writeSeries(context, record, next, now, deadline)
       if (outcome === 'gone') return null
       if (outcome === 'conflict') continue
       writes.note()
     }
-    if (isLost) await endEarlier(context, record, next, deadline)
-    const answer = await answerOf(context, record, presented, next, deadline)
-    if (answer !== 'expired') return answer
-    expired = next.createdAt
+    if (isResponseLost) await endEarlierSessions(context, record, next, deadline)
+    return answerOf(context, record, presented, next, deadline)
   }
 }
 
 /** Ends the sessions of earlier rotations. Each rotation gives its session a later `createdAt`, and a new ID keeps it. */
-const endEarlier = (context: Context, { key, userId }: SessionRecord, { createdAt }: Series, deadline: number) =>
-  endBegunWith(context, key, userId, 'revoked', deadline, session => session.createdAt >= createdAt)
-
-/** Derives what comes after a token. A new salt gives a new token and a new session; the old salt the same token and a new session. */
-function follow(
+const endEarlierSessions = (
   context: Context,
-  series: Series,
-  { selector, verifier }: Presented,
-  salt: string,
-  now: number,
-): Series {
-  // Later than that of each session before it, whatever the clocks say: by this they are told apart.
-  const createdAt = Math.max(now, series.createdAt + 1)
+  { key, userId }: SessionRecord,
+  { createdAt }: Series,
+  deadline: number,
+) => endSessionsOf(context, key, userId, 'revoked', deadline, session => session.createdAt >= createdAt)
+
+/** The series after a token was used: a new salt gives a new token and a new session. */
+function nextInSeries(series: Series, { verifier }: Presented, now: number): Series {
+  const salt = newSalt()
   return {
     ...series,
     current: hashOf(nextVerifier(verifier, salt)),
     previous: hashOf(verifier),
     salt,
     rotatedAt: now,
-    session: context.keyOf(rememberedId(selector, verifier, salt, createdAt)),
-    createdAt,
+    // Later than that of each session before it, whatever the clocks say: by this they are told apart.
+    createdAt: Math.max(now, series.createdAt + 1),
     touchedAt: null,
+    endsEarlier: undefined,
   }
 }
 
@@ -193,14 +185,13 @@ async function answerOf(
   { selector, verifier }: Presented,
   { salt, createdAt, touchedAt }: Series,
   deadline: number,
-): Promise<AnyRedeemed | 'expired' | null> {
+): Promise<AnyRedeemed | null> {
   const id = rememberedId(selector, verifier, salt, createdAt)
   const found = await find(context, id, context.now(), deadline)
   // Used once, and gone now: it has ended, and does not begin again.
   if (found === null && touchedAt !== null) return null
   const session =
     found === null ? await beginRemembered(context, id, series, createdAt, deadline) : context.session(found)
-  if (session === 'expired') return session
   if (session?.user == null) return null
   const token = `${selector}.${nextVerifier(verifier, salt)}`
   return { session: session as UserSession<UserIds>, token, expiresAt: series.expiresAt }
@@ -208,7 +199,7 @@ async function answerOf(
 
 /**
  * A session that follows from a remember token: its ID and `createdAt` are given, and it lives only while the series
- * does. `null` if the series is over or the user's limit refuses; 'expired' if one with this ID existed and was never used.
+ * does. `null` if the series is over, the user's limit refuses, or the session has expired or got another ID.
  */
 async function beginRemembered(
   context: Context,
@@ -216,25 +207,22 @@ async function beginRemembered(
   series: SessionRecord,
   createdAt: number,
   deadline: number,
-): Promise<AnySession | 'expired' | null> {
+): Promise<AnySession | null> {
   const call = context.call(deadline)
   const { userId, userName, passwordVersion } = series
   const owner = { userId, userName, passwordVersion }
-  const fresh = newRecord(context, id, owner, context.shape.first(undefined), call.now)
+  const fresh = newRecord(context, id, owner, context.shape.encodeInitial(undefined), call.now)
   // A `seenAt` before `createdAt` means that it was not used yet. The first use is then written, and tells a lost response
   // from a theft.
   const seenAt = Math.min(call.now, createdAt) - context.options.touchInterval
   const record = { ...fresh, parent: series.key, createdAt, seenAt }
   const answer = await context.calls.create(record, limitFor(context, owner), call)
-  context.noticeAnswer(answer, owner)
+  context.reportAnswer(answer, owner)
   if (answer.outcome === 'created') return context.created(id, record)
   // The session is refused or has ended; the token is still good and works again as soon as a session is free.
   if (answer.outcome !== 'collision') return null
   const found = await find(context, id, call.now, deadline)
-  if (found !== null) return context.session(found)
-  // Taken, and not live: by a session that expired, or by the forward of one that goes on under another ID.
-  const { record: taken, forward } = await context.calls.read(record.key, call)
-  return taken === null && forward === null ? 'expired' : null
+  return found && context.session(found)
 }
 
 /** Ends the series of a token, and the sessions that began with it. */
@@ -243,7 +231,7 @@ export async function revokeToken(context: Context, token: string): Promise<void
   if (parsed === null) return
   const deadline = context.deadline()
   // Before the answer: a slow response must not bring the token, or a session that began with it, to the browser again.
-  context.endings.end(parsed.key, 'left')
+  context.recentlyEnded.noteEnd(parsed.key, 'superseded')
   const series = await context.storedRecord(parsed.key, deadline)
   if (series?.kind === 'remember') await endSeries(context, series, 'logout', deadline)
 }

@@ -21,8 +21,7 @@ export interface Series {
   readonly salt: string
   /** When the used verifier was last accepted. Within the grace it gives the same answer again. */
   readonly rotatedAt: number
-  /** Key and `createdAt` of the session that the last rotation started, and when that session was first used. */
-  readonly session: string | null
+  /** `createdAt` of the session that the last rotation started, and when that session was first used. */
   readonly createdAt: number
   readonly touchedAt: number | null
   /** Whether the answer to the rotation before was lost: the sessions of earlier rotations have to end. */
@@ -63,7 +62,6 @@ const FIELDS: { readonly [Name in keyof Required<Series>]: (value: unknown) => b
   previous: value => value === null || isText(value),
   salt: isText,
   rotatedAt: isNumber,
-  session: value => value === null || isText(value),
   createdAt: isNumber,
   touchedAt: value => value === null || isNumber(value),
   endsEarlier: value => value === undefined || value === true,
@@ -138,13 +136,13 @@ export async function endSeries(
 ): Promise<void> {
   const { userId } = found
   const key = parseSeries(found.data)?.ending?.key ?? found.key
-  context.endings.end(key, reason === 'logout' ? 'left' : 'ended', exceptKey)
+  context.recentlyEnded.noteEnd(key, reason === 'logout' ? 'superseded' : 'ended', exceptKey)
   const moved = await move(context, found, key, reason, deadline)
   const isTheft = reason === 'theft' || moved === 'theft'
   const endSessions = async () => {
     if (isTheft && context.options.onTheft === 'invalidate-user')
       await context.endUser(userId!, { exceptKey: moved === null ? key : endingKey(key) }, deadline)
-    else await endBegunWith(context, key, userId, isTheft ? 'theft' : reason, deadline, each => each.key === exceptKey)
+    else await endSessionsOf(context, key, userId, isTheft ? 'theft' : reason, deadline, each => each.key === exceptKey)
   }
   await afterWrite(async () => {
     await endSessions()
@@ -196,13 +194,13 @@ async function move(
  */
 export async function endParent(context: Context, session: SessionRecord, deadline: number): Promise<void> {
   const { key, parent, userId } = session
-  context.endings.end(parent!, 'left', key)
+  context.recentlyEnded.noteEnd(parent!, 'superseded', key)
   await context.calls.delete(parent!, context.call(deadline))
-  await afterWrite(() => endBegunWith(context, parent!, userId, 'logout', deadline, each => each.key === key))
+  await afterWrite(() => endSessionsOf(context, parent!, userId, 'logout', deadline, each => each.key === key))
 }
 
 /** Ends the sessions that began with the tokens of a series. */
-export async function endBegunWith(
+export async function endSessionsOf(
   context: Context,
   seriesKey: string,
   userId: string | null,
@@ -221,19 +219,19 @@ export async function endBegunWith(
  * Ends the series of a session's device: which the session began with, or which it asked for. Then the session by `end`,
  * then a series that it asked for meanwhile. Answers what `end` does.
  */
-export async function endWithDevice(
+export async function revokeWithDevice(
   context: Context,
   session: SessionRecord,
   end: () => Promise<boolean>,
   deadline: number,
 ): Promise<boolean> {
-  const existed = (await endDevice(context, session, deadline)) ? await afterWrite(end) : await end()
-  await afterWrite(() => endDevice(context, session, deadline))
+  const existed = (await endSeriesOfDevice(context, session, deadline)) ? await afterWrite(end) : await end()
+  await afterWrite(() => endSeriesOfDevice(context, session, deadline))
   return existed
 }
 
 /** Answers whether there was a series to end. */
-export async function endDevice(context: Context, session: SessionRecord, deadline: number): Promise<boolean> {
+export async function endSeriesOfDevice(context: Context, session: SessionRecord, deadline: number): Promise<boolean> {
   const { calls, options } = context
   const { userId } = session
   if (options.rememberFor === null || userId === null) return false

@@ -13,7 +13,7 @@ export class Sweeper {
   readonly #now: () => number
   readonly #interval: number | null
   #timer: NodeJS.Timeout | undefined
-  #isOver = false
+  #isStopped = false
 
   /** `batch` removes at most `limit` records; `null` if the store removes them itself. No `interval`: no timer. */
   constructor(
@@ -28,12 +28,12 @@ export class Sweeper {
 
   /** Sweeps from now on, unless it does already, or was stopped. */
   start(): void {
-    if (this.#timer === undefined && this.#interval !== null && !this.#isOver) this.#arm(this.#interval)
+    if (this.#timer === undefined && this.#interval !== null && !this.#isStopped) this.#arm(this.#interval)
   }
 
   stop(): void {
     clearTimeout(this.#timer)
-    this.#isOver = true
+    this.#isStopped = true
   }
 
   #arm(interval: number): void {
@@ -41,7 +41,7 @@ export class Sweeper {
       () => {
         // A failure was told as an event; the next round tries again.
         const done = () => {
-          if (!this.#isOver) this.#arm(interval)
+          if (!this.#isStopped) this.#arm(interval)
         }
         this.sweep().then(done, done)
       },
@@ -68,7 +68,7 @@ export class Sweeper {
       const took = performance.now() - begun
       if (removed === 0 || (removed < BATCH && took < NOTICEABLE)) return total
       await new Promise<void>(resolve => (took < NOTICEABLE ? nextTurn(resolve) : setTimeout(resolve, took)))
-      if (this.#isOver) return total
+      if (this.#isStopped) return total
     }
   }
 }

@@ -8,8 +8,8 @@ import { newWriteId } from '../session/id.ts'
 import type { AnySession } from '../session/session.ts'
 import { quote } from '../text/quote.ts'
 import type { Context, Found } from './context.ts'
-import { find, held } from './lookup.ts'
-import { encode, idleOf, isCookieDueAt, isTouchDue, isUntouched, seen, thaw } from './records.ts'
+import { find, fromSnapshot } from './lookup.ts'
+import { draftOf, encode, idleOf, isCookieDueAt, isTouchDue, isUntouched, seen } from './records.ts'
 import { noteTouch } from './series.ts'
 
 /** How often a new ID is drawn again; one more collision means that the generator repeats itself. */
@@ -18,7 +18,12 @@ export const MAX_COLLISIONS = 5
 /** What `create` and `replace` of a store answer instead of 'created'. */
 type Refused = Exclude<CreateResult['outcome'], 'created'>
 /** What one attempt to write came to: its value and the record that it left, or what the store answered instead. */
-type Attempt<T> = { readonly value: T; readonly latest?: SessionRecord } | Refused | 'conflict' | 'gone' | 'snapshot'
+type Attempt<T> =
+  | { readonly value: T; readonly latest?: SessionRecord }
+  | Refused
+  | 'conflict'
+  | 'gone'
+  | 'needs-fresh-read'
 
 export function refusal({ options }: Context, outcome: Refused): SessionError {
   switch (outcome) {
@@ -41,7 +46,7 @@ export function refusal({ options }: Context, outcome: Refused): SessionError {
  * if the session is gone. The writers of one session in this process take turns.
  *
  * An attempt answers its value, or why there is none: 'conflict' and 'gone' (another writer was first: find again, after
- * a wait), 'snapshot' (it needs to see what is stored now before it can tell), 'collision' (draw another ID).
+ * a wait), 'needs-fresh-read' (it needs to see what is stored now before it can tell), 'collision' (draw another ID).
  * @throws SessionError for what else is refused, ERR_SESSION_CONFLICT if others kept writing until the deadline
  */
 export async function write<T>(
@@ -81,14 +86,14 @@ export async function write<T>(
       }
       if (outcome === 'conflict' || outcome === 'gone') {
         if (!(await mayRetry(conflicts, deadline))) {
-          context.tellRefused('conflict', found.record)
+          context.reportRefused('conflict', found.record)
           throw new SessionError(
             'ERR_SESSION_CONFLICT',
             'other writers kept changing this session for all of storeTimeout',
           )
         }
         conflicts += 1
-      } else if (outcome !== 'snapshot') throw refusal(context, outcome)
+      } else if (outcome !== 'needs-fresh-read') throw refusal(context, outcome)
       const again = await findAgain(found, deadline)
       if (again === null) return null
       found = again
@@ -128,9 +133,9 @@ function edit<V>(
   const deadline = context.deadline()
   const attempt = async (found: Found, isSnapshot: boolean): Promise<Attempt<{ found: Found; value: V }>> => {
     const { record } = found
-    const { draft, value } = change(thaw(context, record), () => thaw(context, record))
+    const { draft, value } = change(draftOf(context, record), () => draftOf(context, record))
     // The snapshot says nothing changes, but it may be stale: read once before answering.
-    if (draft === null) return isSnapshot ? 'snapshot' : { value: { found, value } }
+    if (draft === null) return isSnapshot ? 'needs-fresh-read' : { value: { found, value } }
     const { seenAt, expiresAt } = record
     const written = { data: encode(context, record, draft), seenAt, expiresAt, writeId: newWriteId() }
     const outcome = await context.calls.update(record.key, record.version, written, context.call(deadline))
@@ -154,7 +159,7 @@ export async function writeData(
     runChange(change as (draft: object) => unknown, draft, again)
     return { draft, value: undefined }
   }
-  const written = await edit(context, held(context, session), changed)
+  const written = await edit(context, fromSnapshot(context, session), changed)
   return written === null ? null : context.session(written.found)
 }
 
@@ -173,7 +178,7 @@ export async function takeKey(
     if (isDeepStrictEqual(value, start[name])) return { draft: null, value }
     return { draft: { ...rest, [name]: start[name] }, value }
   }
-  const written = await edit(context, held(context, session), taken)
+  const written = await edit(context, fromSnapshot(context, session), taken)
   return { session: written === null ? null : context.session(written.found), value: written?.value }
 }
 
@@ -187,7 +192,7 @@ export async function writeRecord(context: Context, record: SessionRecord, keys:
     const latest = await context.storedRecord(found.record.key, deadline)
     return latest === null ? null : { ...found, record: latest }
   }
-  const start: Found = { id: '', record, userId: context.userIdOf(record), isFollowed: false }
+  const start: Found = { id: '', record, userId: context.userIdOf(record), isByOldId: false }
   const written = await edit(context, start, draft => ({ draft: { ...draft, ...keys }, value: null }), findAgain)
   return written === null ? null : written.found.record.key
 }
@@ -213,7 +218,7 @@ export function touch(
 
 async function writeTouch(context: Context, found: Found, now: number, deadline: number): Promise<AnySession | null> {
   const { calls, options, touched } = context
-  const { id, record, isFollowed } = found
+  const { id, record, isByOldId } = found
   const { seenAt, expiresAt } = seen(context, record, now)
   let outcome: 'touched' | 'gone'
   try {
@@ -228,7 +233,7 @@ async function writeTouch(context: Context, found: Found, now: number, deadline:
   }
   if (outcome === 'gone') {
     const again = await find(context, id, now, deadline)
-    return again === null ? null : context.session({ ...again, isFollowed: isFollowed || again.isFollowed })
+    return again === null ? null : context.session({ ...again, isByOldId: isByOldId || again.isByOldId })
   }
   const isCookieDue = isCookieDueAt(seenAt, record, idleOf(context, record))
   return context.session({ ...found, record: { ...record, seenAt, expiresAt } }, isCookieDue)

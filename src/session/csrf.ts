@@ -1,7 +1,7 @@
 // The CSRF token of a session. It is derived from the first ID of the session. A new ID must not make the forms useless
 // that were rendered before, so the token goes along in the record, masked by what only the holder of the new ID can
 // derive: who reads the store learns nothing, and each mask is used once. A login begins a record without it.
-import { seal, unseal } from '../data/meta.ts'
+import { packMeta, unpackMeta } from '../data/meta.ts'
 import { hmac } from './id.ts'
 
 const maskOf = (id: string) => Buffer.from(hmac(id, 'csrf\0mask'), 'base64url')
@@ -15,12 +15,12 @@ function masked(text: string, id: string): string {
 
 /** The token of the session with this ID and this stored data. */
 export function csrfTokenOf(id: string, data: string): string {
-  const { csrf } = unseal(data).meta
+  const { csrf } = unpackMeta(data).meta
   return csrf === undefined ? hmac(id, 'csrf') : masked(csrf, id)
 }
 
 /** The data of a session that goes on under `nextId`. */
 export function withCsrfToken(data: string, id: string, nextId: string): string {
-  const { meta, text } = unseal(data)
-  return seal({ ...meta, csrf: masked(csrfTokenOf(id, data), nextId) }, text)
+  const { meta, text } = unpackMeta(data)
+  return packMeta({ ...meta, csrf: masked(csrfTokenOf(id, data), nextId) }, text)
 }

@@ -78,9 +78,9 @@ export const newSalt = (): string => draw(16)
 export const deriveId = (shard: string, secret: string, purpose: string, salt: string): string =>
   shard + hmac(secret, `${purpose}\0${salt}`).slice(0, 40)
 
-/** The key under which a secret's record is stored. `space` keeps kinds and tenants apart ('' for plain sessions). */
-export const keyOf = (id: string, space: string): SessionKey =>
-  (id.slice(0, SHARD_LENGTH) + sha256(space === '' ? id : `${space}\0${id}`)) as SessionKey
+/** The key under which a secret's record is stored. `keySpace` keeps kinds and namespaces apart ('' for plain sessions). */
+export const keyOf = (id: string, keySpace: string): SessionKey =>
+  (id.slice(0, SHARD_LENGTH) + sha256(keySpace === '' ? id : `${keySpace}\0${id}`)) as SessionKey
 
 export const shardOf = (idOrKey: string): string => idOrKey.slice(0, SHARD_LENGTH)
 

@@ -70,13 +70,13 @@ export interface SessionParts<Data, Ids extends UserIds> {
   readonly record: SessionRecord
   readonly userId: UserId<Ids> | null
   /** Found under an ID that a rotation within its grace had replaced. */
-  readonly isFollowed: boolean
+  readonly isByOldId: boolean
   /** A touch that was just written asks for the cookie to be sent again. */
   readonly isCookieDue: boolean
   /** The data, if it is known without decoding. */
   readonly data: Frozen<Data> | null
   /** Of the manager that it belongs to. */
-  readonly home: { readonly space: string; decode(record: SessionRecord): Frozen<Data> }
+  readonly manager: { readonly keySpace: string; decode(record: SessionRecord): Frozen<Data> }
 }
 
 const TO_JSON = { value: userToJson }
@@ -114,7 +114,7 @@ class SessionSnapshot<Data, Ids extends UserIds> implements SessionInfo<Data, Id
   static readonly #DATA: PropertyDescriptor = {
     enumerable: true,
     get(this: SessionSnapshot<unknown, UserIds>) {
-      this.#data ??= this.#parts.home.decode(this.#parts.record)
+      this.#data ??= this.#parts.manager.decode(this.#parts.record)
       return this.#data
     },
   }
@@ -188,10 +188,10 @@ export const makeStored = <Data, Ids extends UserIds>(
   namespace: string | null,
 ): StoredSession<Data, Ids> => new StoredSnapshot(parts, namespace)
 
-export const wasFollowed = (session: object): boolean => partsOf(session)?.isFollowed ?? false
+export const wasFoundByOldId = (session: object): boolean => partsOf(session)?.isByOldId ?? false
 export const isCookieDue = (session: object): boolean => partsOf(session)?.isCookieDue ?? false
 
-export const spaceOf = (session: object): string | undefined => partsOf(session)?.home.space
+export const keySpaceOf = (session: object): string | undefined => partsOf(session)?.manager.keySpace
 
 /** The record behind a session that a manager made; `null` for a copy or anything else. */
 export const recordOf = (session: object): SessionRecord | null => partsOf(session)?.record ?? null

@@ -21,7 +21,7 @@ export interface CookieOptions {
   domain?: string
   /** @default '/' */
   path?: string
-  /** `false` gives up HTTPS: the cookie travels, and is honoured, without TLS. @default true */
+  /** `false` gives up HTTPS: the cookie travels, and is accepted, without TLS. @default true */
   secure?: boolean
   /** One jar per top-level site, for embedded pages; needs `sameSite: 'none'`. @default false */
   partitioned?: boolean

@@ -38,7 +38,7 @@ export const unauthenticated = () => new SessionError('ERR_SESSION_UNAUTHENTICAT
 export const notFresh = (within: string) =>
   new SessionError('ERR_SESSION_NOT_FRESH', `this needs a password that was checked at most ${within} ago`)
 
-export const alreadyLeft = () =>
+export const concurrentLogin = () =>
   new SessionError(
     'ERR_SESSION_CONFLICT',
     'another request from this browser logged in or out at the same time, so no new session was created',
@@ -53,7 +53,7 @@ export const tooManyCookies = (name: string) =>
 export const wrongCsrfToken = () => new SessionError('ERR_SESSION_CSRF', "the token is missing, or not this session's")
 
 // What fails without a trace: the login answered 200, and the browser is not logged in. So the developer is told.
-/** Longer than a handler takes from a login to its response, and short enough that the developer still looks, in ms. */
+/** Longer than a handler takes from a login to its response, and short enough that the developer still watches, in ms. */
 const DELAY = 10_000
 
 const warned = new Set<string>()

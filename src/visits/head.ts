@@ -12,10 +12,10 @@ export interface HeadRules {
 }
 
 export const NO_RULES: HeadRules = { cookies: [], vary: [], noStore: false, others: [] }
-/** Of a request whose cookie was looked at. */
-export const LOOKED_AT: HeadRules = { ...NO_RULES, vary: ['Cookie'] }
+/** Of a request whose cookie was read. */
+export const COOKIE_READ: HeadRules = { ...NO_RULES, vary: ['Cookie'] }
 /** Of one whose response may depend on a session. */
-export const PERSONAL: HeadRules = { ...LOOKED_AT, noStore: true }
+export const PERSONAL: HeadRules = { ...COOKIE_READ, noStore: true }
 
 /** The head of a response, of whichever server. */
 export interface Head {

@@ -255,9 +255,38 @@ function writeHead(this: GuardedHead, ...args: Arguments): ServerResponse {
   const isOdd = Array.isArray(headers) && !Array.isArray(headers[0]) && headers.length % 2 !== 0
   if (response.headersSent || isOdd) return previous.apply(response, args)
   const rules = this.rulesNow()
+  const isPatched = previous !== ServerResponse.prototype.writeHead
+  const whole = isPatched || typeof reason === 'string' ? null : wholeHead(response, headers, rules)
+  if (whole !== null) return previous.call(response, args[0], whole)
   setGiven(response, headers)
   writeRules(rules, new NodeHead(response))
   const rest: Arguments = typeof reason === 'string' ? [args[0], reason] : [args[0]]
-  if (previous === ServerResponse.prototype.writeHead) return previous.apply(response, rest)
+  if (!isPatched) return previous.apply(response, rest)
   return shielded(response, rules, () => previous.apply(response, rest))
+}
+
+/** Headers that may have to be merged with ours, and a name that cannot be assigned. */
+const MERGED = /^(?:vary|set-cookie|cache-control|__proto__)$/i
+
+/**
+ * The whole head as one object, which Node writes several times faster than headers that are set one by one. `null` unless
+ * writeHead was given an object, and the application has set no header that has to be merged.
+ */
+function wholeHead(
+  response: ServerResponse,
+  given: unknown,
+  { cookies, vary, noStore, others }: HeadRules,
+): Record<string, unknown> | null {
+  if (typeof given !== 'object' || given === null || Array.isArray(given) || others.length > 0) return null
+  if (response.hasHeader('vary') || response.hasHeader('set-cookie') || response.hasHeader('cache-control')) return null
+  // Copied name by name: a spread makes an object that Node then walks at a fifth of the speed.
+  const head: Record<string, unknown> = {}
+  for (const name of Object.keys(given)) {
+    if (MERGED.test(name)) return null
+    head[name] = (given as Record<string, unknown>)[name]
+  }
+  if (vary.length > 0) head.Vary = vary.join(', ')
+  if (noStore) head['Cache-Control'] = 'no-store'
+  if (cookies.length > 0) head['Set-Cookie'] = cookies
+  return head
 }

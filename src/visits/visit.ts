@@ -1,7 +1,7 @@
 import type { Change } from '../data/change.ts'
-import { afterWrite } from '../guard/store-calls.ts'
+import { afterWrite, Writes } from '../guard/store-calls.ts'
 import { type Context, contextOf } from '../manager/context.ts'
-import { held } from '../manager/lookup.ts'
+import { fromSnapshot } from '../manager/lookup.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import { GET_OPTIONS } from '../manager/options.ts'
 import { parseToken } from '../manager/series.ts'
@@ -16,7 +16,7 @@ import { aDuration, type Duration } from '../text/duration.ts'
 import { type ResponseCookie, responseCookie } from './cookie.ts'
 import { isCrossOrigin, isToken, maskToken } from './cross-origin.ts'
 import {
-  alreadyLeft,
+  concurrentLogin,
   crossOrigin,
   headersSent,
   insecure,
@@ -28,7 +28,7 @@ import {
   watchUnsent,
   wrongCsrfToken,
 } from './errors.ts'
-import { FetchHead, type HeadRules, LOOKED_AT, NO_RULES, PERSONAL, writeRules } from './head.ts'
+import { COOKIE_READ, FetchHead, type HeadRules, NO_RULES, PERSONAL, writeRules } from './head.ts'
 import type { VisitsSetup } from './setup.ts'
 import type { Visit as PublicVisit, VisitLogin, VisitRequest } from './types.ts'
 
@@ -58,21 +58,21 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   #hasLoggedOut = false
   /** `undefined` until the store has said, or a method that writes. */
   #session: Session<Data, Ids> | null | undefined
-  /** Under way, over or failed; `null` if a method that writes knows better. */
+  /** Under way, finished or failed; `null` after a method that writes, whose session is the newer one. */
   #reading: Promise<Session<Data, Ids> | null> | null = null
-  /** Whether a look so far was a use of the session, and not a poll. */
+  /** Whether a read so far was a use of the session, and not a poll. */
   #isUsed = false
   /** Methods that write take turns. Never rejects. */
   #turn: Promise<void> | null = null
   /** A write found that the session had ended: nothing begins in its place. */
-  #isOver = false
+  #isEnded = false
   /** Whether the anonymous session that began here ends if the browser logs in or out before the head is written. */
-  #looksAgain = false
+  #isProvisional = false
   #cookie: 'keep' | 'send' | 'clear' = 'keep'
   #sentAt = 0
   #tokenCookie: 'keep' | 'clear' | { readonly token: string; readonly maxAge: number } = 'keep'
   #unsent: NodeJS.Timeout | null = null
-  #told: RequestRefusal[] | null = null
+  #reported: RequestRefusal[] | null = null
 
   constructor(sessions: SessionManager<Data, Ids, Input>, request: VisitRequest, setup: VisitsSetup) {
     this.#sessions = sessions
@@ -118,11 +118,11 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       const before = await this.get(NO_TOUCH)
       this.#mayBegin()
       const session = await this.#begin(anonymous, before)
-      if (session === null) throw this.#refusedToBegin()
+      if (session === null) throw this.#conflict()
       if (before === null) return this.#deliver(session)
       return this.#deliver(session, async () => {
         await this.#sessions.destroy(before)
-        this.#context.endings.replaced(before.key, session.key)
+        this.#context.recentlyEnded.noteReplacement(before.key, session.key)
         return session
       })
     })
@@ -131,7 +131,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   update<R>(change: Change<Data, R>): Promise<Session<Data, Ids> | null> {
     return this.#inTurn(async () => {
       const session = await this.get()
-      if (session !== null) return this.#goOn(await this.#sessions.update(session, change))
+      if (session !== null) return this.#afterWrite(await this.#sessions.update(session, change))
       this.#mayBegin()
       const begun = await this.#begin()
       if (begun === null) return null
@@ -144,7 +144,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       const before = await this.get()
       if (before === null || !Object.hasOwn(before.data as object, key)) return undefined
       const { session, value } = await takeKey(this.#context, before, key)
-      this.#goOn(session)
+      this.#afterWrite(session)
       return value as Data[K] | undefined
     })
   }
@@ -160,7 +160,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       const current = await this.#current()
       this.#mayBegin()
       const session = await this.#sessions.logIn(current, login as typeof given)
-      this.#looksAgain = false
+      this.#isProvisional = false
       if (!remember && !this.#hasTokenCookie()) return this.#deliver(session)
       return this.#deliver(session, async () => {
         // The tokens of an earlier login must not bring its user back. They end last: a login that fails leaves them.
@@ -182,12 +182,12 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       const session = await this.#sessions.regenerate(current, options)
       if (session === null) {
         // The session of an ID that was never read may have ended before this request.
-        this.#isOver ||= typeof current !== 'string'
-        return this.#know(null)
+        this.#isEnded ||= typeof current !== 'string'
+        return this.#setSession(null)
       }
       if (options?.grace === undefined) return this.#deliver(session)
       // The old ID leads to the session for a while: it is not lost if this response is.
-      this.#know(session)
+      this.#setSession(session)
       if (!this.#canSend()) throw headersSent()
       return this.#send(session)
     })
@@ -201,24 +201,18 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       // If several cookies came none is trusted, but one of them is the user's own: all end.
       const ids = this.#id === null ? cookie.candidates(this.#request.cookie).filter(isId) : []
       const tokens = this.#tokens()
+      const writes = new Writes()
       // What could start the session again ends first.
-      let end = (step: () => Promise<void>) => step()
-      for (const token of tokens) {
-        await end(() => this.#sessions.revokeRememberToken(token))
-        end = afterWrite
-      }
-      for (const each of new Set([...firstAndLast(ids), current])) {
-        if (each === null) continue
-        await end(() => this.#sessions.destroy(each))
-        end = afterWrite
-      }
-      this.#know(null)
+      for (const token of tokens) await writes.run(() => this.#sessions.revokeRememberToken(token))
+      for (const each of new Set([...firstAndLast(ids), current]))
+        if (each !== null) await writes.run(() => this.#sessions.destroy(each))
+      this.#setSession(null)
       if (ids.length > MOST_VALUES) throw tooManyCookies(cookie.name)
       if (this.#wellFormedTokens().length > MOST_VALUES) throw tooManyCookies(rememberCookie.name)
       this.#tokenCookie = this.#hasTokenCookie() ? 'clear' : 'keep'
       this.#cookie = 'clear'
       this.#hasLoggedOut = true
-      this.#isOver = false
+      this.#isEnded = false
     })
   }
 
@@ -230,7 +224,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   async checkCsrf(token: unknown): Promise<void> {
     const session = await this.get()
     if (session !== null && isToken(session.csrfToken, token)) return
-    this.#tellRefused('csrf', session)
+    this.#reportRefused('csrf', session)
     throw wrongCsrfToken()
   }
 
@@ -251,16 +245,19 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     this.#stopWatching()
     const session = this.#session ?? null
     const isPersonal = session !== null || (this.#session === undefined && this.#reading !== null)
-    if (this.#cookie === 'keep' && this.#tokenCookie === 'keep') return isPersonal ? PERSONAL : LOOKED_AT
+    if (this.#cookie === 'keep' && this.#tokenCookie === 'keep') return isPersonal ? PERSONAL : COOKIE_READ
     const { cookie, rememberCookie, clearSiteData } = this.#setup
     const cookies: string[] = []
     if (this.#cookie === 'clear') cookies.push(cookie.clear())
     else if (this.#cookie === 'send' && session !== null && this.#maySend(session))
       cookies.push(cookie.serialize(session))
     if (this.#tokenCookie === 'clear') cookies.push(rememberCookie.clear())
-    else if (this.#tokenCookie !== 'keep' && !this.#context.endings.isOver(this.#keyOfToken(this.#tokenCookie.token)!))
+    else if (
+      this.#tokenCookie !== 'keep' &&
+      !this.#context.recentlyEnded.isEnded(this.#keyOfToken(this.#tokenCookie.token)!)
+    )
       cookies.push(rememberCookie.serializeValue(this.#tokenCookie.token, this.#tokenCookie.maxAge))
-    if (cookies.length === 0) return isPersonal ? PERSONAL : LOOKED_AT
+    if (cookies.length === 0) return isPersonal ? PERSONAL : COOKIE_READ
     const isLogout = this.#cookie === 'clear' && clearSiteData !== null
     return { ...PERSONAL, cookies, others: isLogout ? [['Clear-Site-Data', clearSiteData]] : [] }
   }
@@ -269,7 +266,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   #open(): void {
     if (this.#isOpen) return
     if (isCrossOrigin(this.#request, this.#setup.trustedOrigins)) {
-      this.#tellRefused('cross-origin')
+      this.#reportRefused('cross-origin')
       throw crossOrigin()
     }
     const { id, ambiguous } = this.#setup.cookie.parse(this.#request.cookie)
@@ -286,9 +283,9 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     const id = this.#id
     const found = id === null ? null : await this.#sessions.get(id, isUse && this.#canSend() ? TOUCH : NO_TOUCH)
     const redeemed = found === null && this.#session === undefined ? await this.#redeem() : null
-    // A method that writes has finished meanwhile, and knows better.
+    // A method that writes has finished since, and its session is the newer one.
     if (this.#session !== undefined) return this.#session
-    if (redeemed === null) return this.#keep(found)
+    if (redeemed === null) return this.#sendIfDue(found)
     const { session, token, expiresAt } = redeemed
     this.#tokenCookie = { token, maxAge: Math.max(0, Math.ceil((expiresAt - this.#context.now()) / 1000)) }
     return this.#send(session)
@@ -297,11 +294,11 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   /** The session that a remember token starts, unless its cookie would take the place of a newer one. */
   async #redeem() {
     if (this.#context.options.rememberFor === null || !this.#canSend() || this.#isAmbiguous) return null
-    const token = this.#setup.rememberCookie.parse(this.#request.cookie).id
-    const { endings } = this.#context
-    const key = token === null ? null : this.#keyOfToken(token)
-    if (token === null || key === null || this.#isRefusedInsecure() || endings.isLeft(key)) return null
-    if (this.#id && endings.goesOn(this.#context.keyOf(this.#id))) return null
+    const token = this.#setup.rememberCookie.parse(this.#request.cookie).id ?? ''
+    const key = this.#keyOfToken(token)
+    const { recentlyEnded } = this.#context
+    if (key === null || this.#isRefusedInsecure() || recentlyEnded.isSuperseded(key)) return null
+    if (this.#id && recentlyEnded.hasLiveSuccessor(this.#context.keyOf(this.#id))) return null
     return this.#sessions.redeemRememberToken(token)
   }
 
@@ -310,10 +307,10 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     const session = this.#session ?? null
     if (session === null || session.secret !== this.#id || !this.#canSend()) return session
     const context = this.#context
-    const touching = touch(context, held(context, session), context.now(), context.deadline())
+    const touching = touch(context, fromSnapshot(context, session), context.now(), context.deadline())
     if (touching === null) return session
     const touched = await touching
-    return this.#session === session ? this.#keep(touched) : (this.#session ?? null)
+    return this.#session === session ? this.#sendIfDue(touched) : (this.#session ?? null)
   }
 
   /** The session that a method is about, without a read of its own; the ID if nothing was read or found. */
@@ -330,11 +327,11 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     anonymous?: { data?: Partial<Input> },
     before: Session<Data, Ids> | null = null,
   ): Promise<Session<Data, Ids> | null> {
-    const isLeft = () => (before === null ? this.#isLeft() : this.#hasEnded(before))
-    if (this.#isOver || isLeft()) return null
+    const isSuperseded = () => (before === null ? this.#isSuperseded() : this.#hasEnded(before))
+    if (this.#isEnded || isSuperseded()) return null
     const session = await this.#sessions.create(anonymous)
-    this.#looksAgain = before === null
-    if (!isLeft()) return session
+    this.#isProvisional = before === null
+    if (!isSuperseded()) return session
     await this.#sessions.destroy(session)
     return null
   }
@@ -346,34 +343,34 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       if (!this.#canSend()) throw headersSent()
       return this.#send(finished)
     } catch (error) {
-      this.#know(null)
+      this.#setSession(null)
       this.#tokenCookie = 'keep'
       await this.#end(session)
       throw error
     }
   }
 
-  /** A failure was told as an event, and what is left expires. */
+  /** A failure was reported as an event, and what is left expires. */
   async #end(session: Session<Data, Ids>): Promise<void> {
     await this.#sessions.destroy(session).catch(() => {})
   }
 
   /** After a write. */
-  #goOn(session: Session<Data, Ids> | null): Session<Data, Ids> | null {
-    this.#isOver ||= session === null
-    return this.#keep(session)
+  #afterWrite(session: Session<Data, Ids> | null): Session<Data, Ids> | null {
+    this.#isEnded ||= session === null
+    return this.#sendIfDue(session)
   }
 
   /** The session goes on. Its cookie is sent if the browser needs it, and this response can still carry it. */
-  #keep(session: Session<Data, Ids> | null): Session<Data, Ids> | null {
-    this.#know(session)
+  #sendIfDue(session: Session<Data, Ids> | null): Session<Data, Ids> | null {
+    this.#setSession(session)
     if (session === null) return null
     const isNews = session.secret !== this.#id || (isCookieDue(session) && this.#setup.cookie.lifetime === 'idle')
     return isNews && this.#canSend() ? this.#send(session) : session
   }
 
   #send<S extends Session<Data, Ids>>(session: S): S {
-    this.#know(session)
+    this.#setSession(session)
     this.#cookie = 'send'
     this.#sentAt = performance.now()
     this.#unsent ??= watchUnsent(this.#onUnsent.bind(this))
@@ -391,7 +388,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     this.#unsent = null
   }
 
-  #know<S extends Session<Data, Ids> | null>(session: S): S {
+  #setSession<S extends Session<Data, Ids> | null>(session: S): S {
     this.#session = session
     this.#reading = null
     if (session === null) this.#stopWatching()
@@ -400,26 +397,26 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
 
   /** A slow response must not overwrite the cookie of a later login. */
   #maySend(session: Session<Data, Ids>): boolean {
-    if (!this.#looksAgain || !this.#isLeft()) return !this.#hasEnded(session, this.#sentAt)
+    if (!this.#isProvisional || !this.#isSuperseded()) return !this.#hasEnded(session, this.#sentAt)
     // While this session was created, another request of the browser logged in or out. Its response has the right cookie.
-    this.#looksAgain = false
+    this.#isProvisional = false
     this.#cookie = 'keep'
-    this.#know(null)
+    this.#setSession(null)
     void this.#end(session)
     return false
   }
 
   /** Whether this browser logged in or out with what it came with, or got a new ID for it. */
-  #isLeft(): boolean {
+  #isSuperseded(): boolean {
     if (this.#hasLoggedOut) return false
-    const { endings } = this.#context
-    if (this.#id !== null && endings.isLeft(this.#context.keyOf(this.#id))) return true
-    return this.#wellFormedTokens().some(token => endings.isLeft(this.#keyOfToken(token)!))
+    const { recentlyEnded } = this.#context
+    if (this.#id !== null && recentlyEnded.isSuperseded(this.#context.keyOf(this.#id))) return true
+    return this.#wellFormedTokens().some(token => recentlyEnded.isSuperseded(this.#keyOfToken(token)!))
   }
 
   /** Whether it has ended in this process lately; with its user's other sessions, if that was after `since`. */
   #hasEnded(session: Session<Data, Ids>, since = Number.POSITIVE_INFINITY): boolean {
-    return this.#context.endings.hasEnded(recordOf(session)!, since)
+    return this.#context.recentlyEnded.hasEnded(recordOf(session)!, since)
   }
 
   /** `null` for what cannot be a remember token. */
@@ -431,7 +428,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     return this.#setup.rememberCookie.candidates(this.#request.cookie).filter(token => this.#keyOfToken(token) !== null)
   }
 
-  /** Remember tokens that end at a login or a logout: those that came, honoured or not, and the one that would be sent. */
+  /** Remember tokens that end at a login or a logout: those that came, accepted or not, and the one that would be sent. */
   #tokens(): readonly string[] {
     const own = typeof this.#tokenCookie === 'object' ? [this.#tokenCookie.token] : []
     return [...firstAndLast(this.#wellFormedTokens()), ...own]
@@ -454,30 +451,30 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
 
   #isRefusedInsecure(): boolean {
     this.#isInsecure ??= this.#setup.cookie.secure && !this.#request.secure
-    if (this.#isInsecure) this.#tellRefused('insecure')
+    if (this.#isInsecure) this.#reportRefused('insecure')
     return this.#isInsecure
   }
 
-  #refusedToBegin(): Error {
+  #conflict(): Error {
     const key = this.#id ? this.#context.keyOf(this.#id) : null
     this.#context.emit({ type: 'write-refused', reason: 'conflict', key, userId: null })
-    return alreadyLeft()
+    return concurrentLogin()
   }
 
   /** An event for a request that is refused, once for a reason. */
-  #tellRefused(reason: RequestRefusal, session: Session<Data, Ids> | null = null): void {
-    this.#told ??= []
-    if (this.#told.includes(reason)) return
-    this.#told.push(reason)
+  #reportRefused(reason: RequestRefusal, session: Session<Data, Ids> | null = null): void {
+    this.#reported ??= []
+    if (this.#reported.includes(reason)) return
+    this.#reported.push(reason)
     const request = this.#request
     this.#context.emit({
       type: 'request-refused',
       reason,
       key: session?.key ?? null,
       userId: session?.user?.id ?? null,
-      method: told(request.method),
-      origin: told(request.header('origin') || null),
-      host: told(request.header('host') || null),
+      method: excerpt(request.method),
+      origin: excerpt(request.header('origin') || null),
+      host: excerpt(request.header('host') || null),
     })
   }
 
@@ -507,5 +504,5 @@ const firstAndLast = <V>(values: readonly V[]): readonly V[] =>
   values.length <= MOST_VALUES ? values : [...values.slice(0, MOST_VALUES / 2), ...values.slice(-MOST_VALUES / 2)]
 
 /** A part of what the client sent, which may be anything and of any length: events are logged. */
-const told = <T extends string | null>(written: T): T =>
+const excerpt = <T extends string | null>(written: T): T =>
   written === null ? written : (String(written).slice(0, 200) as T)

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { seal, unseal } from '../../../src/data/meta.ts'
+import { packMeta, unpackMeta } from '../../../src/data/meta.ts'
 
 const meta = fc.record(
   {
@@ -14,20 +14,20 @@ const meta = fc.record(
 const text = fc.oneof(
   fc.json(),
   fc.string({ unit: 'binary' }),
-  fc.tuple(meta, fc.string()).map(([kept, rest]) => seal(kept, rest)),
+  fc.tuple(meta, fc.string()).map(([kept, rest]) => packMeta(kept, rest)),
   fc.string({ unit: fc.constantFrom('@', 'v', 'i', '-', '1', '{', '}') }),
 )
 
 it('what is kept beside the data, and the data, come back as they were, whatever text a codec makes', () => {
   fc.assert(
     fc.property(meta, text, (kept, codecText) => {
-      expect(unseal(seal(kept, codecText))).toEqual({ meta: kept, text: codecText })
+      expect(unpackMeta(packMeta(kept, codecText))).toEqual({ meta: kept, text: codecText })
     }),
   )
 })
 
 it('data of a session with nothing beside it is stored as the codec wrote it', () => {
-  fc.assert(fc.property(fc.json(), json => seal({}, json) === json && unseal(json).text === json))
+  fc.assert(fc.property(fc.json(), json => packMeta({}, json) === json && unpackMeta(json).text === json))
 })
 
 it('what is broken is data that cannot be read, of a session that is not fresh', () => {
@@ -53,5 +53,5 @@ it('what is broken is data that cannot be read, of a session that is not fresh',
     '@i99999999999999@{}',
     `@c${'a'.repeat(42)}@{}`,
   ])
-    expect(unseal(broken)).toEqual({ meta: { verifiedAt: null }, text: broken })
+    expect(unpackMeta(broken)).toEqual({ meta: { verifiedAt: null }, text: broken })
 })

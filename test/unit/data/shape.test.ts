@@ -4,7 +4,7 @@ import { DataShape } from '../../../src/data/schema.ts'
 
 const decode = (text: string) => JSON.parse(text) as unknown
 const shape = (options: object = {}) => new DataShape({ maxDataBytes: 16_384, ...options } as never)
-const resetOf = (text: string, options: object = {}) => shape(options).thaw(text)
+const resetOf = (text: string, options: object = {}) => shape(options).decode(text)
 
 describe('stored data that cannot be used begins anew, and the event says why', () => {
   it('where the codec cannot read it, with what the codec said', () => {
@@ -55,7 +55,7 @@ it('data that a codec gives is shown frozen, whatever is in it, and a function i
   const helper = () => 1
   const ring: Record<string, unknown> = { helper, none: null, missing: undefined, list: [{ a: 1 }] }
   ring.self = ring
-  const shown = shape({ codec: { encode: () => 'x', decode: () => ring } }).freeze('x', () => {}) as typeof ring
+  const shown = shape({ codec: { encode: () => 'x', decode: () => ring } }).decodeFrozen('x', () => {}) as typeof ring
   expect(Object.isFrozen(shown) && Object.isFrozen((shown.list as object[])[0])).toBe(true)
   expect(Object.isFrozen(helper)).toBe(false)
 })

@@ -2,7 +2,7 @@ import { inspect } from 'node:util'
 import { SessionManager, stringify } from 'coatcheck'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it, vi } from 'vitest'
-import { isCookieDue, recordOf, spaceOf, wasFollowed } from '../../../src/session/session.ts'
+import { isCookieDue, keySpaceOf, recordOf, wasFoundByOldId } from '../../../src/session/session.ts'
 
 const user = { id: 2n ** 64n - 1n, name: 'max' }
 const setUp = () => new SessionManager({ store: new MemoryStore(), sweepInterval: false })
@@ -170,7 +170,7 @@ it('a session that a remember token began was last seen when it began, though no
 })
 
 it('what is no session belongs to no tenant, no rotation led to it, and its cookie is not due', () => {
-  expect([recordOf({}), spaceOf({}), wasFollowed({}), isCookieDue({})]).toEqual([null, undefined, false, false])
+  expect([recordOf({}), keySpaceOf({}), wasFoundByOldId({}), isCookieDue({})]).toEqual([null, undefined, false, false])
 })
 
 it('the CSRF token is bound to the session: the same at each look and after a new ID, another one after a login', async () => {

@@ -4,52 +4,52 @@ import { SessionManager, type SessionOptions } from 'coatcheck'
 import { openVisit } from 'coatcheck/custom-server'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { describe, expect, it } from 'vitest'
-import { Endings } from '../../../src/manager/endings.ts'
+import { RecentlyEnded } from '../../../src/manager/recently-ended.ts'
 
 const ada = { id: 1n, name: 'ada' }
 
 describe('what this process remembers of a session', () => {
   it('that got a new ID: nothing may begin under the old one, and the new one lives', () => {
-    const endings = new Endings()
-    endings.moved('a', 'b')
-    expect([endings.isLeft('a'), endings.isOver('a')]).toEqual([true, false])
-    expect([endings.isLeft('b'), endings.isOver('b')]).toEqual([false, false])
+    const recentlyEnded = new RecentlyEnded()
+    recentlyEnded.noteNewId('a', 'b')
+    expect([recentlyEnded.isSuperseded('a'), recentlyEnded.isEnded('a')]).toEqual([true, false])
+    expect([recentlyEnded.isSuperseded('b'), recentlyEnded.isEnded('b')]).toEqual([false, false])
   })
 
   it('that ended: its successors have ended too, whichever is heard of first', () => {
     for (const order of [0, 1]) {
-      const endings = new Endings()
-      endings.moved('b', 'c')
-      const steps = [() => endings.end('a', 'left'), () => endings.moved('a', 'b')]
+      const recentlyEnded = new RecentlyEnded()
+      recentlyEnded.noteNewId('b', 'c')
+      const steps = [() => recentlyEnded.noteEnd('a', 'superseded'), () => recentlyEnded.noteNewId('a', 'b')]
       for (const at of [order, 1 - order]) steps[at]!()
-      expect(['a', 'b', 'c'].map(key => endings.isOver(key))).toEqual([true, true, true])
+      expect(['a', 'b', 'c'].map(key => recentlyEnded.isEnded(key))).toEqual([true, true, true])
     }
   })
 
   it('that was ended by others: its browser may begin anew, and once it left, not any more', () => {
-    const endings = new Endings()
-    endings.moved('a', 'b')
-    endings.end('b', 'ended')
-    expect([endings.isLeft('b'), endings.isOver('b')]).toEqual([false, true])
-    endings.end('a', 'left')
-    endings.end('b', 'ended')
-    expect(endings.isLeft('b')).toBe(true)
+    const recentlyEnded = new RecentlyEnded()
+    recentlyEnded.noteNewId('a', 'b')
+    recentlyEnded.noteEnd('b', 'ended')
+    expect([recentlyEnded.isSuperseded('b'), recentlyEnded.isEnded('b')]).toEqual([false, true])
+    recentlyEnded.noteEnd('a', 'superseded')
+    recentlyEnded.noteEnd('b', 'ended')
+    expect(recentlyEnded.isSuperseded('b')).toBe(true)
   })
 
   it('spares the one that is to go on, and what follows from it', () => {
-    const endings = new Endings()
-    for (const [from, to] of ['ab', 'bc']) endings.moved(from!, to!)
-    endings.end('a', 'left', 'b')
-    expect(['a', 'b', 'c'].map(key => endings.isOver(key))).toEqual([true, false, false])
+    const recentlyEnded = new RecentlyEnded()
+    for (const [from, to] of ['ab', 'bc']) recentlyEnded.noteNewId(from!, to!)
+    recentlyEnded.noteEnd('a', 'superseded', 'b')
+    expect(['a', 'b', 'c'].map(key => recentlyEnded.isEnded(key))).toEqual([true, false, false])
   })
 
   it('comes to an end if sessions lead to each other in a ring', () => {
-    const endings = new Endings()
-    for (const [from, to] of ['ab', 'ba']) endings.moved(from!, to!)
-    endings.end('a', 'left')
-    endings.endUser('1', 'a')
+    const recentlyEnded = new RecentlyEnded()
+    for (const [from, to] of ['ab', 'ba']) recentlyEnded.noteNewId(from!, to!)
+    recentlyEnded.noteEnd('a', 'superseded')
+    recentlyEnded.noteUserEnd('1', 'a')
     const session = { key: 'x', parent: null, userId: '1' }
-    expect([endings.isOver('b'), endings.hasEnded(session, 0)]).toEqual([true, true])
+    expect([recentlyEnded.isEnded('b'), recentlyEnded.hasEnded(session, 0)]).toEqual([true, true])
   })
 })
 
