@@ -75,7 +75,11 @@ function foundIn(
   if (record !== null) {
     if (record.kind !== 'session' || !(record.expiresAt > now)) return null
     const userId = context.userIdOf(record)
-    if (record.userId !== null && userId === null) return removeForeign(context, record, deadline)
+    if (record.userId !== null && userId === null) {
+      const cause = `user ID is not of kind '${context.options.userIds}'`
+      context.emit({ type: 'corrupt-record', key: record.key as SessionKey, cause })
+      return null
+    }
     const found = { id, record, userId, isByOldId: hops > 0 }
     return context.options.getPasswordVersion === undefined ? found : unlessOutdated(context, found, deadline)
   }
@@ -96,13 +100,6 @@ function nextIdOf(context: Context, id: string, { salt, until, movedTo }: Forwar
   if (salt === '' || now >= until + CLOCK_TOLERANCE) return null
   const next = deriveId(shardOf(id), id, 'regenerate', salt)
   return context.keyOf(next) === movedTo ? next : null
-}
-
-async function removeForeign(context: Context, { key }: SessionRecord, deadline: number): Promise<null> {
-  await context.calls.delete(key, context.call(deadline))
-  const cause = `user ID is not of kind '${context.options.userIds}'`
-  context.emit({ type: 'corrupt-record', key: key as SessionKey, cause })
-  return null
 }
 
 /** Whether the application raised the user's password version since this record's credentials were verified. */

@@ -64,7 +64,6 @@ export async function issueToken(context: Context, session: AnySession): Promise
       previous: null,
       salt: '',
       rotatedAt: call.now,
-      session: null,
       createdAt: 0,
       touchedAt: null,
       origin: record.createdAt,
@@ -114,8 +113,6 @@ async function redeem(
   deadline: number,
 ): Promise<AnyRedeemed | null> {
   const { key, verifier } = presented
-  /** `createdAt` of a session that expired before it was used. */
-  let expired: number | null = null
   for (;;) {
     const found = await readSeries(context, key, deadline)
     if (found === null || (await isOutdated(context, found.record, deadline))) return null
@@ -143,12 +140,8 @@ async function redeem(
       writes.note()
     }
     let next = series
-    if (!wasUsed || isResponseLost) {
-      next = {
-        ...nextInSeries(context, series, presented, newSalt(), now),
-        endsEarlier: isResponseLost ? true : undefined,
-      }
-    } else if (series.createdAt === expired) next = nextInSeries(context, series, presented, series.salt, now)
+    if (!wasUsed) next = nextInSeries(series, presented, now)
+    else if (isResponseLost) next = { ...nextInSeries(series, presented, now), endsEarlier: true }
     else if (age > REUSE_WINDOW) next = { ...series, rotatedAt: now }
     if (next !== series) {
       const outcome = await writeSeries(context, record, next, now, deadline)
@@ -157,9 +150,7 @@ async function redeem(
       writes.note()
     }
     if (isResponseLost) await endEarlierSessions(context, record, next, deadline)
-    const answer = await answerOf(context, record, presented, next, deadline)
-    if (answer !== 'expired') return answer
-    expired = next.createdAt
+    return answerOf(context, record, presented, next, deadline)
   }
 }
 
@@ -171,25 +162,19 @@ const endEarlierSessions = (
   deadline: number,
 ) => endSessionsOf(context, key, userId, 'revoked', deadline, session => session.createdAt >= createdAt)
 
-/** Derives what comes after a token. A new salt gives a new token and a new session; the old salt the same token and a new session. */
-function nextInSeries(
-  context: Context,
-  series: Series,
-  { selector, verifier }: Presented,
-  salt: string,
-  now: number,
-): Series {
-  // Later than that of each session before it, whatever the clocks say: by this they are told apart.
-  const createdAt = Math.max(now, series.createdAt + 1)
+/** The series after a token was used: a new salt gives a new token and a new session. */
+function nextInSeries(series: Series, { verifier }: Presented, now: number): Series {
+  const salt = newSalt()
   return {
     ...series,
     current: hashOf(nextVerifier(verifier, salt)),
     previous: hashOf(verifier),
     salt,
     rotatedAt: now,
-    session: context.keyOf(rememberedId(selector, verifier, salt, createdAt)),
-    createdAt,
+    // Later than that of each session before it, whatever the clocks say: by this they are told apart.
+    createdAt: Math.max(now, series.createdAt + 1),
     touchedAt: null,
+    endsEarlier: undefined,
   }
 }
 
@@ -200,14 +185,13 @@ async function answerOf(
   { selector, verifier }: Presented,
   { salt, createdAt, touchedAt }: Series,
   deadline: number,
-): Promise<AnyRedeemed | 'expired' | null> {
+): Promise<AnyRedeemed | null> {
   const id = rememberedId(selector, verifier, salt, createdAt)
   const found = await find(context, id, context.now(), deadline)
   // Used once, and gone now: it has ended, and does not begin again.
   if (found === null && touchedAt !== null) return null
   const session =
     found === null ? await beginRemembered(context, id, series, createdAt, deadline) : context.session(found)
-  if (session === 'expired') return session
   if (session?.user == null) return null
   const token = `${selector}.${nextVerifier(verifier, salt)}`
   return { session: session as UserSession<UserIds>, token, expiresAt: series.expiresAt }
@@ -215,7 +199,7 @@ async function answerOf(
 
 /**
  * A session that follows from a remember token: its ID and `createdAt` are given, and it lives only while the series
- * does. `null` if the series is over or the user's limit refuses; 'expired' if one with this ID existed and was never used.
+ * does. `null` if the series is over, the user's limit refuses, or the session has expired or got another ID.
  */
 async function beginRemembered(
   context: Context,
@@ -223,7 +207,7 @@ async function beginRemembered(
   series: SessionRecord,
   createdAt: number,
   deadline: number,
-): Promise<AnySession | 'expired' | null> {
+): Promise<AnySession | null> {
   const call = context.call(deadline)
   const { userId, userName, passwordVersion } = series
   const owner = { userId, userName, passwordVersion }
@@ -238,10 +222,7 @@ async function beginRemembered(
   // The session is refused or has ended; the token is still good and works again as soon as a session is free.
   if (answer.outcome !== 'collision') return null
   const found = await find(context, id, call.now, deadline)
-  if (found !== null) return context.session(found)
-  // Taken, and not live: by a session that expired, or by the forward of one that goes on under another ID.
-  const { record: taken, forward } = await context.calls.read(record.key, call)
-  return taken === null && forward === null ? 'expired' : null
+  return found && context.session(found)
 }
 
 /** Ends the series of a token, and the sessions that began with it. */

@@ -21,8 +21,7 @@ export interface Series {
   readonly salt: string
   /** When the used verifier was last accepted. Within the grace it gives the same answer again. */
   readonly rotatedAt: number
-  /** Key and `createdAt` of the session that the last rotation started, and when that session was first used. */
-  readonly session: string | null
+  /** `createdAt` of the session that the last rotation started, and when that session was first used. */
   readonly createdAt: number
   readonly touchedAt: number | null
   /** Whether the answer to the rotation before was lost: the sessions of earlier rotations have to end. */
@@ -63,7 +62,6 @@ const FIELDS: { readonly [Name in keyof Required<Series>]: (value: unknown) => b
   previous: value => value === null || isText(value),
   salt: isText,
   rotatedAt: isNumber,
-  session: value => value === null || isText(value),
   createdAt: isNumber,
   touchedAt: value => value === null || isNumber(value),
   endsEarlier: value => value === undefined || value === true,

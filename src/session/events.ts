@@ -54,7 +54,7 @@ export type SessionEvent<Ids extends UserIds = UserIds> = {
   | { type: 'ambiguous-cookie' }
   /** No response carries the cookie of a session that began, or that got a new ID or expiry. */
   | { type: 'unsent-cookie'; key: SessionKey }
-  /** A record that no store of ours wrote: removed, reads as absent. */
+  /** A record that no store of ours wrote: removed, reads as absent. One whose user ID is of another kind stays. */
   | { type: 'corrupt-record'; key: SessionKey; cause: string }
   /** Stored data that no longer fits the schema was replaced by the start value; the session stays. */
   | { type: 'data-reset'; key: SessionKey; cause: Error }

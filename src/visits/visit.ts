@@ -1,5 +1,5 @@
 import type { Change } from '../data/change.ts'
-import { afterWrite } from '../guard/store-calls.ts'
+import { afterWrite, Writes } from '../guard/store-calls.ts'
 import { type Context, contextOf } from '../manager/context.ts'
 import { fromSnapshot } from '../manager/lookup.ts'
 import type { SessionManager } from '../manager/manager.ts'
@@ -201,17 +201,11 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       // If several cookies came none is trusted, but one of them is the user's own: all end.
       const ids = this.#id === null ? cookie.candidates(this.#request.cookie).filter(isId) : []
       const tokens = this.#tokens()
+      const writes = new Writes()
       // What could start the session again ends first.
-      let end = (step: () => Promise<void>) => step()
-      for (const token of tokens) {
-        await end(() => this.#sessions.revokeRememberToken(token))
-        end = afterWrite
-      }
-      for (const each of new Set([...firstAndLast(ids), current])) {
-        if (each === null) continue
-        await end(() => this.#sessions.destroy(each))
-        end = afterWrite
-      }
+      for (const token of tokens) await writes.run(() => this.#sessions.revokeRememberToken(token))
+      for (const each of new Set([...firstAndLast(ids), current]))
+        if (each !== null) await writes.run(() => this.#sessions.destroy(each))
       this.#setSession(null)
       if (ids.length > MOST_VALUES) throw tooManyCookies(cookie.name)
       if (this.#wellFormedTokens().length > MOST_VALUES) throw tooManyCookies(rememberCookie.name)

@@ -7,12 +7,12 @@ it('a series is read in each of its states', () => {
     previous: null,
     salt: '',
     rotatedAt: 1,
-    session: null,
+
     createdAt: 0,
     touchedAt: null,
     origin: 1,
   }
-  const rotated = { ...fresh, previous: 'b'.repeat(43), salt: 'c'.repeat(16), session: 'd'.repeat(46), createdAt: 2 }
+  const rotated = { ...fresh, previous: 'b'.repeat(43), salt: 'c'.repeat(16), createdAt: 2 }
   const ending = { key: 'e'.repeat(46) }
   for (const series of [
     fresh,
