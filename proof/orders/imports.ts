@@ -132,7 +132,6 @@ function nodeOf(world: World, store: OldStore): Node {
         ? { data }
         : { user: { id: BigInt(userId as string), name: name ?? '', passwordVersion: 1 }, createdAt: loginAt, data }
     },
-    onError: () => {},
   })
   return { sessions, importer }
 }

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import { SessionError } from '../contract/errors.ts'
 import { copyPlain } from '../data/plain.ts'
-import type { Context } from '../manager/context.ts'
 import type { SessionManager } from '../manager/manager.ts'
+import type { ManagerOptions } from '../manager/options.ts'
 import type { SessionKey } from '../session/id.ts'
 import type { Session } from '../session/session.ts'
 import type { UserIds } from '../session/users.ts'
@@ -25,7 +25,7 @@ import { changeOf, dataOf, hasContent, type Texts, textsOf } from './values.ts'
 /** What all requests of one middleware share. */
 export interface BridgeSetup<Data extends object, Ids extends UserIds, Input extends object> {
   readonly sessions: SessionManager<Data, Ids, Input>
-  readonly context: Context
+  readonly options: ManagerOptions<Data, Ids>
   readonly userOf: NonNullable<ExpressSessionOptions<Ids>['userOf']>
   readonly logIn: NonNullable<ExpressSessionOptions<Ids>['logIn']>
   readonly look: CookieLook
@@ -126,7 +126,7 @@ export class Bridge<Data extends object, Ids extends UserIds, Input extends obje
   }
 
   get cookie(): CookieView {
-    this.#cookie ??= cookieView(this.#setup.look, this.#setup.context, () => this.#session)
+    this.#cookie ??= cookieView(this.#setup.look, this.#setup.options, () => this.#session)
     return this.#cookie
   }
 
@@ -271,7 +271,7 @@ export class Bridge<Data extends object, Ids extends UserIds, Input extends obje
     this.#session = session
     this.#isStored = session !== null
     this.#told = null
-    fill(shown, copyPlain(session === null ? this.#setup.context.shape.start() : session.data))
+    fill(shown, copyPlain(session === null ? this.#setup.options.initial() : session.data))
     this.#before = textsOf(shown)
   }
 
@@ -382,7 +382,7 @@ export class Bridge<Data extends object, Ids extends UserIds, Input extends obje
   }
 
   #identityOf(data: Record<string, unknown>): Identity | null {
-    return identityOf(this.#setup.context.options.userIds, this.#setup.userOf(data, this.request))
+    return identityOf(this.#setup.options.userIds, this.#setup.userOf(data, this.request))
   }
 
   // Where middleware looks.

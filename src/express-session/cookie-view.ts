@@ -1,6 +1,6 @@
-import type { Context } from '../manager/context.ts'
-import { DEFAULTS } from '../manager/options.ts'
+import { DEFAULTS, type ManagerOptions } from '../manager/options.ts'
 import type { AnySession } from '../session/session.ts'
+import type { UserIds } from '../session/users.ts'
 import { quote } from '../text/quote.ts'
 import { responseCookie, SessionCookie } from '../visits/cookie.ts'
 import type { VisitOptions } from '../visits/setup.ts'
@@ -8,6 +8,8 @@ import type { CookieView } from './request-session.ts'
 
 const LIFETIME =
   "a session's lifetime is set at its login: expressSession(sessions, { logIn: request => ({ idleTimeout: '5m' }) }), or for all of them by idleTimeout of the SessionManager; a longer one for a user who asks to be remembered is { remember: true }"
+
+type Clock = Pick<ManagerOptions<object, UserIds>, 'now' | 'idleTimeout' | 'absoluteTimeout'>
 
 /** The attributes of the cookie of one bridge, read once. */
 export class CookieLook {
@@ -31,17 +33,14 @@ export class CookieLook {
 
 /** When the cookie of a session expires, and how long it lasts in all, in ms; `null` if it ends with the browser. */
 function lifeOf(
-  context: Context,
+  { now, idleTimeout, absoluteTimeout }: Clock,
   lifetime: CookieLook['lifetime'],
   session: AnySession | null,
 ): { end: number; all: number } | null {
   if (lifetime === 'browser') return null
-  const { idle, absolute } = context.options
   const isIdle = lifetime === 'idle'
-  if (session === null) {
-    const all = isIdle ? idle : absolute
-    return { end: context.now() + all, all }
-  }
+  const all = isIdle ? idleTimeout : absoluteTimeout
+  if (session === null) return { end: now() + all, all }
   const end = isIdle ? session.expiresAt : session.absoluteExpiresAt
   return { end, all: end - (isIdle ? session.seenAt : session.createdAt) }
 }
@@ -50,41 +49,41 @@ function lifeOf(
  * The cookie as express-session shows it. It says how things are: what is assigned, and differs, is refused, since a
  * session that lives longer or a cookie that goes elsewhere than the application believes is a hole.
  */
-export function cookieView({ attributes, lifetime }: CookieLook, context: Context, session: () => AnySession | null) {
-  const now = {
-    originalMaxAge: () => lifeOf(context, lifetime, session())?.all ?? null,
-    maxAge: () => {
-      const life = lifeOf(context, lifetime, session())
-      return life === null ? null : life.end - context.now()
+export function cookieView(
+  { attributes, lifetime }: CookieLook,
+  clock: Clock,
+  session: () => AnySession | null,
+): CookieView {
+  const life = () => lifeOf(clock, lifetime, session())
+  const view: CookieView = {
+    get originalMaxAge() {
+      return life()?.all ?? null
     },
-    expires: () => {
-      const life = lifeOf(context, lifetime, session())
-      return life === null ? null : new Date(life.end)
+    get maxAge() {
+      const now = life()
+      return now && now.end - clock.now()
     },
+    get expires() {
+      const now = life()
+      return now && new Date(now.end)
+    },
+    ...attributes,
   }
-  const view = { data: undefined, toJSON: () => ({ ...view }) } as unknown as CookieView
-  Object.defineProperty(view, 'toJSON', { enumerable: false })
-  Object.defineProperty(view, 'data', { enumerable: false, get: () => ({ ...view }) })
-  const show = (name: string, get: () => unknown, accepts: (value: unknown) => boolean, advice: string) =>
-    Object.defineProperty(view, name, {
-      enumerable: true,
-      get,
-      set(value: unknown) {
-        if (!accepts(value)) throw new TypeError(`req.session.cookie.${name}: cannot become ${quote(value)}; ${advice}`)
-      },
-    })
   // `cookie.maxAge = cookie.originalMaxAge` starts the idle time anew in express-session: here it does so by itself.
-  for (const name of ['maxAge', 'originalMaxAge'] as const)
-    show(name, now[name], value => (value || null) === now.originalMaxAge(), LIFETIME)
-  show('expires', now.expires, value => !value && now.originalMaxAge() === null, LIFETIME)
-  for (const [name, value] of Object.entries({ ...attributes, priority: undefined, signed: undefined }))
-    show(
-      name,
-      () => value,
-      given => given === value,
-      name === 'httpOnly' || name === 'priority' || name === 'signed'
-        ? 'every session has the same cookie, and this is no option of it'
-        : `every session has the same cookie, from an option: expressSession(sessions, { cookie: { ${name} } })`,
-    )
-  return Object.preventExtensions(view)
+  const isSo = (name: string, value: unknown) => {
+    if (name === 'expires') return !value && view.expires === null
+    return name.endsWith('axAge') ? (value || null) === view.originalMaxAge : value === view[name as keyof CookieView]
+  }
+  const advice = (name: string) => {
+    if (name === 'expires' || name.endsWith('axAge')) return LIFETIME
+    return name in attributes && name !== 'httpOnly'
+      ? `every session has the same cookie, from an option: expressSession(sessions, { cookie: { ${name} } })`
+      : 'every session has the same cookie, and this is no option of it'
+  }
+  return new Proxy(view, {
+    set(_, name, value) {
+      if (isSo(String(name), value)) return true
+      throw new TypeError(`req.session.cookie.${String(name)}: cannot become ${quote(value)}; ${advice(String(name))}`)
+    },
+  })
 }

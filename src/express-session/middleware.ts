@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { contextOf } from '../manager/context.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import type { UserIds } from '../session/users.ts'
 import { type NodeVisits, nodeVisits } from '../visits/node.ts'
@@ -43,7 +42,7 @@ export function expressSession<Data extends object, Ids extends UserIds, Input e
   }
   const setup: BridgeSetup<Data, Ids, Input> = {
     sessions,
-    context: contextOf(sessions),
+    options: sessions.options,
     userOf: own.userOf ?? (passportUser as NonNullable<typeof own.userOf>),
     logIn: own.logIn ?? (() => ({})),
     look: new CookieLook(forVisits),

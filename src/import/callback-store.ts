@@ -1,6 +1,5 @@
 // What the readers of express-session and of @fastify/session share: signed cookies, and stores that call back.
-import { rule } from '../text/check-options.ts'
-import { quote } from '../text/quote.ts'
+import { type Rule, rule } from '../text/check-options.ts'
 import { instant, isObject, type OldCookie, type OldSession, type OldSessions } from './from.ts'
 import { decoded, type Secret, secretsFrom, signedId } from './signature.ts'
 
@@ -10,15 +9,11 @@ export interface CallbackStore {
   destroy(id: string, callback: (error?: unknown) => void): unknown
 }
 
-export const aStoreOf = (library: string) => (store: unknown, name: string) => {
+export const aStore = rule('the store that the old service has, with get(id) and destroy(id)', store => {
   const { get, destroy } = (isObject(store) ? store : {}) as Partial<CallbackStore>
-  if (typeof get !== 'function' || typeof destroy !== 'function')
-    throw new TypeError(
-      `${library}: ${name}: expected the store that the old service has, with get(id) and destroy(id), got ${quote(store)}`,
-    )
-}
-export const secretOf = (library: string) => (secret: unknown, name: string) =>
-  void secretsFrom(`${library}: ${name}`, secret as Secret)
+  return typeof get === 'function' && typeof destroy === 'function'
+})
+export const aSecret: Rule = (secret, name) => void secretsFrom(name, secret as Secret)
 export const aCookie = rule(
   "the name of a cookie, or { name, path, domain }, such as 'connect.sid'",
   value => typeof value === 'string' || typeof (value as OldCookie | null)?.name === 'string',

@@ -1,5 +1,5 @@
 import { checkOptions, type OptionPlace } from '../text/check-options.ts'
-import { aCookie, aStoreOf, type CallbackStore, secretOf, signedSessions } from './callback-store.ts'
+import { aCookie, aSecret, aStore, type CallbackStore, signedSessions } from './callback-store.ts'
 import type { OldCookie, OldSessions } from './from.ts'
 import type { Secret } from './signature.ts'
 
@@ -15,13 +15,10 @@ export interface FromExpressSessionOptions {
 
 const OPTIONS: OptionPlace<FromExpressSessionOptions> = {
   where: 'fromExpressSession',
+  prefix: 'fromExpressSession: ',
   required: ['secret', 'store'],
   hints: { name: 'it is called cookie', key: 'it is called cookie' },
-  rules: {
-    secret: secretOf('fromExpressSession'),
-    store: aStoreOf('fromExpressSession'),
-    cookie: aCookie,
-  },
+  rules: { secret: aSecret, store: aStore, cookie: aCookie },
 }
 
 /**

@@ -1,5 +1,5 @@
 import { checkOptions, type OptionPlace, rule } from '../text/check-options.ts'
-import { aCookie, aStoreOf, type CallbackStore, secretOf, signedSessions } from './callback-store.ts'
+import { aCookie, aSecret, aStore, type CallbackStore, signedSessions } from './callback-store.ts'
 import type { OldCookie, OldSessions } from './from.ts'
 import type { Secret } from './signature.ts'
 
@@ -21,11 +21,12 @@ const aText = rule('text', value => typeof value === 'string')
 
 const OPTIONS: OptionPlace<FromFastifySessionOptions> = {
   where: 'fromFastifySession',
+  prefix: 'fromFastifySession: ',
   required: ['secret', 'store'],
   hints: { cookieName: 'it is called cookie' },
   rules: {
-    secret: secretOf('fromFastifySession'),
-    store: aStoreOf('fromFastifySession'),
+    secret: aSecret,
+    store: aStore,
     cookie: aCookie,
     cookiePrefix: aText,
     algorithm: aText,

@@ -10,7 +10,6 @@
 import { SessionStoreError } from '../contract/errors.ts'
 import type { SessionRecord } from '../contract/store.ts'
 import type { Context } from '../manager/context.ts'
-import { contextOf } from '../manager/context.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import { expiryOf, initialData, lifetimeOf, newRecord } from '../manager/records.ts'
 import { deriveId, newSalt, newWriteId, type SessionId, shardOf } from '../session/id.ts'
@@ -37,14 +36,14 @@ export class Import<Data extends object, Ids extends UserIds, Input extends obje
 
   constructor(
     sessions: SessionManager<Data, Ids, Input>,
+    context: Context,
     source: string,
     options: SessionImporterOptions<Data, Ids, Input>,
-    tell: (error: Error) => void,
   ) {
     this.#sessions = sessions
-    this.#context = contextOf(sessions)
+    this.#context = context
     this.#marks = new Marks(this.#context, source)
-    this.#old = new OldStore(this.#context, options.from, tell)
+    this.#old = new OldStore(this.#context, options.from)
     this.#options = options
   }
 

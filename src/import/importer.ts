@@ -21,15 +21,6 @@ export type ImportMiddleware = (
   next: (error?: unknown) => void,
 ) => void
 
-let hasWarned = false
-function warnOnce({ message, cause }: Error): void {
-  if (hasWarned) return
-  hasWarned = true
-  // What JSON.parse says about a text shows a piece of it.
-  const reason = cause instanceof Error && cause.name !== 'SyntaxError' ? `: ${cause.message}` : ''
-  process.emitWarning(`sessionImporter: ${message}${reason}`, { type: 'CoatcheckWarning', code: 'COATCHECK_IMPORT' })
-}
-
 /**
  * Imports live sessions of another library at their first request, so that a move logs no user out: a new session with a
  * new ID takes the place of the old one and is as old as it was. All requests that come with the old cookie, on whichever
@@ -58,11 +49,11 @@ export class SessionImporter<
   readonly #imports: Import<Data, Ids, Input>
 
   constructor(sessions: SessionManager<Data, Ids, Input>, options: SessionImporterOptions<Data, Ids, Input>) {
-    contextOf(sessions)
+    const context = contextOf(sessions)
     checkOptions(OPTIONS as OptionPlace<typeof options>, options)
     this.#sessions = sessions
     this.#cookies = new OldCookies(options.from as OldSessions<never>)
-    this.#imports = new Import(sessions, this.#cookies.name, options, options.onError ?? warnOnce)
+    this.#imports = new Import(sessions, context, this.#cookies.name, options)
   }
 
   /**
@@ -153,7 +144,7 @@ export class SessionImporter<
     const [first, ...others] = old
     if (others.length > 0) {
       // A sibling host can plant one, and neither the first nor the last is safe.
-      contextOf(this.#sessions).emit({ type: 'ambiguous-cookie' })
+      this.#sessions.options.onEvent({ type: 'ambiguous-cookie' })
       return asItWas
     }
     const id = await this.#imports.take(first!)

@@ -1,5 +1,5 @@
 import { checkOptions, type OptionPlace } from '../text/check-options.ts'
-import { aCookie, aStoreOf, secretOf } from './callback-store.ts'
+import { aCookie, aSecret, aStore } from './callback-store.ts'
 import { instant, isObject, type OldCookie, type OldSession, type OldSessions } from './from.ts'
 import { matching, type Secret, secretsFrom, sign } from './signature.ts'
 
@@ -21,13 +21,10 @@ export interface FromKoaSessionOptions {
 
 const OPTIONS: OptionPlace<FromKoaSessionOptions> = {
   where: 'fromKoaSession',
+  prefix: 'fromKoaSession: ',
   required: ['keys'],
   hints: { key: 'it is called cookie', secret: "they are called keys, as Koa's app.keys" },
-  rules: {
-    keys: secretOf('fromKoaSession'),
-    store: aStoreOf('fromKoaSession'),
-    cookie: aCookie,
-  },
+  rules: { keys: aSecret, store: aStore, cookie: aCookie },
 }
 
 /** Keys of koa-session among those of the application. */

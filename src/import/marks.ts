@@ -55,17 +55,12 @@ export class Marks {
     return record !== null && !((begun ?? 0) > Number(record.data) + CLOCK_TOLERANCE)
   }
 
+  /** An earlier end gives way. A session that begins between both steps is ended by the manager's `invalidateUser` afterwards. */
   async endUser(user: string, deadline: number): Promise<void> {
     const key = this.#keyOf('user', user)
     const now = this.#context.now()
-    while (!(await this.#create(key, String(now), LONGEST, deadline))) {
-      const found = await this.#read(key, deadline)
-      if (found === null) continue
-      const change = { data: String(now), seenAt: now, expiresAt: now + LONGEST, writeId: newWriteId() }
-      // A store updates no record that has expired.
-      const call = { now: Math.min(now, found.expiresAt - 1), deadline }
-      if ((await this.#context.calls.update(key, found.version, change, call)) === 'updated') return
-    }
+    while (!(await this.#create(key, String(now), LONGEST, deadline)))
+      await this.#context.calls.delete(key, { now, deadline })
   }
 
   #keyOf(kind: 'session' | 'user', name: string): SessionKey {
@@ -82,16 +77,11 @@ export class Marks {
     return Math.min(LONGEST, Math.max(2 * life, this.#context.options.absolute) + DAY)
   }
 
-  /**
-   * A mark counts as long as it is stored, also if it has expired and was not swept yet: its key is taken until then. The
-   * store has removed a damaged one, which is written anew as an end, or an old session that is over would begin again.
-   */
+  /** A mark counts as long as it is stored, also if it has expired and was not swept yet: its key is taken until then. */
   async #read(key: SessionKey, deadline: number): Promise<SessionRecord | null> {
     const { record, corrupt } = await this.#context.calls.read(key, { now: 0, deadline })
-    if (corrupt === null) return record
-    this.#context.emit({ type: 'corrupt-record', key, cause: corrupt })
-    await this.#create(key, String(this.#context.now()), LONGEST, deadline)
-    return (await this.#context.calls.read(key, { now: 0, deadline })).record
+    if (corrupt !== null) this.#context.emit({ type: 'corrupt-record', key, cause: corrupt })
+    return record
   }
 
   async #create(key: string, data: string, life: number, deadline: number): Promise<boolean> {

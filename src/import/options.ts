@@ -45,8 +45,6 @@ export interface SessionImporterOptions<
    * logged in. `verifiedAt` is `null` unless you say when the password was verified, so that `isFresh` refuses.
    */
   toLogin(data: T, session: OldSession<T>): WhoseSession<Data, Ids, Input> | Promise<WhoseSession<Data, Ids, Input>>
-  /** Hears of what is no reason to refuse a request: an old record that cannot be read or removed. @default one process warning */
-  onError?: (error: Error) => void
 }
 
 export const OPTIONS: OptionPlace<SessionImporterOptions> = {
@@ -59,6 +57,5 @@ export const OPTIONS: OptionPlace<SessionImporterOptions> = {
         refuse(name, "a reader such as fromExpressSession({ secret, store }) of 'coatcheck/import'", value)
     },
     toLogin: aFunction,
-    onError: aFunction,
   },
 }

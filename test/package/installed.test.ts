@@ -129,15 +129,8 @@ it('lets Express, Fastify, Koa and Hono answer with 64-bit user IDs', async () =
     const answers = JSON.parse(await project.node('frameworks.mjs', id))
     expect(answers).toMatchObject({ fastify: exact, koa: exact, hono: exact })
     if ('rawJSON' in JSON || id === '42') expect(answers.express).toBe(exact)
-    else expect(answers.express).toMatch(/TypeError: bigintReplacer: .*send stringify\(value\)/)
+    else expect(answers.express).toMatch(/TypeError: JSON\.stringify cannot write .*use stringify\(value\)/)
   }
-}, 240_000)
-
-it('brings examples that run where they lie', async () => {
-  const project = await projectWithPackage('alone')
-  const printed = await project.node('node_modules/coatcheck/examples/encrypted-store.test.mjs')
-  expect(printed).toMatch(/^(?:#|ℹ) fail 0$/m)
-  expect(Number(/^(?:#|ℹ) pass (\d+)$/m.exec(printed)?.[1])).toBeGreaterThan(60)
 }, 240_000)
 
 it('lets copies of the package in one process understand each other: two folders, ESM and CommonJS', async () => {

@@ -23,6 +23,8 @@ export interface Pack {
   readonly path: string
   /** A hash of its bytes. */
   readonly integrity: string
+  /** Of the tarball, in bytes. */
+  readonly size: number
   readonly files: readonly { readonly path: string; readonly size: number }[]
 }
 
@@ -30,8 +32,8 @@ export interface Pack {
 export async function pack(folder: string): Promise<Pack> {
   await build()
   const { stdout } = await run('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', folder], root)
-  const [{ filename, integrity, files }] = JSON.parse(stdout)
-  return { path: join(folder, filename), integrity, files }
+  const [{ filename, integrity, size, files }] = JSON.parse(stdout)
+  return { path: join(folder, filename), integrity, size, files }
 }
 
 export interface Project {

@@ -101,6 +101,7 @@ export function replacement(inner: Store = new MemoryStore()) {
   const clock = { now: BEGIN }
   const old = new OldStoreStub()
   const store = BarrierStore.over(inner)
+  /** What the managers told of failing stores. */
   const told: Error[] = []
   const events: { type: string }[] = []
   const managers: SessionManager<Data>[] = []
@@ -111,7 +112,10 @@ export function replacement(inner: Store = new MemoryStore()) {
       store,
       now: () => clock.now,
       sweepInterval: false,
-      onEvent: event => events.push(event),
+      onEvent: event => {
+        events.push(event)
+        if (event.type === 'store-error') told.push(event.error)
+      },
       ...manager,
     })
     managers.push(sessions)
@@ -125,7 +129,6 @@ export function replacement(inner: Store = new MemoryStore()) {
               createdAt: loginAt,
               data: { ...(cart !== undefined && { cart: cart as string[] }) },
             },
-      onError: error => told.push(error),
       ...options,
     })
     const visit = (cookie: string | null, request: Partial<VisitRequest> = {}) =>

@@ -10,7 +10,6 @@ import {
   HOUR,
   MINUTE,
   OLD,
-  replacement,
   SECRET,
   SID,
   withAda,
@@ -91,7 +90,7 @@ describe('a taking over', () => {
     const lost = new Error('READONLY')
     world.old.fault = verb => (verb === 'destroy' ? lost : null)
     await world.one.ask((await world.one.ask(OLD)).next())
-    expect(world.told).toMatchObject([{ cause: { cause: lost } }])
+    expect(world.told).toMatchObject([{ operation: 'delete', cause: lost }])
   })
 
   it('of what has ended since has no cookie to be sent, and waits for none', async () => {
@@ -256,62 +255,5 @@ describe('a browser that has a session of ours', () => {
     clock.now += 13 * HOUR
     put()
     expect(await one.ask(`${ours}; ${OLD}`)).toMatchObject({ name: 'ada' })
-  })
-})
-
-describe('without onError', () => {
-  /** The library anew, as a process has it that was just started. */
-  async function started(text: string, fault: ((verb: string) => unknown) | null) {
-    vi.resetModules()
-    const { SessionManager } = await import('coatcheck')
-    const { openVisit } = await import('coatcheck/custom-server')
-    const { sessionImporter, fromExpressSession } = await import('coatcheck/import')
-    const { MemoryStore } = await import('coatcheck/stores/memory')
-    const { old } = replacement()
-    old.records.set(SID, text)
-    old.fault = fault
-    const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false, now: () => BEGIN })
-    const importer = sessionImporter(sessions, {
-      from: fromExpressSession<typeof ada>({ secret: SECRET, store: old }),
-      toLogin: ({ name }) => ({ user: { id: 42n, name } }),
-    })
-    const warn = vi.spyOn(process, 'emitWarning').mockReturnValue()
-    // Others of this thread may warn meanwhile.
-    const warnings = () => warn.mock.calls.filter(([, options]) => (options as any)?.code === 'COATCHECK_IMPORT')
-    const ask = async () => {
-      const open = (cookie: string) => openVisit(sessions, { method: 'GET', secure: true, cookie, header: () => null })
-      const { visit } = await importer.import(OLD, open)
-      const session = await visit.get()
-      if (session !== null) await visit.logOut()
-      return session !== null
-    }
-    return { ask, old, warn, warnings }
-  }
-
-  it('a record that cannot be removed is a warning of the process, once, with the reason', async () => {
-    const { ask, old, warn, warnings } = await started(JSON.stringify(ada), verb =>
-      verb === 'destroy' ? new Error('READONLY') : null,
-    )
-    expect(await ask()).toBe(true)
-    old.fault = null
-    old.records.set(SID, '{')
-    expect(await ask()).toBe(false)
-    expect(warnings()).toEqual([
-      [
-        'sessionImporter: the old record of a session that was imported could not be removed: delete: the store of the old sessions failed',
-        { type: 'CoatcheckWarning', code: 'COATCHECK_IMPORT' },
-      ],
-    ])
-    warn.mockRestore()
-  })
-
-  it('a record that cannot be read is told without a piece of it', async () => {
-    const { ask, warn, warnings } = await started('{"password":hunter2', null)
-    expect(await ask()).toBe(false)
-    expect(await ask()).toBe(false)
-    expect(warnings().map(([message]) => message)).toEqual([
-      'sessionImporter: a session of the old store cannot be read and was left alone',
-    ])
-    warn.mockRestore()
   })
 })

@@ -207,7 +207,6 @@ describe('one store for', () => {
       const importer = sessionImporter(sessions, {
         from: fromExpressSession<{ name: string }>({ secret: SECRET, store: old }),
         toLogin: ({ name }) => ({ user: { id: 42n, name: `${name} of the ${tenant}` } }),
-        onError: () => {},
       })
       const { visit } = await importer.import(OLD, header =>
         openVisit(sessions, { method: 'GET', secure: true, cookie: header, header: () => null }),
@@ -251,43 +250,6 @@ describe('a mark that cannot be read', () => {
 })
 
 describe('a mark that the store calls damaged', () => {
-  /** As the contract has it: the store says so once, and has removed the record. */
-  function damage({ store }: ReturnType<typeof stubborn>, key: string) {
-    store.every('read', async (proceed, [asked]) => {
-      if (asked !== key) return proceed()
-      store.every('read', go => go())
-      await store.inner.delete(key, { now: BEGIN })
-      return { corrupt: 'data is no text' }
-    })
-  }
-
-  it('counts as an end: who had logged out is not logged in again by the old cookie', async () => {
-    const world = stubborn(cookieAt(BEGIN))
-    const { visit } = await world.one.ask(OLD)
-    await visit.logOut()
-    damage(world, marksIn(world)[0]!.key)
-    for (const node of [world.two, world.one, world.two]) expect((await node.ask(OLD)).name).toBeNull()
-    world.clock.now += 300 * DAY
-    await world.one.sessions.sweep()
-    world.put({ cookie: cookieAt(world.clock.now) })
-    expect((await world.two.ask(OLD)).name).toBeNull()
-  })
-
-  it('does not end the session that has taken the place of the old one', async () => {
-    const world = stubborn(cookieAt(BEGIN))
-    const first = await world.one.ask(OLD)
-    damage(world, marksIn(world)[0]!.key)
-    expect((await world.two.ask(OLD)).name).toBeNull()
-    expect((await world.two.ask(/session_id=[^;]*/.exec(first.next())![0])).name).toBe('ada')
-  })
-
-  it('counts as an end of all old sessions that its user has by then', async () => {
-    const world = stubborn(cookieAt(BEGIN))
-    await world.one.importer.invalidateUser(42n)
-    damage(world, marksIn(world)[0]!.key)
-    for (const node of [world.two, world.one]) expect((await node.ask(OLD)).name).toBeNull()
-  })
-
   it('is told as an event, with its key and the reason', async () => {
     const world = stubborn(cookieAt(BEGIN))
     await world.one.ask(OLD)
