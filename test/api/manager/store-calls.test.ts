@@ -163,17 +163,19 @@ for (const [name, { verb, run }] of Object.entries(cases)) {
       }
     })
     // What the other methods answer is the business of the suite.
-    it.runIf(verb === 'read').each(nonsense.map(answer => [answer]))('answers %o', async answer => {
-      const { error } = await failing(() => Promise.resolve(answer))
-      expect(error.message).toMatch(/^the store returned an invalid result for `read` \(/)
-      await failing(() => answer)
-    })
-    it.runIf(verb === 'read')('answers twice', async () => {
-      await failing(answersTwice)
-    })
-    it.runIf(verb === 'read')('answers with something that throws when it is looked at', async () => {
-      await failing(explodes)
-    })
+    if (verb === 'read') {
+      it.each(nonsense.map(answer => [answer]))('answers %o', async answer => {
+        const { error } = await failing(() => Promise.resolve(answer))
+        expect(error.message).toMatch(/^the store returned an invalid result for `read` \(/)
+        await failing(() => answer)
+      })
+      it('answers twice', async () => {
+        await failing(answersTwice)
+      })
+      it('answers with something that throws when it is looked at', async () => {
+        await failing(explodes)
+      })
+    }
     it('knows better what happened: its own error comes through', async () => {
       for (const outcome of ['not-applied', 'unknown'] as const) {
         const at = setUp()

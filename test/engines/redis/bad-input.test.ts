@@ -5,10 +5,10 @@ import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { createClient, createClientPool, createCluster, createSentinel } from 'redis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type OpenClient, STANDALONE } from '../../support/redis/clients.ts'
-import { HOUR, keyIn, recordOf, T0 } from '../../support/redis/records.ts'
+import { CLUSTER, type OpenClient, STANDALONE } from '../../support/redis/clients.ts'
+import { HOUR, keyIn, recordOf, soon, T0 } from '../../support/redis/records.ts'
 import { describeEngine } from '../../support/services/engines.ts'
-import { type RedisServer, startRedis } from '../../support/services/redis.ts'
+import { type RedisServer, startRedis, startRedisCluster } from '../../support/services/redis.ts'
 
 const nameOf = (key: string) => `coatcheck:{${key.slice(0, 3)}}:${key.slice(3)}`
 
@@ -340,5 +340,46 @@ describeEngine('redis', 'a Redis that evicts', () => {
     await server.cli('CONFIG', 'SET', 'maxmemory-policy', 'noeviction')
     expect(await store.create(recordOf(store, '1'), {}, { now: T0 })).toMatchObject({ outcome: 'created' })
     await close()
+  })
+
+  it('is refused where one of the masters of a cluster evicts', async () => {
+    const cluster = await startRedisCluster()
+    try {
+      const { client, close } = await CLUSTER['ioredis 6 cluster']!(cluster.addresses)
+      const read = () => new RedisStore(client).read(keyIn('abc'), { now: T0, deadline: soon() })
+      expect(await read()).toBe(null)
+      for (const [name, value] of Object.entries({ maxmemory: '100mb', 'maxmemory-policy': 'allkeys-lru' }))
+        await cluster.masters[2]!.cli('CONFIG', 'SET', name, value)
+      await expect(read()).rejects.toMatchObject({
+        cause: { message: expect.stringContaining('maxmemory 104857600, ') },
+      })
+      await close()
+    } finally {
+      await cluster.stop()
+    }
+  })
+})
+
+// No Redis of our own answers so.
+describe('a Redis of others that tells', () => {
+  const reasonOf = (...lines: string[]) => {
+    const said = ['# Memory', 'used_memory:1', ...lines, 'x:y', ''].join('\r\n')
+    const sendCommand = async ([name]: string[]) => (name === 'INFO' ? said : null)
+    const store = new RedisStore({ isOpen: true, isReady: true, sendCommand } as never)
+    return store.read(keyIn('abc'), { now: T0, deadline: soon() }).then(
+      () => null,
+      error => error.cause.message as string,
+    )
+  }
+  it('no limit or no policy is worked on if what it tells is enough, and is refused otherwise', async () => {
+    expect(await reasonOf('maxmemory:0')).toBe(null)
+    expect(await reasonOf('maxmemory_policy:noeviction')).toBe(null)
+    expect(await reasonOf('maxmemory:100')).toContain('(maxmemory 100, maxmemory-policy undefined)')
+    expect(await reasonOf('maxmemory_policy:volatile-ttl')).toContain('(maxmemory undefined, ')
+    expect(await reasonOf('my_maxmemory:0', 'maxmemory:7', 'maxmemory_policy:volatile-lru')).toContain('(maxmemory 7, ')
+  })
+
+  it('nothing of it is away: a proxy that is starting answers so', async () => {
+    expect(await reasonOf()).toBe('INFO memory was not understood')
   })
 })

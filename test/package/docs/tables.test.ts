@@ -191,9 +191,6 @@ const methodsIn = (rows: string[][]) => [...new Set(rows.flatMap(([cell]) => cel
 
 describe('the other tables', () => {
   it.each([
-    ['docs/options.md', 'MemoryStore', [['stores/memory/store.ts', 'MemoryStoreOptions']]],
-    ['docs/options.md', 'RedisStore', [['stores/redis/store.ts', 'RedisStoreOptions']]],
-    ['docs/options.md', 'SQL stores', [['stores/sql/base/schema.ts', 'SqlStoreOptions']]],
     ['docs/express-session.md', 'Options', [['src/express-session/options.ts', 'ExpressSessionOptions']]],
     ['docs/stores/mysql.md', 'Options', [['stores/sql/base/schema.ts', 'SqlStoreOptions']]],
     ['docs/stores/sqlite.md', 'Options', [['stores/sql/base/schema.ts', 'SqlStoreOptions']]],

@@ -5,7 +5,6 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, it } from 'vitest'
 import { counts } from '../../support/scripts/results.mjs'
-import { table } from '../../support/scripts/table.mjs'
 import { root } from '../../support/scripts/vitest.mjs'
 
 const folder = mkdtempSync(join(tmpdir(), 'coatcheck-results-'))
@@ -60,14 +59,5 @@ describe('the count that closes a CI run', () => {
     rmSync(results, { recursive: true })
     expect(run.status).toBe(1)
     expect(said.stdout).toMatch(/outside of any test: .*late\.test\.js.*Error: too late/)
-  })
-
-  it('lines columns up', () => {
-    expect(
-      table([
-        ['a', 'b'],
-        ['long', ''],
-      ]),
-    ).toBe('  a     b\n  ----  -\n  long')
   })
 })

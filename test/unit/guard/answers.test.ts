@@ -35,7 +35,7 @@ type Asked = Exclude<keyof Store, 'shard'>
 interface Answers {
   readonly ask: (calls: StoreCalls) => unknown
   readonly sound: readonly unknown[]
-  readonly nonsense: readonly unknown[]
+  readonly nonsense?: readonly unknown[]
 }
 // Ten minutes are left, by a clock that stands still: performance.now() and the deadline's timers.
 const call = { now: 1, deadline: 0 }
@@ -48,19 +48,17 @@ afterEach(() => {
 })
 
 const began = ['created', 'collision', 'stale-login', 'limit', 'orphan'].map(outcome => ({ outcome, ended: [] }))
-const counts = { sound: [0, 1, 2 ** 53 - 1], nonsense: [] }
+const counts = { sound: [0, 1, 2 ** 53 - 1] }
 const page = { records: [RECORD], forwards: ['f'], next: null }
 
 const VERBS: Readonly<Record<Asked, Answers>> = {
   create: {
     ask: calls => calls.create(RECORD, {}, call),
     sound: [...began, { outcome: 'created', ended: ['a key'] }],
-    nonsense: [],
   },
   replace: {
     ask: calls => calls.replace('old', 1, RECORD, {}, call),
     sound: [...began, { outcome: 'conflict', ended: [] }, { outcome: 'gone', ended: [] }],
-    nonsense: [],
   },
   read: {
     ask: calls => calls.read('a key', call),
@@ -81,17 +79,14 @@ const VERBS: Readonly<Record<Asked, Answers>> = {
   update: {
     ask: calls => calls.update('a key', 1, {} as never, call),
     sound: ['updated', 'conflict', 'gone'],
-    nonsense: [],
   },
   touch: {
     ask: calls => calls.touch('a key', 1, 2, call),
     sound: ['touched', 'gone'],
-    nonsense: [],
   },
   delete: {
     ask: calls => calls.delete('a key', call),
     sound: [true, false],
-    nonsense: [],
   },
   deleteUser: { ask: calls => calls.deleteUser('1', {} as never, call), ...counts },
   sweep: { ask: calls => calls.sweep(100, call), ...counts },
@@ -99,14 +94,12 @@ const VERBS: Readonly<Record<Asked, Answers>> = {
   listUser: {
     ask: calls => calls.listUser('1', 'session', call),
     sound: [[], [OF_USER], [OF_USER, { ...OF_USER, kind: 'remember' }]],
-    nonsense: [],
   },
   scan: {
     ask: calls => calls.scan(null, 10, call),
     sound: [page, { records: [], forwards: [], next: '' }, { ...page, next: 'on' }],
-    nonsense: [],
   },
-  close: { ask: calls => calls.close(call.deadline), sound: [], nonsense: [] },
+  close: { ask: calls => calls.close(call.deadline), sound: [] },
 }
 
 function answering(verb: Asked, answer: unknown) {
@@ -116,7 +109,7 @@ function answering(verb: Asked, answer: unknown) {
   return { calls, told }
 }
 
-describe.each(Object.entries(VERBS))('%s', (name, { ask, sound, nonsense }) => {
+describe.each(Object.entries(VERBS))('%s', (name, { ask, sound, nonsense = [] }) => {
   const verb = name as Asked
 
   it('hands on what a store may answer', async () => {
@@ -127,7 +120,8 @@ describe.each(Object.entries(VERBS))('%s', (name, { ask, sound, nonsense }) => {
     }
   })
 
-  it.runIf(verb === 'read')('has failed where the store answers anything else, and one report tells it', async () => {
+  if (verb !== 'read') return
+  it('has failed where the store answers anything else, and one report tells it', async () => {
     for (const wrong of nonsense)
       for (const answer of [wrong, Promise.resolve(wrong)]) {
         const { calls, told } = answering(verb, answer)

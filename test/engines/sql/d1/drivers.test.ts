@@ -127,28 +127,6 @@ describe('an answer of D1', () => {
     expect(error).toMatchObject({ outcome: 'unknown', cause: { message: `not a D1 database: ${words}` } })
     expect(error.cause).toBeInstanceOf(TypeError)
   })
-
-  it('is read by the rows that were changed; what says nothing of these has changed none', async () => {
-    const touch = (said: Answer) => answering([said]).touch(KEY, NOW, NOW + 1, log())
-    expect(await touch({ results: [], meta: { changes: 1 } })).toBe('touched')
-    expect(await touch({ results: [], meta: { changes: 0 } })).toBe('gone')
-    expect(await touch({ results: [], meta: {} })).toBe('gone')
-    expect(await touch({ results: [] })).toBe('gone')
-  })
-})
-
-it('sends D1 each statement with its values', async () => {
-  const sent: [string, unknown[]][][] = []
-  const prepare = (sql: string) => ({ bind: (...values: unknown[]) => [sql, values] })
-  const batch = async (statements: [string, unknown[]][]) => {
-    sent.push(statements)
-    return statements.map(() => ({ results: [], meta: { changes: 1 } }))
-  }
-  const store = new D1Store({ prepare, batch } as never)
-  expect(await store.touch(KEY, NOW, NOW + 1, { now: NOW })).toBe('touched')
-  expect(sent.map(statements => statements.map(([sql, values]) => [sql.split(' ')[0], values]))).toEqual([
-    [['UPDATE', [NOW, NOW + 1, KEY, NOW]]],
-  ])
 })
 
 it('prints its tables by the names that it is given', () => {

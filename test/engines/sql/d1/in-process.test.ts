@@ -2,7 +2,6 @@
 // here, one after the other, and everything but the network is the same. Nobody else has this file.
 import { createClient } from '@libsql/client'
 import { modelTest, testStore } from 'coatcheck/custom-store/testing'
-import { D1Store } from 'coatcheck/stores/d1'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { libsqlStore } from '../../../../examples/libsql-store.mjs'
@@ -10,7 +9,7 @@ import { clientCases } from '../../../support/client-cases.ts'
 import { soon } from '../../../support/deadlines.ts'
 import { describeEngine } from '../../../support/services/engines.ts'
 import { sqliteFile } from '../../../support/services/sqlite.ts'
-import { NOW, newKey, record } from '../../../support/sql/records.ts'
+import { NOW, record } from '../../../support/sql/records.ts'
 
 const call = () => ({ now: NOW, deadline: soon() })
 
@@ -55,54 +54,4 @@ describeEngine('libsql', 'a SQLite database on a network, in this process', () =
       await store.deleteUser('42', { minPasswordVersionUntil: NOW }, call())
     },
   )
-
-  describe('as D1 gives its answers', () => {
-    let asked = 0
-    const d1 = {
-      prepare: (sql: string) => ({ bind: (...args: unknown[]) => ({ sql, args }) }),
-      async batch(queries: { sql: string; args: [] }[]) {
-        asked += 1
-        const answers = await client.batch(queries, 'write')
-        return answers.map(({ rows, columns, rowsAffected }) => ({
-          results: rows.map(row => Object.fromEntries(columns.map((name, place) => [name, row[place]]))),
-          meta: { changes: rowsAffected },
-        }))
-      },
-    }
-    const open = async (table: string) => {
-      const store = new D1Store(d1 as never, { table })
-      await store.migrate()
-      return store
-    }
-
-    it('reads what is stored under a key, and asks nothing about what can be no key', async () => {
-      // A word of SQL is as good a name as another.
-      const store = await open('group')
-      const one = record()
-      expect(await store.create(one, {}, call())).toMatchObject({ outcome: 'created' })
-      expect(await store.read(one.key, call())).toEqual(one)
-      expect(await store.read(newKey(), call())).toBe(null)
-      asked = 0
-      expect([await store.read('x', call()), await store.delete('x', call())]).toEqual([null, false])
-      expect(asked).toBe(0)
-      await client.execute(`UPDATE "group" SET version = -1 WHERE id = '${one.key}'`)
-      expect(await store.read(one.key, call())).toEqual({ corrupt: expect.any(String) })
-      expect(await store.read(one.key, call())).toBe(null)
-    })
-
-    it('names what failed', async () => {
-      const store = new D1Store(d1 as never, { table: 'not_there' })
-      for (const [operation, ask] of [
-        ['read', () => store.read(newKey(), call())],
-        ['delete', () => store.delete(newKey(), call())],
-        ['count', () => store.count(call())],
-        ['deleteUser', () => store.deleteUser('42', { minPasswordVersionUntil: NOW }, call())],
-        ['sweep', () => store.sweep(1, call())],
-      ] as const)
-        await expect(ask()).rejects.toMatchObject({
-          operation,
-          cause: { message: expect.stringMatching(/no such table.*call `await store\.migrate\(\)`/) },
-        })
-    })
-  })
 })
