@@ -1,6 +1,6 @@
 // @ts-check
 // npm run bench -- [memory] [redis] [sql] [details] [growth] [sweep] [--quick] [--long]
-// npm run bench -- --write [--long]: all stores, and writes the figures, the chart and the table of docs/performance.md
+// npm run bench -- --write, npm run bench -- chart --write: for docs/performance.md, its table and its chart
 // npm run bench -- compare [--quick] [--write]
 // Installs what it compares with (once, in this folder), then prints tables of this run.
 import { execFileSync } from 'node:child_process'
@@ -17,6 +17,7 @@ const TAKES = {
   memory: ['quick', 'long'],
   redis: ['quick', 'long'],
   sql: ['quick', 'long'],
+  chart: ['write'],
   details: [],
   growth: ['quick'],
   // A million rows take their time: only where it is named.
@@ -89,20 +90,23 @@ console.log(heading.join('\n'))
 
 const started = performance.now()
 const tables = names.flatMap(name => STORES[name] ?? [])
+/** @type {string[]} */
+const said = []
+const { log } = console
+console.log = line => {
+  said.push(line)
+  log(line)
+}
 if (tables.length > 0) {
   const { benchTables } = await import('./tables.mjs')
-  const length = values.quick ? 'quick' : values.long ? 'long' : 'usual'
-  /** @type {string[]} */
-  const said = []
-  const { log } = console
-  console.log = line => {
-    said.push(line)
-    log(line)
-  }
-  const medians = await benchTables(tables, length)
-  console.log = log
-  if (values.write) (await import('./figures.mjs')).writeFigures(medians, heading, said)
+  const medians = await benchTables(tables, values.quick ? 'quick' : values.long ? 'long' : 'usual')
+  if (values.write) (await import('./figures.mjs')).writeTable(medians, heading)
 }
+if (names.includes('chart')) {
+  const medians = await (await import('./tables.mjs')).benchChart()
+  if (values.write) (await import('./figures.mjs')).writeChart(medians)
+}
+if (values.write && !names.includes('compare')) (await import('./figures.mjs')).writeFigures(heading, said)
 if (names.includes('details')) await (await import('./details.mjs')).benchDetails()
 if (names.includes('growth')) await (await import('./growth.mjs')).benchGrowth(values.quick === true)
 if (names.includes('sweep')) await (await import('./sweep.mjs')).benchSweep()

@@ -1,8 +1,8 @@
 // @ts-check
-// What a run printed, as bench/FIGURES.md; its chart and its table of six rows, for docs/performance.md.
+// For docs/performance.md: its table of six rows, its chart, and what the runs printed, bench/FIGURES.md.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { TABLES } from './stores.mjs'
+import { CHART, TABLES } from './stores.mjs'
 import { fixed, table } from './table.mjs'
 
 const at = (/** @type {string} */ path) => fileURLToPath(new URL(`../${path}`, import.meta.url))
@@ -10,51 +10,42 @@ const page = at('docs/performance.md')
 
 /** Peers of the table, by the beginning of their label. */
 const PEERS = ['express-session', '@fastify/session', 'better-auth', 'JWT, jose']
-/** Bars of the chart, in groups: what is in a group does the same work in the same framework. */
-const BARS = [
-  ['by hand', 'coatcheck'],
-  ['Express alone, by hand', 'coatcheck in Express', 'express-session'],
-  ['@fastify/session', 'koa-session', 'better-auth', 'iron-session', 'JWT, jose'],
-]
 const NAMES = /** @type {Record<string, string>} */ ({
   'by hand': 'node:http, a Map by hand',
   coatcheck: 'node:http, coatcheck',
   'Express alone, by hand': 'Express, a Map by hand',
   'coatcheck in Express': 'Express, coatcheck',
   'express-session': 'Express, express-session',
-  'JWT, jose': 'a JWT, jose',
 })
 
 /** @typedef {Awaited<ReturnType<typeof import('./contest.mjs').contest>>} Medians */
 
-/** @param {Medians} medians @returns {string} */
-function chart(medians) {
-  const groups = BARS.map(labels => labels.filter(label => medians.get(label)?.has('profile')))
-  const ratio = (/** @type {string} */ label) => Number(medians.get(label)?.get('profile')?.ratio)
-  const most = Math.max(...groups.flat().map(ratio))
-  const [LEFT, WIDTH, BAR, STEP, GAP] = [190, 640, 20, 28, 16]
-  const scale = (WIDTH - LEFT - 60) / most
+/** @param {Medians} medians */
+export function writeChart(medians) {
+  const bars = CHART.map(({ label }) => ({ label, ratio: Number(medians.get(label)?.get('profile')?.ratio) }))
+  const [LEFT, WIDTH, BAR, STEP, GAP] = [200, 640, 20, 28, 16]
+  const scale = (WIDTH - LEFT - 60) / Math.max(...bars.map(({ ratio }) => ratio))
   let y = 8
   const parts = []
-  for (const group of groups) {
-    for (const label of group) {
-      const own = label.includes('coatcheck')
-      const width = Math.max(1, ratio(label) * scale)
-      parts.push(
-        `<text x="${LEFT - 10}" y="${y + 15}" text-anchor="end"${own ? ' font-weight="600"' : ''}>${NAMES[label] ?? label}</text>`,
-        `<rect x="${LEFT}" y="${y}" width="${fixed(width, 1)}" height="${BAR}" rx="4" fill="${own ? '#a5475b' : '#b3a79c'}"/>`,
-        `<text x="${fixed(LEFT + width + 8, 1)}" y="${y + 15}">${fixed(ratio(label))}</text>`,
-      )
-      y += STEP
-    }
-    y += GAP
+  for (const { label, ratio } of bars) {
+    const own = label.includes('coatcheck')
+    if (label === 'Express alone, by hand') y += GAP
+    parts.push(
+      `<text x="${LEFT - 10}" y="${y + 15}" text-anchor="end"${own ? ' font-weight="600"' : ''}>${NAMES[label]}</text>`,
+      `<rect x="${LEFT}" y="${y}" width="${fixed(ratio * scale, 1)}" height="${BAR}" rx="4" fill="${own ? '#a5475b' : '#b3a79c'}"/>`,
+      `<text x="${fixed(LEFT + ratio * scale + 8, 1)}" y="${y + 15}">${fixed(ratio, 1)}</text>`,
+    )
+    y += STEP
   }
   const title = 'Processor time for a GET of a logged-in user, sessions in memory; a Map by hand on node:http is 1'
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${y - GAP + 2}" width="${WIDTH}" role="img" aria-label="${title}" font-family="system-ui, sans-serif" font-size="14" fill="#8a7f76">
+  writeFileSync(
+    at('docs/pictures/performance.svg'),
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${y}" width="${WIDTH}" role="img" aria-label="${title}" font-family="system-ui, sans-serif" font-size="14" fill="#8a7f76">
 <title>${title}</title>
 ${parts.join('\n')}
 </svg>
-`
+`,
+  )
 }
 
 /** @param {Map<string, Medians>} all */
@@ -74,20 +65,30 @@ function sixRows(all) {
   return table(['sessions in', 'coatcheck', ...PEERS], rows)
 }
 
-/** @param {Map<string, Medians>} all @param {readonly string[]} heading @param {readonly string[]} said */
-export function writeFigures(all, heading, said) {
+/** @param {Map<string, Medians>} all @param {readonly string[]} heading */
+export function writeTable(all, heading) {
   const rows = sixRows(all)
-  writeFileSync(at('docs/pictures/performance.svg'), chart(/** @type {Medians} */ (all.get('memory'))))
-  writeFileSync(
-    at('bench/FIGURES.md'),
-    `# Figures\n\nWhat one run of the benchmarks printed. [Performance](../docs/performance.md) says how to read it.\n\n${heading.map(line => `- ${line}`).join('\n')}\n${said.join('\n')}\n`,
-  )
-  const text = readFileSync(page, 'utf8')
   const run = `${heading[0]?.replace(/\.$/, '')}: ${heading[1]}`
   writeFileSync(
     page,
-    text
+    readFileSync(page, 'utf8')
       .replace(/(<!-- printed by [^\n]*-->\n)(?:\|.*\n)*/, (_, mark) => `${mark}${rows}\n`)
       .replace(/(<!-- the run -->\n).*\n/, (_, mark) => `${mark}${run}\n`),
+  )
+}
+
+/** A part of the file for each command: another run of it takes the place of the last one. @param {readonly string[]} heading @param {readonly string[]} said */
+export function writeFigures(heading, said) {
+  const command = String(heading[0]?.split(',')[0])
+  const file = at('bench/FIGURES.md')
+  const [intro = '', ...parts] = readFileSync(file, 'utf8').split(/^## /m)
+  const others = parts.filter(part => !part.startsWith(`${command}\n`)).map(part => `## ${part.trim()}\n`)
+  const own = `## ${command}\n\n${heading.map(line => `- ${line}`).join('\n')}\n${said.join('\n')}\n`
+  writeFileSync(
+    file,
+    [intro, ...others, own]
+      .map(part => part.trim())
+      .join('\n\n')
+      .concat('\n'),
   )
 }

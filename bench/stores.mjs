@@ -143,3 +143,12 @@ export const TABLES = {
     absent: [NO_STORE, IN_MEMORY_TABLE],
   },
 }
+
+/** The rows of the chart. */
+export const CHART = [
+  'by hand',
+  'coatcheck',
+  'Express alone, by hand',
+  'coatcheck in Express',
+  'express-session',
+].flatMap(name => TABLES.memory?.rows.filter(({ label }) => label === name) ?? [])

@@ -2,7 +2,7 @@
 // The public table: one for each store.
 import { contest } from './contest.mjs'
 import { OPERATIONS } from './operations.mjs'
-import { TABLES } from './stores.mjs'
+import { CHART, TABLES } from './stores.mjs'
 
 /** @typedef {Awaited<ReturnType<typeof contest>>} Medians */
 
@@ -35,6 +35,21 @@ function planOf(length, share) {
     sessions: length === 'quick' ? 0 : 2000,
   }
 }
+
+/** What the chart shows: like beside like, with more rounds than a table of all has time for. */
+export const benchChart = () =>
+  contest(
+    { .../** @type {import('./stores.mjs').Table} */ (TABLES.memory), rows: CHART, absent: [] },
+    {
+      operations: ['profile'],
+      isQuick: false,
+      seconds: () => 100,
+      rounds: 80,
+      leastRounds: 20,
+      warmUp: { profile: { requests: 30_720, seconds: 10 } },
+      sessions: 0,
+    },
+  )
 
 /**
  * Prints the tables, and answers the medians of each.

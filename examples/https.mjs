@@ -1,10 +1,10 @@
 // @ts-check
 // HTTPS without a proxy: plain HTTP is redirected, browsers are told to come by HTTPS alone, and the cookie has the
-// `__Host-` prefix, with which no other host and no page without TLS can plant one. A certificate for development:
-//   openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj /CN=localhost -keyout key.pem -out cert.pem
+// `__Host-` prefix, with which no other host and no page without TLS can plant one. Without a certificate it prints the
+// line that makes one for development.
 // Behind a proxy that ends TLS the proxy redirects, and sends Strict-Transport-Security. Keep `createServer` of node:http
 // there, and name the proxy: nodeVisits(sessions, { trustedProxies: ['10.0.0.0/8'] }).
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import { SessionManager } from 'coatcheck'
 import { nodeVisits } from 'coatcheck/node'
@@ -12,6 +12,12 @@ import { MemoryStore } from 'coatcheck/stores/memory'
 import { listener, serve } from './serve.mjs'
 
 const { PORT = '3443', HTTP_PORT = '3000', KEY = 'key.pem', CERT = 'cert.pem' } = process.env
+
+if (!existsSync(KEY) || !existsSync(CERT)) {
+  console.error(`There is no certificate yet. Make one for development, then start this again:
+  openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj /CN=localhost -keyout ${KEY} -out ${CERT}`)
+  process.exit(1)
+}
 
 const sessions = new SessionManager({ store: new MemoryStore() })
 const visits = nodeVisits(sessions, { cookie: { hostPrefix: true } })

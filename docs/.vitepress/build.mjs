@@ -1,6 +1,6 @@
 // @ts-check
-// `npm run docs`: builds the site in site/. Fails for a link or an anchor that leads nowhere and for an export without a
-// docstring. Needs no network.
+// `npm run docs`: builds the site in site/, with llms.txt and llms-full.txt. Fails for a link or an anchor that leads
+// nowhere, for an export without a docstring, and if the search does not find a guide first. Needs no network.
 import { spawnSync } from 'node:child_process'
 import {
   copyFileSync,
@@ -15,6 +15,11 @@ import {
 import { dirname, extname, join, relative } from 'node:path/posix'
 import { fileURLToPath } from 'node:url'
 import { Application, ReflectionKind } from 'typedoc'
+import { drawAll } from './diagrams.mjs'
+import { llmsFull, llmsIndex } from './llms.mjs'
+import { nameOf, SUBPATHS } from './pages.mjs'
+import { builtIndex, unanswered } from './search.mjs'
+import { slug } from './slug.mjs'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const gathered = join(root, '.tmp/site')
@@ -25,7 +30,7 @@ const under = (folder, ending) =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(path => path.endsWith(ending))
 
 /** Shown by a page as it is. @param {string} path */
-const isPicture = path => path.endsWith('.png')
+const isPicture = path => /\.(?:png|svg)$/.test(path)
 
 /** Where a file of the repository is on the site: a page of docs/ at its own path, all else below repository/.
  * @param {string} path */
@@ -45,8 +50,26 @@ function pageFor(path) {
     return `# ${path}\n\n${names.map(name => `- [${name}](${join('/', path, name)})`).join('\n')}\n`
   }
   const text = readFileSync(join(root, path), 'utf8')
-  return `---\nsearch: false\n---\n# ${path}\n\n\`\`\`\`${extname(path).slice(1).replace('mjs', 'js')}\n${text}\n\`\`\`\`\n`
+  return `---\neditLink: false\n---\n# ${path}\n\n\`\`\`\`${extname(path).slice(1).replace('mjs', 'js')}\n${text}\n\`\`\`\`\n`
 }
+
+/** The front page has a head of its own in place of the first sentences of docs/index.md. @param {string} text */
+const withHead = text =>
+  `---\n${JSON.stringify({
+    layout: 'home',
+    hero: {
+      name: 'coatcheck',
+      text: 'Logged out means logged out',
+      tagline:
+        'Server-side sessions for Node.js. The server keeps the session, the browser holds a random ID in a cookie. No framework needed; TypeScript.',
+      image: { src: '/hanger.svg', alt: 'A coat hanger' },
+      actions: [
+        { theme: 'brand', text: 'Start in ten minutes', link: '/start' },
+        { theme: 'alt', text: 'Compare', link: '/compare' },
+        { theme: 'alt', text: 'Move from another library', link: '/moving' },
+      ],
+    },
+  })}\n---\n${text.replace(/^# .*\n+.*\n/, '')}`
 
 /** Copies the pages of docs/, and whatever of the repository they link to, with links that hold on the site. */
 function gatherPages() {
@@ -58,7 +81,7 @@ function gatherPages() {
       copyFileSync(join(root, path), join(gathered, pageOf(path)))
       continue
     }
-    const text = path.endsWith('.md') ? readFileSync(join(root, path), 'utf8') : pageFor(path)
+    const text = path.endsWith('.md') ? drawAll(readFileSync(join(root, path), 'utf8')) : pageFor(path)
     const page = pageOf(path)
     // Code keeps its brackets: only text outside of fences has links.
     const linked = text.split(/^(\s*(`{3,})[\s\S]*?^\s*\2$)/m).map((part, index) => {
@@ -76,7 +99,7 @@ function gatherPages() {
       })
     })
     mkdirSync(join(gathered, dirname(page)), { recursive: true })
-    writeFileSync(join(gathered, page), linked.join(''))
+    writeFileSync(join(gathered, page), page === 'index.md' ? withHead(linked.join('')) : linked.join(''))
   }
 }
 
@@ -104,18 +127,38 @@ function undocumented(project) {
   )
 }
 
+/**
+ * TypeDoc numbers headings that read alike by rules of its own (`#sessionkey-1` for the only one of that name). The first
+ * of that name is meant.
+ */
+function repairAnchors() {
+  const folder = join(gathered, 'api')
+  const files = under(folder, '.md')
+  const anchors = new Map(
+    files.map(file => {
+      const headings = readFileSync(join(folder, file), 'utf8').matchAll(/^#+ (.+)$/gm)
+      return [file, new Set([...headings].map(([, heading = '']) => slug(heading.replaceAll(/[\\~]/g, ''))))]
+    }),
+  )
+  for (const file of files) {
+    const text = readFileSync(join(folder, file), 'utf8')
+    const repaired = text.replaceAll(/\]\(([^)#\s]*)#([\w-]+)-\d+\)/g, (link, target, anchor) =>
+      anchors.get(target === '' ? file : join(dirname(file), target))?.has(anchor) ? `](${target}#${anchor})` : link,
+    )
+    writeFileSync(join(folder, file), repaired)
+  }
+}
+
 /** Writes the reference of every subpath of package.json; exits where an export has no docstring or a link is dead. */
 async function writeReference() {
-  const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-  const entryPoints = Object.keys(exports)
-    .filter(key => key !== './package.json')
-    .map(key => {
-      if (key === '.') return 'src/index.ts'
-      if (key === './custom-store/testing') return 'testing/index.ts'
-      return key.startsWith('./stores/') ? `${key}.ts` : `src/${key.slice(2)}.ts`
-    })
+  const sourceOf = (/** @type {string} */ key) => {
+    if (key === '.') return 'src/index.ts'
+    if (key === './custom-store/testing') return 'testing/index.ts'
+    return key.startsWith('./stores/') ? `${key}.ts` : `src/${key.slice(2)}.ts`
+  }
   const application = await Application.bootstrapWithPlugins({
-    entryPoints: entryPoints.map(path => join(root, path)),
+    entryPoints: SUBPATHS.map(key => join(root, sourceOf(key))),
+    router: 'module',
     tsconfig: join(root, 'tsconfig.json'),
     plugin: ['typedoc-plugin-markdown', 'typedoc-vitepress-theme'],
     out: join(gathered, 'api'),
@@ -136,15 +179,21 @@ async function writeReference() {
       unusedMergeModuleWith: true,
     },
     treatWarningsAsErrors: true,
-    ...{ docsRoot: gathered, hideBreadcrumbs: true, sidebar: { pretty: true } },
+    ...{ docsRoot: gathered, hideBreadcrumbs: true, parametersFormat: 'table', sidebar: { autoConfiguration: false } },
   })
   const project = await application.convert()
   if (!project || application.logger.hasErrors()) process.exit(1)
   application.validate(project)
   for (const name of undocumented(project)) application.logger.error(`${name} is exported and has no docstring`)
   if (application.logger.hasWarnings() || application.logger.hasErrors()) process.exit(1)
+  // A page for each subpath, under the name that is imported.
+  for (const module of project.children ?? []) {
+    const key = SUBPATHS.find(each => sourceOf(each).replace(/(?:\/index)?\.ts$/, '') === module.name)
+    module.name = nameOf(key ?? (module.name === 'src' ? '.' : `./${module.name.replace(/^src\//, '')}`))
+  }
   await application.generateOutputs(project)
   if (application.logger.hasWarnings() || application.logger.hasErrors()) process.exit(1)
+  repairAnchors()
 }
 
 /** Every link and anchor of the built pages that leads nowhere. @returns {string[]} */
@@ -173,6 +222,10 @@ rmSync(gathered, { recursive: true, force: true })
 rmSync(site, { recursive: true, force: true })
 mkdirSync(gathered, { recursive: true })
 gatherPages()
+mkdirSync(join(gathered, 'public'), { recursive: true })
+copyFileSync(join(root, 'examples/server/page.svg'), join(gathered, 'public/hanger.svg'))
+writeFileSync(join(gathered, 'public/llms.txt'), llmsIndex())
+writeFileSync(join(gathered, 'public/llms-full.txt'), llmsFull())
 await writeReference()
 const built = spawnSync(process.execPath, [join(root, 'node_modules/vitepress/bin/vitepress.js'), 'build', 'docs'], {
   cwd: root,
@@ -181,5 +234,7 @@ const built = spawnSync(process.execPath, [join(root, 'node_modules/vitepress/bi
 if (built.status !== 0) process.exit(1)
 const dead = deadLinks()
 for (const link of dead) console.error(`dead link or anchor in ${link}`)
-if (dead.length > 0) process.exit(1)
+const missed = unanswered(builtIndex(site))
+for (const question of missed) console.error(`the search does not find a guide first: ${question}`)
+if (dead.length > 0 || missed.length > 0) process.exit(1)
 console.log('The site is in site/; `npx vitepress preview docs` shows it.')

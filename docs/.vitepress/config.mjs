@@ -2,17 +2,23 @@
 // The site. `npm run docs` first gathers its pages in .tmp/site: docs/**/*.md, the API reference, and what they link to.
 import { readFileSync } from 'node:fs'
 import { defineConfig } from 'vitepress'
+import { nameOf, SECTIONS, SUBPATHS } from './pages.mjs'
+import { renderForSearch, searchOptions } from './search.mjs'
 import { slug } from './slug.mjs'
 
-const api = JSON.parse(readFileSync(new URL('../../.tmp/site/api/typedoc-sidebar.json', import.meta.url), 'utf8'))
+const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+/** Where the repository can be seen, if package.json says so: https://github.com/owner/name. */
+const repository = String(manifest.repository?.url ?? manifest.repository ?? '').replace(/^git\+|\.git$/g, '')
+const isPublished = repository.startsWith('https://')
 
 /** @param {string} text @param {string} link */
 const page = (text, link) => ({ text, link })
 
 export default defineConfig({
   title: 'coatcheck',
-  description: 'Server-side sessions for Node.js',
+  description: 'Server-side sessions for Node.js where logged out means logged out',
   lang: 'en',
+  head: [['link', { rel: 'icon', type: 'image/svg+xml', href: '/hanger.svg' }]],
   srcDir: '../.tmp/site',
   outDir: '../site',
   cacheDir: '../.tmp/vitepress',
@@ -20,116 +26,31 @@ export default defineConfig({
   vite: { build: { chunkSizeWarningLimit: 3000 } },
   markdown: { anchor: { slugify: slug }, toc: { slugify: slug } },
   themeConfig: {
-    search: { provider: 'local' },
+    logo: '/hanger.svg',
+    search: {
+      provider: 'local',
+      options: { _render: renderForSearch, miniSearch: { searchOptions } },
+    },
     outline: [2, 3],
+    ...(isPublished && {
+      editLink: { pattern: `${repository}/edit/main/docs/:path`, text: 'Edit this page' },
+      socialLinks: [{ icon: /** @type {const} */ ('github'), link: repository }],
+    }),
     nav: [
       page('Start', '/start'),
       page('Guides', '/guide'),
+      page('Compare', '/compare'),
       page('API', '/api/'),
-      page('Changes', '/repository/CHANGELOG'),
+      page(`v${manifest.version}`, '/repository/CHANGELOG'),
     ],
     sidebar: [
+      ...SECTIONS,
       {
-        text: 'Start',
-        items: [
-          page('What it is', '/'),
-          page('Ten minutes', '/start'),
-          page('Which store?', '/stores'),
-          page('Compare', '/compare'),
-        ],
+        text: 'API',
+        link: '/api/',
+        collapsed: true,
+        items: SUBPATHS.map(key => page(nameOf(key), `/api/${nameOf(key)}`)),
       },
-      {
-        text: 'Guides',
-        items: [
-          page('All tasks', '/guide'),
-          page('A login page', '/guide/login-page'),
-          page('Guard pages and actions', '/guide/guard'),
-          page('Data: cart, flash messages', '/guide/data'),
-          page('Remember me', '/guide/remember-me'),
-          page('Change a password', '/guide/change-password'),
-          page('Devices', '/guide/devices'),
-          page('A second factor', '/guide/second-factor'),
-          page('OAuth, OIDC and SAML', '/guide/oauth'),
-          page('Forms and CSRF', '/guide/csrf'),
-          page('Sockets, jobs, native apps', '/guide/sockets'),
-          page('Tenants, several cookies', '/guide/tenants'),
-          page('A new ID now and then', '/guide/new-id'),
-          page('Bound to a device', '/device-bound'),
-          page('Testing', '/testing'),
-        ],
-      },
-      {
-        text: 'Frameworks',
-        items: [
-          page('All, and node:http', '/servers'),
-          page('Express', '/servers/express'),
-          page('Fastify', '/servers/fastify'),
-          page('Koa', '/servers/koa'),
-          page('Hono', '/servers/hono'),
-          page('Nest', '/servers/nest'),
-          page('tRPC', '/servers/trpc'),
-          page('GraphQL Yoga', '/servers/graphql-yoga'),
-          page('WebSockets: ws', '/servers/ws'),
-          page('socket.io', '/servers/socket-io'),
-          page('Next', '/servers/next'),
-          page('SvelteKit', '/servers/sveltekit'),
-          page('React Router', '/servers/react-router'),
-          page('Cloudflare Workers', '/servers/cloudflare'),
-          page('Bun and Deno', '/servers/bun-deno'),
-        ],
-      },
-      {
-        text: 'Stores',
-        items: [
-          page('Memory', '/stores/memory'),
-          page('Redis', '/stores/redis'),
-          page('PostgreSQL', '/stores/postgresql'),
-          page('MySQL and MariaDB', '/stores/mysql'),
-          page('SQLite', '/stores/sqlite'),
-          page('Cloudflare D1', '/stores/d1'),
-          page('Your own', '/stores/your-own'),
-        ],
-      },
-      {
-        text: 'Moving',
-        items: [
-          page('From another library', '/moving'),
-          page('express-session', '/moving/express-session'),
-          page('req.session: the bridge', '/express-session'),
-          page('iron-session', '/moving/iron-session'),
-          page('better-auth', '/moving/better-auth'),
-          page('Lucia', '/moving/lucia'),
-          page('NextAuth and Auth.js', '/moving/next-auth'),
-        ],
-      },
-      {
-        text: 'Production',
-        items: [
-          page('Deployment', '/deployment'),
-          page('Runbook', '/runbook'),
-          page('Operations', '/operations'),
-          page('The command', '/command'),
-          page('Observability', '/observability'),
-        ],
-      },
-      {
-        text: 'Trust',
-        items: [
-          page('Security', '/security'),
-          page('Proof', '/proof'),
-          page('Performance', '/performance'),
-          page('Changes', '/repository/CHANGELOG'),
-        ],
-      },
-      {
-        text: 'Reference',
-        items: [
-          page('Options', '/options'),
-          page('Errors and events', '/errors-and-events'),
-          page('Methods', '/methods'),
-        ],
-      },
-      { text: 'API', items: api },
     ],
   },
 })

@@ -230,7 +230,8 @@ async function lookAtSession() {
     if (instant !== null) time.dateTime = new Date(instant).toISOString()
   }
   const { seenAt, expiresAt, provedAt } = answer.body
-  if (provedAt !== null) element('span', 'bound').textContent = 'This session is bound to this device; last proof'
+  if (provedAt !== null)
+    element('span', 'bound').textContent = 'Bound to this device: a copied cookie is worth nothing. Last checked'
   element('progress', 'idle').max = expiresAt - seenAt
   tellTimes()
 }
@@ -256,10 +257,7 @@ onSubmit(element('form', 'login'), async fields => {
     remember: fields.has('remember'),
   })
   if (answer.ok) return reload('')
-  const message =
-    answer.body.error === 'invalid_credentials'
-      ? 'This name and password do not belong together. Please try again.'
-      : explain(answer.body)
+  const message = answer.body.error === 'invalid_credentials' ? 'Wrong name or password.' : explain(answer.body)
   showError(element('p', 'login-error'), message, element('input', 'password'))
 })
 

@@ -51,7 +51,7 @@ const HEADERS = {
   'Cross-Origin-Opener-Policy': 'same-origin',
 }
 
-const REFUSAL = 'This name and password do not belong together. Please try again.'
+const REFUSAL = 'Wrong name or password.'
 
 /** @param {string} text */
 const escapeHtml = text => text.replace(/[&<>"']/g, character => `&#${character.charCodeAt(0)};`)
@@ -62,8 +62,8 @@ export const asset = path => (Object.hasOwn(ASSETS, path) ? ASSETS[path] : undef
 /** @param {number} instant epoch ms */
 const instantOf = instant => ({ iso: new Date(instant).toISOString(), text: `${new Date(instant).toUTCString()}` })
 
-const BOUND = 'This session is bound to this device; last proof'
-const UNBOUND = 'This session is not bound to this device; last proof'
+const BOUND = 'Bound to this device: a copied cookie is worth nothing. Last checked'
+const UNBOUND = 'Not bound to this device: a copied cookie would work elsewhere.'
 
 /** @param {import('./app.mjs').Times} times */
 function timeLine({ now, createdAt, remembered, seenAt, rotatedAt, expiresAt, absoluteExpiresAt, provedAt }) {
@@ -79,7 +79,8 @@ function timeLine({ now, createdAt, remembered, seenAt, rotatedAt, expiresAt, ab
   }
   const instants = { createdAt, seenAt, rotatedAt, expiresAt, absoluteExpiresAt, provedAt }
   for (const [name, instant] of Object.entries(instants)) {
-    const { iso, text } = instant === null ? { iso: '', text: 'not yet' } : instantOf(instant)
+    const { iso, text } =
+      instant === null ? { iso: '', text: name === 'provedAt' ? '' : 'not yet' } : instantOf(instant)
     Object.assign(values, { [`${name}Iso`]: iso, [`${name}Text`]: text })
   }
   return values

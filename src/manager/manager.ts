@@ -62,7 +62,11 @@ export class SessionManager<
   /** Not there at run time: the types that `SessionOf`, `VisitOf` and visits take from a manager. */
   declare readonly '~types'?: { readonly data: Data; readonly userIds: Ids; readonly input: Input }
 
-  /** @throws TypeError that names the option and says what would be right */
+  /**
+   * @throws TypeError that names the option and says what would be right
+   * @example
+   * const sessions = new SessionManager({ store: new MemoryStore(), userIds: 'string', idleTimeout: '30m' })
+   */
   constructor(
     options: SessionOptions<Data, Ids, Input> &
       // biome-ignore lint/complexity/noBannedTypes: whether an empty object would do as data is the question
@@ -208,6 +212,8 @@ export class SessionManager<
    * called is dead, with what was derived from them meanwhile. With `minPasswordVersion`, a login that verified an older
    * password gets no session, however late it finishes. Answers how many sessions it ended.
    * @throws SessionStoreError repeat it until it resolves, before telling the user
+   * @example
+   * await sessions.invalidateUser(user.id, { except: session, minPasswordVersion: 2 })
    */
   async invalidateUser(
     userId: UserIdInput<Ids>,
@@ -225,7 +231,11 @@ export class SessionManager<
     )
   }
 
-  /** The user's live sessions, last used first: for a page of devices. */
+  /**
+   * The user's live sessions, last used first: for a page of devices.
+   * @example
+   * for (const { key, seenAt } of await sessions.list(user.id)) console.log(key, new Date(seenAt))
+   */
   async list(userId: UserIdInput<Ids>): Promise<SessionInfo<Data, Ids>[]> {
     const context = contextOf(this)
     const records = await recordsOfUser(context, context.users.toText(userId), context.deadline())
@@ -365,7 +375,7 @@ export class SessionManager<
       endUser: user => context.ofUser(user).endUser(user, except, context.deadline()),
       endVisitor: key => context.endSession(key, null, 'invalidated', context.deadline()),
       follow: (key, now, isKnown) => context.chainFrom(key, { now, isKnown }),
-      sparedKeys: async () =>
+      keptKeys: async () =>
         exceptKey === null ? [] : (await context.chainFrom(exceptKey, { now: context.now() })).keys,
     })
   }

@@ -17,11 +17,16 @@ export interface Visit<
    * alive: for polling.
    * @throws SessionStoreError if the store cannot say; then no cookie is changed
    * @throws SessionError ERR_SESSION_CROSS_ORIGIN, as every method does
+   * @example
+   * const session = await visits.of(request, response).get()
+   * response.end(`Hello ${session?.user?.name ?? 'visitor'}`)
    */
   get(options?: { touch?: boolean }): Promise<Session<Data, Ids> | null>
   /**
    * The session of a logged-in user, else a 401. `freshWithin: '15m'`: only if the password was checked that recently.
    * @throws SessionError ERR_SESSION_UNAUTHENTICATED, ERR_SESSION_NOT_FRESH (both 401)
+   * @example
+   * const { user } = await visits.of(request, response).requireUser({ freshWithin: '15m' })
    */
   requireUser(options?: { freshWithin?: Duration }): Promise<UserSession<Data, Ids>>
   /**
@@ -33,17 +38,25 @@ export interface Visit<
    * Changes the data; starts an anonymous session if there is none. `null` if the session ended while the request was
    * running, or if this browser logged in or out a moment before: then none starts in its place.
    * @throws SessionError ERR_SESSION_DATA (nothing was written), ERR_SESSION_CONFLICT
+   * @example
+   * await visit.update({ theme: 'dark' }) // one key
+   * await visit.update(data => void data.cart.push('hat')) // fresh data, and run again after a conflict
    */
   update<R>(change: Change<Data, R>): Promise<Session<Data, Ids> | null>
   /**
    * Reads and removes one key of the data in one step: flash messages, OAuth state. Of parallel requests, one gets it.
    * `undefined`, and no write, if the session or the key is absent.
+   * @example
+   * const notice = await visit.take('notice')
    */
   take<K extends keyof Data & string>(key: K): Promise<Data[K] | undefined>
   /**
    * Logs in a user you have just verified: new session, new ID, new cookie; what the browser had before ends. `remember`
    * keeps this browser logged in.
    * @throws SessionError ERR_SESSION_STALE_LOGIN if the password was changed after it was checked, ERR_SESSION_LIMIT
+   * @example
+   * const user = await checkPassword(name, password) // yours
+   * await visit.logIn({ user: { id: user.id, name: user.name }, remember: form.has('remember') })
    */
   logIn(login: VisitLogin<Data, Ids, Input>): Promise<UserSession<Data, Ids>>
   /**
@@ -55,6 +68,9 @@ export interface Visit<
    * Ends this browser's session and remember token, and clears both cookies. Works without a session, repeatable.
    * @throws SessionStoreError if the store does not answer: the cookies stay, answer 503
    * @throws SessionError ERR_SESSION_CONFLICT if more than four cookies of one of our names came: not all have ended
+   * @example
+   * await visits.of(request, response).logOut()
+   * response.writeHead(303, { Location: '/' }).end()
    */
   logOut(): Promise<void>
   /** A token for a form of this session, masked afresh at each call; `null` without a session. */
@@ -63,6 +79,8 @@ export interface Visit<
    * Lets a form through if it brings the token that `csrfToken()` gave this session. For forms that other origins may send,
    * since requests of foreign pages are refused without it.
    * @throws SessionError ERR_SESSION_CSRF (403) unless `token` is this session's, masked or not
+   * @example
+   * await visit.checkCsrf(form.get('csrf')) // the form has what `await visit.csrfToken()` gave
    */
   checkCsrf(token: unknown): Promise<void>
   /** What the response has to carry so far. `nodeVisits` and `fetchVisits` send it by themselves. */

@@ -103,8 +103,8 @@ describeEngine('chromium', 'the page at / in Chromium', () => {
 
   it('says what is wrong with a wrong password, and where', async () => {
     await logIn('wrong')
-    await see('This name and password do not belong together. Please try again.')
-    expect(await page.getByRole('alert').filter({ hasText: 'belong together' }).count()).toBe(1)
+    await see('Wrong name or password.')
+    expect(await page.getByRole('alert').filter({ hasText: 'Wrong name' }).count()).toBe(1)
     const password = page.getByLabel('Password', { exact: true })
     expect(await page.evaluate('document.activeElement.id')).toBe('password')
     expect(await password.getAttribute('aria-invalid')).toBe('true')
@@ -242,8 +242,11 @@ describeEngine('chromium', 'the page at / in Chromium', () => {
     expect(await page.locator('#how').textContent()).toBe('with the password')
     expect(await told('rotatedAt')).toBe('not yet')
     expect(await told('expiresAt')).toBe('in 30 minutes')
-    expect(await page.locator('#bound').textContent()).toBe('This session is not bound to this device; last proof')
+    expect(await page.locator('#bound').textContent()).toBe(
+      'Not bound to this device: a copied cookie would work elsewhere.',
+    )
     expect(await told('absoluteExpiresAt')).toBe('in 12 hours')
+    await see('a random ID. No script can read it')
     const idle = Number(await page.locator('#idle').evaluate(bar => (bar as unknown as { position: number }).position))
     expect(idle).toBeGreaterThan(0.9)
 
@@ -297,7 +300,7 @@ describeEngine('chromium', 'the page at / in Chromium', () => {
     await page.getByLabel('Name').fill('ada')
     await page.getByLabel('Password', { exact: true }).fill('wrong')
     await page.getByRole('button', { name: 'Log in' }).click()
-    await see('This name and password do not belong together. Please try again.')
+    await see('Wrong name or password.')
     expect(await page.getByLabel('Name').inputValue()).toBe('ada')
     await page.getByLabel('Password', { exact: true }).fill(PASSWORD)
     await page.getByRole('button', { name: 'Log in' }).click()

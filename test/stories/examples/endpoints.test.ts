@@ -340,7 +340,7 @@ describe('the page', () => {
       ada.send('POST', '/login', new URLSearchParams(fields).toString(), FORM_TYPE)
     const refused = await form({ username: '"><b>ada', password: 'wrong' })
     expect([refused.status, ada.cookie]).toEqual([401, ''])
-    expect(refused.text).toContain('This name and password do not belong together.')
+    expect(refused.text).toContain('Wrong name or password.')
     expect(refused.text).toContain('value="&#34;&#62;&#60;b&#62;ada"')
     expect((await form({ username: 'ada' })).body.error).toBe('invalid_fields')
 

@@ -280,6 +280,21 @@ async function rawGet(port: number, target: string, host: string): Promise<strin
 }
 
 describe('https.mjs', () => {
+  it('says the line that makes a certificate if there is none', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'coatcheck-tls-'))
+    const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]
+    try {
+      const env = { ...process.env, KEY: key, CERT: cert }
+      const told = await run(process.execPath, [join(root, 'examples/https.mjs')], { env }).catch(error => error)
+      expect([told.code, told.stderr]).toEqual([1, expect.stringMatching(/^There is no certificate yet\./)])
+      const [, line] = /\n {2}openssl (.*)/.exec(told.stderr) ?? []
+      await run('openssl', line!.split(' '))
+      expect(readFileSync(cert, 'utf8')).toContain('BEGIN CERTIFICATE')
+    } finally {
+      await rm(folder, { recursive: true })
+    }
+  })
+
   it('redirects from HTTP, demands HTTPS for a year, and prefixes its cookie', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'coatcheck-tls-'))
     try {
