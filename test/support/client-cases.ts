@@ -9,7 +9,7 @@ const CASES = [
   /^ends 1,200|^lets no login with the old|^lets exactly as many sessions|^answers random/,
 ]
 
-/** For `testStore`, in place of the runner's `it`: a quarter of the cases. */
+/** For `testStore`, in place of the runner's `it`: a fifth of the cases. */
 export const clientCases =
   (it: It): It =>
   (name, test) =>
