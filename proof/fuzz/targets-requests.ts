@@ -117,8 +117,8 @@ const rememberToken: Target = {
     TOKEN,
     `${TOKEN}.`,
     `${ID}..${OTHER}`,
-    '{"current":"a","previous":null,"salt":"b","rotatedAt":1,"session":null,"createdAt":2,"touchedAt":3,"origin":4}',
-    '{"current":"a","previous":"c","salt":"b","rotatedAt":1,"session":"d","createdAt":2,"touchedAt":null,"origin":4,"__proto__":{"isAdmin":true}}',
+    '{"current":"a","previous":null,"salt":"b","rotatedAt":1,"createdAt":2,"touchedAt":3,"issuedFor":4}',
+    '{"current":"a","previous":"c","salt":"b","rotatedAt":1,"createdAt":2,"touchedAt":null,"issuedFor":4,"__proto__":{"isAdmin":true}}',
     'null',
     '[]',
   ],
@@ -157,10 +157,9 @@ const rememberToken: Target = {
       previous: 'sn',
       salt: 's',
       rotatedAt: 'i',
-      session: 'sn',
       createdAt: 'i',
       touchedAt: 'in',
-      origin: 'i',
+      issuedFor: 'i',
     }
     const kindOf = (value: unknown) =>
       value === null ? 'n' : typeof value === 'string' ? 's' : typeof value === 'number' ? 'i' : '-'

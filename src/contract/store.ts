@@ -1,5 +1,5 @@
 // The store contract. A store keeps opaque records under keys; it knows no cookie, no secret and no clock of its own.
-// Every rule below is a case of the conformance suite in `coatcheck/testing`.
+// Every rule below is a case of the conformance suite in `coatcheck/custom-store/testing`.
 
 /**
  * How far the clocks of two nodes may differ: 5 minutes, in ms. Within that no session is lost, and none is taken for

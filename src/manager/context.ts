@@ -24,8 +24,8 @@ import { type AnyOptions, type ResolvedOptions, resolveOptions } from './options
 import { RecentlyEnded } from './recently-ended.ts'
 import { Sweeper } from './sweeper.ts'
 
-/** How many namespaces are kept at hand: the name may be a client's choice. */
-const MAX_TENANTS = 1000
+/** How many managers of namespaces are kept: the name may be a client's choice. `Recent` has two generations. */
+const MAX_NAMESPACES = 1000
 
 export type EndReason = Extract<SessionEvent, { type: 'destroyed' }>['reason']
 
@@ -64,7 +64,7 @@ export class Context {
   readonly recentlyEnded = new RecentlyEnded()
   readonly sweeper: Sweeper
   /** The managers of namespaces, by name. */
-  readonly namespaces = new Recent<object>(Number.POSITIVE_INFINITY, MAX_TENANTS / 2)
+  readonly namespaces = new Recent<object>(Number.POSITIVE_INFINITY, MAX_NAMESPACES / 2)
   readonly users: Users<UserIds>
   readonly namespace: string | null = null
   /** Keeps the keys of namespaces apart. */

@@ -57,11 +57,11 @@ export function find(
   id: string,
   now: number,
   deadline: number,
-  hops = 0,
+  followed = 0,
 ): Found | null | Promise<Found | null> {
   const reading = context.calls.read(context.keyOf(id), { now, deadline })
-  if (!(reading instanceof Promise)) return foundIn(context, id, now, deadline, hops, reading)
-  return reading.then(read => foundIn(context, id, now, deadline, hops, read))
+  if (!(reading instanceof Promise)) return foundIn(context, id, now, deadline, followed, reading)
+  return reading.then(read => foundIn(context, id, now, deadline, followed, read))
 }
 
 function foundIn(
@@ -69,7 +69,7 @@ function foundIn(
   id: string,
   now: number,
   deadline: number,
-  hops: number,
+  followed: number,
   { record, forward, corrupt }: Reading,
 ): Found | null | Promise<Found | null> {
   if (record !== null) {
@@ -80,14 +80,14 @@ function foundIn(
       context.emit({ type: 'corrupt-record', key: record.key as SessionKey, cause })
       return null
     }
-    const found = { id, record, userId, isByOldId: hops > 0 }
+    const found = { id, record, userId, isByOldId: followed > 0 }
     return context.options.getPasswordVersion === undefined ? found : unlessOutdated(context, found, deadline)
   }
   if (corrupt !== null) context.emit({ type: 'corrupt-record', key: context.keyOf(id), cause: corrupt })
   if (forward === null) return null
   context.recentlyEnded.noteNewId(context.keyOf(id), forward.movedTo)
-  const next = hops < MAX_FORWARDS ? nextIdOf(context, id, forward, now) : null
-  return next === null ? null : find(context, next, now, deadline, hops + 1)
+  const next = followed < MAX_FORWARDS ? nextIdOf(context, id, forward, now) : null
+  return next === null ? null : find(context, next, now, deadline, followed + 1)
 }
 
 async function unlessOutdated(context: Context, found: Found, deadline: number): Promise<Found | null> {

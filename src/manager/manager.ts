@@ -375,7 +375,7 @@ export class SessionManager<
       endUser: user => context.ofUser(user).endUser(user, except, context.deadline()),
       endVisitor: key => context.endSession(key, null, 'invalidated', context.deadline()),
       follow: (key, now, isKnown) => context.chainFrom(key, { now, isKnown }),
-      sparedKeys: async () =>
+      keptKeys: async () =>
         exceptKey === null ? [] : (await context.chainFrom(exceptKey, { now: context.now() })).keys,
     })
   }

@@ -66,7 +66,7 @@ export async function issueToken(context: Context, session: AnySession): Promise
       rotatedAt: call.now,
       createdAt: 0,
       touchedAt: null,
-      origin: record.createdAt,
+      issuedFor: record.createdAt,
     }
     const stored: SessionRecord = {
       key: seriesKey(namespace, selector),
@@ -135,13 +135,13 @@ async function redeem(
     // until no node, however slow its clock, still gives the old answer.
     const isResponseLost = wasUsed && age > REUSE_WINDOW + CLOCK_TOLERANCE
     // Also if an earlier call failed before it did.
-    if (series.endsEarlier) {
+    if (series.mustEndEarlier) {
       await endEarlierSessions(context, record, series, deadline)
       writes.note()
     }
     let next = series
     if (!wasUsed) next = nextInSeries(series, presented, now)
-    else if (isResponseLost) next = { ...nextInSeries(series, presented, now), endsEarlier: true }
+    else if (isResponseLost) next = { ...nextInSeries(series, presented, now), mustEndEarlier: true }
     else if (age > REUSE_WINDOW) next = { ...series, rotatedAt: now }
     if (next !== series) {
       const outcome = await writeSeries(context, record, next, now, deadline)
@@ -174,7 +174,7 @@ function nextInSeries(series: Series, { verifier }: Presented, now: number): Ser
     // Later than that of each session before it, whatever the clocks say: by this they are told apart.
     createdAt: Math.max(now, series.createdAt + 1),
     touchedAt: null,
-    endsEarlier: undefined,
+    mustEndEarlier: undefined,
   }
 }
 

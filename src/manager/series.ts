@@ -25,9 +25,9 @@ export interface Series {
   readonly createdAt: number
   readonly touchedAt: number | null
   /** Whether the answer to the rotation before was lost: the sessions of earlier rotations have to end. */
-  readonly endsEarlier?: true | undefined
+  readonly mustEndEarlier?: true | undefined
   /** `createdAt` of the session that asked for the token: the same device. */
-  readonly origin: number
+  readonly issuedFor: number
   /** Set while the sessions of this series end. It is then stored under another key; this is its first key, and the reason. */
   readonly ending?: { readonly key: string; readonly reason: SeriesEnd }
 }
@@ -64,8 +64,8 @@ const FIELDS: { readonly [Name in keyof Required<Series>]: (value: unknown) => b
   rotatedAt: isNumber,
   createdAt: isNumber,
   touchedAt: value => value === null || isNumber(value),
-  endsEarlier: value => value === undefined || value === true,
-  origin: isNumber,
+  mustEndEarlier: value => value === undefined || value === true,
+  issuedFor: isNumber,
   ending: value => value === undefined || isEnding(value as NonNullable<Series['ending']>),
 }
 const isEnding = ({ key, reason }: NonNullable<Series['ending']>) => isKey(key) && ENDS.includes(reason)
@@ -206,12 +206,12 @@ export async function endSessionsOf(
   userId: string | null,
   reason: SeriesEnd,
   deadline: number,
-  isSpared: (session: SessionRecord) => boolean,
+  isKept: (session: SessionRecord) => boolean,
 ): Promise<void> {
   if (userId === null) return
   const writes = new Writes()
   for (const session of await context.calls.listUser(userId, 'session', context.call(deadline)))
-    if (session.parent === seriesKey && !isSpared(session))
+    if (session.parent === seriesKey && !isKept(session))
       await writes.run(() => context.endSession(session.key, userId, reason, deadline))
 }
 
@@ -240,7 +240,7 @@ export async function endSeriesOfDevice(context: Context, session: SessionRecord
   for (const record of await calls.listUser(userId, 'remember', context.call(deadline))) {
     const series = parseSeries(record.data)
     const key = series?.ending?.key ?? record.key
-    if (key !== session.parent && series?.origin !== session.createdAt) continue
+    if (key !== session.parent && series?.issuedFor !== session.createdAt) continue
     await writes.run(() => endSeries(context, record, 'revoked', deadline, session.key))
     isAny = true
   }

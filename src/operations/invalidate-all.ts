@@ -43,7 +43,7 @@ interface Ender {
     isKnown: (key: string) => boolean,
   ): Promise<{ readonly record: SessionRecord | null; readonly isEnd: boolean }>
   /** The keys that the excepted session has, and had. */
-  sparedKeys(): Promise<readonly string[]>
+  keptKeys(): Promise<readonly string[]>
 }
 
 /** Ends all that existed when it was called; answers how many live sessions that were. */
@@ -80,9 +80,9 @@ export async function invalidateAll(
     })
     // A series has a user. A record of that kind without one keeps which sessions of another library are over.
     const visitors = old.filter(({ userId, kind }) => userId === null && kind === 'session')
-    const spared = visitors.length === 0 ? [] : await ender.sparedKeys()
+    const kept = visitors.length === 0 ? [] : await ender.keptKeys()
     await eachOf(visitors, async ({ key, expiresAt }) => {
-      if (spared.includes(key)) return
+      if (kept.includes(key)) return
       const existed = await writes.run(() => ender.endVisitor(key))
       if (existed && expiresAt > walker.now()) ended += 1
     })

@@ -84,7 +84,7 @@ describe('count', () => {
   })
 
   it('walks where the count of the store takes too long, and rejects in an outage', async () => {
-    const { sessions, store } = setUp({ storeTimeout: '50ms' })
+    const { sessions, store } = setUp({ storeTimeout: '300ms' })
     await sessions.create()
     store.next('count', faults.hang)
     expect(await sessions.count()).toBe(1)

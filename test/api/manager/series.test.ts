@@ -72,9 +72,17 @@ describe('a series that no manager of ours wrote', () => {
     ['is null', () => null],
     ['is a list', () => []],
     ['has no hash of the token', ({ current, ...rest }) => rest],
-    ...['current', 'previous', 'salt', 'rotatedAt', 'createdAt', 'touchedAt', 'origin', 'endsEarlier', 'ending'].map(
-      name => [`has another kind of ${name}`, (series: any) => ({ ...series, [name]: {} })] as [string, any],
-    ),
+    ...[
+      'current',
+      'previous',
+      'salt',
+      'rotatedAt',
+      'createdAt',
+      'touchedAt',
+      'issuedFor',
+      'mustEndEarlier',
+      'ending',
+    ].map(name => [`has another kind of ${name}`, (series: any) => ({ ...series, [name]: {} })] as [string, any]),
     ['ends under no key', series => ({ ...series, ending: { key: '../x', reason: 'logout' } })],
     [
       'ends for no reason',

@@ -7,6 +7,7 @@ import { MemoryStore } from 'coatcheck/stores/memory'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ada, jar, makeSessions, serve, threeEndpoints } from '../../support/edge-service.ts'
+import { until } from '../../support/services/process.ts'
 
 /** Sends bytes as they are, since http.request refuses half of what a hostile client sends. */
 async function raw(port: number, lines: readonly string[]): Promise<string> {
@@ -187,8 +188,13 @@ describe('a store that misbehaves', () => {
   }
   it.each(Object.entries(behaviours))('and %s is a 503 in time, and no cookie is touched', async (_name, read) => {
     const { send } = await service(read)
-    const cookie = jar((await send('/login', { method: 'POST' })).cookies)
-    const reply = await send('/profile', { headers: { cookie } })
+    // On a busy machine a login may take longer than this store has.
+    const login = await until('a login', async () => {
+      const answer = await send('/login', { method: 'POST' })
+      expect(answer.cookies).toHaveLength(1)
+      return answer
+    })
+    const reply = await send('/profile', { headers: { cookie: jar(login.cookies) } })
     expect([reply.status, reply.body, reply.cookies]).toEqual([503, 'ERR_SESSION_STORE', []])
   })
 })

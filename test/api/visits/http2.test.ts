@@ -3,7 +3,6 @@ import { once } from 'node:events'
 import http2, { type ClientHttp2Session, createSecureServer, type IncomingHttpHeaders } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { SessionManager, stringify } from 'coatcheck'
-import { deviceBound } from 'coatcheck/device-bound'
 import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -16,9 +15,8 @@ const closing: (() => unknown)[] = []
 beforeAll(async () => {
   certificate = makeCertificate(['localhost'])
   const sessions = new SessionManager({ store: new MemoryStore() })
-  const visits = deviceBound(nodeVisits(sessions, { trustedOrigins: [APP] }))
+  const visits = nodeVisits(sessions, { trustedOrigins: [APP] })
   const server = createSecureServer({ key: certificate.key, cert: certificate.cert }, async (request, response) => {
-    if (await visits.handled(request, response)) return
     try {
       const visit = visits.of(request, response)
       if (request.url === '/login') await visit.logIn({ user: { id: 2n ** 64n - 1n, name: 'ada' } })

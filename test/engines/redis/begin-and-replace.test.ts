@@ -155,25 +155,6 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
     expect(await members()).toEqual([memberOf(limited)])
   })
 
-  it('counts at the limit of its user only where it is a session', async () => {
-    const limit = { max: 1, onLimit: 'refuse' } as const
-    await make()
-    await make({ kind: 'remember' }, { limit })
-    expect(await store.create(recordOf(store, user), { limit }, call())).toEqual(answers('limit'))
-    const stranger = recordOf(store, null)
-    expect(await store.create(stranger, { limit }, call())).toEqual(answers('created'))
-    expect(await read(stranger)).toEqual(stranger)
-  })
-
-  it('ends the oldest for it, and tells their keys', async () => {
-    const oldest = await make({ createdAt: T0 - 2 })
-    const newer = await make({ createdAt: T0 - 1 })
-    const limit = { max: 2, onLimit: 'end-oldest' } as const
-    const record = recordOf(store, user)
-    expect(await store.create(record, { limit }, call())).toEqual(answers('created', [oldest.key]))
-    expect(await Promise.all([oldest, newer, record].map(read))).toEqual([null, newer, record])
-  })
-
   it('begins only while the series that it comes from is live, beside it on the shard of the user', async () => {
     const series = await make({ kind: 'remember' })
     await make({ parent: series.key })
@@ -185,34 +166,6 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
     const ending = await make({ kind: 'remember' })
     const late = recordOf(store, user, { parent: ending.key })
     expect(await store.create(late, {}, call(ending.expiresAt))).toEqual(answers('orphan'))
-  })
-
-  it('goes on under a new ID although the series that both come from was lost', async () => {
-    const series = await make({ kind: 'remember' })
-    const old = await make({ parent: series.key })
-    await client.del(nameOf(series.key))
-    const record = recordOf(store, user, { parent: series.key })
-    expect(await store.replace(old.key, 1, record, {}, call())).toEqual(answers('created'))
-    expect(await read(record)).toEqual(record)
-  })
-
-  it('is made once where the call is repeated, and takes the place of no other', async () => {
-    const record = await make()
-    expect(await store.create(record, {}, call())).toEqual(answers('created'))
-    for (const other of [{ writeId: 'another1' }, { createdAt: T0 - 1 }, { userId: null, userName: null }])
-      expect(await store.create({ ...record, ...other }, {}, call())).toEqual(answers('collision'))
-    expect(await read(record)).toEqual(record)
-  })
-
-  it('replaces an anonymous one', async () => {
-    const old = await anonymous()
-    const record = recordOf(store, null)
-    expect(await store.replace(old.key, 2, record, {}, call())).toEqual(answers('conflict'))
-    expect(await store.replace(old.key, 1, record, {}, call(old.expiresAt))).toEqual(answers('gone'))
-    expect(await store.replace(old.key, 1, record, {}, call())).toEqual(answers('created'))
-    expect(await isStored(old)).toBe(false)
-    expect(await read(record)).toEqual(record)
-    expect(await store.replace(old.key, 1, recordOf(store, null), {}, call())).toEqual(answers('gone'))
   })
 
   describe('of a user of whom the index names more than a script looks at', () => {
@@ -449,16 +402,6 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
         expect(await isStored(record)).toBe(false)
         expect(await members()).toEqual([])
       }
-    })
-
-    it('is the only one of 20 at once in the place of the same one', async () => {
-      const old = await anonymous()
-      const records = Array.from({ length: 20 }, () => recordOf(store, user))
-      const outcomes = await Promise.all(records.map(record => replace(old, record)))
-      const living = (await Promise.all(records.map(read))).filter(Boolean)
-      expect(living).toHaveLength(1)
-      expect(outcomes.filter(({ outcome }) => outcome === 'created')).toHaveLength(1)
-      expect(await read(old)).toBe(null)
     })
 
     it('is refused as it would be on the same shard, and that one lives on', async () => {

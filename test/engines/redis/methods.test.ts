@@ -131,27 +131,10 @@ describeEngine('redis', 'the Redis store', () => {
   })
 
   describe('reads', () => {
-    it('what is live, and nothing from the instant on at which it has expired', async () => {
-      const record = await make()
-      expect(await store.read(record.key, call(record.expiresAt - 1))).toEqual(record)
-      expect(await store.read(record.key, call(record.expiresAt))).toBe(null)
-      expect(await store.read(anywhere(), call())).toBe(null)
-    })
-
     it('no session where a client answers nothing at all', async () => {
       tap = ([command], send) => (command === 'GET' ? Promise.resolve(undefined) : send())
       expect(await store.read(anywhere(), call())).toBe(null)
       expect(commands()).toEqual(['GET'])
-    })
-
-    it('a forward for 7 minutes after the grace', async () => {
-      const old = await make()
-      const next = recordOf(store, null)
-      const forward = { salt: 'abc', until: T0 + MINUTE }
-      await store.replace(old.key, 1, next, { forward }, call())
-      const kept = T0 + 8 * MINUTE
-      expect(await store.read(old.key, call(kept - 1))).toEqual({ movedTo: next.key, ...forward })
-      expect(await store.read(old.key, call(kept))).toBe(null)
     })
 
     it('nothing of what has ended for another, and removes what is damaged', async () => {
@@ -264,61 +247,8 @@ describeEngine('redis', 'the Redis store', () => {
         await expect(listed()).rejects.toMatchObject({ cause: { message: `the answer of ${odd} was not understood` } })
       }
     })
-  })
 
-  describe('reads sessions of one turn', () => {
-    const records = () => Promise.all([make(), make(), make()])
-    const together = (read: RedisStore, all: readonly SessionRecord[]) =>
-      Promise.all(all.map(({ key }) => read.read(key, call())))
-    const reads = () => commands().filter(command => command !== 'INFO')
-
-    it('with one command, and one alone with GET', async () => {
-      const all = await records()
-      seen = []
-      expect(await together(store, all)).toEqual(all)
-      expect(reads()).toEqual(['MGET'])
-      expect(seen[0]!.slice(1)).toEqual(all.map(({ key }) => nameOf(key)))
-      expect(await together(store, all.slice(1, 2))).toEqual(all.slice(1, 2))
-      expect(reads()).toEqual(['MGET', 'GET'])
-    })
-
-    it('in a cluster with one for each shard', async () => {
-      const cluster = open({}, true)
-      const all = [...(await records()), await make({ key: keyIn('abc') }), await make({ key: keyIn('abc') })]
-      await cluster.read(anywhere(), call())
-      seen = []
-      expect(await together(cluster, [...all, ...all])).toEqual([...all, ...all])
-      expect(reads().sort()).toEqual(['GET', 'GET', 'GET', 'MGET'])
-    })
-
-    it.each([
-      'NOPERM no right to mget',
-      "ERR unknown command 'MGET'",
-      'CROSSSLOT keys do not hash to the same slot',
-      'LOADING the data',
-      'read ECONNRESET',
-    ])('one by one where that is refused with %s', async message => {
-      const all = await records()
-      fail('MGET', message)
-      seen = []
-      expect(await together(store, all)).toEqual(all)
-      expect(reads()).toEqual(['MGET', 'GET', 'GET', 'GET'])
-    })
-
-    it('together again where reading alone was refused as well', async () => {
-      const all = await records()
-      tap = async ([command], send) => {
-        if (command === 'MGET' || command === 'GET') throw new Error('NOPERM no right to it')
-        return send()
-      }
-      await expect(together(store, all)).rejects.toMatchObject({ outcome: 'not-applied', operation: 'read' })
-      tap = (_, send) => send()
-      seen = []
-      expect(await together(store, all)).toEqual(all)
-      expect(reads()).toEqual(['MGET'])
-    })
-
-    it('and asks again for one that Redis cannot give in this moment, and no other', async () => {
+    it('again what Redis cannot give in this moment, and no other', async () => {
       const record = await make()
       for (const [message, expected] of [
         ['LOADING the data', ['GET', 'GET']],
@@ -331,26 +261,10 @@ describeEngine('redis', 'the Redis store', () => {
         }
         seen = []
         const answer = await store.read(record.key, call()).catch(error => error)
-        expect(reads()).toEqual(expected)
+        expect(commands()).toEqual(expected)
         if (expected.length === 2) expect(answer).toEqual(record)
         else expect(answer).toMatchObject({ operation: 'read', outcome: 'not-applied', cause: { message } })
       }
-    })
-
-    it('and fails at once where the client has lost its connection', async () => {
-      const away = tapped(client, tapping)
-      const careful = new RedisStore(away)
-      await careful.read(anywhere(), call())
-      Object.defineProperty(away, 'status', { value: 'reconnecting' })
-      seen = []
-      const errors = await Promise.all([1, 2].map(() => failure(careful.read(anywhere(), call()))))
-      for (const error of errors)
-        expect(error).toMatchObject({
-          operation: 'read',
-          outcome: 'not-applied',
-          cause: { message: expect.stringMatching(/'reconnecting'/) },
-        })
-      expect(reads()).toEqual([])
     })
   })
 
@@ -366,14 +280,6 @@ describeEngine('redis', 'the Redis store', () => {
       // Repeated, as a caller does who got no answer.
       expect(await store.update(record.key, 1, made, call())).toBe('updated')
       expect(await store.update(record.key, 2, change(), call(expiresAt))).toBe('gone')
-    })
-
-    it('when a live session was last seen', async () => {
-      const record = await make()
-      expect(await store.touch(record.key, T0 + 5, T0 + HOUR, call())).toBe('touched')
-      expect(await store.read(record.key, call())).toEqual({ ...record, seenAt: T0 + 5, expiresAt: T0 + HOUR })
-      expect(Math.ceil((await client.pttl(nameOf(record.key))) / MINUTE)).toBe((HOUR + SWEEP_MARGIN) / MINUTE)
-      expect(await store.touch(record.key, T0, T0, call(T0 + HOUR))).toBe('gone')
     })
 
     it('and takes nothing back: not when it was seen, not when it ends, and not how long Redis keeps it', async () => {
@@ -432,41 +338,5 @@ describeEngine('redis', 'the Redis store', () => {
         operation,
         outcome: ['read', 'listUser', 'scan'].includes(operation) ? 'not-applied' : 'unknown',
       })
-  })
-
-  it('lists of a user what is live, of the kind that is asked for, and nothing of what is damaged', async () => {
-    const records = [recordOf(store, '1'), recordOf(store, '1', { kind: 'remember' })] as const
-    const expired = recordOf(store, '1', { expiresAt: T0 })
-    const damaged = recordOf(store, '1')
-    for (const record of [...records, expired, damaged]) await store.create(record, {}, call())
-    await client.set(nameOf(damaged.key), 'gibberish')
-    expect(await store.listUser('1', 'session', call())).toEqual([records[0]])
-    expect(await store.listUser('1', 'remember', call())).toEqual([records[1]])
-  })
-
-  describe('ends', () => {
-    it('a session once, under each ID that it had', async () => {
-      const records = [await make(), recordOf(store, null), recordOf(store, null)] as const
-      const forward = { salt: '', until: T0 + HOUR }
-      await store.replace(records[0].key, 1, records[1], { forward }, call())
-      await store.replace(records[1].key, 1, records[2], { forward }, call())
-      expect(await store.delete(records[0].key, call())).toBe(true)
-      expect(await Promise.all(records.map(({ key }) => exists(key)))).toEqual([false, false, false])
-      expect(await store.delete(records[0].key, call())).toBe(false)
-    })
-  })
-
-  it('walks over all that is stored, and over nothing else', async () => {
-    await client.flushall()
-    const records = await Promise.all(Array.from({ length: 30 }, () => make()))
-    const met: string[] = []
-    let cursor: string | null = null
-    do {
-      const page = await store.scan(cursor, 10, call())
-      met.push(...page.records.map(({ key }) => key))
-      cursor = page.next
-    } while (cursor !== null)
-    expect(met.sort()).toEqual(records.map(({ key }) => key).sort())
-    await expect((async () => store.scan('x', 10, call()))()).rejects.toThrow(TypeError)
   })
 })

@@ -182,18 +182,6 @@ describeEngine('libsql', 'a store through a driver of SQLite', () => {
     expect(await everywhere(newKey())).toBe(0)
   })
 
-  it('ends the oldest sessions of a user at the limit, or refuses; others are not counted', async () => {
-    const { store } = await through((_, __, given) => given())
-    const [one, second, third] = [1, 2, 3].map(i => record({ userId: '8', createdAt: NOW - 10 + i })) as SessionRecord[]
-    const limit = (onLimit: 'end-oldest' | 'refuse') => ({ limit: { max: 1, onLimit } })
-    expect(await store.create(one!, limit('refuse'), CALL)).toEqual({ outcome: 'created', ended: [] })
-    expect(await store.create(second!, limit('refuse'), CALL)).toMatchObject({ outcome: 'limit' })
-    expect(await store.create(third!, limit('end-oldest'), CALL)).toEqual({ outcome: 'created', ended: [one!.key] })
-    for (const apart of [anonymous(), record({ userId: '8', kind: 'remember' })])
-      expect(await store.create(apart, limit('refuse'), CALL)).toEqual({ outcome: 'created', ended: [] })
-    expect((await store.listUser('8', 'session', CALL)).map(({ key }) => key)).toEqual([third!.key])
-  })
-
   it('takes a write for its own by the write ID and the next version, and by nothing less', async () => {
     const { store } = await through((_, __, given) => given())
     const one = record()

@@ -1,5 +1,8 @@
 // The same over node:http and frameworks, and where an edge, a manager and the option are of different copies of the package.
+import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { connect, createServer } from 'node:http2'
+import type { AddressInfo } from 'node:net'
 import { SessionManager, type Visit } from 'coatcheck'
 import { deviceBound, deviceOf, deviceState } from 'coatcheck/device-bound'
 import { fetchVisits } from 'coatcheck/fetch'
@@ -32,6 +35,33 @@ describe('nodeVisits', () => {
       response.end(await pageOf(visits.of(request, response), request.url!))
     }
     await walkOver(await served(server))
+  })
+
+  it('offers a binding and answers its paths over node:http2', async () => {
+    const sessions = new SessionManager({ store: new MemoryStore() })
+    const visits = deviceBound(nodeVisits(sessions, { isSecure: () => true }))
+    const server = createServer(async (request, response) => {
+      if (await visits.handled(request, response)) return
+      response.end(await pageOf(visits.of(request, response), request.url))
+    })
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const client = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+    const ask = async (path: string, headers: Record<string, string> = {}) => {
+      const asked = client.request({ ':method': 'POST', ':path': path, ...headers })
+      asked.end()
+      const [answered] = await once(asked, 'response')
+      asked.resume()
+      return answered
+    }
+    try {
+      const answered = await ask('/login')
+      expect(answered['secure-session-registration']).toContain('path="/device-session/register"')
+      const cookie = answered['set-cookie'][0].split(';')[0]
+      expect((await ask('/device-session/register', { cookie }))[':status']).toBe(400)
+    } finally {
+      client.destroy()
+      server.close()
+    }
   })
 
   it('registers, refreshes and logs out over Express, below a path', async () => {

@@ -557,7 +557,7 @@ describe('old records', () => {
 describe('an outage is not a logout', () => {
   it('of the old store: the request is refused with 503, the cookies stay, and it works afterwards', async () => {
     for (const fault of [() => new Error('ECONNREFUSED'), () => 'no answer'] as const) {
-      const world = withAda({}, { manager: { storeTimeout: '50ms' } })
+      const world = withAda({}, { manager: { storeTimeout: '300ms' } })
       world.old.fault = fault
       const error = await world.one.open(OLD).catch((thrown: unknown) => thrown)
       expect(error).toBeInstanceOf(SessionStoreError)

@@ -10,7 +10,7 @@ it('a series is read in each of its states', () => {
 
     createdAt: 0,
     touchedAt: null,
-    origin: 1,
+    issuedFor: 1,
   }
   const rotated = { ...fresh, previous: 'b'.repeat(43), salt: 'c'.repeat(16), createdAt: 2 }
   const ending = { key: 'e'.repeat(46) }
@@ -18,7 +18,7 @@ it('a series is read in each of its states', () => {
     fresh,
     rotated,
     { ...rotated, touchedAt: 3 },
-    { ...rotated, endsEarlier: true },
+    { ...rotated, mustEndEarlier: true },
     ...['logout', 'revoked', 'theft'].map(reason => ({ ...rotated, ending: { ...ending, reason } })),
   ])
     expect(parseSeries(JSON.stringify(series))).toEqual(series)
