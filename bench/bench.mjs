@@ -1,6 +1,6 @@
 // @ts-check
-// npm run bench -- [memory] [redis] [sql] [details] [growth] [sweep] [--quick] [--long]
-// npm run bench -- --write, npm run bench -- chart --write: for docs/performance.md, its table and its chart
+// npm run bench -- [memory] [redis] [sql] [chart] [details] [sweep] [--quick] [--long]
+// npm run bench -- [chart] [details] --write: for docs/performance.md its table (all stores) and its chart; bench/FIGURES.md
 // npm run bench -- compare [--quick] [--write]
 // Installs what it compares with (once, in this folder), then prints tables of this run.
 import { execFileSync } from 'node:child_process'
@@ -18,8 +18,7 @@ const TAKES = {
   redis: ['quick', 'long'],
   sql: ['quick', 'long'],
   chart: ['write'],
-  details: [],
-  growth: ['quick'],
+  details: ['write'],
   // A million rows take their time: only where it is named.
   sweep: [],
   compare: ['quick', 'write'],
@@ -106,10 +105,9 @@ if (names.includes('chart')) {
   const medians = await (await import('./tables.mjs')).benchChart()
   if (values.write) (await import('./figures.mjs')).writeChart(medians)
 }
-if (values.write && !names.includes('compare')) (await import('./figures.mjs')).writeFigures(heading, said)
 if (names.includes('details')) await (await import('./details.mjs')).benchDetails()
-if (names.includes('growth')) await (await import('./growth.mjs')).benchGrowth(values.quick === true)
 if (names.includes('sweep')) await (await import('./sweep.mjs')).benchSweep()
+if (values.write && !names.includes('compare')) (await import('./figures.mjs')).writeFigures(heading, said)
 if (names.includes('compare')) {
   const { compareLibraries } = await import('./compare/compare.mjs')
   await compareLibraries({ quick: values.quick === true, write: values.write === true })

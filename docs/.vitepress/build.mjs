@@ -50,7 +50,7 @@ function pageFor(path) {
     return `# ${path}\n\n${names.map(name => `- [${name}](${join('/', path, name)})`).join('\n')}\n`
   }
   const text = readFileSync(join(root, path), 'utf8')
-  return `---\neditLink: false\n---\n# ${path}\n\n\`\`\`\`${extname(path).slice(1).replace('mjs', 'js')}\n${text}\n\`\`\`\`\n`
+  return `# ${path}\n\n\`\`\`\`${extname(path).slice(1).replace('mjs', 'js')}\n${text}\n\`\`\`\`\n`
 }
 
 /** The front page has a head of its own in place of the first sentences of docs/index.md. @param {string} text */

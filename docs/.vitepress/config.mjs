@@ -24,6 +24,10 @@ export default defineConfig({
   cacheDir: '../.tmp/vitepress',
   // The index of the search is one large file.
   vite: { build: { chunkSizeWarningLimit: 3000 } },
+  // Their files are elsewhere, or are made.
+  transformPageData: page => {
+    if (/^(?:api|repository)\//.test(page.relativePath)) page.frontmatter.editLink = false
+  },
   markdown: { anchor: { slugify: slug }, toc: { slugify: slug } },
   themeConfig: {
     logo: '/hanger.svg',

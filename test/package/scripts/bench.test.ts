@@ -75,7 +75,7 @@ describe('work on one processor', () => {
 
 it.each([
   [['--quick', 'details'], /details takes no --quick/],
-  [['growth', '--long'], /growth takes no --long/],
+  [['sweep', '--long'], /sweep takes no --long/],
   [['redis', '--write'], /redis takes no --write/],
   [['compare', 'redis'], /compare stands alone/],
   [['--quick', '--long'], /choose one/],
