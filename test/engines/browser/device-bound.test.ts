@@ -238,7 +238,7 @@ describeEngine('chromium 150', 'a session in Chromium 150', () => {
       await page.getByLabel('Name').fill('ada')
       await page.getByLabel('Password', { exact: true }).fill(PASSWORD)
       await page.keyboard.press('Enter')
-      await page.getByText('Bound to this device').waitFor()
+      await page.getByText(/^Bound to this device/).waitFor()
       expect(await page.locator('time[data-time=provedAt]').getAttribute('datetime')).toMatch(/^20/)
     } finally {
       app.closeAllConnections()
