@@ -50,10 +50,13 @@ function answerTo(error: unknown): Response {
  */
 export function nextVisits<Data extends object, Ids extends UserIds, Input extends object>(
   visits: FetchVisits<Data, Ids, Input>,
-  { headers, cookies }: NextFunctions,
+  functions: NextFunctions,
 ): NextVisits<Data, Ids, Input> {
   if (typeof visits?.handle !== 'function')
     throw new TypeError(`nextVisits: expected fetchVisits(sessions), got ${quote(visits)}`)
+  const { headers, cookies } = functions ?? {}
+  if (typeof headers !== 'function' || typeof cookies !== 'function')
+    throw new TypeError(`nextVisits: expected { headers, cookies } of 'next/headers', got ${quote(functions)}`)
   type Visit = FetchVisit<Data, Ids, Input>
   // Next gives the same headers to all that runs for one request: a page after its action sees what that did.
   const [reading, writing] = [new WeakMap<Headers, Visit>(), new WeakMap<Headers, Visit>()]

@@ -132,4 +132,9 @@ it('says what to pass', () => {
   expect(() => nextVisits(sessions as never, functions)).toThrow(
     'nextVisits: expected fetchVisits(sessions), got an object',
   )
+  const visits = fetchVisits(sessions)
+  for (const functions of [undefined, {}, { headers: async () => new Headers() }])
+    expect(() => nextVisits(visits, functions as never)).toThrow(
+      "nextVisits: expected { headers, cookies } of 'next/headers', got ",
+    )
 })
