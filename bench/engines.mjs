@@ -24,7 +24,7 @@ import { openSqlite, sqliteDrivers } from './sqlite.mjs'
  * @param {number} pid
  * @returns {number | null}
  */
-export function processorTime(pid) {
+function processorTime(pid) {
   try {
     let micros = 0
     for (const thread of readdirSync(`/proc/${pid}/task`)) {

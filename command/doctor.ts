@@ -57,7 +57,7 @@ export function judgeVersion(product: string, said: string): Finding {
 /** From here on a clock costs much of the five minutes by which nodes and databases may differ, in ms. */
 const CLOCK_LIMIT = 60_000
 
-export function judgeClock(difference: number): Finding {
+function judgeClock(difference: number): Finding {
   const seconds = Math.abs(difference) / 1000
   const text = `the server's is ${seconds.toFixed(1)} s ${difference < 0 ? 'behind' : 'ahead of'} that of this machine`
   if (seconds * 1000 <= CLOCK_LIMIT) return { text }

@@ -15,7 +15,7 @@ function fileOf(link) {
 }
 
 /** The text of a page, without what only tests and browsers read. @param {string} path */
-export const textOf = path =>
+const textOf = path =>
   read(path)
     .replaceAll(/ *<!--[\s\S]*?-->\n?/g, '')
     .replaceAll(/^!\[[^\]]*\]\([^)]*\)\n+/gm, '')

@@ -30,7 +30,7 @@ export function packMeta({ verifiedAt, csrf, idle, newIds }: Meta, text: string)
   return fields === '' && !text.startsWith(MARK) ? text : MARK + fields + MARK + text
 }
 
-/** What was sealed; the codec is left to refuse the text of what is broken. */
+/** What was packed; the codec is left to refuse the text of what is broken. */
 export function unpackMeta(stored: string): { meta: Meta; text: string } {
   if (!stored.startsWith(MARK)) return { meta: NOTHING, text: stored }
   const match = PACKED.exec(stored)

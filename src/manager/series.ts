@@ -231,7 +231,7 @@ export async function revokeWithDevice(
 }
 
 /** Answers whether there was a series to end. */
-export async function endSeriesOfDevice(context: Context, session: SessionRecord, deadline: number): Promise<boolean> {
+async function endSeriesOfDevice(context: Context, session: SessionRecord, deadline: number): Promise<boolean> {
   const { calls, options } = context
   const { userId } = session
   if (options.rememberFor === null || userId === null) return false
