@@ -6,13 +6,12 @@ import {
   SWEEP_MARGIN,
 } from 'coatcheck/custom-store'
 import { RedisStore } from 'coatcheck/stores/redis'
-import { Redis } from 'ioredis'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { LEAVE, PUT, UNDO } from '../../../stores/redis/scripts.ts'
+import { redisForGroup } from '../../support/redis/group.ts'
 import { anywhere, HOUR, keyIn, recordOf, soon, T0 } from '../../support/redis/records.ts'
 import { keysGiven, runs, type Tap, tapped } from '../../support/redis/tapped.ts'
 import { describeEngine } from '../../support/services/engines.ts'
-import { type RedisServer, startRedis } from '../../support/services/redis.ts'
 
 const MINUTE = 60_000
 const nameOf = (key: string) => `coatcheck:{${key.slice(0, 3)}}:${key.slice(3)}`
@@ -22,27 +21,17 @@ const through: Tap = (_, send) => send()
 let users = 1000
 
 describeEngine('redis', 'a session that is begun, or replaces another', () => {
-  let server: RedisServer
-  let client: Redis
+  const redis = redisForGroup()
   let tap: Tap
   let store: RedisStore
   /** The same server, taken for a cluster: a replacement on another shard takes its steps. */
   let cluster: RedisStore
   let user: string
-  beforeAll(async () => {
-    server = await startRedis()
-    client = new Redis(server.url)
-    await client.ping()
-  })
-  afterAll(async () => {
-    client.disconnect()
-    await server.stop()
-  })
   beforeEach(async () => {
     tap = through
     const tapping: Tap = (command, send) => tap(command, send)
-    store = new RedisStore(tapped(client, tapping))
-    cluster = new RedisStore(tapped(client, tapping, true))
+    store = new RedisStore(tapped(redis.client, tapping))
+    cluster = new RedisStore(tapped(redis.client, tapping, true))
     user = String(users++)
     // A store that does not know the server's clock yet sends its first script twice.
     for (const each of [store, cluster]) await each.delete(anywhere(), call())
@@ -59,16 +48,16 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
     return record
   }
   const read = ({ key }: SessionRecord) => store.read(key, call())
-  const isStored = async ({ key }: SessionRecord) => (await client.exists(nameOf(key))) === 1
+  const isStored = async ({ key }: SessionRecord) => (await redis.client.exists(nameOf(key))) === 1
   const indexOf = (id: string) => `coatcheck:{${store.shard(id)}}:u:${id}`
-  const members = () => client.zrange(indexOf(user), '0', '-1')
+  const members = () => redis.client.zrange(indexOf(user), '0', '-1')
   const memberOf = ({ key }: SessionRecord) => key.slice(3)
   /** What Redis keeps it for, in whole minutes: those that have begun count. */
-  const minutesOf = async (name: string) => Math.ceil((await client.pttl(name)) / MINUTE)
+  const minutesOf = async (name: string) => Math.ceil((await redis.client.pttl(name)) / MINUTE)
   const minutes = (ms: number) => ms / MINUTE
   /** Members whose records are gone, as sessions leave them that ended by themselves. */
   const bury = (count: number) =>
-    client.eval(
+    redis.client.eval(
       `for i = 1, ARGV[1] do redis.call('ZADD', KEYS[1], 1795274465630 + i % 1000, string.format('%043d', i)) end return redis.call('PEXPIRE', KEYS[1], 1000000)`,
       1,
       indexOf(user),
@@ -113,13 +102,13 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
     })
 
     it('by no node whose clock is behind for longer than it may live', async () => {
-      const [seconds] = await client.time()
+      const [seconds] = await redis.client.time()
       const { key } = await make()
       await store.touch(key, T0, T0 + HOUR, call(T0 - 24 * HOUR))
-      const kept = await client.pttl(nameOf(key))
+      const kept = await redis.client.pttl(nameOf(key))
       const reach = 12 * HOUR + SWEEP_MARGIN
       expect(Math.ceil(kept / MINUTE)).toBeLessThanOrEqual(minutes(reach) + 1)
-      const [now, micros] = await client.time()
+      const [now, micros] = await redis.client.time()
       expect(Number(now) * 1000 + Math.ceil(Number(micros) / 1000) + kept).toBeGreaterThanOrEqual(
         Number(seconds) * 1000 + reach,
       )
@@ -215,12 +204,12 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
       const series = await make({ kind: 'remember', createdAt: T0 - 3 })
       const expired = await make({ createdAt: T0 - 2, seenAt: T0 - 2, expiresAt: T0 })
       const damaged = await make()
-      await client.set(nameOf(damaged.key), 'gibberish')
+      await redis.client.set(nameOf(damaged.key), 'gibberish')
       const theirs = recordOf(store, `${user}x`, { createdAt: T0 - 4 })
       await store.create(theirs, {}, call())
       const named = store.shard(user) + memberOf(theirs)
-      await client.set(nameOf(named), (await client.get(nameOf(theirs.key)))!)
-      await client.zadd(indexOf(user), 1, memberOf(theirs))
+      await redis.client.set(nameOf(named), (await redis.client.get(nameOf(theirs.key)))!)
+      await redis.client.zadd(indexOf(user), 1, memberOf(theirs))
       for (const options of [refuse(1), end(1)]) {
         await bury(1001)
         const record = recordOf(store, user)
@@ -228,7 +217,7 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
         await store.delete(record.key, call())
       }
       expect(await Promise.all([series, expired].map(isStored))).toEqual([true, true])
-      expect(await client.exists(nameOf(named))).toBe(1)
+      expect(await redis.client.exists(nameOf(named))).toBe(1)
       const living = await make({ createdAt: T0 - 1 })
       await bury(1001)
       expect(await store.create(recordOf(store, user), refuse(1), call())).toEqual(answers('limit'))
@@ -274,7 +263,7 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
       await make()
       await bury(1001)
       for (const member of await members())
-        if (!member.startsWith('0'.repeat(39))) await client.zadd(indexOf(user), 1, member)
+        if (!member.startsWith('0'.repeat(39))) await redis.client.zadd(indexOf(user), 1, member)
       fail(PUT, 'OOM command not allowed', 3)
       await expect(store.create(recordOf(store, user), end(2), call())).rejects.toMatchObject({ outcome: 'unknown' })
     })
@@ -349,12 +338,12 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
     })
 
     it.each<[string, 'gone' | 'conflict', number, (old: SessionRecord) => unknown]>([
-      ['was never there', 'gone', 1, old => client.del(nameOf(old.key))],
+      ['was never there', 'gone', 1, old => redis.client.del(nameOf(old.key))],
       [
         'has expired',
         'gone',
         1,
-        old => client.del(nameOf(old.key)).then(() => anonymous({ ...old, writeId: 'another1', expiresAt: T0 })),
+        old => redis.client.del(nameOf(old.key)).then(() => anonymous({ ...old, writeId: 'another1', expiresAt: T0 })),
       ],
       [
         'was replaced',
@@ -362,12 +351,12 @@ describeEngine('redis', 'a session that is begun, or replaces another', () => {
         1,
         old => store.replace(old.key, 1, nobody(), { forward: { salt: '', until: T0 } }, call()),
       ],
-      ['is damaged', 'gone', 1, old => client.set(nameOf(old.key), 'gibberish')],
+      ['is damaged', 'gone', 1, old => redis.client.set(nameOf(old.key), 'gibberish')],
       [
         'is of another type',
         'gone',
         1,
-        old => client.del(nameOf(old.key)).then(() => client.lpush(nameOf(old.key), 'a')),
+        old => redis.client.del(nameOf(old.key)).then(() => redis.client.lpush(nameOf(old.key), 'a')),
       ],
       ['has changed', 'conflict', 2, () => {}],
     ])('is taken back where that %s', async (_, outcome, version, change) => {

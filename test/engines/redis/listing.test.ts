@@ -1,25 +1,15 @@
 import { RedisStore } from 'coatcheck/stores/redis'
-import { Redis } from 'ioredis'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import type { Redis } from 'ioredis'
+import { expect, it } from 'vitest'
+import { redisForGroup } from '../../support/redis/group.ts'
 import { recordOf, soon, T0, writeId } from '../../support/redis/records.ts'
 import { describeEngine } from '../../support/services/engines.ts'
-import { type RedisServer, startRedis } from '../../support/services/redis.ts'
 
 describeEngine('redis', 'a session that gets a new ID while its user is listed', () => {
-  let server: RedisServer
-  let client: Redis
-  beforeAll(async () => {
-    server = await startRedis()
-    client = new Redis(server.url)
-    await client.ping()
-  })
-  afterAll(async () => {
-    client.disconnect()
-    await server.stop()
-  })
+  const redis = redisForGroup()
 
   it('is in the list, under one of its keys, however often it gets one', async () => {
-    const store = new RedisStore(client)
+    const store = new RedisStore(redis.client)
     const [first, second, third] = [1, 2, 3].map(() => recordOf(store, '7', { writeId: writeId() }))
     await store.create(first!, {}, { now: T0, deadline: soon() })
     // The index has been read, and the records have not.
@@ -35,14 +25,14 @@ describeEngine('redis', 'a session that gets a new ID while its user is listed',
       }
     }
     const call = async (command: string, args: string[]) => {
-      const answer = await client.call(command, args)
+      const answer = await redis.client.call(command, args)
       if (command === 'ZRANGE') await between()
       return answer
     }
     const interrupted = {
       call,
       get status() {
-        return client.status
+        return redis.client.status
       },
     }
     const listing = new RedisStore(interrupted as unknown as Redis)

@@ -1,13 +1,12 @@
 import type { SessionStoreError } from 'coatcheck'
 import { type SessionRecord, SWEEP_MARGIN } from 'coatcheck/custom-store'
 import { RedisStore, type RedisStoreOptions } from 'coatcheck/stores/redis'
-import { Redis } from 'ioredis'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { DISCARD, WRITE } from '../../../stores/redis/scripts.ts'
+import { redisForGroup } from '../../support/redis/group.ts'
 import { anywhere, HOUR, keyIn, recordOf, soon, T0, writeId } from '../../support/redis/records.ts'
 import { runs, type Tap, tapped } from '../../support/redis/tapped.ts'
 import { describeEngine } from '../../support/services/engines.ts'
-import { type RedisServer, startRedis } from '../../support/services/redis.ts'
 
 const MINUTE = 60_000
 const nameOf = (key: string) => `coatcheck:{${key.slice(0, 3)}}:${key.slice(3)}`
@@ -15,26 +14,16 @@ const call = (now = T0) => ({ now, deadline: soon() })
 const failure = (work: Promise<unknown>) => work.then(String, (error: SessionStoreError) => error)
 
 describeEngine('redis', 'the Redis store', () => {
-  let server: RedisServer
-  let client: Redis
+  const redis = redisForGroup()
   let tap: Tap
   let seen: string[][]
   let store: RedisStore
-  beforeAll(async () => {
-    server = await startRedis()
-    client = new Redis(server.url)
-    await client.ping()
-  })
-  afterAll(async () => {
-    client.disconnect()
-    await server.stop()
-  })
   const tapping: Tap = (command, send) => {
     seen.push(command)
     return tap(command, send)
   }
   const open = (options: RedisStoreOptions = {}, isCluster = false) =>
-    new RedisStore(tapped(client, tapping, isCluster), options)
+    new RedisStore(tapped(redis.client, tapping, isCluster), options)
   /** The commands that were sent, but for those that a store asks first. */
   const commands = () => seen.map(([command]) => command)
   beforeEach(async () => {
@@ -49,7 +38,7 @@ describeEngine('redis', 'the Redis store', () => {
     expect(await store.create(record, {}, call())).toEqual({ outcome: 'created', ended: [] })
     return record
   }
-  const exists = async (key: string) => (await client.exists(nameOf(key))) === 1
+  const exists = async (key: string) => (await redis.client.exists(nameOf(key))) === 1
   /** Lets this command fail. */
   const fail = (failing: string, message: string) => {
     tap = async ([command], send) => {
@@ -139,23 +128,23 @@ describeEngine('redis', 'the Redis store', () => {
 
     it('nothing of what has ended for another, and removes what is damaged', async () => {
       const { key } = await make()
-      await client.set(nameOf(key), 'x writeid123')
+      await redis.client.set(nameOf(key), 'x writeid123')
       expect(await store.read(key, call())).toBe(null)
       expect(await exists(key)).toBe(true)
-      await client.set(nameOf(key), 'gibberish')
+      await redis.client.set(nameOf(key), 'gibberish')
       expect(await store.read(key, call())).toEqual({ corrupt: 'the header line is missing or malformed' })
       expect(await exists(key)).toBe(false)
-      await client.lpush(nameOf(key), 'a')
+      await redis.client.lpush(nameOf(key), 'a')
       expect(await store.read(key, call())).toEqual({ corrupt: 'the key is not a string' })
       expect(await exists(key)).toBe(false)
     })
 
     it('what is damaged as that, also where it cannot be removed now', async () => {
       const { key } = await make()
-      await client.set(nameOf(key), 'gibberish')
-      await client.config('SET', 'min-replicas-to-write', '1')
+      await redis.client.set(nameOf(key), 'gibberish')
+      await redis.client.config('SET', 'min-replicas-to-write', '1')
       expect(await store.read(key, call())).toEqual({ corrupt: 'the header line is missing or malformed' })
-      await client.config('SET', 'min-replicas-to-write', '0')
+      await redis.client.config('SET', 'min-replicas-to-write', '0')
       expect(await exists(key)).toBe(true)
     })
 
@@ -181,7 +170,7 @@ describeEngine('redis', 'the Redis store', () => {
 
     it('an error where no answer says whether what was read is there', async () => {
       const { key } = await make()
-      await client.set(nameOf(key), 'gibberish')
+      await redis.client.set(nameOf(key), 'gibberish')
       tap = async (command, send) => {
         if (runs(DISCARD, command)) throw new Error('read ECONNRESET')
         return send()
@@ -195,7 +184,7 @@ describeEngine('redis', 'the Redis store', () => {
         Buffer.from([0x73, 0xff, 0xfe]),
         Buffer.alloc(100_000, 'gib\xff\xe4\xa0berish', 'latin1'),
       ]) {
-        await client.set(nameOf(key), garbage)
+        await redis.client.set(nameOf(key), garbage)
         expect(await store.read(key, call())).toEqual({ corrupt: 'the header line is missing or malformed' })
         expect(await exists(key)).toBe(false)
       }
@@ -203,10 +192,10 @@ describeEngine('redis', 'the Redis store', () => {
 
     it('removes nothing that has taken the place of what was damaged', async () => {
       const record = await make()
-      const sound = (await client.get(nameOf(record.key)))!
-      await client.set(nameOf(record.key), 'gibberish')
+      const sound = (await redis.client.get(nameOf(record.key)))!
+      await redis.client.set(nameOf(record.key), 'gibberish')
       tap = async (command, send) => {
-        if (runs(DISCARD, command)) await client.set(nameOf(record.key), sound)
+        if (runs(DISCARD, command)) await redis.client.set(nameOf(record.key), sound)
         return send()
       }
       expect(await store.read(record.key, call())).toEqual(record)
@@ -226,8 +215,8 @@ describeEngine('redis', 'the Redis store', () => {
     it('a list without what is of another type', async () => {
       const [record, odd] = [recordOf(store, 'typed'), recordOf(store, 'typed')]
       for (const each of [record, odd]) await store.create(each, {}, call())
-      await client.del(nameOf(odd.key))
-      await client.lpush(nameOf(odd.key), 'x')
+      await redis.client.del(nameOf(odd.key))
+      await redis.client.lpush(nameOf(odd.key), 'x')
       expect(await store.listUser('typed', 'session', call())).toEqual([record])
     })
 
@@ -276,7 +265,7 @@ describeEngine('redis', 'the Redis store', () => {
       expect(await store.update(record.key, 1, made, call())).toBe('updated')
       const { data, seenAt, expiresAt, writeId } = made
       expect(await store.read(record.key, call())).toEqual({ ...record, data, seenAt, expiresAt, writeId, version: 2 })
-      expect(Math.ceil((await client.pttl(nameOf(record.key))) / MINUTE)).toBe((HOUR + SWEEP_MARGIN) / MINUTE)
+      expect(Math.ceil((await redis.client.pttl(nameOf(record.key))) / MINUTE)).toBe((HOUR + SWEEP_MARGIN) / MINUTE)
       // Repeated, as a caller does who got no answer.
       expect(await store.update(record.key, 1, made, call())).toBe('updated')
       expect(await store.update(record.key, 2, change(), call(expiresAt))).toBe('gone')
@@ -292,7 +281,7 @@ describeEngine('redis', 'the Redis store', () => {
       expect(await store.touch(record.key, earlier.seenAt, earlier.expiresAt, ahead)).toBe('touched')
       expect(await store.update(record.key, 1, change(earlier), ahead)).toBe('updated')
       expect(await store.read(record.key, call())).toMatchObject(later)
-      expect(Math.ceil((await client.pttl(nameOf(record.key))) / MINUTE)).toBe((2 * HOUR + SWEEP_MARGIN) / MINUTE)
+      expect(Math.ceil((await redis.client.pttl(nameOf(record.key))) / MINUTE)).toBe((2 * HOUR + SWEEP_MARGIN) / MINUTE)
       expect(await store.update(record.key, 2, change({ expiresAt: T0 + 24 * HOUR }), call())).toBe('updated')
       expect(await store.read(record.key, call())).toMatchObject({ expiresAt: record.absoluteExpiresAt })
     })
