@@ -32,7 +32,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest'
 import { sender } from '../support/edge-service.ts'
 import { Jar } from '../support/parallel.ts'
 import { describeEngine } from '../support/services/engines.ts'
-import { startPostgres } from '../support/services/postgres.ts'
+import { sharedPostgres } from '../support/services/postgres.ts'
 import { startRedis } from '../support/services/redis.ts'
 
 const require = createRequire(import.meta.url)
@@ -233,7 +233,7 @@ describeEngine('redis', 'express-session with connect-redis', () => {
 
 describeEngine('postgresql', 'express-session with connect-pg-simple', () => {
   it('is replaced under load: no user is logged out, and each has one session in the end', async () => {
-    const server = await startPostgres()
+    const server = await sharedPostgres()
     open.push(() => server.stop())
     const pool = server.pool()
     const old = new (require('connect-pg-simple')(session))({

@@ -5,7 +5,7 @@ import { PostgresStore } from 'coatcheck/stores/postgres'
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { describeEngine } from '../../support/services/engines.ts'
-import { type PostgresServer, startPostgres } from '../../support/services/postgres.ts'
+import { type PostgresDatabase, sharedPostgres } from '../../support/services/postgres.ts'
 
 const builder = createRequire(new URL('../../support/drivers/package.json', import.meta.url))
 const MOST = 3
@@ -22,9 +22,9 @@ interface Shared {
 
 describeEngine('postgresql', 'a pool that a query builder shares with the store', () => {
   describeEngine('query builders', 'of connections', () => {
-    let server: PostgresServer
+    let server: PostgresDatabase
     beforeAll(async () => {
-      server = await startPostgres()
+      server = await sharedPostgres()
       const pool = server.pool({ max: 1 })
       await pool.query('CREATE TABLE orders (id text PRIMARY KEY)')
       await new PostgresStore(pool).migrate()
