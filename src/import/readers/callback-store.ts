@@ -1,6 +1,6 @@
 // What the readers of express-session and of @fastify/session share: signed cookies, and stores that call back.
-import { type Rule, rule } from '../text/check-options.ts'
-import { instant, isObject, type OldCookie, type OldSession, type OldSessions } from './from.ts'
+import { type Rule, rule } from '../../text/check-options.ts'
+import { instant, isObject, type OldCookie, type OldSession, type OldSessions } from '../from.ts'
 import { decoded, type Secret, secretsFrom, signedId } from './signature.ts'
 
 /** A store of express-session or of @fastify/session, by the two methods that are used. */
