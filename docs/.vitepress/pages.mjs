@@ -82,6 +82,7 @@ export const SECTIONS = [
       page('req.session: the bridge', '/express-session'),
       page('iron-session', '/moving/iron-session'),
       page('better-auth', '/moving/better-auth'),
+      page('Under better-auth', '/better-auth'),
       page('Lucia', '/moving/lucia'),
       page('NextAuth and Auth.js', '/moving/next-auth'),
     ],
