@@ -198,6 +198,7 @@ describe('who imports whom', () => {
       'visits',
       'next',
       'import',
+      'better-auth',
       'device-bound',
       'express-session',
     ]
