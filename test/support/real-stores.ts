@@ -8,8 +8,8 @@ import { SqliteStore } from 'coatcheck/stores/sqlite'
 import { afterAll, beforeAll } from 'vitest'
 import { CLUSTER, STANDALONE } from './redis/clients.ts'
 import { describeEngine, type EngineName } from './services/engines.ts'
-import { startMariadb } from './services/mariadb.ts'
-import { startPostgres } from './services/postgres.ts'
+import { sharedMariadb } from './services/mariadb.ts'
+import { sharedPostgres } from './services/postgres.ts'
 import { startRedis, startRedisCluster } from './services/redis.ts'
 import { openSqlite, sqliteFile } from './services/sqlite.ts'
 
@@ -38,7 +38,7 @@ const STORES: Record<string, { engine: EngineName; open(): Promise<Opened> }> = 
   PostgreSQL: {
     engine: 'postgresql',
     async open() {
-      const server = await startPostgres()
+      const server = await sharedPostgres()
       const store = new PostgresStore(server.pool({ max: 10 }))
       await store.migrate()
       return { store, close: () => server.stop() }
@@ -47,7 +47,7 @@ const STORES: Record<string, { engine: EngineName; open(): Promise<Opened> }> = 
   MariaDB: {
     engine: 'mariadb',
     async open() {
-      const server = await startMariadb()
+      const server = await sharedMariadb()
       const store = new MysqlStore(server.pool({ connectionLimit: 10 }))
       await store.migrate()
       return { store, close: () => server.stop() }
