@@ -25,7 +25,7 @@ import { createClient } from 'redis'
 import { describe, expect, it, vi } from 'vitest'
 import { expectAllMoved, front, loggedIn, newService, type OldData, open, replaceUnderLoad } from '../support/moving.ts'
 import { describeEngine } from '../support/services/engines.ts'
-import { startPostgres } from '../support/services/postgres.ts'
+import { sharedPostgres } from '../support/services/postgres.ts'
 import { startRedis } from '../support/services/redis.ts'
 
 const require = createRequire(import.meta.url)
@@ -94,7 +94,7 @@ describeEngine('redis', 'express-session with connect-redis', () => {
 
 describeEngine('postgresql', 'express-session with connect-pg-simple', () => {
   it('is replaced under load: no user is logged out, and each has one session in the end', async () => {
-    const server = await startPostgres()
+    const server = await sharedPostgres()
     open.push(() => server.stop())
     const pool = server.pool()
     const old = new (require('connect-pg-simple')(session))({

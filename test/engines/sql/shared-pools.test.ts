@@ -6,7 +6,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { soon, within } from '../../support/deadlines.ts'
 import { describeEngine } from '../../support/services/engines.ts'
-import { type PostgresServer, startPostgres } from '../../support/services/postgres.ts'
+import { type PostgresDatabase, sharedPostgres } from '../../support/services/postgres.ts'
 import { until } from '../../support/services/process.ts'
 import { NOW, record } from '../../support/sql/records.ts'
 
@@ -25,9 +25,9 @@ interface Shared {
 
 describeEngine('postgresql', 'a pool that a query builder shares with the store', () => {
   describeEngine('query builders', 'of connections', () => {
-    let server: PostgresServer
+    let server: PostgresDatabase
     beforeAll(async () => {
-      server = await startPostgres()
+      server = await sharedPostgres()
       const pool = server.pool({ max: 1 })
       await pool.query('CREATE TABLE orders (id text PRIMARY KEY)')
       await new PostgresStore(pool).migrate()
