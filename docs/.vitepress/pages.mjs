@@ -79,6 +79,7 @@ export const SECTIONS = [
     items: [
       page('From another library', '/moving'),
       page('express-session', '/moving/express-session'),
+      page('A store for express-session', '/connect'),
       page('req.session: the bridge', '/express-session'),
       page('iron-session', '/moving/iron-session'),
       page('better-auth', '/moving/better-auth'),

@@ -1,6 +1,7 @@
 // The secondary storage's keys as records of a store: any store has conditional writes, so that each change is made to what is
 // there at that moment. Like marks of an import they are of the kind that visitors never read, without a user.
-import { type Corrupt, type Forward, type SessionRecord, type Store, SWEEP_MARGIN } from '../contract/store.ts'
+import { type SessionRecord, type Store, SWEEP_MARGIN } from '../contract/store.ts'
+import { StoreCalls } from '../guard/store-calls.ts'
 import { hashOf, keyOf, newWriteId } from '../session/id.ts'
 
 const DAY = 86_400_000
@@ -8,6 +9,8 @@ const DAY = 86_400_000
 const LONGEST = 400 * DAY
 /** How long a call may take, in ms. */
 const TIMEOUT = 5000
+/** How many calls may wait for the store. */
+const MAX_PENDING = 10_000
 
 /** What a key has. */
 export interface Entry {
@@ -20,15 +23,18 @@ export interface Entry {
 const NOTHING: Entry = { value: null, until: null }
 
 export class Entries {
-  readonly #store: Store
+  readonly #calls: StoreCalls
+  readonly #sweeps: boolean
   #sweptAt = Date.now()
 
   constructor(store: Store) {
-    this.#store = store
+    // What fails rejects, and better-auth logs it.
+    this.#calls = new StoreCalls(store, { storeTimeout: TIMEOUT, maxPendingCalls: MAX_PENDING }, () => {})
+    this.#sweeps = store.sweep !== undefined
   }
 
   async read(key: string): Promise<Entry> {
-    return entryOf(await this.#read(keyIn(key), performance.now() + TIMEOUT))
+    return entryOf(await this.#read(keyIn(key), this.#calls.deadline()))
   }
 
   /**
@@ -36,7 +42,7 @@ export class Entries {
    * Resolves to the entry before.
    */
   async change(key: string, edit: (found: Entry) => Entry | null): Promise<Entry> {
-    const deadline = performance.now() + TIMEOUT
+    const deadline = this.#calls.deadline()
     for (let tries = 1; ; tries += 1) {
       const record = await this.#read(keyIn(key), deadline)
       const found = entryOf(record)
@@ -44,15 +50,15 @@ export class Entries {
       if (entry === null || (await this.#write(keyIn(key), record, entry, deadline))) return found
       // Full jitter keeps many writers apart.
       const wait = Math.random() * Math.min(100, 2 ** tries)
-      if (performance.now() + wait >= deadline) throw new Error('secondaryStorage: others kept writing to the same key')
+      if (performance.now() + wait >= deadline)
+        throw this.#calls.fail('update', 'not-applied', 'update: others kept writing to the same key')
       await new Promise(resolve => setTimeout(resolve, wait))
     }
   }
 
   /** Also a record that has expired and was not swept yet: its key is taken until then. */
   async #read(key: string, deadline: number): Promise<SessionRecord | null> {
-    const answer = await this.#store.read(key, { now: 0, deadline })
-    return answer !== null && isRecord(answer) ? answer : null
+    return (await this.#calls.read(key, { now: 0, deadline })).record
   }
 
   /** `false` if somebody else was faster. */
@@ -79,27 +85,25 @@ export class Entries {
         absoluteExpiresAt: now + 10 * LONGEST,
       }
       this.#sweep(now)
-      return (await this.#store.create(record, {}, { now, deadline })).outcome === 'created'
+      return (await this.#calls.create(record, {}, { now, deadline })).outcome === 'created'
     }
     // By a clock at which the record has not expired: its version alone decides.
     const call = { now: Math.min(now, before.expiresAt - 1), deadline }
     const change = { data, seenAt: now, expiresAt, writeId }
-    return (await this.#store.update(key, before.version, change, call)) === 'updated'
+    return (await this.#calls.update(key, before.version, change, call)) === 'updated'
   }
 
   /** There is no manager that does it. */
   #sweep(now: number): void {
-    if (now - this.#sweptAt < SWEEP_MARGIN) return
+    if (!this.#sweeps || now - this.#sweptAt < SWEEP_MARGIN) return
     this.#sweptAt = now
     // What fails is swept the next time.
-    this.#store.sweep?.(1000, { now, deadline: performance.now() + TIMEOUT }).catch(() => {})
+    this.#calls.sweep(1000, { now, deadline: this.#calls.deadline() }).catch(() => {})
   }
 }
 
 /** A session's token is its key: a store holds the hash. */
 const keyIn = (key: string) => keyOf(hashOf(key), 'better-auth')
-
-const isRecord = (answer: SessionRecord | Forward | Corrupt): answer is SessionRecord => 'version' in answer
 
 function entryOf(record: SessionRecord | null): Entry {
   if (record === null) return NOTHING

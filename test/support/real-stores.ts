@@ -3,7 +3,7 @@
 import type { Store } from 'coatcheck'
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
-import { RedisStore } from 'coatcheck/stores/redis'
+import { RedisStore, type RedisStoreOptions } from 'coatcheck/stores/redis'
 import { SqliteStore } from 'coatcheck/stores/sqlite'
 import { afterAll, beforeAll } from 'vitest'
 import { CLUSTER, STANDALONE } from './redis/clients.ts'
@@ -18,21 +18,21 @@ interface Opened {
   close(): unknown
 }
 
-const STORES: Record<string, { engine: EngineName; open(): Promise<Opened> }> = {
+const STORES: Record<string, { engine: EngineName; open(redis: RedisStoreOptions): Promise<Opened> }> = {
   Redis: {
     engine: 'redis',
-    async open() {
+    async open(options) {
       const server = await startRedis()
       const { client, close } = await STANDALONE['node-redis 6']!(server.url)
-      return { store: new RedisStore(client), close: async () => [await close(), await server.stop()] }
+      return { store: new RedisStore(client, options), close: async () => [await close(), await server.stop()] }
     },
   },
   'Redis Cluster': {
     engine: 'redis',
-    async open() {
+    async open(options) {
       const cluster = await startRedisCluster()
       const { client, close } = await CLUSTER['node-redis 6 cluster']!(cluster.addresses)
-      return { store: new RedisStore(client), close: async () => [await close(), await cluster.stop()] }
+      return { store: new RedisStore(client, options), close: async () => [await close(), await cluster.stop()] }
     },
   },
   PostgreSQL: {
@@ -66,12 +66,16 @@ const STORES: Record<string, { engine: EngineName; open(): Promise<Opened> }> = 
 }
 
 /** Declares the tests once for each kind of database; one that this machine lacks is skipped by name. */
-export function onRealStores(name: (store: string) => string, tests: (open: () => Store) => void): void {
+export function onRealStores(
+  name: (store: string) => string,
+  tests: (open: () => Store) => void,
+  redis: RedisStoreOptions = {},
+): void {
   for (const [store, { engine, open }] of Object.entries(STORES))
     describeEngine(engine, name(store), () => {
       let opened: Opened
       beforeAll(async () => {
-        opened = await open()
+        opened = await open(redis)
       })
       afterAll(() => opened?.close())
       tests(() => opened.store)

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { aBoolean, checkOptions, type OptionPlace, rule } from '../../text/check-options.ts'
 import { instant, isObject, type OldCookie, type OldSessions } from '../from.ts'
 import { aCookie } from './callback-store.ts'
+import { decoded } from './signature.ts'
 
 /** An adapter of Lucia 3, or queries of your own, by the two methods that are used. */
 export interface LuciaAdapter<S, U> {
@@ -43,7 +44,11 @@ export function fromLucia<S extends object, U>(options: FromLuciaOptions<S, U>):
   const { adapter, cookie = 'auth_session', hashed = false } = options
   return {
     cookie,
-    parse: value => ({ id: hashed ? createHash('sha256').update(value).digest('hex') : value }),
+    parse(value) {
+      const token = decoded(value)
+      if (token === null) return null
+      return { id: hashed ? createHash('sha256').update(token).digest('hex') : token }
+    },
     async read(id) {
       const [session, user] = await adapter.getSessionAndUser(id)
       if (!session || !user) return null

@@ -240,6 +240,8 @@ describe('the storage', () => {
     await storage.set('k', 'v', 60)
     store.read = () => Promise.reject(new Error('ECONNREFUSED'))
     for (const call of [() => storage.get('k'), () => storage.set('k', 'w', 60), () => storage.delete('k')])
-      await expect(call()).rejects.toThrow('ECONNREFUSED')
+      await expect(call()).rejects.toMatchObject({ code: 'ERR_SESSION_STORE', cause: { message: 'ECONNREFUSED' } })
+    store.read = () => undefined as never
+    await expect(storage.get('k'), 'no answer is no absence').rejects.toMatchObject({ code: 'ERR_SESSION_STORE' })
   })
 })

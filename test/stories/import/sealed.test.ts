@@ -165,6 +165,19 @@ describe('a seal of iron-session', () => {
   })
 })
 
+describe('copies of a cookie that holds the session', () => {
+  it('begin a session each, and none once all sessions of the user were ended', async () => {
+    const [first, second, third] = await Promise.all(
+      [1, 2, 3].map(() => sealData({ name: 'ada' }, { password: SECRET })),
+    )
+    const { ask, sessions, importer } = nodeOver(fromIronSession({ cookie: 'iron', password: SECRET }))
+    for (const seal of [first, second]) expect((await ask(`iron=${seal}`)).name).toBe('ada')
+    expect(await sessions.list(42n)).toHaveLength(2)
+    await importer.invalidateUser(42n)
+    for (const seal of [first, second, third]) expect((await ask(`iron=${seal}`)).session).toBeNull()
+  })
+})
+
 describe('a session of better-auth', () => {
   const token = async (value: string, secret = SECRET) => {
     const key = await crypto.subtle.importKey('raw', Buffer.from(secret), { name: 'HMAC', hash: 'SHA-256' }, false, [
@@ -224,7 +237,9 @@ describe('a session of Lucia', () => {
       },
       deleteSession: () => {},
     }
-    expect((await nodeOver(fromLucia({ adapter })).ask('auth_session=an-id')).name).toBe('ada')
+    for (const id of ['an-id', '%61n-id'])
+      expect((await nodeOver(fromLucia({ adapter })).ask(`auth_session=${id}`)).name).toBe('ada')
+    expect((await nodeOver(fromLucia({ adapter })).ask('auth_session=%')).session).toBeNull()
     expect((await nodeOver(fromLucia({ adapter })).ask('auth_session=orphan')).session, 'without its user').toBeNull()
     expect(
       (await nodeOver(fromLucia({ adapter, hashed: true, cookie: 'session' })).ask('session=a-random-token')).name,
