@@ -78,6 +78,8 @@ it('compiles', () => {
 }, 60_000)
 
 it('would not compile with another name for a method or an option', () => {
-  const wrong = problemsWith(code => code.replace(/idleTimeout|connectStore|(?<=(?:sessions|visit|response\))\.)\w+(?=\()/, '$&Now'))
+  const wrong = problemsWith(code =>
+    code.replace(/idleTimeout|connectStore|(?<=(?:sessions|visit|response\))\.)\w+(?=\()/, '$&Now'),
+  )
   expect([...new Set(wrong.map(problem => problem.split(': ')[0]))]).toEqual(EXAMPLES.map(({ place }) => place))
 }, 60_000)
