@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { quote } from '../text/quote.ts'
+import { isThenable } from '../time/within.ts'
 
 /**
  * Keys to set, or a function that edits fresh data and is run again on a conflict (so: synchronous, no side effects). What
@@ -28,7 +29,7 @@ export function runChange<Data extends object>(
 ): void {
   const before = objectsIn(draft)
   const value = change(draft)
-  if (typeof (value as { then?: unknown } | null | undefined)?.then === 'function') {
+  if (isThenable(value)) {
     Promise.resolve(value).catch(() => {})
     throw new TypeError('update: make the function synchronous: it may run again after a conflict')
   }

@@ -1,5 +1,6 @@
 import { SessionError } from '../contract/errors.ts'
 import { quote } from '../text/quote.ts'
+import { isThenable } from '../time/within.ts'
 import { type Codec, jsonCodec } from './codec.ts'
 import { copyPlain, isPlain } from './plain.ts'
 
@@ -39,7 +40,6 @@ export interface DataOptions<Data, Input> {
 type Keys = Record<string, unknown>
 /** Looser than plain: what a schema or a codec of the application makes may be an instance of its own. */
 const isKeyed = (value: unknown): value is Keys => typeof value === 'object' && value !== null && !Array.isArray(value)
-const hasThen = (value: unknown) => typeof (value as { then?: unknown } | null)?.then === 'function'
 
 function deepFreeze<T>(value: T): T {
   if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
@@ -92,7 +92,7 @@ export class DataShape<Data extends object, Input extends object = Data> {
 
   #initialData(): object {
     const value: unknown = this.#initial ? this.#initial() : EMPTY
-    if (!isKeyed(value) || hasThen(value))
+    if (!isKeyed(value) || isThenable(value))
       throw new TypeError(`initial: expected it to return an object, got ${quote(value)}`)
     return value
   }
@@ -168,7 +168,7 @@ export class DataShape<Data extends object, Input extends object = Data> {
 
   #validated(value: unknown): Data {
     const result = this.#schema!.validate(value)
-    if (hasThen(result))
+    if (isThenable(result))
       throw new TypeError('schema: validates asynchronously; session data needs a synchronous schema')
     const { issues, value: valid } = result as { issues?: readonly Issue[]; value: Data }
     if (issues) throw new SessionError('ERR_SESSION_DATA', issues.map(describeIssue).join('; '))

@@ -11,7 +11,7 @@ import type {
   Store,
   StoreCall,
 } from '../contract/store.ts'
-import { within } from '../time/within.ts'
+import { isThenable, within } from '../time/within.ts'
 
 /** The manager always names a deadline. */
 type Timed = StoreCall & { readonly deadline: number }
@@ -51,8 +51,6 @@ function readingOf(key: string, answer: unknown): Reading {
   throw new SessionStoreError('read', 'not-applied', message)
 }
 
-const isPromise = (answer: unknown): answer is PromiseLike<unknown> =>
-  typeof (answer as { then?: unknown } | null | undefined)?.then === 'function'
 const asItIs = <T>(answer: T) => answer
 
 /** One count for all managers of a store: it is the store's client that keeps what is under way. */
@@ -94,7 +92,7 @@ export class StoreCalls {
     if (refusal !== null) return Promise.reject(refusal)
     try {
       const answer = this.#store.read(key, call)
-      if (!isPromise(answer)) return readingOf(key, answer)
+      if (!isThenable(answer)) return readingOf(key, answer)
       return this.#wait('read', call.deadline, answer, found => readingOf(key, found))
     } catch (cause) {
       return Promise.reject(this.#failure('read', cause))

@@ -5,7 +5,7 @@ import { unpackMeta } from '../data/meta.ts'
 import { DataShape, type Frozen } from '../data/schema.ts'
 import { StoreCalls } from '../guard/store-calls.ts'
 import { WriteQueue } from '../guard/write-queue.ts'
-import { emitTo, isHeard, type SessionEvent, type WriteRefusal } from '../session/events.ts'
+import { emitTo, type SessionEvent, type WriteRefusal } from '../session/events.ts'
 import { keyOf, type SessionKey } from '../session/id.ts'
 import {
   type AnySession,
@@ -124,7 +124,6 @@ export class Context {
 
   /** An event for each login or write that is refused; `key` and `userId` as the record has them. */
   reportRefused(reason: WriteRefusal, { key, userId }: { key: string | null; userId: string | null }): void {
-    if (!isHeard(this.options.onEvent)) return
     this.emit({ type: 'write-refused', reason, key: key as SessionKey | null, userId: this.userIdOf({ userId }) })
   }
 

@@ -19,7 +19,7 @@ import {
   type UserSession,
 } from '../session/session.ts'
 import type { UserIdInput, UserIds } from '../session/users.ts'
-import { ANONYMOUS, checkLogin, checkStart, type Login, passwordVersionOf } from '../session/users.ts'
+import { ANONYMOUS, checkAnonymous, checkLogin, type Login, passwordVersionOf } from '../session/users.ts'
 import { aFunction, checkOptions, type OptionPlace } from '../text/check-options.ts'
 import { type Duration, milliseconds } from '../text/duration.ts'
 import { quote } from '../text/quote.ts'
@@ -87,8 +87,10 @@ export class SessionManager<
   create(anonymous?: { data?: Partial<Input> }): Promise<Session<Data, Ids>>
   async create(start: Login<Data, Ids, Input> | { data?: Partial<Input> } = {}): Promise<Session<Data, Ids>> {
     const context = contextOf(this)
-    checkStart(start)
-    const isLogin = 'user' in start
+    // `{ user: undefined }` is a mistake, not a visitor.
+    const isLogin = typeof start === 'object' && start !== null && 'user' in start
+    if (isLogin) checkLogin('create', start)
+    else checkAnonymous(start)
     const owner = isLogin ? context.users.ownerOf(start, context.now()) : ANONYMOUS
     const lifetime = isLogin ? lifetimeOf(start, context.options) : context.options
     return await begin(context, { owner, first: start, lifetime }, context.deadline())
@@ -146,8 +148,6 @@ export class SessionManager<
    */
   async logIn(session: SessionRef<Data, Ids>, login: Login<Data, Ids, Input>): Promise<UserSession<Data, Ids>> {
     const context = contextOf(this)
-    if (typeof login !== 'object' || login === null || !('user' in login))
-      throw new TypeError(`logIn: expected { user, data }, got ${quote(login)}`)
     checkLogin('logIn', login)
     const owner = context.users.ownerOf(login, context.now())
     const start = { owner, first: login, lifetime: lifetimeOf(login, context.options) }

@@ -1,5 +1,6 @@
 import { channel } from 'node:diagnostics_channel'
 import type { SessionStoreError } from '../contract/errors.ts'
+import { isThenable } from '../time/within.ts'
 import type { SessionKey } from './id.ts'
 import type { UserId, UserIds } from './users.ts'
 
@@ -80,13 +81,6 @@ function reasonOf(error: unknown): string {
 const warn = (event: SessionEvent, error: unknown): void =>
   process.emitWarning(`onEvent threw at '${event.type}': ${reasonOf(error)}`, { type: 'CoatcheckWarning' })
 
-// Also of another realm, and of a library of promises.
-const isPromise = (value: unknown): value is PromiseLike<unknown> =>
-  typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
-
-/** Whether an event would reach anyone: what is made for an event alone need not be made otherwise. */
-export const isHeard = (listener: unknown): boolean => listener !== undefined || published.hasSubscribers
-
 /** Tells the listener and `node:diagnostics_channel` 'coatcheck'; what a listener throws becomes a process warning. */
 export function emitTo<Ids extends UserIds>(
   listener: ((event: SessionEvent<Ids>) => void) | undefined,
@@ -96,7 +90,7 @@ export function emitTo<Ids extends UserIds>(
     try {
       const result: unknown = listener(event)
       // An asynchronous listener must not end the process either.
-      if (isPromise(result)) Promise.resolve(result).catch(error => warn(event, error))
+      if (isThenable(result)) Promise.resolve(result).catch(error => warn(event, error))
     } catch (error) {
       warn(event, error)
     }

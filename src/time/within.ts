@@ -1,5 +1,9 @@
 import { nextTurn } from './next-turn.ts'
 
+/** Also a promise of another realm, or of a library. */
+export const isThenable = (value: unknown): value is PromiseLike<unknown> =>
+  typeof (value as { then?: unknown } | null | undefined)?.then === 'function'
+
 /** What a timer of Node can count, in ms; a longer one would ring at once. */
 const LONGEST = 2_147_483_647
 

@@ -10,7 +10,7 @@ import type { RequestRefusal } from '../session/events.ts'
 import { isId, type SessionId } from '../session/id.ts'
 import { isCookieDue, recordOf, type Session, type UserSession } from '../session/session.ts'
 import type { UserIds } from '../session/users.ts'
-import { checkAnonymous, checkVisitLogin, loginFrom } from '../session/users.ts'
+import { checkAnonymous, checkLogin } from '../session/users.ts'
 import { checkOptions, type OptionPlace } from '../text/check-options.ts'
 import { aDuration, type Duration } from '../text/duration.ts'
 import { type ResponseCookie, responseCookie } from './cookie.ts'
@@ -151,8 +151,8 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
 
   logIn(given: VisitLogin<Data, Ids, Input>): Promise<UserSession<Data, Ids>> {
     return this.#inTurn(async () => {
-      const { remember, ...login } = loginFrom(given)
-      checkVisitLogin(given)
+      checkLogin('logIn', given, 'remember')
+      const { remember, ...login } = given
       this.#mayBegin()
       const { rememberFor } = this.#context.options
       if (remember && rememberFor === null)
