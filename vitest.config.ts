@@ -3,9 +3,10 @@ import { defineConfig } from 'vitest/config'
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 
-// What starts no server, or one example of its own: run in threads that keep what they have loaded. What looks at the
-// whole process (its warnings, its timers) is named NAME.process.test.ts and has one of its own.
+// What starts no server, or one example of its own: run in threads that keep what they have loaded.
 const IN_PROCESS = 'test/{api,stories,unit}/**/!(*.process).test.ts'
+// What asks servers: run in processes that keep what they have loaded, and the servers that files share.
+const ENGINES = 'test/{guarantees,contract,engines}/**/!(*.process).test.ts'
 // The recipes are installed first, by `npm run test:recipes`.
 const exclude = ['**/node_modules/**', ...(process.env.COATCHECK_RECIPES ? [] : ['test/stories/recipes/**'])]
 
@@ -28,9 +29,13 @@ export default defineConfig({
     maxWorkers: 2,
     reporters: ['default', here('./test/support/scripts/engines-reporter.ts')],
     projects: [
-      // First by its name, since its files take longest.
-      { extends: true, test: { name: 'engines', include: ['test/**/*.test.ts'], exclude: [...exclude, IN_PROCESS] } },
+      { extends: true, test: { name: 'engines', include: [ENGINES], exclude, isolate: false } },
       { extends: true, test: { name: 'in-process', include: [IN_PROCESS], exclude, pool: 'threads', isolate: false } },
+      // A process for each file: what compiles, measures the heap, or looks at warnings and timers of the whole process.
+      {
+        extends: true,
+        test: { name: 'alone', include: ['test/**/*.test.ts'], exclude: [...exclude, IN_PROCESS, ENGINES] },
+      },
       // By `npm run proof` alone.
       { extends: true, test: { name: 'proof', include: ['proof/**/*.test.ts'] } },
     ],

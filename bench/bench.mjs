@@ -1,6 +1,7 @@
 // @ts-check
-// npm run bench -- [memory] [redis] [sql] [chart] [details] [sweep] [--quick] [--long]
-// npm run bench -- [chart] [details] --write: for docs/performance.md its table (all stores) and its chart; bench/FIGURES.md
+// npm run bench -- [memory] [redis] [sql] [page] [chart] [details] [sweep] [--quick] [--long]
+// npm run bench -- page --write: the table of docs/performance.md; chart --write: its chart, and the line of the README.
+// Both, details and all stores (no name) write what they print into bench/FIGURES.md.
 // npm run bench -- compare [--quick] [--write]
 // Installs what it compares with (once, in this folder), then prints tables of this run.
 import { execFileSync } from 'node:child_process'
@@ -17,6 +18,7 @@ const TAKES = {
   memory: ['quick', 'long'],
   redis: ['quick', 'long'],
   sql: ['quick', 'long'],
+  page: ['write'],
   chart: ['write'],
   details: ['write'],
   // A million rows take their time: only where it is named.
@@ -45,7 +47,7 @@ const { positionals, values } = readArguments()
 const names = positionals.length > 0 ? positionals : Object.keys(STORES)
 for (const name of names) {
   const takes = TAKES[name] ?? refuse(`unknown: ${name}.`)
-  // All stores or none: the page has a row for each.
+  // All stores or none: the file has a part for each command.
   const isWhole = positionals.length === 0 && !values.quick
   for (const option of Object.keys(values))
     if (!takes.includes(option) && !(option === 'write' && isWhole)) refuse(`${name} takes no --${option}.`)
@@ -98,12 +100,15 @@ console.log = line => {
 }
 if (tables.length > 0) {
   const { benchTables } = await import('./tables.mjs')
-  const medians = await benchTables(tables, values.quick ? 'quick' : values.long ? 'long' : 'usual')
+  await benchTables(tables, values.quick ? 'quick' : values.long ? 'long' : 'usual')
+}
+if (names.includes('page')) {
+  const medians = await (await import('./tables.mjs')).benchPage()
   if (values.write) (await import('./figures.mjs')).writeTable(medians, heading)
 }
 if (names.includes('chart')) {
   const medians = await (await import('./tables.mjs')).benchChart()
-  if (values.write) (await import('./figures.mjs')).writeChart(medians)
+  if (values.write) (await import('./figures.mjs')).writeChart(medians, heading)
 }
 if (names.includes('details')) await (await import('./details.mjs')).benchDetails()
 if (names.includes('sweep')) await (await import('./sweep.mjs')).benchSweep()

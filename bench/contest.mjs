@@ -150,7 +150,7 @@ const ratios = (values, floor) => values.map((value, round) => value / /** @type
  * Prints the table, and answers the median ratio of each row and operation.
  * @param {import('./stores.mjs').Table} shown
  * @param {Plan} plan
- * @returns {Promise<Map<string, Map<string, { ratio: number, low: number, high: number, micros: number, streamed: number }>>>}
+ * @returns {Promise<Map<string, Map<string, { ratio: number, low: number, high: number, micros: number, streamed: number, rounds: number }>>>}
  */
 export async function contest({ title, floor, engine: start, rows, absent }, plan) {
   const engine = start === null ? null : await start()
@@ -233,7 +233,7 @@ export async function contest({ title, floor, engine: start, rows, absent }, pla
  * @param {[number, number]} rounds
  */
 function print(title, floor, contenders, plan, left, [fewest, most]) {
-  /** @type {Map<string, Map<string, { ratio: number, low: number, high: number, micros: number, streamed: number }>>} */
+  /** @type {Map<string, Map<string, { ratio: number, low: number, high: number, micros: number, streamed: number, rounds: number }>>} */
   const medians = new Map()
   const lines = []
   for (const name of plan.operations) {
@@ -249,6 +249,7 @@ function print(title, floor, contenders, plan, left, [fewest, most]) {
         high: quantile(all, 0.75),
         micros: quantile(own.micros),
         streamed: quantile(ratios(own.streamed, bottom.streamed)),
+        rounds: all.length,
       }
       medians.set(row.label, (medians.get(row.label) ?? new Map()).set(name, median))
       lines.push([

@@ -1,15 +1,14 @@
 // @ts-check
-// For docs/performance.md: its table of six rows, its chart, and what the runs printed, bench/FIGURES.md.
+// For docs/performance.md: its table of six rows, its chart, which the README quotes, and what the runs printed,
+// bench/FIGURES.md.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { CHART, TABLES } from './stores.mjs'
+import { CHART, PEERS, TABLES } from './stores.mjs'
 import { fixed, table } from './table.mjs'
 
 const at = (/** @type {string} */ path) => fileURLToPath(new URL(`../${path}`, import.meta.url))
 const page = at('docs/performance.md')
 
-/** Peers of the table, by the beginning of their label. */
-const PEERS = ['express-session', '@fastify/session', 'better-auth', 'JWT, jose']
 const NAMES = /** @type {Record<string, string>} */ ({
   'by hand': 'node:http, a Map by hand',
   coatcheck: 'node:http, coatcheck',
@@ -20,11 +19,30 @@ const NAMES = /** @type {Record<string, string>} */ ({
 
 /** @typedef {Awaited<ReturnType<typeof import('./contest.mjs').contest>>} Medians */
 
-/** @param {Medians} medians */
-export function writeChart(medians) {
+/** @param {readonly string[]} heading @param {number} fewest @param {number} most */
+const runOf = (heading, fewest, most) =>
+  `${heading[0]?.replace(/\.$/, '')}: ${heading[1]} ${fewest === most ? most : `${fewest} to ${most}`} rounds.`
+
+/** @param {Medians} medians @param {readonly string[]} heading */
+export function writeChart(medians, heading) {
   const bars = CHART.map(({ label }) => ({ label, ratio: Number(medians.get(label)?.get('profile')?.ratio) }))
   const [LEFT, WIDTH, BAR, STEP, GAP] = [200, 640, 20, 28, 16]
   const scale = (WIDTH - LEFT - 60) / Math.max(...bars.map(({ ratio }) => ratio))
+  const [, , express, ours, peer] = bars.map(({ ratio }) => fixed(ratio, 1))
+  const readme = at('README.md')
+  writeFileSync(
+    readme,
+    readFileSync(readme, 'utf8').replace(
+      /Express alone [\d.]+, coatcheck in Express [\d.]+, express-session in Express [\d.]+/,
+      `Express alone ${express}, coatcheck in Express ${ours}, express-session in Express ${peer}`,
+    ),
+  )
+  const { rounds = 0 } = medians.get('coatcheck')?.get('profile') ?? {}
+  const run = runOf(heading, rounds, rounds)
+  writeFileSync(
+    page,
+    readFileSync(page, 'utf8').replace(/(<!-- the run of the chart -->\n).*\n/, (_, mark) => `${mark}${run}\n`),
+  )
   let y = 8
   const parts = []
   for (const { label, ratio } of bars) {
@@ -68,7 +86,8 @@ function sixRows(all) {
 /** @param {Map<string, Medians>} all @param {readonly string[]} heading */
 export function writeTable(all, heading) {
   const rows = sixRows(all)
-  const run = `${heading[0]?.replace(/\.$/, '')}: ${heading[1]}`
+  const counts = [...all.values()].map(medians => Number(medians.get('coatcheck')?.get('profile')?.rounds))
+  const run = runOf(heading, Math.min(...counts), Math.max(...counts))
   writeFileSync(
     page,
     readFileSync(page, 'utf8')

@@ -144,6 +144,9 @@ export const TABLES = {
   },
 }
 
+/** The peers in the table of the page, by the beginning of their label. */
+export const PEERS = ['express-session', '@fastify/session', 'better-auth', 'JWT, jose']
+
 /** The rows of the chart. */
 export const CHART = [
   'by hand',

@@ -2,7 +2,7 @@
 // The public table: one for each store.
 import { contest } from './contest.mjs'
 import { OPERATIONS } from './operations.mjs'
-import { CHART, TABLES } from './stores.mjs'
+import { CHART, PEERS, TABLES } from './stores.mjs'
 
 /** @typedef {Awaited<ReturnType<typeof contest>>} Medians */
 
@@ -36,57 +36,86 @@ function planOf(length, share) {
   }
 }
 
-/** What the chart shows: like beside like, with more rounds than a table of all has time for. */
-export const benchChart = () =>
+const METHOD = `
+Processor time (user and system) of the server process per request, as a ratio to the row "by hand" of the same round:
+raw node:http with the least that the request needs, no touch, no hash, no race thought of. Medians of interleaved rounds;
+half of the rounds lie in the middle half. 64 connections: 64 requests arrive together, the next 64 when all are answered.
+"In a stream" is the same ratio where each connection sends its next request as soon as it has an answer; p50 and p99 are
+of that, with the load on the same machine. Commands are what the database received, and its processor time is that of all
+its processes, per request. A login checks no password; better-auth's is its internal one.`
+
+/** Few rows and one request, so that there is time for many rounds. @param {readonly string[]} labels */
+const isOneOf =
+  labels =>
+  (/** @type {import('./stores.mjs').Row} */ { label }) =>
+    labels.some(own => label === own || label.startsWith(`${own}, `))
+
+/**
+ * @param {import('./stores.mjs').Table} shown
+ * @param {readonly import('./stores.mjs').Row[]} rows
+ * @param {{ seconds: number, warmUp: number }} time
+ */
+const contestOfProfiles = (shown, rows, { seconds, warmUp }) =>
   contest(
-    { .../** @type {import('./stores.mjs').Table} */ (TABLES.memory), rows: CHART, absent: [] },
+    { ...shown, rows, absent: [] },
     {
       operations: ['profile'],
       isQuick: false,
-      seconds: () => 100,
-      rounds: 80,
+      seconds: () => seconds,
+      rounds: 200,
       leastRounds: 20,
-      warmUp: { profile: { requests: 30_720, seconds: 10 } },
+      warmUp: { profile: { requests: 30_720, seconds: warmUp } },
       sessions: 0,
     },
   )
+
+/** What the chart shows: like beside like. */
+export const benchChart = () =>
+  contestOfProfiles(/** @type {import('./stores.mjs').Table} */ (TABLES.memory), CHART, { seconds: 100, warmUp: 10 })
+
+/** What the table of the page shows: all stores, in about five minutes. */
+export const benchPage = () =>
+  contestOfTables(Object.keys(TABLES), shown =>
+    contestOfProfiles(shown, shown.rows.filter(isOneOf(['by hand', 'coatcheck', ...PEERS])), {
+      seconds: 32,
+      warmUp: 2.5,
+    }),
+  )
+
+/**
+ * @param {readonly string[]} names
+ * @param {(shown: import('./stores.mjs').Table, left: number) => Promise<Medians>} run
+ */
+async function contestOfTables(names, run) {
+  console.log(METHOD)
+  /** @type {Map<string, Medians>} */
+  const all = new Map()
+  for (const [at, name] of names.entries()) {
+    const shown = /** @type {import('./stores.mjs').Table} */ (TABLES[name])
+    const why = shown.missing()
+    try {
+      if (why !== null) throw new Error(why)
+      all.set(name, await run(shown, names.length - at))
+    } catch (error) {
+      console.log(`\n### ${shown.title}\n\nLeft out: ${error instanceof Error ? error.message : error}.`)
+    }
+  }
+  return all
+}
 
 /**
  * Prints the tables, and answers the medians of each.
  * @param {readonly string[]} names
  * @param {'quick' | 'usual' | 'long'} length
  */
-export async function benchTables(names, length) {
+export function benchTables(names, length) {
   const end = performance.now() + QUICK_SECONDS * 1000
-  console.log(`
-Processor time (user and system) of the server process per request, as a ratio to the row "by hand" of the same round:
-raw node:http with the least that the request needs, no touch, no hash, no race thought of. Medians of interleaved rounds;
-half of the rounds lie in the middle half. 64 connections: 64 requests arrive together, the next 64 when all are answered.
-"In a stream" is the same ratio where each connection sends its next request as soon as it has an answer; p50 and p99 are
-of that, with the load on the same machine. Commands are what the database received, and its processor time is that of all
-its processes, per request. A login checks no password; better-auth's is its internal one.`)
   if (length === 'quick') console.log('A quick run: fewer requests, rows and rounds.')
-  /** @type {Map<string, Medians>} */
-  const all = new Map()
-  for (const [at, name] of names.entries()) {
-    const shown = /** @type {import('./stores.mjs').Table} */ (TABLES[name])
-    const missing = shown.missing()
-    if (missing !== null) {
-      console.log(`\n### ${shown.title}\n\nLeft out: ${missing}.`)
-      continue
-    }
-    const share = Math.max(0, end - performance.now()) / 1000 / (names.length - at)
-    try {
-      all.set(
-        name,
-        await contest(
-          shown,
-          planOf(length, () => share),
-        ),
-      )
-    } catch (error) {
-      console.log(`\n### ${shown.title}\n\nLeft out: ${error instanceof Error ? error.message : error}.`)
-    }
-  }
-  return all
+  return contestOfTables(names, (shown, left) => {
+    const share = Math.max(0, end - performance.now()) / 1000 / left
+    return contest(
+      shown,
+      planOf(length, () => share),
+    )
+  })
 }

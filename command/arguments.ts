@@ -17,6 +17,7 @@ export const OPTIONS = {
   schema: { value: 'NAME', text: "the store's option schema (default: the connection's own)", only: 'SQL stores' },
   prefix: { value: 'PREFIX', text: "the store's option prefix (default: coatcheck:)", only: 'Redis' },
   'allow-eviction': { value: null, text: "the store's option allowEviction", only: 'Redis' },
+  'single-slot': { value: null, text: "the store's option singleSlot", only: 'Redis' },
   namespace: { value: 'NAME', text: 'one tenant: its users alone' },
   'min-password-version': { value: 'N', text: 'refuses logins that verified a password of a lower version' },
   timeout: { value: 'TIME', text: 'how long each call waits for the store, such as 500ms, 10s, 1m (default: 10s)' },
@@ -33,7 +34,7 @@ const optionOf = (name: OptionName): Option => OPTIONS[name]
 export type Given = ReadonlyMap<OptionName, string>
 
 const TABLES = ['store', 'table', 'schema', 'json'] as const
-const STORE = [...TABLES, 'timeout', 'prefix', 'allow-eviction'] as const
+const STORE = [...TABLES, 'timeout', 'prefix', 'allow-eviction', 'single-slot'] as const
 const SESSIONS = [...STORE, 'namespace'] as const
 
 interface Command {

@@ -34,6 +34,10 @@ const ADVICE: readonly (readonly [said: RegExp, todo: string])[] = [
   ],
   [/NOPERM|denied/i, 'grant this user the rights that the page of its store lists'],
   [/read.?only/i, 'this server takes no writes: name the primary'],
+  [/\bOOM\b/, 'Redis is full, and logins fail: raise its maxmemory, or remove what else lies there'],
+  [/No space left|disk.*full|53100/i, 'the disk of the server is full: make room'],
+  [/came too late/, 'set the clocks of both by NTP'],
+  [/did not answer in time/, 'the server is overloaded, or another transaction holds a lock: end that, or wait for it'],
   [/database .*does not exist|Unknown database/i, 'create the database, or correct its name'],
 ]
 
@@ -61,7 +65,7 @@ function judgeClock(difference: number): Finding {
   const seconds = Math.abs(difference) / 1000
   const text = `the server's is ${seconds.toFixed(1)} s ${difference < 0 ? 'behind' : 'ahead of'} that of this machine`
   if (seconds * 1000 <= CLOCK_LIMIT) return { text }
-  return { text, todo: 'set both by NTP: beyond 5 minutes logins fail, and sessions end too early or too late' }
+  return { text, todo: 'set both by NTP: beyond 5 minutes logins may fail, and sessions end too early or too late' }
 }
 
 const infoOf = (info: string): ReadonlyMap<string, string> =>
@@ -85,8 +89,14 @@ function judgeRedis(
   const evicts = limit !== '0' && policy !== 'noeviction'
   const text = `maxmemory ${limit}, maxmemory-policy ${policy}`
   const isAllowed = !evicts || given.has('allow-eviction')
+  // Not wrong by itself: a replica may do as well, and a hosted Redis does not say what it keeps.
+  const persistence =
+    info.get('aof_enabled') === '1'
+      ? 'an append-only file'
+      : 'no append-only file: a restart may log everyone out, and a crash may undo a logout'
   return [
     ['role', wrongRole === null ? { text: part } : { text: part, todo: wrongRole }],
+    ['persistence', { text: persistence }],
     ['eviction', isAllowed ? { text } : { text, todo: 'set maxmemory-policy noeviction: sessions would be lost' }],
   ]
 }

@@ -90,7 +90,11 @@ async function reach<T>(opening: Promise<T>, timeout: number, giveUp: () => unkn
 
 function redisStore(client: ConstructorParameters<typeof RedisStore>[0], { given }: Opening): Store {
   const prefix = given.get('prefix')
-  const options = { ...(prefix !== undefined && { prefix }), allowEviction: given.has('allow-eviction') }
+  const options = {
+    ...(prefix !== undefined && { prefix }),
+    allowEviction: given.has('allow-eviction'),
+    singleSlot: given.has('single-slot'),
+  }
   return withOptions(() => new RedisStore(client, options))
 }
 

@@ -6,3 +6,4 @@ export type {
   RedisClient,
 } from './redis/client.ts'
 export { RedisStore, type RedisStoreOptions } from './redis/store.ts'
+export { type UpstashOptions, upstash } from './redis/upstash.ts'

@@ -35,7 +35,7 @@ export const QUESTIONS = {
   middleware: /^\/(?:guide|servers|moving|express-session)/,
   jwt: /^\/compare/,
   'express 4': /^\/(?:servers\/express|start|moving|express-session)/,
-  maxAge: /^\/(?:options|moving|guide|express-session)/,
+  maxAge: /^\/(?:options|moving|guide|express-session|connect)/,
 }
 
 /** The index that the site was built with. @param {string} site */

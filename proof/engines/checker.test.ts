@@ -288,6 +288,29 @@ describe('the checker', () => {
     expect(verdict(lines(1, null), { rules })).toMatchObject({ ok: false })
   })
 
+  it('explains by the contract alone what many orders of an engine would hide', () => {
+    const rules = {
+      ...{ resends: true, endsUserInSteps: true },
+      crosses: (oldKey: string, newKey: string) => oldKey[0] !== newKey[0],
+    }
+    const ofNobody = { userId: null, userName: null }
+    const [x, y] = [record('x', ofNobody), record('y', ofNobody)]
+    const [c, d, e] = ['ac', 'ad', 'ae'].map(key => record(key)) as [SessionRecord, SessionRecord, SessionRecord]
+    const lines: Line[] = [
+      [0, 16.9, create(x), CREATED],
+      [5.3, 17.5, create(A), CREATED],
+      [6, 12.9, create(y), CREATED],
+      [31.7, 39.4, replace(x, c, false), CREATED],
+      [33.5, 45.8, endUser({ exceptKey: record('ag').key }), 2],
+      [61.5, 73.3, endUser(), 0],
+      [69.4, 70.8, replace(y, d, false), CREATED],
+      [93.1, 95.7, create(e), CREATED],
+      [110.6, 114.9, endUser(), 2],
+    ]
+    expect(verdict(lines, { rules, most: 20_000 })).toMatchObject({ ok: true })
+    expect(verdict([...lines, [120, 121, read(e), e]], { rules, most: 20_000 })).toMatchObject({ ok: false })
+  })
+
   it('raises the minimum password version of a logout everywhere in several steps by the last of them', () => {
     const C = record('c')
     const lines = (last: unknown): Line[] => [

@@ -1,5 +1,4 @@
 // Who is logged in, as the data of req.session says it.
-import type { IncomingMessage } from 'node:http'
 import type { UserIds } from '../session/users.ts'
 import { quote } from '../text/quote.ts'
 import type { BridgedUser } from './options.ts'
@@ -15,7 +14,7 @@ const firstText = (...values: unknown[]): string | undefined =>
  * version are those of the object, else of `request.user`, which Passport sets before it saves.
  * @throws TypeError for anything else, which only a `userOf` of the application can read
  */
-export function passportUser(data: Members, request: IncomingMessage): BridgedUser | null {
+export function passportUser(data: Members, request: object): BridgedUser | null {
   const { user: stored } = membersOf(data.passport)
   // The test of Passport itself.
   if (!stored && stored !== 0) return null
@@ -23,10 +22,10 @@ export function passportUser(data: Members, request: IncomingMessage): BridgedUs
   const id = typeof stored === 'object' ? given.id : stored
   if (typeof id !== 'string' && typeof id !== 'number')
     throw new TypeError(
-      `req.session.passport.user: expected text, a number or an object with an id, got ${quote(stored)}; say who that is by expressSession(sessions, { userOf: data => ({ id, name }) })`,
+      `req.session.passport.user: expected text, a number or an object with an id, got ${quote(stored)}; say who that is by the option userOf: data => ({ id, name })`,
     )
   const { _userProperty: property } = request as { _userProperty?: string }
-  const user = membersOf((request as unknown as Members)[property ?? 'user'])
+  const user = membersOf((request as Members)[property ?? 'user'])
   const { passwordVersion = user.passwordVersion } = given
   return {
     id,

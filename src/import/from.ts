@@ -30,12 +30,14 @@ export interface OldSession<T = Record<string, unknown>> {
   readonly expiresAt?: number | null
 }
 
-/** A reader of another library's sessions: `fromExpressSession(…)`, `fromFastifySession(…)`, `fromKoaSession(…)`, or one of your own. */
+/** A reader of another library's sessions: `fromExpressSession(…)`, `fromNextAuth(…)` and the like, or one of your own. */
 export interface OldSessions<T = Record<string, unknown>> {
   /** The cookie that names the session. */
   readonly cookie: string | OldCookie
   /** Names of cookies that are removed with it, such as one with its signature. @default none */
   readonly alsoClear?: readonly string[]
+  /** Whether a long value comes in pieces: the cookies `NAME.0` to `NAME.3`, which are joined, and removed too. @default false */
+  readonly isChunked?: boolean
   /**
    * Checks a value of the cookie, as it came and not decoded, and says which session it names. `null`, or an error, if the
    * value is not genuine: then no store is asked. `cookies` has all values of another cookie. Synchronous.

@@ -37,7 +37,7 @@ export interface SessionImporterOptions<
   Input extends object = Data,
   T = Record<string, unknown>,
 > {
-  /** The other library: `fromExpressSession(…)`, `fromFastifySession(…)`, `fromKoaSession(…)`, or a reader of your own. */
+  /** The other library: `fromExpressSession(…)`, `fromNextAuth(…)` and the like, or a reader of your own. */
   from: OldSessions<T>
   /**
    * Says whose session it is, by the application's data in it. Return `{ data }` for a visitor whose data you keep, and

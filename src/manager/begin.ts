@@ -63,7 +63,7 @@ export function takePlace(
 }
 
 /** The session of a new ID, and the event that tells which ID it had before. */
-function regenerated(context: Context, before: SessionRecord, id: string, record: SessionRecord): AnySession {
+export function regenerated(context: Context, before: SessionRecord, id: string, record: SessionRecord): AnySession {
   const userId = context.userIdOf(record)
   const session = context.session({ id, record, userId, isByOldId: false })
   context.emit({ type: 'regenerated', key: session.key, oldKey: before.key as SessionKey, userId })

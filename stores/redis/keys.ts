@@ -15,16 +15,17 @@ export function slotOf(shard: string): number {
   return crc % SLOTS
 }
 
-/** 3 characters of a hash of the user ID: 18 bits, so that users spread over all slots. */
-export const shardOf = (userId: string) => createHash('sha256').update(userId).digest('base64url').slice(0, 3)
+/** The shard of a user: 3 characters of a hash of the user ID. These 18 bits spread users over all slots. */
+export const shardOfUser = (userId: string) => createHash('sha256').update(userId).digest('base64url').slice(0, 3)
 /** Shard of a session key: its first 3 characters. */
 export const shardOfKey = (key: string) => key.slice(0, 3)
 /** Whether a text begins with a shard. The name of another one (`{}`, empty) may be in another slot than `slotOf` says. */
 export const isKey = (key: string) => /^[\w-]{3}/.test(key)
 
-/** The key names under one prefix. */
+/** The key names under one prefix, and the shards of users. */
 export type Keys = ReturnType<typeof keysUnder>
-export const keysUnder = (prefix: string) => ({
+export const keysUnder = (prefix: string, shardOf: (userId: string) => string) => ({
+  shardOf,
   /** The record, or the forward, of a session key. */
   session: (key: string) => `${prefix}{${shardOfKey(key)}}:${key.slice(3)}`,
   /** The user's index: a sorted set of session keys without their shard. It may name sessions that are gone. */

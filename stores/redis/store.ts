@@ -18,7 +18,7 @@ import { linkTo, type RedisClient } from './client.ts'
 import { type Answer, type Call, Commands, callUntil } from './commands.ts'
 import { NotReady, refusalOf, storeError } from './errors.ts'
 import { decode, encodeForward, encodeRecord, escaped, live, text } from './format.ts'
-import { isKey, type Keys, keysUnder, shardOf, shardOfKey } from './keys.ts'
+import { isKey, type Keys, keysUnder, shardOfKey, shardOfUser } from './keys.ts'
 import { ValueReads } from './reads.ts'
 import { page, placeIn } from './scan.ts'
 import { DELETE, DELETE_USER, DISCARD, LEAVE, PUT, type Script, UNDO, WRITE } from './scripts.ts'
@@ -29,6 +29,11 @@ export interface RedisStoreOptions {
   prefix?: string
   /** Accepts a Redis that evicts keys, which makes logout-everywhere incomplete. @default false */
   allowEviction?: boolean
+  /**
+   * Puts all users on one shard, so that a session ID can be drawn before its user is known. In a cluster all of these
+   * sessions are then in one slot. Use a new `prefix` if you change it. @default false
+   */
+  singleSlot?: boolean
 }
 
 const OPTIONS: OptionPlace<RedisStoreOptions> = {
@@ -40,6 +45,7 @@ const OPTIONS: OptionPlace<RedisStoreOptions> = {
       value => typeof value === 'string' && /^[^{}\s\p{Cc}]{0,64}$/u.test(value),
     ),
     allowEviction: aBoolean,
+    singleSlot: aBoolean,
   },
   // Options that stores of express-session have, and what to do here instead.
   hints: {
@@ -76,19 +82,19 @@ export class RedisStore implements Store {
 
   constructor(client: RedisClient, options: RedisStoreOptions = {}) {
     checkOptions(OPTIONS, options)
-    const { prefix = 'coatcheck:', allowEviction = false } = options
-    this.#keys = keysUnder(prefix)
+    const { prefix = 'coatcheck:', allowEviction = false, singleSlot = false } = options
+    this.#keys = keysUnder(prefix, singleSlot ? () => '000' : shardOfUser)
     this.#commands = new Commands(linkTo(client))
     this.#reads = new ValueReads(this.#commands, this.#keys)
     this.#isSafe = allowEviction
   }
 
   shard(userId: string): string {
-    return shardOf(userId)
+    return this.#keys.shardOf(userId)
   }
 
   async create(record: SessionRecord, options: CreateOptions, { now, deadline }: StoreCall): Promise<CreateResult> {
-    requireShard(record)
+    this.#requireShard(record)
     const run = (call: Call) => this.#put(call, record, options, now, null)
     return this.#call('create', deadline, run) as Promise<CreateResult>
   }
@@ -100,7 +106,7 @@ export class RedisStore implements Store {
     options: CreateOptions,
     { now, deadline }: StoreCall,
   ): Promise<ReplaceResult> {
-    requireShard(record)
+    this.#requireShard(record)
     const old = { key: oldKey, version: oldVersion }
     if (!isKey(oldKey)) return { outcome: 'gone', ended: [] }
     const isAcross = this.#commands.link.isCluster && shardOfKey(oldKey) !== shardOfKey(record.key)
@@ -154,7 +160,7 @@ export class RedisStore implements Store {
 
   deleteUser(userId: string, options: DeleteUserOptions, { now, deadline }: StoreCall): Promise<number> {
     const { exceptKey, minPasswordVersion, minPasswordVersionUntil } = options
-    const shard = shardOf(userId)
+    const shard = this.#keys.shardOf(userId)
     return this.#call('deleteUser', deadline, async call => {
       let excepted = exceptKey !== undefined && shardOfKey(exceptKey) === shard ? [exceptKey] : []
       /** Ends the sessions of these members; answers how many lived, then at most so many others. */
@@ -187,7 +193,7 @@ export class RedisStore implements Store {
   }
 
   listUser(userId: string, kind: SessionRecord['kind'], { now, deadline }: StoreCall): Promise<SessionRecord[]> {
-    const shard = shardOf(userId)
+    const shard = this.#keys.shardOf(userId)
     return this.#call('listUser', deadline, async call => {
       const index = ['ZRANGE', this.#keys.index(userId), '0', '-1']
       const members = await this.#commands.send(call, shard, index).catch(error => {
@@ -214,6 +220,12 @@ export class RedisStore implements Store {
   async scan(cursor: string | null, limit: number, { now, deadline }: StoreCall): Promise<ScanPage> {
     const place = placeIn(cursor)
     return this.#call('scan', deadline, call => page(this.#commands, this.#keys, call, place, limit, now))
+  }
+
+  // Only if the caller did not ask `shard`: the index would be in another slot than the session.
+  #requireShard({ key, userId }: SessionRecord) {
+    if (userId !== null && shardOfKey(key) !== this.shard(userId))
+      throw new TypeError(`the key of a user's session must begin with shard(userId)`)
   }
 
   /** Runs a script over one session, and over other keys of its shard. */
@@ -351,7 +363,7 @@ export class RedisStore implements Store {
     const call = callUntil(deadline)
     let hasBegun = false
     try {
-      if (!this.#isSafe) await this.#commands.again(call, shardOf(''), () => this.#check())
+      if (!this.#isSafe) await this.#commands.again(call, shardOfUser(''), () => this.#check())
       hasBegun = true
       return await work(call)
     } catch (error) {
@@ -379,10 +391,4 @@ export class RedisStore implements Store {
     }
     this.#isSafe = true
   }
-}
-
-// Only if the manager did not ask `shard`: the index would be in another slot than the session.
-function requireShard({ key, userId }: SessionRecord) {
-  if (userId !== null && shardOfKey(key) !== shardOf(userId))
-    throw new TypeError(`the key of a user's session must begin with shard(userId)`)
 }

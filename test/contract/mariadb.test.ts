@@ -4,13 +4,13 @@ import fc from 'fast-check'
 import type mysql from 'mysql2/promise'
 import { afterAll, beforeAll, it } from 'vitest'
 import { describeEngine } from '../support/services/engines.ts'
-import { type MariadbServer, startMariadb } from '../support/services/mariadb.ts'
+import { type MariadbDatabase, sharedMariadb } from '../support/services/mariadb.ts'
 
 describeEngine('mariadb', 'the MySQL store on MariaDB', () => {
-  let server: MariadbServer
+  let server: MariadbDatabase
   let pool: mysql.Pool
   beforeAll(async () => {
-    server = await startMariadb()
+    server = await sharedMariadb()
     pool = server.pool({ connectionLimit: 10 })
   })
   afterAll(() => server?.stop())

@@ -4,13 +4,13 @@ import fc from 'fast-check'
 import type pg from 'pg'
 import { afterAll, beforeAll, it } from 'vitest'
 import { describeEngine } from '../support/services/engines.ts'
-import { type PostgresServer, startPostgres } from '../support/services/postgres.ts'
+import { type PostgresDatabase, sharedPostgres } from '../support/services/postgres.ts'
 
 describeEngine('postgresql', 'the PostgreSQL store', () => {
-  let server: PostgresServer
+  let server: PostgresDatabase
   let pool: pg.Pool
   beforeAll(async () => {
-    server = await startPostgres()
+    server = await sharedPostgres()
     pool = server.pool({ max: 10 })
   })
   afterAll(() => server?.stop())

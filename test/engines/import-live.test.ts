@@ -1,23 +1,17 @@
 // Services that run on other libraries are replaced while their users go on clicking: the real packages, real stores, and
 // browsers that send several requests at a time.
-import { once } from 'node:events'
-import { createServer, type RequestListener } from 'node:http'
 import { createRequire } from 'node:module'
-import type { AddressInfo } from 'node:net'
 import fastifyCookie from '@fastify/cookie'
 import fastifySessionPlugin from '@fastify/session'
-import { SessionManager, type Store } from 'coatcheck'
+import { SessionManager } from 'coatcheck'
 import { expressSession as bridgeOf } from 'coatcheck/express-session'
 import {
   type CallbackStore,
   fromExpressSession,
   fromFastifySession,
   fromKoaSession,
-  type OldSessions,
-  type SessionImporterOptions,
   sessionImporter,
 } from 'coatcheck/import'
-import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import { RedisStore } from 'coatcheck/stores/redis'
@@ -28,11 +22,10 @@ import Fastify from 'fastify'
 import Koa from 'koa'
 import { createSession } from 'koa-session'
 import { createClient } from 'redis'
-import { afterEach, describe, expect, it, vi } from 'vitest'
-import { sender } from '../support/edge-service.ts'
-import { Jar } from '../support/parallel.ts'
+import { describe, expect, it, vi } from 'vitest'
+import { expectAllMoved, front, loggedIn, newService, type OldData, open, replaceUnderLoad } from '../support/moving.ts'
 import { describeEngine } from '../support/services/engines.ts'
-import { startPostgres } from '../support/services/postgres.ts'
+import { sharedPostgres } from '../support/services/postgres.ts'
 import { startRedis } from '../support/services/redis.ts'
 
 const require = createRequire(import.meta.url)
@@ -40,138 +33,6 @@ const SECRET = 'a secret of the old service, 32 characters or more'
 
 // Many requests of many browsers, beside whatever else this machine does.
 vi.setConfig({ testTimeout: 240_000 })
-
-const open: (() => unknown)[] = []
-afterEach(async () => {
-  while (open.length > 0) await open.pop()!()
-})
-
-interface OldData {
-  user?: { id: number; name: string }
-}
-type Old = SessionImporterOptions<Record<string, unknown>, 'bigint', Record<string, unknown>, OldData>
-const toLogin: Old['toLogin'] = ({ user }) => (user ? { user } : null)
-
-/** One port, whose service can be replaced while requests come in. */
-async function front() {
-  let serve: RequestListener = (_, response) => response.end()
-  const server = createServer((request, response) => serve(request, response))
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  open.push(async () => {
-    server.closeAllConnections()
-    server.close()
-    await once(server, 'close')
-  })
-  const { port } = server.address() as AddressInfo
-  return {
-    port,
-    send: sender(port),
-    replaceBy(listener: RequestListener) {
-      serve = listener
-    },
-  }
-}
-type Front = Awaited<ReturnType<typeof front>>
-
-/** Nodes of the new service, each with a manager of its own, by turns. */
-function newService(store: Store, nodes: number, from: OldSessions<OldData>, options: Partial<Old> = {}) {
-  const made = Array.from({ length: nodes }, () => {
-    const sessions = new SessionManager({ store, storeTimeout: '20s' })
-    open.push(() => sessions.close())
-    const visits = nodeVisits(sessions, { cookie: { secure: false } })
-    const importer = sessionImporter(sessions, { from, toLogin, ...options })
-    const app = express()
-    app.use(importer.middleware(visits))
-    app.get('/profile', async (request, response) => {
-      const { user } = await visits.of(request, response).requireUser()
-      response.send(user.name)
-    })
-    app.post('/logout', async (request, response) => {
-      await visits.of(request, response).logOut()
-      response.send('bye')
-    })
-    return { sessions, app }
-  })
-  let turn = 0
-  const listener: RequestListener = (request, response) => {
-    turn += 1
-    made[turn % nodes]!.app(request, response)
-  }
-  return { listener, sessions: made[0]!.sessions }
-}
-
-/** One browser: what it was answered, and its cookies. */
-class Browser {
-  readonly jar = new Jar()
-  readonly statuses: number[] = []
-  onAnswer = () => {}
-  readonly #front: Front
-
-  constructor(to: Front) {
-    this.#front = to
-  }
-
-  async ask(path: string, method = 'GET') {
-    const cookie = [...this.jar.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
-    const reply = await this.#front.send(path, { method, headers: cookie === '' ? {} : { cookie } })
-    this.jar.apply(reply.cookies)
-    this.statuses.push(reply.status)
-    this.onAnswer()
-    return reply
-  }
-}
-
-async function loggedIn(to: Front, count: number): Promise<Browser[]> {
-  const browsers = Array.from({ length: count }, () => new Browser(to))
-  await Promise.all(browsers.map((browser, at) => browser.ask(`/login/${at + 1}`, 'POST')))
-  for (const browser of browsers) expect(browser.statuses.pop()).toBe(200)
-  return browsers
-}
-
-/** Every browser asks for its page and what belongs to it, several requests at a time, until `isOver`. */
-async function clickOn(browsers: readonly Browser[], isOver: () => boolean): Promise<void> {
-  await Promise.all(
-    browsers.map(async browser => {
-      do await Promise.all(Array.from({ length: 6 }, () => browser.ask('/profile')))
-      while (!isOver())
-    }),
-  )
-}
-
-/** Replaces the old service by the new one under load; answers when each browser has met the new one twice. */
-async function replaceUnderLoad(to: Front, browsers: readonly Browser[], listener: RequestListener): Promise<void> {
-  let isOver = false
-  const clicking = clickOn(browsers, () => isOver)
-  const answers = () => Math.min(...browsers.map(({ statuses }) => statuses.length))
-  const until = (count: number) =>
-    new Promise<void>(resolve => {
-      const look = () => void (answers() >= count && resolve())
-      for (const browser of browsers) browser.onAnswer = look
-    })
-  await until(6)
-  to.replaceBy(listener)
-  await until(answers() + 18)
-  isOver = true
-  await clicking
-}
-
-async function expectAllMoved(browsers: readonly Browser[], sessions: SessionManager, oldCookie: string) {
-  const refused = browsers.flatMap(({ statuses }) => statuses).filter(status => status !== 200)
-  expect(refused).toEqual([])
-  for (const [at, browser] of browsers.entries()) {
-    expect(await sessions.list(BigInt(at + 1)), `sessions of user ${at + 1}`).toHaveLength(1)
-    expect([...browser.jar.cookies.keys()]).toEqual(['session_id'])
-    expect(browser.jar.cookies.has(oldCookie)).toBe(false)
-    expect((await browser.ask('/profile')).body).toBe(`user ${at + 1}`)
-  }
-  // And out again, for good.
-  const [first] = browsers
-  const left = new Map(first!.jar.cookies)
-  expect((await first!.ask('/logout', 'POST')).status).toBe(200)
-  for (const [name, value] of left) first!.jar.cookies.set(name, value)
-  expect((await first!.ask('/profile')).status).toBe(401)
-}
 
 /** A service of express-session, as it stands in many places. */
 function oldExpress(store: session.Store | undefined): express.Express {
@@ -226,14 +87,14 @@ describeEngine('redis', 'express-session with connect-redis', () => {
       fromExpressSession({ secret: SECRET, store: old as CallbackStore }),
     )
     await replaceUnderLoad(to, browsers, listener)
-    await expectAllMoved(browsers, sessions, 'connect.sid')
+    await expectAllMoved(browsers, sessions)
     expect(await server.cli('--scan', '--pattern', 'sess:*')).toBe('')
   })
 })
 
 describeEngine('postgresql', 'express-session with connect-pg-simple', () => {
   it('is replaced under load: no user is logged out, and each has one session in the end', async () => {
-    const server = await startPostgres()
+    const server = await sharedPostgres()
     open.push(() => server.stop())
     const pool = server.pool()
     const old = new (require('connect-pg-simple')(session))({
@@ -248,7 +109,7 @@ describeEngine('postgresql', 'express-session with connect-pg-simple', () => {
     await store.migrate()
     const { listener, sessions } = newService(store, 3, fromExpressSession({ secret: SECRET, store: old }))
     await replaceUnderLoad(to, browsers, listener)
-    await expectAllMoved(browsers, sessions, 'connect.sid')
+    await expectAllMoved(browsers, sessions)
     expect((await pool.query('SELECT count(*)::int FROM session')).rows).toEqual([{ count: 0 }])
   })
 })
@@ -286,7 +147,7 @@ describe('express-session, replaced by our bridge of that name', () => {
       turn += 1
       nodes[turn % 3]!.app(request, response)
     })
-    await expectAllMoved(browsers, nodes[0]!.sessions, 'connect.sid')
+    await expectAllMoved(browsers, nodes[0]!.sessions)
   })
 })
 
@@ -301,7 +162,7 @@ describe('express-session in memory', () => {
     const browsers = await loggedIn(to, 12)
     const { listener, sessions } = newService(new MemoryStore(), 3, fromExpressSession({ secret: SECRET, store: old }))
     await replaceUnderLoad(to, browsers, listener)
-    await expectAllMoved(browsers, sessions, 'connect.sid')
+    await expectAllMoved(browsers, sessions)
   })
 })
 
@@ -337,7 +198,7 @@ describe('@fastify/session', () => {
     const from = fromFastifySession<OldData>({ secret: SECRET, store: old as CallbackStore, ...options })
     const { listener, sessions } = newService(new MemoryStore(), 3, from)
     await replaceUnderLoad(to, browsers, listener)
-    await expectAllMoved(browsers, sessions, 'sessionId')
+    await expectAllMoved(browsers, sessions)
   })
 })
 
@@ -370,7 +231,7 @@ describe('koa-session', () => {
     const browsers = await loggedIn(to, 12)
     const { listener, sessions } = newService(new MemoryStore(), 3, fromKoaSession<OldData>({ keys: KEYS, store }))
     await replaceUnderLoad(to, browsers, listener)
-    await expectAllMoved(browsers, sessions, 'koa.sess')
+    await expectAllMoved(browsers, sessions)
     expect(records.size).toBe(0)
   })
 
@@ -380,7 +241,7 @@ describe('koa-session', () => {
     const browsers = await loggedIn(to, 12)
     const { listener, sessions } = newService(new MemoryStore(), 3, fromKoaSession<OldData>({ keys: KEYS }))
     await replaceUnderLoad(to, browsers, listener)
-    await expectAllMoved(browsers, sessions, 'koa.sess')
+    await expectAllMoved(browsers, sessions)
   })
 
   it('a cookie whose signature is missing, or of another key, is refused', async () => {

@@ -66,6 +66,17 @@ export function destroyedStaysDestroyed({ setUp, atEveryPoint }: GuaranteeKit): 
       assert.deepEqual(await sessions.list(user.id), [])
     })
 
+    it('what a remember token began and the limit has ended does not begin again with it', async () => {
+      const { sessions, user } = await setUp({ rememberFor: '30d', limit: { max: 1, onLimit: 'end-oldest' } })
+      const token = await sessions.issueRememberToken(await sessions.create({ user }))
+      const { session } = (await sessions.redeemRememberToken(token))!
+      await sessions.get(session.secret)
+      const login = await sessions.create({ user })
+      assert.equal(await sessions.redeemRememberToken(token), null)
+      assert.equal(await sessions.get(session.secret), null)
+      assert.notEqual(await sessions.get(login), null)
+    })
+
     it('destroying twice, an unknown ID, or nothing is no error', async () => {
       const { sessions, user } = await setUp()
       const session = await sessions.create({ user })

@@ -1,10 +1,10 @@
 import { MysqlStore } from 'coatcheck/stores/mysql'
-import { startMariadb } from '../support/services/mariadb.ts'
+import { sharedMariadb } from '../support/services/mariadb.ts'
 import { noTable, TABLES } from '../support/sql/backend.ts'
 import { onEngine } from './on-engine.ts'
 
 onEngine('mariadb', 'MariaDB', async () => {
-  const server = await startMariadb()
+  const server = await sharedMariadb()
   const pool = server.pool({ connectionLimit: 10 })
   const store = new MysqlStore(pool)
   await store.migrate()

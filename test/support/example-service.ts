@@ -4,7 +4,8 @@ import { build } from './scripts/build.mjs'
 import { start, until } from './services/process.ts'
 
 export const root = fileURLToPath(new URL('../../', import.meta.url))
-const cheapPasswords = new URL('cheap-passwords.mjs', import.meta.url).href
+/** For `node --import`. */
+export const cheapPasswords = new URL('cheap-passwords.mjs', import.meta.url).href
 
 export interface Service {
   readonly url: string

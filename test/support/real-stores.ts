@@ -3,13 +3,13 @@
 import type { Store } from 'coatcheck'
 import { MysqlStore } from 'coatcheck/stores/mysql'
 import { PostgresStore } from 'coatcheck/stores/postgres'
-import { RedisStore } from 'coatcheck/stores/redis'
+import { RedisStore, type RedisStoreOptions } from 'coatcheck/stores/redis'
 import { SqliteStore } from 'coatcheck/stores/sqlite'
 import { afterAll, beforeAll } from 'vitest'
 import { CLUSTER, STANDALONE } from './redis/clients.ts'
 import { describeEngine, type EngineName } from './services/engines.ts'
-import { startMariadb } from './services/mariadb.ts'
-import { startPostgres } from './services/postgres.ts'
+import { sharedMariadb } from './services/mariadb.ts'
+import { sharedPostgres } from './services/postgres.ts'
 import { startRedis, startRedisCluster } from './services/redis.ts'
 import { openSqlite, sqliteFile } from './services/sqlite.ts'
 
@@ -18,27 +18,27 @@ interface Opened {
   close(): unknown
 }
 
-const STORES: Record<string, { engine: EngineName; open(): Promise<Opened> }> = {
+const STORES: Record<string, { engine: EngineName; open(redis: RedisStoreOptions): Promise<Opened> }> = {
   Redis: {
     engine: 'redis',
-    async open() {
+    async open(options) {
       const server = await startRedis()
       const { client, close } = await STANDALONE['node-redis 6']!(server.url)
-      return { store: new RedisStore(client), close: async () => [await close(), await server.stop()] }
+      return { store: new RedisStore(client, options), close: async () => [await close(), await server.stop()] }
     },
   },
   'Redis Cluster': {
     engine: 'redis',
-    async open() {
+    async open(options) {
       const cluster = await startRedisCluster()
       const { client, close } = await CLUSTER['node-redis 6 cluster']!(cluster.addresses)
-      return { store: new RedisStore(client), close: async () => [await close(), await cluster.stop()] }
+      return { store: new RedisStore(client, options), close: async () => [await close(), await cluster.stop()] }
     },
   },
   PostgreSQL: {
     engine: 'postgresql',
     async open() {
-      const server = await startPostgres()
+      const server = await sharedPostgres()
       const store = new PostgresStore(server.pool({ max: 10 }))
       await store.migrate()
       return { store, close: () => server.stop() }
@@ -47,7 +47,7 @@ const STORES: Record<string, { engine: EngineName; open(): Promise<Opened> }> = 
   MariaDB: {
     engine: 'mariadb',
     async open() {
-      const server = await startMariadb()
+      const server = await sharedMariadb()
       const store = new MysqlStore(server.pool({ connectionLimit: 10 }))
       await store.migrate()
       return { store, close: () => server.stop() }
@@ -66,12 +66,16 @@ const STORES: Record<string, { engine: EngineName; open(): Promise<Opened> }> = 
 }
 
 /** Declares the tests once for each kind of database; one that this machine lacks is skipped by name. */
-export function onRealStores(name: (store: string) => string, tests: (open: () => Store) => void): void {
+export function onRealStores(
+  name: (store: string) => string,
+  tests: (open: () => Store) => void,
+  redis: RedisStoreOptions = {},
+): void {
   for (const [store, { engine, open }] of Object.entries(STORES))
     describeEngine(engine, name(store), () => {
       let opened: Opened
       beforeAll(async () => {
-        opened = await open()
+        opened = await open(redis)
       })
       afterAll(() => opened?.close())
       tests(() => opened.store)

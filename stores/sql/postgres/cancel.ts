@@ -1,3 +1,5 @@
+import { clearTimeout, setTimeout } from 'node:timers'
+
 /** What is used of a client of `pg` to ask its server to cancel. Other drivers of the same shape may lack it. */
 interface Inside {
   readonly processID?: unknown
@@ -10,7 +12,7 @@ interface Inside {
 }
 /** A connection of `pg` below its client. */
 interface Request {
-  readonly stream: { destroy(): void; setTimeout(ms: number, listener: () => void): unknown }
+  readonly stream: { destroy(): void }
   connect(port: unknown, host?: unknown): void
   requestSsl(): void
   cancel(processID: number, secretKey: number): void
@@ -27,7 +29,12 @@ export function cancelStatement(client: object, stream: unknown): void {
   const { processID, secretKey, host, port, ssl, sslNegotiation, connection } = client as Inside
   if (typeof processID !== 'number' || typeof secretKey !== 'number' || connection === undefined) return
   const request = new connection.constructor({ ssl, sslNegotiation, stream })
-  const end = () => request.stream.destroy()
+  // Not the socket's own timer: what stands for a socket in drivers like this one has none.
+  const timer = setTimeout(() => request.stream.destroy(), TIMEOUT).unref()
+  const end = () => {
+    clearTimeout(timer)
+    request.stream.destroy()
+  }
   request.on('error', end)
   // The server says nothing, it closes the connection once it has sent the signal.
   request.on('end', end)
@@ -35,5 +42,4 @@ export function cancelStatement(client: object, stream: unknown): void {
   if (ssl && sslNegotiation !== 'direct') request.on('connect', () => request.requestSsl())
   if (typeof host === 'string' && host.startsWith('/')) request.connect(`${host}/.s.PGSQL.${port}`)
   else request.connect(port, host)
-  request.stream.setTimeout(TIMEOUT, end)
 }

@@ -41,11 +41,19 @@ describeEngine('redis', 'coatcheck doctor at Redis', () => {
     const server = await startRedis(['--requirepass', PASSWORD])
     const url = server.url.replace('://', `://:${PASSWORD}@`)
     try {
-      const all = { connection: 'ok', version: 'ok', clock: 'ok', role: 'ok', eviction: 'ok', session: 'ok' }
+      const all = {
+        connection: 'ok',
+        version: 'ok',
+        clock: 'ok',
+        role: 'ok',
+        persistence: 'ok',
+        eviction: 'ok',
+        session: 'ok',
+      }
       expect(await found(url)).toEqual(all)
       const { out } = await runCommand(['doctor'], { env: { COATCHECK_STORE_URL: url } })
       expect(out).toMatch(
-        /^ok {5}connection: Redis at 127\.0\.0\.1\nok {5}version: Redis [\d.]+\nok {5}clock: .*\nok {5}role: a primary\nok {5}eviction: .*\nok {5}session: one was written, read, changed and ended in \d+ ms\n$/,
+        /^ok {5}connection: Redis at 127\.0\.0\.1\nok {5}version: Redis [\d.]+\nok {5}clock: .*\nok {5}role: a primary\nok {5}persistence: no append-only file: .*\nok {5}eviction: .*\nok {5}session: one was written, read, changed and ended in \d+ ms\n$/,
       )
       expect((await runCommand(['count'], { env: { COATCHECK_STORE_URL: url } })).out).toBe('0 live sessions.\n')
       vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 120_000 })
@@ -56,6 +64,19 @@ describeEngine('redis', 'coatcheck doctor at Redis', () => {
       await server.stop()
     }
     expect(await found(url)).toEqual({ connection: NOTHING_LISTENS })
+  })
+
+  it('finds a Redis that is full, and says whether it keeps an append-only file', async () => {
+    const server = await startRedis(['--maxmemory', '1', '--maxmemory-policy', 'noeviction'])
+    const persistence = async () => /persistence: (.*)/.exec((await runCommand(['doctor', server.url])).out)?.[1]
+    try {
+      expect(await found(server.url)).toMatchObject({ session: expect.stringContaining('raise its maxmemory') })
+      expect(await persistence()).toContain('a restart may log everyone out')
+      await server.cli('CONFIG', 'SET', 'appendonly', 'yes')
+      expect(await persistence()).toBe('an append-only file')
+    } finally {
+      await server.stop()
+    }
   })
 
   it('finds an eviction policy, a user without rights, a replica, and a node of a cluster', async () => {
@@ -118,6 +139,24 @@ describeEngine('postgresql', 'coatcheck doctor at PostgreSQL', () => {
     expect(await found(server.url(), '--table', 'older')).toMatchObject({ tables: expect.stringContaining('ddl') })
     vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 120_000 })
     expect(await found(server.url())).toEqual({ ...SQL, clock: expect.stringContaining('NTP') })
+  })
+
+  it('finds a lock, a server that takes no writes, and a clock by which logins fail', async () => {
+    const pool = server.pool()
+    await new PostgresStore(pool).migrate()
+    const other = await pool.connect()
+    await other.query('BEGIN; LOCK TABLE coatcheck_sessions')
+    const locked = await found(server.url(), '--timeout', '300ms')
+    await other.query('ROLLBACK')
+    other.release()
+    expect(locked).toEqual({ ...SQL, session: expect.stringContaining('holds a lock') })
+    await pool.query('ALTER ROLE postgres SET default_transaction_read_only = on')
+    const readOnly = await found(server.url())
+    await pool.query('ALTER ROLE postgres RESET default_transaction_read_only')
+    expect(readOnly).toEqual({ ...SQL, session: 'this server takes no writes: name the primary' })
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 720_000 })
+    const NTP = expect.stringContaining('NTP')
+    expect(await found(server.url())).toEqual({ ...SQL, clock: NTP, session: NTP })
   })
 
   it('finds a user and a database that are not there', async () => {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SessionManager } from 'coatcheck'
 import { RedisStore } from 'coatcheck/stores/redis'
-import { createCluster } from 'redis'
+import { createClient, createCluster } from 'redis'
 import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { coatcheck, commandOn, runCommand } from '../../support/command.ts'
 import { root } from '../../support/pages.ts'
@@ -154,6 +154,22 @@ describeEngine('redis', 'coatcheck with redis and with ioredis', () => {
       expect([code, err]).toEqual([1, expect.stringMatching(/Redis evicts keys .*, or give --allow-eviction\n$/)])
       expect(await on.json('list', '42', '--allow-eviction')).toEqual([])
     } finally {
+      await server.stop()
+    }
+  })
+
+  it('finds the users of a store with singleSlot by --single-slot', async () => {
+    const server = await startRedis()
+    const client = createClient({ url: server.url })
+    await client.connect()
+    try {
+      const store = new RedisStore(client, { singleSlot: true })
+      const { key } = await new SessionManager({ store }).create({ user: { id: 42, name: 'ada' } })
+      const on = commandOn(server.url)
+      expect(await on.json('list', '42')).toEqual([])
+      expect(await on.json('list', '42', '--single-slot')).toMatchObject([{ key }])
+    } finally {
+      client.destroy()
       await server.stop()
     }
   })

@@ -99,7 +99,7 @@ describe('a Redis store that cannot work', () => {
   })
 
   it.each<[object, RegExp]>([
-    [{ prefx: 'a:' }, /^RedisStore: "prefx" is not an option \(there are: prefix, allowEviction\)$/],
+    [{ prefx: 'a:' }, /^RedisStore: "prefx" is not an option \(there are: prefix, allowEviction, singleSlot\)$/],
     [{ ttl: 60 }, /"ttl" is not an option; .*idleTimeout/],
     [{ disableTTL: true }, /"disableTTL" is not an option; .*idleTimeout/],
     [{ serializer: JSON }, /"serializer" is not an option; .*codec/],

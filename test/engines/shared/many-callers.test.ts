@@ -10,8 +10,8 @@ import { SqliteStore } from 'coatcheck/stores/sqlite'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { CLUSTER, STANDALONE } from '../../support/redis/clients.ts'
 import { describeEngine } from '../../support/services/engines.ts'
-import { startMariadb } from '../../support/services/mariadb.ts'
-import { startPostgres } from '../../support/services/postgres.ts'
+import { sharedMariadb } from '../../support/services/mariadb.ts'
+import { sharedPostgres } from '../../support/services/postgres.ts'
 import { startRedis, startRedisCluster } from '../../support/services/redis.ts'
 import { openSqlite, sqliteFile } from '../../support/services/sqlite.ts'
 
@@ -221,7 +221,7 @@ for (const name of ['node-redis 6 cluster', 'ioredis 6 cluster'])
 
 describeEngine('postgresql', 'many callers of PostgreSQL in one turn', () => {
   manyCallers(async () => {
-    const server = await startPostgres()
+    const server = await sharedPostgres()
     const open = () => {
       const pool = server.pool({ max: 4 })
       const store = async (table: string) => {
@@ -237,7 +237,7 @@ describeEngine('postgresql', 'many callers of PostgreSQL in one turn', () => {
 
 describeEngine('mariadb', 'many callers of MariaDB in one turn', () => {
   manyCallers(async () => {
-    const server = await startMariadb()
+    const server = await sharedMariadb()
     const open = () => {
       const pool = server.pool({ connectionLimit: 4 })
       const store = async (table: string) => {

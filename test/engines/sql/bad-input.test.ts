@@ -10,8 +10,8 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type D1StoreServer, startD1Store } from '../../support/services/d1-store.ts'
 import { describeEngine } from '../../support/services/engines.ts'
-import { type MariadbServer, startMariadb } from '../../support/services/mariadb.ts'
-import { type PostgresServer, startPostgres } from '../../support/services/postgres.ts'
+import { type MariadbDatabase, sharedMariadb } from '../../support/services/mariadb.ts'
+import { type PostgresDatabase, sharedPostgres } from '../../support/services/postgres.ts'
 import { type OpenDatabase, openSqlite, SQLITE_DRIVERS } from '../../support/services/sqlite.ts'
 import { isLive, NOW, newKey, newWriteId, record } from '../../support/sql/records.ts'
 
@@ -123,10 +123,10 @@ function badInput(open: () => { store: Store; run(sql: string): Promise<unknown>
 }
 
 describeEngine('postgresql', 'bad input on PostgreSQL', () => {
-  let server: PostgresServer
+  let server: PostgresDatabase
   let pool: pg.Pool
   beforeAll(async () => {
-    server = await startPostgres()
+    server = await sharedPostgres()
     pool = server.pool()
     await new PostgresStore(pool, { table: 'bad' }).migrate()
     // As in a table that someone else made: without NOT NULL.
@@ -142,10 +142,10 @@ describeEngine('postgresql', 'bad input on PostgreSQL', () => {
 })
 
 describeEngine('mariadb', 'bad input on MariaDB', () => {
-  let server: MariadbServer
+  let server: MariadbDatabase
   let pool: mysql.Pool
   beforeAll(async () => {
-    server = await startMariadb()
+    server = await sharedMariadb()
     pool = server.pool()
     await new MysqlStore(pool, { table: 'bad' }).migrate()
     await pool.query(

@@ -10,8 +10,8 @@ import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type D1StoreServer, startD1Store } from '../../support/services/d1-store.ts'
 import { describeEngine } from '../../support/services/engines.ts'
-import { type MariadbServer, startMariadb } from '../../support/services/mariadb.ts'
-import { type PostgresServer, startPostgres } from '../../support/services/postgres.ts'
+import { type MariadbDatabase, sharedMariadb } from '../../support/services/mariadb.ts'
+import { type PostgresDatabase, sharedPostgres } from '../../support/services/postgres.ts'
 import { openSqlite, SQLITE_DRIVERS } from '../../support/services/sqlite.ts'
 import { NOW, newKey, record } from '../../support/sql/records.ts'
 
@@ -106,10 +106,10 @@ const newTable = () => `sessions_${++tables}`
 const like = (open: () => Promise<Store>) => modelTest(fc, open, undefined, { runs: 8 })
 
 describeEngine('postgresql', 'exactness on PostgreSQL', () => {
-  let server: PostgresServer
+  let server: PostgresDatabase
   let pool: pg.Pool
   beforeAll(async () => {
-    server = await startPostgres()
+    server = await sharedPostgres()
     pool = server.pool()
   })
   afterAll(() => server?.stop())
@@ -143,10 +143,10 @@ describeEngine('postgresql', 'exactness on PostgreSQL', () => {
 })
 
 describeEngine('mariadb', 'exactness on MariaDB', () => {
-  let server: MariadbServer
+  let server: MariadbDatabase
   let pool: mysql.Pool
   beforeAll(async () => {
-    server = await startMariadb()
+    server = await sharedMariadb()
     pool = server.pool()
   })
   afterAll(() => server?.stop())

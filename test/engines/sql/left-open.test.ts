@@ -6,8 +6,8 @@ import type pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { soon } from '../../support/deadlines.ts'
 import { describeEngine } from '../../support/services/engines.ts'
-import { type MariadbServer, startMariadb } from '../../support/services/mariadb.ts'
-import { type PostgresServer, startPostgres } from '../../support/services/postgres.ts'
+import { type MariadbDatabase, sharedMariadb } from '../../support/services/mariadb.ts'
+import { type PostgresDatabase, sharedPostgres } from '../../support/services/postgres.ts'
 import { isLive, NOW, newWriteId, record } from '../../support/sql/records.ts'
 
 type Store = PostgresStore | MysqlStore
@@ -92,10 +92,10 @@ function leftOpen(name: string, begin: string, snapshot: readonly string[], open
 }
 
 describeEngine('postgresql', 'a transaction left open on a connection of pg', () => {
-  let server: PostgresServer
+  let server: PostgresDatabase
   let admin: pg.Pool
   beforeAll(async () => {
-    server = await startPostgres()
+    server = await sharedPostgres()
     admin = server.pool()
     await admin.query('CREATE TABLE orders (id text)')
     await new PostgresStore(admin).migrate()
@@ -154,9 +154,9 @@ describeEngine('postgresql', 'a transaction left open on a connection of pg', ()
 })
 
 describeEngine('mariadb', 'a transaction left open on a connection of mysql2', () => {
-  let server: MariadbServer
+  let server: MariadbDatabase
   beforeAll(async () => {
-    server = await startMariadb()
+    server = await sharedMariadb()
     await server.pool().query('CREATE TABLE orders (id VARCHAR(20))')
     await new MysqlStore(server.pool()).migrate()
   })

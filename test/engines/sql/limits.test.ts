@@ -7,8 +7,8 @@ import type pg from 'pg'
 import postgres from 'postgres'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { describeEngine } from '../../support/services/engines.ts'
-import { type MariadbServer, startMariadb } from '../../support/services/mariadb.ts'
-import { type PostgresServer, startPostgres } from '../../support/services/postgres.ts'
+import { type MariadbDatabase, sharedMariadb } from '../../support/services/mariadb.ts'
+import { type PostgresDatabase, sharedPostgres } from '../../support/services/postgres.ts'
 import { until } from '../../support/services/process.ts'
 import { type Locks, locksOfMariadb, locksOfPostgres } from '../../support/sql/locks.ts'
 import { NOW, record } from '../../support/sql/records.ts'
@@ -32,10 +32,10 @@ async function meets(store: Store, userId: string, { begin, waiting }: Locks) {
 const SAID = 'names no session that a parallel logout has ended'
 
 describeEngine('postgresql', 'a login at the limit on PostgreSQL', () => {
-  let server: PostgresServer
+  let server: PostgresDatabase
   let pool: pg.Pool
   beforeAll(async () => {
-    server = await startPostgres()
+    server = await sharedPostgres()
     pool = server.pool()
     await new PostgresStore(pool).migrate()
   })
@@ -50,10 +50,10 @@ describeEngine('postgresql', 'a login at the limit on PostgreSQL', () => {
 })
 
 describeEngine('mariadb', 'a login at the limit on MariaDB', () => {
-  let server: MariadbServer
+  let server: MariadbDatabase
   let pool: mysql.Pool
   beforeAll(async () => {
-    server = await startMariadb()
+    server = await sharedMariadb()
     pool = server.pool()
     await new MysqlStore(pool).migrate()
   })

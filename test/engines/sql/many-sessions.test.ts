@@ -3,8 +3,8 @@ import { PostgresStore } from 'coatcheck/stores/postgres'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { soon, within } from '../../support/deadlines.ts'
 import { describeEngine } from '../../support/services/engines.ts'
-import { type MariadbServer, startMariadb } from '../../support/services/mariadb.ts'
-import { type PostgresServer, startPostgres } from '../../support/services/postgres.ts'
+import { type MariadbDatabase, sharedMariadb } from '../../support/services/mariadb.ts'
+import { type PostgresDatabase, sharedPostgres } from '../../support/services/postgres.ts'
 import { isLive, NOW, record } from '../../support/sql/records.ts'
 
 const LONG = process.env.COATCHECK_LONG === '1'
@@ -87,10 +87,10 @@ const cells = (expired: string) =>
 const EXPIRY = `CASE WHEN n % 10 = 0 THEN ${NOW - 1} ELSE ${NOW + 9e6} END`
 
 describeEngine('postgresql', 'very many sessions of one user in PostgreSQL', () => {
-  let server: PostgresServer
+  let server: PostgresDatabase
   let tables: Tables
   beforeAll(async () => {
-    server = await startPostgres()
+    server = await sharedPostgres()
     const pool = server.pool()
     const store = new PostgresStore(pool)
     await store.migrate()
@@ -118,10 +118,10 @@ describeEngine('postgresql', 'very many sessions of one user in PostgreSQL', () 
 })
 
 describeEngine('mariadb', 'very many sessions of one user in MariaDB', () => {
-  let server: MariadbServer
+  let server: MariadbDatabase
   let tables: Tables
   beforeAll(async () => {
-    server = await startMariadb()
+    server = await sharedMariadb()
     const pool = server.pool()
     const store = new MysqlStore(pool)
     await store.migrate()

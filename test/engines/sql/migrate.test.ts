@@ -8,8 +8,8 @@ import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type CompiledWorker, compileWorker } from '../../support/compile-worker.ts'
 import { describeEngine } from '../../support/services/engines.ts'
-import { type MariadbServer, startMariadb } from '../../support/services/mariadb.ts'
-import { type PostgresServer, startPostgres } from '../../support/services/postgres.ts'
+import { type MariadbDatabase, sharedMariadb } from '../../support/services/mariadb.ts'
+import { type PostgresDatabase, sharedPostgres } from '../../support/services/postgres.ts'
 import { openSqlite, sqliteFile } from '../../support/services/sqlite.ts'
 import type { Contestant } from '../../support/sql/contestant.ts'
 import { isLive, NOW, record } from '../../support/sql/records.ts'
@@ -143,10 +143,10 @@ describe('names of tables', () => {
 })
 
 describeEngine('postgresql', 'migrate() on PostgreSQL', () => {
-  let server: PostgresServer
+  let server: PostgresDatabase
   let pool: pg.Pool
   beforeAll(async () => {
-    server = await startPostgres()
+    server = await sharedPostgres()
     pool = server.pool()
   })
   afterAll(() => server?.stop())
@@ -180,10 +180,10 @@ describeEngine('postgresql', 'migrate() on PostgreSQL', () => {
 })
 
 describeEngine('mariadb', 'migrate() on MariaDB', () => {
-  let server: MariadbServer
+  let server: MariadbDatabase
   let pool: mysql.Pool
   beforeAll(async () => {
-    server = await startMariadb()
+    server = await sharedMariadb()
     pool = server.pool()
   })
   afterAll(() => server?.stop())

@@ -13,7 +13,7 @@ describeEngine('postgresql 18', 'the PostgreSQL store on PostgreSQL 18', () => {
   let server: PostgresServer
   let pool: pg.Pool
   beforeAll(async () => {
-    server = await startPostgres({}, NEWER_POSTGRES)
+    server = await startPostgres({}, { programs: NEWER_POSTGRES })
     pool = server.pool({ max: 10 })
   })
   afterAll(() => server?.stop())

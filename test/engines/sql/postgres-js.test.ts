@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { clientCases } from '../../support/client-cases.ts'
 import { within } from '../../support/deadlines.ts'
 import { describeEngine } from '../../support/services/engines.ts'
-import { type PostgresServer, startPostgres } from '../../support/services/postgres.ts'
+import { type PostgresDatabase, sharedPostgres } from '../../support/services/postgres.ts'
 import { until } from '../../support/services/process.ts'
 import { failure, survive } from '../../support/sql/given-up.ts'
 import { isLive, NOW, newKey, newWriteId, record } from '../../support/sql/records.ts'
@@ -16,10 +16,10 @@ import { isLive, NOW, newKey, newWriteId, record } from '../../support/sql/recor
 const LIMIT = { limit: { max: 1, onLimit: 'end-oldest' } } as const
 
 describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
-  let server: PostgresServer
+  let server: PostgresDatabase
   let admin: pg.Pool
   beforeAll(async () => {
-    server = await startPostgres()
+    server = await sharedPostgres()
     admin = server.pool()
     await new PostgresStore(server.postgresJs()).migrate()
   })
@@ -56,7 +56,7 @@ describeEngine('postgresql', 'PostgresStore through Postgres.js', () => {
       { fetch_types: false, prepare: false },
       { fetch_types: false, max: 1 },
       { debug: () => {} },
-    ] as unknown as Parameters<PostgresServer['postgresJs']>[0][]
+    ] as unknown as Parameters<PostgresDatabase['postgresJs']>[0][]
     for (const client of clients) {
       const store = new PostgresStore(server.postgresJs(client))
       await store.migrate()

@@ -6,8 +6,8 @@ import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type CompiledWorker, compileWorker } from '../../support/compile-worker.ts'
 import { describeEngine } from '../../support/services/engines.ts'
-import { type MariadbServer, startMariadb } from '../../support/services/mariadb.ts'
-import { type PostgresServer, startPostgres } from '../../support/services/postgres.ts'
+import { type MariadbDatabase, sharedMariadb } from '../../support/services/mariadb.ts'
+import { type PostgresDatabase, sharedPostgres } from '../../support/services/postgres.ts'
 import { openSqlite, sqliteFile } from '../../support/services/sqlite.ts'
 import { MISTAKES, type Mistake } from '../../support/sql/naive.ts'
 import { type Contestants, type Race, race, startContestants } from '../../support/sql/race.ts'
@@ -75,10 +75,10 @@ function races(
 }
 
 describeEngine('postgresql', 'a logout everywhere on PostgreSQL', () => {
-  let server: PostgresServer
+  let server: PostgresDatabase
   let pool: pg.Pool
   beforeAll(async () => {
-    server = await startPostgres()
+    server = await sharedPostgres()
     pool = server.pool()
     await new PostgresStore(pool, { table }).migrate()
   })
@@ -106,10 +106,10 @@ describeEngine('postgresql', 'a logout everywhere on PostgreSQL', () => {
 })
 
 describeEngine('mariadb', 'a logout everywhere on MariaDB', () => {
-  let server: MariadbServer
+  let server: MariadbDatabase
   let pool: mysql.Pool
   beforeAll(async () => {
-    server = await startMariadb()
+    server = await sharedMariadb()
     pool = server.pool()
     await new MysqlStore(pool, { table }).migrate()
   })

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { soon } from '../../support/deadlines.ts'
 import { startD1 } from '../../support/services/d1.ts'
 import { describeEngine } from '../../support/services/engines.ts'
-import { type MariadbServer, startMariadb } from '../../support/services/mariadb.ts'
+import { type MariadbDatabase, sharedMariadb } from '../../support/services/mariadb.ts'
 import { type PostgresServer, startPostgres } from '../../support/services/postgres.ts'
 import { type OpenDatabase, openSqlite } from '../../support/services/sqlite.ts'
 import { NOW, newWriteId, record } from '../../support/sql/records.ts'
@@ -147,10 +147,10 @@ describeEngine('postgresql', 'rows that PostgreSQL reads', () => {
 })
 
 describeEngine('mariadb', 'rows that MariaDB reads', () => {
-  let server: MariadbServer
+  let server: MariadbDatabase
   let database: Database
   beforeAll(async () => {
-    server = await startMariadb()
+    server = await sharedMariadb()
     const pool: mysql.Pool = server.pool()
     const store = new MysqlStore(pool)
     await store.migrate()

@@ -8,8 +8,8 @@ import type pg from 'pg'
 import postgres from 'postgres'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { describeEngine } from '../../support/services/engines.ts'
-import { type MariadbServer, startMariadb } from '../../support/services/mariadb.ts'
-import { type PostgresServer, startPostgres } from '../../support/services/postgres.ts'
+import { type MariadbDatabase, sharedMariadb } from '../../support/services/mariadb.ts'
+import { type PostgresDatabase, sharedPostgres } from '../../support/services/postgres.ts'
 import { until } from '../../support/services/process.ts'
 import { type Locks, locksOfMariadb, locksOfPostgres } from '../../support/sql/locks.ts'
 import { NOW, newKey, record } from '../../support/sql/records.ts'
@@ -37,10 +37,10 @@ async function meets(store: Store, { begin, waiting }: Locks) {
 const SAID = 'begins no session with a series that has moved while the session waited for the row of its user'
 
 describeEngine('postgresql', 'the end of a series on PostgreSQL', () => {
-  let server: PostgresServer
+  let server: PostgresDatabase
   let pool: pg.Pool
   beforeAll(async () => {
-    server = await startPostgres()
+    server = await sharedPostgres()
     pool = server.pool()
     await new PostgresStore(pool).migrate()
   })
@@ -59,10 +59,10 @@ describeEngine('postgresql', 'the end of a series on PostgreSQL', () => {
 })
 
 describeEngine('mariadb', 'the end of a series on MariaDB', () => {
-  let server: MariadbServer
+  let server: MariadbDatabase
   let pool: mysql.Pool
   beforeAll(async () => {
-    server = await startMariadb()
+    server = await sharedMariadb()
     pool = server.pool()
     await new MysqlStore(pool).migrate()
   })

@@ -2,10 +2,13 @@
 import { createRequire } from 'node:module'
 import { SessionManager } from 'coatcheck'
 import { PostgresStore } from 'coatcheck/stores/postgres'
-import type pg from 'pg'
+import pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { soon, within } from '../../support/deadlines.ts'
 import { describeEngine } from '../../support/services/engines.ts'
-import { type PostgresServer, startPostgres } from '../../support/services/postgres.ts'
+import { type PostgresDatabase, sharedPostgres } from '../../support/services/postgres.ts'
+import { until } from '../../support/services/process.ts'
+import { NOW, record } from '../../support/sql/records.ts'
 
 const builder = createRequire(new URL('../../support/drivers/package.json', import.meta.url))
 const MOST = 3
@@ -22,17 +25,21 @@ interface Shared {
 
 describeEngine('postgresql', 'a pool that a query builder shares with the store', () => {
   describeEngine('query builders', 'of connections', () => {
-    let server: PostgresServer
+    let server: PostgresDatabase
     beforeAll(async () => {
-      server = await startPostgres()
+      server = await sharedPostgres()
       const pool = server.pool({ max: 1 })
       await pool.query('CREATE TABLE orders (id text PRIMARY KEY)')
       await new PostgresStore(pool).migrate()
     })
-    afterAll(() => server?.stop())
+    afterAll(async () => {
+      await Promise.all(opened.map(close => close()))
+      await server?.stop()
+    })
 
     const ofPool = (pool: pg.Pool) => ({ store: new PostgresStore(pool), open: () => pool.totalCount })
-    const BUILDERS: Record<string, () => Shared> = {
+    const opened: (() => Promise<unknown>)[] = []
+    const BUILDERS: Record<string, () => Shared | Promise<Shared>> = {
       'Drizzle over pg'() {
         const { sql } = builder('drizzle-orm')
         const pool = server.pool({ max: MOST })
@@ -65,13 +72,85 @@ describeEngine('postgresql', 'a pool that a query builder shares with the store'
             db.transaction().execute((tx: any) => work(text => tx.executeQuery(CompiledQuery.raw(text)))),
         }
       },
-      'Knex with a pool of its own'() {
-        const pool = server.pool({ max: MOST })
+      'Knex over pg, its own pool'() {
         const db = builder('knex')({ client: 'pg', connection: server.url(), pool: { min: 0, max: MOST } })
+        opened.push(() => db.destroy())
+        const pool = {
+          async connect() {
+            const client = await db.client.acquireConnection()
+            client.release = (isBroken: boolean) => {
+              client.__knex__disposed = isBroken && 'given up by a session'
+              db.client.releaseConnection(client)
+            }
+            return client
+          },
+        }
         return {
-          ...ofPool(pool),
+          store: new PostgresStore(pool),
+          open: () => db.client.pool.numUsed() + db.client.pool.numFree(),
           query: text => db.raw(text),
           transaction: work => db.transaction((tx: any) => work(text => tx.raw(text))),
+        }
+      },
+      'Sequelize over pg'() {
+        const { Sequelize } = builder('sequelize')
+        const db = new Sequelize(server.url(), { logging: false, dialectModule: pg, pool: { max: MOST } })
+        opened.push(() => db.close())
+        const connections = db.connectionManager
+        const pool = {
+          async connect() {
+            const client = await connections.getConnection({ type: 'write' })
+            client.release = (isBroken: boolean) =>
+              connections[isBroken ? 'destroyConnection' : 'releaseConnection'](client)
+            return client
+          },
+        }
+        return {
+          store: new PostgresStore(pool),
+          open: () => connections.pool.size,
+          query: async text => ({ rows: (await db.query(text))[0] }),
+          transaction: work => db.transaction((transaction: any) => work(text => db.query(text, { transaction }))),
+        }
+      },
+      async 'TypeORM over pg'() {
+        const { DataSource } = builder('typeorm')
+        const db = new DataSource({ type: 'postgres', url: server.url(), driver: pg, poolSize: MOST })
+        await db.initialize()
+        opened.push(() => db.destroy())
+        return {
+          ...ofPool(db.driver.master),
+          query: async text => ({ rows: await db.query(text) }),
+          transaction: work => db.transaction((tx: any) => work(text => tx.query(text))),
+        }
+      },
+      async 'Prisma adapter over pg'() {
+        // Of the same package as the adapter's own: it takes any other for settings.
+        const pool = new (builder('pg').Pool)({ connectionString: server.url(), max: MOST })
+        opened.push(() => pool.end())
+        const db = await new (builder('@prisma/adapter-pg').PrismaPg)(pool).connect()
+        const on = (scope: any) => async (sql: string) => {
+          const query = { sql, args: [], argTypes: [] }
+          if (!sql.startsWith('SELECT')) return scope.executeRaw(query)
+          const { columnNames, rows } = await scope.queryRaw(query)
+          return {
+            rows: rows.map((cells: unknown[]) => Object.fromEntries(cells.map((cell, at) => [columnNames[at], cell]))),
+          }
+        }
+        return {
+          ...ofPool(pool),
+          query: on(db),
+          async transaction(work) {
+            const tx = await db.startTransaction()
+            try {
+              await work(on(tx))
+              await tx.executeRaw({ sql: 'COMMIT', args: [], argTypes: [] })
+              await tx.commit()
+            } catch (error) {
+              await tx.executeRaw({ sql: 'ROLLBACK', args: [], argTypes: [] })
+              await tx.rollback()
+              throw error
+            }
+          },
         }
       },
     }
@@ -81,7 +160,7 @@ describeEngine('postgresql', 'a pool that a query builder shares with the store'
     }
 
     it.each(Object.keys(BUILDERS))('%s: transactions and sessions at once, on no more connections', async name => {
-      const shared = BUILDERS[name]!()
+      const shared = await BUILDERS[name]!()
       const sessions = new SessionManager({ store: shared.store, sweepInterval: false })
       const each = Array.from({ length: 20 }, (_, i) => i)
       const begun = await Promise.all(
@@ -100,7 +179,7 @@ describeEngine('postgresql', 'a pool that a query builder shares with the store'
     })
 
     it.each(Object.keys(BUILDERS))('%s: a transaction that is undone takes no session with it', async name => {
-      const shared = BUILDERS[name]!()
+      const shared = await BUILDERS[name]!()
       const sessions = new SessionManager({ store: shared.store, sweepInterval: false })
       const undone = new Error('undone')
       let secret = ''
@@ -115,7 +194,7 @@ describeEngine('postgresql', 'a pool that a query builder shares with the store'
     })
 
     it.each(Object.keys(BUILDERS))('%s: what the store sets for a statement is over after it', async name => {
-      const shared = BUILDERS[name]!()
+      const shared = await BUILDERS[name]!()
       const sessions = new SessionManager({ store: shared.store, sweepInterval: false })
       const settings = async () => {
         const asked = Array.from({ length: MOST }, () =>
@@ -129,6 +208,25 @@ describeEngine('postgresql', 'a pool that a query builder shares with the store'
       await Promise.all(Array.from({ length: 10 }, (_, i) => sessions.update(session, { [i]: i })))
       await sessions.invalidateUser(42)
       expect(await settings()).toEqual(before)
+    })
+
+    it.each(Object.keys(BUILDERS))('%s: a connection whose statement was given up is not given back', async name => {
+      const shared = await BUILDERS[name]!()
+      const { store } = shared
+      const one = record({ userId: '42' })
+      await store.create(one, {}, { now: NOW })
+      const lock = await server.pool({ max: 1 }).connect()
+      await lock.query('BEGIN; LOCK TABLE coatcheck_sessions')
+      const waiting = () => lock.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+      const read = store.read(one.key, { now: NOW, deadline: within(200) })
+      const written = store.delete(one.key, { now: NOW, deadline: within(200) })
+      for (const { status } of await Promise.allSettled([read, written])) expect(status).toBe('rejected')
+      await until('nothing of ours at the server', async () => expect((await waiting()).rowCount).toBe(0))
+      await lock.query('ROLLBACK')
+      lock.release()
+      expect(await store.read(one.key, { now: NOW, deadline: soon() })).toEqual(one)
+      const asked = Array.from({ length: 2 * MOST }, () => count(shared, 'given up'))
+      expect(await Promise.all(asked)).toEqual(asked.map(() => 0))
     })
   })
 })

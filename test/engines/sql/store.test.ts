@@ -181,19 +181,6 @@ describeEngine('libsql', 'a store through a driver of SQLite', () => {
     expect(await everywhere('no key')).toBe(0)
     expect(await everywhere(newKey())).toBe(0)
   })
-
-  it('takes a write for its own by the write ID and the next version, and by nothing less', async () => {
-    const { store } = await through((_, __, given) => given())
-    const one = record()
-    await store.create(one, {}, CALL)
-    const mine = change()
-    expect(await store.update(one.key, 1, mine, CALL)).toBe('updated')
-    expect(await store.update(one.key, 1, mine, CALL)).toBe('updated')
-    expect(await store.update(one.key, 1, change(), CALL)).toBe('conflict')
-    for (const version of [3, 7]) expect(await store.update(one.key, version, mine, CALL)).toBe('conflict')
-    expect(await store.read(one.key, CALL)).toEqual({ ...one, ...mine, version: 2 })
-    expect(await store.update(newKey(), 1, mine, CALL)).toBe('gone')
-  })
 })
 
 describeEngine('libsql', 'a logout everywhere in pieces', () => {
@@ -333,23 +320,6 @@ describeEngine('libsql', 'a migration of SQLite', () => {
 
 describeEngine('libsql', 'a walk in pages', () => {
   const keyed = (letter: string, changes = {}) => anonymous({ key: letter.padEnd(46, letter), ...changes })
-
-  it('tells the records and forwards of each page, and from where the next one begins', async () => {
-    const { store } = await through((_, __, given) => given())
-    // The first of all places is before the digits.
-    const [a, b, c, d, e] = ['-', 'b', 'c', 'd', 'e'].map(letter => keyed(letter))
-    for (const one of [a, b, d]) await store.create(one!, {}, CALL)
-    await store.replace(b!.key, 1, e!, { forward: { salt: '', until: NOW + 9 } }, CALL)
-    const over = keyed('c', { expiresAt: NOW })
-    await store.create(over, {}, { now: NOW - 1 })
-    expect(c!.key).toBe(over.key)
-    expect(await store.scan(null, 2, CALL)).toEqual({ records: [a], forwards: [b!.key], next: b!.key })
-    expect(await store.scan(b!.key, 2, CALL)).toEqual({ records: [d], forwards: [], next: d!.key })
-    expect(await store.scan(d!.key, 2, CALL)).toEqual({ records: [e], forwards: [], next: null })
-    expect(await store.scan(e!.key, 2, CALL)).toEqual({ records: [], forwards: [], next: null })
-    expect(await store.scan(null, 5, CALL)).toEqual({ records: [a, d, e], forwards: [b!.key], next: e!.key })
-    expect(await store.scan(null, 6, CALL)).toEqual({ records: [a, d, e], forwards: [b!.key], next: null })
-  })
 
   it('leaves out what is damaged, and what has no key, and goes on behind both', async () => {
     const { store, database } = await through((_, __, given) => given())

@@ -7,8 +7,8 @@ import type pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type D1StoreServer, startD1Store } from '../../support/services/d1-store.ts'
 import { describeEngine } from '../../support/services/engines.ts'
-import { type MariadbServer, startMariadb } from '../../support/services/mariadb.ts'
-import { type PostgresServer, startPostgres } from '../../support/services/postgres.ts'
+import { type MariadbDatabase, sharedMariadb } from '../../support/services/mariadb.ts'
+import { type PostgresDatabase, sharedPostgres } from '../../support/services/postgres.ts'
 import { until } from '../../support/services/process.ts'
 import { type OpenDatabase, openSqlite, SQLITE_DRIVERS } from '../../support/services/sqlite.ts'
 import { isLive, newWriteId, record } from '../../support/sql/records.ts'
@@ -184,10 +184,10 @@ function sweepingSlowly(get: () => Database, slow: (isSlow: boolean) => Promise<
 }
 
 describeEngine('postgresql', 'a sweep of PostgreSQL', () => {
-  let server: PostgresServer
+  let server: PostgresDatabase
   let pool: pg.Pool
   beforeAll(async () => {
-    server = await startPostgres()
+    server = await sharedPostgres()
     pool = server.pool({ max: 20 })
     await new PostgresStore(pool, { table: 's' }).migrate()
   })
@@ -216,10 +216,10 @@ describeEngine('postgresql', 'a sweep of PostgreSQL', () => {
 })
 
 describeEngine('mariadb', 'a sweep of MariaDB', () => {
-  let server: MariadbServer
+  let server: MariadbDatabase
   let pool: mysql.Pool
   beforeAll(async () => {
-    server = await startMariadb()
+    server = await sharedMariadb()
     pool = server.pool({ connectionLimit: 20 })
     await new MysqlStore(pool, { table: 's' }).migrate()
   })

@@ -8,8 +8,8 @@ import type pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type D1StoreServer, startD1Store } from '../../support/services/d1-store.ts'
 import { describeEngine } from '../../support/services/engines.ts'
-import { type MariadbServer, startMariadb } from '../../support/services/mariadb.ts'
-import { type PostgresServer, startPostgres } from '../../support/services/postgres.ts'
+import { type MariadbDatabase, sharedMariadb } from '../../support/services/mariadb.ts'
+import { type PostgresDatabase, sharedPostgres } from '../../support/services/postgres.ts'
 import { until } from '../../support/services/process.ts'
 import { type OpenDatabase, openSqlite, SQLITE_DRIVERS, sqliteFile } from '../../support/services/sqlite.ts'
 import { anonymous, NOW, newKey } from '../../support/sql/records.ts'
@@ -88,11 +88,11 @@ function walking(get: () => Tables) {
 }
 
 describeEngine('postgresql', 'a walk over PostgreSQL', () => {
-  let server: PostgresServer
+  let server: PostgresDatabase
   let pool: pg.Pool
   let store: PostgresStore
   beforeAll(async () => {
-    server = await startPostgres()
+    server = await sharedPostgres()
     pool = server.pool({ max: 20 })
     store = new PostgresStore(pool, { table: 's' })
     await store.migrate()
@@ -147,11 +147,11 @@ describeEngine('postgresql', 'a walk over PostgreSQL', () => {
 })
 
 describeEngine('mariadb', 'a walk over MariaDB', () => {
-  let server: MariadbServer
+  let server: MariadbDatabase
   let pool: mysql.Pool
   let store: MysqlStore
   beforeAll(async () => {
-    server = await startMariadb()
+    server = await sharedMariadb()
     pool = server.pool({ connectionLimit: 20 })
     store = new MysqlStore(pool, { table: 's' })
     await store.migrate()

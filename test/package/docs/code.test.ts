@@ -5,6 +5,7 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { cheapPasswords } from '../../support/example-service.ts'
 import { filesOf, type Module, modulesOf, problemsOf, runnable } from '../../support/page-code.ts'
 import { BLOCKS, type Block, PAGES, read, root } from '../../support/pages.ts'
 import { build } from '../../support/scripts/build.mjs'
@@ -286,16 +287,17 @@ for (const servers of ['memory', 'postgresql'] as const) {
         const cwd = mkdtempSync(join(folder, 'curl-'))
         const env = { ...environment, PORT: `${port}`, STORE_URL: 'memory:', ...database.env }
         if ('clean' in database) await database.clean()
+        const serve = (file: string, folder: string) =>
+          start(process.execPath, ['--import', cheapPasswords, file], { cwd: folder, env })
         const name = markers.get('curl')
         let server: Running
-        if (name === undefined)
-          server = start(process.execPath, [markers.get('server') ?? 'examples/server.mjs'], { cwd: root, env })
+        if (name === undefined) server = serve(markers.get('server') ?? 'examples/server.mjs', root)
         else {
           const program = programOf(first)
           expect(program, `the program ${name}`).toBeDefined()
           const file = join(folderOf(page), `${name}.mjs`)
           writeFileSync(file, runnable(program!.code).replaceAll(/\b3000\b/g, `${port}`))
-          server = start(process.execPath, [file], { cwd: folderOf(page), env })
+          server = serve(file, folderOf(page))
         }
         try {
           await until(`${place} listens`, () => reach(port), { server })

@@ -12,5 +12,5 @@ if (missingDeviceChromium() !== null && existsSync('/etc/debian_version')) {
 }
 
 // Three at once: most files wait for a server for half of their time.
-const tests = ['--project', 'engines', '--project', 'in-process', '--maxWorkers', '3']
+const tests = ['--project', '!proof', '--maxWorkers', '3']
 process.exitCode = vitest([...tests, ...process.argv.slice(2)], { env: { COATCHECK_ALL_ENGINES: '1' } })

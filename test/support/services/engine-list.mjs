@@ -149,7 +149,14 @@ export const ENGINES = /** @type {const} */ ({
     debian: null,
     npm: 'test/support/drivers',
     optional: false,
-    missing: () => driverModules('drizzle-orm', 'kysely', 'knex'),
+    missing: () => driverModules('@prisma/adapter-pg', 'drizzle-orm', 'knex', 'kysely', 'sequelize', 'typeorm'),
+  },
+  // For one test file each.
+  'other clients': {
+    debian: null,
+    npm: 'test/support/drivers',
+    optional: false,
+    missing: () => driverModules('@electric-sql/pglite', '@neondatabase/serverless', 'iovalkey', 'ws'),
   },
   // In workerd, 100 MB.
   d1: { debian: null, npm: 'test/support/drivers', optional: false, missing: workerd },

@@ -5,25 +5,73 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import mysql from 'mysql2/promise'
 import { account } from './postgres.ts'
-import { findBinary, freePort, type Running, start, until } from './process.ts'
+import { findBinary, freePort, type Running, start, startGuarded, until } from './process.ts'
 import { fromTemplate } from './template.ts'
 
-export interface MariadbServer {
+/** A database for one test file. */
+export interface MariadbDatabase {
   readonly port: number
   url(options?: { user?: string; database?: string }): string
-  /** A pool of the superuser on the database `test`, or as told; closed with the server. */
+  /** A pool of the superuser on this database, or as told; closed with it. */
   pool(options?: mysql.PoolOptions): mysql.Pool
+  stop(): Promise<void>
+}
+
+/** A server of its own with a database `test`: it may be killed. */
+export interface MariadbServer extends MariadbDatabase {
   /** Ends the server at once, as a crash does. */
   kill(): Promise<void>
   /** Starts it again on the same folder and port. */
   restart(): Promise<void>
-  stop(): Promise<void>
   output(): string
   readonly folder: string
 }
 
-/** Starts a server; `settings` are options of mariadbd such as `{ 'default-time-zone': '+09:00' }`. */
-export async function startMariadb(settings: Readonly<Record<string, string>> = {}): Promise<MariadbServer> {
+let shared: Promise<MariadbServer> | undefined
+let databases = 0
+
+/** A new database on the one server that the files of this process share. */
+export async function sharedMariadb(): Promise<MariadbDatabase> {
+  shared ??= startMariadb({}, { guarded: true })
+  const { port, url: urlOf } = await shared
+  const admin = await mysql.createConnection(urlOf())
+  databases += 1
+  const name = `file_${databases}`
+  await admin.query(`CREATE DATABASE ${name}`)
+  const url: MariadbDatabase['url'] = options => urlOf({ database: name, ...options })
+  const { pool, close } = poolsOf(url)
+  return {
+    port,
+    url,
+    pool,
+    async stop() {
+      await close()
+      await admin.query(`DROP DATABASE ${name}`)
+      await admin.end()
+    },
+  }
+}
+
+function poolsOf(url: () => string) {
+  const pools: mysql.Pool[] = []
+  return {
+    pool(options: mysql.PoolOptions = {}) {
+      const pool = mysql.createPool({ uri: url(), connectionLimit: 10, ...options })
+      pools.push(pool)
+      return pool
+    },
+    close: () => Promise.all(pools.map(pool => pool.end().catch(() => {}))),
+  }
+}
+
+/**
+ * Starts a server; `settings` are options of mariadbd such as `{ 'default-time-zone': '+09:00' }`. A `guarded` one ends
+ * with this process.
+ */
+export async function startMariadb(
+  settings: Readonly<Record<string, string>> = {},
+  { guarded = false }: { guarded?: boolean } = {},
+): Promise<MariadbServer> {
   const folder = mkdtempSync(join(tmpdir(), 'coatcheck-my-'))
   const as = account('mysql')
   if (as.uid !== undefined) chownSync(folder, as.uid, as.gid!)
@@ -47,12 +95,12 @@ export async function startMariadb(settings: Readonly<Record<string, string>> = 
     'innodb-buffer-pool-size': '32M',
     ...settings,
   }
-  const pools: mysql.Pool[] = []
   const url = ({ user = 'root', database = 'test' } = {}) => `mysql://${user}@127.0.0.1:${port}/${database}`
   let server: Running
   let expected = false
   const boot = async () => {
-    server = start(
+    const launch = guarded ? startGuarded.bind(null, folder) : start
+    server = launch(
       findBinary('mariadbd')!,
       [
         '--no-defaults',
@@ -74,23 +122,20 @@ export async function startMariadb(settings: Readonly<Record<string, string>> = 
     await until('MariaDB answering', answers, { server })
   }
   await boot()
+  const { pool, close } = poolsOf(url)
   return {
     port,
     url,
     folder,
     output: () => server.output(),
-    pool(options = {}) {
-      const pool = mysql.createPool({ uri: url(), connectionLimit: 10, ...options })
-      pools.push(pool)
-      return pool
-    },
+    pool,
     kill() {
       expected = true
       return server.stop('SIGKILL')
     },
     restart: () => boot(),
     async stop() {
-      await Promise.all(pools.map(pool => pool.end().catch(() => {})))
+      await close()
       expected = true
       await server.stop('SIGTERM')
       rmSync(folder, { recursive: true, force: true })

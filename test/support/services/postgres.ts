@@ -5,7 +5,7 @@ import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import postgres from 'postgres'
-import { findBinary, freePort, type Running, start, until } from './process.ts'
+import { findBinary, freePort, type Running, start, startGuarded, until } from './process.ts'
 import { fromTemplate } from './template.ts'
 
 /** The account that servers run as: the caller's, or `name` where the caller is root. */
@@ -17,18 +17,23 @@ export function account(name: string): { uid?: number; gid?: number } {
 
 type PostgresJsOptions = postgres.Options<Record<string, postgres.PostgresType>>
 
-export interface PostgresServer {
+/** A database for one test file. */
+export interface PostgresDatabase {
   readonly port: number
   url(options?: { user?: string; database?: string }): string
-  /** A pool of the superuser, or as told; closed with the server. */
+  /** A pool of the superuser, or as told; closed with the database. */
   pool(config?: pg.PoolConfig): pg.Pool
-  /** The same with `postgres`: its `sql`, closed with the server. */
+  /** The same with `postgres`: its `sql`, closed with the database. */
   postgresJs(options?: PostgresJsOptions): postgres.Sql
+  stop(): Promise<void>
+}
+
+/** A server of its own: it may be killed. */
+export interface PostgresServer extends PostgresDatabase {
   /** Ends the server at once, as a crash does; with SIGINT as an operator does. */
   kill(signal?: NodeJS.Signals): Promise<void>
   /** Starts it again on the same folder and port. */
   restart(): Promise<void>
-  stop(): Promise<void>
   output(): string
 }
 
@@ -37,13 +42,61 @@ export interface PostgresPrograms {
   place(folder: string): { readonly initdb: string; readonly postgres: string }
 }
 
+let shared: Promise<PostgresServer> | undefined
+let databases = 0
+
+/** A new database on the one server that the files of this process share. */
+export async function sharedPostgres(): Promise<PostgresDatabase> {
+  shared ??= startPostgres({}, { guarded: true })
+  const { port, url: urlOf } = await shared
+  const admin = new pg.Client(urlOf())
+  await admin.connect()
+  databases += 1
+  const name = `file_${databases}`
+  await admin.query(`CREATE DATABASE ${name}`)
+  const url: PostgresDatabase['url'] = options => urlOf({ database: name, ...options })
+  const { close, ...clients } = clientsOf(url)
+  return {
+    port,
+    url,
+    ...clients,
+    async stop() {
+      await close()
+      await admin.query(`DROP DATABASE ${name} WITH (FORCE)`)
+      await admin.end()
+    },
+  }
+}
+
+function clientsOf(url: () => string) {
+  const pools: pg.Pool[] = []
+  const clients: postgres.Sql[] = []
+  return {
+    pool(config: pg.PoolConfig = {}) {
+      const pool = new pg.Pool({ connectionString: url(), ...config })
+      pool.on('error', () => {})
+      pools.push(pool)
+      return pool
+    },
+    postgresJs(options: PostgresJsOptions = {}) {
+      const sql = postgres(url(), { onnotice: () => {}, ...options })
+      clients.push(sql)
+      return sql
+    },
+    async close() {
+      await Promise.all(pools.map(pool => pool.end().catch(() => {})))
+      await Promise.all(clients.map(sql => sql.end({ timeout: 0 }).catch(() => {})))
+    },
+  }
+}
+
 /**
  * Starts a server; `settings` are lines of postgresql.conf such as `{ timezone: 'Asia/Tokyo' }`. With `programs` it is
- * another version than the installed one.
+ * another version than the installed one; a `guarded` one ends with this process.
  */
 export async function startPostgres(
   settings: Readonly<Record<string, string>> = {},
-  programs?: PostgresPrograms,
+  { programs, guarded = false }: { programs?: PostgresPrograms; guarded?: boolean } = {},
 ): Promise<PostgresServer> {
   const folder = mkdtempSync(join(tmpdir(), 'coatcheck-pg-'))
   const as = account('postgres')
@@ -67,15 +120,11 @@ export async function startPostgres(
     ...settings,
   }
   let server: Running
-  const pools: pg.Pool[] = []
-  const clients: postgres.Sql[] = []
   const url = ({ user = 'postgres', database = 'postgres' } = {}) => `postgres://${user}@127.0.0.1:${port}/${database}`
   const boot = async () => {
-    server = start(
-      program,
-      ['-D', data, '-p', String(port), ...Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])],
-      { cwd: folder, ...as },
-    )
+    const args = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+    const launch = guarded ? startGuarded.bind(null, folder) : start
+    server = launch(program, ['-D', data, '-p', String(port), ...args], { cwd: folder, ...as })
     const answers = async () => {
       const client = new pg.Client(url())
       await client.connect()
@@ -84,21 +133,12 @@ export async function startPostgres(
     await until('PostgreSQL answering', answers, { server })
   }
   await boot()
+  const { close, ...clients } = clientsOf(url)
   return {
     port,
     url,
     output: () => server.output(),
-    pool(config = {}) {
-      const pool = new pg.Pool({ connectionString: url(), ...config })
-      pool.on('error', () => {})
-      pools.push(pool)
-      return pool
-    },
-    postgresJs(options = {}) {
-      const sql = postgres(url(), { onnotice: () => {}, ...options })
-      clients.push(sql)
-      return sql
-    },
+    ...clients,
     kill: (signal = 'SIGKILL') => server.stop(signal),
     async restart() {
       // A killed server's children let go of the folder a moment later.
@@ -108,8 +148,7 @@ export async function startPostgres(
       })
     },
     async stop() {
-      await Promise.all(pools.map(pool => pool.end().catch(() => {})))
-      await Promise.all(clients.map(sql => sql.end({ timeout: 0 }).catch(() => {})))
+      await close()
       await server.stop('SIGINT')
       rmSync(folder, { recursive: true, force: true })
     },

@@ -72,6 +72,13 @@ function standStill(child: ChildProcess): void {
   }
 }
 
+// Its input ends when the process that started it is gone, however that ended.
+const GUARD = 'folder=$1; shift; "$@" </dev/null & cat >/dev/null; kill -9 $!; wait; rm -rf "$folder"'
+
+/** Starts a server that nobody stops: it ends with this process, and its folder is removed then. */
+export const startGuarded = (folder: string, binary: string, args: readonly string[], options: SpawnOptions = {}) =>
+  start('sh', ['-c', GUARD, 'sh', folder, binary, ...args], { ...options, stdio: ['pipe', 'pipe', 'pipe'] })
+
 /** Starts a process that dies with this one at the latest. */
 export function start(binary: string, args: readonly string[], options: SpawnOptions = {}): Running {
   const child = spawn(binary, args, { stdio: ['ignore', 'pipe', 'pipe'], ...options })

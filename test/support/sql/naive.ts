@@ -92,7 +92,10 @@ export function naiveSqlite(database: any, table: string, mistake: Mistake): Sql
       const least = database.prepare(sql).get(record.userId)?.least ?? 0
       await new Promise(resolve => setImmediate(resolve))
       if (least > (record.passwordVersion ?? 0)) return { outcome: 'stale-login', ended: [] }
+      // libsql keeps a prepared statement running that meets a lock, and with it the next lock that it gets.
+      database.exec('BEGIN IMMEDIATE')
       database.prepare(insert.text).run(...bind(insert, recordValues(record)))
+      database.exec('COMMIT')
       return { outcome: 'created', ended: [] }
     }
   return store

@@ -1,6 +1,6 @@
 // Which slot a key is in: as the specification of Redis Cluster says, without a server.
 import { describe, expect, it } from 'vitest'
-import { keysUnder, shardOf, shardOfKey, slotOf } from '../../../stores/redis/keys.ts'
+import { keysUnder, shardOfKey, shardOfUser, slotOf } from '../../../stores/redis/keys.ts'
 
 describe('the hash slot of a key', () => {
   it('is that of CLUSTER KEYSLOT', () => {
@@ -12,8 +12,8 @@ describe('the hash slot of a key', () => {
 
 describe('the names of keys in Redis', () => {
   it('put all that belongs to a user into one slot, and each thing under a name of its own', () => {
-    const keys = keysUnder('app:')
-    const shard = shardOf('42')
+    const keys = keysUnder('app:', shardOfUser)
+    const shard = shardOfUser('42')
     expect(shard).toMatch(/^[A-Za-z0-9_-]{3}$/)
     expect([keys.session(`${shard}rest`), keys.index('42'), keys.minVersion('42')]).toEqual([
       `app:{${shard}}:rest`,
@@ -21,11 +21,11 @@ describe('the names of keys in Redis', () => {
       `app:{${shard}}:v:42`,
     ])
     expect(shardOfKey(`${shard}rest`)).toBe(shard)
-    expect(new Set(Array.from({ length: 100 }, (_, user) => shardOf(`${user}`))).size).toBeGreaterThan(90)
+    expect(new Set(Array.from({ length: 100 }, (_, user) => shardOfUser(`${user}`))).size).toBeGreaterThan(90)
   })
 
   it('match a pattern in which the prefix stands for itself', () => {
-    expect(keysUnder('').pattern).toBe(`{???}:${'?'.repeat(43)}`)
-    expect(keysUnder('a*b?[c]\\:').pattern).toBe(`a\\*b\\?\\[c\\]\\\\:{???}:${'?'.repeat(43)}`)
+    expect(keysUnder('', shardOfUser).pattern).toBe(`{???}:${'?'.repeat(43)}`)
+    expect(keysUnder('a*b?[c]\\:', shardOfUser).pattern).toBe(`a\\*b\\?\\[c\\]\\\\:{???}:${'?'.repeat(43)}`)
   })
 })

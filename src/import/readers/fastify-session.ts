@@ -1,6 +1,6 @@
-import { checkOptions, type OptionPlace, rule } from '../text/check-options.ts'
+import { checkOptions, type OptionPlace, rule } from '../../text/check-options.ts'
+import type { OldCookie, OldSessions } from '../from.ts'
 import { aCookie, aSecret, aStore, type CallbackStore, signedSessions } from './callback-store.ts'
-import type { OldCookie, OldSessions } from './from.ts'
 import type { Secret } from './signature.ts'
 
 /** Where the sessions of @fastify/session are, and what signed their cookies: the options that the old service registers it with. */

@@ -1,6 +1,6 @@
 // What the readers of express-session and of @fastify/session share: signed cookies, and stores that call back.
-import { type Rule, rule } from '../text/check-options.ts'
-import { instant, isObject, type OldCookie, type OldSession, type OldSessions } from './from.ts'
+import { type Rule, rule } from '../../text/check-options.ts'
+import { instant, isObject, type OldCookie, type OldSession, type OldSessions } from '../from.ts'
 import { decoded, type Secret, secretsFrom, signedId } from './signature.ts'
 
 /** A store of express-session or of @fastify/session, by the two methods that are used. */
@@ -60,6 +60,7 @@ async function readFrom<T>(store: CallbackStore, id: string, own: readonly strin
   const { originalMaxAge: age } = cookie
   // Both libraries set `expires` this far ahead at each visit.
   const seenAt = expiresAt !== null && typeof age === 'number' && age > 0 ? Math.floor(expiresAt - age) : null
-  const data = Object.entries(found).filter(([name]) => !own.includes(name))
+  // A store may leave functions for its middleware: they are no data.
+  const data = Object.entries(found).filter(([name, value]) => !own.includes(name) && typeof value !== 'function')
   return { data: Object.fromEntries(data) as T, seenAt, expiresAt }
 }

@@ -1,7 +1,7 @@
 // The signatures that other libraries put beside what they send: an HMAC in base64.
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import { quote } from '../text/quote.ts'
-import type { OldSessionId } from './from.ts'
+import { quote } from '../../text/quote.ts'
+import type { OldSessionId } from '../from.ts'
 
 /** Text or bytes, as node:crypto takes a key. */
 export type Secret = string | Uint8Array

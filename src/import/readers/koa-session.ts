@@ -1,7 +1,8 @@
-import { checkOptions, type OptionPlace } from '../text/check-options.ts'
+import { checkOptions, type OptionPlace } from '../../text/check-options.ts'
+import { instant, isObject, type OldCookie, type OldSession, type OldSessions } from '../from.ts'
 import { aCookie, aSecret, aStore } from './callback-store.ts'
-import { instant, isObject, type OldCookie, type OldSession, type OldSessions } from './from.ts'
-import { matching, type Secret, secretsFrom, sign } from './signature.ts'
+import { heldIn, keygripCookie } from './keygrip.ts'
+import type { Secret } from './signature.ts'
 
 /** A store of koa-session, by the two methods that are used. */
 export interface KoaStore {
@@ -39,9 +40,6 @@ function sessionFrom<T>(content: unknown): OldSession<T> | null {
   return { data: data as T, seenAt, expiresAt }
 }
 
-/** The signature that keygrip makes: HMAC-SHA1, in base64url. */
-const keygrip = (text: string, key: Secret) => sign(text, key, 'sha1').replaceAll('/', '_').replaceAll('+', '-')
-
 /**
  * The sessions of koa-session, for `sessionImporter`, in a store or in the cookie alone. The cookie beside it, `koa.sess.sig`, must
  * hold its signature by one of the keys; otherwise it is refused, and the store is not asked.
@@ -49,28 +47,11 @@ const keygrip = (text: string, key: Secret) => sign(text, key, 'sha1').replaceAl
  */
 export function fromKoaSession<T = Record<string, unknown>>(options: FromKoaSessionOptions): OldSessions<T> {
   checkOptions(OPTIONS, options)
-  const { store, cookie = 'koa.sess' } = options
-  const keys = secretsFrom('keys', options.keys)
-  const name = typeof cookie === 'string' ? cookie : cookie.name
-  const signatureName = `${name}.sig`
+  const { store, cookie = 'koa.sess', keys } = options
   return {
-    cookie,
-    alsoClear: [signatureName],
-    parse(value, cookies) {
-      const bare = value.startsWith('"') ? value.slice(1, -1) : value
-      if (bare === '') return null
-      const signatures = keys.map(key => keygrip(`${name}=${bare}`, key))
-      const signature = cookies(signatureName)
-        .map(each => matching(each, signatures))
-        .find(each => each !== undefined)
-      return signature === undefined ? null : { id: bare, secret: `${bare}.${signature}` }
-    },
+    ...keygripCookie(cookie, keys),
     read: async id =>
-      sessionFrom<T>(
-        store === undefined
-          ? JSON.parse(Buffer.from(id, 'base64').toString('utf8'))
-          : await store.get(id, 0, { rolling: false, ctx: undefined }),
-      ),
+      sessionFrom<T>(store === undefined ? heldIn(id) : await store.get(id, 0, { rolling: false, ctx: undefined })),
     ...(store !== undefined && { destroy: async (id: string) => void (await store.destroy(id, { ctx: undefined })) }),
   }
 }

@@ -1,0 +1,1 @@
+export { type SecondaryStorage, secondaryStorage } from './better-auth/storage.ts'

@@ -1,0 +1,112 @@
+// The secondary storage's keys as records of a store: any store has conditional writes, so that each change is made to what is
+// there at that moment. Like marks of an import they are of the kind that visitors never read, without a user.
+import { type SessionRecord, type Store, SWEEP_MARGIN } from '../contract/store.ts'
+import { StoreCalls } from '../guard/store-calls.ts'
+import { hashOf, keyOf, newWriteId } from '../session/id.ts'
+
+const DAY = 86_400_000
+/** No browser keeps a cookie longer (RFC 6265bis, section 5.5), in ms. */
+const LONGEST = 400 * DAY
+/** How long a call may take, in ms. */
+const TIMEOUT = 5000
+/** How many calls may wait for the store. */
+const MAX_PENDING = 10_000
+
+/** What a key has. */
+export interface Entry {
+  readonly value: string | null
+  /** When the value expires, epoch ms; `null`: not by itself. */
+  readonly until: number | null
+  /** It was a session that has ended: nothing is written to this key any more. */
+  readonly hasEnded?: true
+}
+const NOTHING: Entry = { value: null, until: null }
+
+export class Entries {
+  readonly #calls: StoreCalls
+  readonly #sweeps: boolean
+  #sweptAt = Date.now()
+
+  constructor(store: Store) {
+    // What fails rejects, and better-auth logs it.
+    this.#calls = new StoreCalls(store, { storeTimeout: TIMEOUT, maxPendingCalls: MAX_PENDING }, () => {})
+    this.#sweeps = store.sweep !== undefined
+  }
+
+  async read(key: string): Promise<Entry> {
+    return entryOf(await this.#read(keyIn(key), this.#calls.deadline()))
+  }
+
+  /**
+   * Writes what `edit` makes of the entry; `null` leaves it as it is. It is run again if somebody else has written meanwhile.
+   * Resolves to the entry before.
+   */
+  async change(key: string, edit: (found: Entry) => Entry | null): Promise<Entry> {
+    const deadline = this.#calls.deadline()
+    for (let tries = 1; ; tries += 1) {
+      const record = await this.#read(keyIn(key), deadline)
+      const found = entryOf(record)
+      const entry = edit(found)
+      if (entry === null || (await this.#write(keyIn(key), record, entry, deadline))) return found
+      // Full jitter keeps many writers apart.
+      const wait = Math.random() * Math.min(100, 2 ** tries)
+      if (performance.now() + wait >= deadline)
+        throw this.#calls.fail('update', 'not-applied', 'update: others kept writing to the same key')
+      await new Promise(resolve => setTimeout(resolve, wait))
+    }
+  }
+
+  /** Also a record that has expired and was not swept yet: its key is taken until then. */
+  async #read(key: string, deadline: number): Promise<SessionRecord | null> {
+    return (await this.#calls.read(key, { now: 0, deadline })).record
+  }
+
+  /** `false` if somebody else was faster. */
+  async #write(key: string, before: SessionRecord | null, entry: Entry, deadline: number): Promise<boolean> {
+    const now = Date.now()
+    const data = JSON.stringify(entry)
+    const writeId = newWriteId()
+    // A late write may come for some time after the end.
+    const expiresAt = entry.hasEnded ? now + DAY : Math.min(entry.until ?? now + LONGEST, now + LONGEST)
+    if (before === null) {
+      const record: SessionRecord = {
+        key,
+        kind: 'remember',
+        parent: null,
+        userId: null,
+        userName: null,
+        passwordVersion: null,
+        data,
+        version: 1,
+        writeId,
+        createdAt: now,
+        seenAt: now,
+        expiresAt: Math.max(expiresAt, now + 1),
+        absoluteExpiresAt: now + 10 * LONGEST,
+      }
+      this.#sweep(now)
+      return (await this.#calls.create(record, {}, { now, deadline })).outcome === 'created'
+    }
+    // By a clock at which the record has not expired: its version alone decides.
+    const call = { now: Math.min(now, before.expiresAt - 1), deadline }
+    const change = { data, seenAt: now, expiresAt, writeId }
+    return (await this.#calls.update(key, before.version, change, call)) === 'updated'
+  }
+
+  /** There is no manager that does it. */
+  #sweep(now: number): void {
+    if (!this.#sweeps || now - this.#sweptAt < SWEEP_MARGIN) return
+    this.#sweptAt = now
+    // What fails is swept the next time.
+    this.#calls.sweep(1000, { now, deadline: this.#calls.deadline() }).catch(() => {})
+  }
+}
+
+/** A session's token is its key: a store holds the hash. */
+const keyIn = (key: string) => keyOf(hashOf(key), 'better-auth')
+
+function entryOf(record: SessionRecord | null): Entry {
+  if (record === null) return NOTHING
+  const entry = JSON.parse(record.data) as Entry
+  return entry.until !== null && entry.until <= Date.now() ? { ...entry, value: null, until: null } : entry
+}

@@ -1,0 +1,40 @@
+import { passportUser } from '../express-session/identity.ts'
+import type { BridgedUser } from '../express-session/options.ts'
+import type { UserIds } from '../session/users.ts'
+import { aFunction, type OptionPlace, rule } from '../text/check-options.ts'
+
+import type { OldConnectStore } from './beside-old-store.ts'
+
+/** Who is logged in, as the data of a session says it. */
+export type ConnectUser<Ids extends UserIds = UserIds> = BridgedUser<Ids>
+
+/** What `connectStore` takes beside the manager. */
+export interface ConnectStoreOptions<Ids extends UserIds = UserIds> {
+  /**
+   * Who is logged in, by the data of a session; `null` if nobody is. Synchronous.
+   * @default Passport's user: `data.passport.user`, which is text, a number, or an object with an `id`
+   */
+  // biome-ignore lint/suspicious/noExplicitAny: as in the types of express-session, so that a userOf needs no casts
+  userOf?: (data: Record<string, any>) => ConnectUser<Ids> | null | undefined
+  /**
+   * During a rolling deploy: the store of the nodes that are still to be replaced. Their sessions go on here, and those of
+   * this node there. Take it away once they are gone. @default none
+   */
+  oldStore?: OldConnectStore
+}
+
+const aStore = rule('a store with get, set and destroy', store =>
+  (['get', 'set', 'destroy'] as const).every(verb => typeof (store as OldConnectStore | null)?.[verb] === 'function'),
+)
+
+export const OPTIONS: OptionPlace<ConnectStoreOptions> = {
+  where: 'connectStore',
+  rules: { userOf: aFunction, oldStore: aStore },
+  hints: {
+    ttl: 'how long a session lives is said to the SessionManager, by idleTimeout and absoluteTimeout',
+    prefix: "it belongs to the manager's store: new RedisStore(client, { prefix })",
+    disableTouch: 'a session in use is written down once per touchInterval of the SessionManager',
+  },
+}
+
+export const userOfPassport = (data: Record<string, unknown>): ConnectUser | null => passportUser(data, {})

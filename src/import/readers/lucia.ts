@@ -1,0 +1,59 @@
+import { createHash } from 'node:crypto'
+import { aBoolean, checkOptions, type OptionPlace, rule } from '../../text/check-options.ts'
+import { instant, isObject, type OldCookie, type OldSessions } from '../from.ts'
+import { aCookie } from './callback-store.ts'
+import { decoded } from './signature.ts'
+
+/** An adapter of Lucia 3, or queries of your own, by the two methods that are used. */
+export interface LuciaAdapter<S, U> {
+  getSessionAndUser(id: string): Promise<[session: S | null, user: U | null]>
+  deleteSession(id: string): unknown
+}
+
+/** Where the sessions of Lucia are. */
+export interface FromLuciaOptions<S, U> {
+  /** Its adapter. */
+  adapter: LuciaAdapter<S, U>
+  /** Its `sessionCookie.name`, with `path` and `domain` of its attributes if it sets them. @default 'auth_session' */
+  cookie?: string | OldCookie
+  /** Whether the ID of a session is the SHA-256 of the cookie, in hex, as in the code that Lucia's site teaches. @default false */
+  hashed?: boolean
+}
+
+const isAdapter = (value: unknown) =>
+  isObject(value) && typeof value.getSessionAndUser === 'function' && typeof value.deleteSession === 'function'
+
+const OPTIONS: OptionPlace<FromLuciaOptions<unknown, unknown>> = {
+  where: 'fromLucia',
+  prefix: 'fromLucia: ',
+  required: ['adapter'],
+  rules: {
+    adapter: rule('an adapter with getSessionAndUser(id) and deleteSession(id)', isAdapter),
+    cookie: aCookie,
+    hashed: aBoolean,
+  },
+}
+
+/**
+ * The sessions of Lucia 3, for `sessionImporter`; with `hashed`, of code after its site. What `toLogin` gets are the session
+ * and the user, as the adapter has them.
+ * @throws TypeError that names the option
+ */
+export function fromLucia<S extends object, U>(options: FromLuciaOptions<S, U>): OldSessions<{ session: S; user: U }> {
+  checkOptions(OPTIONS, options)
+  const { adapter, cookie = 'auth_session', hashed = false } = options
+  return {
+    cookie,
+    parse(value) {
+      const token = decoded(value)
+      if (token === null) return null
+      return { id: hashed ? createHash('sha256').update(token).digest('hex') : token }
+    },
+    async read(id) {
+      const [session, user] = await adapter.getSessionAndUser(id)
+      if (!session || !user) return null
+      return { data: { session, user }, expiresAt: instant((session as { expiresAt?: unknown }).expiresAt) }
+    },
+    destroy: id => adapter.deleteSession(id),
+  }
+}

@@ -1,0 +1,39 @@
+// Redis over HTTP: one POST for each command, as Upstash takes it (https://upstash.com/docs/redis/features/restapi).
+import type { NodeRedisClient } from './client.ts'
+
+/** Where the REST API of a database is, and what may ask it. */
+export interface UpstashOptions {
+  /** Such as `process.env.UPSTASH_REDIS_REST_URL`. */
+  readonly url: string
+  /** Such as `process.env.UPSTASH_REDIS_REST_TOKEN`: not the read-only one. */
+  readonly token: string
+}
+
+/** What is left without an answer for so long, in ms, is given up: every caller has long gone. */
+const TIMEOUT = 10_000
+
+/**
+ * A client for `RedisStore` that speaks the REST API of Upstash, which Vercel KV has too: for runtimes without TCP. It
+ * keeps no connection, and sends each command once.
+ *
+ * @throws TypeError for a url or a token that cannot be.
+ */
+export function upstash({ url, token }: UpstashOptions): NodeRedisClient {
+  if (!/^https?:\/\//.test(url)) throw new TypeError('upstash: url is not the https:// address of a REST API')
+  if (typeof token !== 'string' || token === '') throw new TypeError('upstash: token is missing')
+  const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }
+  const client = {
+    // A connection is made for each command.
+    isOpen: true,
+    isReady: true,
+    async sendCommand(args: string[]): Promise<unknown> {
+      const signal = AbortSignal.timeout(TIMEOUT)
+      const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(args), signal })
+      // What a proxy answers in place of Redis is not JSON.
+      const answer = (await response.json().catch(() => ({}))) as { result?: unknown; error?: unknown }
+      if (response.ok && answer.result !== undefined) return answer.result
+      throw new Error(`${answer.error ?? `the REST API answered ${response.status}`}`)
+    },
+  }
+  return client
+}

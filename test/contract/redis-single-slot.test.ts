@@ -1,0 +1,31 @@
+import { testStore } from 'coatcheck/custom-store/testing'
+import { RedisStore } from 'coatcheck/stores/redis'
+import { expect, it } from 'vitest'
+import { keyIn, recordOf, T0 } from '../support/redis/records.ts'
+import { onRedis } from '../support/redis/suite.ts'
+import { describeEngine } from '../support/services/engines.ts'
+
+const KINDS = [
+  ['standalone', 'node-redis 6'],
+  ['cluster', 'ioredis 6 cluster'],
+] as const
+
+describeEngine('redis', 'the Redis store with all users in one slot', () => {
+  for (const [kind, client] of KINDS)
+    onRedis(kind, client, (open, options) => {
+      const openStore = async () => new RedisStore((await open()).client, { singleSlot: true })
+      testStore(it, openStore, undefined, { ...options, rounds: 2, runs: 5 })
+
+      it('keeps a session under a key that was drawn before its user was known', async () => {
+        const store = await openStore()
+        const [shard, ...others] = ['', '0', '18446744073709551615', 'ada'].map(user => store.shard(user))
+        expect(new Set(others)).toEqual(new Set([shard]))
+        const at = { now: T0 }
+        const records = ['18', '43'].map(user => ({ ...recordOf(store, user), key: keyIn(shard!) }))
+        for (const record of records) expect(await store.create(record, {}, at)).toMatchObject({ outcome: 'created' })
+        expect(await store.deleteUser('18', { minPasswordVersionUntil: T0 }, at)).toBe(1)
+        expect(await store.listUser('18', 'session', at)).toEqual([])
+        expect(await store.listUser('43', 'session', at)).toEqual([records[1]])
+      })
+    })
+})

@@ -1,0 +1,76 @@
+// The `@example` of each docstring of the public API, as editors and the reference show them.
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import ts from 'typescript'
+import { expect, it } from 'vitest'
+import { type Module, problemsOf } from '../../support/page-code.ts'
+import { read, root } from '../../support/pages.ts'
+
+/** What an example takes for granted. */
+const GIVEN = `
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { SessionManager } from 'coatcheck'
+import { nodeVisits } from 'coatcheck/node'
+import { MemoryStore } from 'coatcheck/stores/memory'
+declare const request: IncomingMessage
+declare const response: ServerResponse
+declare const form: FormData
+declare const [name, password]: [string, string]
+declare function checkPassword(name: string, password: string): Promise<{ id: string; name: string }>
+const initial = () => ({ cart: [] as string[], notice: '', theme: 'light' })
+const sessions = new SessionManager({ store: new MemoryStore(), userIds: 'string', initial })
+const visits = nodeVisits(sessions)
+const visit = visits.of(request, response)
+const session = await visit.requireUser()
+const { user } = session
+`
+
+function examplesOf(path: string): { place: string; code: string }[] {
+  const found: { place: string; code: string }[] = []
+  const look = (node: ts.Node): void => {
+    for (const tag of ts.getJSDocTags(node)) {
+      if (tag.tagName.text !== 'example' || tag.parent.parent !== node) continue
+      const line = file.getLineAndCharacterOfPosition(tag.pos).line + 1
+      found.push({ place: `${path}:${line}`, code: ts.getTextOfJSDocComment(tag.comment) ?? '' })
+    }
+    ts.forEachChild(node, look)
+  }
+  const file = ts.createSourceFile(path, read(path), ts.ScriptTarget.ES2022, true)
+  look(file)
+  return found
+}
+
+const PATHS = ['src', 'stores'].flatMap(folder =>
+  readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter(path => path.endsWith('.ts'))
+    .map(path => join(folder, path)),
+)
+const EXAMPLES = PATHS.flatMap(examplesOf)
+const problemsWith = (change: (code: string) => string) =>
+  problemsOf(
+    // A block of its own, so that an example may declare what is given.
+    EXAMPLES.map(
+      ({ place, code }): Module => ({
+        place,
+        page: 'docs/methods.md',
+        language: 'ts',
+        code: `${GIVEN}{\n${change(code)}\n}`,
+        markers: new Map(),
+      }),
+    ),
+  )
+
+it('finds each example that the sources have', () => {
+  const written = PATHS.map(path => read(path).split(/^ *\* @example$/m).length - 1)
+  expect(EXAMPLES.length).toBe(written.reduce((sum, count) => sum + count))
+  expect(EXAMPLES.length).toBeGreaterThanOrEqual(10)
+})
+
+it('compiles', () => {
+  expect(problemsWith(code => code)).toEqual([])
+}, 60_000)
+
+it('would not compile with another name for a method or an option', () => {
+  const wrong = problemsWith(code => code.replace(/idleTimeout|(?<=(?:sessions|visit|response\))\.)\w+(?=\()/, '$&Now'))
+  expect([...new Set(wrong.map(problem => problem.split(': ')[0]))]).toEqual(EXAMPLES.map(({ place }) => place))
+}, 60_000)

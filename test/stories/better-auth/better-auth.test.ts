@@ -1,0 +1,247 @@
+// An unmodified better-auth on our storage. `COATCHECK_ROUNDS=1000 npx vitest run test/stories/better-auth` tries each late write
+// as often.
+import { type SecondaryStorage, secondaryStorage } from 'coatcheck/better-auth'
+import { MemoryStore } from 'coatcheck/stores/memory'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { betterAuthOver } from '../../support/better-auth.ts'
+
+const ROUNDS = Number(process.env.COATCHECK_ROUNDS ?? 20)
+vi.setConfig({ testTimeout: ROUNDS > 100 ? 900_000 : 60_000 })
+
+const ours = () => secondaryStorage(new MemoryStore())
+/** As the documentation of better-auth shows it for Redis: it writes what it is given. */
+function plain(): SecondaryStorage {
+  const values = new Map<string, string>()
+  const get = async (key: string) => values.get(key) ?? null
+  const drop = async (key: string) => void values.delete(key)
+  return {
+    get,
+    set: async (key, value) => void values.set(key, value),
+    delete: drop,
+    async getAndDelete(key) {
+      const value = await get(key)
+      await drop(key)
+      return value
+    },
+    async increment(key) {
+      const count = Number(values.get(key) ?? 0) + 1
+      values.set(key, String(count))
+      return count
+    },
+  }
+}
+
+describe('a refresh that is written late', () => {
+  const kinds = ['sign-out', 'revoke', 'revoke others', 'a new password']
+  it.each(kinds)('does not undo %s', async kind => {
+    const { revivals } = betterAuthOver(ours())
+    let revived = 0
+    for (let round = 0; round < ROUNDS; round += 1) if ((await revivals[kind]!()) !== null) revived += 1
+    expect(revived).toBe(0)
+  })
+
+  it.each(['sign-out', 'revoke'])('undoes %s on a storage that writes what it is given', async kind => {
+    expect(await betterAuthOver(plain()).revivals[kind]!()).toBe('ada')
+  })
+})
+
+describe('a clock that stands', () => {
+  afterEach(() => void vi.useRealTimers())
+
+  it('lets no login in that was under way when all sessions were revoked', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    const { lateLogin } = betterAuthOver(ours())
+    let outlived = 0
+    for (let round = 0; round < ROUNDS; round += 1) if (await lateLogin()) outlived += 1
+    expect(outlived).toBe(0)
+    expect(await betterAuthOver(plain()).lateLogin(), 'on a storage that writes what it is given').toBe(true)
+  })
+})
+
+describe('parallel logins of one user', () => {
+  it('are all in the list, and are all revoked', async () => {
+    const { parallelLogins } = betterAuthOver(ours())
+    let lost = 0
+    for (let round = 0; round < ROUNDS; round += 1) lost += await parallelLogins(3)
+    expect(lost).toBe(0)
+  })
+
+  it('are lost on a storage that writes what it is given', async () => {
+    expect(await betterAuthOver(plain()).parallelLogins(3)).toBeGreaterThan(0)
+  })
+})
+
+describe('a list that somebody removes', () => {
+  it('has all sessions that live, so that they can be revoked', async () => {
+    const { lostList } = betterAuthOver(ours())
+    let outlived = 0
+    for (let round = 0; round < ROUNDS; round += 1) outlived += await lostList()
+    expect(outlived).toBe(0)
+    expect(await betterAuthOver(plain()).lostList(), 'on a storage that writes what it is given').toBe(3)
+  })
+})
+
+describe('better-auth', () => {
+  it('signs in, lists, revokes, revokes others and signs out', async () => {
+    const { api, signUp, signIn, nameOf, tokenOf } = betterAuthOver(ours())
+    const user = await signUp()
+    const [one, two, three, four] = [await signIn(user), await signIn(user), await signIn(user), await signIn(user)]
+    const listed = async () => (await api.listSessions({ headers: four })).map(({ token }: any) => token).sort()
+    const tokens = await Promise.all([one, two, three, four].map(tokenOf))
+    expect(await listed()).toEqual([...tokens].sort())
+    await api.revokeSession({ headers: four, body: { token: tokens[0] } })
+    expect([await nameOf(one), await nameOf(two)]).toEqual([undefined, 'ada'])
+    await api.signOut({ headers: two })
+    expect(await listed()).toEqual(tokens.slice(2).sort())
+    await api.revokeOtherSessions({ headers: four })
+    expect([await nameOf(three), await nameOf(four)]).toEqual([undefined, 'ada'])
+    await api.revokeSessions({ headers: four })
+    expect(await nameOf(four)).toBeUndefined()
+    expect(await nameOf(await signIn(user)), 'a login after that').toBe('ada')
+  })
+
+  it('shows the new name of a user in all sessions', async () => {
+    const { api, signUp, signIn, nameOf } = betterAuthOver(ours())
+    const user = await signUp()
+    const [one, two] = [await signIn(user), await signIn(user)]
+    await api.updateUser({ headers: one, body: { name: 'max' } })
+    expect([await nameOf(one), await nameOf(two)]).toEqual(['max', 'max'])
+  })
+
+  it('uses up a verification once, of any number of parallel attempts', async () => {
+    const { auth } = betterAuthOver(ours())
+    const { internalAdapter } = await auth.$context
+    for (let round = 0; round < 2; round += 1) {
+      const expiresAt = new Date(Date.now() + 60_000)
+      await internalAdapter.createVerificationValue({ identifier: 'reset', value: 'ada', expiresAt })
+      expect((await internalAdapter.findVerificationValue('reset')).value).toBe('ada')
+      const attempts = Array.from({ length: 20 }, () => internalAdapter.consumeVerificationValue('reset'))
+      expect((await Promise.all(attempts)).filter(each => each !== null)).toHaveLength(1)
+    }
+  })
+
+  it('limits the rate of requests, of parallel ones too', async () => {
+    const rateLimit = { enabled: true, window: 60, max: 5, customRules: { '/get-session': { window: 60, max: 5 } } }
+    const { auth } = betterAuthOver(ours(), { rateLimit, advanced: { ipAddress: { ipAddressHeaders: ['x-ip'] } } })
+    const headers = { 'x-ip': '192.0.2.1' }
+    const ask = () => auth.handler(new Request('http://localhost/api/auth/get-session', { headers }))
+    const statuses = (await Promise.all(Array.from({ length: 12 }, ask))).map(({ status }) => status)
+    expect(statuses.filter(status => status === 429)).toHaveLength(7)
+  })
+})
+
+describe('a key', () => {
+  afterEach(() => void vi.useRealTimers())
+  const at = (seconds: number) => vi.setSystemTime(1_800_000_000_000 + seconds * 1000)
+  const TOKEN = 'abcdefghijklmnopqrstuvwxyzABCDEF'
+  const session = (token = TOKEN, userId = 'u') => JSON.stringify({ session: { token, userId }, user: {} })
+
+  it('has what was set for as long as it was said, and is free at once when that is over', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    const storage = ours()
+    at(0)
+    await storage.set('verification:a', 'one', 10)
+    await storage.set('endless', 'x')
+    expect(await storage.increment('ip|/path', 10)).toBe(1)
+    at(9.999)
+    expect(await storage.get('verification:a')).toBe('one')
+    expect(await storage.increment('ip|/path', 10)).toBe(2)
+    at(10)
+    expect(await storage.get('verification:a')).toBeNull()
+    expect(await storage.increment('ip|/path', 10), 'the window began with the first').toBe(1)
+    await storage.set('verification:a', 'two', 10)
+    at(19)
+    expect(await storage.get('verification:a')).toBe('two')
+    at(86_400)
+    expect(await storage.get('endless')).toBe('x')
+    expect(await storage.getAndDelete('endless')).toBe('x')
+    expect(await storage.getAndDelete('endless')).toBeNull()
+    await storage.set('endless', 'y')
+    expect(await storage.get('endless'), 'no session: it may be set again').toBe('y')
+  })
+
+  it('of a session that has ended takes no value any more, whether or not one was there', async () => {
+    const storage = ours()
+    for (const token of [TOKEN, TOKEN.toLowerCase()]) {
+      if (token === TOKEN) await storage.set(token, session(), 60)
+      await storage.delete(token)
+      await storage.set(token, session(token), 60)
+      expect(await storage.get(token)).toBeNull()
+    }
+    await storage.set('a-token-of-another-form', session('a-token-of-another-form'), 60)
+    await storage.delete('a-token-of-another-form')
+    await storage.set('a-token-of-another-form', session('a-token-of-another-form'), 60)
+    expect(await storage.get('a-token-of-another-form')).toBeNull()
+  })
+
+  it('takes any text, of keys and values', async () => {
+    const storage = ours()
+    for (const text of ['', 'null', '{', '\0', '\ud800', '"', 'é'.repeat(5000), '__proto__']) {
+      await storage.set(`key ${text}`, text, 60)
+      expect(await storage.get(`key ${text}`)).toBe(text)
+    }
+    expect(await storage.get('__proto__')).toBeNull()
+  })
+
+  it('of the end of all sessions of a user only rises', async () => {
+    const storage = ours()
+    for (const instant of ['1000', '3000', '2000']) await storage.set('revoked-sessions-before-u', instant, 60)
+    expect(await storage.get('revoked-sessions-before-u')).toBe('3000')
+  })
+
+  it('of a list drops what has expired or ended, and nothing else', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    const storage = ours()
+    at(0)
+    const listed = (token: string, seconds: number) => ({ token, expiresAt: Date.now() + seconds * 1000 })
+    const tokens = async () =>
+      JSON.parse((await storage.get('active-sessions-u')) ?? '[]').map((each: any) => each.token)
+    await storage.set('active-sessions-u', JSON.stringify([listed(TOKEN, 50), listed('short', 5)]), 50)
+    await storage.set(TOKEN, session(), 50)
+    await storage.set('active-sessions-u', JSON.stringify([listed('other', 20)]), 20)
+    expect(await tokens()).toEqual(['short', 'other', TOKEN])
+    await storage.delete('active-sessions-u')
+    at(6)
+    await storage.set('active-sessions-u', '[]', 1)
+    expect(await tokens()).toEqual(['other', TOKEN])
+    await storage.delete(TOKEN)
+    expect(await tokens()).toEqual(['other'])
+    at(30)
+    await storage.set('active-sessions-u', JSON.stringify([listed('last', 5)]), 5)
+    expect(await tokens()).toEqual(['last'])
+  })
+})
+
+describe('the storage', () => {
+  it('is made of a store alone', () => {
+    for (const other of [undefined, null, {}, 'redis://localhost', { get() {}, set() {} }])
+      expect(() => secondaryStorage(other as never)).toThrow(
+        'secondaryStorage: expected a store, such as new RedisStore(client)',
+      )
+  })
+
+  it('removes what has expired, every five minutes at most', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    const store = new MemoryStore()
+    const sweep = vi.spyOn(store, 'sweep')
+    const storage = secondaryStorage(store)
+    for (const key of ['a', 'b']) await storage.set(key, 'x', 60)
+    expect(sweep).not.toHaveBeenCalled()
+    vi.setSystemTime(Date.now() + 11 * 60_000)
+    for (const key of ['c', 'd']) await storage.set(key, 'x', 60)
+    expect(sweep).toHaveBeenCalledTimes(1)
+    expect(await sweep.mock.results[0]!.value).toBe(2)
+    vi.useRealTimers()
+  })
+
+  it('fails if its store fails: no user is logged out by it', async () => {
+    const store = new MemoryStore()
+    const storage = secondaryStorage(store)
+    await storage.set('k', 'v', 60)
+    store.read = () => Promise.reject(new Error('ECONNREFUSED'))
+    for (const call of [() => storage.get('k'), () => storage.set('k', 'w', 60), () => storage.delete('k')])
+      await expect(call()).rejects.toMatchObject({ code: 'ERR_SESSION_STORE', cause: { message: 'ECONNREFUSED' } })
+    store.read = () => undefined as never
+    await expect(storage.get('k'), 'no answer is no absence').rejects.toMatchObject({ code: 'ERR_SESSION_STORE' })
+  })
+})

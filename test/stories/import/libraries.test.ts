@@ -1,0 +1,312 @@
+// Services on the real packages are replaced under load: no user is logged out, and a logout at the new service is final.
+// `COATCHECK_BROWSERS=1000 npx vitest run test/stories/import/libraries` does it with as many browsers.
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import {
+  fromBetterAuth,
+  fromCookieSession,
+  fromIronSession,
+  fromLucia,
+  fromNextAuth,
+  type OldSessions,
+} from 'coatcheck/import'
+import { MemoryStore } from 'coatcheck/stores/memory'
+import express from 'express'
+import { getIronSession } from 'iron-session'
+import { type DatabaseSession, Lucia } from 'lucia'
+import { describe, expect, it, vi } from 'vitest'
+import { expectAllMoved, front, loggedIn, newService, replaceUnderLoad, type ToLogin } from '../../support/moving.ts'
+
+// By names that the compiler does not follow: the types of these packages bring those of a browser into all files.
+const load = (name: string): Promise<any> => import(name)
+const { Auth, skipCSRFCheck } = await load('@auth/core')
+const { default: Credentials } = await load('@auth/core/providers/credentials')
+const { default: GitHub } = await load('@auth/core/providers/github')
+const { betterAuth } = await load('better-auth')
+const { memoryAdapter } = await load('better-auth/adapters/memory')
+const { default: cookieSession } = await load('cookie-session')
+
+const BROWSERS = Number(process.env.COATCHECK_BROWSERS ?? 8)
+/** Each sends six requests at a time. */
+const AT_ONCE = 50
+vi.setConfig({ testTimeout: BROWSERS > 100 ? 900_000 : 240_000 })
+const SECRET = 'a secret of the old service, 32 characters or more'
+
+/** What the old service does, and how its sessions are read. */
+interface Library<T> {
+  readonly listener: RequestListener
+  readonly from: OldSessions<T>
+  readonly toLogin: ToLogin<T>
+  readonly cookie: string
+  /** Cookies that a browser may keep beside ours. */
+  readonly kept?: readonly string[]
+}
+const library = <T>(made: Library<T>): Library<any> => made
+
+const user = (id: number | string) => ({ id: Number(id), name: `user ${id}` })
+const loginOf = ({ url = '' }: IncomingMessage) => /^\/login\/(\d+)$/.exec(url)?.[1]
+/** One that logs in at /login/ID, and says who it is anywhere else. */
+const service =
+  (
+    logIn: (id: string, request: IncomingMessage, response: ServerResponse) => unknown,
+    nameOf: (request: IncomingMessage, response: ServerResponse) => unknown,
+  ): RequestListener =>
+  async (request, response) => {
+    try {
+      const id = loginOf(request)
+      if (id !== undefined) await logIn(id, request, response)
+      const name = id === undefined ? await nameOf(request, response) : 'welcome'
+      response.statusCode = name ? 200 : 401
+      response.end(name ?? 'none')
+    } catch (error) {
+      response.statusCode = 500
+      response.end(String(error))
+    }
+  }
+const cookieOf = (request: IncomingMessage, name: string) =>
+  new RegExp(`(?:^|; )${name}=([^;]*)`).exec(request.headers.cookie ?? '')?.[1]
+const pass = (answer: Response, response: ServerResponse) => {
+  for (const line of answer.headers.getSetCookie()) response.appendHeader('Set-Cookie', line)
+  return answer
+}
+
+type Named = { user?: { id: number; name: string } }
+const byUser: ToLogin<Named> = ({ user }) => (user ? { user } : null)
+
+function ofCookieSession() {
+  const keys = ['the newer key', 'the older key']
+  const app = express()
+  app.use(cookieSession({ keys, maxAge: 3_600_000 }))
+  app.use((request, response) => {
+    const held = request.session as unknown as Named
+    const id = loginOf(request)
+    if (id !== undefined) held.user = user(id)
+    response.status(held.user ? 200 : 401).send(held.user?.name)
+  })
+  return library({ listener: app, from: fromCookieSession<Named>({ keys }), toLogin: byUser, cookie: 'session' })
+}
+
+function ofIronSession() {
+  const options = {
+    cookieName: 'iron',
+    password: { 1: SECRET, 2: `${SECRET}, newer` },
+    cookieOptions: { secure: false },
+  }
+  const open = (request: IncomingMessage, response: ServerResponse) => getIronSession<Named>(request, response, options)
+  return library({
+    listener: service(
+      async (id, request, response) => {
+        const session = await open(request, response)
+        session.user = user(id)
+        await session.save()
+      },
+      async (request, response) => (await open(request, response)).user?.name,
+    ),
+    from: fromIronSession<Named>({ password: options.password, cookie: 'iron' }),
+    toLogin: byUser,
+    cookie: 'iron',
+  })
+}
+
+function ofLucia() {
+  const rows = new Map<string, DatabaseSession>()
+  const adapter = {
+    getSessionAndUser: async (
+      id: string,
+    ): Promise<[DatabaseSession | null, { id: string; attributes: object } | null]> => {
+      const row = rows.get(id)
+      return row ? [row, { id: row.userId, attributes: {} }] : [null, null]
+    },
+    setSession: async (row: DatabaseSession) => void rows.set(row.id, row),
+    updateSessionExpiration: async () => {},
+    deleteSession: async (id: string) => void rows.delete(id),
+    getUserSessions: async () => [],
+    deleteUserSessions: async () => {},
+    deleteExpiredSessions: async () => {},
+  }
+  const lucia = new Lucia(adapter, { sessionCookie: { attributes: { secure: false } } })
+  return library({
+    listener: service(
+      async (id, _, response) => {
+        const session = await lucia.createSession(id, {})
+        response.appendHeader('Set-Cookie', lucia.createSessionCookie(session.id).serialize())
+      },
+      async request => {
+        const { user } = await lucia.validateSession(cookieOf(request, 'auth_session') ?? '')
+        return user && `user ${user.id}`
+      },
+    ),
+    from: fromLucia({ adapter }),
+    toLogin: ({ user: { id } }) => ({ user: user(id) }),
+    cookie: 'auth_session',
+  })
+}
+
+const auth = {
+  secret: SECRET,
+  trustHost: true,
+  basePath: '/auth',
+  providers: [
+    Credentials({
+      authorize: ({ id }: { id: string }) => ({ id: String(id), name: `user ${id}` }),
+      credentials: { id: {} },
+    }),
+  ],
+  skipCSRFCheck,
+}
+const sessionOf = async (config: object, request: IncomingMessage, response: ServerResponse) => {
+  const headers = { cookie: request.headers.cookie ?? '' }
+  const answer = pass(await Auth(new Request('http://localhost/auth/session', { headers }), config), response)
+  return ((await answer.json()) as Named | null)?.user?.name
+}
+
+function ofAuthTokens() {
+  return library({
+    listener: service(
+      async (id, _, response) => {
+        const body = new URLSearchParams({ id })
+        const callback = new Request('http://localhost/auth/callback/credentials', { method: 'POST', body })
+        pass(await Auth(callback, auth), response)
+      },
+      (request, response) => sessionOf(auth, request, response),
+    ),
+    from: fromNextAuth({ cookie: 'authjs.session-token', secret: SECRET }),
+    toLogin: ({ sub }) => ({ user: user(sub!) }),
+    cookie: 'authjs.session-token',
+    // It gives a new token with each answer, and a late one may come after our cookie.
+    kept: ['authjs.callback-url', 'authjs.session-token'],
+  })
+}
+
+function ofAuthDatabase() {
+  const rows = new Map<string, { sessionToken: string; userId: string; expires: Date }>()
+  const asked = ['createUser', 'getUser', 'getUserByEmail', 'getUserByAccount', 'updateUser', 'linkAccount']
+  const unused = Object.fromEntries([...asked, 'createSession', 'updateSession'].map(name => [name, async () => null]))
+  const adapter = {
+    ...unused,
+    async getSessionAndUser(token: string) {
+      const session = rows.get(token)
+      return session
+        ? { session, user: { ...user(session.userId), id: session.userId, email: '', emailVerified: null } }
+        : null
+    },
+    deleteSession: async (token: string) => void rows.delete(token),
+  }
+  const providers = [GitHub({ clientId: 'an ID', clientSecret: 'a secret' })]
+  const config = { ...auth, providers, adapter: adapter as never, session: { strategy: 'database' as const } }
+  return library({
+    listener: service(
+      (id, _, response) => {
+        // As its callback of an OAuth login does.
+        const row = { sessionToken: crypto.randomUUID(), userId: id, expires: new Date(Date.now() + 3_600_000) }
+        rows.set(row.sessionToken, row)
+        response.appendHeader('Set-Cookie', `authjs.session-token=${row.sessionToken}; Path=/; HttpOnly`)
+      },
+      (request, response) => sessionOf(config, request, response),
+    ),
+    from: fromNextAuth({ cookie: 'authjs.session-token', adapter }),
+    toLogin: ({ user: { id } }) => ({ user: user(id) }),
+    cookie: 'authjs.session-token',
+    kept: ['authjs.callback-url'],
+  })
+}
+
+function ofBetterAuth(storage?: Map<string, string>) {
+  const better = betterAuth({
+    secret: SECRET,
+    baseURL: 'http://localhost',
+    database: memoryAdapter({ user: [], session: [], account: [], verification: [] }),
+    rateLimit: { enabled: false },
+    emailAndPassword: {
+      enabled: true,
+      password: {
+        hash: async (password: string) => password,
+        verify: async ({ hash, password }: Record<string, string>) => hash === password,
+      },
+    },
+    ...(storage && {
+      secondaryStorage: {
+        get: (key: string) => storage.get(key) ?? null,
+        set: (key: string, value: string) => void storage.set(key, value),
+        delete: (key: string) => void storage.delete(key),
+        getAndDelete: () => null,
+        increment: () => 1,
+      },
+    }),
+  })
+  const inside = async () => (await better.$context).internalAdapter
+  return library({
+    listener: service(
+      async (id, _, response) => {
+        const body = { email: `${id}@example.com`, password: 'a long password', name: `user ${id}` }
+        pass(await better.api.signUpEmail({ body, asResponse: true }), response)
+      },
+      async request => {
+        const headers = new Headers({ cookie: request.headers.cookie ?? '' })
+        return (await better.api.getSession({ headers }))?.user.name
+      },
+    ),
+    from: fromBetterAuth({
+      secret: SECRET,
+      cookie: 'better-auth.session_token',
+      read: storage ? token => storage.get(token) : async token => (await inside()).findSession(token),
+      destroy: storage ? token => storage.delete(token) : async token => (await inside()).deleteSession(token),
+    }),
+    toLogin: ({ user: { name } }) => ({ user: user(name.slice(5)) }),
+    cookie: 'better-auth.session_token',
+  })
+}
+
+describe.each<[string, () => Library<any>]>([
+  ['cookie-session', ofCookieSession],
+  ['iron-session', ofIronSession],
+  ['lucia', ofLucia],
+  ['Auth.js with tokens', ofAuthTokens],
+  ['Auth.js with a database', ofAuthDatabase],
+  ['better-auth with a database', () => ofBetterAuth()],
+  ['better-auth with a secondary storage', () => ofBetterAuth(new Map())],
+])('%s', (_, open) => {
+  it('is replaced under load: no user is logged out, and a logout is final', async () => {
+    for (let done = 0; done < BROWSERS; done += AT_ONCE) {
+      const { listener, from, toLogin, kept } = open()
+      const to = await front()
+      to.replaceBy(listener)
+      const browsers = await loggedIn(to, Math.min(AT_ONCE, BROWSERS - done))
+      const next = newService(new MemoryStore(), 3, from, toLogin)
+      await replaceUnderLoad(to, browsers, next.listener)
+      await expectAllMoved(browsers, next.sessions, kept)
+    }
+  })
+
+  it('leaves a cookie worth nothing once its session here has ended', async () => {
+    const { listener, from, toLogin } = open()
+    const to = await front()
+    to.replaceBy(listener)
+    const [browser] = await loggedIn(to, 1)
+    const old = new Map(browser!.jar.cookies)
+    to.replaceBy(newService(new MemoryStore(), 2, from, toLogin).listener)
+    expect((await browser!.ask('/profile')).body).toBe('user 1')
+    expect((await browser!.ask('/logout', 'POST')).status).toBe(200)
+    for (const [name, value] of old) browser!.jar.cookies.set(name, value)
+    for (let time = 0; time < 3; time += 1) expect((await browser!.ask('/profile')).status).toBe(401)
+  })
+
+  it('gives no session for a cookie that was changed, or that another service made', async () => {
+    const { listener, from, toLogin, cookie } = open()
+    const to = await front()
+    to.replaceBy(listener)
+    const [browser] = await loggedIn(to, 1)
+    const old = new Map(browser!.jar.cookies)
+    to.replaceBy(newService(new MemoryStore(), 1, from, toLogin).listener)
+    const value = old.get(cookie)!
+    const changed = [...value]
+      .map((character, at) => (at === 12 ? (character === 'A' ? 'B' : 'A') : character))
+      .join('')
+    for (const other of [changed, value.slice(0, 20), `x${value}`, 'x', '%', '"', '.', '....', `${'*'.repeat(7)}~2`]) {
+      for (const [name, kept] of old) browser!.jar.cookies.set(name, kept)
+      browser!.jar.cookies.set(cookie, other)
+      expect((await browser!.ask('/profile')).status, other).toBe(401)
+    }
+    for (const [name, kept] of old) browser!.jar.cookies.set(name, kept)
+    expect((await browser!.ask('/profile')).status).toBe(200)
+  })
+})

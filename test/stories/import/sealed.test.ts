@@ -1,0 +1,325 @@
+// What the readers of cookies that hold or sign a session make of what came: tokens and seals of the real packages, and all that
+// somebody changed.
+import { createCipheriv, hkdfSync, randomBytes } from 'node:crypto'
+import {
+  fromBetterAuth,
+  fromCookieSession,
+  fromIronSession,
+  fromLucia,
+  fromNextAuth,
+  type OldSessions,
+} from 'coatcheck/import'
+import { sealData } from 'iron-session'
+import { describe, expect, it } from 'vitest'
+import { HOUR, MINUTE, replacement, SECRET as SHORT } from '../../support/old-sessions.ts'
+
+// By a name that the compiler does not follow: its types bring those of a browser into all files.
+const load = (name: string): Promise<any> => import(name)
+const { decode, encode } = await load('@auth/core/jwt')
+const SECRET = `${SHORT}, 32 characters or more`
+const OTHER = 'the secret of another service, 32 characters'
+const name = 'authjs.session-token'
+
+/** A node of the new service that imports what a reader finds. `at`: what its clock says. */
+function nodeOver(from: OldSessions<any>, at = Date.now()) {
+  const world = replacement()
+  world.clock.now = at
+  const toLogin = (data: any) => ({ user: { id: 42n, name: data.name ?? data.user.name } })
+  return { ...world, ...world.node({ importer: { from, toLogin } as never }) }
+}
+/** The value in pieces of so many characters. */
+const inPieces = (cookie: string, value: string, size: number) =>
+  Array.from(
+    { length: Math.ceil(value.length / size) },
+    (_, at) => `${cookie}.${at}=${value.slice(at * size, (at + 1) * size)}`,
+  )
+
+describe('a token of NextAuth 4', () => {
+  // By `encode` of next-auth 4.24.15, which would bring Next and React to this repository.
+  const MADE = 1_795_546_893_753
+  const TOKEN =
+    'eyJhbGciOiJkaXIiLCJlbmMiOiJBMjU2R0NNIn0..CgJsDu5oAkCLLvzj.euZlvvN0gglXC0lAViTcgsRvFZVSH5tMxVetiZ4yTHJG0HoO2T7i-yzZQJwsxemeM6BFAAGjKSXZFlteQ0Rj3ltwuZa7CPgYuzJ5ONxXuavDVzvZmfLmvtiRz4Et59TyB5oxzpzR-tw._VWS-_GcknECzHRWvHuT9A'
+
+  it.each(['next-auth.session-token', '__Secure-next-auth.session-token', 'a-name-of-its-own'])(
+    'is read from %s',
+    async cookie => {
+      const { ask } = nodeOver(fromNextAuth({ cookie, secret: [OTHER, SECRET] }), MADE + MINUTE)
+      const { session } = await ask(`${cookie}=${TOKEN}`)
+      expect(session?.user?.name).toBe('ada')
+      expect(session?.createdAt, 'as old as the token').toBe(Math.floor(MADE / 1000) * 1000)
+    },
+  )
+
+  it('is worth nothing when it has expired, or with another secret', async () => {
+    const ask = (secret: string, at: number) => nodeOver(fromNextAuth({ cookie: 'c', secret }), at).ask(`c=${TOKEN}`)
+    expect((await ask(SECRET, MADE + HOUR)).session).toBeNull()
+    expect((await ask(OTHER, MADE)).session).toBeNull()
+  })
+})
+
+describe('a token of Auth.js 5', () => {
+  const token = (claims: object = {}) =>
+    encode({ token: { sub: '42', name: 'ada', ...claims }, secret: SECRET, salt: name })
+  const reader = () => fromNextAuth({ cookie: name, secret: SECRET })
+
+  it('is read whole or in pieces, which go with it', async () => {
+    const long = await token({ picture: 'x'.repeat(6000) })
+    const { ask, told } = nodeOver(reader())
+    expect((await ask(`${name}=${await token()}`)).name).toBe('ada')
+    const { name: who, next } = await ask(inPieces(name, long, 3936).join('; '))
+    expect(who).toBe('ada')
+    // The token itself is still good: it goes when it was found to be imported.
+    expect((await ask(next())).removed).toEqual([name, ...[0, 1, 2, 3].map(at => `${name}.${at}`)])
+    expect(told).toEqual([])
+  })
+
+  it('is none where a piece is missing, too long, in another place, or there twice', async () => {
+    const [first, second, third] = inPieces(name, await token({ picture: 'x'.repeat(6000) }), 3936)
+    const { ask } = nodeOver(reader())
+    const planted = `${name}.1=${'A'.repeat(100)}`
+    for (const pieces of [
+      [first, third],
+      [second, third],
+      [first, second?.replace('.1=', '.2=')],
+      [first, second, third, planted],
+      [`${first}${'A'.repeat(200)}`, second, third],
+    ])
+      expect((await ask(pieces.join('; '))).session).toBeNull()
+    expect((await ask([third, first, second].join('; '))).name, 'in any order').toBe('ada')
+  })
+
+  it('of its first releases, by A256GCM, is read too', async () => {
+    const key = Buffer.from(hkdfSync('sha256', SECRET, name, `Auth.js Generated Encryption Key (${name})`, 32))
+    const header = Buffer.from('{"alg":"dir","enc":"A256GCM"}').toString('base64url')
+    const iv = randomBytes(12)
+    const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(header))
+    const claims = {
+      sub: '42',
+      name: 'ada',
+      iat: Math.floor(Date.now() / 1000),
+      exp: Math.floor(Date.now() / 1000) + 60,
+    }
+    const text = Buffer.concat([cipher.update(JSON.stringify(claims)), cipher.final()])
+    const made = [header, '', ...[iv, text, cipher.getAuthTag()].map(part => part.toString('base64url'))].join('.')
+    expect(await decode({ token: made, secret: SECRET, salt: name }), 'by the package itself').toMatchObject(claims)
+    expect((await nodeOver(reader()).ask(`${name}=${made}`)).name).toBe('ada')
+  })
+
+  it('is refused in any other writing of the same bytes, so that it is imported once', async () => {
+    const made = await token()
+    const { ask, store } = nodeOver(reader())
+    const [header, none, iv, text, tag] = made.split('.') as [string, string, string, string, string]
+    const last = { A: 'B', Q: 'R', g: 'h', w: 'x' }[tag.at(-1)!]
+    const others = [
+      [header, none, iv, text, `${tag}=`],
+      [header, none, iv, `${text}.`, tag],
+      [header, none, iv, text, `${tag.slice(0, -1)}${last}`],
+      [header, none, `${iv}*`, text, tag],
+      [header, 'AA', iv, text, tag],
+      [Buffer.from('{"alg":"none"}').toString('base64url'), none, iv, text, tag],
+      [Buffer.from('{"alg":"dir","enc":"toString"}').toString('base64url'), none, iv, text, tag],
+    ]
+    for (const parts of others) expect((await ask(`${name}=${parts.join('.')}`)).session, parts.join('.')).toBeNull()
+    expect(store.calls).toEqual([])
+    expect((await ask(`${name}=${made}`)).name).toBe('ada')
+  })
+})
+
+describe('a seal of iron-session', () => {
+  const seal = (password: Record<string, string> | string, ttl = 3600) => sealData({ name: 'ada' }, { password, ttl })
+  const reader = (password: Record<string, string> | string = SECRET) => fromIronSession({ cookie: 'iron', password })
+
+  it('is opened by the password of its ID', async () => {
+    const { ask } = nodeOver(reader({ 1: SECRET, 2: OTHER }))
+    expect((await ask(`iron=${await seal(SECRET)}`)).name).toBe('ada')
+    expect((await ask(`iron=${await seal({ 2: OTHER })}`)).name).toBe('ada')
+    expect((await ask(`iron=${await seal({ 3: OTHER })}`)).session).toBeNull()
+    expect((await ask(`iron=${await seal(OTHER)}`)).session, 'the password of another ID').toBeNull()
+    const foreign = (await seal(SECRET)).replace('*1*', '*constructor*')
+    expect((await ask(`iron=${foreign}`)).session).toBeNull()
+  })
+
+  it('is worth nothing when it has expired; one without an end does not', async () => {
+    const [short, endless] = [await seal(SECRET, 60), await seal(SECRET, 0)]
+    const { ask } = nodeOver(reader(), Date.now() + HOUR)
+    expect((await ask(`iron=${short}`)).session).toBeNull()
+    expect((await ask(`iron=${endless}`)).name).toBe('ada')
+  })
+
+  it('comes whole or in pieces, and is one session however it was written', async () => {
+    const made = await seal(SECRET)
+    const { ask, sessions } = nodeOver(reader())
+    for (const cookie of [
+      `iron=${made}`,
+      inPieces('iron', made, 100).join('; '),
+      `iron=${made.replace('~2', '~3')}`,
+      `iron=${made.replace('~2', '')}`,
+      `iron=${made.replaceAll('*', '%2A')}`,
+    ])
+      expect((await ask(cookie)).name, cookie).toBe('ada')
+    expect(await sessions.list(42n)).toHaveLength(1)
+    for (let at = 0; at < made.indexOf('~'); at += 7) {
+      const other = made[at] === 'A' ? 'B' : 'A'
+      expect((await ask(`iron=${made.slice(0, at)}${other}${made.slice(at + 1)}`)).session, `${at}`).toBeNull()
+    }
+  })
+})
+
+describe('copies of a cookie that holds the session', () => {
+  it('begin a session each, and none once all sessions of the user were ended', async () => {
+    const [first, second, third] = await Promise.all(
+      [1, 2, 3].map(() => sealData({ name: 'ada' }, { password: SECRET })),
+    )
+    const { ask, sessions, importer } = nodeOver(fromIronSession({ cookie: 'iron', password: SECRET }))
+    for (const seal of [first, second]) expect((await ask(`iron=${seal}`)).name).toBe('ada')
+    expect(await sessions.list(42n)).toHaveLength(2)
+    await importer.invalidateUser(42n)
+    for (const seal of [first, second, third]) expect((await ask(`iron=${seal}`)).session).toBeNull()
+  })
+})
+
+describe('a session of better-auth', () => {
+  const token = async (value: string, secret = SECRET) => {
+    const key = await crypto.subtle.importKey('raw', Buffer.from(secret), { name: 'HMAC', hash: 'SHA-256' }, false, [
+      'sign',
+    ])
+    const signature = Buffer.from(await crypto.subtle.sign('HMAC', key, Buffer.from(value))).toString('base64')
+    return `__Secure-better-auth.session_token=${encodeURIComponent(`${value}.${signature}`)}`
+  }
+  const cookie = '__Secure-better-auth.session_token'
+  const now = Date.now()
+  const held = (session: object = {}) => ({
+    session: { userId: '42', createdAt: new Date(now - HOUR), expiresAt: new Date(now + HOUR), ...session },
+    user: { id: '42', name: 'ada', email: 'ada@example.com' },
+  })
+
+  it('is as old as its login, from a row or from JSON', async () => {
+    for (const answer of [held(), JSON.stringify(held())]) {
+      const { ask } = nodeOver(fromBetterAuth({ secret: SECRET, cookie, read: () => answer }), now)
+      const { session, next } = await ask(await token('t'))
+      expect(session).toMatchObject({ createdAt: now - HOUR, user: { id: 42n, name: 'ada' } })
+      expect((await ask(next())).removed?.[1]).toBe('__Secure-better-auth.session_data')
+    }
+  })
+
+  it('is none where the secret is another, it has expired, or there is none', async () => {
+    const asked: string[] = []
+    const reader = (answer: unknown, secret = SECRET) => {
+      const read = async (found: string) => {
+        asked.push(found)
+        return answer
+      }
+      return fromBetterAuth({ secret, cookie, read })
+    }
+    expect((await nodeOver(reader(held(), OTHER), now).ask(await token('t'))).session).toBeNull()
+    expect(asked, 'nothing is read for it').toEqual([])
+    for (const answer of [held({ expiresAt: new Date(now) }), null, undefined, {}, 'null', { session: held().session }])
+      expect((await nodeOver(reader(answer), now).ask(await token('t'))).session).toBeNull()
+  })
+
+  it('whose JSON is broken is left alone, and an event tells so', async () => {
+    const { ask, told } = nodeOver(fromBetterAuth({ secret: SECRET, cookie, read: () => '{"session":' }), now)
+    expect((await ask(await token('t'))).session).toBeNull()
+    expect(told.map(({ message }) => message)).toEqual(['read: an old session is no JSON, and was left alone'])
+  })
+})
+
+describe('a session of Lucia', () => {
+  it('is found by its ID, or by the SHA-256 of its token', async () => {
+    const expiresAt = new Date(Date.now() + HOUR)
+    // Of "a-random-token", by sha256sum.
+    const hash = 'ff0920b8bee539b3e2a837ef5b28ae12446934d82fbf171348b37c6b89cc6a9c'
+    const ids: string[] = []
+    const adapter = {
+      async getSessionAndUser(id: string): Promise<[{ expiresAt: Date }, { name: string } | null]> {
+        ids.push(id)
+        return [{ expiresAt }, id === 'orphan' ? null : { name: 'ada' }]
+      },
+      deleteSession: () => {},
+    }
+    for (const id of ['an-id', '%61n-id'])
+      expect((await nodeOver(fromLucia({ adapter })).ask(`auth_session=${id}`)).name).toBe('ada')
+    expect((await nodeOver(fromLucia({ adapter })).ask('auth_session=%')).session).toBeNull()
+    expect((await nodeOver(fromLucia({ adapter })).ask('auth_session=orphan')).session, 'without its user').toBeNull()
+    expect(
+      (await nodeOver(fromLucia({ adapter, hashed: true, cookie: 'session' })).ask('session=a-random-token')).name,
+    ).toBe('ada')
+    expect(new Set(ids)).toEqual(new Set(['an-id', 'orphan', hash]))
+  })
+})
+
+describe('a session of cookie-session', () => {
+  it('that is no object, or no JSON, is left alone', async () => {
+    const { createHmac } = await import('node:crypto')
+    const signed = (text: string) => {
+      const value = `session=${Buffer.from(text).toString('base64')}`
+      return `${value}; session.sig=${createHmac('sha1', SECRET).update(value).digest('base64url')}`
+    }
+    const { ask, told } = nodeOver(fromCookieSession({ keys: SECRET }))
+    for (const text of ['[]', 'null', '"ada"', '1']) expect((await ask(signed(text))).session, text).toBeNull()
+    expect(told).toEqual([])
+    expect((await ask(signed('{"name":'))).session).toBeNull()
+    expect(told.map(({ message }) => message)).toEqual(['read: an old session is no JSON, and was left alone'])
+    expect((await ask(signed('{"name":"ada"}'))).name).toBe('ada')
+  })
+})
+
+describe('options that no old service has', () => {
+  it.each<[string, () => unknown]>([
+    [
+      "fromNextAuth: expected adapter (strategy 'database') or secret (strategy 'jwt'), one of both",
+      () => fromNextAuth({ cookie: name } as never),
+    ],
+    [
+      'one of both',
+      () => fromNextAuth({ cookie: name, secret: SECRET, adapter: { getSessionAndUser: () => null } } as never),
+    ],
+    [
+      'fromNextAuth: adapter: expected an adapter with getSessionAndUser(token), got an object',
+      () => fromNextAuth({ cookie: name, adapter: {} }),
+    ],
+    [
+      'fromNextAuth: secret: expected text or bytes that are not empty',
+      () => fromNextAuth({ cookie: name, secret: '' }),
+    ],
+    ['fromNextAuth: secret: expected the secret', () => fromNextAuth({ cookie: name, secret: null } as never)],
+    ['fromNextAuth: cookie: expected the name of a cookie', () => fromNextAuth({ secret: SECRET } as never)],
+    ['fromIronSession: password: expected the old service', () => fromIronSession({ cookie: 'iron' } as never)],
+    ['of at least 32 characters', () => fromIronSession({ cookie: 'iron', password: SHORT })],
+    ['of at least 32 characters', () => fromIronSession({ cookie: 'iron', password: { 1: SECRET, 2: 'short' } })],
+    ['of at least 32 characters', () => fromIronSession({ cookie: 'iron', password: {} })],
+    [
+      '"cookieName" is not an option; it is called cookie',
+      () => fromIronSession({ cookieName: 'iron', password: SECRET } as never),
+    ],
+    ['fromCookieSession: keys: expected the secret', () => fromCookieSession({} as never)],
+    ['"secret" is not an option; it is called keys', () => fromCookieSession({ secret: SECRET } as never)],
+    [
+      'fromLucia: adapter: expected an adapter with getSessionAndUser(id) and deleteSession(id)',
+      () => fromLucia({} as never),
+    ],
+    [
+      'fromLucia: hashed: expected true or false',
+      () =>
+        fromLucia({
+          adapter: { getSessionAndUser: async () => [null, null], deleteSession: () => {} },
+          hashed: 1,
+        } as never),
+    ],
+    ['fromBetterAuth: secret: expected the secret', () => fromBetterAuth({ cookie: 'c', read: () => null } as never)],
+    ['fromBetterAuth: read: expected a function', () => fromBetterAuth({ cookie: 'c', secret: SECRET } as never)],
+  ])('are refused: %s', (message, make) => {
+    expect(make).toThrow(TypeError)
+    expect(make).toThrow(message)
+  })
+
+  it('are told without what they hold', () => {
+    for (const password of [SHORT, { 1: SHORT }, [SHORT]])
+      try {
+        fromIronSession({ cookie: 'iron', password: password as never })
+        expect.unreachable()
+      } catch (error) {
+        expect((error as Error).message).not.toContain(SHORT)
+      }
+  })
+})
