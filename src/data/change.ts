@@ -34,9 +34,9 @@ export function runChange<Data extends object>(
     throw new TypeError('update: make the function synchronous: it may run again after a conflict')
   }
   if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return
-  // What was assigned, and what pop, shift and sort return.
+  // An assignment, pop, shift and sort return a part of the draft, as it is or was.
   if (before.has(value) || objectsIn(draft).has(value)) return
-  // What splice returns.
+  // Splice returns a new array.
   if (Array.isArray(value) && !isDeepStrictEqual(draft, unchanged())) return
   throw new TypeError(
     `update: ${quote(value)} that the function returned would be lost: edit the draft and return nothing, as in data => { data.n += 1 }`,

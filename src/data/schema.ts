@@ -13,7 +13,7 @@ export interface StandardSchemaV1<Input = unknown, Out = Input> {
     readonly types?: { readonly input: Input; readonly output: Out } | undefined
   }
 }
-/** What a schema answers: the checked value, or what is wrong with it. */
+/** The answer of a schema: the checked value, or its issues. */
 export type SchemaResult<Out = unknown> =
   | { readonly value: Out; readonly issues?: undefined }
   | {
@@ -56,7 +56,7 @@ function withKeys(base: object, keys: object): Keys {
 
 const EMPTY = Object.freeze({})
 
-/** What an application's session data looks like: start value, validation, text form. */
+/** The session data of an application: its start value, validation and text form. */
 export class DataShape<Data extends object, Input extends object = Data> {
   readonly #schema: StandardSchemaV1<Input, Data>['~standard'] | null
   readonly #initial: (() => Data) | null

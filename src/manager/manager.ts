@@ -198,7 +198,7 @@ export class SessionManager<
     const key = context.keyOf(id)
     let record = typeof session === 'object' && session !== null ? recordOf(session) : null
     // Before the answers: even if they are lost, a slow response must not send this cookie again.
-    context.recentlyEnded.noteEnd(key, 'superseded')
+    context.recentlyEnded.noteEnd(key)
     if (record === null && context.options.rememberFor !== null) record = await context.storedRecord(key, deadline)
     const end = () => context.endSession(key, record?.userId ?? null, 'logout', deadline)
     if (!record?.parent) return void (await end())
@@ -352,7 +352,7 @@ export class SessionManager<
     const storedOf = (record: SessionRecord) => {
       const { userId } = record
       const own = context.ofUser(userId)
-      // Of another kind of user ID, of another application.
+      // Its user ID is of another kind: another application shares the store.
       return userId !== null && own.userIdOf(record) === null ? null : (own.stored(record) as StoredSession<Data, Ids>)
     }
     return allSessions(context, options, storedOf)
@@ -374,9 +374,8 @@ export class SessionManager<
     return invalidateAll(context, options, {
       endUser: user => context.ofUser(user).endUser(user, except, context.deadline()),
       endVisitor: key => context.endSession(key, null, 'invalidated', context.deadline()),
-      follow: (key, now, isKnown) => context.chainFrom(key, { now, isKnown }),
-      keptKeys: async () =>
-        exceptKey === null ? [] : (await context.chainFrom(exceptKey, { now: context.now() })).keys,
+      follow: async (key, now, known) => (await context.chainFrom(key, now, undefined, known)).record,
+      keptKeys: async () => (exceptKey === null ? new Set() : (await context.chainFrom(exceptKey, context.now())).keys),
     })
   }
 

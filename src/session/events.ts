@@ -4,7 +4,7 @@ import { isThenable } from '../time/within.ts'
 import type { SessionKey } from './id.ts'
 import type { UserId, UserIds } from './users.ts'
 
-/** What happened, with keys, never IDs. */
+/** Something that happened. It holds keys, never session IDs. */
 export type SessionEvent<Ids extends UserIds = UserIds> = {
   /** The namespace, if a manager made by `namespace` tells. A store that fails is not one namespace's. */
   readonly namespace?: string
@@ -39,7 +39,7 @@ export type SessionEvent<Ids extends UserIds = UserIds> = {
       /** Of the session that was found; `null` if none was, or none was looked for. */
       key: SessionKey | null
       userId: UserId<Ids> | null
-      /** What the client wrote, and anyone can write: at most 200 characters of each. */
+      /** As the client wrote it, so it may be anything: at most 200 characters of each. */
       method: string
       origin: string | null
       host: string | null
@@ -69,7 +69,7 @@ export type WriteRefusal = Extract<SessionEvent, { type: 'write-refused' }>['rea
 
 const published = channel('coatcheck')
 
-/** What was thrown may be anything, also what cannot be made a text. */
+/** Anything can be thrown, even a value that cannot become text. */
 function reasonOf(error: unknown): string {
   try {
     return `${error instanceof Error ? error.message : error}`

@@ -4,7 +4,7 @@ import type { Duration } from '../text/duration.ts'
 import { isInSeconds, refuseSeconds } from '../text/epoch.ts'
 import { quote } from '../text/quote.ts'
 
-/** Whose session begins. */
+/** A login: whose session begins, and with which data. */
 export interface Login<Data = Record<string, unknown>, Ids extends UserIds = 'bigint', Input = Data> {
   /** The user whose credentials you have just checked. `name` is for display: a name, an e-mail address, or ''. */
   user: { id: UserIdInput<Ids>; name: string; passwordVersion?: number | null | undefined }
@@ -39,7 +39,8 @@ export function checkLogin(method: string, login: object, ...others: string[]): 
 }
 
 /** @throws TypeError for what begins no anonymous session */
-export const checkAnonymous = (start: object): void => checkOptionNames('create', start, ['data'], ANONYMOUS_HINTS)
+export const checkAnonymous = (start: object, method = 'create'): void =>
+  checkOptionNames(method, start, ['data'], ANONYMOUS_HINTS)
 
 /** The part of a record that says whose it is. */
 export type Owner = Pick<SessionRecord, 'userId' | 'userName' | 'passwordVersion'>
@@ -109,7 +110,7 @@ export class Users<Ids extends UserIds> {
     }
   }
 
-  /** What the IDs of this user's sessions begin with; `undefined` if the store does not mind. */
+  /** The first characters of the IDs of this user's sessions; `undefined` if any will do for the store. */
   shardOf(userId: string | null): string | undefined {
     if (userId === null || !this.#store.shard) return undefined
     const shard = this.#store.shard(userId)

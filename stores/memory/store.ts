@@ -16,7 +16,7 @@ import {
 } from '../../src/contract/store.ts'
 import { checkOptions, type OptionPlace, wholeNumber } from '../../src/text/check-options.ts'
 
-/** What a `MemoryStore` takes. */
+/** Options of a `MemoryStore`. */
 export interface MemoryStoreOptions {
   /**
    * Keeps at most this many records. A session, a remember token and, for its seven minutes, the forward that a new ID
@@ -40,7 +40,7 @@ type Entry = Kept | Trace
 
 /** Entries that expire within the same ten seconds share a Set. */
 const SPAN = 10_000
-/** How many records of a span that is not over are asked whether they have expired. */
+/** In a span that is not over yet, how many records are looked at. */
 const ASKED = 64
 /** A sweep stops after this time, in ms; the manager calls it again. */
 const SWEEP_TIME = 5
@@ -280,7 +280,7 @@ export class MemoryStore implements Store {
     join(this.#spans, spanOf(entry), entry)
     if (entry.kind === 'forward') return
     if (entry.userId !== null) join(this.#users.of(entry.userId), entry.userId, entry)
-    // What is no session and no user's, such as the mark of an imported session, makes room for no visitor.
+    // A record of another kind without a user, such as the mark of an imported session, is never dropped for a visitor.
     else if (entry.kind === 'session') this.#anonymous.add(entry)
   }
 
@@ -293,7 +293,7 @@ export class MemoryStore implements Store {
     else this.#anonymous.delete(entry)
   }
 
-  /** What has expired before this instant. Of the span that the instant falls into, only the first 64 are asked. */
+  /** Entries that expired before this instant. In the span that the instant falls into, only the first 64 are looked at. */
   *#expiredBefore(instant: number): Generator<Entry> {
     for (const [begin, entries] of this.#spans) {
       if (begin >= instant) continue
