@@ -57,6 +57,8 @@ export const SECTIONS = [
       page('socket.io', '/servers/socket-io'),
       page('Next', '/servers/next'),
       page('SvelteKit', '/servers/sveltekit'),
+      page('Nuxt', '/servers/nuxt'),
+      page('Astro', '/servers/astro'),
       page('React Router', '/servers/react-router'),
       page('Cloudflare Workers', '/servers/cloudflare'),
       page('Bun and Deno', '/servers/bun-deno'),

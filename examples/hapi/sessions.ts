@@ -1,5 +1,5 @@
 import type { Plugin } from '@hapi/hapi'
-import { SessionError, SessionManager, stringify, type VisitOf } from 'coatcheck'
+import { type SessionError, SessionManager, stringify, type VisitOf } from 'coatcheck'
 import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 

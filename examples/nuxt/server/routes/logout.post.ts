@@ -1,0 +1,4 @@
+export default withVisit(async visit => {
+  await visit.logOut()
+  return { message: 'Logged out.' }
+})

@@ -1,0 +1,1 @@
+export default withVisit(async visit => (await visit.requireUser()).user)
