@@ -120,15 +120,35 @@ const withExpressSession = storeOf => async place => {
     cookie: { maxAge: MINUTES_30 },
     ...(store && { store }),
   })
+  /** The application's own column. @type {Map<string, number>} */
+  const passwordVersions = new Map()
+  const versionOf = (/** @type {string} */ id) => passwordVersions.get(id) ?? 0
   return express(
     {
       // Login and logout as in "User login" of its README.
       async '/login'(request, response, next) {
+        const passwordVersion = versionOf(userOf(request))
         await pass(asked(request).get('gate') ?? '')
         request.session.regenerate((/** @type {unknown} */ error) => {
           if (error) return next(error)
-          request.session.user = userOf(request)
+          Object.assign(request.session, { user: userOf(request), passwordVersion })
           request.session.save((/** @type {unknown} */ failure) => (failure ? next(failure) : response.json('ok')))
+        })
+      },
+      // Of coatcheck alone.
+      '/everywhere'(request, response, next) {
+        const { user } = request.session
+        const passwordVersion = versionOf(user) + 1
+        passwordVersions.set(user, passwordVersion)
+        request.session.regenerate((/** @type {unknown} */ error) => {
+          if (error) return next(error)
+          Object.assign(request.session, { user, passwordVersion })
+          request.session.save(async (/** @type {unknown} */ failure) => {
+            if (failure) return next(failure)
+            const except = await store.sessions.get(store.idOf(request.sessionID))
+            await store.sessions.invalidateUser(user, { except, minPasswordVersion: passwordVersion })
+            response.json('ok')
+          })
         })
       },
       '/profile': (request, response) => response.json(shown(request.session)),
@@ -195,17 +215,19 @@ const withFastifySession = storeOf => async place => {
 
 /**
  * koa-session has no store of its own: the application writes one with three functions.
- * @param {(place: Place) => Promise<{ get: (key: string) => any, set: (key: string, value: string) => any, del: (key: string) => any }>} mapOf
+ * @param {(place: Place) => Promise<any>} mapOf a map with `get`, `set` and `del`, or a whole store
  * @returns {Peer['make']}
  */
 const withKoaSession = mapOf => async place => {
   const [{ default: Koa }, { default: koaSession }] = await Promise.all([import('koa'), import('koa-session')])
   const map = await mapOf(place)
-  const store = {
-    get: async (/** @type {string} */ key) => JSON.parse((await map.get(key)) ?? 'null'),
-    set: async (/** @type {string} */ key, /** @type {unknown} */ value) => map.set(key, JSON.stringify(value)),
-    destroy: async (/** @type {string} */ key) => map.del(key),
-  }
+  const store = map.idOf
+    ? map
+    : {
+        get: async (/** @type {string} */ key) => JSON.parse((await map.get(key)) ?? 'null'),
+        set: async (/** @type {string} */ key, /** @type {unknown} */ value) => map.set(key, JSON.stringify(value)),
+        destroy: async (/** @type {string} */ key) => map.del(key),
+      }
   const app = new Koa()
   app.silent = true
   app.keys = [SECRET]
@@ -385,6 +407,18 @@ async function connectPg(/** @type {Place} */ place, /** @type {any} */ expressS
   const pool = await pgPool(place)
   return new (connect(expressSession))({ pool, createTableIfMissing: true, pruneSessionInterval: false })
 }
+/** A store of coatcheck behind the middleware. @param {(place: Place) => Promise<any>} storeOf */
+const connectOn = storeOf => async (/** @type {Place} */ place) => {
+  const [{ SessionManager }, { connectStore }] = await Promise.all([coatcheck('index.js'), coatcheck('connect.js')])
+  const sessions = new SessionManager({ store: await storeOf(place), userIds: 'string' })
+  const userOf = (/** @type {any} */ { user, passwordVersion }) => (user ? { id: user, passwordVersion } : null)
+  return Object.assign(connectStore(sessions, { userOf }), { sessions })
+}
+async function memoryStore() {
+  return new (await coatcheck('stores/memory.js')).MemoryStore()
+}
+const redisStore = (/** @type {object} */ options) => async (/** @type {Place} */ place) =>
+  new (await coatcheck('stores/redis.js')).RedisStore(await nodeRedis(place), options)
 async function postgresStore(/** @type {Place} */ place) {
   const { PostgresStore } = await coatcheck('stores/postgres.js')
   const store = new PostgresStore(await pgPool(place))
@@ -399,24 +433,17 @@ const everywhere = { everywhere: true }
 const keepsNothing = { keepsNothing: true }
 const FASTIFY = ['@fastify/session', '@fastify/cookie', 'fastify']
 
+/** @type {readonly [Place['kind'], (place: Place) => Promise<any>, ...string[]][]} */
+const CONNECT = [
+  ['memory', memoryStore],
+  ['Redis', redisStore({ singleSlot: true }), 'redis'],
+  ['PostgreSQL', postgresStore, 'pg'],
+]
+
 /** @type {readonly Peer[]} */
 export const PEERS = [
-  peer(
-    'coatcheck',
-    'memory',
-    'memory',
-    withCoatcheck(async () => new (await coatcheck('stores/memory.js')).MemoryStore()),
-    ['express'],
-    everywhere,
-  ),
-  peer(
-    'coatcheck',
-    'Redis',
-    'Redis',
-    withCoatcheck(async place => new (await coatcheck('stores/redis.js')).RedisStore(await nodeRedis(place))),
-    ['express', 'redis'],
-    everywhere,
-  ),
+  peer('coatcheck', 'memory', 'memory', withCoatcheck(memoryStore), ['express'], everywhere),
+  peer('coatcheck', 'Redis', 'Redis', withCoatcheck(redisStore({})), ['express', 'redis'], everywhere),
   peer('coatcheck', 'PostgreSQL', 'PostgreSQL', withCoatcheck(postgresStore), ['express', 'pg'], everywhere),
   peer(
     'express-session',
@@ -437,6 +464,16 @@ export const PEERS = [
     'connect-pg-simple',
     'pg',
   ]),
+  ...CONNECT.map(([kind, storeOf, ...clients]) =>
+    peer(
+      'express-session',
+      `coatcheck/connect, ${kind}`,
+      kind,
+      withExpressSession(connectOn(storeOf)),
+      ['express-session', 'express', ...clients],
+      everywhere,
+    ),
+  ),
   peer(
     '@fastify/session',
     'its MemoryStore',
@@ -449,6 +486,7 @@ export const PEERS = [
     'connect-redis',
     'redis',
   ]),
+  peer('@fastify/session', 'coatcheck/connect, memory', 'memory', withFastifySession(connectOn(memoryStore)), FASTIFY),
   peer(
     'koa-session',
     'a Map',
@@ -460,6 +498,10 @@ export const PEERS = [
     ['koa-session', 'koa'],
   ),
   peer('koa-session', 'Redis, by hand', 'Redis', withKoaSession(nodeRedis), ['koa-session', 'koa', 'redis']),
+  peer('koa-session', 'coatcheck/connect, memory', 'memory', withKoaSession(connectOn(memoryStore)), [
+    'koa-session',
+    'koa',
+  ]),
   peer(
     'better-auth',
     'PostgreSQL',

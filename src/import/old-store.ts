@@ -19,9 +19,6 @@ export function epoch(name: string, value: unknown): number | null {
   return Math.floor(ms)
 }
 
-const INSTANTS = ['createdAt', 'seenAt', 'expiresAt'] as const
-type Instant = number | null
-
 export class OldStore {
   readonly #context: Context
   readonly #from: OldSessions
@@ -52,13 +49,15 @@ export class OldStore {
       throw new TypeError(
         `sessionImporter: expected { data, createdAt, expiresAt } or null from read(id), got ${quote(answer)}`,
       )
-    const data = answer.data as Record<string, unknown>
-    const [createdAt, seenAt, expiresAt] = INSTANTS.map(name => epoch(name, answer[name])) as [
-      Instant,
-      Instant,
-      Instant,
-    ]
-    return expiresAt !== null && expiresAt <= this.#context.now() ? null : { data, createdAt, seenAt, expiresAt }
+    const { data, ...told } = answer as unknown as OldSession
+    const expiresAt = epoch('expiresAt', told.expiresAt)
+    const session = {
+      data,
+      createdAt: epoch('createdAt', told.createdAt),
+      seenAt: epoch('seenAt', told.seenAt),
+      expiresAt,
+    }
+    return expiresAt !== null && expiresAt <= this.#context.now() ? null : session
   }
 
   /** Removes a session. The mark keeps its cookie from being used again: if this fails, an event tells so, and the record expires. */

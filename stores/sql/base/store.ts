@@ -1,5 +1,5 @@
 // The methods of the contract for all SQL databases, as statements that an engine runs.
-import { setImmediate, setTimeout } from 'node:timers/promises'
+import { setImmediate } from 'node:timers/promises'
 import { SessionStoreError, type StoreOperation } from '../../../src/contract/errors.ts'
 import {
   CLOCK_TOLERANCE,
@@ -23,8 +23,6 @@ import { type Form, statements } from './statements.ts'
 
 /** How many rows one statement of a sweep removes at most: its locks are held for some milliseconds only. */
 const SWEEP_BATCH = 250
-/** How long before its end a statement may be given up, and how long the server may take to end it, in ms. */
-const MOMENT = 50
 const MIGRATION_TIMEOUT = 60_000
 /** How long a user's row stays after the last session that it was written for, in ms: 30 days. It only saves a write. */
 const USER_ROW_LIFETIME = 2_592_000_000
@@ -56,7 +54,6 @@ export abstract class SqlStore implements Store {
   /** How many of a user's records one transaction ends, and how many rows a page of a scan has at most. */
   protected readonly batch: number = 1000
   readonly #forms = new Map<string, readonly string[]>()
-  #sweepRows = SWEEP_BATCH
 
   protected constructor(engine: Engine, options: SqlStoreOptions) {
     this.engine = engine
@@ -357,29 +354,21 @@ export abstract class SqlStore implements Store {
     const end = endOf(deadline)
     let removed = 0
     for (const table of ['sessions', 'users'] as const)
-      for (let found = 1; found > 0 && removed < limit; await setImmediate()) {
-        const rows = Math.min(this.#sweepRows, limit - removed)
-        // A statement has half of the time, so that one that removes fewer rows has the other half: disks may be slow.
-        const half = (performance.now() + end) / 2
+      for (let found = 1; found > 0 && removed < limit; await setImmediate())
         try {
-          found = await this.run('sweep', 'each', half, () => this.sweepSome(table, { now, limit: rows }))
+          const values = { now, limit: Math.min(SWEEP_BATCH, limit - removed) }
+          found = await this.run('sweep', 'each', end, () => this.#sweep(table, values))
           removed += found
-          this.#sweepRows = Math.min(SWEEP_BATCH, this.#sweepRows * 2)
         } catch (error) {
-          const isLate = performance.now() >= half - MOMENT
-          if (isLate) this.#sweepRows = Math.ceil(rows / 8)
-          // What is removed is removed: the rest is for the next sweep.
+          // What is removed stays removed: the next sweep does the rest.
           if (removed > 0) return removed
-          if (!isLate || rows === 1 || end - performance.now() < 2 * MOMENT) throw error
-          // The rows stay locked until the server has ended the statement.
-          await setTimeout(MOMENT)
+          throw error
         }
-      }
     return removed
   }
 
   /** One statement of a sweep; answers how many rows it removed. */
-  protected *sweepSome(table: 'sessions' | 'users', values: Values): Steps<number> {
+  *#sweep(table: 'sessions' | 'users', values: Values): Steps<number> {
     return (yield [this.texts.sweep[table], values]).changed
   }
 

@@ -32,9 +32,6 @@ export interface D1Client {
   batch(statements: any[]): Promise<D1Answer[]>
 }
 
-/** How many calls that were given up may still be without an answer: D1 keeps each until it has one. */
-const MOST_UNANSWERED = 256
-
 // D1 has no codes: https://developers.cloudflare.com/d1/observability/debug-d1/ lists its messages.
 const REFUSED = /SQLITE_(?!IOERR|FULL)[A-Z]|D1_(?:TYPE|COLUMN|EXEC)_ERROR|D1_ERROR: No SQL/
 const BUSY = /SQLITE_(?:BUSY|LOCKED)/
@@ -62,7 +59,6 @@ export class D1Engine implements Engine {
   readonly dialect = { ...SQLITE, isRemote: true }
   readonly failureOf = failureOf
   readonly #client: D1Client
-  #unanswered = 0
 
   constructor(client: D1Client) {
     this.#client = client
@@ -80,8 +76,6 @@ export class D1Engine implements Engine {
   /** Statements that are committed as a whole, in one round trip. */
   async batch(steps: readonly Step[], end: number): Promise<readonly Outcome[]> {
     if (performance.now() >= end) throw new Refusal('the deadline passed before the database was asked')
-    if (this.#unanswered >= MOST_UNANSWERED)
-      throw new Refusal(`the database has not answered ${MOST_UNANSWERED} calls that were given up`)
     const queries = steps.map(([text, values]) => {
       const compiled = compile(text, '?')
       return this.#client.prepare(compiled.text).bind(...bind(compiled, values))
@@ -97,20 +91,9 @@ export class D1Engine implements Engine {
 
   #answer<T>(work: Promise<T>, end: number): Promise<T> {
     return new Promise((resolve, reject) => {
-      let isGivenUp = false
-      const timer = setTimeout(
-        () => {
-          isGivenUp = true
-          this.#unanswered += 1
-          reject(new Refusal('the database did not answer in time', { outcome: 'unknown' }))
-        },
-        Math.max(1, end - performance.now()),
-      )
-      const settled = () => {
-        clearTimeout(timer)
-        if (isGivenUp) this.#unanswered -= 1
-      }
-      Promise.resolve(work).finally(settled).then(resolve, reject)
+      const late = new Refusal('the database did not answer in time', { outcome: 'unknown' })
+      const timer = setTimeout(reject, Math.max(1, end - performance.now()), late)
+      work.finally(() => clearTimeout(timer)).then(resolve, reject)
     })
   }
 }
