@@ -1,3 +1,4 @@
+import { parseSetCookie, stringifySetCookie } from 'cookie'
 import { DEFAULTS as ALL_DEFAULTS } from '../manager/options.ts'
 import type { SessionId } from '../session/id.ts'
 import type { Session } from '../session/session.ts'
@@ -27,7 +28,6 @@ export interface CookieOptions {
 }
 
 const DEFAULTS = ALL_DEFAULTS.cookie
-const SAME_SITE = { strict: 'Strict', lax: 'Lax', none: 'None' } as const
 
 // RFC 9110, section 5.6.2.
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
@@ -115,26 +115,8 @@ export interface ResponseCookie {
 
 /** A `Set-Cookie` value of ours in its parts. */
 export function responseCookie(line: string): ResponseCookie {
-  const [pair, ...attributes] = line.split('; ')
-  const { Domain, Path, Expires, SameSite, ...others } = Object.fromEntries(attributes.map(halves))
-  const maxAge = others['Max-Age']
-  const [name, value] = halves(pair!)
-  const options = {
-    path: Path!,
-    httpOnly: true as const,
-    secure: 'Secure' in others,
-    sameSite: SameSite!.toLowerCase() as 'strict' | 'lax' | 'none',
-    ...(maxAge !== undefined && { maxAge: Number(maxAge) }),
-    ...(Expires !== undefined && { expires: new Date(Expires) }),
-    ...(Domain !== undefined && { domain: Domain }),
-    ...('Partitioned' in others && { partitioned: true }),
-  }
-  return { name, value, options }
-}
-
-function halves(pair: string): [name: string, value: string] {
-  const [name] = pair.split('=', 1) as [string]
-  return [name, pair.slice(name.length + 1)]
+  const { name, value = '', ...attributes } = parseSetCookie(line)
+  return { name, value, options: { secure: false, ...attributes } as ResponseCookie['options'] }
 }
 
 /**
@@ -177,11 +159,19 @@ export class SessionCookie {
     checkTogether(this.name, options)
     this.lifetime = options.lifetime ?? DEFAULTS.lifetime
     this.secure = options.secure ?? DEFAULTS.secure
-    const { domain, path = DEFAULTS.path, sameSite = DEFAULTS.sameSite, partitioned = DEFAULTS.partitioned } = options
-    const scope = `${domain === undefined ? '' : `; Domain=${domain}`}; Path=${path}`
-    const flags = `; HttpOnly${this.secure ? '; Secure' : ''}${partitioned ? '; Partitioned' : ''}; SameSite=${SAME_SITE[sameSite]}`
-    this.#attributes = scope + flags
-    this.#removal = `${this.name}=; Max-Age=0${scope}; Expires=${new Date(0).toUTCString()}${flags}`
+    const attributes = {
+      name: this.name,
+      value: '',
+      path: options.path ?? DEFAULTS.path,
+      httpOnly: true,
+      secure: this.secure,
+      sameSite: options.sameSite ?? DEFAULTS.sameSite,
+      partitioned: options.partitioned ?? DEFAULTS.partitioned,
+      ...(options.domain === undefined ? {} : { domain: options.domain }),
+    }
+    // Written once: for each response it would be a tenth of a login.
+    this.#attributes = stringifySetCookie(attributes).slice(this.name.length + 1)
+    this.#removal = stringifySetCookie({ ...attributes, maxAge: 0, expires: new Date(0) })
   }
 
   /** Reads one or several Cookie lines. Never throws. */
