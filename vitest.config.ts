@@ -3,6 +3,7 @@ import { defineConfig } from 'vitest/config'
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 
+// Projects run in the order of their names, the longest files of each first.
 // What starts no server, or one example of its own: run in threads that keep what they have loaded.
 const IN_PROCESS = 'test/{api,stories,unit}/**/!(*.process).test.ts'
 // What asks servers: run in processes that keep what they have loaded, and the servers that files share.

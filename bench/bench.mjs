@@ -1,7 +1,7 @@
 // @ts-check
-// npm run bench -- [memory] [redis] [sql] [page] [chart] [details] [sweep] [--quick] [--long]
+// npm run bench -- [memory] [redis] [sql] [page] [chart] [details] [package] [sweep] [--quick] [--long]
 // npm run bench -- page --write: the table of docs/performance.md; chart --write: its chart, and the line of the README.
-// Both, details and all stores (no name) write what they print into bench/FIGURES.md.
+// Both, details, package and all stores (no name) write what they print into bench/FIGURES.md.
 // npm run bench -- compare [--quick] [--write]
 // Installs what it compares with (once, in this folder), then prints tables of this run.
 import { execFileSync } from 'node:child_process'
@@ -21,6 +21,7 @@ const TAKES = {
   page: ['write'],
   chart: ['write'],
   details: ['write'],
+  package: ['write'],
   // A million rows take their time: only where it is named.
   sweep: [],
   compare: ['quick', 'write'],
@@ -111,6 +112,7 @@ if (names.includes('chart')) {
   if (values.write) (await import('./figures.mjs')).writeChart(medians, heading)
 }
 if (names.includes('details')) await (await import('./details.mjs')).benchDetails()
+if (names.includes('package')) await (await import('./package.mjs')).benchPackage()
 if (names.includes('sweep')) await (await import('./sweep.mjs')).benchSweep()
 if (values.write && !names.includes('compare')) (await import('./figures.mjs')).writeFigures(heading, said)
 if (names.includes('compare')) {

@@ -1,3 +1,2 @@
 export { type FetchVisit, type FetchVisits, type FetchVisitsOptions, fetchVisits } from './visits/fetch.ts'
-export type { ClearSiteData } from './visits/setup.ts'
 export type { Visit } from './visits/types.ts'

@@ -62,6 +62,8 @@ export const SECTIONS = [
       page('React Router', '/servers/react-router'),
       page('Cloudflare Workers', '/servers/cloudflare'),
       page('Bun and Deno', '/servers/bun-deno'),
+      page('Elysia', '/servers/elysia'),
+      page('AWS Lambda', '/servers/aws-lambda'),
     ],
   },
   {

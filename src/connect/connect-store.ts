@@ -28,7 +28,11 @@ const NOTHING: Callback = () => {}
 function answer(args: readonly unknown[], work: () => Promise<unknown>): Any {
   const callback = args.at(-1) as Callback
   const answered = work()
-  if (typeof callback !== 'function') return answered
+  if (typeof callback !== 'function') {
+    // Nobody may wait for it: `request.session.destroy()`. The manager's events tell of a store that fails.
+    answered.catch(() => {})
+    return answered
+  }
   // Not in a `then`: what a callback throws is no rejection.
   answered.then(
     value => queueMicrotask(() => callback(null, value)),
@@ -84,14 +88,16 @@ export class ConnectStore extends EventEmitter {
 
   /** Begins a session, or writes what changed since it was loaded; nothing if it has ended meanwhile. */
   set(sid: string, session: Any, ...args: Any[]): Any {
-    return this.#write(session, args, (values, loaded) =>
+    return this.#write(session, session, args, (values, loaded) =>
       this.#sessions.save(sid, values, loaded, contextIn(args) === undefined && isPlain(session)),
     )
   }
 
   /** Writes the cookie of a session that did not change, if that did. */
   touch(sid: string, session: Any, ...args: Any[]): Any {
-    return this.#write(session, args, (values, loaded) => this.#sessions.touch(sid, values, loaded))
+    return this.#write(session, { cookie: session?.cookie }, args, (values, loaded) =>
+      this.#sessions.touch(sid, values, loaded),
+    )
   }
 
   /** Ends a session for good. */
@@ -158,11 +164,17 @@ export class ConnectStore extends EventEmitter {
     return request.session
   }
 
-  #write(session: Any, args: Any[], work: (values: Values, loaded: Loaded | undefined) => Promise<Loaded | null>): Any {
+  /** `given` is what the work needs of the session. */
+  #write(
+    session: Any,
+    given: unknown,
+    args: Any[],
+    work: (values: Values, loaded: Loaded | undefined) => Promise<Loaded | null>,
+  ): Any {
     const holder: object = contextIn(args) ?? session
     return answer(args, async () => {
       // As it is now: the application may go on with the object.
-      const values = valuesOf(session)
+      const values = valuesOf(given)
       const run = async () => {
         const mark = session[LOADED]
         const loaded = this.#loaded.get(holder) ?? (typeof mark === 'function' ? this.#loaded.get(mark) : undefined)

@@ -183,8 +183,8 @@ export class KeptSessions {
     const context = this.#context
     const id = this.idOf(sid)
     if (session.secret === id) return
-    const { keys } = await context.chainFrom(context.keyOf(id), { now: context.now(), deadline })
-    if (keys.length > MAX_MOVES)
+    const { keys } = await context.chainFrom(context.keyOf(id), context.now(), deadline)
+    if (keys.size > MAX_MOVES)
       throw new SessionError(
         'ERR_SESSION_CONFLICT',
         `${MAX_MOVES} users have logged in to this session: call regenerate at each login`,

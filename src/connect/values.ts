@@ -47,5 +47,5 @@ export function toStore(values: Values): Values {
 export function fromStore(values: Values): Values {
   const { cookie } = values
   if (!isSliding(cookie)) return values
-  return { ...values, cookie: { ...cookie, expires: new Date(Date.now() + cookie.originalMaxAge).toISOString() } }
+  return { ...values, cookie: { ...cookie, expires: new Date(Date.now() + cookie.originalMaxAge).toJSON() } }
 }

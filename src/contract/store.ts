@@ -41,7 +41,7 @@ export interface SessionRecord {
   readonly data: string
   /** 1 at creation, also of a replacement; plus 1 at each update. A touch does not change it. */
   readonly version: number
-  /** Of the last create, replace or update: 8 to 32 characters of `A-Z a-z 0-9 _ -`. A touch does not change it. */
+  /** The ID of the last create, replace or update: 8 to 32 characters of `A-Z a-z 0-9 _ -`. A touch does not change it. */
   readonly writeId: string
   /** When the login was, or the start of an anonymous session, epoch ms. A replacement of the same session keeps it. */
   readonly createdAt: number
@@ -76,7 +76,7 @@ export interface Forward {
 
 /** What `read` answers for a record that cannot be what this store wrote. The store has already removed it. */
 export interface Corrupt {
-  /** What is wrong, in a few words, without the content. */
+  /** The reason, in a few words, without the content. */
   readonly corrupt: string
 }
 
@@ -91,7 +91,7 @@ export interface SessionLimit {
   readonly onLimit: 'refuse' | 'end-oldest'
 }
 
-/** What each method is told about the call, as its last argument. */
+/** The last argument of each method: about the call itself. */
 export interface StoreCall {
   /** The manager's clock, epoch ms. A store consults no other to decide what is live. */
   readonly now: number
@@ -102,7 +102,7 @@ export interface StoreCall {
   readonly deadline?: number | undefined
 }
 
-/** What `create` and `replace` obey beside the record. */
+/** Options of `create` and `replace`. */
 export interface CreateOptions {
   /**
    * At most `max` live records of kind `'session'` for this user once the record is stored; a replaced record of the
@@ -114,7 +114,7 @@ export interface CreateOptions {
   readonly forward?: { readonly salt: string; readonly until: number }
 }
 
-/** What `create` answers. */
+/** The answer of `create`. */
 export interface CreateResult {
   /**
    * In the order in which they are decided:
@@ -130,7 +130,7 @@ export interface CreateResult {
   readonly ended: readonly string[]
 }
 
-/** What `replace` answers. */
+/** The answer of `replace`. */
 export interface ReplaceResult {
   /**
    * As for `create`, with two more, decided after the repetition and before the rest:
@@ -144,7 +144,7 @@ export interface ReplaceResult {
   readonly ended: readonly string[]
 }
 
-/** What an `update` writes. */
+/** The change that an `update` writes. */
 export interface RecordChange {
   /** Takes the place of the record's data. */
   readonly data: string
@@ -152,7 +152,7 @@ export interface RecordChange {
   readonly seenAt: number
   /** Epoch ms; the record keeps the later of the two, at most `absoluteExpiresAt`. */
   readonly expiresAt: number
-  /** Of this write; the same in a repeated call. */
+  /** The ID of this write; the same in a repeated call. */
   readonly writeId: string
 }
 
@@ -166,7 +166,7 @@ export interface ScanPage {
   readonly next: string | null
 }
 
-/** What `deleteUser` spares, and the minimum password version that it sets. */
+/** The session that `deleteUser` spares, and the minimum password version that it sets. */
 export interface DeleteUserOptions {
   /**
    * The record under this key survives; if a forward stands there, its successor (and so on). That holds also if

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { quote } from '../text/quote.ts'
+import { isThenable } from '../time/within.ts'
 
 /**
  * Keys to set, or a function that edits fresh data and is run again on a conflict (so: synchronous, no side effects). What
@@ -28,14 +29,14 @@ export function runChange<Data extends object>(
 ): void {
   const before = objectsIn(draft)
   const value = change(draft)
-  if (typeof (value as { then?: unknown } | null | undefined)?.then === 'function') {
+  if (isThenable(value)) {
     Promise.resolve(value).catch(() => {})
     throw new TypeError('update: make the function synchronous: it may run again after a conflict')
   }
   if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return
-  // What was assigned, and what pop, shift and sort return.
+  // An assignment, pop, shift and sort return a part of the draft, as it is or was.
   if (before.has(value) || objectsIn(draft).has(value)) return
-  // What splice returns.
+  // Splice returns a new array.
   if (Array.isArray(value) && !isDeepStrictEqual(draft, unchanged())) return
   throw new TypeError(
     `update: ${quote(value)} that the function returned would be lost: edit the draft and return nothing, as in data => { data.n += 1 }`,

@@ -41,26 +41,13 @@ function isDense(list: readonly unknown[], keys: readonly string[]): boolean {
   return keys.length === list.length && (keys.length === 0 || keys[keys.length - 1] === String(keys.length - 1))
 }
 
-/**
- * Throws if JSON would change a value without a word, and names the path. Answers whether there is a -0 in it, which JSON
- * has, and `JSON.stringify` writes as 0.
- */
-function check(value: unknown, path: string, ancestors: object[]): boolean {
-  switch (typeof value) {
-    case 'string':
-    case 'boolean':
-      return false
-    case 'number':
-      if (!Number.isFinite(value)) refuse(path, `JSON has no ${value}`)
-      return Object.is(value, -0)
-    case 'bigint':
-      return refuse(path, 'JSON has no bigint: store its decimal text')
-    case 'object':
-      break
-    default:
-      refuse(path, `JSON has no ${typeof value}`)
-  }
-  if (value === null) return false
+/** Throws if JSON would change a value silently, and names the path. (It writes -0 as 0.) */
+function check(value: unknown, path: string, ancestors: object[]): void {
+  if (value === null || typeof value === 'string' || typeof value === 'boolean') return
+  if (typeof value === 'bigint') refuse(path, 'JSON has no bigint: store its decimal text')
+  if (typeof value === 'number' ? !Number.isFinite(value) : typeof value !== 'object')
+    refuse(path, `JSON has no ${typeof value === 'number' ? value : typeof value}`)
+  if (typeof value !== 'object') return
   const object = value as object
   if (ancestors.includes(object)) refuse(path, 'is a cycle')
   if (ancestors.length >= MAX_DEPTH) refuse(path, `is nested deeper than ${MAX_DEPTH} levels`)
@@ -74,33 +61,24 @@ function check(value: unknown, path: string, ancestors: object[]): boolean {
   if (isArray && !isDense(object, keys)) refuse(path, 'is an array with holes or with names')
   if (Object.getOwnPropertyNames(object).length > keys.length + (isArray ? 1 : 0))
     refuse(path, 'has a key that JSON does not see')
-  let hasMinusZero = false
   if (isArray) {
-    for (let index = 0; index < object.length; index += 1)
-      hasMinusZero = check(object[index], `${path}[${index}]`, ancestors) || hasMinusZero
+    for (let index = 0; index < object.length; index += 1) check(object[index], `${path}[${index}]`, ancestors)
   } else {
     for (const key of keys) {
       if (FORBIDDEN_KEYS.has(key)) refuse(step(path, key), 'this key is not accepted (prototype pollution)')
       const member = (object as Record<string, unknown>)[key]
       // An optional property that is undefined is an absent one, as in TypeScript and in JSON.
-      if (member !== undefined) hasMinusZero = check(member, step(path, key), ancestors) || hasMinusZero
+      if (member !== undefined) check(member, step(path, key), ancestors)
     }
   }
   ancestors.pop()
-  return hasMinusZero
-}
-
-/** JSON of what `check` let through, with -0. */
-function write(value: unknown): string {
-  if (Object.is(value, -0)) return '-0'
-  if (Array.isArray(value)) return `[${value.map(write).join(',')}]`
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
-  const members = Object.entries(value).filter(([, member]) => member !== undefined)
-  return `{${members.map(([key, member]) => `${JSON.stringify(key)}:${write(member)}`).join(',')}}`
 }
 
 /** JSON that refuses what JSON would silently change: bigint, Date, NaN, functions, cycles, class instances, `__proto__`. */
 export const jsonCodec: Codec = {
-  encode: data => (check(data, 'data', []) ? write(data) : JSON.stringify(data)),
+  encode(data) {
+    check(data, 'data', [])
+    return JSON.stringify(data)
+  },
   decode: text => JSON.parse(text),
 }

@@ -1,4 +1,4 @@
-// What a session keeps beside its data, in the same text: stores know nothing of it, and a session without it costs no byte.
+// Fields that a session keeps in the same text as its data: stores know nothing of them, and a session without them is not longer.
 import { isInstant } from '../contract/record.ts'
 
 export interface Meta {
@@ -13,7 +13,7 @@ export interface Meta {
 }
 
 const NOTHING: Meta = Object.freeze({})
-/** What is broken counts as a password that was never verified. */
+/** Broken text counts as a password that was never verified. */
 const BROKEN: Meta = Object.freeze({ verifiedAt: null })
 /** No JSON text begins with it. */
 const MARK = '@'
@@ -30,7 +30,7 @@ export function packMeta({ verifiedAt, csrf, idle, newIds }: Meta, text: string)
   return fields === '' && !text.startsWith(MARK) ? text : MARK + fields + MARK + text
 }
 
-/** What was packed; the codec is left to refuse the text of what is broken. */
+/** The reverse of `packMeta`. Broken text is left to the codec, which refuses it. */
 export function unpackMeta(stored: string): { meta: Meta; text: string } {
   if (!stored.startsWith(MARK)) return { meta: NOTHING, text: stored }
   const match = PACKED.exec(stored)

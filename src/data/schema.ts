@@ -1,5 +1,6 @@
 import { SessionError } from '../contract/errors.ts'
 import { quote } from '../text/quote.ts'
+import { isThenable } from '../time/within.ts'
 import { type Codec, jsonCodec } from './codec.ts'
 import { copyPlain, isPlain } from './plain.ts'
 
@@ -12,7 +13,7 @@ export interface StandardSchemaV1<Input = unknown, Out = Input> {
     readonly types?: { readonly input: Input; readonly output: Out } | undefined
   }
 }
-/** What a schema answers: the checked value, or what is wrong with it. */
+/** The answer of a schema: the checked value, or its issues. */
 export type SchemaResult<Out = unknown> =
   | { readonly value: Out; readonly issues?: undefined }
   | {
@@ -39,7 +40,6 @@ export interface DataOptions<Data, Input> {
 type Keys = Record<string, unknown>
 /** Looser than plain: what a schema or a codec of the application makes may be an instance of its own. */
 const isKeyed = (value: unknown): value is Keys => typeof value === 'object' && value !== null && !Array.isArray(value)
-const hasThen = (value: unknown) => typeof (value as { then?: unknown } | null)?.then === 'function'
 
 function deepFreeze<T>(value: T): T {
   if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
@@ -56,7 +56,7 @@ function withKeys(base: object, keys: object): Keys {
 
 const EMPTY = Object.freeze({})
 
-/** What an application's session data looks like: start value, validation, text form. */
+/** The session data of an application: its start value, validation and text form. */
 export class DataShape<Data extends object, Input extends object = Data> {
   readonly #schema: StandardSchemaV1<Input, Data>['~standard'] | null
   readonly #initial: (() => Data) | null
@@ -92,7 +92,7 @@ export class DataShape<Data extends object, Input extends object = Data> {
 
   #initialData(): object {
     const value: unknown = this.#initial ? this.#initial() : EMPTY
-    if (!isKeyed(value) || hasThen(value))
+    if (!isKeyed(value) || isThenable(value))
       throw new TypeError(`initial: expected it to return an object, got ${quote(value)}`)
     return value
   }
@@ -168,7 +168,7 @@ export class DataShape<Data extends object, Input extends object = Data> {
 
   #validated(value: unknown): Data {
     const result = this.#schema!.validate(value)
-    if (hasThen(result))
+    if (isThenable(result))
       throw new TypeError('schema: validates asynchronously; session data needs a synchronous schema')
     const { issues, value: valid } = result as { issues?: readonly Issue[]; value: Data }
     if (issues) throw new SessionError('ERR_SESSION_DATA', issues.map(describeIssue).join('; '))

@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { SessionManager } from '../manager/manager.ts'
 import type { UserIds } from '../session/users.ts'
 import { type NodeVisits, nodeVisits } from '../visits/node.ts'
-import { checkSessions } from '../visits/setup.ts'
 import type { Visit } from '../visits/types.ts'
 import { Bridge, type BridgeSetup } from './bridge.ts'
 import { CookieLook } from './cookie-view.ts'
@@ -31,7 +30,6 @@ export function expressSession<Data extends object, Ids extends UserIds, Input e
   sessions: SessionManager<Data, Ids, Input>,
   options: ExpressSessionOptions<Ids> = {},
 ): ExpressSession<Data, Ids, Input> {
-  checkSessions('expressSession', sessions)
   const { own, forVisits } = splitOptions<Ids>(options)
   const bare = nodeVisits(sessions, forVisits)
   const of = (request: IncomingMessage, response?: ServerResponse): Visit<Data, Ids, Input> => {

@@ -43,7 +43,7 @@ export interface ExpressSessionOptions<Ids extends UserIds = UserIds> extends No
 }
 
 const OWN = ['userOf', 'logIn'] as const
-const OPTIONS = ['cookie', 'rememberCookie', 'trustedOrigins', 'clearSiteData', 'trustedProxies', 'isSecure'] as const
+const OPTIONS = ['cookie', 'rememberCookie', 'trustedOrigins', 'trustedProxies', 'isSecure'] as const
 // For those who bring the options of express-session along as they were.
 const HINTS = {
   ...hintsFor('visits'),

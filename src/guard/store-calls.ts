@@ -11,12 +11,12 @@ import type {
   Store,
   StoreCall,
 } from '../contract/store.ts'
-import { within } from '../time/within.ts'
+import { isThenable, within } from '../time/within.ts'
 
 /** The manager always names a deadline. */
 type Timed = StoreCall & { readonly deadline: number }
 
-/** What `read` found under a key; all `null` if nothing is live there. */
+/** The answer of `read`, taken apart; all `null` if nothing is live under the key. */
 export interface Reading {
   readonly record: SessionRecord | null
   readonly forward: Forward | null
@@ -25,7 +25,7 @@ export interface Reading {
 }
 const NOTHING: Reading = { record: null, forward: null, corrupt: null }
 
-/** A record with less would pass for an expired one or for another user's, and a failure for a logout. */
+/** An incomplete record could pass for an expired one (a logout) or for another user's. */
 const isWhole = (record: SessionRecord, key: string): boolean =>
   record.key === key &&
   (record.kind === 'session' || record.kind === 'remember') &&
@@ -51,8 +51,6 @@ function readingOf(key: string, answer: unknown): Reading {
   throw new SessionStoreError('read', 'not-applied', message)
 }
 
-const isPromise = (answer: unknown): answer is PromiseLike<unknown> =>
-  typeof (answer as { then?: unknown } | null | undefined)?.then === 'function'
 const asItIs = <T>(answer: T) => answer
 
 /** One count for all managers of a store: it is the store's client that keeps what is under way. */
@@ -94,7 +92,7 @@ export class StoreCalls {
     if (refusal !== null) return Promise.reject(refusal)
     try {
       const answer = this.#store.read(key, call)
-      if (!isPromise(answer)) return readingOf(key, answer)
+      if (!isThenable(answer)) return readingOf(key, answer)
       return this.#wait('read', call.deadline, answer, found => readingOf(key, found))
     } catch (cause) {
       return Promise.reject(this.#failure('read', cause))
@@ -202,8 +200,8 @@ export class StoreCalls {
   }
 }
 
-// What the failure of a method says that writes more than once: "not applied" is told of one call of the store, and the
-// caller asks about the method.
+// The outcome in the error of a method that writes more than once. A store says 'not-applied' of one call; the caller of the
+// method wants to know about all of them.
 /** The same failure, of a method that has written something before. The guard has told it as an event already. */
 const asUnknown = (error: unknown): unknown =>
   error instanceof SessionStoreError && error.outcome === 'not-applied'
@@ -222,30 +220,11 @@ export async function afterWrite<T>(step: () => Promise<T>): Promise<T> {
   }
 }
 
-/** The writes of a method that makes any number of them, also at once. */
-export class Writes {
-  #areAny = false
-
-  /** Something is written. */
-  note(): void {
-    this.#areAny = true
-  }
-
-  /** @throws SessionStoreError with outcome 'unknown' if an earlier one was written, or may have been */
-  async run<T>(write: () => Promise<T>): Promise<T> {
-    try {
-      const value = await write()
-      this.note()
-      return value
-    } catch (error) {
-      const told = this.failure(error)
-      if (error instanceof SessionStoreError && error.outcome === 'unknown') this.note()
-      throw told
-    }
-  }
-
-  /** What to throw for a failure, by what was written until now. */
-  failure(error: unknown): unknown {
-    return this.#areAny ? asUnknown(error) : error
+/** Writes for each item, one after the other. @throws SessionStoreError with outcome 'unknown' from the second on */
+export async function eachWrite<T>(items: Iterable<T>, write: (item: T) => Promise<unknown>): Promise<void> {
+  let isFirst = true
+  for (const item of items) {
+    await (isFirst ? write(item) : afterWrite(() => write(item)))
+    isFirst = false
   }
 }

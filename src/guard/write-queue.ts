@@ -1,7 +1,7 @@
 import type { SessionRecord } from '../contract/store.ts'
 
 interface Queue {
-  /** What the last writer of this process left, so that the next need not run into a conflict first. */
+  /** The record that the last writer of this process left. It saves the next writer a conflict. */
   latest: SessionRecord | null
   /** Let the writers in that wait, in the order in which they came. */
   readonly waiting: Set<() => void>

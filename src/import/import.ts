@@ -149,9 +149,9 @@ export class Import<Data extends object, Ids extends UserIds, Input extends obje
       throw new TypeError(`toLogin: expected { user: { id, name }, data }, { data } or null, got ${quote(given)}`)
     const { createdAt: said, verifiedAt = null, ...rest } = given as OldLogin<Data, Ids, Input>
     const login = { ...rest, verifiedAt }
-    checkLogin('toLogin', login)
     const isVisitor = !('user' in given)
-    if (isVisitor) checkAnonymous(rest)
+    if (isVisitor) checkAnonymous(rest, 'toLogin')
+    else checkLogin('toLogin', login)
     const context = this.#context
     const now = context.now()
     const owner = isVisitor ? ANONYMOUS : context.users.ownerOf(login, now)

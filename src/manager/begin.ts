@@ -13,7 +13,7 @@ import { type InitialData, initialData, isUntouched, type Lifetime, limitFor, ne
 import { endParent, endSeries } from './series.ts'
 import { MAX_COLLISIONS, refusal, write } from './write.ts'
 
-/** What a new session is made of. */
+/** The input for a new session. */
 export interface NewSession {
   readonly owner: Owner
   readonly first: InitialData
@@ -55,7 +55,7 @@ export function takePlace(
     const answer = await context.calls.replace(before.key, before.version, next, limit, call)
     context.reportAnswer(answer, owner, before.key)
     if (answer.outcome !== 'created') return answer.outcome
-    context.recentlyEnded.noteEnd(before.key, 'superseded')
+    context.recentlyEnded.noteEnd(before.key)
     const session = regenerated(context, before, id, next)
     if (before.parent !== null) await afterWrite(() => endReplacedSeries(context, before, session.key, deadline))
     return { value: session }

@@ -1,11 +1,11 @@
-// What the methods of one manager work with: its options, its store, and what this process remembers. How sessions end: in
-// the store, in that memory, and for those who listen.
+// The state of one manager: its options, its store, and what this process remembers. Also how a session ends: in the store, in
+// that memory, and for those who listen to events.
 import type { ReplaceResult, SessionRecord } from '../contract/store.ts'
 import { unpackMeta } from '../data/meta.ts'
 import { DataShape, type Frozen } from '../data/schema.ts'
 import { StoreCalls } from '../guard/store-calls.ts'
 import { WriteQueue } from '../guard/write-queue.ts'
-import { emitTo, isHeard, type SessionEvent, type WriteRefusal } from '../session/events.ts'
+import { emitTo, type SessionEvent, type WriteRefusal } from '../session/events.ts'
 import { keyOf, type SessionKey } from '../session/id.ts'
 import {
   type AnySession,
@@ -29,9 +29,6 @@ const MAX_NAMESPACES = 1000
 
 export type EndReason = Extract<SessionEvent, { type: 'destroyed' }>['reason']
 
-/** What the memory of this process keeps of an end: after a logout nothing may begin in the session's place. */
-const endKindOf = (reason: EndReason) => (reason === 'logout' ? 'superseded' : 'ended')
-
 /** A session record under the ID that leads to it now. */
 export interface Found {
   readonly id: string
@@ -40,16 +37,6 @@ export interface Found {
   readonly userId: UserId<UserIds> | null
   /** Whether it was found under an old ID whose grace has not run out. */
   readonly isByOldId: boolean
-}
-
-/** Where the forwards from a key lead. */
-export interface Chain {
-  /** All keys that were read, in order. */
-  readonly keys: readonly string[]
-  /** The live record under the last key; `null` also if the walk stopped before a key that is known. */
-  readonly record: SessionRecord | null
-  /** Whether the last key leads no further. */
-  readonly isEnd: boolean
 }
 
 /** Knows no types of data and user IDs: the methods of the manager add them. */
@@ -105,7 +92,7 @@ export class Context {
     return this.calls.deadline()
   }
 
-  /** What a store is told about a call that begins now. */
+  /** The last argument of a store call that begins now. */
   call(deadline: number): { readonly now: number; readonly deadline: number } {
     return { now: this.now(), deadline }
   }
@@ -124,25 +111,23 @@ export class Context {
 
   /** An event for each login or write that is refused; `key` and `userId` as the record has them. */
   reportRefused(reason: WriteRefusal, { key, userId }: { key: string | null; userId: string | null }): void {
-    if (!isHeard(this.options.onEvent)) return
     this.emit({ type: 'write-refused', reason, key: key as SessionKey | null, userId: this.userIdOf({ userId }) })
   }
 
   /** Deletes a session, and the successor that its key leads to. */
   async endSession(key: string, userId: string | null, reason: EndReason, deadline: number): Promise<boolean> {
     // Before the answer: even if it is lost, a slow response must not send this cookie again.
-    this.recentlyEnded.noteEnd(key, endKindOf(reason))
+    if (reason === 'logout') this.recentlyEnded.noteEnd(key)
     const existed = await this.calls.delete(key, this.call(deadline))
     if (existed) this.reportEnd(key, userId, reason)
     return existed
   }
 
   private reportEnd(key: string, userId: string | null, reason: EndReason): void {
-    this.recentlyEnded.noteEnd(key, endKindOf(reason))
     this.emit({ type: 'destroyed', key: key as SessionKey, userId: this.userIdOf({ userId }), reason })
   }
 
-  /** What a store answered to a login: the limit ended others of the user, or it was refused. `key`: what was to end for it. */
+  /** Reports a store's answer to a login: the limit ended other sessions of the user, or the login was refused. `key`: the session that it would have replaced. */
   reportAnswer(
     { outcome, ended }: Pick<ReplaceResult, 'outcome' | 'ended'>,
     { userId }: Owner,
@@ -152,13 +137,12 @@ export class Context {
     if (outcome === 'limit' || outcome === 'stale-login') this.reportRefused(outcome, { key, userId })
   }
 
-  /** Ends everything of a user; even if the answer is lost, no slow response sends one of these cookies again. */
+  /** Ends everything of a user. */
   async endUser(
     user: string,
     options: { exceptKey?: string; minPasswordVersion?: number },
     deadline: number,
   ): Promise<number> {
-    this.recentlyEnded.noteUserEnd(user, options.exceptKey ?? null)
     const call = this.call(deadline)
     const minPasswordVersionUntil = call.now + this.options.minPasswordVersionLifetime
     const count = await this.calls.deleteUser(user, { minPasswordVersionUntil, ...options }, call)
@@ -171,29 +155,31 @@ export class Context {
   }
 
   /**
-   * Follows the forwards from a key to their end, as a store's `delete` does. For logout and revocation; requests use
-   * `find`. `deadline` is that of all reads together; without it each read has its own.
+   * Follows the forwards from a key to their end, as a store's `delete` does: the keys on the way, and the live record under
+   * the last one; `null` too if a key of the way is among `keys` already. For logout and revocation; requests use `find`.
+   * `deadline` is that of all reads together; without it each read has its own.
    */
   async chainFrom(
     start: string,
-    { now, deadline, isKnown }: { now: number; deadline?: number; isKnown?: (key: string) => boolean },
-  ): Promise<Chain> {
-    const keys = new Set<string>()
+    now: number,
+    deadline?: number,
+    keys = new Set<string>(),
+  ): Promise<{ readonly keys: ReadonlySet<string>; readonly record: SessionRecord | null }> {
     // No store makes a circle. If one has it all the same, the call ends.
-    for (let key = start; !keys.has(key) && !isKnown?.(key); ) {
+    for (let key = start; !keys.has(key); ) {
       keys.add(key)
       const { record, forward, corrupt } = await this.calls.read(key, { now, deadline: deadline ?? this.deadline() })
       if (corrupt !== null) this.emit({ type: 'corrupt-record', key: key as SessionKey, cause: corrupt })
-      if (forward === null) return { keys: [...keys], record, isEnd: true }
+      if (forward === null) return { keys, record }
       this.recentlyEnded.noteNewId(key, forward.movedTo)
       key = forward.movedTo
     }
-    return { keys: [...keys], record: null, isEnd: false }
+    return { keys, record: null }
   }
 
   /** The record stored under a key, following forwards. For logout and revocation; requests use `find`. */
   async storedRecord(key: string, deadline: number): Promise<SessionRecord | null> {
-    return (await this.chainFrom(key, { now: this.now(), deadline })).record
+    return (await this.chainFrom(key, this.now(), deadline)).record
   }
 
   /** The session of a record that was just stored, and the event that tells of it. */
@@ -251,15 +237,15 @@ export function keepContext<Manager extends object>(sessions: Manager, context: 
 }
 
 /**
- * What is behind a manager, whichever copy of the package it is from.
+ * The context of a manager, whichever copy of the package it is from.
  * @throws TypeError for anything else
  */
-export function contextOf(sessions: object): Context {
+export function contextOf(sessions: object, where = ''): Context {
   if (typeof sessions === 'object' && sessions !== null && Object.hasOwn(sessions, CONTEXT)) {
     const { [CONTEXT]: context } = sessions as { [CONTEXT]?: Context }
     if (context !== undefined) return context
   }
   throw new TypeError(
-    `expected a SessionManager, got ${quote(sessions)} (two versions of coatcheck in one process do not know each other: npm ls coatcheck)`,
+    `${where}expected a SessionManager, got ${quote(sessions)}; pass new SessionManager({ store }) (two versions of coatcheck in one process do not know each other: npm ls coatcheck)`,
   )
 }

@@ -1,4 +1,4 @@
-// What a caller's session, ID or key leads to.
+// Finds the record for a caller's session, ID or key.
 import { CLOCK_TOLERANCE, type Forward, type SessionRecord } from '../contract/store.ts'
 import type { Reading } from '../guard/store-calls.ts'
 import { deriveId, isId, isKey, type SessionKey, shardOf } from '../session/id.ts'
@@ -39,7 +39,7 @@ export function idOf(context: Context, ref: AnyRef): string | null {
   return ref.secret
 }
 
-/** What a method works on: the snapshot that the caller holds, otherwise what the store has. */
+/** The session that a method works on: the snapshot that the caller holds, otherwise the one that the store has. */
 export function findCurrent(context: Context, ref: AnyRef, deadline: number): Found | null | Promise<Found | null> {
   const id = idOf(context, ref)
   if (id === null) return null

@@ -19,7 +19,7 @@ import {
   type UserSession,
 } from '../session/session.ts'
 import type { UserIdInput, UserIds } from '../session/users.ts'
-import { ANONYMOUS, checkLogin, checkStart, type Login, passwordVersionOf } from '../session/users.ts'
+import { ANONYMOUS, checkAnonymous, checkLogin, type Login, passwordVersionOf } from '../session/users.ts'
 import { aFunction, checkOptions, type OptionPlace } from '../text/check-options.ts'
 import { type Duration, milliseconds } from '../text/duration.ts'
 import { quote } from '../text/quote.ts'
@@ -87,8 +87,10 @@ export class SessionManager<
   create(anonymous?: { data?: Partial<Input> }): Promise<Session<Data, Ids>>
   async create(start: Login<Data, Ids, Input> | { data?: Partial<Input> } = {}): Promise<Session<Data, Ids>> {
     const context = contextOf(this)
-    checkStart(start)
-    const isLogin = 'user' in start
+    // `{ user: undefined }` is a mistake, not a visitor.
+    const isLogin = typeof start === 'object' && start !== null && 'user' in start
+    if (isLogin) checkLogin('create', start)
+    else checkAnonymous(start)
     const owner = isLogin ? context.users.ownerOf(start, context.now()) : ANONYMOUS
     const lifetime = isLogin ? lifetimeOf(start, context.options) : context.options
     return await begin(context, { owner, first: start, lifetime }, context.deadline())
@@ -146,8 +148,6 @@ export class SessionManager<
    */
   async logIn(session: SessionRef<Data, Ids>, login: Login<Data, Ids, Input>): Promise<UserSession<Data, Ids>> {
     const context = contextOf(this)
-    if (typeof login !== 'object' || login === null || !('user' in login))
-      throw new TypeError(`logIn: expected { user, data }, got ${quote(login)}`)
     checkLogin('logIn', login)
     const owner = context.users.ownerOf(login, context.now())
     const start = { owner, first: login, lifetime: lifetimeOf(login, context.options) }
@@ -198,7 +198,7 @@ export class SessionManager<
     const key = context.keyOf(id)
     let record = typeof session === 'object' && session !== null ? recordOf(session) : null
     // Before the answers: even if they are lost, a slow response must not send this cookie again.
-    context.recentlyEnded.noteEnd(key, 'superseded')
+    context.recentlyEnded.noteEnd(key)
     if (record === null && context.options.rememberFor !== null) record = await context.storedRecord(key, deadline)
     const end = () => context.endSession(key, record?.userId ?? null, 'logout', deadline)
     if (!record?.parent) return void (await end())
@@ -352,7 +352,7 @@ export class SessionManager<
     const storedOf = (record: SessionRecord) => {
       const { userId } = record
       const own = context.ofUser(userId)
-      // Of another kind of user ID, of another application.
+      // Its user ID is of another kind: another application shares the store.
       return userId !== null && own.userIdOf(record) === null ? null : (own.stored(record) as StoredSession<Data, Ids>)
     }
     return allSessions(context, options, storedOf)
@@ -374,9 +374,8 @@ export class SessionManager<
     return invalidateAll(context, options, {
       endUser: user => context.ofUser(user).endUser(user, except, context.deadline()),
       endVisitor: key => context.endSession(key, null, 'invalidated', context.deadline()),
-      follow: (key, now, isKnown) => context.chainFrom(key, { now, isKnown }),
-      keptKeys: async () =>
-        exceptKey === null ? [] : (await context.chainFrom(exceptKey, { now: context.now() })).keys,
+      follow: async (key, now, known) => (await context.chainFrom(key, now, undefined, known)).record,
+      keptKeys: async () => (exceptKey === null ? new Set() : (await context.chainFrom(exceptKey, context.now())).keys),
     })
   }
 

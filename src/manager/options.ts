@@ -18,7 +18,7 @@ import { aDuration, type Duration, durationUpTo, milliseconds } from '../text/du
 import { hintsFor } from '../text/option-hints.ts'
 import { quote } from '../text/quote.ts'
 
-/** What a `SessionManager` takes. Lengths of time are text with a unit, such as `'30m'`. */
+/** Options of a `SessionManager`. Lengths of time are text with a unit, such as `'30m'`. */
 export interface SessionOptions<
   Data extends object = Record<string, unknown>,
   Ids extends UserIds = 'bigint',
@@ -129,11 +129,11 @@ export const presets = deepFrozen({
 const DAY = 86_400_000
 const METHODS = ['create', 'read', 'update', 'touch', 'replace', 'delete', 'deleteUser', 'listUser'] as const
 
-/** Of `get`, in a manager and in a visit. */
+/** For `get`, in a manager and in a visit. */
 export const GET_OPTIONS: OptionPlace<{ touch?: boolean }> = { where: 'get', rules: { touch: aBoolean } }
 
 const LOG_IN = 'a login is logIn(session, { user }), which ends the session that was there'
-/** Of `regenerate`, in a manager and in a visit. */
+/** For `regenerate`, in a manager and in a visit. */
 export const REGENERATE_OPTIONS: OptionPlace<{ grace?: Duration }> = {
   where: 'regenerate',
   rules: { grace: durationUpTo('2m') },

@@ -2,7 +2,7 @@
 // used once and rotated by compare-and-set. What follows a token (the next one, and the ID of the session that begins
 // with it) is derived from it with a stored salt, so that parallel requests with one token all get the same answer.
 import { CLOCK_TOLERANCE, type SessionRecord } from '../contract/store.ts'
-import { Writes } from '../guard/store-calls.ts'
+import { afterWrite } from '../guard/store-calls.ts'
 import { deriveId, hashOf, hmac, newId, newSalt, newWriteId, shardOf } from '../session/id.ts'
 import type { AnySession, UserSession } from '../session/session.ts'
 import type { UserIds } from '../session/users.ts'
@@ -39,7 +39,7 @@ export interface Redeemed<Data = Record<string, unknown>, Ids extends UserIds = 
 // biome-ignore lint/suspicious/noExplicitAny: of whichever data and user IDs
 type AnyRedeemed = Redeemed<any, any>
 
-/** What the browser presents, taken apart. */
+/** The parts of a token that a browser presents. */
 type Presented = NonNullable<ReturnType<typeof parseToken>>
 
 /**
@@ -98,24 +98,25 @@ export async function issueToken(context: Context, session: AnySession): Promise
 export async function redeemToken(context: Context, token: string): Promise<AnyRedeemed | null> {
   const presented = parseToken(context.namespace, token)
   if (presented === null || context.options.rememberFor === null) return null
-  const writes = new Writes()
-  try {
-    return await redeem(context, presented, writes, context.deadline())
-  } catch (error) {
-    throw writes.failure(error)
-  }
+  const deadline = context.deadline()
+  const found = await readSound(context, presented.key, deadline)
+  return found === null ? null : afterWrite(() => redeem(context, presented, found, deadline))
+}
+
+/** The live series, unless the user's password version has refused it. */
+async function readSound(context: Context, key: string, deadline: number) {
+  const found = await readSeries(context, key, deadline)
+  return found === null || (await isOutdated(context, found.record, deadline)) ? null : found
 }
 
 async function redeem(
   context: Context,
   presented: Presented,
-  writes: Writes,
+  start: NonNullable<Awaited<ReturnType<typeof readSound>>>,
   deadline: number,
 ): Promise<AnyRedeemed | null> {
   const { key, verifier } = presented
-  for (;;) {
-    const found = await readSeries(context, key, deadline)
-    if (found === null || (await isOutdated(context, found.record, deadline))) return null
+  for (let found: typeof start | null = start; found !== null; found = await readSound(context, key, deadline)) {
     const { record, series } = found
     if (series.ending !== undefined) {
       // An earlier call failed on the way.
@@ -135,10 +136,7 @@ async function redeem(
     // until no node, however slow its clock, still gives the old answer.
     const isResponseLost = wasUsed && age > REUSE_WINDOW + CLOCK_TOLERANCE
     // Also if an earlier call failed before it did.
-    if (series.mustEndEarlier) {
-      await endEarlierSessions(context, record, series, deadline)
-      writes.note()
-    }
+    if (series.mustEndEarlier) await endEarlierSessions(context, record, series, deadline)
     let next = series
     if (!wasUsed) next = nextInSeries(series, presented, now)
     else if (isResponseLost) next = { ...nextInSeries(series, presented, now), mustEndEarlier: true }
@@ -147,11 +145,11 @@ async function redeem(
       const outcome = await writeSeries(context, record, next, now, deadline)
       if (outcome === 'gone') return null
       if (outcome === 'conflict') continue
-      writes.note()
     }
     if (isResponseLost) await endEarlierSessions(context, record, next, deadline)
     return answerOf(context, record, presented, next, deadline)
   }
+  return null
 }
 
 /** Ends the sessions of earlier rotations. Each rotation gives its session a later `createdAt`, and a new ID keeps it. */
@@ -231,7 +229,7 @@ export async function revokeToken(context: Context, token: string): Promise<void
   if (parsed === null) return
   const deadline = context.deadline()
   // Before the answer: a slow response must not bring the token, or a session that began with it, to the browser again.
-  context.recentlyEnded.noteEnd(parsed.key, 'superseded')
+  context.recentlyEnded.noteEnd(parsed.key)
   const series = await context.storedRecord(parsed.key, deadline)
   if (series?.kind === 'remember') await endSeries(context, series, 'logout', deadline)
 }

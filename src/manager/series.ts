@@ -3,7 +3,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import { SessionStoreError } from '../contract/errors.ts'
 import type { SessionRecord } from '../contract/store.ts'
-import { afterWrite, Writes } from '../guard/store-calls.ts'
+import { afterWrite, eachWrite } from '../guard/store-calls.ts'
 import { hashOf, isKey, keyOf, newWriteId, type SessionKey } from '../session/id.ts'
 import type { Context } from './context.ts'
 
@@ -11,7 +11,7 @@ const ENDS = ['logout', 'revoked', 'theft'] as const
 /** Why a series ends. */
 export type SeriesEnd = (typeof ENDS)[number]
 
-/** What a series keeps as its record's data. */
+/** The data of a series' record. */
 export interface Series {
   /** Hash of the verifier that is good now. */
   readonly current: string
@@ -136,7 +136,7 @@ export async function endSeries(
 ): Promise<void> {
   const { userId } = found
   const key = parseSeries(found.data)?.ending?.key ?? found.key
-  context.recentlyEnded.noteEnd(key, reason === 'logout' ? 'superseded' : 'ended', exceptKey)
+  if (reason === 'logout') context.recentlyEnded.noteEnd(key, exceptKey)
   const moved = await move(context, found, key, reason, deadline)
   const isTheft = reason === 'theft' || moved === 'theft'
   const endSessions = async () => {
@@ -169,7 +169,7 @@ async function move(
 ): Promise<SeriesEnd | null> {
   for (let record: SessionRecord | null = found; record !== null; record = await context.storedRecord(key, deadline)) {
     const series = parseSeries(record.data)
-    // What cannot be read begins nothing, and goes when its sessions have ended.
+    // A series that cannot be read begins no session, and is deleted when its sessions have ended.
     if (series === null) return reason
     if (series.ending !== undefined) return series.ending.reason
     const data = JSON.stringify({ ...series, ending: { key, reason } })
@@ -194,7 +194,7 @@ async function move(
  */
 export async function endParent(context: Context, session: SessionRecord, deadline: number): Promise<void> {
   const { key, parent, userId } = session
-  context.recentlyEnded.noteEnd(parent!, 'superseded', key)
+  context.recentlyEnded.noteEnd(parent!, key)
   await context.calls.delete(parent!, context.call(deadline))
   await afterWrite(() => endSessionsOf(context, parent!, userId, 'logout', deadline, each => each.key === key))
 }
@@ -209,10 +209,11 @@ export async function endSessionsOf(
   isKept: (session: SessionRecord) => boolean,
 ): Promise<void> {
   if (userId === null) return
-  const writes = new Writes()
-  for (const session of await context.calls.listUser(userId, 'session', context.call(deadline)))
-    if (session.parent === seriesKey && !isKept(session))
-      await writes.run(() => context.endSession(session.key, userId, reason, deadline))
+  const sessions = await context.calls.listUser(userId, 'session', context.call(deadline))
+  await eachWrite(
+    sessions.filter(session => session.parent === seriesKey && !isKept(session)),
+    session => context.endSession(session.key, userId, reason, deadline),
+  )
 }
 
 /**
@@ -235,14 +236,10 @@ async function endSeriesOfDevice(context: Context, session: SessionRecord, deadl
   const { calls, options } = context
   const { userId } = session
   if (options.rememberFor === null || userId === null) return false
-  const writes = new Writes()
-  let isAny = false
-  for (const record of await calls.listUser(userId, 'remember', context.call(deadline))) {
+  const found = (await calls.listUser(userId, 'remember', context.call(deadline))).filter(record => {
     const series = parseSeries(record.data)
-    const key = series?.ending?.key ?? record.key
-    if (key !== session.parent && series?.issuedFor !== session.createdAt) continue
-    await writes.run(() => endSeries(context, record, 'revoked', deadline, session.key))
-    isAny = true
-  }
-  return isAny
+    return (series?.ending?.key ?? record.key) === session.parent || series?.issuedFor === session.createdAt
+  })
+  await eachWrite(found, record => endSeries(context, record, 'revoked', deadline, session.key))
+  return found.length > 0
 }

@@ -15,9 +15,9 @@ import { noteTouch } from './series.ts'
 /** How often a new ID is drawn again; one more collision means that the generator repeats itself. */
 export const MAX_COLLISIONS = 5
 
-/** What `create` and `replace` of a store answer instead of 'created'. */
+/** An answer of a store's `create` or `replace` other than 'created'. */
 type Refused = Exclude<CreateResult['outcome'], 'created'>
-/** What one attempt to write came to: its value and the record that it left, or what the store answered instead. */
+/** The result of one attempt to write: its value and the record that it left, or the store's other answer. */
 type Attempt<T> =
   | { readonly value: T; readonly latest?: SessionRecord }
   | Refused
@@ -117,7 +117,7 @@ async function mayRetry(conflicts: number, deadline: number): Promise<boolean> {
 const newer = (latest: SessionRecord | null, held: SessionRecord): SessionRecord =>
   latest !== null && latest.key === held.key && latest.version > held.version ? latest : held
 
-/** What an edit makes of fresh data; `draft: null` leaves it as it is. `again` makes the draft once more. */
+/** Edits fresh data; `draft: null` leaves the data as it is. `again` makes the draft once more. */
 type Edit<V> = (draft: object, again: () => object) => { draft: object | null; value: V }
 
 /**

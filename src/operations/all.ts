@@ -5,7 +5,7 @@ import { aSignal, PAGE, recordsOf, requireScan, type Walker } from './walk.ts'
 /** A page with sessions of 16 KiB each is 16 MB. */
 const MAX_PAGE = 1000
 
-/** What `all` takes. */
+/** Options of `all`. */
 interface AllOptions {
   readonly signal?: AbortSignal | undefined
   readonly pageSize?: number | undefined

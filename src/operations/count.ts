@@ -2,7 +2,7 @@ import { SessionStoreError } from '../contract/errors.ts'
 import { checkOptions, type OptionPlace } from '../text/check-options.ts'
 import { aSignal, PAGE, recordsOf, requireScan, type Walker } from './walk.ts'
 
-/** What `count` takes. */
+/** Options of `count`. */
 interface CountOptions {
   readonly signal?: AbortSignal | undefined
 }

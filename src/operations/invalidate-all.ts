@@ -1,17 +1,14 @@
 // Ends all that is stored, of all users and visitors: after an incident, or when a secret was lost.
 import { SessionStoreError } from '../contract/errors.ts'
 import { CLOCK_TOLERANCE, FORWARD_LIFETIME, type ScanPage, type SessionRecord } from '../contract/store.ts'
-import { Writes } from '../guard/store-calls.ts'
 import type { SessionKey } from '../session/id.ts'
 import type { Session } from '../session/session.ts'
 import { eachOf, isOwn, PAGE, pagesOf, type Walker } from './walk.ts'
 
 /** A walk that took less met all that existed when it began: each forward that was left meanwhile still stood, in ms. */
 const SHORT_WALK = FORWARD_LIFETIME - CLOCK_TOLERANCE
-/** How many keys of forwards are remembered, so that none is read again for each forward that leads to it. */
-const MAX_FOLLOWED = 50_000
 
-/** What `invalidateAll` takes. */
+/** Options of `invalidateAll`. */
 export interface InvalidateAllOptions {
   /** Stops it after the page under way: it rejects with the signal's reason. */
   signal?: AbortSignal | undefined
@@ -30,20 +27,16 @@ export interface InvalidateAllProgress {
   readonly met: number
 }
 
-/** What it asks of its manager beside the walk. */
+/** The calls to its manager, beside the walk. */
 interface Ender {
   /** Ends all of a user but the excepted session; answers how many live sessions that were. */
   endUser(user: string): Promise<number>
   /** Ends an anonymous session; `false` if there was none. */
   endVisitor(key: string): Promise<boolean>
-  /** The record that the forwards from a key lead to. `isEnd: false`: they lead to a key that is known. */
-  follow(
-    key: string,
-    now: number,
-    isKnown: (key: string) => boolean,
-  ): Promise<{ readonly record: SessionRecord | null; readonly isEnd: boolean }>
+  /** The record that the forwards from a key lead to; `null` too if they lead to a key that is known. Adds the keys to those. */
+  follow(key: string, now: number, known: Set<string>): Promise<SessionRecord | null>
   /** The keys that the excepted session has, and had. */
-  keptKeys(): Promise<readonly string[]>
+  keptKeys(): Promise<ReadonlySet<string>>
 }
 
 /** Ends all that existed when it was called; answers how many live sessions that were. */
@@ -52,38 +45,31 @@ export async function invalidateAll(
   { signal, onProgress }: Omit<InvalidateAllOptions, 'except'>,
   ender: Ender,
 ): Promise<number> {
-  // What was created later, by whatever node's clock, did not exist when this began.
+  // A session that was created later than this, by whichever node's clock, did not exist when the call began.
   const latest = walker.now() + CLOCK_TOLERANCE
-  const writes = new Writes()
-  const followed = new Set<string>()
   let [ended, met] = [0, 0]
 
-  const isKnown = (key: string) => {
-    if (followed.size >= MAX_FOLLOWED) followed.clear()
-    return followed.size === followed.add(key).size
-  }
   const endPage = async ({ records, forwards }: ScanPage) => {
     met += records.length + forwards.length
     const stored = [...records]
+    // Each new ID of a session leaves a forward: together they are followed once.
+    const followed = new Set<string>()
     await eachOf(forwards, async key => {
-      const { record, isEnd } = await ender.follow(key, walker.now() - CLOCK_TOLERANCE, isKnown)
+      const record = await ender.follow(key, walker.now() - CLOCK_TOLERANCE, followed)
       if (record !== null) stored.push(record)
-      // Nothing live is found there. A node with a slower clock may find it, of whichever tenant.
-      else if (isEnd && walker.namespace === null)
-        await writes.run(() => walker.calls.delete(key, { now: walker.now(), deadline: walker.deadline() }))
     })
     const old = stored.filter(({ createdAt, userId }) => createdAt <= latest && isOwn(walker, userId))
     const users = new Set(old.flatMap(({ userId }) => userId ?? []))
     await eachOf(users, async user => {
-      const count = await writes.run(() => ender.endUser(user))
+      const count = await ender.endUser(user)
       ended += count
     })
     // A series has a user. A record of that kind without one keeps which sessions of another library are over.
     const visitors = old.filter(({ userId, kind }) => userId === null && kind === 'session')
-    const kept = visitors.length === 0 ? [] : await ender.keptKeys()
+    const kept = visitors.length === 0 ? null : await ender.keptKeys()
     await eachOf(visitors, async ({ key, expiresAt }) => {
-      if (kept.includes(key)) return
-      const existed = await writes.run(() => ender.endVisitor(key))
+      if (kept?.has(key)) return
+      const existed = await ender.endVisitor(key)
       if (existed && expiresAt > walker.now()) ended += 1
     })
     return users.size + visitors.length
@@ -93,7 +79,7 @@ export async function invalidateAll(
     for (let isFirst = true; ; isFirst = false) {
       const [now, begun] = [walker.now(), performance.now()]
       let found = 0
-      // What has just expired by our clock may be live by another node's.
+      // A session that has just expired by our clock may be live by another node's.
       for await (const page of pagesOf(walker, PAGE, signal, CLOCK_TOLERANCE)) {
         found += await endPage(page)
         await onProgress?.({ ended, met })
@@ -102,13 +88,11 @@ export async function invalidateAll(
       // a longer walk another one looks for what escaped. By both clocks, because either may have been set back.
       const took = Math.max(performance.now() - begun, walker.now() - now)
       if (took < SHORT_WALK || (found === 0 && !isFirst)) return ended
-      followed.clear()
     }
   } catch (error) {
-    const failure = writes.failure(error)
-    if (!(failure instanceof SessionStoreError)) throw failure
-    const { operation, outcome, message } = failure
+    if (!(error instanceof SessionStoreError)) throw error
+    const { operation, outcome, message } = error
     const told = `invalidateAll: ${ended} sessions were ended, then the store failed: repeat it (${message})`
-    throw new SessionStoreError(operation, outcome, told, { cause: error })
+    throw new SessionStoreError(operation, met === 0 ? outcome : 'unknown', told, { cause: error })
   }
 }

@@ -1,7 +1,7 @@
 // The same keys for all sessions of a user, such as a role.
 import { SessionStoreError } from '../contract/errors.ts'
 import type { SessionRecord } from '../contract/store.ts'
-import { Writes } from '../guard/store-calls.ts'
+import { afterWrite } from '../guard/store-calls.ts'
 import { eachOf } from './walk.ts'
 
 /**
@@ -12,13 +12,12 @@ export async function updateEach(
   records: readonly SessionRecord[],
   write: (record: SessionRecord) => Promise<string | null>,
 ): Promise<number> {
-  const writes = new Writes()
   const failures: unknown[] = []
   // A session that gets a new ID meanwhile may be listed under both.
   const written = new Set<string>()
   const writeOne = async (record: SessionRecord) => {
     try {
-      const key = await writes.run(() => write(record))
+      const key = await write(record)
       if (key !== null) written.add(key)
     } catch (error) {
       // Data that one session cannot hold is no reason for the others to stay as they are.
@@ -26,11 +25,8 @@ export async function updateEach(
       failures.push(error)
     }
   }
-  try {
-    await eachOf(records, writeOne)
-  } catch (error) {
-    throw writes.failure(error)
-  }
+  const writeAll = () => eachOf(records, writeOne)
+  await (records.length > 1 ? afterWrite(writeAll) : writeAll())
   if (failures.length > 0) throw failures[0]
   return written.size
 }

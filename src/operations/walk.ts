@@ -10,7 +10,7 @@ export const PAGE = 500
 /** How many store calls are under way at once: the requests of users come first. */
 const WIDTH = 8
 
-/** What a walk asks of its manager. */
+/** The part of a manager that a walk needs. */
 export interface Walker {
   readonly options: { readonly store: Store }
   readonly calls: StoreCalls
@@ -61,7 +61,7 @@ export async function* recordsOf(
   limit: number,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<SessionRecord, void, void> {
-  // What a store shows twice (Redis, while its table shrinks) it shows soon again.
+  // A store that shows an entry twice (Redis, while its table shrinks) does so within two pages.
   let before = new Set<string>()
   for await (const { records } of pagesOf(walker, limit, signal)) {
     const met = new Set<string>()

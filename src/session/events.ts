@@ -1,9 +1,10 @@
 import { channel } from 'node:diagnostics_channel'
 import type { SessionStoreError } from '../contract/errors.ts'
+import { isThenable } from '../time/within.ts'
 import type { SessionKey } from './id.ts'
 import type { UserId, UserIds } from './users.ts'
 
-/** What happened, with keys, never IDs. */
+/** Something that happened. It holds keys, never session IDs. */
 export type SessionEvent<Ids extends UserIds = UserIds> = {
   /** The namespace, if a manager made by `namespace` tells. A store that fails is not one namespace's. */
   readonly namespace?: string
@@ -38,7 +39,7 @@ export type SessionEvent<Ids extends UserIds = UserIds> = {
       /** Of the session that was found; `null` if none was, or none was looked for. */
       key: SessionKey | null
       userId: UserId<Ids> | null
-      /** What the client wrote, and anyone can write: at most 200 characters of each. */
+      /** As the client wrote it, so it may be anything: at most 200 characters of each. */
       method: string
       origin: string | null
       host: string | null
@@ -68,7 +69,7 @@ export type WriteRefusal = Extract<SessionEvent, { type: 'write-refused' }>['rea
 
 const published = channel('coatcheck')
 
-/** What was thrown may be anything, also what cannot be made a text. */
+/** Anything can be thrown, even a value that cannot become text. */
 function reasonOf(error: unknown): string {
   try {
     return `${error instanceof Error ? error.message : error}`
@@ -80,13 +81,6 @@ function reasonOf(error: unknown): string {
 const warn = (event: SessionEvent, error: unknown): void =>
   process.emitWarning(`onEvent threw at '${event.type}': ${reasonOf(error)}`, { type: 'CoatcheckWarning' })
 
-// Also of another realm, and of a library of promises.
-const isPromise = (value: unknown): value is PromiseLike<unknown> =>
-  typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
-
-/** Whether an event would reach anyone: what is made for an event alone need not be made otherwise. */
-export const isHeard = (listener: unknown): boolean => listener !== undefined || published.hasSubscribers
-
 /** Tells the listener and `node:diagnostics_channel` 'coatcheck'; what a listener throws becomes a process warning. */
 export function emitTo<Ids extends UserIds>(
   listener: ((event: SessionEvent<Ids>) => void) | undefined,
@@ -96,7 +90,7 @@ export function emitTo<Ids extends UserIds>(
     try {
       const result: unknown = listener(event)
       // An asynchronous listener must not end the process either.
-      if (isPromise(result)) Promise.resolve(result).catch(error => warn(event, error))
+      if (isThenable(result)) Promise.resolve(result).catch(error => warn(event, error))
     } catch (error) {
       warn(event, error)
     }

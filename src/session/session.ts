@@ -17,7 +17,7 @@ export interface User<Ids extends UserIds = 'bigint'> {
   readonly passwordVersion: number | null
 }
 
-/** What may be shown of a session. Instants are epoch ms. */
+/** The public part of a session. Instants are epoch ms. */
 export interface SessionInfo<Data = Record<string, unknown>, Ids extends UserIds = 'bigint'> {
   /** Public name of the session, safe to log and list; worth nothing as a cookie. Changes with each new ID. */
   readonly key: SessionKey
@@ -25,7 +25,7 @@ export interface SessionInfo<Data = Record<string, unknown>, Ids extends UserIds
   readonly user: User<Ids> | null
   /** Frozen; write with `update`. Decoded when it is first read. */
   readonly data: Frozen<Data>
-  /** Of a login session: when the credentials were verified. */
+  /** When the session began: for a user, when the credentials were verified. */
   readonly createdAt: number
   readonly seenAt: number
   readonly expiresAt: number
@@ -41,7 +41,7 @@ export interface StoredSession<Data = Record<string, unknown>, Ids extends UserI
   readonly namespace: string | null
 }
 
-/** Of whichever data and user ID: for what looks at neither. */
+/** A session with any data and user ID, for code that looks at neither. */
 // biome-ignore lint/suspicious/noExplicitAny: unknown data and ID would fit no session of an application
 export type AnySession = Session<any, any>
 
@@ -65,7 +65,7 @@ export type SessionRef<Data = Record<string, unknown>, Ids extends UserIds = 'bi
   | null
   | undefined
 
-/** What a snapshot is made from. */
+/** The input for a snapshot. */
 export interface SessionParts<Data, Ids extends UserIds> {
   readonly record: SessionRecord
   readonly userId: UserId<Ids> | null
@@ -75,7 +75,7 @@ export interface SessionParts<Data, Ids extends UserIds> {
   readonly isCookieDue: boolean
   /** The data, if it is known without decoding. */
   readonly data: Frozen<Data> | null
-  /** Of the manager that it belongs to. */
+  /** The manager that it belongs to. */
   readonly manager: { readonly keySpace: string; decode(record: SessionRecord): Frozen<Data> }
 }
 

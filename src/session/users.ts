@@ -4,7 +4,7 @@ import type { Duration } from '../text/duration.ts'
 import { isInSeconds, refuseSeconds } from '../text/epoch.ts'
 import { quote } from '../text/quote.ts'
 
-/** Whose session begins. */
+/** A login: whose session begins, and with which data. */
 export interface Login<Data = Record<string, unknown>, Ids extends UserIds = 'bigint', Input = Data> {
   /** The user whose credentials you have just checked. `name` is for display: a name, an e-mail address, or ''. */
   user: { id: UserIdInput<Ids>; name: string; passwordVersion?: number | null | undefined }
@@ -22,43 +22,25 @@ const LOGIN = ['user', 'data', 'verifiedAt', 'idleTimeout', 'absoluteTimeout']
 const LOGIN_HINTS: Hints = {
   remember: 'sessions.issueRememberToken(session) makes the token, and visit.logIn({ user, remember: true }) sends it',
   passwordVersion: 'it belongs to user: { id, name, passwordVersion }',
-  idle: 'it is called idleTimeout',
-  absolute: 'it is called absoluteTimeout',
+}
+const OF_LOGIN = 'it belongs to a login: { user, … }'
+const ANONYMOUS_HINTS: Hints = {
+  user: 'a visit starts a session with a user by logIn({ user })',
+  verifiedAt: OF_LOGIN,
+  idleTimeout: OF_LOGIN,
+  absoluteTimeout: OF_LOGIN,
 }
 
-/** A visit sends the token too. */
-const VISIT_LOGIN = [...LOGIN, 'remember']
-
-/** @throws TypeError that names what no login has */
-export const checkLogin = (method: string, login: object, known: readonly string[] = LOGIN): void =>
-  checkOptionNames(method, login, known, LOGIN_HINTS)
-
-/** @throws TypeError that names what no login of a visit has */
-export const checkVisitLogin = (login: object): void => checkLogin('logIn', login, VISIT_LOGIN)
-
-/** @throws TypeError for what is no object; its members are checked later */
-export function loginFrom<T extends object>(given: T): T {
-  if (typeof given === 'object' && given !== null) return given
-  throw new TypeError(`logIn: expected { user, data }, got ${quote(given)}`)
+/** @throws TypeError for what is no login, or has more than a login and the `others` */
+export function checkLogin(method: string, login: object, ...others: string[]): void {
+  if (typeof login !== 'object' || login === null || !('user' in login))
+    throw new TypeError(`${method}: expected { user, data }, got ${quote(login)}`)
+  checkOptionNames(method, login, [...LOGIN, ...others], LOGIN_HINTS)
 }
 
-/** @throws TypeError for what is no first data; a login is no visitor */
-export function checkAnonymous(anonymous: object): void {
-  if (typeof anonymous === 'object' && anonymous !== null && 'user' in anonymous)
-    throw new TypeError('create: begins an anonymous session; a login is logIn({ user })')
-  checkOptionNames('create', anonymous, ['data'])
-}
-
-/** @throws TypeError for what begins neither a user's session nor an anonymous one */
-export function checkStart(start: object): void {
-  if (typeof start !== 'object' || start === null)
-    throw new TypeError(`create: expected { user, data }, { data } or nothing, got ${quote(start)}`)
-  checkOptionNames('create', start, LOGIN, LOGIN_HINTS)
-  // `{ user: undefined }` is a mistake, not a visitor.
-  if ('user' in start) return
-  for (const name of ['verifiedAt', 'idleTimeout', 'absoluteTimeout'])
-    if (name in start) throw new TypeError(`${name}: only a login with a user has one`)
-}
+/** @throws TypeError for what begins no anonymous session */
+export const checkAnonymous = (start: object, method = 'create'): void =>
+  checkOptionNames(method, start, ['data'], ANONYMOUS_HINTS)
 
 /** The part of a record that says whose it is. */
 export type Owner = Pick<SessionRecord, 'userId' | 'userName' | 'passwordVersion'>
@@ -128,7 +110,7 @@ export class Users<Ids extends UserIds> {
     }
   }
 
-  /** What the IDs of this user's sessions begin with; `undefined` if the store does not mind. */
+  /** The first characters of the IDs of this user's sessions; `undefined` if any will do for the store. */
   shardOf(userId: string | null): string | undefined {
     if (userId === null || !this.#store.shard) return undefined
     const shard = this.#store.shard(userId)

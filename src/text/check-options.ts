@@ -3,7 +3,7 @@ import { quote } from './quote.ts'
 /** Throws a TypeError if a value is not what the option `name` takes. */
 export type Rule = (value: unknown, name: string) => void
 
-/** What to do instead of an option that a place does not have, by its name. */
+/** For each option that a place does not have: what to do instead. */
 export type Hints = Readonly<Record<string, string>>
 
 /** Where options are given, and what each may be. */
@@ -12,7 +12,7 @@ export interface OptionPlace<O extends object> {
   readonly where: string
   /** By name, in the order in which messages list them; the compiler notices one that is missing. */
   readonly rules: Readonly<Record<keyof O, Rule>>
-  /** Of all others `undefined` means the default. @default none */
+  /** The others may be `undefined`, which means the default. @default none */
   readonly required?: readonly (keyof O & string)[]
   /** Put before the name in messages about values, such as 'cookie.'. @default '' */
   readonly prefix?: string
@@ -20,7 +20,7 @@ export interface OptionPlace<O extends object> {
   readonly hints?: Hints
 }
 
-/** The one sentence about a wrong value. @throws TypeError always */
+/** Refuses a wrong value; all messages about values have this form. @throws TypeError always */
 export function refuse(name: string, expected: string, value: unknown): never {
   throw new TypeError(`${name}: expected ${expected}, got ${quote(value)}`)
 }

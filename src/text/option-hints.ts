@@ -1,4 +1,4 @@
-// What to do instead of an option that other libraries have, or that belongs to another place.
+// Hints for options that other libraries have, or that belong to another place.
 // Texts alone: the places import this table, and it imports none of them.
 import type { Hints } from './check-options.ts'
 
@@ -10,7 +10,7 @@ const WRITTEN = 'data is written by update, at once, and never at the end of a r
 const TIMEOUTS =
   'idleTimeout and absoluteTimeout of the SessionManager say how long a session lives, its cookie follows'
 
-/** Of express-session, cookie-session, @fastify/session, koa-session, iron-session and the stores around them. */
+/** For options of express-session, cookie-session, @fastify/session, koa-session, iron-session and the stores around them. */
 const FOREIGN: Hints = {
   ...each(['secret', 'keys', 'password', 'signed', 'algorithm'], () => UNSIGNED),
   ...each(['resave', 'autoCommit', 'beforeSave'], () => WRITTEN),
@@ -47,7 +47,7 @@ const OWN = {
     name => `it belongs to the cookie of nodeVisits: { cookie: { ${name} } }`,
   ),
   visits: each(
-    ['cookie', 'rememberCookie', 'trustedOrigins', 'clearSiteData', 'trustedProxies', 'isSecure'],
+    ['cookie', 'rememberCookie', 'trustedOrigins', 'trustedProxies', 'isSecure'],
     name => `it belongs to nodeVisits(sessions, { ${name} })`,
   ),
 }

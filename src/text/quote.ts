@@ -1,4 +1,4 @@
-// Whatever was given in the wrong place may be a session ID or a token, or a URL with a password: an error is logged.
+// A value in the wrong place may be a session ID, a token, or a URL with a password, and errors are logged.
 const SECRET = /[A-Za-z0-9_-]{43}/
 
 /**

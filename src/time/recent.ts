@@ -1,5 +1,5 @@
 /**
- * What happened to some keys lately, in bounded memory: two generations of at most `capacity` keys, the older one dropped
+ * Remembers what happened to some keys lately, in bounded memory: two generations of at most `capacity` keys, the older one dropped
  * when the newer is full or `lifetime` ms old. An entry is remembered for at least `lifetime` unless the capacity is
  * exceeded, and for at most twice that, also if nothing happens any more.
  */

@@ -1,21 +1,25 @@
 import { nextTurn } from './next-turn.ts'
 
-/** What a timer of Node can count, in ms; a longer one would ring at once. */
+/** Also a promise of another realm, or of a library. */
+export const isThenable = (value: unknown): value is PromiseLike<unknown> =>
+  typeof (value as { then?: unknown } | null | undefined)?.then === 'function'
+
+/** The longest delay of a timer, in ms; a timer with a longer one fires at once. */
 const LONGEST = 2_147_483_647
 
 interface Outcomes<T, R> {
-  /** What the caller gets for an answer in time; what it throws counts as a failure. */
+  /** Makes the caller's result from an answer in time. If it throws, that counts as a failure. */
   readonly accept: (answer: T) => R
-  /** What the caller is told if the answer is a failure. */
+  /** The caller's error if the answer is a failure. */
   readonly failed: (cause: unknown) => unknown
-  /** What the caller is told if there is no answer in time. */
+  /** The caller's error if there is no answer in time. */
   readonly late: () => unknown
   /** Called once there is an answer, in time or not. */
   readonly settled?: () => void
 }
 
 /**
- * What is answered by a deadline (on the scale of `performance.now()`). After it nothing leads to the caller any more,
+ * The answer by a deadline (on the scale of `performance.now()`). After the deadline nothing refers to the caller any more,
  * because a promise that never settles keeps all that waits for it.
  */
 export function within<T, R>(

@@ -1,4 +1,3 @@
-import { parseSetCookie, stringifySetCookie } from 'cookie'
 import { DEFAULTS as ALL_DEFAULTS } from '../manager/options.ts'
 import type { SessionId } from '../session/id.ts'
 import type { Session } from '../session/session.ts'
@@ -28,6 +27,7 @@ export interface CookieOptions {
 }
 
 const DEFAULTS = ALL_DEFAULTS.cookie
+const SAME_SITE = { strict: 'Strict', lax: 'Lax', none: 'None' } as const
 
 // RFC 9110, section 5.6.2.
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
@@ -67,7 +67,7 @@ export function checkCookie(options: unknown): asserts options is CookieOptions 
   checkOptions(COOKIE, options)
 }
 
-/** What browsers refuse, or would silently ignore (RFC 6265bis, sections 4.1.3 and 5.7). */
+/** Refuses combinations that browsers refuse or silently ignore (RFC 6265bis, sections 4.1.3 and 5.7). */
 function checkTogether(name: string, options: CookieOptions): void {
   const insecure = options.secure === false
   // Browsers compare the prefixes without regard to case.
@@ -86,7 +86,7 @@ function checkTogether(name: string, options: CookieOptions): void {
     clash('partitioned', "without sameSite: 'none': an embedded page would never send it")
 }
 
-/** What a Cookie header says under one name. */
+/** The value of a Cookie header under one name. */
 export interface ParsedCookie {
   /** The value without quotes around it, undecoded and unchecked; `null` if there is none, or if nobody can tell which is right. */
   readonly id: SessionId | null
@@ -106,7 +106,7 @@ export interface ResponseCookie {
     readonly sameSite: 'strict' | 'lax' | 'none'
     /** Seconds; 0 removes the cookie. Without it the cookie ends with the browser. */
     readonly maxAge?: number
-    /** Of a cookie that is removed. */
+    /** Only if the cookie is removed. */
     readonly expires?: Date
     readonly domain?: string
     readonly partitioned?: boolean
@@ -115,8 +115,26 @@ export interface ResponseCookie {
 
 /** A `Set-Cookie` value of ours in its parts. */
 export function responseCookie(line: string): ResponseCookie {
-  const { name, value = '', ...attributes } = parseSetCookie(line)
-  return { name, value, options: { secure: false, ...attributes } as ResponseCookie['options'] }
+  const [pair, ...attributes] = line.split('; ')
+  const { Domain, Path, Expires, SameSite, ...others } = Object.fromEntries(attributes.map(halves))
+  const maxAge = others['Max-Age']
+  const [name, value] = halves(pair!)
+  const options = {
+    path: Path!,
+    httpOnly: true as const,
+    secure: 'Secure' in others,
+    sameSite: SameSite!.toLowerCase() as 'strict' | 'lax' | 'none',
+    ...(maxAge !== undefined && { maxAge: Number(maxAge) }),
+    ...(Expires !== undefined && { expires: new Date(Expires) }),
+    ...(Domain !== undefined && { domain: Domain }),
+    ...('Partitioned' in others && { partitioned: true }),
+  }
+  return { name, value, options }
+}
+
+function halves(pair: string): [name: string, value: string] {
+  const [name] = pair.split('=', 1) as [string]
+  return [name, pair.slice(name.length + 1)]
 }
 
 /**
@@ -148,7 +166,7 @@ export class SessionCookie {
   readonly name: string
   readonly lifetime: 'idle' | 'absolute' | 'browser'
   readonly secure: boolean
-  /** What follows the value and its age in `Set-Cookie`. */
+  /** The attributes after the value and its age in `Set-Cookie`. */
   readonly #attributes: string
   readonly #removal: string
 
@@ -159,19 +177,11 @@ export class SessionCookie {
     checkTogether(this.name, options)
     this.lifetime = options.lifetime ?? DEFAULTS.lifetime
     this.secure = options.secure ?? DEFAULTS.secure
-    const attributes = {
-      name: this.name,
-      value: '',
-      path: options.path ?? DEFAULTS.path,
-      httpOnly: true,
-      secure: this.secure,
-      sameSite: options.sameSite ?? DEFAULTS.sameSite,
-      partitioned: options.partitioned ?? DEFAULTS.partitioned,
-      ...(options.domain === undefined ? {} : { domain: options.domain }),
-    }
-    // Written once: for each response it would be a tenth of a login.
-    this.#attributes = stringifySetCookie(attributes).slice(this.name.length + 1)
-    this.#removal = stringifySetCookie({ ...attributes, maxAge: 0, expires: new Date(0) })
+    const { domain, path = DEFAULTS.path, sameSite = DEFAULTS.sameSite, partitioned = DEFAULTS.partitioned } = options
+    const scope = `${domain === undefined ? '' : `; Domain=${domain}`}; Path=${path}`
+    const flags = `; HttpOnly${this.secure ? '; Secure' : ''}${partitioned ? '; Partitioned' : ''}; SameSite=${SAME_SITE[sameSite]}`
+    this.#attributes = scope + flags
+    this.#removal = `${this.name}=; Max-Age=0${scope}; Expires=${new Date(0).toUTCString()}${flags}`
   }
 
   /** Reads one or several Cookie lines. Never throws. */

@@ -1,7 +1,7 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto'
 import { quote } from '../text/quote.ts'
 
-/** What the guard checks. An upgrade (a WebSocket handshake) is a GET that no same-origin policy protects. */
+/** The part of a request that the guard checks. An upgrade (a WebSocket handshake) is a GET that no same-origin policy protects. */
 export interface GuardedRequest {
   readonly method: string
   readonly upgrade?: boolean | undefined

@@ -2,7 +2,7 @@
 import { SessionError } from '../contract/errors.ts'
 import type { SessionKey } from '../session/id.ts'
 
-/** What is said in messages: only options and calls that this server has. */
+/** Parts of messages that name options and calls, which differ between servers. */
 export interface Advice {
   /** The function that took the options. */
   readonly where: string
@@ -52,7 +52,7 @@ export const tooManyCookies = (name: string) =>
 
 export const wrongCsrfToken = () => new SessionError('ERR_SESSION_CSRF', "the token is missing, or not this session's")
 
-// What fails without a trace: the login answered 200, and the browser is not logged in. So the developer is told.
+// These failures leave no trace: the login answered 200, and the browser is not logged in. So we warn the developer.
 /** Longer than a handler takes from a login to its response, and short enough that the developer still watches, in ms. */
 const DELAY = 10_000
 

@@ -1,5 +1,6 @@
 import type { SessionManager } from '../manager/manager.ts'
 import type { UserIds } from '../session/users.ts'
+import { aFunction } from '../text/check-options.ts'
 import { quote } from '../text/quote.ts'
 import type { CookieOptions } from './cookie.ts'
 import type { Advice } from './errors.ts'
@@ -63,7 +64,7 @@ export function checkFetch(where: string, request: unknown): void {
     )
 }
 
-/** What a server that listens everywhere calls itself (next start -H 0.0.0.0). */
+/** The host in the URL of a server that listens on all addresses (next start -H 0.0.0.0). */
 const ANY_ADDRESS = /^(?:0\.0\.0\.0|\[::\])(?::\d+)?$/
 
 /** A request of the Fetch API as a visit sees it. Its methods are no closures, as in `guardHead`. */
@@ -172,7 +173,7 @@ export function fetchVisits<Data extends object, Ids extends UserIds, Input exte
   sessions: SessionManager<Data, Ids, Input>,
   options: FetchVisitsOptions = {},
 ): FetchVisits<Data, Ids, Input> {
-  const setup = setUp(sessions, options, ADVICE)
+  const setup = setUp(sessions, options, ADVICE, { isSecure: aFunction })
   const { isSecure } = options
   const isTls = (request: Request): boolean => {
     if (isSecure) return isSecure(request) === true

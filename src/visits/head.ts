@@ -1,4 +1,4 @@
-// What a response has to carry because of its session, and how that is merged with the headers that it has already.
+// The headers that a response needs because of its session, and how they are merged with those that it already has.
 
 /** Asked for when the head of the response is written. */
 export interface HeadRules {
@@ -12,9 +12,9 @@ export interface HeadRules {
 }
 
 export const NO_RULES: HeadRules = { cookies: [], vary: [], noStore: false, others: [] }
-/** Of a request whose cookie was read. */
+/** For a request whose cookie was read. */
 export const COOKIE_READ: HeadRules = { ...NO_RULES, vary: ['Cookie'] }
-/** Of one whose response may depend on a session. */
+/** For a request whose response may depend on a session. */
 export const PERSONAL: HeadRules = { ...COOKIE_READ, noStore: true }
 
 /** The head of a response, of whichever server. */

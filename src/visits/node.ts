@@ -2,16 +2,17 @@ import { type IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import type { SessionManager } from '../manager/manager.ts'
 import type { UserIds } from '../session/users.ts'
+import { aFunction } from '../text/check-options.ts'
 import { quote } from '../text/quote.ts'
 import type { CookieOptions } from './cookie.ts'
 import type { Advice } from './errors.ts'
 import { type Head, type HeadRules, writeRules } from './head.ts'
-import { hostOf, type SecureOptions, secureTest } from './secure.ts'
+import { hostOf, proxyTest, type SecureOptions, secureTest } from './secure.ts'
 import { setUp, type VisitOptions } from './setup.ts'
 import type { Visit as PublicVisit, VisitRequest } from './types.ts'
 import { Visit } from './visit.ts'
 
-/** What `nodeVisits` takes. */
+/** Options of `nodeVisits`. */
 export interface NodeVisitsOptions extends VisitOptions, SecureOptions<IncomingMessage> {}
 
 const ADVICE: Advice = {
@@ -118,7 +119,7 @@ export interface NodeVisits<
 }
 
 /**
- * What is kept at a request, as a property: it is found several times faster than an entry of a WeakMap.
+ * Kept as a property of the request: it is found several times faster than an entry of a WeakMap.
  *
  * A class and no object literal: if many requests wait for their sessions V8 finds that what a literal makes lives long,
  * and makes it in the old heap. There each one kept its request until the next full collection, long after the response:
@@ -143,7 +144,7 @@ export function nodeVisits<Data extends object, Ids extends UserIds, Input exten
   sessions: SessionManager<Data, Ids, Input>,
   options: NodeVisitsOptions = {},
 ): NodeVisits<Data, Ids, Input> {
-  const setup = setUp(sessions, options, ADVICE)
+  const setup = setUp(sessions, options, ADVICE, { trustedProxies: proxyTest, isSecure: aFunction })
   const isSecure = secureTest(options)
   const slot = Symbol('coatcheck visit')
   const of = (request: IncomingMessage, response?: ServerResponse): PublicVisit<Data, Ids, Input> => {

@@ -1,8 +1,9 @@
+import { contextOf } from '../manager/context.ts'
 import type { SessionManager } from '../manager/manager.ts'
 import type { UserIds } from '../session/users.ts'
 import { quote } from '../text/quote.ts'
 import type { Advice } from './errors.ts'
-import { checkSessions, setUp, type VisitOptions, type VisitsSetup } from './setup.ts'
+import { setUp, type VisitOptions, type VisitsSetup } from './setup.ts'
 import type { Visit as PublicVisit, VisitRequest } from './types.ts'
 import { Visit } from './visit.ts'
 
@@ -38,11 +39,11 @@ export function openVisit<Data extends object, Ids extends UserIds, Input extend
   request: VisitRequest,
   options: VisitOptions = NO_OPTIONS,
 ): PublicVisit<Data, Ids, Input> {
-  checkSessions('openVisit', sessions)
+  contextOf(sessions, 'openVisit: ')
   checkVisitRequest(request)
   let setup = setups.get(options)
   if (setup === undefined) {
-    setup = setUp(sessions, options, ADVICE)
+    setup = setUp(sessions, options, ADVICE, {})
     setups.set(options, setup)
   }
   return new Visit(sessions, request, setup)

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { BlockList, isIP } from 'node:net'
 import type { TLSSocket } from 'node:tls'
-import { quote } from '../text/quote.ts'
+import { listOf, type Rule, rule } from '../text/check-options.ts'
 
 /** How it is known that a request came over TLS. */
 export interface SecureOptions<R = unknown> {
@@ -14,9 +14,9 @@ export interface SecureOptions<R = unknown> {
 const LOCAL_HOST = /^(?:(?:[a-z0-9-]+\.)*localhost\.?|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i
 const LOOPBACK = /^(?:::ffff:)?127\.|^::1$/
 
-/** What proxies add to say where a request came from. Next.js adds it to each request, also without a proxy. */
+/** Headers in which proxies say where a request came from. Next.js adds them to each request, even without a proxy. */
 const FORWARDED = ['x-forwarded-for', 'x-real-ip', 'x-forwarded-host', 'x-forwarded-proto', 'x-forwarded-port'] as const
-/** What only a proxy between two machines adds, or what says the same in a form that is not read here. */
+/** Headers that only a proxy between two machines adds, or that say the same in a form that is not read here. */
 const OF_PROXIES = [
   'forwarded',
   'via',
@@ -53,12 +53,6 @@ export function isForwardedLocally(header: (name: string) => unknown): boolean {
   )
 }
 
-/** @throws TypeError that quotes the option */
-export function checkIsSecure(isSecure: unknown): void {
-  if (isSecure !== undefined && typeof isSecure !== 'function')
-    throw new TypeError(`isSecure: expected a function of the request, got ${quote(isSecure)}`)
-}
-
 export const hostOf = (request: IncomingMessage): string | undefined =>
   // HTTP/2 has the pseudo-header instead (RFC 9113, section 8.3.1).
   request.headers.host ?? (request.headers[':authority'] as string | undefined)
@@ -89,7 +83,6 @@ function isGone(request: IncomingMessage): boolean {
 /** Whether a request of node:http (or its HTTP/2 form) came over TLS, or over loopback, which needs none. */
 export function secureTest(options: SecureOptions<IncomingMessage>): (request: IncomingMessage) => boolean {
   const { isSecure, trustedProxies } = options
-  checkIsSecure(isSecure)
   const isTrusted = proxyTest(trustedProxies)
   return request => {
     if (isSecure) return isSecure(request) === true
@@ -103,8 +96,10 @@ export function secureTest(options: SecureOptions<IncomingMessage>): (request: I
   }
 }
 
-const isPrefix = (text: string | undefined, max: number) =>
-  text !== undefined && /^(0|[1-9]\d{0,2})$/.test(text) && Number(text) <= max
+const ADDRESSES: Rule = listOf(
+  'addresses and ranges',
+  rule("addresses and ranges such as '127.0.0.1' or '10.0.0.0/8'", entry => isAdded(new BlockList(), entry)),
+)
 
 /**
  * A test whether a peer's address is among `proxies`: addresses and CIDR ranges (RFC 4632), IPv4 and IPv6. An
@@ -112,32 +107,23 @@ const isPrefix = (text: string | undefined, max: number) =>
  * @throws TypeError that quotes an entry which is neither
  */
 export function proxyTest(proxies: unknown): (address: string | undefined) => boolean {
-  if (proxies === undefined) return () => false
-  if (!Array.isArray(proxies))
-    throw new TypeError(`trustedProxies: expected an array of addresses and ranges, got ${quote(proxies)}`)
   const list = new BlockList()
-  for (const entry of proxies) add(list, entry)
-  return address => {
-    const family = address === undefined ? 0 : isIP(address)
-    return family !== 0 && list.check(address as string, family === 4 ? 'ipv4' : 'ipv6')
+  if (proxies !== undefined) ADDRESSES(proxies, 'trustedProxies')
+  for (const entry of (proxies ?? []) as readonly string[]) isAdded(list, entry)
+  return (address = '') => {
+    const family = isIP(address)
+    return family !== 0 && list.check(address, family === 4 ? 'ipv4' : 'ipv6')
   }
 }
 
-function add(list: BlockList, entry: unknown): void {
-  const [address = '', prefix, ...rest] = typeof entry === 'string' ? entry.split('/') : []
+/** `false` for what is neither an address nor a range. A zone (fe80::1%eth0) is no part of an address in a list. */
+function isAdded(list: BlockList, entry: unknown): boolean {
+  const [, address = '', prefix] =
+    typeof entry === 'string' ? (/^([^/%]+)(?:\/(0|[1-9]\d{0,2}))?$/.exec(entry) ?? []) : []
   const family = isIP(address)
-  const isRange = prefix !== undefined
-  // A zone (fe80::1%eth0) is no part of an address in a list.
-  if (
-    family === 0 ||
-    address.includes('%') ||
-    rest.length > 0 ||
-    (isRange && !isPrefix(prefix, family === 4 ? 32 : 128))
-  )
-    throw new TypeError(
-      `trustedProxies: expected addresses and ranges such as '127.0.0.1' or '10.0.0.0/8', got ${quote(entry)}`,
-    )
+  if (family === 0 || Number(prefix ?? 0) > (family === 4 ? 32 : 128)) return false
   const type = family === 4 ? 'ipv4' : 'ipv6'
-  if (isRange) list.addSubnet(address, Number(prefix), type)
-  else list.addAddress(address, type)
+  if (prefix === undefined) list.addAddress(address, type)
+  else list.addSubnet(address, Number(prefix), type)
+  return true
 }

@@ -83,7 +83,7 @@ export interface Visit<
    * await visit.checkCsrf(form.get('csrf')) // the form has what `await visit.csrfToken()` gave
    */
   checkCsrf(token: unknown): Promise<void>
-  /** What the response has to carry so far. `nodeVisits` and `fetchVisits` send it by themselves. */
+  /** The headers that the response needs so far. `nodeVisits` and `fetchVisits` send them by themselves. */
   readonly headers: Headers
   /**
    * The cookies among `headers`, for a cookie jar of a framework: `for (const { name, value, options } of visit.cookies)
@@ -104,7 +104,7 @@ export type VisitLogin<
 /** The type of the visits to a manager: `VisitOf<typeof sessions>`. */
 export type VisitOf<M> = M extends SessionManager<infer Data, infer Ids, infer Input> ? Visit<Data, Ids, Input> : never
 
-/** What a visit has to know about its request: for a server of your own, given to `openVisit`. */
+/** The request as a visit needs to know it: for a server of your own, passed to `openVisit`. */
 export interface VisitRequest {
   readonly method: string
   /** The Cookie header, or its lines. */

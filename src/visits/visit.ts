@@ -1,5 +1,5 @@
 import type { Change } from '../data/change.ts'
-import { afterWrite, Writes } from '../guard/store-calls.ts'
+import { afterWrite, eachWrite } from '../guard/store-calls.ts'
 import { type Context, contextOf } from '../manager/context.ts'
 import { fromSnapshot } from '../manager/lookup.ts'
 import type { SessionManager } from '../manager/manager.ts'
@@ -10,7 +10,7 @@ import type { RequestRefusal } from '../session/events.ts'
 import { isId, type SessionId } from '../session/id.ts'
 import { isCookieDue, recordOf, type Session, type UserSession } from '../session/session.ts'
 import type { UserIds } from '../session/users.ts'
-import { checkAnonymous, checkVisitLogin, loginFrom } from '../session/users.ts'
+import { checkAnonymous, checkLogin } from '../session/users.ts'
 import { checkOptions, type OptionPlace } from '../text/check-options.ts'
 import { aDuration, type Duration } from '../text/duration.ts'
 import { type ResponseCookie, responseCookie } from './cookie.ts'
@@ -46,7 +46,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
 {
   readonly #request: VisitRequest
   readonly #sessions: SessionManager<Data, Ids, Input>
-  /** What this process remembers of its browser, and what spares a second read. */
+  /** For what this process remembers of the browser, and to save a second read. */
   readonly #context: Context
   readonly #setup: VisitsSetup
   #isOpen = false
@@ -56,11 +56,11 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   /** Whether the cookie is `Secure` and the request did not come over TLS; `null` until that matters. */
   #isInsecure: boolean | null = null
   #hasLoggedOut = false
-  /** `undefined` until the store has said, or a method that writes. */
+  /** `undefined` until the store has answered, or a method that writes has finished. */
   #session: Session<Data, Ids> | null | undefined
-  /** Under way, finished or failed; `null` after a method that writes, whose session is the newer one. */
+  /** The read, under way, finished or failed; `null` after a method that writes, since its session is newer. */
   #reading: Promise<Session<Data, Ids> | null> | null = null
-  /** Whether a read so far was a use of the session, and not a poll. */
+  /** Whether a read so far counts as a use of the session: a poll does not. */
   #isUsed = false
   /** Methods that write take turns. Never rejects. */
   #turn: Promise<void> | null = null
@@ -69,7 +69,6 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   /** Whether the anonymous session that began here ends if the browser logs in or out before the head is written. */
   #isProvisional = false
   #cookie: 'keep' | 'send' | 'clear' = 'keep'
-  #sentAt = 0
   #tokenCookie: 'keep' | 'clear' | { readonly token: string; readonly maxAge: number } = 'keep'
   #unsent: NodeJS.Timeout | null = null
   #reported: RequestRefusal[] | null = null
@@ -151,8 +150,8 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
 
   logIn(given: VisitLogin<Data, Ids, Input>): Promise<UserSession<Data, Ids>> {
     return this.#inTurn(async () => {
-      const { remember, ...login } = loginFrom(given)
-      checkVisitLogin(given)
+      checkLogin('logIn', given, 'remember')
+      const { remember, ...login } = given
       this.#mayBegin()
       const { rememberFor } = this.#context.options
       if (remember && rememberFor === null)
@@ -200,12 +199,10 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
       const { cookie, rememberCookie } = this.#setup
       // If several cookies came none is trusted, but one of them is the user's own: all end.
       const ids = this.#id === null ? cookie.candidates(this.#request.cookie).filter(isId) : []
-      const tokens = this.#tokens()
-      const writes = new Writes()
-      // What could start the session again ends first.
-      for (const token of tokens) await writes.run(() => this.#sessions.revokeRememberToken(token))
-      for (const each of new Set([...firstAndLast(ids), current]))
-        if (each !== null) await writes.run(() => this.#sessions.destroy(each))
+      // The tokens end first: they could start the session again.
+      const tokens = this.#tokens().map(token => () => this.#sessions.revokeRememberToken(token))
+      const sessions = [...new Set([...firstAndLast(ids), current])].map(each => () => this.#sessions.destroy(each))
+      await eachWrite([...tokens, ...sessions], end => end())
       this.#setSession(null)
       if (ids.length > MOST_VALUES) throw tooManyCookies(cookie.name)
       if (this.#wellFormedTokens().length > MOST_VALUES) throw tooManyCookies(rememberCookie.name)
@@ -238,7 +235,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     return this.headRules().cookies.map(responseCookie)
   }
 
-  /** What the response has to carry, if its head were written now. */
+  /** The headers that the response would need if its head were written now. */
   headRules(): HeadRules {
     if (!this.#isOpen) return NO_RULES
     if (this.#turn !== null) warnNotAwaited()
@@ -246,7 +243,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     const session = this.#session ?? null
     const isPersonal = session !== null || (this.#session === undefined && this.#reading !== null)
     if (this.#cookie === 'keep' && this.#tokenCookie === 'keep') return isPersonal ? PERSONAL : COOKIE_READ
-    const { cookie, rememberCookie, clearSiteData } = this.#setup
+    const { cookie, rememberCookie } = this.#setup
     const cookies: string[] = []
     if (this.#cookie === 'clear') cookies.push(cookie.clear())
     else if (this.#cookie === 'send' && session !== null && this.#maySend(session))
@@ -258,8 +255,7 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     )
       cookies.push(rememberCookie.serializeValue(this.#tokenCookie.token, this.#tokenCookie.maxAge))
     if (cookies.length === 0) return isPersonal ? PERSONAL : COOKIE_READ
-    const isLogout = this.#cookie === 'clear' && clearSiteData !== null
-    return { ...PERSONAL, cookies, others: isLogout ? [['Clear-Site-Data', clearSiteData]] : [] }
+    return { ...PERSONAL, cookies }
   }
 
   /** Lets the request through, or throws. */
@@ -327,7 +323,8 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     anonymous?: { data?: Partial<Input> },
     before: Session<Data, Ids> | null = null,
   ): Promise<Session<Data, Ids> | null> {
-    const isSuperseded = () => (before === null ? this.#isSuperseded() : this.#hasEnded(before))
+    const isSuperseded = () =>
+      before === null ? this.#isSuperseded() : this.#context.recentlyEnded.isSuperseded(before.key)
     if (this.#isEnded || isSuperseded()) return null
     const session = await this.#sessions.create(anonymous)
     this.#isProvisional = before === null
@@ -372,7 +369,6 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
   #send<S extends Session<Data, Ids>>(session: S): S {
     this.#setSession(session)
     this.#cookie = 'send'
-    this.#sentAt = performance.now()
     this.#unsent ??= watchUnsent(this.#onUnsent.bind(this))
     return session
   }
@@ -397,7 +393,11 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
 
   /** A slow response must not overwrite the cookie of a later login. */
   #maySend(session: Session<Data, Ids>): boolean {
-    if (!this.#isProvisional || !this.#isSuperseded()) return !this.#hasEnded(session, this.#sentAt)
+    if (!this.#isProvisional || !this.#isSuperseded()) {
+      const { recentlyEnded } = this.#context
+      const { parent } = recordOf(session)!
+      return !recentlyEnded.isSuperseded(session.key) && (parent === null || !recentlyEnded.isEnded(parent))
+    }
     // While this session was created, another request of the browser logged in or out. Its response has the right cookie.
     this.#isProvisional = false
     this.#cookie = 'keep'
@@ -412,11 +412,6 @@ export class Visit<Data extends object, Ids extends UserIds, Input extends objec
     const { recentlyEnded } = this.#context
     if (this.#id !== null && recentlyEnded.isSuperseded(this.#context.keyOf(this.#id))) return true
     return this.#wellFormedTokens().some(token => recentlyEnded.isSuperseded(this.#keyOfToken(token)!))
-  }
-
-  /** Whether it has ended in this process lately; with its user's other sessions, if that was after `since`. */
-  #hasEnded(session: Session<Data, Ids>, since = Number.POSITIVE_INFINITY): boolean {
-    return this.#context.recentlyEnded.hasEnded(recordOf(session)!, since)
   }
 
   /** `null` for what cannot be a remember token. */

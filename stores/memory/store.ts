@@ -1,5 +1,4 @@
-import { setImmediate } from 'node:timers'
-import { SessionStoreError, type StoreOperation } from '../../src/contract/errors.ts'
+import { SessionStoreError } from '../../src/contract/errors.ts'
 import {
   type CreateOptions,
   type CreateResult,
@@ -17,7 +16,7 @@ import {
 } from '../../src/contract/store.ts'
 import { checkOptions, type OptionPlace, wholeNumber } from '../../src/text/check-options.ts'
 
-/** What a `MemoryStore` takes. */
+/** Options of a `MemoryStore`. */
 export interface MemoryStoreOptions {
   /**
    * Keeps at most this many records. A session, a remember token and, for its seven minutes, the forward that a new ID
@@ -41,14 +40,10 @@ type Entry = Kept | Trace
 
 /** Entries that expire within the same ten seconds share a Set. */
 const SPAN = 10_000
-/** How many records of a span that is not over are asked whether they have expired. */
+/** In a span that is not over yet, how many records are looked at. */
 const ASKED = 64
 /** A sweep stops after this time, in ms; the manager calls it again. */
 const SWEEP_TIME = 5
-/** How many records of a user end in one turn of the event loop. */
-const ENDED_PER_TURN = 1000
-/** How many records are counted in one turn of the event loop. */
-const COUNTED_PER_TURN = 10_000
 
 const spanOf = ({ expiresAt }: Entry) => expiresAt - (expiresAt % SPAN)
 const NOTHING: readonly string[] = Object.freeze([])
@@ -146,24 +141,16 @@ export class MemoryStore implements Store {
     return true
   }
 
-  async deleteUser(userId: string, options: DeleteUserOptions, { now, deadline }: StoreCall): Promise<number> {
+  async deleteUser(userId: string, options: DeleteUserOptions, { now }: StoreCall): Promise<number> {
     this.#raiseMinimum(userId, options, now)
+    const spared = this.#successor(options.exceptKey)
     let ended = 0
-    for (;;) {
-      // Looked up again in each turn: the session may have got a new ID in between.
-      const spared = this.#successor(options.exceptKey)
-      let dropped = 0
-      for (const record of this.#users.of(userId).get(userId) ?? []) {
-        if (record === spared) continue
-        if (dropped === ENDED_PER_TURN) break
-        if (isLive(record, 'session', now)) ended++
-        this.#drop(record)
-        dropped++
-      }
-      // Otherwise these were all, also those that replaced sessions of earlier turns.
-      if (dropped < ENDED_PER_TURN) return ended
-      await nextTurn('deleteUser', 'unknown', deadline, 'ended')
+    for (const record of this.#users.of(userId).get(userId) ?? []) {
+      if (record === spared) continue
+      if (isLive(record, 'session', now)) ended++
+      this.#drop(record)
     }
+    return ended
   }
 
   async listUser(userId: string, kind: SessionRecord['kind'], { now }: StoreCall): Promise<SessionRecord[]> {
@@ -201,15 +188,10 @@ export class MemoryStore implements Store {
     return { records, forwards, next: place < parts.length ? String(place) : null }
   }
 
-  async count({ now, deadline }: StoreCall): Promise<number> {
-    let [count, looked] = [0, 0]
-    for (const part of this.#entries.parts) {
+  async count({ now }: StoreCall): Promise<number> {
+    let count = 0
+    for (const part of this.#entries.parts)
       for (const entry of part.values()) if (isLive(entry, 'session', now)) count++
-      looked += part.size
-      if (looked < COUNTED_PER_TURN) continue
-      looked = 0
-      await nextTurn('count', 'not-applied', deadline, 'counted')
-    }
     return count
   }
 
@@ -298,7 +280,7 @@ export class MemoryStore implements Store {
     join(this.#spans, spanOf(entry), entry)
     if (entry.kind === 'forward') return
     if (entry.userId !== null) join(this.#users.of(entry.userId), entry.userId, entry)
-    // What is no session and no user's, such as the mark of an imported session, makes room for no visitor.
+    // A record of another kind without a user, such as the mark of an imported session, is never dropped for a visitor.
     else if (entry.kind === 'session') this.#anonymous.add(entry)
   }
 
@@ -311,7 +293,7 @@ export class MemoryStore implements Store {
     else this.#anonymous.delete(entry)
   }
 
-  /** What has expired before this instant. Of the span that the instant falls into, only the first 64 are asked. */
+  /** Entries that expired before this instant. In the span that the instant falls into, only the first 64 are looked at. */
   *#expiredBefore(instant: number): Generator<Entry> {
     for (const [begin, entries] of this.#spans) {
       if (begin >= instant) continue
@@ -368,17 +350,3 @@ const isLive = (entry: Entry, kind: SessionRecord['kind'], now: number) => entry
 /** Whether a repeated call finds what it wrote itself. */
 const isRepetition = (taken: Entry, { writeId, userId, createdAt }: SessionRecord) =>
   taken.kind !== 'forward' && taken.writeId === writeId && taken.userId === userId && taken.createdAt === createdAt
-
-/** Lets others have the event loop, and gives up when the caller has. */
-async function nextTurn(
-  operation: StoreOperation,
-  outcome: 'not-applied' | 'unknown',
-  deadline: number | undefined,
-  done: string,
-): Promise<void> {
-  await new Promise(resolve => setImmediate(resolve))
-  if (deadline !== undefined && performance.now() >= deadline)
-    throw new SessionStoreError(operation, outcome, `the session store failed in ${operation}`, {
-      cause: new Error(`the deadline passed before all sessions were ${done}`),
-    })
-}

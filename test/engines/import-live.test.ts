@@ -122,7 +122,7 @@ describe('express-session, replaced by our bridge of that name', () => {
     const browsers = await loggedIn(to, 12)
     const store = new MemoryStore()
     const nodes = Array.from({ length: 3 }, () => {
-      const sessions = new SessionManager({ store })
+      const sessions = new SessionManager({ store, storeTimeout: '20s' })
       open.push(() => sessions.close())
       const userOf = ({ user }: OldData) => user
       const bridge = bridgeOf(sessions, { cookie: { secure: false }, userOf })

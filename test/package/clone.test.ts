@@ -23,7 +23,7 @@ afterAll(() => rmSync(clone, { recursive: true, force: true }))
 describe('a clone', () => {
   it('can be installed without the development dependencies: nothing is built, and npm does not fail', async () => {
     await exec('npm', ['ci', '--omit=dev', '--prefer-offline'], { cwd: clone })
-    expect(readdirSync(join(clone, 'node_modules')).filter(name => !name.startsWith('.'))).toEqual(['cookie'])
+    expect(existsSync(join(clone, 'node_modules/typescript'))).toBe(false)
     expect(existsSync(join(clone, 'dist'))).toBe(false)
   }, 120_000)
 })

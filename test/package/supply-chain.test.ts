@@ -53,13 +53,11 @@ describe('the release', () => {
     expect(release.match(/contents: write/g)).toHaveLength(1)
   })
 
-  it('lists in its SBOM what users install with it: cookie, and nothing else', async () => {
+  it('lists in its SBOM what users install with it: nothing else', async () => {
     const [command] = /npm sbom [^>\n]*/.exec(release)!
     const { metadata, components } = await npm(root, ...command.trim().split(' ').slice(1))
-    const { name, version, dependencies } = JSON.parse(read('package.json'))
+    const { name, version } = JSON.parse(read('package.json'))
     expect(metadata.component.purl).toBe(`pkg:npm/${name}@${version}`)
-    expect(Object.keys(dependencies)).toEqual(['cookie'])
-    expect(components.map((component: { name: string }) => component.name)).toEqual(['cookie'])
-    expect(components[0].hashes[0].alg).toBe('SHA-512')
+    expect(components).toEqual([])
   }, 60_000)
 })

@@ -1,4 +1,3 @@
-import { setImmediate } from 'node:timers/promises'
 import type { StoreCall } from '../../../src/contract/store.ts'
 import { checkOptions } from '../../../src/text/check-options.ts'
 import type { Row } from '../base/engine.ts'
@@ -10,8 +9,6 @@ import { checkSqlite, type SqliteDatabase } from './driver.ts'
 import { SQLITE, SqliteEngine } from './engine.ts'
 
 const OPTIONS = optionsOf('SqliteStore', {})
-/** How many rows are counted at once: the event loop waits for some milliseconds. */
-const COUNT_BATCH = 5000
 
 /**
  * Sessions in a SQLite file, through a connection of better-sqlite3, libsql, node:sqlite or bun:sqlite that the
@@ -36,7 +33,7 @@ export class SqliteStore extends SqlStore {
     return ddlText(options, SQLITE)
   }
 
-  // At once and without a promise: a statement to SQLite is a function call, and several in one would save nothing.
+  // Answers at once and without a promise. A statement is a function call here, so sharing one would save nothing.
   protected readonly find = (key: string, end: number): Row | null | Promise<Row | null> => {
     try {
       const row = this.engine.first(this.texts.read, key, end)
@@ -54,23 +51,8 @@ export class SqliteStore extends SqlStore {
   /** Ends the session under a key, or the one that the forwards there lead to; answers whether there was one. */
   override async delete(key: string, call: StoreCall): Promise<boolean> {
     if (!isKey(key)) return false
-    // What is absent needs no lock.
+    // An absent session needs no write, and so no lock.
     const rows = await this.select('delete', this.texts.read, { id: key }, endOf(call.deadline))
     return rows.length > 0 && super.delete(key, call)
-  }
-
-  /** How many live sessions there are, counted in pieces between which the event loop runs. */
-  async count({ now, deadline }: StoreCall): Promise<number> {
-    const end = endOf(deadline)
-    const text = `SELECT count(CASE WHEN kind = 'session' AND moved_to IS NULL AND expires_at > :now THEN 1 END) AS live,
-        max(id) AS last
-      FROM (SELECT id, kind, moved_to, expires_at FROM ${this.names.sessions} WHERE id > :after ORDER BY id LIMIT ${COUNT_BATCH})`
-    let sessions = 0
-    for (let after = ''; ; await setImmediate()) {
-      const [row] = await this.select('count', text, { now, after }, end)
-      sessions += Number(row!.live)
-      if (row!.last === null) return sessions
-      after = String(row!.last)
-    }
   }
 }

@@ -58,13 +58,4 @@ describe('a session that the limit of its user ends', () => {
     const visitor = await request(first).create()
     expect((await sessions.get(visitor.secret))?.user).toBeNull()
   })
-
-  it('is sent by no response that is under way', async () => {
-    const { sessions } = setUp({ limit: { max: 1, onLimit: 'end-oldest' } })
-    const slow = openVisit(sessions, { method: 'POST', secure: true, header: () => null, cookie: null })
-    await slow.logIn({ user })
-    expect(slow.cookies.map(({ name }) => name)).toEqual(['session_id'])
-    await sessions.create({ user })
-    expect(slow.cookies).toEqual([])
-  })
 })

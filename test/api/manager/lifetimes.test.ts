@@ -152,7 +152,7 @@ describe('what cannot be', () => {
   it('is a lifetime of an anonymous session', async () => {
     for (const name of ['idleTimeout', 'absoluteTimeout'])
       await expect(setUp().sessions.create({ [name]: '10m' } as never)).rejects.toThrow(
-        `${name}: only a login with a user has one`,
+        `create: "${name}" is not an option; it belongs to a login: { user, … } (there are: data)`,
       )
   })
 })

@@ -252,7 +252,7 @@ describe('verifiedAt: a login whose password was verified elsewhere, earlier or 
     const seconds = Math.floor(clock() / 1000)
     await expect(sessions.create({ user, verifiedAt: seconds })).rejects.toThrow('1000 times as much')
     await expect(sessions.create({ data: {}, verifiedAt: null } as object)).rejects.toThrow(
-      'verifiedAt: only a login with a user has one',
+      'create: "verifiedAt" is not an option; it belongs to a login: { user, … } (there are: data)',
     )
     expect(store.calls).toEqual([])
   })

@@ -14,7 +14,7 @@ const setUp = (options: object = {}) => barrierManagers(new MemoryStore(), optio
 describe('what is no login is refused, and the store is not asked', () => {
   it.each([null, 'ada', 42, true])('by create: %j', async wrong => {
     const { sessions, store } = setUp()
-    await expect(sessions.create(wrong as never)).rejects.toThrow(/^create: expected \{ user, data \}, \{ data \} or/)
+    await expect(sessions.create(wrong as never)).rejects.toThrow(/^create: expected an object of options, got/)
     expect(store.calls).toEqual([])
   })
 
@@ -45,7 +45,7 @@ describe('what is no login is refused, and the store is not asked', () => {
     const { sessions } = setUp()
     for (const [name, value] of Object.entries({ verifiedAt: null, idleTimeout: '10m', absoluteTimeout: '1h' }))
       await expect(sessions.create({ [name]: value } as never)).rejects.toThrow(
-        `${name}: only a login with a user has one`,
+        `create: "${name}" is not an option; it belongs to a login: { user, … } (there are: data)`,
       )
     await expect(sessions.create({ user: undefined } as never)).rejects.toThrow(TypeError)
   })

@@ -148,7 +148,7 @@ describe('an option that does not exist is refused, rather than ignored without 
     ['cookie', 'samesite', 'sameSite'],
     ['nodeVisits', 'trustedProxy', 'trustedProxies'],
     ['fetchVisits', 'trustedOrigin', 'trustedOrigins'],
-    ['openVisit', 'clearsitedata', 'clearSiteData'],
+    ['openVisit', 'trustedorigins', 'trustedOrigins'],
   ])('%s does not take %j, and names %s among all that there are', (where, name, right) => {
     expect(() => places[where]!({ [name]: 1 })).toThrow(`${where}: "${name}" is not an option (there are: `)
     expect(namesOf(where)).toContain(right)

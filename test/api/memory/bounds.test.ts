@@ -1,10 +1,8 @@
 import { SessionStoreError } from 'coatcheck'
 import { FORWARD_LIFETIME, type SessionRecord, SWEEP_MARGIN } from 'coatcheck/custom-store'
-import { keyFor, newWriteId } from 'coatcheck/custom-store/testing'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import fc from 'fast-check'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { soon } from '../../support/deadlines.ts'
 import { fill, HOUR, NOW, put, record } from '../../support/memory/records.ts'
 
 const isLive = async (store: MemoryStore, { key }: SessionRecord) => (await store.read(key, { now: NOW })) !== null
@@ -285,66 +283,5 @@ describe('the memory store in the course of time', () => {
       expect(timer).not.toHaveBeenCalled()
       timer.mockRestore()
     }
-  })
-})
-
-describe('a logout everywhere of many sessions in memory', () => {
-  const turn = () => new Promise<void>(resolve => setImmediate(resolve))
-  const many = async () => {
-    const store = new MemoryStore()
-    const records = Array.from({ length: 10_500 }, () => record(store, '7'))
-    for (const one of records) await store.create(one, {}, { now: NOW })
-    return { store, records }
-  }
-  const successor = (store: MemoryStore, old: SessionRecord) => ({
-    ...old,
-    key: keyFor(store, '7'),
-    writeId: newWriteId(),
-  })
-  const forward = { salt: '', until: NOW + 60_000 }
-
-  it('lets the event loop run in between, and ends what is renewed there', async () => {
-    const { store, records } = await many()
-    const spared = record(store, '7')
-    await store.create(spared, {}, { now: NOW })
-    let done = false
-    const ending = store.deleteUser('7', { minPasswordVersionUntil: NOW, exceptKey: spared.key }, { now: NOW })
-    ending.then(() => {
-      done = true
-    })
-    let [turns, renewed, mine, last] = [0, 0, spared, records.at(-1)!]
-    for (; !done; turns++) {
-      await turn()
-      const [next, theirs] = [successor(store, mine), successor(store, last)]
-      if ((await store.replace(last.key, 1, theirs, { forward }, { now: NOW })).outcome === 'created') {
-        last = theirs
-        renewed++
-      }
-      expect((await store.replace(mine.key, 1, next, { forward }, { now: NOW })).outcome).toBe('created')
-      mine = next
-    }
-    expect(turns).toBeGreaterThanOrEqual(10)
-    expect(renewed).toBeGreaterThan(0)
-    expect(await ending).toBe(10_500)
-    expect((await store.listUser('7', 'session', { now: NOW })).map(({ key }) => key)).toEqual([mine.key])
-  })
-
-  it('has raised the minimum password version and says unknown when its time runs out, and does the rest when it is repeated', async () => {
-    const { store } = await many()
-    const options = { minPasswordVersion: 2, minPasswordVersionUntil: NOW + HOUR }
-    const clock = vi.spyOn(performance, 'now').mockReturnValue(5)
-    const error = await store.deleteUser('7', options, { now: NOW, deadline: 5 }).catch((thrown: unknown) => thrown)
-    clock.mockRestore()
-    expect(error).toBeInstanceOf(SessionStoreError)
-    expect(error).toMatchObject({
-      operation: 'deleteUser',
-      outcome: 'unknown',
-      message: 'the session store failed in deleteUser',
-      cause: new Error('the deadline passed before all sessions were ended'),
-    })
-    const left = (await store.listUser('7', 'session', { now: NOW })).length
-    expect(left).toBeLessThan(10_500)
-    expect((await store.create(record(store, '7'), {}, { now: NOW })).outcome).toBe('stale-login')
-    expect(await store.deleteUser('7', options, { now: NOW, deadline: soon() })).toBe(left)
   })
 })

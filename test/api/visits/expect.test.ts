@@ -122,7 +122,7 @@ it('every edge refuses a store where the manager belongs, and whatever else is n
   ]
   for (const [name, edge] of edges) {
     expect(() => edge(new MemoryStore() as never)).toThrow(
-      `${name}: expected a SessionManager, got a store; pass new SessionManager({ store })`,
+      `${name}: expected a SessionManager, got an object; pass new SessionManager({ store })`,
     )
     expect(() => edge(undefined as never)).toThrow(
       `${name}: expected a SessionManager, got undefined; pass new SessionManager({ store })`,
@@ -131,7 +131,7 @@ it('every edge refuses a store where the manager belongs, and whatever else is n
       expect(() => edge(wrong as never)).toThrow(/expected a SessionManager, got/)
     // A stream can be read too, and a router replaces.
     for (const near of [new Readable(), { replace() {} }])
-      expect(() => edge(near as never)).toThrow(/expected a SessionManager, got (?!a store)/)
+      expect(() => edge(near as never)).toThrow(/expected a SessionManager, got an object/)
     expect(() => edge(makeSessions().sessions as never)).not.toThrow()
   }
 })

@@ -101,9 +101,7 @@ describe('the fetch edge', () => {
     expect(await found(true)).toBe(true)
     for (const said of [false, 1, 'https', {}, undefined, Promise.resolve(true)]) expect(await found(said)).toBe(false)
     for (const isSecure of [true, 'https', {}])
-      expect(() => fetchVisits(sessions, { isSecure } as never)).toThrow(
-        /^isSecure: expected a function of the request/,
-      )
+      expect(() => fetchVisits(sessions, { isSecure } as never)).toThrow(/^isSecure: expected a function, got/)
   })
 
   it('begins nothing after the response went out', async () => {

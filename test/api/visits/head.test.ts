@@ -137,26 +137,6 @@ describe('our headers are in the response, whatever the application does to it',
     expect(text.match(/^set-cookie:/gim)).toHaveLength(1)
   })
 
-  it('a logout tells the browser what to drop, unless the application says it', async () => {
-    const { send } = await serve(
-      async (visit, request, response) => {
-        await visit.logOut()
-        if (request.url === '/own') response.setHeader('Clear-Site-Data', '"cookies"')
-        const given = request.url === '/given' ? { 'clear-site-data': '"cookies"' } : {}
-        response.writeHead(200, { 'X-One': '1', ...given }).end('x')
-      },
-      { edge: { clearSiteData: ['cache', 'storage'] } },
-    )
-    for (const [path, value] of [
-      ['/', '"cache", "storage"'],
-      ['/own', '"cookies"'],
-      ['/given', '"cookies"'],
-    ] as const) {
-      const { headers, cookies } = await send(path, { method: 'POST' })
-      expect([headers['clear-site-data'], headers['x-one'], cookies.length]).toEqual([value, '1', 1])
-    }
-  })
-
   it.each([
     ['{ "__proto__": "1", "X-One": "2" }', '__proto__: 1\r\nX-One: 2'],
     ['{ "__proto__": "1" }', '__proto__: 1'],

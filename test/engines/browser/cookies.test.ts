@@ -394,17 +394,6 @@ describeEngine('chromium', 'cookies in Chromium', () => {
     expect(await who()).toBe('ada')
   })
 
-  it('Clear-Site-Data with cookies empties the jar of the whole site, which is why it is a choice', async () => {
-    setUp({ clearSiteData: ['cookies'] })
-    await login()
-    await page.goto(at(SIBLING))
-    await page.evaluate(`document.cookie = 'theme=dark; secure'`)
-    expect(await browser.cookies()).toHaveLength(2)
-    await page.goto(at(APP))
-    await fetchIn('/logout')
-    await until('the jar is empty', async () => expect(await browser.cookies()).toEqual([]))
-  })
-
   async function inFrame(path: string): Promise<string | null> {
     await page.evaluate(
       `(() => { const f = document.createElement('iframe'); f.src = ${JSON.stringify(at(APP, path))}; document.body.append(f); return new Promise(done => { f.onload = () => done() }) })()`,

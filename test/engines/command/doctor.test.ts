@@ -132,7 +132,7 @@ describeEngine('postgresql', 'coatcheck doctor at PostgreSQL', () => {
     const store = new PostgresStore(pool)
     await store.migrate()
     expect(await found(server.url())).toEqual(SQL)
-    expect(await new SessionManager({ store, sweepInterval: false }).count()).toBe(0)
+    expect(await new SessionManager({ store, sweepInterval: false, storeTimeout: '20s' }).count()).toBe(0)
     await pool.query('CREATE ROLE nobody LOGIN')
     expect(await found(server.url({ user: 'nobody' }))).toEqual({ ...SQL, session: RIGHTS })
     await pool.query('CREATE TABLE older AS SELECT id, user_id FROM coatcheck_sessions')

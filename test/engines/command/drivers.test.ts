@@ -108,7 +108,7 @@ describeEngine('redis', 'coatcheck with redis and with ioredis', () => {
     const client = createCluster({ rootNodes: cluster.nodes.map(({ url }) => ({ url })) })
     client.on('error', () => {})
     await client.connect()
-    const sessions = new SessionManager({ store: new RedisStore(client) })
+    const sessions = new SessionManager({ store: new RedisStore(client), storeTimeout: '20s' })
     const hosts = cluster.addresses.map(({ host, port }) => `${host}:${port}`).join(',')
     // Connections that are open, as that of `sessions`, need none.
     const begin = () => Promise.all([1, 2, 3].map(id => sessions.create({ user: { id, name: 'ada' } })))
@@ -164,7 +164,7 @@ describeEngine('redis', 'coatcheck with redis and with ioredis', () => {
     await client.connect()
     try {
       const store = new RedisStore(client, { singleSlot: true })
-      const { key } = await new SessionManager({ store }).create({ user: { id: 42, name: 'ada' } })
+      const { key } = await new SessionManager({ store, storeTimeout: '20s' }).create({ user: { id: 42, name: 'ada' } })
       const on = commandOn(server.url)
       expect(await on.json('list', '42')).toEqual([])
       expect(await on.json('list', '42', '--single-slot')).toMatchObject([{ key }])

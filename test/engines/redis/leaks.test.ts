@@ -73,7 +73,7 @@ describeEngine('redis', 'what is left behind in Redis', () => {
 
   it('is no key under a user who logged in and out all day, once it is over', async () => {
     const { client, close } = await STANDALONE['ioredis 6']!(server.url)
-    const sessions = new SessionManager({ store: new RedisStore(client) })
+    const sessions = new SessionManager({ store: new RedisStore(client), storeTimeout: '20s' })
     for (let i = 0; i < 200; i++) {
       const session = await sessions.create({ user: { id: 1007, name: 'ada' } })
       await (i % 2 ? sessions.destroy(session) : sessions.invalidateUser(1007))

@@ -72,7 +72,10 @@ describeEngine('redis', 'the Redis store with other clients', () => {
     suite('upstash:', () => upstash({ url: face.url, token: TOKEN }), false)
 
     it('sends one request for reads that come together, and each write once', async () => {
-      const sessions = new SessionManager({ store: new RedisStore(upstash({ url: face.url, token: TOKEN })) })
+      const sessions = new SessionManager({
+        store: new RedisStore(upstash({ url: face.url, token: TOKEN })),
+        storeTimeout: '20s',
+      })
       const begun = await Promise.all(
         [1, 2, 3].map(id => sessions.create({ user: { id, name: 'ü "ada" 1' }, data: { note: '1e3 ü \ud83e\udde5' } })),
       )
@@ -90,7 +93,7 @@ describeEngine('redis', 'the Redis store with other clients', () => {
       ['no server', { url: 'http://127.0.0.1:1' }, 'unknown', /^fetch failed/],
     ])('fails for %s', async (_, wrong, outcome, cause) => {
       const store = new RedisStore(upstash({ url: face.url, token: TOKEN, ...wrong }), { allowEviction: true })
-      const sessions = new SessionManager({ store })
+      const sessions = new SessionManager({ store, storeTimeout: '20s' })
       const failed = await failure(sessions.create({ user: { id: 1, name: 'ada' } }))
       expect([failed.status, failed.outcome, `${(failed.cause as Error).message}`]).toEqual([
         503,

@@ -84,7 +84,7 @@ describeEngine('redis', 'what a request costs Redis', () => {
     await server.cli('CONFIG', 'RESETSTAT')
     expect(await store.delete(login.key, { now: T0 })).toBe(true)
     expect((await wire()).evalsha).toBe(2)
-    const sessions = new SessionManager({ store })
+    const sessions = new SessionManager({ store, storeTimeout: '20s' })
     const session = await sessions.create({ user: { id: 3, name: 'ada' } })
     await sessions.regenerate(session, { grace: '1m' })
     await server.cli('CONFIG', 'RESETSTAT')

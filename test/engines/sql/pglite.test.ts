@@ -30,7 +30,7 @@ describeEngine('other clients', 'PostgresStore on PGlite', () => {
   testStore(clientCases(it, { long: false }), open, undefined, { corrupt, runs: 5 })
 
   it('waits for a transaction of the application, and is not undone with it', async () => {
-    const sessions = new SessionManager({ store: await open(), sweepInterval: false })
+    const sessions = new SessionManager({ store: await open(), sweepInterval: false, storeTimeout: '20s' })
     const session = await sessions.create({ user: { id: 42, name: 'ada' } })
     const undone = new Error('undone')
     let ended: Promise<unknown> | undefined

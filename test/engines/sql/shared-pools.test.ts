@@ -161,7 +161,7 @@ describeEngine('postgresql', 'a pool that a query builder shares with the store'
 
     it.each(Object.keys(BUILDERS))('%s: transactions and sessions at once, on no more connections', async name => {
       const shared = await BUILDERS[name]!()
-      const sessions = new SessionManager({ store: shared.store, sweepInterval: false })
+      const sessions = new SessionManager({ store: shared.store, sweepInterval: false, storeTimeout: '20s' })
       const each = Array.from({ length: 20 }, (_, i) => i)
       const begun = await Promise.all(
         each.map(async i => {
@@ -180,7 +180,7 @@ describeEngine('postgresql', 'a pool that a query builder shares with the store'
 
     it.each(Object.keys(BUILDERS))('%s: a transaction that is undone takes no session with it', async name => {
       const shared = await BUILDERS[name]!()
-      const sessions = new SessionManager({ store: shared.store, sweepInterval: false })
+      const sessions = new SessionManager({ store: shared.store, sweepInterval: false, storeTimeout: '20s' })
       const undone = new Error('undone')
       let secret = ''
       const order = shared.transaction(async query => {
@@ -195,7 +195,7 @@ describeEngine('postgresql', 'a pool that a query builder shares with the store'
 
     it.each(Object.keys(BUILDERS))('%s: what the store sets for a statement is over after it', async name => {
       const shared = await BUILDERS[name]!()
-      const sessions = new SessionManager({ store: shared.store, sweepInterval: false })
+      const sessions = new SessionManager({ store: shared.store, sweepInterval: false, storeTimeout: '20s' })
       const settings = async () => {
         const asked = Array.from({ length: MOST }, () =>
           shared.query(`SELECT string_agg(name || setting, ',' ORDER BY name) AS all FROM pg_settings`),

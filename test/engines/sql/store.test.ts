@@ -351,7 +351,6 @@ describeEngine('libsql', 'a file without tables', () => {
       ['listUser', () => store.listUser('42', 'session', CALL)],
       ['sweep', () => store.sweep!(10, CALL)],
       ['scan', () => store.scan!(null, 10, CALL)],
-      ['count', () => store.count!(CALL)],
     ]
     for (const [operation, call] of calls)
       await expect(Promise.resolve().then(call)).rejects.toMatchObject({

@@ -208,27 +208,6 @@ for (const driver of SQLITE_DRIVERS)
       for (const limit of [1, 3, 100]) expect(keysOf((await walk(store, limit)).records)).toEqual([one.key])
       database.exec('DELETE FROM s')
     })
-
-    it('lets the event loop run while it counts many rows', async () => {
-      database.exec(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 45000)
-        INSERT INTO s (${COLUMNS})
-        SELECT printf('%046d', i), 'session', '', '{}', 1, 'writeId0', 0, 0, ${NOW} + i % 3, ${NOW} + 9 FROM n`)
-      let turns = 0
-      const turn = () => {
-        turns += 1
-        next = setImmediate(turn)
-      }
-      let next = setImmediate(turn)
-      expect(await store.count(call)).toBe(30_000)
-      clearImmediate(next)
-      expect(turns).toBeGreaterThanOrEqual(4)
-      database.exec('DELETE FROM s')
-    })
-
-    it('stops a count at its deadline', async () => {
-      const late = store.count({ now: NOW, deadline: performance.now() })
-      await expect(late).rejects.toMatchObject({ operation: 'count', outcome: 'not-applied' })
-    })
   })
 
 describeEngine('d1', 'a walk over D1', () => {

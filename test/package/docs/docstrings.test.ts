@@ -10,8 +10,11 @@ import { read, root } from '../../support/pages.ts'
 const GIVEN = `
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { SessionManager } from 'coatcheck'
+import { connectStore } from 'coatcheck/connect'
 import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
+import express from 'express'
+import expressSession from 'express-session'
 declare const request: IncomingMessage
 declare const response: ServerResponse
 declare const form: FormData
@@ -23,7 +26,11 @@ const visits = nodeVisits(sessions)
 const visit = visits.of(request, response)
 const session = await visit.requireUser()
 const { user } = session
+const app = express()
+const secret = 'keyboard cat'
 `
+/** In this folder `session` is the middleware. */
+const OF_MIDDLEWARE = 'src/connect/'
 
 function examplesOf(path: string): { place: string; code: string }[] {
   const found: { place: string; code: string }[] = []
@@ -54,7 +61,7 @@ const problemsWith = (change: (code: string) => string) =>
         place,
         page: 'docs/methods.md',
         language: 'ts',
-        code: `${GIVEN}{\n${change(code)}\n}`,
+        code: `${GIVEN}{\n${place.startsWith(OF_MIDDLEWARE) ? 'const session = expressSession\n' : ''}${change(code)}\n}`,
         markers: new Map(),
       }),
     ),
@@ -71,6 +78,8 @@ it('compiles', () => {
 }, 60_000)
 
 it('would not compile with another name for a method or an option', () => {
-  const wrong = problemsWith(code => code.replace(/idleTimeout|(?<=(?:sessions|visit|response\))\.)\w+(?=\()/, '$&Now'))
+  const wrong = problemsWith(code =>
+    code.replace(/idleTimeout|connectStore|(?<=(?:sessions|visit|response\))\.)\w+(?=\()/, '$&Now'),
+  )
   expect([...new Set(wrong.map(problem => problem.split(': ')[0]))]).toEqual(EXAMPLES.map(({ place }) => place))
 }, 60_000)

@@ -166,6 +166,12 @@ describe('a cookie', () => {
     expect(cookie.left).toBeLessThanOrEqual(maxAge)
   })
 
+  it('with a maxAge beyond all dates has no date', async () => {
+    const { store } = makeStore()
+    await store.set(SID, { cookie: { originalMaxAge: Number.MAX_SAFE_INTEGER } })
+    expect(await store.get(SID)).toEqual({ cookie: { originalMaxAge: Number.MAX_SAFE_INTEGER, expires: null } })
+  })
+
   it('that a request changes is kept, also if it changes nothing else', async () => {
     const { browser } = await serve(handlers, { middleware: { cookie: { maxAge: DAY } } })
     const one = browser()

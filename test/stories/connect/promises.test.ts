@@ -324,6 +324,26 @@ describe('a store that fails', () => {
     expect((await one.go('/logout')).status).toBe(200)
   })
 
+  it('takes no process down if nobody waits for the answer', async () => {
+    const barrier = BarrierStore.over(new MemoryStore())
+    const { browser, events } = await serve(
+      {
+        ...HANDLERS,
+        '/leave': (request, response) => {
+          request.session.destroy()
+          response.end('left')
+        },
+      },
+      { manager: { store: barrier } },
+    )
+    const one = browser()
+    await one.go('/login?user=42')
+    barrier.every('delete', faults.rejects)
+    // A rejection that nobody handles would fail this run.
+    expect((await one.go('/leave')).body).toBe('left')
+    expect(events).toContain('store-error')
+  })
+
   it('whose answer to a create was lost is asked again by the next save of the same object', async () => {
     const barrier = BarrierStore.over(new MemoryStore())
     const { store } = makeStore({ store: barrier })

@@ -251,7 +251,7 @@ describe('the options', () => {
     expect(make('keyboard cat')).toThrow(/expressSession: expected an object of options/)
     expect(() => expressSession({ secret: 's' } as never)).toThrow(/expected a SessionManager/)
     expect(() => expressSession(new MemoryStore() as never)).toThrow(
-      /^expressSession: expected a SessionManager, got a store/,
+      /^nodeVisits: expected a SessionManager, got an object; pass new SessionManager/,
     )
   })
 

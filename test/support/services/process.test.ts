@@ -1,8 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
+import { compileWorker } from '../compile-worker.ts'
 import { freePort, start, threadStates, until } from './process.ts'
 
 const open: { close(): unknown }[] = []
@@ -89,4 +90,26 @@ describe('waiting for a private server', () => {
       until('it answering', () => Promise.reject(new Error('no')), { server, timeout: 1e9 }),
     ).rejects.toThrow(/the process has ended[\s\S]*ENOENT/)
   })
+})
+
+describe('a server that nobody stops', () => {
+  it.each(['process.exit()', "process.kill(process.pid, 'SIGKILL')"])(
+    'ends with the process that started it, and its folder is gone, after %s',
+    async end => {
+      const { path, remove } = await compileWorker('services/process')
+      try {
+        const folder = mkdtempSync(join(tmpdir(), 'coatcheck-guarded-'))
+        const program = `setInterval(() => require('node:fs').writeFileSync('${folder}/alive', ''), 10)`
+        const starter = `const { startGuarded, until } = await import('${path}')
+          startGuarded('${folder}', process.execPath, ['-e', ${JSON.stringify(program)}])
+          await until('the server running', () => process.getBuiltinModule('node:fs').readFileSync('${folder}/alive'))
+          ${end}`
+        const running = start(process.execPath, ['--input-type=module', '-e', starter])
+        await until('the end', () => expect(running.ended()).toBe(true))
+        await until('the folder removed', () => expect(existsSync(folder)).toBe(false))
+      } finally {
+        remove()
+      }
+    },
+  )
 })

@@ -73,11 +73,24 @@ function standStill(child: ChildProcess): void {
 }
 
 // Its input ends when the process that started it is gone, however that ended.
-const GUARD = 'folder=$1; shift; "$@" </dev/null & cat >/dev/null; kill -9 $!; wait; rm -rf "$folder"'
+// What a terminal sends to all of them is for that process alone.
+const GUARD = `trap '' INT TERM HUP; folder=$1; shift; "$@" </dev/null & cat >/dev/null; kill -9 $!; wait; rm -rf "$folder"`
 
 /** Starts a server that nobody stops: it ends with this process, and its folder is removed then. */
-export const startGuarded = (folder: string, binary: string, args: readonly string[], options: SpawnOptions = {}) =>
-  start('sh', ['-c', GUARD, 'sh', folder, binary, ...args], { ...options, stdio: ['pipe', 'pipe', 'pipe'] })
+export function startGuarded(
+  folder: string,
+  binary: string,
+  args: readonly string[],
+  options: SpawnOptions = {},
+): Running {
+  const guard = start('sh', ['-c', GUARD, 'sh', folder, binary, ...args], {
+    ...options,
+    stdio: ['pipe', 'pipe', 'pipe'],
+  })
+  // Killed with the others, it would leave the server behind.
+  running.delete(guard.child)
+  return guard
+}
 
 /** Starts a process that dies with this one at the latest. */
 export function start(binary: string, args: readonly string[], options: SpawnOptions = {}): Running {

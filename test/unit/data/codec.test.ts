@@ -138,20 +138,16 @@ it('what is accepted comes back deep-equal', () => {
   expect(accepted).toBeGreaterThan(30)
 })
 
-const hasMinusZero = (value: unknown): boolean =>
-  Object.is(value, -0) || (typeof value === 'object' && value !== null && Object.values(value).some(hasMinusZero))
-
-it('-0 is kept, at every depth', async () => {
+it('-0 becomes 0, as JSON.stringify writes it, and nothing else changes', async () => {
   const sessions = new SessionManager({ store: new MemoryStore(), sweepInterval: false })
-  const data = { n: -0, list: [0, -0, { deep: [-0] }], text: '-0', absent: undefined, '"quoted"\ud800': [-1, 1e21] }
-  const { absent: _, ...kept } = data
-  const session = await sessions.create({ data })
+  const session = await sessions.create({
+    data: { n: -0, list: [-1, 1e21], absent: undefined, '"quoted"\ud800': '-0' },
+  })
+  const kept = { n: 0, list: [-1, 1e21], '"quoted"\ud800': '-0' }
   expect(isDeepStrictEqual((await sessions.get(session))?.data, kept)).toBe(true)
-  expect(isDeepStrictEqual((await sessions.update(session, { n: 1 }))?.data, { ...kept, n: 1 })).toBe(true)
-  expect((await sessions.update(session, draft => void Object.assign(draft, { n: -0 })))?.data.n).toBe(-0)
 })
 
-it('nothing changes without a word: what is accepted is deep-strict-equal to what comes back', () => {
+it('nothing else changes without a word: what is accepted is deep-strict-equal to what comes back', () => {
   const decorate = (value: unknown, how: number): unknown => {
     if (!Array.isArray(value)) return value
     if (how === 1) return Object.assign(value, { [Symbol('s')]: 1 })
@@ -165,8 +161,7 @@ it('nothing changes without a word: what is accepted is deep-strict-equal to wha
     node: fc.oneof(
       { depthSize: 'medium' },
       fc.oneof(
-        fc.double(),
-        fc.constant(-0),
+        fc.double().map(number => (number === 0 ? 0 : number)),
         fc.integer(),
         fc.string({ unit: 'binary' }),
         fc.boolean(),
@@ -202,9 +197,8 @@ it('every JSON document that is an object is accepted, but for the forbidden key
     fc.property(fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue({ maxDepth: 5 })), data => {
       fc.pre(!/"(__proto__|constructor)":/.test(JSON.stringify(data)))
       // fast-check makes objects without a prototype too.
-      expect(jsonCodec.decode(jsonCodec.encode(data))).toEqual(data)
-      if (!Object.is(JSON.stringify(data), undefined) && !hasMinusZero(data))
-        expect(jsonCodec.encode(data)).toBe(JSON.stringify(data))
+      expect(jsonCodec.decode(jsonCodec.encode(data))).toEqual(JSON.parse(JSON.stringify(data)))
+      expect(jsonCodec.encode(data)).toBe(JSON.stringify(data))
     }),
     { numRuns: 300 },
   )

@@ -3,7 +3,7 @@
 import { type Session, SessionStoreError } from 'coatcheck'
 import { ReferenceStore } from 'coatcheck/custom-store/testing'
 import { describe, expect, it } from 'vitest'
-import { afterWrite, Writes } from '../../../src/guard/store-calls.ts'
+import { afterWrite, eachWrite } from '../../../src/guard/store-calls.ts'
 import { barrierManagers } from '../../support/barrier-managers.ts'
 import type { Verb } from '../../support/barrier-store.ts'
 
@@ -34,21 +34,9 @@ it('the end of a session whose series has ended is such a step', async () => {
   await expect(sessions.revoke(user.id, session.key)).rejects.toMatchObject({ outcome: 'unknown' })
 })
 
-describe('of several writes', () => {
-  it('a failure is told as it is as long as none may have been written', async () => {
-    const writes = new Writes()
-    for (let times = 0; times < 2; times += 1)
-      await expect(writes.run(full)).rejects.toMatchObject({ outcome: 'not-applied' })
-    const lost = new SessionStoreError('update', 'unknown', 'update: no answer')
-    await expect(writes.run(() => Promise.reject(lost))).rejects.toBe(lost)
-    await expect(writes.run(full)).rejects.toMatchObject({ outcome: 'unknown' })
-  })
-
-  it('a failure of after the first is of unknown outcome', async () => {
-    const writes = new Writes()
-    expect(await writes.run(async () => 1)).toBe(1)
-    await expect(writes.run(full)).rejects.toMatchObject({ outcome: 'unknown' })
-  })
+it('of several writes a failure is told as it is at the first, and of unknown outcome after that', async () => {
+  await expect(eachWrite([1, 2], full)).rejects.toMatchObject({ outcome: 'not-applied' })
+  await expect(eachWrite([1, 2], async each => each === 2 && full())).rejects.toMatchObject({ outcome: 'unknown' })
 })
 
 type At = ReturnType<typeof barrierManagers>

@@ -31,7 +31,7 @@ it('an option of another place is told where it belongs, and one of the place it
       'store idleTimeout absoluteTimeout touchInterval storeTimeout maxPendingCalls userIds schema initial maxDataBytes ' +
       'codec getPasswordVersion limit rememberFor onTheft sweepInterval onEvent now',
     cookie: 'name hostPrefix lifetime sameSite domain path secure partitioned',
-    visits: 'cookie rememberCookie trustedOrigins clearSiteData trustedProxies isSecure',
+    visits: 'cookie rememberCookie trustedOrigins trustedProxies isSecure',
   }
   for (const [place, names] of Object.entries(own))
     for (const name of names.split(' '))

@@ -160,23 +160,6 @@ describeEngine('d1', 'D1 that answers late or not', () => {
     expect(await direct.read(other.key, { now: NOW })).toBe(null)
   })
 
-  it('refuses at once when so many calls have had no answer, and works on when they are over', async () => {
-    let release = () => {}
-    const held = new Promise<void>(resolve => {
-      release = resolve
-    })
-    const store = new D1Store(around(send => held.then(send)))
-    const deadline = within(100)
-    const touch = (deadline: number) => failure(store.touch(newKey(), NOW, NOW, { now: NOW, deadline }))
-    await Promise.all(Array.from({ length: 256 }, () => touch(deadline)))
-    const error = await touch(within(60_000))
-    expect(error).toMatchObject({ outcome: 'not-applied', cause: { message: expect.stringContaining('256 calls') } })
-    release()
-    await expect
-      .poll(() => store.touch(newKey(), NOW, NOW, { now: NOW }).catch(() => ''), { timeout: 30_000 })
-      .toBe('gone')
-  })
-
   it.each(Object.entries(WRITES))(
     'does not know of a %s whose answer was lost; repeated, it gets the first answer',
     async (name, write) => {
