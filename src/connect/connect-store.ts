@@ -194,7 +194,7 @@ export class ConnectStore extends EventEmitter {
  * destroyed, and parallel requests that change different keys lose nothing.
  * @throws TypeError that names the option, or says what the manager's store needs
  * @example
- * app.use(session({ store: connectStore(sessions), secret, resave: false, saveUninitialized: false }))
+ * const store = connectStore(sessions, { userOf: data => (data.userId ? { id: data.userId } : null) })
  */
 export function connectStore<Data extends object, Ids extends UserIds, Input extends object>(
   sessions: SessionManager<Data, Ids, Input>,

@@ -156,7 +156,7 @@ export class Context {
 
   /**
    * Follows the forwards from a key to their end, as a store's `delete` does: the keys on the way, and the live record under
-   * the last one; `null` too if a key of the way is among `keys` already. For logout and revocation; requests use `find`.
+   * the last one; not the end if a key of the way is among `keys` already. For logout and revocation; requests use `find`.
    * `deadline` is that of all reads together; without it each read has its own.
    */
   async chainFrom(
@@ -164,17 +164,17 @@ export class Context {
     now: number,
     deadline?: number,
     keys = new Set<string>(),
-  ): Promise<{ readonly keys: ReadonlySet<string>; readonly record: SessionRecord | null }> {
+  ): Promise<{ readonly keys: ReadonlySet<string>; readonly record: SessionRecord | null; readonly isEnd: boolean }> {
     // No store makes a circle. If one has it all the same, the call ends.
     for (let key = start; !keys.has(key); ) {
       keys.add(key)
       const { record, forward, corrupt } = await this.calls.read(key, { now, deadline: deadline ?? this.deadline() })
       if (corrupt !== null) this.emit({ type: 'corrupt-record', key: key as SessionKey, cause: corrupt })
-      if (forward === null) return { keys, record }
+      if (forward === null) return { keys, record, isEnd: true }
       this.recentlyEnded.noteNewId(key, forward.movedTo)
       key = forward.movedTo
     }
-    return { keys, record: null }
+    return { keys, record: null, isEnd: false }
   }
 
   /** The record stored under a key, following forwards. For logout and revocation; requests use `find`. */

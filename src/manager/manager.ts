@@ -374,7 +374,7 @@ export class SessionManager<
     return invalidateAll(context, options, {
       endUser: user => context.ofUser(user).endUser(user, except, context.deadline()),
       endVisitor: key => context.endSession(key, null, 'invalidated', context.deadline()),
-      follow: async (key, now, known) => (await context.chainFrom(key, now, undefined, known)).record,
+      follow: (key, now, known) => context.chainFrom(key, now, undefined, known),
       keptKeys: async () => (exceptKey === null ? new Set() : (await context.chainFrom(exceptKey, context.now())).keys),
     })
   }

@@ -33,8 +33,12 @@ interface Ender {
   endUser(user: string): Promise<number>
   /** Ends an anonymous session; `false` if there was none. */
   endVisitor(key: string): Promise<boolean>
-  /** The record that the forwards from a key lead to; `null` too if they lead to a key that is known. Adds the keys to those. */
-  follow(key: string, now: number, known: Set<string>): Promise<SessionRecord | null>
+  /** The record that the forwards from a key lead to; not the end if they lead to a key that is known. Adds their keys. */
+  follow(
+    key: string,
+    now: number,
+    known: Set<string>,
+  ): Promise<{ readonly record: SessionRecord | null; readonly isEnd: boolean }>
   /** The keys that the excepted session has, and had. */
   keptKeys(): Promise<ReadonlySet<string>>
 }
@@ -55,8 +59,11 @@ export async function invalidateAll(
     // Each new ID of a session leaves a forward: together they are followed once.
     const followed = new Set<string>()
     await eachOf(forwards, async key => {
-      const record = await ender.follow(key, walker.now() - CLOCK_TOLERANCE, followed)
+      const { record, isEnd } = await ender.follow(key, walker.now() - CLOCK_TOLERANCE, followed)
       if (record !== null) stored.push(record)
+      // Nothing live is found there. A node with a slower clock may find it, of whichever tenant.
+      else if (isEnd && walker.namespace === null)
+        await walker.calls.delete(key, { now: walker.now(), deadline: walker.deadline() })
     })
     const old = stored.filter(({ createdAt, userId }) => createdAt <= latest && isOwn(walker, userId))
     const users = new Set(old.flatMap(({ userId }) => userId ?? []))

@@ -1,4 +1,4 @@
-// The clients, typed by the few methods used; none is imported at run time, and what differs between them ends here.
+// The clients, typed by the methods used, and made alike here. None is imported at run time.
 import { quote } from '../../src/text/quote.ts'
 import { NotReady } from './errors.ts'
 import { SLOTS, slotOf } from './keys.ts'
@@ -34,15 +34,15 @@ export interface Master {
   readonly send: Send
 }
 
-/** A client, whatever its shape. A shard says to which master a command goes. */
+/** What the store uses of any client. The shard decides which master gets a command. */
 export interface Link {
   readonly isCluster: boolean
-  /** Why no command can be sent for this shard now, or `null`. Without this question the client would queue it. */
+  /** Why no command can be sent for this shard now, or `null`. The client itself would queue the command. */
   notReady(shard: string): string | null
   send(shard: string, args: string[]): Promise<unknown>
   /** All masters, in the order of their first slots. */
   masters(): readonly Master[]
-  /** How often connections have broken so far: the client may have sent commands again. */
+  /** How often connections have broken so far. The client may send a command again after that. */
   breaks(): number
 }
 
@@ -75,8 +75,8 @@ const NOT_READY = 'the Redis client is not connected to its server'
 /**
  * The link over a client.
  *
- * @throws TypeError for what is no such client, for one that was never connected, one that reads from replicas (an ended
- * session would live on there), and one with a key prefix.
+ * @throws TypeError if it is no such client, was never connected, has a key prefix, or reads from replicas (an ended session
+ * would live on there).
  */
 export function linkTo(given: RedisClient): Link {
   if (typeof given !== 'object' || given === null) throw new TypeError(`client is ${quote(given)}: ${EXPECTED}`)
@@ -117,7 +117,7 @@ function refuseOptions(client: Inner) {
   if (prefix) throw new TypeError(`remove keyPrefix ${quote(prefix)} from the client and pass prefix to RedisStore`)
 }
 
-/** How often connections of a client have broken: several stores may share one, and count them once. */
+/** How often connections of a client have broken, for all stores that share it. */
 const BREAKS = new WeakMap<Inner, { count: number }>()
 function breaksOf(client: Inner, ...events: string[]): () => number {
   const breaks = BREAKS.get(client) ?? { count: 0 }
@@ -127,7 +127,7 @@ function breaksOf(client: Inner, ...events: string[]): () => number {
 }
 
 function ioredis(client: Inner): Link {
-  // As an array: thousands of keys as arguments of a function would not fit on the stack.
+  // An array, because thousands of arguments would not fit on the stack.
   const on = (inner: Inner) => (args: string[]) => inner.call!(args[0]!, args.slice(1))
   const send = on(client)
   /** A slot has a list of addresses, the master's first. */
@@ -160,7 +160,7 @@ function nodeRedis(client: Inner): Link {
 }
 
 function nodeRedisPool(pool: Inner): Link {
-  // A pool also hands out clients that are connecting anew, where a command would wait in a queue.
+  // A pool also hands out clients that are reconnecting, which would queue the command.
   const send: Send = async args => {
     for (let tries = pool.totalClients!; tries >= 0; tries--) {
       const answer = await pool.execute!(async free => free.isReady && { reply: await free.sendCommand!(args) })
@@ -177,15 +177,15 @@ function nodeRedisPool(pool: Inner): Link {
   }
 }
 
-/** How often a cluster is asked where a slot is while its master is away, in ms. */
+/** How often to ask a cluster for a slot whose master is away, in ms. */
 const LOOK_EVERY = 250
 
 function nodeRedisCluster(cluster: Inner): Link {
   const masterIn = (slot: unknown) => (slot as { master?: NodeRedisNode } | undefined)?.master
-  // Without a client it is not connected yet (`minimizeConnections`): the command connects it.
+  // A node without a client is not connected yet (`minimizeConnections`): the first command connects it.
   const isReady = ({ client }: NodeRedisNode) => client === undefined || client.isReady === true
   let lookedAt = Number.NEGATIVE_INFINITY
-  // The client learns of a failover from MOVED alone (version 5) or late (version 6): a harmless read on another node.
+  // The client learns of a failover only from MOVED (version 5), or late (version 6). A harmless read provokes it.
   const look = (shard: string) => {
     if (performance.now() - lookedAt < LOOK_EVERY) return
     lookedAt = performance.now()

@@ -1,4 +1,4 @@
-// Sends commands: at once or not at all, never after the deadline, and once more if Redis asks for it.
+// Sends commands: at once or not at all, never after the deadline, and again if Redis says so.
 import { DEFAULT_STORE_TIMEOUT } from '../../src/contract/store.ts'
 import type { Link } from './client.ts'
 import { isPassing, NotReady, refusalOf, SentAgain, TooLate } from './errors.ts'
@@ -12,7 +12,7 @@ export type Answer = [outcome: string, ...rest: unknown[]]
 export interface Call {
   /** On the scale of `performance.now()`. */
   readonly deadline: number
-  /** Something has been written, so that a failure leaves a part behind. */
+  /** Something has been written: after a failure the outcome is unknown. */
   partly: boolean
 }
 export const callUntil = (deadline: number | undefined): Call => ({ deadline: deadlineOf(deadline), partly: false })
@@ -31,7 +31,7 @@ export class Commands {
     this.#clocks = new Float64Array(link.isCluster ? SLOTS : 1)
   }
 
-  /** A command that changes nothing; `key` says to which master it goes. */
+  /** Sends a command that changes nothing to the master of `key`. */
   send(call: Call, key: string, args: string[]): Promise<unknown> {
     return this.again(call, shardOfKey(key), () => this.link.send(shardOfKey(key), args))
   }
@@ -51,7 +51,7 @@ export class Commands {
     try {
       return await this.again(call, shard, () => this.#run(call, script, shard, [String(keys.length), ...keys], rest))
     } catch (error) {
-      // What refused the second delivery says nothing of the first.
+      // The client may have sent it twice: an error of the second delivery says nothing about the first.
       if (this.link.breaks() === breaks) throw error
       throw new SentAgain('a connection broke, and the client may have sent the command twice', { cause: error })
     }

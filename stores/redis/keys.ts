@@ -19,7 +19,7 @@ export function slotOf(shard: string): number {
 export const shardOfUser = (userId: string) => createHash('sha256').update(userId).digest('base64url').slice(0, 3)
 /** Shard of a session key: its first 3 characters. */
 export const shardOfKey = (key: string) => key.slice(0, 3)
-/** Whether a text begins with a shard. The name of another one (`{}`, empty) may be in another slot than `slotOf` says. */
+/** Whether a text begins with a shard. Otherwise (`{}`, empty) Redis may hash more of the name than `slotOf` does. */
 export const isKey = (key: string) => /^[\w-]{3}/.test(key)
 
 /** The key names under one prefix, and the shards of users. */

@@ -1,5 +1,5 @@
-// The reads of one turn of the event loop share an MGET. In a cluster those of one shard, because the keys of an MGET have
-// to share a slot.
+// Reads of one turn of the event loop share an MGET. In a cluster only reads of one shard do, because all keys of an MGET
+// must be in one slot.
 import { SharedReads } from '../shared/shared-reads.ts'
 import { type Call, type Commands, callUntil, deadlineOf } from './commands.ts'
 import { type Keys, shardOfKey } from './keys.ts'
@@ -7,7 +7,7 @@ import { type Keys, shardOfKey } from './keys.ts'
 /** How many keys one MGET reads: each holds the server up for 0.4 us, and costs little less in a longer one. */
 const MOST = 128
 
-/** Reads the values of session keys, as the client answers them; one of several that failed is its error. */
+/** Reads the values of session keys as the client answers them. A read that failed within an MGET has its error as value. */
 export class ValueReads {
   readonly #commands: Commands
   readonly #keys: Keys
@@ -24,7 +24,7 @@ export class ValueReads {
     return this.#shared.read(key, deadlineOf(deadline))
   }
 
-  /** By itself, and until the deadline if Redis asks for it. */
+  /** Reads one key with a GET, and tries again until the deadline if Redis says so. */
   alone(key: string, call: Call): Promise<unknown> {
     return this.#commands.send(call, key, ['GET', this.#keys.session(key)])
   }
@@ -38,7 +38,7 @@ export class ValueReads {
       const answer = await link.send(shardOfKey(key), ['MGET', ...keys.map(this.#keys.session)]).catch(() => null)
       if (Array.isArray(answer)) return answer
     }
-    // Each fails by itself and in its own way; also while a slot moves, or if the user has no right to MGET.
+    // One by one, so that each has its own error: MGET also fails while a slot moves, or if the user may not use it.
     return Promise.all(keys.map(each => this.alone(each, call).catch(error => error)))
   }
 }

@@ -1,6 +1,6 @@
-// `scan`: all that is stored, for operators; no request walks. Each page is a SCAN of one master. The masters of a cluster
-// are walked in the order of their first slots, because a failover does not change these. A cursor means something to one
-// process of Redis: after a restart or a failover the keys of that master are walked again. Not while slots move.
+// `scan` reads all that is stored, for operators; no request uses it. Each page is one SCAN at one master. In a cluster it
+// goes from master to master by their first slots, which a failover does not change. A cursor is valid for one process of
+// Redis: after a restart or a failover the scan of that master begins anew. It may miss sessions while slots move.
 import type { ScanPage, SessionRecord } from '../../src/contract/store.ts'
 import { quote } from '../../src/text/quote.ts'
 import type { Master } from './client.ts'
@@ -24,7 +24,7 @@ export function placeIn(cursor: string | null) {
 }
 type Place = ReturnType<typeof placeIn>
 
-/** One page from there on. */
+/** The page that begins at this place. */
 export function page(commands: Commands, keys: Keys, call: Call, place: Place, limit: number, now: number) {
   return commands.again(call, 'AAA', async (): Promise<ScanPage> => {
     const masters = commands.link.masters()

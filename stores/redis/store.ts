@@ -23,11 +23,11 @@ import { ValueReads } from './reads.ts'
 import { page, placeIn } from './scan.ts'
 import { DELETE, DELETE_USER, DISCARD, LEAVE, PUT, type Script, UNDO, WRITE } from './scripts.ts'
 
-/** What a `RedisStore` takes beside its client. */
+/** Options of a `RedisStore`. */
 export interface RedisStoreOptions {
   /** Starts every key name; two applications in one Redis need two. @default 'coatcheck:' */
   prefix?: string
-  /** Accepts a Redis that evicts keys, which makes logout-everywhere incomplete. @default false */
+  /** Accepts a Redis that evicts keys; logout-everywhere then misses sessions. @default false */
   allowEviction?: boolean
   /**
    * Puts all users on one shard, so that a session ID can be drawn before its user is known. In a cluster all of these
@@ -47,7 +47,7 @@ const OPTIONS: OptionPlace<RedisStoreOptions> = {
     allowEviction: aBoolean,
     singleSlot: aBoolean,
   },
-  // Options that stores of express-session have, and what to do here instead.
+  // Options of express-session's stores, and what to use instead.
   hints: {
     client: 'it is the first argument: new RedisStore(client, { … })',
     ttl: 'the manager says how long a session lives: idleTimeout and absoluteTimeout',
@@ -71,13 +71,13 @@ type Old = { readonly key: string; readonly version: number }
  * Sessions in Redis or Valkey, standalone, behind Sentinel, or in a Redis Cluster. The application owns the client.
  *
  * @throws TypeError for a client of unknown shape, one that was never connected, reads from replicas or has a key prefix,
- * and for options that cannot be.
+ * and for invalid options.
  */
 export class RedisStore implements Store {
   readonly #keys: Keys
   readonly #commands: Commands
   readonly #reads: ValueReads
-  /** Whether the policy of eviction is known to be good. */
+  /** Whether Redis is known not to evict keys, or may do so. */
   #isSafe: boolean
 
   constructor(client: RedisClient, options: RedisStoreOptions = {}) {
@@ -204,7 +204,7 @@ export class RedisStore implements Store {
       const records: SessionRecord[] = []
       const seen = new Set<string>()
       let asked = members.map(member => shard + text(member))
-      // A record that got a new ID after the index was read is where the forward leads.
+      // A session that got a new ID after the index was read: follow its forward.
       while (asked.length > 0) {
         for (const key of asked) seen.add(key)
         const found = await this.#stored(call, asked)
@@ -222,7 +222,7 @@ export class RedisStore implements Store {
     return this.#call('scan', deadline, call => page(this.#commands, this.#keys, call, place, limit, now))
   }
 
-  // Only if the caller did not ask `shard`: the index would be in another slot than the session.
+  // A caller that did not ask `shard` would put the session and its user's index into different slots.
   #requireShard({ key, userId }: SessionRecord) {
     if (userId !== null && shardOfKey(key) !== this.shard(userId))
       throw new TypeError(`the key of a user's session must begin with shard(userId)`)
@@ -281,9 +281,10 @@ export class RedisStore implements Store {
     }
   }
 
-  // Across two slots of a cluster: the old record is read, the new one is written, the old one is ended on the condition
-  // that it is still the one that was read. That decides; the mark that it leaves tells a repetition, and that of several
-  // logins with one old session this one was first. A process that dies in between leaves both, and no browser has the new ID.
+  // Across two slots of a cluster: read the old record, write the new one, then end the old one if it has not changed since.
+  // The last step decides, and leaves a mark with the write ID. By the mark a repeated call knows its own work, and several
+  // logins over one old session know which was first. A process that dies in between leaves both records; no browser has
+  // the new ID.
   async #move(
     call: Call,
     record: SessionRecord,
@@ -313,7 +314,7 @@ export class RedisStore implements Store {
     return outcome === 'ended' ? put : { outcome: outcome as 'gone' | 'conflict', ended: put.ended }
   }
 
-  // With a second of its own: the time of the call may be over.
+  // Has one second, because the deadline of the call may have passed.
   async #undo({ key, userId, writeId }: SessionRecord) {
     const call = callUntil(performance.now() + 1000)
     await this.#run(call, UNDO, key, 0, [writeId], userId === null ? [] : [this.#keys.index(userId)])
@@ -331,7 +332,7 @@ export class RedisStore implements Store {
   async #stored(call: Call, keys: readonly string[]) {
     const parts = chunks(keys).map(async part => {
       const values = await this.#commands.send(call, part[0]!, ['MGET', ...part.map(this.#keys.session)])
-      // Fewer answers than keys cannot be told apart: a session would be missing in the list.
+      // With fewer answers than keys we can't tell which is missing: the list would lack a session.
       if (!Array.isArray(values) || values.length !== part.length)
         throw new Error('the answer of MGET was not understood')
       return values.flatMap((value, i) => {
@@ -342,8 +343,8 @@ export class RedisStore implements Store {
     return (await Promise.all(parts)).flat()
   }
 
-  // What reads as damaged is removed only if the server finds it under the key. It may also be what a connection answers to
-  // any command (`QUEUED`), or have been replaced since: a session must not end by that.
+  // Removes a damaged value only if the server still has exactly that value. What we read may be something else: the answer
+  // of a connection that the application left in MULTI (`QUEUED`), or a value that was replaced meanwhile.
   async #doubt(key: string, value: string, corrupt: string, now: number, deadline: number | undefined) {
     return this.#call('read', deadline, async (call): Promise<ReadAnswer> => {
       const [outcome] = await this.#run(call, DISCARD, key, 0, [value])
@@ -372,8 +373,8 @@ export class RedisStore implements Store {
     }
   }
 
-  // Before the first command, and never again once there is a good answer. A Redis that evicts removes the index of active
-  // users first (of 194 of 200 under allkeys-lru): then logout-everywhere no longer finds their sessions.
+  // Asks before the first command, until there is a good answer. A Redis that evicts keys removes the indexes of active users
+  // first (194 of 200 under allkeys-lru), and logout-everywhere no longer finds their sessions.
   async #check(): Promise<void> {
     const masters = this.#commands.link.masters()
     const answers = await Promise.all(masters.map(master => master.send(['INFO', 'memory']))).catch(error => {

@@ -1,11 +1,11 @@
 import { channel } from 'node:diagnostics_channel'
 import { setImmediate } from 'node:timers'
 
-// Taken once, and not from the globals: a test of an application may put a fake clock there, or imitate a browser, which has
-// none. Then no read would ever be sent.
+// Not the global setImmediate, which tests of an application may replace (fake timers) or remove (jsdom): no read would
+// ever be sent.
 const atEndOfTurn = setImmediate
 
-/** What `node:diagnostics_channel` 'coatcheck:shared-read' hears of each command. */
+/** The message on the `node:diagnostics_channel` 'coatcheck:shared-read', one for each command. */
 export interface SharedRead {
   /** How many keys it asks for. */
   readonly keys: number
@@ -23,9 +23,9 @@ interface Reader<A> {
 }
 
 /**
- * Collects the reads that are asked for in one turn of the event loop, and sends them at its end: requests that arrive
- * together share a command. A microtask would be too early, since each request has its own. What was acknowledged before a
- * read was asked for is seen by it: no read joins a command that was sent.
+ * Collects the reads of one turn of the event loop and sends them at its end, so requests that arrive together share a
+ * command. A microtask would be too early: each request has its own. A read never joins a command that was already sent, so
+ * it sees every write that was acknowledged before.
  */
 export class SharedReads<A> {
   readonly #most: number
@@ -34,8 +34,8 @@ export class SharedReads<A> {
   #readers: Reader<A>[] = []
 
   /**
-   * `ask` gets different keys, at most `most` of them, and the latest deadline of their readers. It answers in the order of
-   * the keys; where it rejects, each of the readers does. With `placeOf`, only keys of the same place share a command.
+   * `ask` gets at most `most` different keys, and the latest deadline of their readers. It answers in the order of the keys.
+   * If it rejects, all of their readers do. With `placeOf`, only keys of the same place share a command.
    */
   constructor(
     most: number,
@@ -109,7 +109,7 @@ export class SharedReads<A> {
 
   async #answers(keys: readonly string[], deadline: number): Promise<readonly A[]> {
     const answers = await this.#ask(keys, deadline)
-    // Fewer answers than keys cannot be told apart: a session would pass for ended.
+    // With fewer answers than keys we can't tell which is missing: a live session would look ended.
     if (answers.length !== keys.length) throw new Error(`${answers.length} answers for ${keys.length} keys`)
     return answers
   }

@@ -14,7 +14,7 @@ export interface Outcome {
   readonly changed: number
 }
 
-/** What a method does: it yields a statement with its values and is given the outcome, until it returns its answer. */
+/** A method as a generator: it yields statements with their values, gets their outcomes, and returns its answer. */
 export type Steps<T> = Generator<readonly [text: string, values: Values], T, Outcome>
 
 /**
@@ -29,7 +29,7 @@ export interface Engine {
   readonly dialect: Dialect
   /** Runs the steps once. It gives up at `end` (on the scale of `performance.now()`). */
   run<T>(mode: Mode, end: number, steps: () => Steps<T>): T | Promise<T>
-  /** The same for one SELECT: the steps of a generator cost as much as all the rest of a read. */
+  /** Runs one SELECT without a generator, which would double the cost of a read. */
   select(text: string, values: Values, end: number): readonly Row[] | Promise<readonly Row[]>
   /** What an error of the driver means. */
   failureOf(error: unknown): Failure
@@ -41,26 +41,26 @@ export interface Engine {
  */
 export type Content = 'key' | 'word' | 'id' | 'name' | 'data' | 'integer'
 
-/** How one database writes what its statements have in common with those of others. */
+/** What one database writes differently from the others. */
 export interface Dialect {
   /** Quotes an identifier. */
   readonly mark: '"' | '`'
   readonly greatest: string
   readonly least: string
-  /** Equality that takes NULL for a value. */
+  /** Equality that treats NULL as a value. */
   readonly same: string
   /** The database's clock in epoch ms: now, and when the statement began. */
   readonly clock: string
   readonly startClock: string
-  /** Whether writers run at once and need row locks; if not, one writer waits for the other. */
+  /** Whether several writers run at the same time and need row locks; if not, they wait for each other. */
   readonly locks: boolean
-  /** Whether a network may deliver a statement late. What makes a session live has to see that it is still in time then. */
+  /** Whether a network may deliver a statement late. Statements that make a session live then check the time. */
   readonly isRemote: boolean
   /** The type of a column, as the catalogue names it. */
   readonly types: Readonly<Record<Content, string>>
   /** What follows the columns of CREATE TABLE. */
   readonly tableOptions: string
-  /** Whether an index may leave out rows, and CREATE INDEX says IF NOT EXISTS; if not, the table's own lines list the indexes. */
+  /** Whether it knows partial indexes and CREATE INDEX IF NOT EXISTS; if not, CREATE TABLE lists the indexes. */
   readonly partialIndexes: boolean
   /** Whether CREATE INDEX names the schema with the index (SQLite), not with the table. */
   readonly indexesInSchema?: boolean
@@ -69,11 +69,11 @@ export interface Dialect {
    * INSERT has to name it.
    */
   readonly columnsFound: string
-  /** The first statement of a migration: it waits until no other one runs. `null` if the database sees to that. */
+  /** The first statement of a migration, which waits until no other one runs. `null` if none is needed. */
   readonly alone: string | null
 }
 
-/** Runs steps whose statements are answered later. */
+/** Runs steps on a driver that answers later. */
 export async function follow<T>(steps: Steps<T>, ask: (text: string, values: Values) => Promise<Outcome>): Promise<T> {
   let next = steps.next()
   while (next.done !== true) {
@@ -89,14 +89,14 @@ export async function follow<T>(steps: Steps<T>, ask: (text: string, values: Val
   return next.value
 }
 
-/** Runs steps whose statements are answered at once. */
+/** Runs steps on a driver that answers at once. */
 export function followNow<T>(steps: Steps<T>, ask: (text: string, values: Values) => Outcome): T {
   let next = steps.next()
   while (next.done !== true) next = steps.next(ask(next.value[0], next.value[1]))
   return next.value
 }
 
-/** A statement as the driver takes it, and the order in which its values are bound. */
+/** A statement for the driver, and the order in which its values are bound. */
 export interface Compiled {
   readonly text: string
   readonly order: readonly string[]

@@ -1,16 +1,16 @@
-// An engine over a pool of connections: one for each call, given back sound or destroyed.
+// An engine over a pool of connections. Each call takes one, and gives it back or destroys it.
 import { clearTimeout, setImmediate, setTimeout } from 'node:timers'
 import type { Dialect, Engine, Mode, Outcome, Row, Steps, Values } from './engine.ts'
 import { follow } from './engine.ts'
 import { type Failure, Refusal } from './retry.ts'
 
-/** How long a connection may take to end what was given up, and how often the server is asked to, in ms. */
+/** How long a connection may take to end a statement that was given up, and how often the server is asked to, in ms. */
 const ENDING = 2000
 const ASK_AGAIN = 250
 /** The longest time of a timer, in ms. */
 export const NEVER = 2 ** 31 - 1
 
-/** What a driver does for a pool of its connections. */
+/** What the engine needs of a driver. */
 export interface Driver<C extends object> {
   readonly dialect: Dialect
   /** Asks the pool for a connection. */
@@ -37,7 +37,8 @@ class GivenUp extends Refusal {
   }
 }
 
-// Destroying the connection rolls back what was left open, and our statements with it: they are run again on another one.
+// The application left a transaction open. Destroying the connection rolls it back, with our statements in it; they run again
+// on another connection.
 const leftOpen = (cause?: unknown) =>
   new Refusal('a connection came back to the pool with a transaction open', { retry: true, destroy: true }, cause)
 
@@ -47,7 +48,7 @@ export class PoolEngine<C extends object> implements Engine {
   readonly dialect: Dialect
   readonly #driver: Driver<C>
   readonly #waits = new Waits()
-  /** What to do once the answer to a statement that was given up comes. */
+  /** What to do when a statement that was given up is answered after all. */
   readonly #givenUp = new Map<C, () => void>()
 
   constructor(driver: Driver<C>) {
@@ -74,14 +75,14 @@ export class PoolEngine<C extends object> implements Engine {
     let committing = false
     try {
       if (isTogether) {
-        // BEGIN within a transaction that is open is only a warning, and our COMMIT would commit what was left there. The
-        // application's own COMMIT may be on its way: it is answered before this.
+        // In an open transaction BEGIN is only a warning, and our COMMIT would commit the application's work. Its own COMMIT
+        // may be on its way, so ask once: the answer to that comes first.
         if (driver.isOpen(connection)) await ask('SELECT 1', {})
         if (driver.isOpen(connection)) throw leftOpen()
         for (const text of driver.begin(leftUntil(end))) await ask(text, {})
       }
       const answer = await work(ask)
-      // The steps may do without the answer to a statement that was given up: its connection is on its way to the end.
+      // Steps may ignore a statement that was given up. Its connection is about to be destroyed.
       if (this.#givenUp.has(connection)) return answer
       committing = isTogether
       if (isTogether) await ask(driver.commit, {})
@@ -99,7 +100,7 @@ export class PoolEngine<C extends object> implements Engine {
     }
   }
 
-  /** A connection, before `end`. One that comes later is given back at once. */
+  /** Takes a connection before `end`. One that comes later goes back at once. */
   #take(end: number): Promise<C> {
     return new Promise((resolve, reject) => {
       let isLate = false
@@ -139,9 +140,9 @@ export class PoolEngine<C extends object> implements Engine {
     })
   }
 
-  // A statement that waits for a lock outlives its connection. So it is cancelled, its connection kept until the server has
-  // answered, and then destroyed: a late cancel would hit the next caller's statement. The server is asked again, because a
-  // request that overtakes its statement cancels nothing.
+  // A statement that waits for a lock outlives its connection, so it must be cancelled. The connection is kept until the
+  // server has answered, then destroyed: a late cancel would hit the next caller's statement. We ask again and again, since a
+  // cancel request that overtakes its statement cancels nothing.
   #giveUp(connection: C): void {
     const over = () => {
       clearInterval(again)
@@ -166,7 +167,7 @@ export class PoolEngine<C extends object> implements Engine {
   }
 }
 
-/** Before its COMMIT a transaction has written nothing, whatever went wrong. */
+/** Whatever went wrong: before its COMMIT a transaction has written nothing. */
 const rolledBack = (error: unknown, failure: Failure) =>
   new Refusal((error as Error).message, { ...failure, outcome: 'not-applied' }, error)
 
@@ -177,7 +178,7 @@ interface Wait {
   readonly late: () => void
 }
 
-/** One timer for all that waits: to set and clear one for each connection and statement costs a fourth of a read. */
+/** One timer for all waits: a timer for each connection and each statement would cost a fourth of a read. */
 class Waits {
   readonly #open = new Set<Wait>()
   #timer: NodeJS.Timeout | undefined
@@ -192,7 +193,7 @@ class Waits {
     return wait
   }
 
-  // The timer stays: the next call mostly comes before it rings. It keeps no process alive meanwhile.
+  // The timer stays set, because the next call mostly comes before it fires. Unref'd, it keeps no process alive.
   close(wait: Wait): void {
     if (this.#open.delete(wait) && this.#open.size === 0) this.#timer?.unref()
   }
@@ -200,7 +201,7 @@ class Waits {
   #arm(end: number): void {
     clearTimeout(this.#timer)
     this.#due = end
-    // After a blocked event loop timers run before sockets are read: an answer that came in time is heard first.
+    // After a blocked event loop, timers run before sockets are read. The setImmediate lets answers that came in time win.
     this.#timer = setTimeout(() => setImmediate(() => this.#ring()), leftUntil(end))
   }
 
@@ -212,7 +213,7 @@ class Waits {
     for (const wait of [...this.#open])
       if (wait.end > now) next = Math.min(next, wait.end)
       else if (this.#open.delete(wait)) wait.late()
-    // What was told that it is late may have begun another call.
+    // `late` may have begun another call.
     if (next < this.#due) this.#arm(next)
   }
 }

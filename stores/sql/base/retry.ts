@@ -1,20 +1,20 @@
-// One loop for all methods and databases, and the error that a caller gets.
+// The retry loop of all methods, and the error that a caller gets.
 import { setTimeout } from 'node:timers/promises'
 import { isReading, SessionStoreError, type StoreOperation } from '../../../src/contract/errors.ts'
 import { withoutValues } from './causes.ts'
 
 /** How long a call without a deadline waits and retries, in ms. */
 const NO_DEADLINE = 10_000
-/** The store gives up this much before the deadline, in ms: it knows more about the outcome than the caller's timer. */
+/** The store gives up this many ms before the deadline, because its error tells more than the caller's timer. */
 const HEADSTART = 10
 
 /** What an error means. */
 export interface Failure {
-  /** Whether anything may have been written. */
+  /** Whether something may have been written. */
   readonly outcome: 'not-applied' | 'unknown'
   /** Whether the same call may succeed if it is tried again. */
   readonly retry: boolean
-  /** Whether the connection is of no more use. Pools alone ask. */
+  /** Whether the connection must be destroyed. Only pools ask. */
   readonly destroy?: boolean
   /** What the developer can do about it. */
   readonly hint?: string
@@ -27,7 +27,7 @@ export const NOT_MIGRATED: Failure = {
   hint: 'call `await store.migrate()`: it creates missing tables, and names what is wrong with others',
 }
 
-/** Thrown inside the stores, with what is known already. */
+/** An error of the store's own, which says what it means. */
 export class Refusal extends Error {
   readonly failure: Failure
   constructor(message: string, failure: Partial<Failure> = {}, cause?: unknown) {
@@ -46,7 +46,7 @@ export const unusable = (message: string) => new Refusal(message, {}, new TypeEr
 export const endOf = (deadline: number | undefined): number =>
   deadline === undefined ? performance.now() + NO_DEADLINE : deadline - HEADSTART
 
-/** Neutral words, because they may reach a client; the driver's error is the cause. */
+/** The message is neutral, since it may reach a client; the driver's error is the cause. */
 export function storeError(operation: StoreOperation, error: unknown, failure: Failure): SessionStoreError {
   const outcome = isReading(operation) ? 'not-applied' : failure.outcome
   return new SessionStoreError(operation, outcome, `the session store failed in ${operation}`, {
@@ -60,11 +60,11 @@ function causeOf(error: unknown, { hint }: Failure): unknown {
   return withoutValues(hint === undefined ? error : new Error(`${(error as Error).message}; ${hint}`, { cause: error }))
 }
 
-/** The tables cannot keep what was given. */
+/** The error for values that the tables cannot keep. */
 export const inputError = (operation: StoreOperation, fault: string): SessionStoreError =>
   storeError(operation, new TypeError(fault), NOT_APPLIED)
 
-/** Runs `attempt` until it succeeds, fails for good, or `end` is near; full jitter, so that two calls do not meet again. */
+/** Runs `attempt` until it succeeds, fails for good, or `end` is near. Full jitter: two calls must not collide again. */
 export async function retry<T>(
   operation: StoreOperation,
   end: number,

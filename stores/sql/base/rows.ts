@@ -4,7 +4,7 @@ import type { Corrupt, Forward, SessionRecord } from '../../../src/contract/stor
 import type { Row } from './engine.ts'
 
 const KEY = /^[A-Za-z0-9_-]{46}$/
-/** Keys of any other form are in no table and are not asked for. */
+/** Keys of any other form are in no table: the store doesn't ask for them. */
 export const isKey = (key: unknown): key is string => typeof key === 'string' && KEY.test(key)
 
 function integer(cell: unknown): number {
@@ -12,7 +12,7 @@ function integer(cell: unknown): number {
   return (typeof cell === 'string' && cell !== '') || typeof cell === 'bigint' ? Number(cell) : Number.NaN
 }
 
-/** The row whose cells come in the order of `SESSION_COLUMNS`. A literal, which is made three times as fast as in a loop. */
+/** A row from its cells in the order of `SESSION_COLUMNS`. A literal is three times as fast as a loop. */
 export const rowOf = (cells: readonly unknown[]): Row => ({
   id: cells[0],
   kind: cells[1],
@@ -75,7 +75,7 @@ export const recordValues = ({ key, parent, userId, ...rest }: SessionRecord) =>
   proven: rest.passwordVersion ?? 0,
 })
 
-// A database would refuse NUL and replace a lone surrogate: what comes back has to be what was given.
+// Databases refuse NUL and replace lone surrogates, and what comes back must be what was given.
 const isText = (text: string) => text.isWellFormed() && !text.includes('\0')
 
 /** Why the tables cannot keep a user ID exactly; `null` if they can. */
@@ -86,7 +86,7 @@ export function userFault(given: string): string | null {
   return namespace.length > 200 || userId.length > 200 ? 'the user ID is longer than 200 characters' : null
 }
 
-/** The same for what an update writes. */
+/** The same for the values of an update. */
 export function changeFault({ data, writeId }: { data: string; writeId: string }): string | null {
   if (!isText(data)) return 'the data is not well-formed Unicode without NUL'
   return /^[A-Za-z0-9_-]{1,64}$/.test(writeId) ? null : 'the write ID is malformed'

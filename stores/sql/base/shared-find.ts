@@ -8,33 +8,33 @@ import { rowOf } from './rows.ts'
 export const READ_MOST = 256
 
 /**
- * Finds rows by their keys; `select` is asked once for those of one turn of the event loop. It gives each row as one JSON
- * array, `cells`: a server describes each column anew in each answer, which takes longer than all the rest of a read.
+ * Finds rows by their keys, by one `select` for all reads of one turn of the event loop. Each row comes as one JSON array,
+ * `cells`: with separate columns, a server describes each of them in every answer, which takes longer than the read itself.
  */
 export function sharedFind(select: (ids: readonly string[], end: number) => Promise<readonly Row[]>) {
   const reads = new SharedReads<Row | null>(READ_MOST, async (ids, end) => {
     const rows = (await select(ids, end)).map(rowIn)
     const found = new Map(rows.map(row => [row.id, row]))
     const answers = ids.map(id => found.get(id) ?? null)
-    // A driver's mistake must not pass for the end of a session.
+    // A mistake of the driver must not look like the end of a session.
     if (answers.filter(row => row !== null).length !== rows.length)
       throw storeError('read', new Refusal('the driver answered for another key'), NOT_APPLIED)
     return answers
   })
-  // Each reader gets an error of its own: an application may add to it.
+  // Each reader gets an error of its own, because the application may add properties to it.
   const ofItsOwn = ({ outcome, message, cause }: SessionStoreError): never => {
     throw new SessionStoreError('read', outcome, message, { cause })
   }
   return (key: string, end: number): Promise<Row | null> => reads.read(key, end).catch(ofItsOwn)
 }
 
-/** The row whose cells these are: as text, or parsed by mysql2 if the server is MySQL. */
+/** A row from its cells: JSON text, or an array that mysql2 has parsed (MySQL). */
 function rowIn({ cells }: Row): Row {
   try {
     const parsed = typeof cells === 'string' ? JSON.parse(cells) : cells
     if (Array.isArray(parsed)) return rowOf(parsed)
   } catch {
-    // Not its cause: the message repeats the text.
+    // Not as the cause: the message of JSON.parse quotes the text.
   }
   throw storeError('read', new Refusal('the driver gave no row of the statement'), NOT_APPLIED)
 }

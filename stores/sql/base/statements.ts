@@ -7,7 +7,7 @@ import { type Names, SESSION_COLUMNS } from './schema.ts'
 const parameterOf = (column: string) =>
   column === 'moved_to' ? 'NULL' : `:${column.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())}`
 
-/** What a `create` or `replace` has to look at. */
+/** Which conditions the statement of a `create` or `replace` has. */
 export interface Form {
   readonly hasUser: boolean
   readonly checksParent: boolean
@@ -15,7 +15,7 @@ export interface Form {
   readonly leavesForward: boolean
 }
 
-/** Pieces that the statements of all databases are made of. */
+/** Parts that the statements of all databases share. */
 export function partsOf({ users }: Names, { greatest, least, clock, isRemote }: Dialect) {
   const columns = SESSION_COLUMNS.map(({ name }) => name)
   const ofUser = (table = '') => `${table}user_id = :userId AND ${table}namespace = :namespace`
@@ -73,7 +73,7 @@ export function statements(names: Names, dialect: Dialect) {
 
   /** The statements of a `create` or `replace`; the first one decides whether it takes place. */
   function make({ hasUser, checksParent, replaces, leavesForward }: Form): readonly string[] {
-    // Every part hangs on `f`: a part that writes and that nothing reads runs last, and session rows would be locked first.
+    // Every part reads `f`: PostgreSQL runs a writing part that nothing reads last, so session rows would be locked first.
     const mayLogIn = hasUser
       ? `NOT EXISTS (${locks ? 'SELECT 1 FROM f WHERE min_password_version > :proven' : stale})`
       : '1 = 1'
@@ -104,7 +104,7 @@ export function statements(names: Names, dialect: Dialect) {
     // An array, for which the primary key is searched: a join may read the whole table.
     return `DELETE FROM ${table} WHERE ${key} ${locks ? `= ANY (ARRAY(${found}))` : `IN (${found})`}`
   }
-  // The earlier of the two clocks decides: a node whose clock is ahead ends no live session.
+  // The earlier of the two clocks decides, so a node whose clock is ahead ends no live session.
   const sweep = (key: string, table: string) =>
     some(
       key,

@@ -21,7 +21,7 @@ import { changeFault, fromRow, isKey, recordFault, recordValues, userFault, user
 import { ddl, isMigrated, migrate, type Names, namesOf, type SqlStoreOptions } from './schema.ts'
 import { type Form, statements } from './statements.ts'
 
-/** How many rows one statement of a sweep removes at most: its locks are held for some milliseconds only. */
+/** How many rows one statement of a sweep removes at most, so that it holds its locks for some milliseconds only. */
 const SWEEP_BATCH = 250
 const MIGRATION_TIMEOUT = 60_000
 /** How long a user's row stays after the last session that it was written for, in ms: 30 days. It only saves a write. */
@@ -149,7 +149,7 @@ export abstract class SqlStore implements Store {
 
   protected *decide(pending: Pending): Steps<ReplaceResult> {
     const { record, old, limit, values } = pending
-    // Counted in a statement after that of the lock: one that waited for a lock would count by its older snapshot.
+    // Count in a statement of its own, after the lock: one that waited for a lock would count by its older snapshot.
     let excess: readonly Row[] = []
     if (limit !== undefined) {
       if (this.engine.dialect.locks) yield [this.texts.lockUser, values]
@@ -189,7 +189,7 @@ export abstract class SqlStore implements Store {
 
   #answer(row: Row | null, key: string, now: number, end: number): ReadAnswer | Promise<ReadAnswer> {
     if (row === null) return null
-    // A driver's mistake must not hand one user's session to another.
+    // A mistake of the driver must not give one user's session to another.
     if (row.id !== key)
       return Promise.reject(storeError('read', new Refusal('the driver answered for another key'), NOT_APPLIED))
     const found = fromRow(row, now)
@@ -220,7 +220,7 @@ export abstract class SqlStore implements Store {
     if (row === undefined || found === null || !('key' in found)) return 'gone'
     if (found.version === values.version + 1 && found.writeId === values.writeId) return 'updated'
     if (found.version !== values.version) return 'conflict'
-    // The statement would have changed this record: it came too late, or the record was made between the two.
+    // This record matches, so the statement came too late, or the record was made between the two statements.
     throw late(row, values.latest) ?? changedMeanwhile()
   }
 
@@ -253,13 +253,13 @@ export abstract class SqlStore implements Store {
       if (ended) break
       const row: Row | undefined = (yield [this.texts.read, { id }]).rows[0]
       if (row === undefined) break
-      // A record, made between the two statements.
+      // This record was made between the two statements.
       if (row.moved_to === null) throw changedMeanwhile()
       forwards.add(id)
       id = row.moved_to
     }
-    // The forwards go last: a call that fails before and is repeated still finds its way. Once the session has ended, one
-    // that stays leads to nothing, and a failure would tell that nothing was written.
+    // The forwards go last, so that a repeated call still finds the session. Once the session has ended, forwards that stay
+    // lead nowhere; rejecting then would say that nothing was written.
     try {
       yield* this.removeEach([...forwards])
     } catch (error) {
@@ -268,8 +268,8 @@ export abstract class SqlStore implements Store {
     return ended
   }
 
-  // In pieces, each committed: if the time is too short for a user with very many sessions, a repeated call goes on. Each
-  // piece locks the user's row. The last one proves under that lock that no session from before the call is left.
+  // Works in pieces, each committed by itself: if a user has too many sessions for one call, a repeated call goes on. Each piece
+  // locks the user's row. The last one proves under that lock that no session from before the call is left.
   async deleteUser(
     userId: string,
     { exceptKey, minPasswordVersion, minPasswordVersionUntil }: DeleteUserOptions,
@@ -303,7 +303,7 @@ export abstract class SqlStore implements Store {
   }
 
   *#endPiece(values: Values): Steps<Ended> {
-    // Without row locks there is nothing to lock, only a version to raise.
+    // Without row locks this statement only raises the version.
     if (this.engine.dialect.locks || values.minPasswordVersionUntil !== 0) yield [this.texts.lockUser, values]
     return yield* this.endSome(values)
   }
@@ -338,7 +338,7 @@ export abstract class SqlStore implements Store {
     for (let most = Math.min(limit, this.batch); ; most *= 2) {
       const rows = await this.select('scan', this.texts.scan, { after: cursor ?? '', limit: most }, endOf(deadline))
       const keyed = rows.filter(({ id }) => isKey(id))
-      // A page of nothing but rows that a person has put under what is no key: the next one could not go on from there.
+      // All rows of this page are under IDs that are no keys, inserted by hand: no page could go on from there.
       if (keyed.length === 0 && rows.length === most) continue
       const found = keyed.map(row => ({ key: row.id as string, is: fromRow(row, now) }))
       return {
@@ -372,7 +372,7 @@ export abstract class SqlStore implements Store {
     return (yield [this.texts.sweep[table], values]).changed
   }
 
-  /** Answers those that were there: another call may have ended some since they were looked for. */
+  /** Removes records; answers which were still there, since another call may have ended some meanwhile. */
   protected *removeEach(ids: readonly string[]): Steps<readonly string[]> {
     const ended: string[] = []
     for (const id of ids) if ((yield [this.texts.remove, { id }]).changed > 0) ended.push(id)
@@ -390,7 +390,7 @@ export abstract class SqlStore implements Store {
 export const ddlText = (options: SqlStoreOptions, dialect: Engine['dialect']): string =>
   `${ddl(namesOf(options, dialect), dialect).join(';\n')};\n`
 
-/** What a `create` or `replace` has to look at. */
+/** Which conditions the statement of a `create` or `replace` has. */
 export const formOf = ({ record, old, leavesForward }: Pending): Form => ({
   hasUser: record.userId !== null,
   checksParent: record.parent !== null,
@@ -398,7 +398,7 @@ export const formOf = ({ record, old, leavesForward }: Pending): Form => ({
   leavesForward,
 })
 
-/** Until when the database may run what makes something live, by its own clock. */
+/** Until when, by its own clock, the database may run a statement that makes a session live. */
 const latestOf = (end: number) => Math.ceil(Date.now() + end - performance.now()) + CLOCK_TOLERANCE
 
 /** The refusal of a statement that came to the database after its time; `null` if it came in time. */

@@ -1,4 +1,4 @@
-// Cloudflare D1 behind the binding of a Worker: SQLite on a network, where what belongs together is sent as one batch.
+// Cloudflare D1 through the binding of a Worker: SQLite on a network. Statements that belong together are one batch.
 import { quote } from '../../../src/text/quote.ts'
 import {
   bind,
@@ -35,7 +35,7 @@ export interface D1Client {
 // D1 has no codes: https://developers.cloudflare.com/d1/observability/debug-d1/ lists its messages.
 const REFUSED = /SQLITE_(?!IOERR|FULL)[A-Z]|D1_(?:TYPE|COLUMN|EXEC)_ERROR|D1_ERROR: No SQL/
 const BUSY = /SQLITE_(?:BUSY|LOCKED)/
-/** Its queue was full, so that it did not run; more of the same would keep the queue full. */
+/** Its queue was full: the statement did not run, and a retry would keep the queue full. */
 const OVERLOADED = /D1 DB is overloaded\. (?:Too many|Requests)/
 
 function failureOf(error: unknown): Failure {
@@ -45,7 +45,7 @@ function failureOf(error: unknown): Failure {
   return { outcome: isApart ? 'not-applied' : 'unknown', retry: BUSY.test(text) }
 }
 
-/** The client is not what the store expects. It may have written. */
+/** The error for a client that is not D1. It may have written. */
 const unfit = (what: string) =>
   new Refusal(
     `the driver is not that of D1: ${what}`,
@@ -64,7 +64,7 @@ export class D1Engine implements Engine {
     this.#client = client
   }
 
-  /** Each step is committed by itself, in a request of its own. What has to be committed together is one `batch`. */
+  /** Commits each step by itself, in a request of its own. Use `batch` for steps that must be committed together. */
   run<T>(_: Mode, end: number, steps: () => Steps<T>): Promise<T> {
     return follow(steps(), async (text, values) => (await this.batch([[text, values]], end))[0]!)
   }
@@ -106,7 +106,7 @@ function fault(given: unknown): string | null {
   if (given === undefined) return 'got undefined: does wrangler.json name the binding under d1_databases?'
   if (typeof given === 'string') return `got ${quote(given)}: pass the binding itself`
   if (has(given, 'then')) return 'got a promise: await it'
-  // A replica may answer its reads, and does not know about a logout yet.
+  // Its reads may be answered by a replica that does not know of a logout yet.
   if (has(given, 'getBookmark')) return 'got what withSession() gives, whose reads may be old: pass the binding itself'
   if (has(given, 'executeMultiple')) return 'got the client of @libsql/client: see the page on D1'
   if (isD1(given)) return null

@@ -20,10 +20,10 @@ const OPTIONS: OptionPlace<D1StoreOptions> = {
 }
 
 /**
- * Sessions in Cloudflare D1, through the binding of a Worker. What has to be committed together is one batch: one round
- * trip.
+ * Sessions in Cloudflare D1, through the binding of a Worker. Statements that must be committed together are one batch, in
+ * one round trip.
  *
- * Reads of several requests are not put together: on Workers what one request waits for ends with that request.
+ * Reads of several requests do not share a statement: on Workers, I/O that a request waits for ends with that request.
  */
 export class D1Store extends SqlStore {
   declare protected readonly engine: D1Engine
@@ -66,8 +66,8 @@ export class D1Store extends SqlStore {
     })
   }
 
-  // No answer comes in the middle of a batch. So the write ID, in which no `!` may be, begins with one until the last
-  // statement: the others see by it whether the first one has made the session.
+  // No answer comes in the middle of a batch. So the first statement puts a `!` before the write ID, which no write ID
+  // contains, and the last one removes it. By the `!` the others see whether the first one made the session.
   #making(pending: Pending): Step[] {
     const { sessions } = this.names
     const { live, ofUser } = partsOf(this.names, this.engine.dialect)

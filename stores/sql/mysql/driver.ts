@@ -6,12 +6,12 @@ import { failureOf, type MysqlConnection, type MysqlCorePool, type MysqlPool, ty
 
 type Answer = (error: unknown, outcome?: Outcome) => void
 
-/** How long a connection may take to greet, and to end what others have left behind, in ms. */
+/** How long a connection may take to tell who it is, and to end the statements of destroyed ones, in ms. */
 const PREPARING = 2000
 /** Of the status that the server sends with the answer to a write. */
 const IN_TRANSACTION = 1
 
-// SYSDATE is the time now, not that of the statement's beginning, which may have waited for a lock since.
+// SYSDATE is the time now. NOW would be when the statement began, which may have waited for a lock since.
 const CLOCK = 'FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000)'
 const ascii = (type: string) => `${type} CHARACTER SET ascii COLLATE ascii_bin`
 const utf8 = (type: string) => `${type} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin`
@@ -55,7 +55,7 @@ const BOUND = 'SET @coatcheck_idle = @@SESSION.wait_timeout,'
 const UNBOUND = 'SET SESSION wait_timeout = @coatcheck_idle'
 const UPTIME = "SHOW GLOBAL STATUS LIKE 'Uptime'"
 
-/** What a connection reaches. */
+/** The server that a connection reaches. */
 interface Server {
   /** The server's number for this connection, which it gives out only once as long as it runs. */
   readonly id: number
@@ -70,7 +70,7 @@ const asItIs = (_: unknown, next: () => unknown) => next()
 export class MysqlDriver implements Driver<MysqlConnection> {
   readonly dialect = MYSQL
   readonly failureOf = failureOf
-  // Whatever completion_type says, which would begin another transaction or close the connection.
+  // Overrules completion_type, which would begin another transaction or close the connection.
   readonly commit = 'COMMIT AND NO CHAIN NO RELEASE'
   readonly rollBack = 'ROLLBACK AND NO CHAIN NO RELEASE'
   readonly #pool: MysqlPromisePool
@@ -132,7 +132,7 @@ export class MysqlDriver implements Driver<MysqlConnection> {
     const { text, order } = this.#compile(sql)
     const { typeCast = true, rowsAsArray, nestTables } = connection.config ?? {}
     const isUsual = typeCast === true && !rowsAsArray && !nestTables
-    // The application's own casts and names are not for our columns; a function is overruled only by a function.
+    // The application's casts and names must not change our columns. Only a function overrules a function.
     const changed = { rowsAsArray: false, nestTables: false, typeCast: typeof typeCast === 'function' ? asItIs : true }
     // biome-ignore lint/suspicious/noExplicitAny: rows, or what became of a write
     const answered = (error: unknown, result?: any) => {
@@ -145,7 +145,7 @@ export class MysqlDriver implements Driver<MysqlConnection> {
     if (order.length === 0) return void connection.query({ sql: text, ...(isUsual ? null : changed) }, answered)
     // MySQL takes no DOUBLE for a limit, which is how mysql2 sends a number.
     const bound = bind({ text, order }, values).map((value, i) => (order[i] === 'limit' ? String(value) : value))
-    // Without options, which mysql2 copies: that takes longer than all the rest of the call.
+    // mysql2 copies options, which takes longer than all the rest of the call.
     connection.execute(isUsual ? text : { sql: text, ...changed }, bound, answered)
   }
 
@@ -165,7 +165,7 @@ export class MysqlDriver implements Driver<MysqlConnection> {
       // which START TRANSACTION would commit.
       'SET TRANSACTION ISOLATION LEVEL READ COMMITTED',
       'START TRANSACTION',
-      // If we are cut off, the server rolls back by itself: no lock outlives its caller for long.
+      // If we are cut off, the server rolls back by itself, so no lock outlives its caller for long.
       `${BOUND} SESSION wait_timeout = ${Math.ceil(ms / 1000)}`,
     ]
   }
@@ -174,8 +174,8 @@ export class MysqlDriver implements Driver<MysqlConnection> {
     return ((this.#status.get(connection) ?? 0) & IN_TRANSACTION) !== 0
   }
 
-  // Only another connection can end a statement, and one that waits for a lock outlives its own. So this one is destroyed at
-  // once: the next that the pool makes in its place ends the statement before it does anything else.
+  // A statement that waits for a lock outlives its connection, and only another connection can end it. So destroy this one at
+  // once: the connection that the pool makes in its place ends the statement before it does anything else.
   cancel(connection: MysqlConnection): void {
     const server = this.#servers.get(connection)
     if (server === undefined) return
@@ -200,7 +200,7 @@ export class MysqlDriver implements Driver<MysqlConnection> {
         throw new Refusal(
           'autocommit is off on the connections of this pool: no write would be committed, no logout seen',
         )
-      // The namespace '' would be NULL: no login would succeed, and each list of sessions be empty.
+      // The namespace '' would become NULL: no login would succeed, and all lists would be empty.
       if (Number(row!.no_empty_text) === 1)
         throw new Refusal("sql_mode has EMPTY_STRING_IS_NULL: the store needs '' to be what it is")
       this.#servers.set(connection, server)
@@ -209,7 +209,7 @@ export class MysqlDriver implements Driver<MysqlConnection> {
     this.#abandoned.clear()
     if (abandoned.length === 0) return
     const [status] = await this.#say(connection, UPTIME)
-    // In whole seconds. A server that was started later has given these numbers to others.
+    // Uptime is in whole seconds. A server that started later has given these connection numbers to others.
     const startedAt = performance.now() - (Number(status?.Value) + 1) * 1000
     for (const { id, name, metAt } of abandoned)
       if (name === server.name && metAt >= startedAt)

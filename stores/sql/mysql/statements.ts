@@ -10,7 +10,7 @@ export const READ_SIZES = [4, 16, 64, 256] as const
 const ALL = 'LIMIT 18446744073709551615'
 
 /**
- * The statements of MySQL and MariaDB, which have neither ON CONFLICT nor a RETURNING that both know. Locking reads see what is
+ * The statements of MySQL and MariaDB, which lack ON CONFLICT and a RETURNING that both know. Locking reads see what is
  * committed, whatever the isolation level. Hence:
  * - what makes a user's session live locks the user's row in the same statement (FOR UPDATE, or as the first table of an
  *   UPDATE) and reads its minimum password version there; `deleteUser` locks that row before it deletes;
@@ -31,7 +31,7 @@ export function mysqlStatements(names: Names) {
       FROM ${from} WHERE ${conditions.join(' AND ')} ${tables.length === 0 ? '' : 'FOR UPDATE'}`
   }
 
-  /** One statement, which decides whether the `create` or `replace` takes place. A taken key is a duplicate (1062). */
+  /** One statement, which decides whether the `create` or `replace` takes place. If the key is taken, it fails with 1062. */
   function make({ hasUser, checksParent, replaces, leavesForward }: Form): readonly string[] {
     if (!replaces) return [create(hasUser, checksParent)]
     const from = `${hasUser ? `${users} u STRAIGHT_JOIN ` : ''}${sessions} o
@@ -39,7 +39,7 @@ export function mysqlStatements(names: Names) {
     const where = `${hasUser ? `${mayLogIn} AND` : ''} o.id = :old AND o.version = :oldVersion AND ${live('o.')}
       ${checksParent ? 'AND (o.parent_key = :parentKey OR p.id IS NOT NULL)' : ''} AND ${inTime}`
     if (!leavesForward) return [`UPDATE ${from} SET ${assignments(values, 'o.')} WHERE ${where}`]
-    // Two rows in one statement: one of them meets the old key and turns its record into the forward.
+    // Inserts two rows in one statement: one collides with the old key and turns that record into the forward.
     const cells = Object.entries({ ...values, id: 'IF(k.f, :old, :id)' }).map(([name, value]) =>
       name in forwardOf ? `IF(k.f, ${forwardOf[name]}, ${value})` : value,
     )
@@ -70,7 +70,7 @@ export function mysqlStatements(names: Names) {
     /** What `sharedFind` asks: one row, or one statement for each of `READ_SIZES`. */
     readOne: `${row} WHERE id = :id LIMIT 1`,
     readMany: READ_SIZES.map(size => `${row} WHERE id IN (${places(size)}) LIMIT ${size}`),
-    /** The user's row if there is none yet. What IGNORE could cut was checked before. */
+    /** Adds the user's row if there is none yet. IGNORE would cut long values, but they were checked before. */
     insertUser: `INSERT IGNORE INTO ${users} (namespace, user_id, min_password_version, min_password_version_until, expires_at)
       VALUES (:namespace, :userId, 0, 0, :userUntil)`,
     lockUser: `INSERT INTO ${users} (namespace, user_id, min_password_version, min_password_version_until, expires_at)

@@ -34,7 +34,7 @@ export class MysqlStore extends SqlStore {
   #rows(keys: readonly string[], end: number): Promise<readonly Row[]> {
     if (keys.length === 1) return this.select('read', this.texts.readOne, { id: keys[0]! }, end)
     const at = READ_SIZES.findIndex(size => size >= keys.length)
-    // The last key again in the places that are left over: each length of a list would be a statement to prepare.
+    // Fills up with the last key: lists of any length would need a prepared statement for each length.
     const places = Array.from({ length: READ_SIZES[at]! }, (_, i) => [`k${i}`, keys[i] ?? keys.at(-1)!])
     return this.select('read', this.texts.readMany[at]!, Object.fromEntries(places), end)
   }
@@ -53,17 +53,17 @@ export class MysqlStore extends SqlStore {
     }
   }
 
-  // Without FOUND_ROWS MySQL counts the rows that it changed, and a second touch of the same instant changes nothing.
+  // MySQL counts changed rows (without FOUND_ROWS), and a second touch of the same instant changes nothing.
   protected override *slide(values: TouchValues): Steps<'touched' | 'gone'> {
     if ((yield* super.slide(values)) === 'touched') return 'touched'
     const row = (yield [this.texts.read, values]).rows[0]
     const found = row === undefined ? null : fromRow(row, values.now)
-    // A record that was used earlier was made after the statement, which would have met it.
+    // A record with an earlier `seenAt` was made after the statement, which would have changed it.
     return found !== null && 'key' in found && found.seenAt >= values.seenAt ? 'touched' : 'gone'
   }
 
   protected override *endSome(values: Values): Steps<Ended> {
-    // Looked for under the lock: the excepted session may have been replaced before.
+    // Follows forwards under the lock: the excepted session may have got a new ID before.
     let except = values.except as string
     for (let row: Row | undefined; ; except = row.moved_to as string) {
       row = except === '' ? undefined : (yield [this.texts.read, { id: except }]).rows[0]

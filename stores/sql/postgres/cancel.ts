@@ -22,8 +22,8 @@ interface Request {
 const TIMEOUT = 2000
 
 /**
- * Asks the server to cancel what this connection runs, by the key that only this connection was given: another server
- * behind the same address takes no notice.
+ * Asks the server to cancel what this connection runs. The secret key is this connection's own, so another server behind
+ * the same address ignores the request.
  */
 export function cancelStatement(client: object, stream: unknown): void {
   const { processID, secretKey, host, port, ssl, sslNegotiation, connection } = client as Inside
@@ -36,7 +36,7 @@ export function cancelStatement(client: object, stream: unknown): void {
     request.stream.destroy()
   }
   request.on('error', end)
-  // The server says nothing, it closes the connection once it has sent the signal.
+  // The server does not answer. It closes the connection once it has sent the signal.
   request.on('end', end)
   request.on(ssl ? 'sslconnect' : 'connect', () => request.cancel(processID, secretKey))
   if (ssl && sslNegotiation !== 'direct') request.on('connect', () => request.requestSsl())

@@ -1,4 +1,4 @@
-// What PostgreSQL says and is told, whatever the driver.
+// PostgreSQL's SQL and errors, for all drivers.
 import { createHash } from 'node:crypto'
 import { type Compiled, compile, type Dialect } from '../base/engine.ts'
 import { type Failure, NOT_APPLIED, NOT_MIGRATED } from '../base/retry.ts'
@@ -30,7 +30,7 @@ export const DIALECT: Dialect = {
 }
 
 export const ISOLATION = 'ISOLATION LEVEL READ COMMITTED'
-/** The server ends what runs or idles longer: no lock outlives its caller for long. */
+/** The server ends a transaction that runs or idles longer, so no lock outlives its caller for long. */
 export const bounds = (ms: number) =>
   `SET LOCAL statement_timeout = ${ms}; SET LOCAL idle_in_transaction_session_timeout = ${ms}`
 
@@ -80,7 +80,7 @@ export class Statements {
     const compiled = compile(sql, '$')
     // DDL and what is around a transaction: BEGIN differs each time.
     if (compiled.order.length === 0) return { ...compiled, name: '' }
-    // It follows from the text: behind a pooler that shares connections one name never means two texts.
+    // The name is a hash of the text, so behind a pooler that shares connections one name never means two texts.
     const name = `coatcheck_${createHash('sha256').update(compiled.text).digest('hex').slice(0, 20)}`
     this.#known.set(sql, { ...compiled, name })
     return this.compile(sql)

@@ -21,10 +21,10 @@ export interface PgPool {
   connect(answer: (error: any, client?: any) => void): unknown
 }
 
-// Cells as the server wrote them: an application may have told pg to parse numbers, which would round them.
+// Cells as text, because the application may have told pg to parse numbers, which would round them.
 const asText = (text: string) => text
 const TYPES = { getTypeParser: () => asText }
-// Without a listener the loss of a connection ends the process; the query's own callback tells us.
+// Without a listener a lost connection ends the process. The query's own callback tells us about it.
 const ignore = () => {}
 /** Pools that have our listener: several stores may share one. */
 const LISTENED = new WeakSet<PgPool>()
@@ -32,7 +32,7 @@ const LISTENED = new WeakSet<PgPool>()
 export function pgDriver(pool: PgPool, prepare: boolean): Driver<PgClient> {
   const { options, on } = pool as { options?: { query_timeout?: unknown; stream?: unknown }; on?: unknown }
   const statements = new Statements(prepare)
-  // The pool emits the error of a connection that is lost while nothing uses it.
+  // The pool emits the error of an idle connection that is lost.
   if (typeof on === 'function' && !LISTENED.has(pool)) {
     LISTENED.add(pool)
     on.call(pool, 'error', ignore)
@@ -42,7 +42,7 @@ export function pgDriver(pool: PgPool, prepare: boolean): Driver<PgClient> {
     commit: 'COMMIT',
     rollBack: 'ROLLBACK',
     begin: ms => [`BEGIN ${ISOLATION}; ${bounds(ms)}`],
-    // With a callback: after a promise's turn the error of a connection that the server has ended would meet no listener.
+    // With a callback: a promise resolves later, and an error of the connection before that would meet no listener.
     connect(answer) {
       const taken = (error: unknown, client?: PgClient) => {
         if (client !== undefined && typeof client.on !== 'function')
@@ -55,12 +55,12 @@ export function pgDriver(pool: PgPool, prepare: boolean): Driver<PgClient> {
       given?.then?.(client => taken(null, client), taken)
     },
     release(client, destroy) {
-      // A connection that is destroyed keeps it: it may still have something to say.
+      // A destroyed connection keeps the listener, since it may still emit an error.
       if (!destroy) client.removeListener('error', ignore)
       client.release(destroy)
     },
     send(client: PgClient, sql: string, values: Values, answer: (error: unknown, outcome?: Outcome) => void) {
-      // Nothing would be found in the rows, and no session be listed.
+      // Otherwise no session would be found in the rows, and lists would be empty.
       if ((client as { binary?: unknown }).binary)
         throw unusable('pg was told to read values as binary: the store needs them as text')
       const compiled = statements.compile(sql)
@@ -69,7 +69,7 @@ export function pgDriver(pool: PgPool, prepare: boolean): Driver<PgClient> {
         values: bind(compiled, values),
         types: TYPES,
         ...(compiled.name !== '' && { name: compiled.name }),
-        // The pool's own would leave the statement at the server.
+        // The pool's own timeout would leave the statement running at the server.
         ...(options?.query_timeout !== undefined && { query_timeout: NEVER }),
       }
       client.query(query, (error, result) => {

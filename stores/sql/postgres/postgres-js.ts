@@ -44,7 +44,7 @@ const NOTHING: Outcome = { rows: [], changed: 0 }
 const ROLLED_BACK = Symbol('rolled back')
 const ignore = () => {}
 
-/** One of as many statements and transactions at once as the pool has connections. */
+/** A place for one statement or transaction. There are as many as the pool has connections. */
 class Place {
   readonly #sql: PostgresJs
   /** `null` before the BEGIN was answered, and once the transaction is over. */
@@ -74,7 +74,7 @@ class Place {
     )
   }
 
-  /** Ends the transaction; where its connection is lost it has ended already. */
+  /** Ends the transaction. If its connection was lost, it has ended already. */
   end(how: 'commit' | 'rollBack', answer: Answer): void {
     this.#answer = answer
     if (this.#transaction === null) setImmediate(() => this.#settle(new Refusal('the transaction is over')))
@@ -89,10 +89,10 @@ class Place {
     answer: Answer,
   ) {
     this.#answer = answer
-    // A statement on a connection that is gone would end the process: postgres writes to a socket that it has no more.
+    // A statement on a lost connection would end the process: postgres writes to a socket that is null by then.
     if (this.#over !== null && this.#transaction === null) return this.end('rollBack', answer)
     this.#values = values
-    // Raw, because an application may have told postgres to parse numbers, which would round them.
+    // Raw, because the application may have told postgres to parse numbers, which would round them.
     const query = (this.#transaction?.sql ?? this.#sql).unsafe(text, values, { prepare }).raw()
     this.#query = query as Sent
     query.then(
@@ -111,15 +111,15 @@ class Place {
 
   cancel(): void {
     const { state, canceller } = this.#query
-    // What still waits for a connection cannot be taken back: with NULL for each value it finds nothing.
+    // A query that still waits for a connection cannot be withdrawn. With NULL for each value it finds nothing.
     if (state === null) this.#values.fill(null)
     if (state === null || typeof canceller !== 'function') return
     this.#query.canceller = null
-    // Not by `cancel()`, which leaves the rejection of a request that meets no server to the process.
+    // Not `cancel()`: if its request meets no server, that is an unhandled rejection.
     canceller(this.#query).catch(ignore)
   }
 
-  /** Rolls back what is open, unless its connection is about to be gone. */
+  /** Rolls back the open transaction. */
   leave(): void {
     this.#isLeft = true
     setImmediate(() => this.#transaction?.rollBack())
@@ -130,7 +130,7 @@ class Place {
     this.#settle(error, outcome)
   }
 
-  // A statement whose connection ends within a transaction is settled by the end of the transaction, if postgres forgets it.
+  // If postgres forgets a statement whose connection was lost within a transaction, the end of the transaction settles it.
   #settle(error: unknown, outcome?: Outcome): void {
     const answer = this.#answer
     this.#answer = ignore
@@ -145,7 +145,7 @@ export function postgresJsDriver(sql: PostgresJs, prepare: boolean): Driver<Plac
   let free = max >= 1 ? max : 10
   let isServing = false
   const serve = () => {
-    // One that waited for too long gives its place back at once, in here.
+    // A caller that waited for too long gives its place back at once, which calls this again.
     if (isServing) return
     isServing = true
     for (; free > 0 && waiting.length > 0; ) {
@@ -154,7 +154,7 @@ export function postgresJsDriver(sql: PostgresJs, prepare: boolean): Driver<Plac
     }
     isServing = false
   }
-  // An application may have given postgres names of its own for the columns.
+  // The application may have told postgres to rename columns.
   const from: unknown = sql.options?.transform?.column?.from
   const names = new Map<string, string>()
   const nameOf = (column: string, text: string) => {
@@ -195,7 +195,7 @@ export function postgresJsDriver(sql: PostgresJs, prepare: boolean): Driver<Plac
   }
 }
 
-// postgres gives the error that ended a connection once more, to what comes first on its successor.
+// postgres reports the error that ended a connection again, to the first statement on the next connection.
 function withoutConnection(error: unknown): Refusal {
   const failure: Partial<Failure> = { retry: sqlState(error)?.startsWith('57P') === true, destroy: true }
   return new Refusal('no connection to the database', failure, error)

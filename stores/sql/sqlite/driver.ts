@@ -18,7 +18,7 @@ export interface SqliteDatabase {
 const EXPECTED =
   'SqliteStore expects a connection of better-sqlite3, libsql, node:sqlite or bun:sqlite: an object with prepare() and exec() that answer at once'
 
-/** A driver that calls back or gives a promise has the two methods too: its first answer tells. */
+/** Drivers with callbacks or promises have these two methods too; their first answer shows what they are. */
 export const answersLater = (what: string) => unusable(`${EXPECTED}; ${what}`)
 
 export const has = (value: unknown, name: string) =>
@@ -30,7 +30,7 @@ function connectionFault(given: any): string | null {
   if (typeof given === 'string') return `got ${quote(given)}: open it, new Database(path), and pass the connection`
   if (has(given, 'then')) return 'got a promise: await it'
   if (typeof given === 'function') return 'got a function: pass a connection that it opened'
-  // A statement of that client which met a lock stays open: what it writes afterwards is answered and not committed.
+  // A statement of that client that met a lock stays open, and what it writes afterwards is not committed.
   if (has(given, 'executeMultiple'))
     return "got the client of @libsql/client: open the file with the package libsql, new Database('sessions.db'); for a database on a network see the page on SQLite"
   if (has(given, 'batch') && has(given, 'dump')) return 'got a D1 database: pass it to D1Store'

@@ -1,4 +1,4 @@
-// A SQLite file behind a driver that answers at once: all steps of a method run in one turn of the event loop.
+// A SQLite file and a driver that answers at once: all steps of a method run in one turn of the event loop.
 import {
   bind,
   type Compiled,
@@ -114,7 +114,7 @@ export class SqliteEngine implements Engine {
     })
   }
 
-  /** Comes before everything that is asked. */
+  /** Runs before each call. */
   #begin(): void {
     // libsql ends the process if a closed connection is used.
     if ((this.#database as { open?: unknown }).open === false) throw new Refusal('the connection is closed')
@@ -129,12 +129,12 @@ export class SqliteEngine implements Engine {
     if (this.#unfinished.size > 0) this.#finish()
   }
 
-  // Only BEGIN and COMMIT can meet a lock of another connection, and `exec` leaves no statement open if it fails: libsql
-  // keeps a prepared one running that met SQLITE_BUSY. DEFERRED would meet SQLITE_BUSY half-way, which no timeout waits for.
+  // Only BEGIN and COMMIT can meet a lock of another connection. They run by `exec`, because libsql leaves a prepared statement
+  // open that met SQLITE_BUSY. DEFERRED would meet SQLITE_BUSY half-way, where no timeout waits.
   #transaction<T>(steps: () => Steps<T>): T {
     this.#begin()
     const { inTransaction, isTransaction } = this.#database as { inTransaction?: unknown; isTransaction?: unknown }
-    // Ours end before anybody else runs: this one belongs to the application, which may roll back.
+    // Our transactions end within a turn. This one is the application's, which may roll back.
     if (inTransaction === true || isTransaction === true)
       throw new Refusal('the connection is inside a transaction of the application', { retry: true })
     this.#database.exec('BEGIN IMMEDIATE')
@@ -170,7 +170,7 @@ export class SqliteEngine implements Engine {
     }
   }
 
-  // In libsql a statement on which all() was called answers get() for the values of before: each has its own.
+  // In libsql get() after all() on one statement answers for the earlier values, so each has a statement of its own.
   #prepare(sql: string, use: 'get' | '' = ''): Prepared {
     let prepared = this.#prepared.get(use + sql)
     if (prepared === undefined) {
@@ -179,7 +179,7 @@ export class SqliteEngine implements Engine {
       if (!['run', 'get', 'all'].every(name => has(statement, name)))
         throw answersLater('its prepare() gives no statement with run(), get() and all()')
       prepared = { statement, compiled, gives: /^SELECT|RETURNING/.test(compiled.text) }
-      // Half of the time of a read goes into the row's object, if the driver makes it. In bun:sqlite raw() runs the statement.
+      // A driver spends half of a read on making an object of the row. (In bun:sqlite raw() means something else.)
       const { raw, values } = statement as { raw?: (on: boolean) => void; values?: unknown }
       if (use === 'get' && values === undefined) raw?.call(statement, true)
       // A hand-edited row may contain an integer above 2^53: node:sqlite throws there unless told.
@@ -190,15 +190,15 @@ export class SqliteEngine implements Engine {
     return prepared
   }
 
-  // In libsql a statement that failed does not take new values and answers for the old ones. One that met the lock of a
-  // rollback journal is not over there: it would keep the next lock that it gets, and this connection at that state.
+  // In libsql a statement that failed keeps its old values. One that met the lock of a rollback journal stays open: it would
+  // keep the next lock that it gets, and this connection would go on reading that state.
   #failed(sql: string, prepared: Prepared, error: unknown, use: 'get' | '' = ''): unknown {
     this.#prepared.delete(use + sql)
     if (prepared.gives && failureOf(error).retry) this.#unfinished.add(prepared)
     return error
   }
 
-  /** Runs what met a lock to its end, where it finds nothing: no row has '' for a key or a user. */
+  /** Ends statements that met a lock, by running them with values that match nothing: no key and no user is ''. */
   #finish(): void {
     for (const prepared of this.#unfinished) {
       try {

@@ -33,7 +33,7 @@ export class SqliteStore extends SqlStore {
     return ddlText(options, SQLITE)
   }
 
-  // At once and without a promise: a statement to SQLite is a function call, and several in one would save nothing.
+  // Answers at once and without a promise. A statement is a function call here, so sharing one would save nothing.
   protected readonly find = (key: string, end: number): Row | null | Promise<Row | null> => {
     try {
       const row = this.engine.first(this.texts.read, key, end)
@@ -51,7 +51,7 @@ export class SqliteStore extends SqlStore {
   /** Ends the session under a key, or the one that the forwards there lead to; answers whether there was one. */
   override async delete(key: string, call: StoreCall): Promise<boolean> {
     if (!isKey(key)) return false
-    // What is absent needs no lock.
+    // An absent session needs no write, and so no lock.
     const rows = await this.select('delete', this.texts.read, { id: key }, endOf(call.deadline))
     return rows.length > 0 && super.delete(key, call)
   }

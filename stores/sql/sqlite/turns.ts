@@ -14,9 +14,9 @@ interface Waiting {
 }
 
 /**
- * Calls that may meet a lock of another connection. As long as none waits, a call runs at once. If one has to wait, later
- * ones queue behind it, and only the first of them tries: 200 waiting calls cost as many tries as one. A call that is given
- * up leaves the queue.
+ * A queue of calls that may meet a lock of another connection. If no call waits, a call runs at once. If one has to wait,
+ * later calls queue behind it, and only the first tries again, so 200 waiting calls cost no more tries than one. A call that
+ * is given up leaves the queue.
  */
 export class Turns {
   readonly #failureOf: (error: unknown) => Failure
@@ -46,7 +46,7 @@ export class Turns {
 
   async #serve(): Promise<void> {
     for (let pause = 2; this.#waiting.size > 0; pause = Math.min(pause * 2, LONGEST_PAUSE)) {
-      // A timer counts from the beginning of this turn of the event loop: the time that the last try blocked is no pause.
+      // Timers count from the beginning of this turn, so the time that the last try blocked would be part of the pause.
       await setImmediate()
       // Not the same pause in each process: those that met once would meet again.
       await new Promise(resolve => setTimeout(resolve, pause * (0.5 + Math.random() / 2)))
