@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noExplicitAny: requests and sessions of three libraries, and what express-session calls back with
 // The store interface of express-session, @fastify/session and koa-session. What a middleware loaded is found again when it
 // saves: by the context of Koa, by the object that `createSession` makes for express-session, and for @fastify/session, which
 // copies the keys of what it loads into an object of its own, by a function among these keys, which JSON leaves out.
@@ -12,9 +13,7 @@ import { KeptSessions, type Loaded } from './kept-sessions.ts'
 import { type ConnectStoreOptions, OPTIONS, userOfPassport } from './options.ts'
 import { type Values, valuesOf } from './values.ts'
 
-// biome-ignore lint/suspicious/noExplicitAny: requests and sessions of three libraries, and what express-session calls back with
-type Any = any
-type Callback = (error?: Any, value?: Any) => void
+type Callback = (error?: any, value?: any) => void
 /** Of express-session, which this package does not import: its class, and the prototype of its cookies. */
 interface Made {
   readonly Session: new (request: object, data: object) => object
@@ -25,7 +24,7 @@ const LOADED = '~loaded'
 const NOTHING: Callback = () => {}
 
 /** Answers by the last argument if it is a callback, else by a promise. */
-function answer(args: readonly unknown[], work: () => Promise<unknown>): Any {
+function answer(args: readonly unknown[], work: () => Promise<unknown>): any {
   const callback = args.at(-1) as Callback
   const answered = work()
   if (typeof callback !== 'function') {
@@ -54,11 +53,11 @@ export class ConnectStore extends EventEmitter {
   /** Saves of one session object take turns. */
   readonly #turns = new WeakMap<object, Promise<unknown>>()
   /** Set by express-session: makes `request.session`, with a new ID. */
-  generate: ((request: Any) => void) | undefined
+  generate: ((request: any) => void) | undefined
   #made: Made | undefined
 
   /** By `connectStore`. */
-  constructor(sessions: SessionManager<Any, Any, Any>, options: ConnectStoreOptions = {}) {
+  constructor(sessions: SessionManager<any, any, any>, options: ConnectStoreOptions = {}) {
     super()
     checkOptions(OPTIONS, options)
     this.#kept = new KeptSessions(sessions, options.userOf ?? userOfPassport)
@@ -71,7 +70,7 @@ export class ConnectStore extends EventEmitter {
   }
 
   /** The data of a live session, to load it; `null` if there is none. Fails only if the store does. */
-  get(sid: string, ...args: Any[]): Any {
+  get(sid: string, ...args: any[]): any {
     return answer(args, async () => {
       const found = await this.#sessions.load(sid)
       if (found === null) return null
@@ -87,26 +86,26 @@ export class ConnectStore extends EventEmitter {
   }
 
   /** Begins a session, or writes what changed since it was loaded; nothing if it has ended meanwhile. */
-  set(sid: string, session: Any, ...args: Any[]): Any {
+  set(sid: string, session: any, ...args: any[]): any {
     return this.#write(session, session, args, (values, loaded) =>
       this.#sessions.save(sid, values, loaded, contextIn(args) === undefined && isPlain(session)),
     )
   }
 
   /** Writes the cookie of a session that did not change, if that did. */
-  touch(sid: string, session: Any, ...args: Any[]): Any {
+  touch(sid: string, session: any, ...args: any[]): any {
     return this.#write(session, { cookie: session?.cookie }, args, (values, loaded) =>
       this.#sessions.touch(sid, values, loaded),
     )
   }
 
   /** Ends a session for good. */
-  destroy(sid: string, ...args: Any[]): Any {
+  destroy(sid: string, ...args: any[]): any {
     return answer(args, () => this.#sessions.destroy(sid))
   }
 
   /** The data of all sessions of the manager; their IDs are not stored. */
-  all(...args: Any[]): Any {
+  all(...args: any[]): any {
     return answer(args, async () => {
       const found: unknown[] = []
       for await (const { data } of this.#kept.manager.all()) found.push(copyPlain(data))
@@ -115,17 +114,17 @@ export class ConnectStore extends EventEmitter {
   }
 
   /** How many sessions the manager has. */
-  length(...args: Any[]): Any {
+  length(...args: any[]): any {
     return answer(args, () => this.#kept.manager.count())
   }
 
   /** Logs everyone out, as `sessions.invalidateAll()`. */
-  clear(...args: Any[]): Any {
+  clear(...args: any[]): any {
     return answer(args, () => this.#kept.manager.invalidateAll())
   }
 
   /** For express-session: ends the session of a request, and makes another one with a new ID. */
-  regenerate(request: Any, callback: (error?: Any) => Any = NOTHING): void {
+  regenerate(request: any, callback: (error?: any) => any = NOTHING): void {
     this.destroy(request.sessionID, (error: unknown) => {
       this.generate?.(request)
       callback(error)
@@ -133,15 +132,15 @@ export class ConnectStore extends EventEmitter {
   }
 
   /** For code around express-session: a session without a request. */
-  load(sid: string, callback: (error: Any, session?: Any) => Any): void {
-    this.get(sid, (error: unknown, data: Any) => {
+  load(sid: string, callback: (error: any, session?: any) => any): void {
+    this.get(sid, (error: unknown, data: any) => {
       if (error || !data) callback(error || undefined)
       else callback(null, this.createSession({ sessionID: sid, sessionStore: this, headers: {} }, data))
     })
   }
 
   /** For express-session: makes `request.session` of what was loaded. */
-  createSession(request: Any, data: Any): Any {
+  createSession(request: any, data: any): any {
     const fresh = () => {
       const like = Object.create(request)
       this.generate?.(like)
@@ -166,11 +165,11 @@ export class ConnectStore extends EventEmitter {
 
   /** `given` is what the work needs of the session. */
   #write(
-    session: Any,
+    session: any,
     given: unknown,
-    args: Any[],
+    args: any[],
     work: (values: Values, loaded: Loaded | undefined) => Promise<Loaded | null>,
-  ): Any {
+  ): any {
     const holder: object = contextIn(args) ?? session
     return answer(args, async () => {
       // As it is now: the application may go on with the object.
