@@ -19,9 +19,13 @@ function bigintOf(holder: unknown, key: string, value: unknown): bigint | null {
   return typeof integer === 'bigint' ? integer : null
 }
 
+/** Set while `stringify` runs, for the users of any copy of the package: it writes a bigint exactly by itself. */
+const RUNNING = Symbol.for('coatcheck.stringify')
+const running = globalThis as { [RUNNING]?: boolean }
+
 /** The method `toJSON` of a user whose ID is a bigint, at which JSON.stringify would throw. */
 export function userToJson(this: { readonly id: bigint }) {
-  return { ...this, id: exact(this.id) }
+  return { ...this, id: running[RUNNING] ? this.id : bigintReplacer.call(this, 'id', this.id) }
 }
 
 /**
@@ -56,5 +60,11 @@ function marked(this: unknown, key: string, value: unknown): unknown {
  */
 export function stringify(value: unknown): string {
   if (rawJson() !== undefined) return JSON.stringify(value, bigintReplacer)
-  return JSON.stringify(value, marked)?.replace(MARKED, '$1')
+  const before = running[RUNNING] === true
+  running[RUNNING] = true
+  try {
+    return JSON.stringify(value, marked)?.replace(MARKED, '$1')
+  } finally {
+    running[RUNNING] = before
+  }
 }

@@ -124,9 +124,10 @@ it('what is accepted comes back deep-equal', () => {
         return
       }
       accepted += 1
-      // An undefined member is an absent one.
+      // An undefined member is an absent one, and -0 is 0.
       const canonical = (part: unknown): unknown => {
         if (Array.isArray(part)) return part.map(canonical)
+        if (part === 0) return 0
         if (typeof part !== 'object' || part === null) return part
         const members = Object.entries(part).filter(([, member]) => member !== undefined)
         return Object.fromEntries(members.map(([name, member]) => [name, canonical(member)]))
