@@ -43,15 +43,6 @@ export function bigintReplacer(this: unknown, key: string, value: unknown): unkn
   )
 }
 
-// For Node.js 20: integers are written as text with a random mark, which is then taken off with the quotes.
-const MARK = randomUUID()
-const MARKED = new RegExp(`"${MARK}(-?\\d+)"`, 'g')
-
-function marked(this: unknown, key: string, value: unknown): unknown {
-  const integer = bigintOf(this, key, value)
-  return integer === null ? value : MARK + integer
-}
-
 /**
  * JSON text as `JSON.stringify` gives it, but a bigint becomes an exact JSON integer: `2n ** 64n - 1n` is
  * `18446744073709551615`, which `JSON.parse` of a browser rounds. Like `JSON.stringify`, it gives `undefined` for
@@ -60,10 +51,16 @@ function marked(this: unknown, key: string, value: unknown): unknown {
  */
 export function stringify(value: unknown): string {
   if (rawJson() !== undefined) return JSON.stringify(value, bigintReplacer)
+  // Node.js 20: integers are written as text with a random mark, which is then taken off with the quotes.
+  const mark = randomUUID()
+  const marked = function (this: unknown, key: string, each: unknown): unknown {
+    const integer = bigintOf(this, key, each)
+    return integer === null ? each : mark + integer
+  }
   const before = running[RUNNING] === true
   running[RUNNING] = true
   try {
-    return JSON.stringify(value, marked)?.replace(MARKED, '$1')
+    return JSON.stringify(value, marked)?.replace(new RegExp(`"${mark}(-?\\d+)"`, 'g'), '$1')
   } finally {
     running[RUNNING] = before
   }

@@ -11,6 +11,4 @@ if (missingDeviceChromium() !== null && existsSync('/etc/debian_version')) {
   unpackDeviceChromium()
 }
 
-// Three at once: most files wait for a server for half of their time.
-const tests = ['--project', '!proof', '--maxWorkers', '3']
-process.exitCode = vitest([...tests, ...process.argv.slice(2)], { env: { COATCHECK_ALL_ENGINES: '1' } })
+process.exitCode = vitest(['--project', '!proof', ...process.argv.slice(2)], { env: { COATCHECK_ALL_ENGINES: '1' } })

@@ -7,7 +7,7 @@ import { describeEngine } from '../../../support/services/engines.ts'
 
 // Each call is a request, some milliseconds of the machine, and the calls of a race come one after the other.
 const LONG = { runs: 50, rounds: 12 }
-const SHORT = { runs: 10, rounds: 4 }
+const SHORT = { runs: 5, rounds: 2 }
 const slow = (name: string, run: () => Promise<void>) => it(name, run, 120_000)
 
 describeEngine('d1', 'the store for D1', () => {
