@@ -1,47 +1,13 @@
-import { randomUUID } from 'node:crypto'
 import { types } from 'node:util'
 import { quote } from './quote.ts'
 
-/** `JSON.rawJSON` of Node.js 22 and later: what it makes is written as it is. Looked up at each call. */
-const rawJson = () => (JSON as { rawJSON?: (text: string) => unknown }).rawJSON
+// Nothing here that JSON.stringify escapes (ECMA-262, 25.5.2.3 QuoteJSONString): no control, quote, backslash, surrogate.
+const PLAIN = /^[ !#-[\]-\ud7ff\ue000-\uffff]*$/
 
-/** A value that JSON.stringify writes as this integer; without `JSON.rawJSON` an unsafe one stays a bigint. */
-function exact(integer: bigint): unknown {
-  const number = Number(integer)
-  return Number.isSafeInteger(number) ? number : (rawJson()?.(integer.toString()) ?? integer)
-}
+// Node 22 and later have JSON.rawJSON; a value made by it is already text.
+const isRawJson = (JSON as { isRawJSON?: (value: unknown) => boolean }).isRawJSON
 
-/** The bigint that a replacer was called for, if it was. */
-function bigintOf(holder: unknown, key: string, value: unknown): bigint | null {
-  // A common patch, BigInt.prototype.toJSON, has changed the value by now. The holder still has the bigint.
-  const own = 'toJSON' in BigInt.prototype ? ((holder as Record<string, unknown> | undefined)?.[key] ?? value) : value
-  const integer = types.isBigIntObject(own) ? BigInt.prototype.valueOf.call(own) : own
-  return typeof integer === 'bigint' ? integer : null
-}
-
-/** Set while `stringify` runs, for the users of any copy of the package: it writes a bigint exactly by itself. */
-const RUNNING = Symbol.for('coatcheck.stringify')
-const running = globalThis as { [RUNNING]?: boolean }
-
-/** The method `toJSON` of a user whose ID is a bigint, at which JSON.stringify would throw. */
-export function userToJson(this: { readonly id: bigint }) {
-  return { ...this, id: running[RUNNING] ? this.id : bigintReplacer.call(this, 'id', this.id) }
-}
-
-/**
- * For `JSON.stringify(value, bigintReplacer)`, and whatever takes a replacer: `app.set('json replacer', bigintReplacer)` of Express.
- * A bigint becomes an exact JSON integer, on Node.js 20 (which has no `JSON.rawJSON`) a safe one only.
- * @throws TypeError for a bigint that this Node.js cannot write exactly here, though `stringify` can
- */
-export function bigintReplacer(this: unknown, key: string, value: unknown): unknown {
-  const integer = bigintOf(this, key, value)
-  if (integer === null) return value
-  const written = exact(integer)
-  if (typeof written !== 'bigint') return written
-  throw new TypeError(
-    `JSON.stringify cannot write the bigint at ${quote(key)} exactly without JSON.rawJSON (Node.js 22): use stringify(value) of coatcheck`,
-  )
-}
+const text = (value: string): string => (PLAIN.test(value) ? `"${value}"` : JSON.stringify(value))
 
 /**
  * JSON text as `JSON.stringify` gives it, but a bigint becomes an exact JSON integer: `2n ** 64n - 1n` is
@@ -50,18 +16,79 @@ export function bigintReplacer(this: unknown, key: string, value: unknown): unkn
  * @throws TypeError for a value that contains itself
  */
 export function stringify(value: unknown): string {
-  if (rawJson() !== undefined) return JSON.stringify(value, bigintReplacer)
-  // Node.js 20: integers are written as text with a random mark, which is then taken off with the quotes.
-  const mark = randomUUID()
-  const marked = function (this: unknown, key: string, each: unknown): unknown {
-    const integer = bigintOf(this, key, each)
-    return integer === null ? each : mark + integer
+  return write(value, '', []) as string
+}
+
+/** What `stringify` does not ask, of whichever copy of the package: it writes a bigint exactly anyway. */
+const INEXACT = Symbol.for('coatcheck.inexact-json')
+
+/** The method `toJSON` of a user whose ID is a bigint, at which JSON.stringify would throw. */
+export const userToJson = Object.assign(
+  function toJSON(this: { readonly id: unknown }) {
+    return { ...this, id: bigintReplacer.call(this, 'id', this.id) }
+  },
+  { [INEXACT]: true },
+)
+
+/**
+ * For `JSON.stringify(value, bigintReplacer)`, and whatever takes a replacer: `app.set('json replacer', bigintReplacer)` of Express.
+ * A bigint becomes an exact JSON integer, on Node.js 20 (which has no `JSON.rawJSON`) a safe one only.
+ * @throws TypeError for a bigint that this Node.js cannot write exactly here, though `stringify` can
+ */
+export function bigintReplacer(this: unknown, key: string, value: unknown): unknown {
+  // BigInt.prototype.toJSON, a common patch, has been asked already: what it was asked about stands in the holder.
+  const own = 'toJSON' in BigInt.prototype ? ((this as Record<string, unknown> | undefined)?.[key] ?? value) : value
+  const integer = types.isBigIntObject(own) ? BigInt.prototype.valueOf.call(own) : own
+  if (typeof integer !== 'bigint') return value
+  const number = Number(integer)
+  if (Number.isSafeInteger(number)) return number
+  const { rawJSON } = JSON as { rawJSON?: (text: string) => unknown }
+  if (rawJSON) return rawJSON(integer.toString())
+  throw new TypeError(
+    `JSON.stringify cannot write the bigint at ${quote(key)} exactly without JSON.rawJSON (Node.js 22): use stringify(value) of coatcheck`,
+  )
+}
+
+function write(input: unknown, key: string, parents: object[]): string | undefined {
+  let value = input
+  // BigInt.prototype.toJSON, a common patch that gives a string, is not asked: bigints are what this is for.
+  if ((typeof input === 'object' && input !== null) || typeof input === 'function') {
+    const { toJSON } = input as { toJSON?: unknown }
+    if (typeof toJSON === 'function' && !(INEXACT in toJSON)) value = toJSON.call(input, key)
   }
-  const before = running[RUNNING] === true
-  running[RUNNING] = true
-  try {
-    return JSON.stringify(value, marked)?.replace(new RegExp(`"${mark}(-?\\d+)"`, 'g'), '$1')
-  } finally {
-    running[RUNNING] = before
+  switch (typeof value) {
+    case 'string':
+      return text(value)
+    case 'bigint':
+      return value.toString()
+    case 'number':
+      return Number.isFinite(value) ? String(value) : 'null'
+    case 'boolean':
+      return value ? 'true' : 'false'
+    case 'object':
+      return value === null ? 'null' : writeObject(value, parents)
+    default:
+      return undefined
   }
+}
+
+function writeObject(value: object, parents: object[]): string | undefined {
+  if (types.isBoxedPrimitive(value) && !types.isSymbolObject(value)) return write(value.valueOf(), '', parents)
+  if (isRawJson?.(value)) return JSON.stringify(value)
+  if (parents.includes(value)) throw new TypeError('stringify: the value contains itself')
+  parents.push(value)
+  let json = ''
+  if (Array.isArray(value)) {
+    for (let index = 0; index < value.length; index++)
+      json += `${index === 0 ? '' : ','}${write(value[index], String(index), parents) ?? 'null'}`
+    json = `[${json}]`
+  } else {
+    for (const key of Object.keys(value)) {
+      const item = write((value as Record<string, unknown>)[key], key, parents)
+      if (item !== undefined) json += `${json === '' ? '' : ','}${text(key)}:${item}`
+    }
+    json = `{${json}}`
+  }
+  parents.pop()
+  return json
 }
