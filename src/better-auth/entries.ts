@@ -1,12 +1,10 @@
 // The secondary storage's keys as records of a store: any store has conditional writes, so that each change is made to what is
-// there at that moment. Like marks of an import they are of the kind that visitors never read, without a user.
+// there at that moment.
 import { type SessionRecord, type Store, SWEEP_MARGIN } from '../contract/store.ts'
 import { StoreCalls } from '../guard/store-calls.ts'
 import { hashOf, keyOf, newWriteId } from '../session/id.ts'
+import { DAY, LONGEST, noteRecord } from '../session/note.ts'
 
-const DAY = 86_400_000
-/** No browser keeps a cookie longer (RFC 6265bis, section 5.5), in ms. */
-const LONGEST = 400 * DAY
 /** How long a call may take, in ms. */
 const TIMEOUT = 5000
 /** How many calls may wait for the store. */
@@ -65,31 +63,16 @@ export class Entries {
   async #write(key: string, before: SessionRecord | null, entry: Entry, deadline: number): Promise<boolean> {
     const now = Date.now()
     const data = JSON.stringify(entry)
-    const writeId = newWriteId()
     // A late write may come for some time after the end.
     const expiresAt = entry.hasEnded ? now + DAY : Math.min(entry.until ?? now + LONGEST, now + LONGEST)
     if (before === null) {
-      const record: SessionRecord = {
-        key,
-        kind: 'remember',
-        parent: null,
-        userId: null,
-        userName: null,
-        passwordVersion: null,
-        data,
-        version: 1,
-        writeId,
-        createdAt: now,
-        seenAt: now,
-        expiresAt: Math.max(expiresAt, now + 1),
-        absoluteExpiresAt: now + 10 * LONGEST,
-      }
+      const record = noteRecord(key, data, now, Math.max(expiresAt, now + 1))
       this.#sweep(now)
       return (await this.#calls.create(record, {}, { now, deadline })).outcome === 'created'
     }
     // By a clock at which the record has not expired: its version alone decides.
     const call = { now: Math.min(now, before.expiresAt - 1), deadline }
-    const change = { data, seenAt: now, expiresAt, writeId }
+    const change = { data, seenAt: now, expiresAt, writeId: newWriteId() }
     return (await this.#calls.update(key, before.version, change, call)) === 'updated'
   }
 

@@ -1,8 +1,7 @@
 // A rolling deploy: some nodes have the old store alone, and some both. What is saved here goes to both stores. A mark says of
 // a session that it was in both, so that if one of them has lost it, it has ended there.
-
 import { Marks, OVER } from '../import/marks.ts'
-import type { CallbackStore } from '../import/readers/callback-store.ts'
+import { answerOf, type CallbackStore } from '../import/readers/callback-store.ts'
 import { type Context, contextOf } from '../manager/context.ts'
 import type { KeptSessions, Loaded } from './kept-sessions.ts'
 import { fromStore, toStore, type Values, valuesOf } from './values.ts'
@@ -71,11 +70,8 @@ export class BesideOldStore implements Pick<KeptSessions, 'load' | 'save' | 'tou
     await this.#marks.create(sid, OVER, life, this.#context.deadline())
   }
 
-  /** Some of these stores answer by the callback alone; some return a promise too. */
-  #ask(verb: 'get' | 'set' | 'touch' | 'destroy', ...args: unknown[]): Promise<unknown> {
-    return new Promise((resolve, reject) => {
-      const callback = (error: unknown, value?: unknown) => (error ? reject(error) : resolve(value ?? null))
-      Promise.resolve(Reflect.apply(this.#old[verb] as () => unknown, this.#old, [...args, callback])).catch(reject)
-    })
+  async #ask(verb: 'get' | 'set' | 'touch' | 'destroy', ...args: unknown[]): Promise<unknown> {
+    const call = this.#old[verb] as (...args: unknown[]) => unknown
+    return (await answerOf(callback => call.call(this.#old, ...args, callback))) ?? null
   }
 }

@@ -2,7 +2,6 @@ import { passportUser } from '../express-session/identity.ts'
 import type { BridgedUser } from '../express-session/options.ts'
 import type { UserIds } from '../session/users.ts'
 import { aFunction, type OptionPlace, rule } from '../text/check-options.ts'
-
 import type { OldConnectStore } from './beside-old-store.ts'
 
 /** Who is logged in, as the data of a session says it. */

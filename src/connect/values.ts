@@ -1,12 +1,10 @@
 // The data of a session as a middleware gives it to its store, and as it wants it back.
 import { SessionError } from '../contract/errors.ts'
 import type { Texts } from '../express-session/values.ts'
+import { isObject } from '../import/from.ts'
 import { quote } from '../text/quote.ts'
 
 export type Values = Record<string, unknown>
-
-const isObject = (value: unknown): value is Values =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
  * What `JSON.stringify` makes of a session, as the stores of express-session keep it.

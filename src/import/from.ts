@@ -56,5 +56,12 @@ export function instant(value: unknown): number | null {
   return Number.isFinite(ms) ? Math.floor(ms) : null
 }
 
+/** When a session was last used, if each use sets its end `age` ms ahead; `null` if either is unknown. */
+export const lastUse = (expiresAt: number | null, age: unknown): number | null =>
+  expiresAt !== null && typeof age === 'number' && age > 0 ? Math.floor(expiresAt - age) : null
+
+/** The name of a cookie. */
+export const nameOf = (cookie: string | OldCookie): string => (typeof cookie === 'string' ? cookie : cookie.name)
+
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -1,16 +1,12 @@
 // A mark says that an old session was imported, and how its cookie leads to the session here, or that it leads nowhere. The
 // store's `create` writes a mark once, so that of any number of requests on any number of nodes one decides. Nothing
 // changes it afterwards: if its session is gone, the user has logged out, and the old cookie is worth nothing for good. It
-// outlives the old record, even one that an old process writes back. Marks are records of the kind that visitors never
-// read, without a user.
+// outlives the old record, even one that an old process writes back.
 import { CLOCK_TOLERANCE, type SessionRecord } from '../contract/store.ts'
 import type { Context } from '../manager/context.ts'
-import { hashOf, keyOf, newWriteId, type SessionKey } from '../session/id.ts'
+import { hashOf, keyOf, type SessionKey } from '../session/id.ts'
+import { DAY, LONGEST, noteRecord } from '../session/note.ts'
 import type { OldSession } from './from.ts'
-
-const DAY = 86_400_000
-/** No browser keeps a cookie longer (RFC 6265bis, section 5.5), in ms. */
-const LONGEST = 400 * DAY
 
 /** How an old cookie leads to its session here. */
 export interface Mark {
@@ -86,21 +82,7 @@ export class Marks {
 
   async #create(key: string, data: string, life: number, deadline: number): Promise<boolean> {
     const now = this.#context.now()
-    const record: SessionRecord = {
-      key,
-      kind: 'remember',
-      parent: null,
-      userId: null,
-      userName: null,
-      passwordVersion: null,
-      data,
-      version: 1,
-      writeId: newWriteId(),
-      createdAt: now,
-      seenAt: now,
-      expiresAt: now + life,
-      absoluteExpiresAt: now + 10 * LONGEST,
-    }
+    const record = noteRecord(key, data, now, now + life)
     return (await this.#context.calls.create(record, {}, { now, deadline })).outcome === 'created'
   }
 }

@@ -1,5 +1,5 @@
 import { aFunction, checkOptions, type OptionPlace } from '../../text/check-options.ts'
-import { instant, isObject, type OldCookie, type OldSessions } from '../from.ts'
+import { instant, isObject, nameOf, type OldCookie, type OldSessions } from '../from.ts'
 import { aCookie, aSecret } from './callback-store.ts'
 import { decoded, type Secret, secretsFrom, signedId } from './signature.ts'
 
@@ -37,7 +37,7 @@ export function fromBetterAuth(options: FromBetterAuthOptions): OldSessions<Bett
   checkOptions(OPTIONS, options)
   const { cookie, secret, read, destroy } = options
   const secrets = secretsFrom('secret', secret)
-  const name = typeof cookie === 'string' ? cookie : cookie.name
+  const name = nameOf(cookie)
   return {
     cookie,
     alsoClear: ['session_data', 'dont_remember'].map(each => name.replace('session_token', each)),

@@ -1,6 +1,6 @@
 // What the readers of express-session and of @fastify/session share: signed cookies, and stores that call back.
 import { type Rule, rule } from '../../text/check-options.ts'
-import { instant, isObject, type OldCookie, type OldSession, type OldSessions } from '../from.ts'
+import { instant, isObject, lastUse, type OldCookie, type OldSession, type OldSessions } from '../from.ts'
 import { decoded, type Secret, secretsFrom, signedId } from './signature.ts'
 
 /** A store of express-session or of @fastify/session, by the two methods that are used. */
@@ -38,7 +38,7 @@ export function signedSessions<T>(
 }
 
 /** Some of these stores answer by the callback alone; some return a promise too, and only that rejects. */
-function answerOf(call: (callback: (error: unknown, value?: unknown) => void) => unknown): Promise<unknown> {
+export function answerOf(call: (callback: (error: unknown, value?: unknown) => void) => unknown): Promise<unknown> {
   return new Promise((resolve, reject) => {
     Promise.resolve(call((error, value) => (error ? reject(error) : resolve(value)))).catch(reject)
   })
@@ -57,10 +57,7 @@ async function readFrom<T>(store: CallbackStore, id: string, own: readonly strin
   if (!isObject(found)) return null
   const cookie = (isObject(found.cookie) ? found.cookie : {}) as { expires?: unknown; originalMaxAge?: unknown }
   const expiresAt = instant(cookie.expires)
-  const { originalMaxAge: age } = cookie
-  // Both libraries set `expires` this far ahead at each visit.
-  const seenAt = expiresAt !== null && typeof age === 'number' && age > 0 ? Math.floor(expiresAt - age) : null
   // A store may leave functions for its middleware: they are no data.
   const data = Object.entries(found).filter(([name, value]) => !own.includes(name) && typeof value !== 'function')
-  return { data: Object.fromEntries(data) as T, seenAt, expiresAt }
+  return { data: Object.fromEntries(data) as T, seenAt: lastUse(expiresAt, cookie.originalMaxAge), expiresAt }
 }

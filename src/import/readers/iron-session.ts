@@ -57,14 +57,7 @@ export function fromIronSession<T = Record<string, unknown>>(options: FromIronSe
       return matching(mac, [expected]) === undefined ? null : { id: seal, secret: seal }
     },
     read(seal) {
-      const [, passwordId, salt, iv, encrypted, expires] = seal.split('*') as [
-        string,
-        string,
-        string,
-        string,
-        string,
-        string,
-      ]
+      const [, passwordId = '', salt = '', iv = '', encrypted = '', expires = ''] = seal.split('*')
       const key = keyOf(passwords.get(passwordId)!, salt)
       const decipher = createDecipheriv('aes-256-cbc', key, Buffer.from(iv, 'base64url'))
       const text = Buffer.concat([decipher.update(encrypted, 'base64url'), decipher.final()]).toString()

@@ -1,5 +1,5 @@
 // The cookies of koa-session and cookie-session: the value, and its signature in a cookie of its own.
-import { isObject, type OldCookie, type OldSessions } from '../from.ts'
+import { isObject, nameOf, type OldCookie, type OldSessions } from '../from.ts'
 import { matching, type Secret, secretsFrom, sign } from './signature.ts'
 
 /** The signature that keygrip makes: HMAC-SHA1, in base64url. */
@@ -11,7 +11,7 @@ export function keygripCookie(
   given: Secret | readonly Secret[],
 ): Required<Pick<OldSessions, 'cookie' | 'alsoClear' | 'parse'>> {
   const keys = secretsFrom('keys', given)
-  const name = typeof cookie === 'string' ? cookie : cookie.name
+  const name = nameOf(cookie)
   const signatureName = `${name}.sig`
   return {
     cookie,

@@ -1,5 +1,5 @@
 import { checkOptions, type OptionPlace } from '../../text/check-options.ts'
-import { instant, isObject, type OldCookie, type OldSession, type OldSessions } from '../from.ts'
+import { instant, isObject, lastUse, type OldCookie, type OldSession, type OldSessions } from '../from.ts'
 import { aCookie, aSecret, aStore } from './callback-store.ts'
 import { heldIn, keygripCookie } from './keygrip.ts'
 import type { Secret } from './signature.ts'
@@ -34,10 +34,8 @@ const OWN = ['_expire', '_maxAge', '_session', '_requireSave']
 function sessionFrom<T>(content: unknown): OldSession<T> | null {
   if (!isObject(content)) return null
   const expiresAt = instant(content._expire)
-  const { _maxAge: age } = content
-  const seenAt = expiresAt !== null && typeof age === 'number' && age > 0 ? Math.floor(expiresAt - age) : null
   const data = Object.fromEntries(Object.entries(content).filter(([name]) => !OWN.includes(name)))
-  return { data: data as T, seenAt, expiresAt }
+  return { data: data as T, seenAt: lastUse(expiresAt, content._maxAge), expiresAt }
 }
 
 /**

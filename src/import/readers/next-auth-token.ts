@@ -1,6 +1,6 @@
 // The tokens of NextAuth and Auth.js: the whole session, encrypted by what is derived from the secret.
 import { hkdfSync } from 'node:crypto'
-import type { OldCookie, OldSessions } from '../from.ts'
+import { nameOf, type OldCookie, type OldSessions } from '../from.ts'
 import { decrypt } from './jwe.ts'
 import type { Secret } from './signature.ts'
 
@@ -17,7 +17,7 @@ function keysFor(name: string, secrets: readonly Secret[]): (encryption: string)
 const seconds = (value: unknown) => (typeof value === 'number' ? Math.floor(value * 1000) : null)
 
 export function tokensOf<T>(cookie: string | OldCookie, secrets: readonly Secret[]): OldSessions<T> {
-  const keys = keysFor(typeof cookie === 'string' ? cookie : cookie.name, secrets)
+  const keys = keysFor(nameOf(cookie), secrets)
   return {
     cookie,
     isChunked: true,
