@@ -45,7 +45,7 @@ export class KeptSessions {
 
   constructor(manager: AnyManager, userOf: (data: Values) => BridgedUser | null | undefined) {
     this.manager = manager
-    this.#context = contextOf(manager)
+    this.#context = contextOf(manager, 'connectStore: ')
     this.#userOf = userOf
     const [shard = '', ...others] = ['1', '2', '3'].map(user => this.#context.users.shardOf(user))
     if (others.some(other => (other ?? '') !== shard))

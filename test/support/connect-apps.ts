@@ -268,12 +268,13 @@ export const countRevived = ({ browser, gates }: Service, tries: number): Promis
     return seen.some(({ body: session }) => session?.user !== undefined)
   })
 
-/** Two requests are under way, and each writes a key of its own. How often is one of the two missing? */
+/** Two requests are under way, and each writes a key of its own that is there already. How often is one of the two lost? */
 export const countLost = ({ browser, gates }: Service, tries: number): Promise<number> =>
   count(tries, async index => {
     const one = browser()
     await one.go(`/login?user=${index + 1}`)
     const names = ['a', 'b'].map(key => ({ key, gate: `lost ${key} ${index}` }))
+    for (const { key } of names) await one.go(`/write?key=${key}&value=old`)
     const writing = names.map(({ key, gate }) => one.go(`/write?key=${key}&gate=${gate}`))
     await Promise.all(names.map(({ gate }) => gates.arrived(gate)))
     for (const { gate } of names) gates.open(gate)

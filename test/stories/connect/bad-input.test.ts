@@ -12,7 +12,7 @@ const SID = sidOf('one browser')
 describe('connectStore', () => {
   it('takes a manager, and no option of another store', () => {
     const { sessions } = makeStore()
-    expect(() => connectStore({} as never)).toThrow('expected a SessionManager')
+    expect(() => connectStore({} as never)).toThrow('connectStore: expected a SessionManager')
     expect(() => connectStore(sessions, { ttl: 60 } as never)).toThrow('idleTimeout and absoluteTimeout')
     expect(() => connectStore(sessions, { userOf: 'user' } as never)).toThrow('userOf: expected a function')
   })

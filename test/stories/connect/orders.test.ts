@@ -40,7 +40,7 @@ describe.each(Object.keys(ACTS))('beside a request that %s, one that', first => 
       async function runAt(at: number): Promise<boolean> {
         const barrier = BarrierStore.over(new MemoryStore())
         const [here, there] = [node(barrier), node(barrier)]
-        await here.store.set(SID, { cookie: {}, ...(user && { user }) })
+        await here.store.set(SID, { cookie: {}, a: 0, b: 0, ...(user && { user }) })
         const [one, other] = [await here.store.get(SID), await there.store.get(SID)]
         for (let skipped = 0; skipped < Math.floor(at / 2); skipped += 1) barrier.next('any', proceed => proceed())
         const pause = barrier.pause('any', at % 2 === 0 ? 'before' : 'after')
