@@ -1,7 +1,8 @@
 // A rolling deploy: some nodes have the old store alone, and some both. What is saved here goes to both stores. A mark says of
 // a session that it was in both, so that if one of them has lost it, it has ended there.
+import { answerOf } from '../import/from.ts'
 import { Marks, OVER } from '../import/marks.ts'
-import { answerOf, type CallbackStore } from '../import/readers/callback-store.ts'
+import type { CallbackStore } from '../import/readers/callback-store.ts'
 import { type Context, contextOf } from '../manager/context.ts'
 import type { KeptSessions, Loaded } from './kept-sessions.ts'
 import { fromStore, toStore, type Values, valuesOf } from './values.ts'

@@ -63,5 +63,12 @@ export const lastUse = (expiresAt: number | null, age: unknown): number | null =
 /** The name of a cookie. */
 export const nameOf = (cookie: string | OldCookie): string => (typeof cookie === 'string' ? cookie : cookie.name)
 
+/** What a store calls back with. Some stores answer by the callback alone; some return a promise too, and only that rejects. */
+export function answerOf(call: (callback: (error: unknown, value?: unknown) => void) => unknown): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    Promise.resolve(call((error, value) => (error ? reject(error) : resolve(value)))).catch(reject)
+  })
+}
+
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)

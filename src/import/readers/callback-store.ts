@@ -1,6 +1,6 @@
 // What the readers of express-session and of @fastify/session share: signed cookies, and stores that call back.
 import { type Rule, rule } from '../../text/check-options.ts'
-import { instant, isObject, lastUse, type OldCookie, type OldSession, type OldSessions } from '../from.ts'
+import { answerOf, instant, isObject, lastUse, type OldCookie, type OldSession, type OldSessions } from '../from.ts'
 import { decoded, type Secret, secretsFrom, signedId } from './signature.ts'
 
 /** A store of express-session or of @fastify/session, by the two methods that are used. */
@@ -35,13 +35,6 @@ export function signedSessions<T>(
     read: id => readFrom<T>(store, id, own),
     destroy: async id => void (await answerOf(callback => store.destroy(id, callback))),
   }
-}
-
-/** Some of these stores answer by the callback alone; some return a promise too, and only that rejects. */
-export function answerOf(call: (callback: (error: unknown, value?: unknown) => void) => unknown): Promise<unknown> {
-  return new Promise((resolve, reject) => {
-    Promise.resolve(call((error, value) => (error ? reject(error) : resolve(value)))).catch(reject)
-  })
 }
 
 /** The session as such a store has it: the application's keys beside those of the library. */
