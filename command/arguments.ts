@@ -1,9 +1,9 @@
-// What a command line may say, and what it asks for.
+// The command line: its commands and options, and how it is read.
 import { parseArgs } from 'node:util'
 import { UsageError } from './errors.ts'
 
 interface Option {
-  /** What its value is called in the help; `null` for a switch. */
+  /** The placeholder for its value in the help; `null` for a switch. */
   readonly value: string | null
   readonly text: string
   readonly short?: string
@@ -30,7 +30,7 @@ export type OptionName = keyof typeof OPTIONS
 export const OPTION_NAMES = Object.keys(OPTIONS) as OptionName[]
 const optionOf = (name: OptionName): Option => OPTIONS[name]
 
-/** What was given, each at most once; a switch is ''. */
+/** The given options, each at most once; a switch is ''. */
 export type Given = ReadonlyMap<OptionName, string>
 
 const TABLES = ['store', 'table', 'schema', 'json'] as const
@@ -38,7 +38,7 @@ const STORE = [...TABLES, 'timeout', 'prefix', 'allow-eviction', 'single-slot'] 
 const SESSIONS = [...STORE, 'namespace'] as const
 
 interface Command {
-  /** What follows the name; `?` at the end: may be left out. */
+  /** The words after the name; `?` at the end: may be left out. */
   readonly takes: readonly string[]
   readonly summary: string
   readonly options: readonly OptionName[]
@@ -104,7 +104,7 @@ export const HELP = [
   'It ends with 0: done, 1: failed, 2: wrong usage, 130 or 143: interrupted.',
 ].join('\n')
 
-/** What a command line asks for. */
+/** A command line that was read. */
 export interface Run {
   readonly command: CommandName
   readonly given: Given
@@ -121,7 +121,7 @@ const CONFIG = Object.fromEntries(
     return [name, { type: value === null ? ('boolean' as const) : ('string' as const), ...(short && { short }) }]
   }),
 )
-/** A word of the command line in a message: never what may be a URL, a session ID or a key. */
+/** A word of the command line in a message, unless it may be a URL, a session ID or a key. */
 const shown = (word: string) => (/^-{0,2}[A-Za-z][A-Za-z0-9_-]{0,24}$/.test(word) ? ` ${word}` : '')
 
 /** @throws UsageError that says what is wrong and what would be right, and repeats no secret */
@@ -178,7 +178,7 @@ function valueFor(name: OptionName, value: string | undefined, isInline: boolean
   if (placeholder === null && value !== undefined) throw new UsageError(`--${name} takes no value`)
   if (placeholder === null) return ''
   const word = value?.replace(MARK, '')
-  // A word that looks like an option is one: what it was meant for is missing.
+  // A word that looks like an option is one: the value is missing.
   if (word === undefined || word === '' || (!isInline && word.startsWith('-')))
     throw new UsageError(`--${name} needs a value: --${name} ${placeholder}`)
   return word

@@ -1,11 +1,11 @@
-// What each command does once its store is open.
+// The commands, once the store is open.
 import type { SessionInfo, SessionManager } from 'coatcheck'
 import type { CommandName, Given } from './arguments.ts'
 import { Failure, plain } from './errors.ts'
 import { counted, type Output, row } from './output.ts'
 import type { SqlStore } from './stores.ts'
 
-/** What a command works with. */
+/** The things that a command works with. */
 export interface Task {
   readonly given: Given
   /** USER and KEY, checked. */
@@ -36,7 +36,7 @@ async function migrate({ sql, name, output }: Task): Promise<void> {
   await output.result(`${name}: ${text}`, { migrated: !wasThere })
 }
 
-/** Removes what is expired. */
+/** Removes expired records. */
 async function sweep({ sessions, sql, name, output }: Task): Promise<void> {
   const removed = await sessions.sweep()
   const text =
@@ -57,7 +57,7 @@ type Info = SessionInfo<Record<string, unknown>, 'string'> & { readonly namespac
 const HEAD = ['KEY', 'USER', 'BEGAN', 'LAST SEEN', 'ENDS', 'NAME']
 const WIDTHS = [46, 20, 20, 20, 20]
 
-/** In UTC, to the second. A record that others have edited may contain what is no date. */
+/** In UTC, to the second. A record that someone has edited may contain no date. */
 function instant(epoch: number): string {
   const date = new Date(epoch)
   return Number.isNaN(date.getTime()) ? String(epoch) : date.toISOString().replace(/\.\d+Z$/, 'Z')

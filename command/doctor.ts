@@ -1,4 +1,4 @@
-// What is wrong with a store, and what to do about it.
+// `doctor`: looks for faults of a store, and says what to do.
 import type { Given } from './arguments.ts'
 import type { Task } from './commands.ts'
 import { Failure, plain, safeMessageOf } from './errors.ts'
@@ -71,7 +71,7 @@ function judgeClock(difference: number): Finding {
 const infoOf = (info: string): ReadonlyMap<string, string> =>
   new Map([...info.matchAll(/^(\w+):(.*?)\r?$/gm)].map(([, name, value]) => [name!, value!]))
 
-/** What only a Redis can have wrong. */
+/** The faults that only a Redis can have. */
 function judgeRedis(
   info: ReadonlyMap<string, string>,
   { url, given }: Examination,
@@ -89,7 +89,7 @@ function judgeRedis(
   const evicts = limit !== '0' && policy !== 'noeviction'
   const text = `maxmemory ${limit}, maxmemory-policy ${policy}`
   const isAllowed = !evicts || given.has('allow-eviction')
-  // Not wrong by itself: a replica may do as well, and a hosted Redis does not say what it keeps.
+  // Not wrong by itself: a replica may do as well, and a hosted Redis does not tell.
   const persistence =
     info.get('aof_enabled') === '1'
       ? 'an append-only file'
@@ -103,7 +103,7 @@ function judgeRedis(
 
 const USER = 'coatcheck doctor'
 
-/** Does what the application will do, with a user of its own. */
+/** Does the calls of an application, with a user of our own. */
 async function tryOut(sessions: Task['sessions']): Promise<Finding> {
   const begun = performance.now()
   const session = await sessions.create({ user: { id: USER, name: '' } })

@@ -1,6 +1,6 @@
-// Errors as people read them: one line, without passwords, without what would steer a terminal.
+// Errors for people: one line, without passwords, without control characters.
 
-/** What the command ends with; the table in docs/command.md is compared with this. */
+/** The exit codes; the table in docs/command.md is compared with them. */
 export const EXIT = { done: 0, failed: 1, usage: 2, interrupted: 130, terminated: 143 } as const
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
 
@@ -10,7 +10,7 @@ export class UsageError extends Error {}
 /** It could not be done; the message is for people, without secrets. */
 export class Failure extends Error {}
 
-/** Text of others in our output: what would steer a terminal, or turn the line around, is shown as its number. */
+/** Foreign text in our output: characters that would steer a terminal, or turn the line around, are shown as numbers. */
 export const plain = (text: string): string =>
   text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, character => {
     const code = character.codePointAt(0)!.toString(16)
@@ -24,7 +24,7 @@ interface Told {
   readonly errors?: unknown
 }
 
-/** What an error says, with what its causes say. */
+/** The message of an error, with those of its causes. */
 export function messageOf(error: unknown): string {
   const said: string[] = []
   let told = error as Told | null | undefined

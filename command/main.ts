@@ -9,7 +9,7 @@ import { Output, OutputClosed, OutputFailed, type Stream } from './output.ts'
 import { kindIn, parseStoreUrl } from './store-url.ts'
 import { ddlOf, type OpenStore, openStore } from './stores.ts'
 
-/** What the command has around it: the process, or a test. */
+/** The surroundings of the command: the process, or a test. */
 export interface Io {
   readonly stdout: Stream
   readonly stderr: Stream

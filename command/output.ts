@@ -11,7 +11,7 @@ const PIECE = 16_384
 
 export type Stream = Pick<NodeJS.WriteStream, 'write' | 'on'>
 
-/** Standard output for results, standard error for what is said about them. */
+/** Standard output for results, standard error for everything else. */
 export class Output {
   /** Whether results are JSON. */
   json = false
@@ -35,7 +35,7 @@ export class Output {
 
   /** One of many lines; `flush` in between. */
   line(text: string, value: object): void {
-    // What would steer a terminal is escaped by JSON.stringify up to U+001F only.
+    // JSON.stringify escapes control characters up to U+001F only.
     this.#piece += this.json ? JSON.stringify(value).replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, escaped) : text
     this.#piece += '\n'
   }

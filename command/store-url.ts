@@ -1,4 +1,4 @@
-// What a store URL says. It contains a password, perhaps in the wrong place: no message repeats any part of it but the host
+// Reads a store URL. It contains a password, perhaps in the wrong place: no message repeats any part of it but the host
 // and the file.
 import { UsageError } from './errors.ts'
 
@@ -8,7 +8,7 @@ export interface StoreUrl {
   readonly kind: StoreKind
   /** For people: the product, and its host or file. */
   readonly name: string
-  /** What the driver gets: a URL, or the file. '' if the driver looks into the environment (PGHOST and others). */
+  /** For the driver: a URL, or the file. '' if the driver looks into the environment (PGHOST and others). */
   readonly url: string
   /** Of a cluster. */
   readonly nodes: readonly { readonly host: string; readonly port: number }[]
@@ -26,7 +26,7 @@ const FORMS: Readonly<Record<StoreKind, string>> = {
   mysql: 'mysql://USER:PASSWORD@HOST:PORT/DATABASE',
   sqlite: 'sqlite:FILE',
 }
-/** What each scheme names, and the scheme that every driver knows. */
+/** The store and the product of each scheme, and the scheme that every driver knows. */
 const SCHEMES = new Map<string, readonly [kind: StoreKind, product: string, scheme: string]>([
   ['redis', ['redis', 'Redis', 'redis']],
   ['rediss', ['redis', 'Redis', 'rediss']],
@@ -78,7 +78,7 @@ export function parseStoreUrl(text: string, source: string, { schema = '', env =
     return { kind, name: 'PostgreSQL, as the environment says (PGHOST and others)', url: '', ...NO_CONNECTION, secrets }
   }
   const [, authority = '', path = '', query = ''] = /^\/\/([^/?#]*)([^?#]*)(.*)$/s.exec(rest) ?? []
-  // In a password with a / in it, what stands before would be looked up as a host.
+  // If a password has a / in it, the part before it would be looked up as a host.
   if (/[@#]/.test(path + query)) throw wrong(`there is an @ or a # after the host; ${ENCODING}`)
   const at = authority.lastIndexOf('@')
   const [, user = '', pass = ''] = /^([^:]*):?(.*)$/s.exec(authority.slice(0, Math.max(at, 0))) ?? []

@@ -26,13 +26,13 @@ export interface OpenStore {
   close(): unknown
 }
 
-/** What a server says of itself. */
+/** A server's own words about itself. */
 export interface Facts {
   readonly product: string
   readonly version: string
   /** Its clock, epoch ms; `null` if it has none of its own. */
   readonly now: number | null
-  /** What Redis answers to INFO. */
+  /** Redis' answer to INFO. */
   readonly info?: string
 }
 
@@ -49,7 +49,7 @@ const ignore = () => {}
 /** How many calls go out at once: invalidate-all ends several users at a time. */
 const CONNECTIONS = 10
 
-/** Runs a constructor of a store; what it says of its options is told of ours. */
+/** Runs a constructor of a store; an error about its options becomes one about ours. */
 function withOptions<T>(make: () => T): T {
   try {
     return make()
@@ -80,7 +80,7 @@ async function reach<T>(opening: Promise<T>, timeout: number, giveUp: () => unkn
   try {
     return await Promise.race([opening, late])
   } catch (error) {
-    // Not waited for: what does not answer may not say good-bye either.
+    // Not waited for: a server that does not answer may not say good-bye either.
     Promise.resolve().then(giveUp).catch(ignore)
     throw error
   } finally {
@@ -204,7 +204,7 @@ async function withMysql(driver: typeof mysql, { url, given, timeout }: Opening)
   return { store, sql: store, facts, close: () => pool.end() }
 }
 
-/** What better-sqlite3, libsql and `DatabaseSync` have in common. */
+/** The common part of better-sqlite3, libsql and `DatabaseSync`. */
 type Database = ConstructorParameters<typeof SqliteStore>[0] & { close(): unknown }
 type DatabaseClass = new (file: string) => Database
 
@@ -224,7 +224,7 @@ function loaded(Database: DatabaseClass): DatabaseClass {
 
 interface Driver {
   readonly name: string
-  /** What the module has for `open`. @throws if it cannot be used, such as a binary for another Node.js */
+  /** Makes the argument of `open` from the module. @throws if it cannot be used, such as a binary for another Node.js */
   readonly load?: (module: never) => unknown
   readonly open: (driver: never, opening: Opening) => OpenStore | Promise<OpenStore>
 }
@@ -245,7 +245,7 @@ const DRIVERS: Readonly<Record<StoreKind, readonly Driver[]>> = {
   ],
 }
 
-// Drivers are the operator's: looked for in the folder where the command runs, as an import of the application would be,
+// Drivers are the operator's: looked for in the current folder, as an import of the application would be,
 // then beside the package itself (npx -p coatcheck -p pg).
 const PLACES = [join(process.cwd(), 'from-here.js'), import.meta.url]
 

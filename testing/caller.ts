@@ -6,7 +6,7 @@ import { ReferenceStore } from './reference.ts'
 
 const STEPS = 15
 
-/** What a read of one key may answer: the states that the writes gave it, in order. */
+/** The answers that a read of one key may give: its states after each write, in order. */
 class History {
   readonly states: unknown[] = []
   /** The place of the state that the last acknowledged write left. */
@@ -15,7 +15,7 @@ class History {
 
 /**
  * One of many callers of a store. It writes to the sessions of a user, one write after the other, and reads before each,
- * meanwhile and afterwards: a read sees what was acknowledged before it was asked for, or what was begun since.
+ * meanwhile and afterwards: a read sees the last write acknowledged before it, or one begun since.
  */
 class Caller {
   readonly #kit: Kit
@@ -109,5 +109,5 @@ class Caller {
   }
 }
 
-/** Lets one caller write and read at random, beside others; a read that shows what was not there is an error. */
+/** Lets one caller write and read at random, beside others; a read that shows anything else is an error. */
 export const readAndWrite = (kit: Kit, seed: number): Promise<void> => new Caller(kit, randomNumbers(seed)).run()

@@ -16,7 +16,7 @@ import { randomNumbers } from './random.ts'
 export const MINUTE = 60_000
 export const HOUR = 60 * MINUTE
 
-/** What `testStore` takes beside the runner and the store. */
+/** Options of `testStore`. */
 export interface TestStoreOptions {
   /** Of the random cases; a failure prints it. @default a random one */
   seed?: number
@@ -29,20 +29,20 @@ export interface TestStoreOptions {
   /** Damages the row of a stored record, as a careless hand would. The corruption cases run only with it. */
   corrupt?: (store: Store, key: string) => Promise<void>
   /**
-   * Lets each command that reads fail, as a right that was taken away or a table that is missing does; answers what undoes
+   * Lets each command that reads fail, as if a right or a table were missing; answers a function that undoes
    * it. The outage cases run only with it.
    */
   outage?: (store: Store) => Promise<() => Promise<unknown>>
 }
 
-/** One rule of the contract and what shows it. */
+/** One rule of the contract, and the case that shows it. */
 export interface Case {
   readonly name: string
   readonly needs?: 'textUserIds' | 'corrupt' | 'outage'
   run(kit: Kit): Promise<void>
 }
 
-/** Rules by their sentences, and what shows each of them. */
+/** Rules by their sentences, and the case that shows each. */
 export const rules = (all: Readonly<Record<string, Case['run']>>, needs?: Case['needs']): readonly Case[] =>
   Object.entries(all).map(([name, run]) => ({ name, run, ...(needs !== undefined && { needs }) }))
 
@@ -59,7 +59,7 @@ export function keyFor(store: Store, userId: string | null, shard?: string): str
 /** A fresh canonical user ID, 2^62 to 2^63: doubles confuse it with its neighbours, signed integers do not. */
 export const newUserId = (): string => ((1n << 62n) | (randomBytes(8).readBigUInt64BE() >> 2n)).toString()
 
-/** What the cases are told with. Keys and user IDs are new each time, so that cases may share a database. */
+/** Everything that cases use. Keys and user IDs are new each time: cases may share a database. */
 export class Kit {
   readonly store: Store
   readonly options: TestStoreOptions
@@ -82,7 +82,7 @@ export class Kit {
     return newUserId()
   }
 
-  /** Two users whose sessions may have the same key: on one shard, where the store has shards. */
+  /** Two users whose sessions may have the same key: on one shard, if the store has shards. */
   neighbours(): [string, string] {
     const met = new Map<string, string>()
     for (;;) {
@@ -197,7 +197,7 @@ export class Kit {
 
   /**
    * Runs a race `rounds` times; the callback gets the number of the round and `together`, which starts the contestants
-   * at once, in turns in this order and in the other, so that an in-process store meets both.
+   * at once, in turns in this order and in the other: an in-process store must meet both.
    */
   async race(round: (together: Together, number: number) => Promise<void>): Promise<void> {
     for (let number = 0; number < this.rounds; number++) {
@@ -228,7 +228,7 @@ type Together = <T extends readonly unknown[]>(...contestants: { [N in keyof T]:
 /** A turn of the event loop: whatever was to happen at the end of this one has begun. */
 export const turn = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
 
-/** Changes an object as a careless caller would. Where a store answers frozen objects, the attempt fails: as good. */
+/** Changes an object as a careless caller would. If a store answers frozen objects, the attempt fails: as good. */
 export function spoil(object: object): void {
   for (const field of Object.keys(object)) Reflect.set(object, field, 'spoilt')
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { SessionRecord } from '../src/contract/store.ts'
 import { type Case, HOUR, type Kit, MINUTE, newWriteId, rules } from './kit.ts'
 
-// Every race ends in a state that one of the orders of its contestants leads to; what no order leads to is asserted.
+// Every race ends in a state that one of the orders of its contestants leads to. Cases assert that no other state is met.
 
 const all = <T>(count: number, start: (number: number) => Promise<T>): Promise<T[]> =>
   Promise.all(Array.from({ length: count }, (_, number) => start(number)))
@@ -37,7 +37,7 @@ async function lineage(kit: Kit, first: SessionRecord, length: number): Promise<
   return records
 }
 
-/** What shows that the index of a user misses no live session: the list is complete, and an ending ends all. */
+/** The index of a user misses no live session: the list is complete, and an ending ends all. */
 async function indexIsWhole(kit: Kit, userId: string, records: readonly SessionRecord[]): Promise<void> {
   const live: string[] = []
   for (const { key } of records) if (await kit.isLive(key)) live.push(key)
@@ -166,7 +166,7 @@ const identities: readonly Case[] = rules({
       const candidates = Array.from({ length: 20 }, () =>
         kit.successor(record, { userId: kit.user(), userName: 'Ada' }),
       )
-      // Across shards a call may reject where it cannot say more; then its new session must not live.
+      // Across shards a call may reject if it cannot say more; then its new session must not live.
       const outcomes = await Promise.allSettled(candidates.map(next => replace(kit, record, next, false)))
       const live: string[] = []
       for (const { key } of candidates) if (await kit.isLive(key)) live.push(key)
@@ -307,7 +307,7 @@ const everywhere: readonly Case[] = [
           const end = async (): Promise<string[]> => {
             if (way === 'ended') assert.equal(await kit.store.delete(series.key, { now: kit.now }), true)
             else assert.equal((await replace(kit, series, kit.successor(series))).outcome, 'created')
-            // The caller of an end ends what is in this list, and nothing later.
+            // The caller of an end ends the sessions of this list, and nothing later.
             return kit.keys(userId)
           }
           const [first, seen, ...rest] = await together<[Created, string[], ...Created[]]>(

@@ -5,8 +5,8 @@ import { type Case, forwardEnd, HOUR, isSame, type Kit, MINUTE, rules, same, spo
 import { pick } from './random.ts'
 import { ReferenceStore } from './reference.ts'
 
-// Reads that are asked for in one turn of the event loop. A store may send them as one command; each caller gets what it
-// would have got alone, and what goes wrong with one concerns no other.
+// Reads that are asked for in one turn of the event loop. A store may send them as one command; each caller gets the answer it
+// would have got alone, and a failure of one concerns no other.
 
 type Answer = SessionRecord | Forward | Corrupt | null
 
@@ -91,7 +91,7 @@ async function askTogether(
 
 type Write = (kit: Kit, record: SessionRecord) => Promise<Answer>
 
-/** Every write to a session; each answers what stands under its key afterwards. */
+/** Every write to a session; each answers the record under its key afterwards. */
 const WRITES: readonly Write[] = [
   async (kit, record) => {
     const change = kit.change()
@@ -224,7 +224,7 @@ export const reading: readonly Case[] = [
           Promise.all(records.slice(5).map(read)),
         ])
         for (const [place, answer] of [...first, ...last].entries()) same(answer, records[place]!)
-        // A store may refuse what is no key. It may not find something.
+        // A store may refuse a text that is no key. It may not find anything.
         for (const outcome of refused) if (outcome.status === 'fulfilled') assert.equal(outcome.value, null)
       })
     },
@@ -239,7 +239,7 @@ export const reading: readonly Case[] = [
         Promise.allSettled(early.map(deadline => read(others[0]!, deadline))),
       ])
       for (const [place, answer] of answers.entries()) same(answer, [...others, record][place]!)
-      // Nothing has to be answered after its time. What is answered has to be right: no session ends by a lack of time.
+      // Nothing has to be answered after its time. An answer has to be right: no session ends by a lack of time.
       for (const outcome of before) if (outcome.status === 'fulfilled') same(outcome.value, record)
       for (const outcome of after) if (outcome.status === 'fulfilled') same(outcome.value, others[0]!)
     },

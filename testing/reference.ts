@@ -147,7 +147,7 @@ export class ReferenceStore implements Store {
     return stored?.writeId === writeId && stored.userId === userId && stored.createdAt === createdAt
   }
 
-  /** The key itself, or where the forwards from it lead. */
+  /** The key itself, or the one that the forwards from it lead to. */
   successor(key: string | undefined): string | undefined {
     const left = key === undefined ? undefined : this.forwards.get(key)
     return left === undefined ? key : this.successor(left.forward.movedTo)
@@ -165,7 +165,7 @@ export class ReferenceStore implements Store {
     return minimum !== undefined && minimum.passwordVersion > (passwordVersion ?? 0)
   }
 
-  /** The record under a key, where it is live at `now`. */
+  /** The record under a key, if it is live at `now`. */
   live(key: string, now: number): SessionRecord | undefined {
     const record = this.records.get(key)
     return record !== undefined && record.expiresAt > now ? record : undefined

@@ -37,7 +37,7 @@ const CASES: readonly Case[] = [
  * testStore(it, () => new MyStore())
  * ```
  *
- * The cases about `sweep`, `scan` and `count` pass where the store has no such method: these are optional.
+ * The cases about `sweep`, `scan` and `count` pass if the store has no such method: these are optional.
  *
  * @param it - of any test runner
  * @param open - opens a store, once per case; all of them may be connections to one database, which need not be empty

@@ -5,10 +5,10 @@ import { pick } from './random.ts'
 
 /** More pages than any database has that is fit for a test. */
 const MAX_PAGES = 100_000
-/** A walk over a database that others have filled is long: what is done between pages is done between the first ones. */
+/** A walk over a database that others have filled is long: steps between pages come between the first ones. */
 const BUSY_PAGES = 60
 
-/** What a walk met. */
+/** The keys and records that a walk met. */
 interface Walk {
   readonly records: Map<string, SessionRecord>
   readonly forwards: Set<string>
@@ -40,7 +40,7 @@ async function walk(kit: Kit, { limit, now = kit.now, between, enough }: WalkOpt
 
 const hasMet = ({ records, forwards }: Walk, key: string) => records.has(key) || forwards.has(key)
 
-/** A case about `scan`, or about `count`, that passes where the store has no such method. */
+/** A case about `scan`, or about `count`, that passes if the store has no such method. */
 const about = (method: 'scan' | 'count', { name, needs, run }: Case): Case => ({
   name,
   ...(needs !== undefined && { needs }),
@@ -119,7 +119,7 @@ const CASES: readonly Case[] = [
       for (let pages = 0; walks.some(({ met }) => met.size < keys.length); pages++) {
         assert.ok(pages < MAX_PAGES / 20, 'the walk never comes to an end')
         for (const each of walks) {
-          // Less than our own records, so that no page has all of them, and enough for a database with many others.
+          // Less than our own records: no page has all of them. Enough for a database with many others.
           const limit = pages < BUSY_PAGES ? each.limit : Math.max(each.limit, 30)
           const ask = () => kit.store.scan!(each.cursor, limit, { now: kit.now })
           // An answer that was lost is asked for again.
@@ -134,7 +134,7 @@ const CASES: readonly Case[] = [
       kit.random(
         async next => {
           const userId = kit.user()
-          // What each key stood for at each moment of the walk.
+          // The record of each key at each moment of the walk.
           const states = new Map<string, SessionRecord[]>()
           const standing = new Set<string>()
           const live: SessionRecord[] = []
@@ -193,7 +193,7 @@ const CASES: readonly Case[] = [
               latest.push(record)
             }
             const renew = async () => {
-              // The others stay as they are: what is not met must not be ended by the forward of a later renewal.
+              // The others stay as they are: the forward of a later renewal must not end a session that the walk has not met.
               const at = next() % (latest.length / 2)
               const old = latest[at]!
               const renewed = kit.successor(old)

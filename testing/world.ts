@@ -4,7 +4,7 @@ import { HOUR, keyFor, MINUTE, newUserId, newWriteId } from './kit.ts'
 import { pick } from './random.ts'
 import { ReferenceStore } from './reference.ts'
 
-/** One step of a random sequence: what to do, and three numbers that say with what. */
+/** One step of a random sequence: the method, and three numbers for its arguments. */
 export type Step = readonly [method: number, a: number, b: number, c: number]
 
 /** The numbers of a step are below this. */
@@ -31,8 +31,8 @@ const LOTS = METHODS.flatMap(([name, weight, method]) => Array.from({ length: we
 export const stepName = ([method, ...numbers]: Step): string => `${pick(LOTS, method)[0]}(${numbers.join(', ')})`
 
 /**
- * A store and the reference model, led through the same steps; each answer is compared. What the contract leaves open
- * (what is still stored of an expired record) is not asked for.
+ * A store and the reference model, led through the same steps; each answer is compared. The cases do not ask for what the
+ * contract leaves open, such as how long an expired record stays stored.
  */
 export class World {
   readonly #store: Store
@@ -143,7 +143,7 @@ export class World {
   }
 
   async sweep(a: number): Promise<void> {
-    // The model keeps all: what has been swept is expired for every clock that this world shows.
+    // The model keeps all: swept records have expired for every clock that this world shows.
     await this.#store.sweep?.(1 + (a % 10), { now: this.#latest })
     this.#lastWrite = undefined
   }
@@ -208,7 +208,7 @@ export class World {
     return pick(live.length === 0 ? this.#records : live, number >> 2)
   }
 
-  // Where the forwards from a key lead; `null` where one of them need not be kept any more.
+  // The key that the forwards from a key lead to; `null` if one of them need not be kept any more.
   #end(key: string): string | null {
     const left = this.#model.forwards.get(key)
     if (left === undefined) return key

@@ -1,4 +1,4 @@
-// What browsers are told. Statuses matter: at 400, 401, 403 without a challenge and 429 Chromium forgets the session that it
+// The answers to browsers. Statuses matter: at 400, 401, 403 without a challenge and 429 Chromium forgets the session that it
 // keeps for the device, at 503 it tries again.
 import { type Binding, refreshChallenge } from './binding.ts'
 import type { Setup } from './options.ts'
@@ -34,7 +34,7 @@ export const challenged = (id: string, binding: Binding): DeviceAnswer =>
   answer(403, { error: 'challenge' }, { 'Secure-Session-Challenge': challengeHeader(id, binding) })
 
 /**
- * What the browser keeps of its session, with the challenge of the next proof; `value` goes into the bound cookie, `null`:
+ * The browser's instructions for its session, with the challenge of the next proof. `value` goes into the bound cookie; `null`:
  * the browser has one, or gets it by another response.
  */
 export function instructed(setup: Setup, id: string, binding: Binding, value: string | null): DeviceAnswer {

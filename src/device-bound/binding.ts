@@ -1,5 +1,5 @@
-// What a session keeps about its device, in its data under keys of our own. Nothing of it helps a reader of the store: the
-// key is public, values are hashed, and a challenge is derived from a salt and the session ID, so that each
+// The binding of a session to its device, in the session's data under keys of our own. It helps no reader of the store: the
+// key is public, values are hashed, and a challenge is derived from a salt and the session ID. So each
 // node can repeat the outstanding one without a write.
 import { hashOf, hmac, newSalt, newSecret } from '../session/id.ts'
 import type { SessionInfo } from '../session/session.ts'
@@ -27,7 +27,7 @@ interface Value {
 }
 
 export interface Binding {
-  /** What the browser calls this session: not its key, which changes with each new ID. */
+  /** The browser's name for this session: not its key, which changes with each new ID. */
   readonly id: string
   /** `createdAt` of the session: in the data of a later login that carries old data over, this is another one. */
   readonly of: number
@@ -72,7 +72,7 @@ export function put(draft: Record<string, unknown>, binding: Binding): void {
   draft[`~device.${number + 1}`] = binding
 }
 
-/** What a session says of its device: that it may be bound, or how it is; `null` for neither. */
+/** The offer or the binding in a session's data; `null` for neither. */
 export function deviceIn({ data, createdAt }: Kept): Offer | Binding | null {
   const { kept } = latest(data)
   return kept !== null && 'of' in kept && kept.of !== createdAt ? null : kept

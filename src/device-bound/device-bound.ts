@@ -38,8 +38,8 @@ export interface DeviceFetchVisits<Data extends object, Ids extends UserIds, Inp
 
 /**
  * Binds sessions of users to a key that the browser's device keeps (Device Bound Session Credentials,
- * https://w3c.github.io/webappsec-dbsc/), so that copied cookies are worth nothing after `lifetime`. It wraps what
- * `nodeVisits` or `fetchVisits` returns: take its visits, and no others. Browsers that do not know the protocol go on with
+ * https://w3c.github.io/webappsec-dbsc/): copied cookies are worth nothing after `lifetime`. It wraps the result of
+ * `nodeVisits` or `fetchVisits`: take its visits, and no others. Browsers that do not know the protocol go on with
  * the session cookie alone, unless `require` says otherwise.
  * @throws TypeError that names the option
  */
@@ -117,7 +117,7 @@ class DeviceFetchVisit<Data extends object, Ids extends UserIds, Input extends o
     return this.#inner.respond(this.told(response))
   }
 
-  /** The response with what browsers are told. No headers go with a handshake, an error response, and what is none. */
+  /** The response with our headers. A handshake, an error response and anything that is no response get none. */
   told(response: Response): Response {
     if (typeof response?.headers?.getSetCookie !== 'function' || response.status < 200) return response
     const headers = new Headers(response.headers)

@@ -28,11 +28,11 @@ export function deviceOf<Data extends object, Ids extends UserIds>(session: Sess
 }
 
 /**
- * What the request of a visit proved about the device of its session: why `get` answers `null` although a session lives.
+ * Whether the request of a visit proved the device of its session: why `get` answers `null` although a session lives.
  * `'none'`: it has no live session. `'unbound'`: its session is bound to no device. `'bound'`: the
  * browser has proved itself. `'unproved'`: it has not, and will; `'required'`: the session has to be bound and is not;
  * `'stolen'`: it came with a wrong value, and the session has ended.
- * @throws what `visit.get()` throws, and TypeError for anything but a visit of `deviceBound`
+ * @throws as `visit.get()` does, and TypeError for anything but a visit of `deviceBound`
  */
 // biome-ignore lint/suspicious/noExplicitAny: a visit of whichever data and user IDs
 export async function deviceState(visit: Visit<any, any, any>): Promise<DeviceState | 'none'> {

@@ -11,13 +11,13 @@ import type { Setup } from './options.ts'
 const SETTLING = 10_000
 
 /**
- * What a request proves about the device of its session. `unbound`: nothing is to be proved; `bound`: it came with a current
+ * Whether a request proves the device of its session. `unbound`: there is nothing to prove; `bound`: it came with a current
  * bound value; `unproved`: it did not; `required`: the session is bound to no device, and has to be; `stolen`: it came with
  * a value that was never this session's.
  */
 export type DeviceState = 'unbound' | 'bound' | 'unproved' | 'required' | 'stolen'
 
-/** What was found at the session of a request, and what the response says of it. */
+/** The state of a request's session, and the headers that tell the browser. */
 export interface Look {
   readonly state: DeviceState
   /** `Secure-Session-Challenge`, if the browser has to prove itself and a challenge is outstanding. */

@@ -5,7 +5,7 @@ import { quote } from '../text/quote.ts'
 import { type CookieOptions, SessionCookie } from '../visits/cookie.ts'
 import { ALGORITHM } from './proof.ts'
 
-/** What `deviceBound` takes. */
+/** Options of `deviceBound`. */
 export interface DeviceBoundOptions {
   /** How long a bound value is good, from 2 seconds to one hour: so long at most is a copied cookie of use. The browser renews it a little earlier. @default '5m' */
   lifetime?: Duration
@@ -21,11 +21,11 @@ export interface DeviceBoundOptions {
    */
   // biome-ignore lint/suspicious/noExplicitAny: of whichever data and user IDs
   require?: boolean | ((session: Session<any, any>) => boolean)
-  /** What ends if a session's cookie was copied: the session and the remember token of its device, or everything of the user. @default 'end-device' */
+  /** Which sessions end if a cookie was copied: the session and the remember token of its device, or everything of the user. @default 'end-device' */
   onTheft?: 'end-device' | 'invalidate-user'
 }
 
-// What a URL path may have without escapes that a server or a proxy would change (RFC 3986, section 3.3).
+// A URL path without escapes, which a server or a proxy would change (RFC 3986, section 3.3).
 const PATH = /^(?:\/[A-Za-z0-9._~!$&'()*+,=:@-]+)+$/
 const aPath = rule("a path such as '/device-session', without a '/' at its end", value =>
   typeof value === 'string' ? PATH.test(value) && !/\/\.{1,2}(?:\/|$)/.test(value) : false,
@@ -51,7 +51,7 @@ export const OPTIONS: OptionPlace<DeviceBoundOptions> = {
   },
 }
 
-/** The options with what follows from them and from the session cookie. */
+/** The options, completed by the defaults and the session cookie. */
 export type Setup = ReturnType<typeof setUp>
 
 /** @throws TypeError if browsers could not renew the bound cookie beside such a session cookie */

@@ -12,13 +12,13 @@ export type ProofRefusal = 'algorithm' | 'key' | 'signature'
 const MAX_BYTES = 8192
 /** Both coordinates, in bytes. */
 const COORDINATE = 32
-/** What only a private or a shared key has (RFC 7518, sections 6.2.2, 6.3.2 and 6.4). */
+/** Members that only a private or a shared key has (RFC 7518, sections 6.2.2, 6.3.2 and 6.4). */
 const SECRET_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
 
 /** The bytes, if no other text stands for the same ones: unused bits are zero, and there is no padding. */
 function bytesOf(text: unknown): Buffer | null {
   if (typeof text !== 'string' || text === '') return null
-  // What is no base64url is left out: the text does not come back.
+  // Buffer leaves out characters that are no base64url: the text does not come back.
   const bytes = Buffer.from(text, 'base64url')
   return bytes.toString('base64url') === text ? bytes : null
 }
@@ -39,7 +39,7 @@ const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const isObject = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** A map, so that nothing is found which an object inherits. */
+/** A map: an object would also find inherited members. */
 const ownMembers = (value: object): ReadonlyMap<string, unknown> => new Map(Object.entries(value))
 
 /** The members of a JSON object. Of two that have one name the last one counts (RFC 7515, section 4). */
@@ -68,7 +68,7 @@ export function readProof(jws: string, use: 'registration' | 'refresh'): Proof |
   const algorithm = header?.get('alg')
   const jti = payload?.get('jti')
   if (!header || typeof algorithm !== 'string' || typeof jti !== 'string' || jti === '') return 'malformed'
-  // A token for something else, or one that asks for what is not understood (RFC 7515, section 4.1.11).
+  // A token for something else, or with an extension that we do not know (RFC 7515, section 4.1.11).
   if (header.get('typ') !== 'dbsc+jwt' || header.has('crit')) return 'malformed'
   if (header.has('jwk') !== (use === 'registration')) return 'malformed'
   const signed = Buffer.from(`${parts[0]}.${parts[1]}`)

@@ -27,8 +27,8 @@ export async function answer(devices: Devices, step: 'register' | 'refresh', req
 }
 
 /**
- * Binds a session to the key that a browser has made for it. What is no genuine answer to the offer leaves it open; the
- * genuine one takes it by the write that stores the key, so that a logout, the end of the user's sessions and another login
+ * Binds a session to the key that a browser has made for it. An answer that is not genuine leaves the offer open; the
+ * genuine one takes it by the write that stores the key. So a logout, the end of the user's sessions and another login
  * all win against it.
  */
 async function register(
@@ -107,7 +107,7 @@ interface Refresh {
 /** An answer that writes nothing. `isTheft`: the proof was signed by another key. */
 type Told = DeviceAnswer & { readonly isTheft?: boolean }
 
-/** What follows from a refresh: the binding to write, with its new value if there is one, or the answer. */
+/** The result of a refresh: the binding to write, with its new value if there is one, or the answer. */
 function next(
   devices: Devices,
   before: bindings.Binding | null,
@@ -130,7 +130,7 @@ function next(
 }
 
 /**
- * Writes the binding that is made of what the session keeps now; if an answer is made instead, nothing is written. `null`: the
+ * Writes the binding that `make` derives from the current one; if it makes an answer instead, nothing is written. `null`: the
  * session has gone.
  */
 async function write<A extends DeviceAnswer>(

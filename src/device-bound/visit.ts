@@ -29,7 +29,7 @@ export class DeviceVisit<Data extends object, Ids extends UserIds, Input extends
   readonly #devices: Devices
   /** Whether the session may be used: found out once, and settled by a login or a logout. */
   #admitting: Promise<boolean> | null = null
-  /** What the request did not prove. */
+  /** Set if the request did not prove its device. */
   #refused: Look | null = null
   /** A session whose ID is news to the browser: it gets an offer with it. */
   #begun: AnySession | null = null
@@ -72,7 +72,7 @@ export class DeviceVisit<Data extends object, Ids extends UserIds, Input extends
 
   async update(change: Parameters<Visit<Data, Ids, Input>['update']>[0]): Promise<Session<Data, Ids> | null> {
     if (!(await this.#isAdmitted())) return null
-    // Neither what a client may have sent nor a function that empties the data touches the binding.
+    // The binding is out of reach of keys that a client may have sent, and of a function that empties the data.
     if (typeof change !== 'function')
       return this.#inner.update(isPlain(change) ? (keysOf(change, 'application') as Partial<Data>) : change)
     return this.#inner.update((draft: Data) => {
@@ -134,7 +134,7 @@ export class DeviceVisit<Data extends object, Ids extends UserIds, Input extends
     return [...this.#inner.cookies, ...this.headRules().cookies.map(responseCookie)]
   }
 
-  /** What browsers are told about devices, if the head of the response were written now. */
+  /** The headers about devices, if the head of the response were written now. */
   headRules(): HeadRules {
     const request = this.#request
     const { cookie } = this.#devices.setup
@@ -209,7 +209,7 @@ export class DeviceVisit<Data extends object, Ids extends UserIds, Input extends
 
 /**
  * A link on another site: Chromium 150 sends no proof for the request that follows it, since its cookies would not be sent
- * with the proof. The page loads itself anew, which is a request of its own site, so that it comes with a proof.
+ * with the proof. The page loads itself anew: that is a request of its own site, and it comes with a proof.
  */
 function isForeignNavigation(request: Asked): boolean {
   const site = headerOf(request, 'sec-fetch-site')

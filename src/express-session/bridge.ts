@@ -22,7 +22,7 @@ import {
 } from './request-session.ts'
 import { changeOf, dataOf, hasContent, type Texts, textsOf } from './values.ts'
 
-/** What all requests of one middleware share. */
+/** Shared by all requests of one middleware. */
 export interface BridgeSetup<Data extends object, Ids extends UserIds, Input extends object> {
   readonly sessions: SessionManager<Data, Ids, Input>
   readonly options: ManagerOptions<Data, Ids>
@@ -31,12 +31,12 @@ export interface BridgeSetup<Data extends object, Ids extends UserIds, Input ext
   readonly look: CookieLook
 }
 
-/** How often at the end of a response what changed during the last write is written too. */
+/** How often, at the end of a response, changes that were made during the last write are written too. */
 const MAX_ROUNDS = 10
 
 const REPLACED = 'this session object was replaced by regenerate or destroy: use req.session'
 
-// A property: what inherits from a request, or is a proxy of one, has its req.session too.
+// A property: objects that inherit from a request, and proxies of one, have its req.session too.
 const BRIDGE = Symbol('coatcheck bridge')
 
 /** A request that has a `req.session`. */
@@ -45,7 +45,7 @@ interface Bridged {
   readonly [BRIDGE]: Bridge<any, any, any>
 }
 
-/** `req.session` of one request over its visit: what is assigned is compared with what was there, and written key by key. */
+/** `req.session` of one request over its visit: it compares the data with the data it read, and writes the keys that changed. */
 export class Bridge<Data extends object, Ids extends UserIds, Input extends object> implements Owner, Settling {
   // The same functions for all requests: with functions of its own each request would get a hidden class of its own, which
   // V8 keeps, and the request with it, until the next full collection of garbage.
@@ -79,11 +79,11 @@ export class Bridge<Data extends object, Ids extends UserIds, Input extends obje
   readonly #setup: BridgeSetup<Data, Ids, Input>
   readonly #visit: Visit<Data, Ids, Input>
   readonly #next: SessionCallback
-  /** What req.session is; `null` after destroy, or if the application set it so. */
+  /** The current req.session; `null` after destroy, or if the application set it so. */
   #shown: RequestSession | null = null
   /** The session as the last call left it. */
   #session: Session<Data, Ids> | null = null
-  /** What the data was when it was read or written last: changes are told by it. */
+  /** The data when it was read or written last, to tell changes by. */
   #before: Texts = new Map()
   /** The data came from a session, or went into one: then a write changes that one, and begins none with old data. */
   #isStored = false
@@ -91,9 +91,9 @@ export class Bridge<Data extends object, Ids extends UserIds, Input extends obje
   #isUnset = false
   /** Settles when the calls so far are done and their callbacks have run; never rejects. */
   #work: Promise<void> | null = null
-  /** What a save could not write, and told its callback: the answer of an error handler does not fail for it again. */
+  /** The data that a save could not write, and told its callback: the answer of an error handler does not fail for it again. */
   #told: Texts | 'no JSON' | null = null
-  /** What failed without a callback: the response must not look as if it had worked. */
+  /** A failure without a callback: the response must not look as if it had worked. */
   #failure: { readonly error: unknown } | null = null
   #isOver = false
   #cookie: CookieView | null = null
@@ -112,14 +112,14 @@ export class Bridge<Data extends object, Ids extends UserIds, Input extends obje
     this.#next = next
   }
 
-  /** Reads the session of the request, once, and puts it where middleware looks for it. */
+  /** Reads the session of the request, once, and puts it on the request for middleware. */
   async open(): Promise<void> {
     const session = await this.#visit.get()
     this.#show(session)
     this.#offer()
   }
 
-  // What req.session asks.
+  // For req.session.
 
   get key(): SessionKey | undefined {
     return this.#session?.key
@@ -135,7 +135,7 @@ export class Bridge<Data extends object, Ids extends UserIds, Input extends obje
     let tried: Texts | 'no JSON' = 'no JSON'
     try {
       this.#mustBeShown('save', session)
-      // As it is now: what changes afterwards is written by the next save, or at the end.
+      // As it is now: later changes are written by the next save, or at the end.
       const texts = textsOf(session)
       tried = texts
       write = () => this.#write(texts)
@@ -177,7 +177,7 @@ export class Bridge<Data extends object, Ids extends UserIds, Input extends obje
     }, callback)
   }
 
-  // What the response asks.
+  // For the response.
 
   isDue(): boolean {
     return this.#work !== null || this.#failure !== null || this.#isUnset || this.#isChanged()
@@ -223,7 +223,7 @@ export class Bridge<Data extends object, Ids extends UserIds, Input extends obje
     if (session !== this.#shown) throw new TypeError(`${call}: ${REPLACED}`)
   }
 
-  /** Runs calls one after the other; the callback runs outside of our promises, so that what it throws is its own. */
+  /** Runs calls one after the other. The callback runs outside of our promises: an error in it is the application's own. */
   #run(begin: () => Promise<void>, callback: SessionCallback | undefined): void {
     const call = (...values: [error?: unknown]) =>
       new Promise<void>(resolve =>
@@ -259,7 +259,7 @@ export class Bridge<Data extends object, Ids extends UserIds, Input extends obje
       )
   }
 
-  /** Makes a new req.session of what is stored. */
+  /** Makes a new req.session from the stored session. */
   #show(session: Session<Data, Ids> | null): void {
     const shown = makeRequestSession(this)
     this.#shown = shown
@@ -295,7 +295,7 @@ export class Bridge<Data extends object, Ids extends UserIds, Input extends obje
     this.#told = null
   }
 
-  /** What would be written; `null` if nothing is worth it. */
+  /** The changes to write; `null` if nothing is worth it. */
   #changeOf(texts: Texts): Record<string, unknown> | null {
     const change = changeOf(texts, this.#before)
     return change !== null && (this.#isStored || hasContent(texts)) ? change : null
@@ -321,7 +321,7 @@ export class Bridge<Data extends object, Ids extends UserIds, Input extends obje
       this.#session = session
       this.#isStored ||= session !== null
     }
-    // What was told before has passed: the same data, made anew, is worth a write.
+    // The failure that was told has passed: the same data, made anew, is worth a write.
     this.#told = null
   }
 
@@ -358,7 +358,7 @@ export class Bridge<Data extends object, Ids extends UserIds, Input extends obje
   ): Promise<Session<Data, Ids>> {
     const data = dataOf(texts)
     const terms = { ...usual, ...this.#setup.logIn(this.request, data) }
-    // What parallel requests wrote to a visitor's session is carried over; what another user's session had is not.
+    // The writes of parallel requests to a visitor's session are carried over; the data of another user's session is not.
     const carried = (stored: Data) => ({ ...stored, ...change })
     const first = !this.#isStored ? data : before === null ? carried : change
     const login = { ...terms, user, data: first } as unknown as VisitLogin<Data, Ids, Input>
@@ -385,7 +385,7 @@ export class Bridge<Data extends object, Ids extends UserIds, Input extends obje
     return identityOf(this.#setup.options.userIds, this.#setup.userOf(data, this.request))
   }
 
-  // Where middleware looks.
+  // For middleware, which looks at the request.
 
   #offer(): void {
     const bridge = { value: this, configurable: true }

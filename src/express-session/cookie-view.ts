@@ -25,7 +25,7 @@ export class CookieLook {
     this.attributes = { path, domain, httpOnly, secure, sameSite, partitioned }
   }
 
-  /** Whether a Cookie header has a session, or what may begin one. */
+  /** Whether a Cookie header has a session ID or a remember token. */
   isIn(header: string | undefined): boolean {
     return this.#names.some(name => header?.includes(`${name}=`))
   }
@@ -46,7 +46,7 @@ function lifeOf(
 }
 
 /**
- * The cookie as express-session shows it. It says how things are: what is assigned, and differs, is refused, since a
+ * The cookie as express-session shows it. It says how things are. An assignment of another value is refused, since a
  * session that lives longer or a cookie that goes elsewhere than the application believes is a hole.
  */
 export function cookieView(

@@ -1,10 +1,10 @@
-// A response whose end waits until the session is saved, so that its cookie can still go out, and so that an answer that
-// counted on the write is not sent if that fails. A head that is given before waits with it. A response that has nothing to
-// save never waits, and one that streams is sent as it comes: its session must have begun before.
+// A response whose end waits until the session is saved. Its cookie can still go out, and an answer that counted on the
+// write is not sent if that fails. A head that is given before waits with it. A response that has nothing to save never
+// waits, and one that streams is sent as it comes: its session must have begun before.
 import type { ServerResponse } from 'node:http'
 import { nextTurn } from '../time/next-turn.ts'
 
-/** What the response asks of its bridge. */
+/** The bridge, for its response. */
 export interface Settling {
   /** Whether something has to be saved before the response goes out. */
   isDue(): boolean
@@ -49,13 +49,13 @@ export class HeldResponse implements ProxyHandler<ServerResponse> {
   /** Writes the visit's headers, and then the head. */
   #guard: Method | null = null
   #settling: Settling | null = null
-  /** What writeHead was given, as long as the head waits. */
+  /** The arguments of writeHead, as long as the head waits. */
   #head: unknown[] | null = null
   /** Calls go through: the head went out with the body, or the answer is that of an error handler. */
   #passes = false
   #isSaving = false
   #isRefused = false
-  /** Takes away what was put on the response for the time of the wait. */
+  /** Takes away the members that shadow the response's own while it waits. */
   #restore: (() => void) | null = null
 
   constructor(response: ServerResponse) {
@@ -68,7 +68,7 @@ export class HeldResponse implements ProxyHandler<ServerResponse> {
     target.writeHead = this.#writeHead.bind(this)
   }
 
-  /** From now on the end of the response waits for what there is to save. */
+  /** From now on the end of the response waits for the save. */
   hold(settling: Settling): void {
     const target = this.#response as unknown as Methods
     const { flushHeaders, write, end } = target
@@ -203,7 +203,7 @@ export class HeldResponse implements ProxyHandler<ServerResponse> {
   }
 }
 
-/** Replaces members of a response by values; returns what puts back what was there. */
+/** Replaces members of a response by values; returns a function that puts the old ones back. */
 function shadow(response: ServerResponse, replacements: Readonly<Record<string, unknown>>): () => void {
   const before = Object.keys(replacements).map(name => [name, Object.getOwnPropertyDescriptor(response, name)] as const)
   for (const [name] of before)

@@ -10,7 +10,7 @@ const firstText = (...values: unknown[]): string | undefined =>
   values.find((value): value is string => typeof value === 'string')
 
 /**
- * The user whom Passport stored: what serializeUser gave, text, a number, or an object with an `id`. Name and password
+ * The user whom Passport stored, as serializeUser gave it: text, a number, or an object with an `id`. Name and password
  * version are those of the object, else of `request.user`, which Passport sets before it saves.
  * @throws TypeError for anything else, which only a `userOf` of the application can read
  */
@@ -40,7 +40,7 @@ export interface Identity {
   readonly text: string
 }
 
-/** @throws TypeError that quotes what is no user */
+/** @throws TypeError that quotes an answer that is no user */
 export function identityOf(userIds: UserIds, answer: BridgedUser | null | undefined): Identity | null {
   if (answer === null || answer === undefined) return null
   if (typeof answer !== 'object' || typeof (answer as { then?: unknown }).then === 'function')
@@ -51,7 +51,7 @@ export function identityOf(userIds: UserIds, answer: BridgedUser | null | undefi
 
 const DECIMAL = /^(?:0|[1-9][0-9]{0,19})$/
 
-/** An ID as JSON has it, as the manager takes it. What stands for no ID is left to the manager to refuse. */
+/** An ID from JSON, converted for the manager. The manager refuses a value that is no ID. */
 function converted(userIds: UserIds, id: unknown): unknown {
   const isDecimal = typeof id === 'string' && DECIMAL.test(id)
   if (userIds === 'bigint') return isDecimal ? BigInt(id) : id

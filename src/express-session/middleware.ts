@@ -21,9 +21,9 @@ export interface ExpressSession<
 }
 
 /**
- * Offers `req.session` and `req.sessionID` as express-session does, over coatcheck: for Passport,
- * connect-flash and what else is built around `req.session`. What a request changed is written at the end of its response,
- * key by key. Errors go to `next`, also those of the end: then the answer is not sent.
+ * Offers `req.session` and `req.sessionID` as express-session does, over coatcheck: for Passport, connect-flash and other
+ * middleware built around `req.session`. The keys that a request changed are written at the end of its response. Errors go
+ * to `next`, also those of the end: then the answer is not sent.
  * @throws TypeError that names the option, and says what to do in place of one of express-session
  */
 export function expressSession<Data extends object, Ids extends UserIds, Input extends object>(
@@ -60,7 +60,7 @@ export function expressSession<Data extends object, Ids extends UserIds, Input e
       await bridge.open()
       held?.hold(bridge)
     }
-    // Outside of the promise: what a handler throws is its own.
+    // Outside of the promise: an error in a handler is the application's own.
     open().then(
       () => process.nextTick(next),
       error => process.nextTick(next, error),

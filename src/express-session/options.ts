@@ -15,7 +15,7 @@ export interface BridgedUser<Ids extends UserIds = UserIds> {
   passwordVersion?: number | null | undefined
 }
 
-/** What a login may have beside its user, as `visit.logIn` takes it. */
+/** Options of a login beside its user, as `visit.logIn` takes them. */
 export interface LoginOptions {
   /** Gives the browser a remember token; needs `remember` of the SessionManager. @default false */
   remember?: boolean | undefined
@@ -27,7 +27,7 @@ export interface LoginOptions {
   verifiedAt?: number | null | undefined
 }
 
-/** The data of req.session: its values are what the application made them. */
+/** The data of req.session: its values have the application's types. */
 // biome-ignore lint/suspicious/noExplicitAny: as in the types of express-session, so that a userOf needs no casts
 export type BridgedData = Record<string, any>
 

@@ -4,10 +4,10 @@ import type { SessionKey } from '../session/id.ts'
 import { quote } from '../text/quote.ts'
 import { MEMBERS } from './values.ts'
 
-/** What express-session calls back with: nothing, or the error. */
+/** The callback of express-session: with nothing, or the error. */
 export type SessionCallback = (error?: unknown) => void
 
-/** What is shown of the cookie and of the lifetime. What is assigned, and cannot be kept, is a TypeError. */
+/** The cookie and the lifetime, to look at. Assigning another value is a TypeError. */
 export interface CookieView {
   /** Milliseconds until the cookie expires, `null` if it ends with the browser. */
   maxAge: number | null
@@ -23,7 +23,7 @@ export interface CookieView {
   readonly partitioned: boolean
 }
 
-/** What `req.session` offers beside the data. */
+/** The members of `req.session` beside the data. */
 export interface RequestSessionMembers {
   /** The key of the session: safe to log, useless as a cookie. `undefined` until there is a session in the store. */
   readonly id: SessionKey | undefined
@@ -43,10 +43,10 @@ export interface RequestSessionMembers {
   resetMaxAge(): this
 }
 
-/** `req.session`: the data as its own keys, and what express-session offers. */
+/** `req.session`: the data as its own keys, and the members that express-session offers. */
 export type RequestSession<Data extends object = Record<string, unknown>> = RequestSessionMembers & Partial<Data>
 
-/** What a bridge does for the objects that it made. */
+/** A bridge, for the objects that it made. */
 export interface Owner {
   readonly request: IncomingMessage
   readonly key: SessionKey | undefined
@@ -115,14 +115,14 @@ class Session implements RequestSessionMembers {
     return this
   }
 }
-// `Object.assign(req.session, body)`: the prototype is not what `__proto__` of a body says.
+// `Object.assign(req.session, body)` must not change the prototype by a `__proto__` in the body.
 Object.defineProperty(Session.prototype, '__proto__', { value: Session.prototype })
 
 /** A req.session without data. */
 export const makeRequestSession = (owner: Owner): RequestSession =>
   new Session(owner) as RequestSessionMembers as RequestSession
 
-/** Makes these the data of a req.session, in place of what it had. */
+/** Makes these the data of a req.session, in place of the data it had. */
 export function fill(session: object, data: object): void {
   for (const key of Object.keys(session)) Reflect.deleteProperty(session, key)
   for (const [key, value] of Object.entries(data))

@@ -1,4 +1,4 @@
-// The keys of req.session as texts: what changed is found by comparing them, so that a change deep inside of a value counts.
+// The keys of req.session as texts. Comparing them finds every change, also deep inside of a value.
 import { SessionError } from '../contract/errors.ts'
 
 /** The JSON of each key. A key whose value JSON leaves out, such as a function, is absent. */
@@ -13,7 +13,7 @@ const refuse = (key: string, reason: string, cause?: unknown) =>
   new SessionError('ERR_SESSION_DATA', `req.session.${key}: ${reason}`, { cause })
 
 /**
- * What express-session would store: `JSON.stringify` of each value, a `toJSON` method asked first.
+ * The texts that express-session would store: `JSON.stringify` of each value, which asks a `toJSON` method first.
  * @throws SessionError ERR_SESSION_DATA that names the key
  */
 export function textsOf(values: object): Texts {

@@ -1,4 +1,4 @@
-// What a reader of another library's sessions is: how its cookie names a session, and how that session is read and removed.
+// A reader of another library's sessions: how its cookie names a session, and how that session is read and removed.
 
 /** The cookie of the other library, with the attributes by which a browser finds it again to remove it. */
 export interface OldCookie {
@@ -10,11 +10,11 @@ export interface OldCookie {
   readonly domain?: string
 }
 
-/** What a genuine cookie of the other library says. */
+/** The content of a genuine cookie of the other library. */
 export interface OldSessionId {
   /** The ID of the session in the old store. */
   readonly id: string
-  /** What the browser has and a reader of the old store has not: the new session is found by it. @default the value of the cookie */
+  /** The browser has it, and a reader of the old store has not: it leads to the new session. @default the value of the cookie */
   readonly secret?: string
 }
 
@@ -63,7 +63,7 @@ export const lastUse = (expiresAt: number | null, age: unknown): number | null =
 /** The name of a cookie. */
 export const nameOf = (cookie: string | OldCookie): string => (typeof cookie === 'string' ? cookie : cookie.name)
 
-/** What a store calls back with. Some stores answer by the callback alone; some return a promise too, and only that rejects. */
+/** The answer of a store with callbacks. Some stores answer by the callback alone; some return a promise too, and only that rejects. */
 export function answerOf(call: (callback: (error: unknown, value?: unknown) => void) => unknown): Promise<unknown> {
   return new Promise((resolve, reject) => {
     Promise.resolve(call((error, value) => (error ? reject(error) : resolve(value)))).catch(reject)

@@ -2,7 +2,7 @@
 // come with its cookie at the same moment:
 //
 // 1. each that finds no mark begins a session. The ID that its cookie and a random salt derive leads there by a forward, as
-//    after `regenerate` with a grace, so that each response brings the browser the session's own ID;
+//    after `regenerate` with a grace: each response brings the browser the session's own ID;
 // 2. each writes a mark with the salt. The store lets one through, and that session is the one. The others end theirs.
 //
 // A crash after 1 leaves a session that no browser can have, until it has been idle for too long. The old record is removed
@@ -71,7 +71,7 @@ export class Import<Data extends object, Ids extends UserIds, Input extends obje
     await this.#old.destroy(id, deadline)
   }
 
-  /** Whether old cookies are of no more use to a browser that has a session of ours. The records of what was imported go. */
+  /** Whether old cookies are of no more use to a browser that has a session of ours. Old records of imported sessions are removed. */
   async areSpent(old: readonly OldId[]): Promise<boolean> {
     const deadline = this.#context.deadline()
     let areSpent = true

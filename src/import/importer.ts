@@ -22,8 +22,8 @@ export type ImportMiddleware = (
 ) => void
 
 /**
- * Imports live sessions of another library at their first request, so that a move logs no user out: a new session with a
- * new ID takes the place of the old one and is as old as it was. All requests that come with the old cookie, on whichever
+ * Imports live sessions of another library at their first request: a move logs no user out. A new session with a
+ * new ID takes the place of the old one and is as old as it was. All requests that come with the old cookie, on any
  * node, find that one session, as long as it lives.
  * @throws TypeError that names the option
  */
@@ -38,7 +38,7 @@ export const sessionImporter = <
 ): SessionImporter<Data, Ids, Input> =>
   new SessionImporter(sessions, options as SessionImporterOptions<Data, Ids, Input>)
 
-/** What `sessionImporter` returns. */
+/** The importer that `sessionImporter` returns. */
 export class SessionImporter<
   Data extends object = Record<string, unknown>,
   Ids extends UserIds = 'bigint',
@@ -75,7 +75,7 @@ export class SessionImporter<
         if (cookie !== request.headers.cookie) request.headers.cookie = cookie
         return visits.of(request as never, response as never)
       }
-      // What a handler throws is its own: `next` runs outside of the promise.
+      // `next` runs outside of the promise: an error in a handler is the application's own.
       this.import<ReturnType<typeof visits.of>, string | undefined>(request.headers.cookie, open, visits).then(
         ({ setCookie }) => {
           for (const line of setCookie) response.appendHeader('Set-Cookie', line)
@@ -107,7 +107,7 @@ export class SessionImporter<
       await logOut.call(visit)
       for (const each of old) await this.#imports.end(each)
     }
-    // Asked, so that the response varies with the cookie: a cache must not remove the cookies of other visitors.
+    // The look makes the response vary with the cookie: a cache must not remove the cookies of other visitors.
     const look = () =>
       visit.get({ touch: false }).then(
         () => true,

@@ -1,5 +1,5 @@
 // A mark says that an old session was imported, and how its cookie leads to the session here, or that it leads nowhere. The
-// store's `create` writes a mark once, so that of any number of requests on any number of nodes one decides. Nothing
+// store's `create` writes a mark once: of any number of requests on any number of nodes one decides. Nothing
 // changes it afterwards: if its session is gone, the user has logged out, and the old cookie is worth nothing for good. It
 // outlives the old record, even one that an old process writes back.
 import { CLOCK_TOLERANCE, type SessionRecord } from '../contract/store.ts'

@@ -1,4 +1,4 @@
-// The cookies of the other library: what in a request is genuine, and how a browser removes them.
+// The cookies of the other library: which of a request are genuine, and how a browser removes them.
 import { SessionCookie } from '../visits/cookie.ts'
 import type { VisitRequest } from '../visits/types.ts'
 import type { OldCookie, OldSessionId, OldSessions } from './from.ts'

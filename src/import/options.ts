@@ -30,7 +30,7 @@ export type WhoseSession<Data extends object, Ids extends UserIds, Input extends
   | null
   | undefined
 
-/** What `sessionImporter` takes. */
+/** Options of `sessionImporter`. */
 export interface SessionImporterOptions<
   Data extends object = Record<string, unknown>,
   Ids extends UserIds = 'bigint',
@@ -42,7 +42,7 @@ export interface SessionImporterOptions<
   /**
    * Says whose session it is, by the application's data in it. Return `{ data }` for a visitor whose data you keep, and
    * `null` for one without a user, or with a user that you do not know: that session is left alone, and its browser is not
-   * logged in. `verifiedAt` is `null` unless you say when the password was verified, so that `isFresh` refuses.
+   * logged in. `verifiedAt` is `null` unless you say when the password was verified: then `isFresh` refuses.
    */
   toLogin(data: T, session: OldSession<T>): WhoseSession<Data, Ids, Input> | Promise<WhoseSession<Data, Ids, Input>>
 }

@@ -4,7 +4,7 @@ import { quote } from '../text/quote.ts'
 import { withCookies } from '../visits/cookie.ts'
 import type { FetchVisit, FetchVisits } from '../visits/fetch.ts'
 
-/** What `next/headers` exports. */
+/** The exports of `next/headers`. */
 export interface NextFunctions {
   headers(): Promise<Headers>
   cookies(): Promise<{ set(name: string, value: string, options: object): unknown }>
@@ -22,14 +22,14 @@ export interface NextVisits<Data extends object, Ids extends UserIds, Input exte
    * that would set one rejects with ERR_SESSION_HEADERS_SENT, before anything is stored.
    */
   current(): Promise<FetchVisit<Data, Ids, Input>>
-  /** For server actions: runs what needs a visit, and gives its cookies to Next. Call `redirect()` or `refresh()` afterwards. */
+  /** For server actions: calls `run` with a visit, and gives its cookies to Next. Call `redirect()` or `refresh()` afterwards. */
   withVisit<T>(run: (visit: FetchVisit<Data, Ids, Input>) => T | Promise<T>): Promise<T>
   /** For route handlers: `export const POST = visits.route(async (visit, request) => response)`. A SessionError is answered in JSON. */
   route<C>(
     handler: (visit: FetchVisit<Data, Ids, Input>, request: Request, context: C) => Response | Promise<Response>,
   ): (request: Request, context: C) => Promise<Response>
   /**
-   * For `proxy.ts`: `export const proxy = visits.proxy(NextResponse)`. Before a page it does what the page cannot: it renews
+   * For `proxy.ts`: `export const proxy = visits.proxy(NextResponse)`. A page cannot send cookies: before it, the proxy renews
    * the session and brings a remembered user back. It is no guard.
    */
   proxy(responses: NextResponses): (request: Request) => Promise<Response>
@@ -58,7 +58,7 @@ export function nextVisits<Data extends object, Ids extends UserIds, Input exten
   if (typeof headers !== 'function' || typeof cookies !== 'function')
     throw new TypeError(`nextVisits: expected { headers, cookies } of 'next/headers', got ${quote(functions)}`)
   type Visit = FetchVisit<Data, Ids, Input>
-  // Next gives the same headers to all that runs for one request: a page after its action sees what that did.
+  // Next gives the same headers to all code that runs for one request: a page sees the changes of the action before it.
   const [reading, writing] = [new WeakMap<Headers, Visit>(), new WeakMap<Headers, Visit>()]
   const open = (method: 'GET' | 'POST', given: Headers) =>
     visits.of(new Request(`http://${given.get('host')}/`, { method, headers: given }))

@@ -49,7 +49,7 @@ export async function invalidateAll(
   { signal, onProgress }: Omit<InvalidateAllOptions, 'except'>,
   ender: Ender,
 ): Promise<number> {
-  // A session that was created later than this, by whichever node's clock, did not exist when the call began.
+  // A session that was created later than this, by any node's clock, did not exist when the call began.
   const latest = walker.now() + CLOCK_TOLERANCE
   let [ended, met] = [0, 0]
 
@@ -61,7 +61,7 @@ export async function invalidateAll(
     await eachOf(forwards, async key => {
       const { record, isEnd } = await ender.follow(key, walker.now() - CLOCK_TOLERANCE, followed)
       if (record !== null) stored.push(record)
-      // Nothing live is found there. A node with a slower clock may find it, of whichever tenant.
+      // Nothing live is found there. A node with a slower clock may find it, of any tenant.
       else if (isEnd && walker.namespace === null)
         await walker.calls.delete(key, { now: walker.now(), deadline: walker.deadline() })
     })
@@ -91,8 +91,8 @@ export async function invalidateAll(
         found += await endPage(page)
         await onProgress?.({ ended, met })
       }
-      // A session that gets a new ID before it is met is met by the forward under the old one, as long as that stands. After
-      // a longer walk another one looks for what escaped. By both clocks, because either may have been set back.
+      // A session that gets a new ID before the walk meets it is met by the forward under the old one, as long as that stands. After
+      // a longer walk another one looks for the rest. By both clocks, because either may have been set back.
       const took = Math.max(performance.now() - begun, walker.now() - now)
       if (took < SHORT_WALK || (found === 0 && !isFirst)) return ended
     }

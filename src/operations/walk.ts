@@ -34,8 +34,8 @@ export function requireScan({ options }: Walker, method: string): void {
 }
 
 /**
- * The pages of a walk, each with a deadline of its own: a caller may take its time between them. What is met was live `skew`
- * ms before now.
+ * The pages of a walk, each with its own deadline: a caller may take its time between them. Each session of a page was live
+ * `skew` ms before now.
  */
 export async function* pagesOf(
   walker: Walker,

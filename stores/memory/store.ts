@@ -55,7 +55,7 @@ const copied = <T extends string | null>(text: T) =>
 /**
  * Keeps sessions in the memory of this process: for one process, for tests and development.
  *
- * It is bounded: when it holds `maxRecords`, what has expired makes room for a new record, then the oldest anonymous
+ * It is bounded: when it holds `maxRecords`, expired records make room for a new one, then the oldest anonymous
  * sessions (a thousandth of the store at once). If neither is left, the call rejects with a `SessionStoreError`
  * (`'not-applied'`) whose cause names the option: no user is logged out for a new session. Minimum password versions (one
  * small object for each user who changed the password within a day) are not counted. It sets no timer.
@@ -313,7 +313,7 @@ export class MemoryStore implements Store {
       version = Math.max(version, held.version)
       until = Math.max(until, held.until)
     }
-    // Deleted first, so that it becomes the last one.
+    // Deleted first: it must become the last one.
     this.#minimums.delete(userId)
     this.#minimums.set(copied(userId), { version, until })
   }
@@ -347,6 +347,6 @@ function leave<Name, T>(sets: Map<Name, Set<T>>, name: Name, entry: T): void {
 
 const isLive = (entry: Entry, kind: SessionRecord['kind'], now: number) => entry.kind === kind && entry.expiresAt > now
 
-/** Whether a repeated call finds what it wrote itself. */
+/** Whether a repeated call finds its own write. */
 const isRepetition = (taken: Entry, { writeId, userId, createdAt }: SessionRecord) =>
   taken.kind !== 'forward' && taken.writeId === writeId && taken.userId === userId && taken.createdAt === createdAt

@@ -34,7 +34,7 @@ export interface Master {
   readonly send: Send
 }
 
-/** What the store uses of any client. The shard decides which master gets a command. */
+/** The part of any client that the store uses. The shard decides which master gets a command. */
 export interface Link {
   readonly isCluster: boolean
   /** Why no command can be sent for this shard now, or `null`. The client itself would queue the command. */
@@ -46,7 +46,7 @@ export interface Link {
   breaks(): number
 }
 
-// What the clients have beyond the methods in their public types.
+// Members of the clients that their public types lack.
 interface Inner {
   call?(command: string, args: string[]): Promise<unknown>
   sendCommand?(...args: unknown[]): Promise<unknown>

@@ -5,7 +5,7 @@ import { isPassing, NotReady, refusalOf, SentAgain, TooLate } from './errors.ts'
 import { SLOTS, shardOfKey, slotOf } from './keys.ts'
 import type { Script } from './scripts.ts'
 
-/** What a script answers: its outcome and what follows it. */
+/** The answer of a script: its outcome, and the values that go with it. */
 export type Answer = [outcome: string, ...rest: unknown[]]
 
 /** The commands of one call of the store: they share a deadline. */

@@ -1,11 +1,11 @@
-// What an error of either client says about the command that failed.
+// Reads an error of either client: what became of the command that failed.
 import { SessionStoreError, type StoreOperation } from '../../src/contract/errors.ts'
 
 /** Nothing was sent: the client had no connection. */
 export class NotReady extends Error {}
 /** The server refused the command because its time was over. */
 export class TooLate extends Error {}
-/** The command was refused, and may have run before: a connection broke, and the client sends again what it held. */
+/** The command was refused, and may have run before: a connection broke, and the client sends its unanswered commands again. */
 export class SentAgain extends Error {}
 
 // Errors that say that the command did not run: the first word, or inside the text that Redis 6 puts around the error of
@@ -19,9 +19,9 @@ export function refusalOf(error: unknown): string | null {
   if (error instanceof NotReady) return 'NOTREADY'
   if (error instanceof SentAgain || !(error instanceof Error)) return null
   if (error instanceof TooLate) return 'LATE'
-  // What node-redis makes of an ASK to a master that has no slot yet: the first of a cluster that grows.
+  // node-redis says this after an ASK to a master that has no slot yet, as while a cluster grows.
   if (error.message.startsWith('Cannot find node ')) return 'ASK'
-  // What ioredis says if it has no connection and may not keep the command.
+  // ioredis says this if it has no connection and may not queue the command.
   if (error.message.startsWith("Stream isn't writeable")) return 'NOTREADY'
   // ioredis also wraps the last of too many redirections.
   return REFUSAL.exec(error.message)?.[1] ?? (error.cause === undefined ? null : refusalOf(error.cause))
@@ -31,7 +31,7 @@ export function refusalOf(error: unknown): string | null {
 export const isPassing = (error: unknown) => PASSING.has(refusalOf(error) ?? '')
 
 /**
- * The error to reject with: what is known about the outcome. What Redis said is in the cause, for the log; the message may
+ * The error to reject with, and whether the command may have run. The text from Redis is in the cause, for the log; the message may
  * reach a client of the application.
  */
 export function storeError(operation: StoreOperation, error: unknown, mayHaveWritten: boolean): SessionStoreError {
@@ -40,8 +40,8 @@ export function storeError(operation: StoreOperation, error: unknown, mayHaveWri
   return new SessionStoreError(operation, outcome, `${operation}: the store failed`, { cause: withoutArguments(error) })
 }
 
-// The same error without the command that failed: ioredis keeps its arguments in a property, and Redis repeats some in its
-// text, so that a log of the error would show a user's data.
+// The same error without the command that failed. ioredis keeps its arguments in a property, and Redis repeats some in its
+// text: a log of the error would show a user's data.
 function withoutArguments(error: unknown): Error {
   if (!(error instanceof Error)) return new Error(`rejected with ${typeof error}`)
   const message = error.message.replace(/,? with args beginning with:.*$/s, '')

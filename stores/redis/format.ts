@@ -1,4 +1,4 @@
-// What a session looks like in Redis: one header line for people and scripts, then the data as the codec wrote it.
+// The format of a session in Redis: one header line for people and scripts, then the data as the codec wrote it.
 //
 //   s 3 Zk1vX0bq7TnE 1767225600000 1767225661250 1767227461250 1767268800000 1767269100250 7 - 42 ada
 //   {"theme":"dark"}
@@ -44,9 +44,9 @@ const FORWARD = new RegExp(`^f ([A-Za-z0-9_-]{46}) ${WHOLE} ${WHOLE} ${WORD}$`)
 type Stored = (SessionRecord & { movedTo?: never }) | (Forward & { keptUntil: number }) | Corrupt | null
 
 /**
- * Reads what a client answers for a session's key: the record (live or not), a forward, what is wrong with it, or `null`.
+ * Reads a client's answer for a session's key: the record (live or not), a forward, the damage, or `null`.
  *
- * @throws what a client answers in the place of one value if that could not be read.
+ * @throws the error that a client answers in the place of one value it could not read
  */
 export function decode(key: string, reply: unknown): Stored {
   if (reply === null || reply === undefined) return null
@@ -89,7 +89,7 @@ function decodeRecord(key: string, value: string): SessionRecord | Corrupt {
   return corrupt === null ? record : { corrupt }
 }
 
-/** What is reported of a stored record or forward: `null` if its time is over. */
+/** The stored record or forward, `null` if it has expired. */
 export function live(stored: Exclude<Stored, Corrupt>, now: number): SessionRecord | Forward | null {
   if (stored === null) return null
   if (stored.movedTo === undefined) return stored.expiresAt > now ? stored : null

@@ -38,7 +38,7 @@ export class ValueReads {
       const answer = await link.send(shardOfKey(key), ['MGET', ...keys.map(this.#keys.session)]).catch(() => null)
       if (Array.isArray(answer)) return answer
     }
-    // One by one, so that each has its own error: MGET also fails while a slot moves, or if the user may not use it.
+    // One by one: each has its own error. MGET also fails while a slot moves, or if the user may not use it.
     return Promise.all(keys.map(each => this.alone(each, call).catch(error => error)))
   }
 }

@@ -63,7 +63,7 @@ async function storedIn(master: Master, keys: Keys, names: readonly string[], no
         throw error
       })
       const stored = decode(key, value)
-      // What is corrupt is removed by the next read.
+      // The next read removes a corrupt value.
       const found = stored === null || 'corrupt' in stored ? null : live(stored, now)
       if (found === null) return
       if ('movedTo' in found) forwards.push(key)

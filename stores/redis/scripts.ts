@@ -290,8 +290,8 @@ return answer
 `)
 
 /**
- * Removes a value that no record can be, if it is (still) there: `discarded`, `absent` or `other`. What is not UTF-8 is
- * not what a client made of it, so only ASCII is compared. KEYS: record. ARGV: the value.
+ * Removes a value that no record can be, if it is (still) there: `discarded`, `absent` or `other`. A client changes bytes
+ * that are not UTF-8, so only ASCII is compared. KEYS: record. ARGV: the value.
  */
 export const DISCARD = script(`
 local function ascii(value) return (string.gsub(value, '[\\128-\\255]+', '')) end

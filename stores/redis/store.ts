@@ -47,7 +47,7 @@ const OPTIONS: OptionPlace<RedisStoreOptions> = {
     allowEviction: aBoolean,
     singleSlot: aBoolean,
   },
-  // Options of express-session's stores, and what to use instead.
+  // Options of express-session's stores, and their counterparts here.
   hints: {
     client: 'it is the first argument: new RedisStore(client, { … })',
     ttl: 'the manager says how long a session lives: idleTimeout and absoluteTimeout',
@@ -343,7 +343,7 @@ export class RedisStore implements Store {
     return (await Promise.all(parts)).flat()
   }
 
-  // Removes a damaged value only if the server still has exactly that value. What we read may be something else: the answer
+  // Removes a damaged value only if the server still has exactly that value. We may have read something else: the answer
   // of a connection that the application left in MULTI (`QUEUED`), or a value that was replaced meanwhile.
   async #doubt(key: string, value: string, corrupt: string, now: number, deadline: number | undefined) {
     return this.#call('read', deadline, async (call): Promise<ReadAnswer> => {

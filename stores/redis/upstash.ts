@@ -1,7 +1,7 @@
 // Redis over HTTP: one POST for each command, as Upstash takes it (https://upstash.com/docs/redis/features/restapi).
 import type { NodeRedisClient } from './client.ts'
 
-/** Where the REST API of a database is, and what may ask it. */
+/** The address of a database's REST API, and the token for it. */
 export interface UpstashOptions {
   /** Such as `process.env.UPSTASH_REDIS_REST_URL`. */
   readonly url: string
@@ -9,7 +9,7 @@ export interface UpstashOptions {
   readonly token: string
 }
 
-/** What is left without an answer for so long, in ms, is given up: every caller has long gone. */
+/** How long a request may take, in ms. Its caller has given up long before. */
 const TIMEOUT = 10_000
 
 /**
@@ -29,7 +29,7 @@ export function upstash({ url, token }: UpstashOptions): NodeRedisClient {
     async sendCommand(args: string[]): Promise<unknown> {
       const signal = AbortSignal.timeout(TIMEOUT)
       const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(args), signal })
-      // What a proxy answers in place of Redis is not JSON.
+      // A proxy that answers in place of Redis sends no JSON.
       const answer = (await response.json().catch(() => ({}))) as { result?: unknown; error?: unknown }
       if (response.ok && answer.result !== undefined) return answer.result
       throw new Error(`${answer.error ?? `the REST API answered ${response.status}`}`)

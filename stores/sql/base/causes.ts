@@ -1,5 +1,5 @@
 const FIELDS = ['code', 'errno', 'sqlState', 'severity', 'table', 'column', 'constraint', 'syscall', 'address', 'port']
-// What the databases quote of a statement's values: "Duplicate entry '…'", "invalid input syntax for type bigint: …".
+// How the databases quote a statement's values: "Duplicate entry '…'", "invalid input syntax for type bigint: …".
 const QUOTED = /\b(entry|value:?|type [^:'"]+:) (?:'[\s\S]*'|"[\s\S]*")/g
 
 /**

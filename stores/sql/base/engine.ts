@@ -1,4 +1,4 @@
-// What the store asks of a database, and what an engine for one has to be.
+// The engine: all that the store asks of a database.
 import type { Failure } from './retry.ts'
 
 /** A row by the names of its columns. Integers come as text, number or bigint, depending on the driver. */
@@ -7,7 +7,7 @@ export type Value = string | number | null
 /** The values of a statement's parameters, by name. */
 export type Values = Readonly<Record<string, Value>>
 
-/** What a statement gave. */
+/** The result of a statement. */
 export interface Outcome {
   readonly rows: readonly Row[]
   /** How many rows a write changed. */
@@ -31,17 +31,17 @@ export interface Engine {
   run<T>(mode: Mode, end: number, steps: () => Steps<T>): T | Promise<T>
   /** Runs one SELECT without a generator, which would double the cost of a read. */
   select(text: string, values: Values, end: number): readonly Row[] | Promise<readonly Row[]>
-  /** What an error of the driver means. */
+  /** The meaning of a driver's error. */
   failureOf(error: unknown): Failure
 }
 
 /**
- * What a column holds; each database has one type for it. `key` and `word` are ASCII, `id` is any text of at most 200
+ * The content of a column; each database has one type for it. `key` and `word` are ASCII, `id` is any text of at most 200
  * characters; all three are compared byte by byte.
  */
 export type Content = 'key' | 'word' | 'id' | 'name' | 'data' | 'integer'
 
-/** What one database writes differently from the others. */
+/** The differences between the SQL of the databases. */
 export interface Dialect {
   /** Quotes an identifier. */
   readonly mark: '"' | '`'
@@ -58,7 +58,7 @@ export interface Dialect {
   readonly isRemote: boolean
   /** The type of a column, as the catalogue names it. */
   readonly types: Readonly<Record<Content, string>>
-  /** What follows the columns of CREATE TABLE. */
+  /** The end of CREATE TABLE, after the columns. */
   readonly tableOptions: string
   /** Whether it knows partial indexes and CREATE INDEX IF NOT EXISTS; if not, CREATE TABLE lists the indexes. */
   readonly partialIndexes: boolean

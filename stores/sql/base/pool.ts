@@ -10,7 +10,7 @@ const ASK_AGAIN = 250
 /** The longest time of a timer, in ms. */
 export const NEVER = 2 ** 31 - 1
 
-/** What the engine needs of a driver. */
+/** The driver of one client, for the engine. */
 export interface Driver<C extends object> {
   readonly dialect: Dialect
   /** Asks the pool for a connection. */
@@ -19,9 +19,9 @@ export interface Driver<C extends object> {
   release(connection: C, destroy: boolean): void
   /** Sends one statement. The answer comes once, in a later turn; without an outcome it is an error. */
   send(connection: C, sql: string, values: Values, answer: (error: unknown, outcome?: Outcome) => void): void
-  /** Asks the server to end what this connection runs. Called again every 250 ms until that is over, for 2 s at most. */
+  /** Asks the server to end the statement of this connection. Called again every 250 ms until that is over, for 2 s at most. */
   cancel(connection: C): void
-  /** What begins a READ COMMITTED transaction that the server rolls back by itself after `ms`. */
+  /** The statements that begin a READ COMMITTED transaction. The server rolls it back by itself after `ms`. */
   begin(ms: number): readonly string[]
   readonly commit: string
   readonly rollBack: string
@@ -48,7 +48,7 @@ export class PoolEngine<C extends object> implements Engine {
   readonly dialect: Dialect
   readonly #driver: Driver<C>
   readonly #waits = new Waits()
-  /** What to do when a statement that was given up is answered after all. */
+  /** Called when a statement that was given up is answered after all. */
   readonly #givenUp = new Map<C, () => void>()
 
   constructor(driver: Driver<C>) {

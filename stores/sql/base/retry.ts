@@ -8,7 +8,7 @@ const NO_DEADLINE = 10_000
 /** The store gives up this many ms before the deadline, because its error tells more than the caller's timer. */
 const HEADSTART = 10
 
-/** What an error means. */
+/** The meaning of an error. */
 export interface Failure {
   /** Whether something may have been written. */
   readonly outcome: 'not-applied' | 'unknown'

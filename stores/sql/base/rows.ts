@@ -31,7 +31,7 @@ export const rowOf = (cells: readonly unknown[]): Row => ({
   moved_to: cells[14],
 })
 
-/** What a row says at `now`; `null` if its time is over. */
+/** The content of a row at `now`; `null` if it has expired. */
 export function fromRow(row: Row, now: number): SessionRecord | Forward | Corrupt | null {
   const expiresAt = integer(row.expires_at)
   if (expiresAt <= now && expiresAt >= 0) return null
@@ -59,7 +59,7 @@ export function fromRow(row: Row, now: number): SessionRecord | Forward | Corrup
   return corrupt === null ? record : { corrupt }
 }
 
-/** A manager with a namespace writes `namespace + '\t' + id`: kept apart, so that `user_id` joins with the application's table. */
+/** A manager with a namespace writes `namespace + '\t' + id`. The columns are separate: `user_id` joins with the application's table. */
 export function userValues(userId: string): { namespace: string; userId: string } {
   const tab = userId.lastIndexOf('\t')
   return tab <= 0 ? { namespace: '', userId } : { namespace: userId.slice(0, tab), userId: userId.slice(tab + 1) }
@@ -75,7 +75,7 @@ export const recordValues = ({ key, parent, userId, ...rest }: SessionRecord) =>
   proven: rest.passwordVersion ?? 0,
 })
 
-// Databases refuse NUL and replace lone surrogates, and what comes back must be what was given.
+// Databases refuse NUL and replace lone surrogates, but a text must come back as it was given.
 const isText = (text: string) => text.isWellFormed() && !text.includes('\0')
 
 /** Why the tables cannot keep a user ID exactly; `null` if they can. */

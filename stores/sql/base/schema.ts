@@ -3,7 +3,7 @@ import { type OptionPlace, rule } from '../../../src/text/check-options.ts'
 import type { Content, Dialect, Steps } from './engine.ts'
 import { Refusal } from './retry.ts'
 
-/** What every SQL store takes. */
+/** Options of every SQL store. */
 export interface SqlStoreOptions {
   /**
    * Name of the session table; `${table}_users` has a small row for each user.
@@ -122,7 +122,7 @@ export function* isMigrated(names: Names, dialect: Dialect): Steps<boolean> {
   return (yield* isThere(names, 'users', USER_COLUMNS, dialect)) && sessions
 }
 
-/** Creates what is missing. */
+/** Creates the missing tables and indexes. */
 export function* migrate(names: Names, dialect: Dialect): Steps<void> {
   if (dialect.alone !== null) yield [dialect.alone, {}]
   if (!(yield* isMigrated(names, dialect))) for (const text of ddl(names, dialect)) yield [text, {}]

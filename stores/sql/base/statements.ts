@@ -26,10 +26,10 @@ export function partsOf({ users }: Names, { greatest, least, clock, isRemote }: 
     ofUser,
     /** The row is a live record. A sum, which no index serves: the planner's statistics are older than most live sessions. */
     live: (table = '') => `${table}moved_to IS NULL AND ${table}expires_at + 0 > :now`,
-    /** What an update and a touch do to the expiry. */
+    /** How an update and a touch set the expiry. */
     slide: `seen_at = ${greatest}(seen_at, :seenAt),
       expires_at = ${least}(absolute_expires_at, ${greatest}(expires_at, :expiresAt))`,
-    /** What a `replace` with a forward makes of the old row. */
+    /** How a `replace` with a forward changes the old row. */
     forwardOf: {
       moved_to: ':id',
       data: ':salt',
@@ -49,7 +49,7 @@ export function partsOf({ users }: Names, { greatest, least, clock, isRemote }: 
   }
 }
 
-/** What an UPDATE sets. */
+/** The SET list of an UPDATE. */
 export const assignments = (values: Readonly<Record<string, string>>, table = '') =>
   Object.entries(values)
     .map(([name, value]) => `${table}${name} = ${value}`)
@@ -57,7 +57,7 @@ export const assignments = (values: Readonly<Record<string, string>>, table = ''
 
 /**
  * A statement that waited for a lock must not decide by its older snapshot. Hence on servers:
- * - what makes a user's session live locks the user's row first, in the same statement (`f`), and reads its newest
+ * - a statement that makes a user's session live locks the user's row first (`f`), and reads its newest
  *   password version there; `deleteUser` locks that row in one statement and deletes in the next;
  * - all statements lock the user's row before session rows.
  */
@@ -124,7 +124,7 @@ export function statements(names: Names, dialect: Dialect) {
     touch: `UPDATE ${sessions} SET ${slide} WHERE id = :id AND ${live()}`,
     delete: `DELETE FROM ${sessions} WHERE id = :id AND moved_to IS NULL`,
     remove: `DELETE FROM ${sessions} WHERE id = :id`,
-    /** What a verdict needs to know, in one row. */
+    /** The facts for a verdict, in one row. */
     facts: `SELECT n.id AS taken, CASE WHEN n.moved_to IS NULL AND n.namespace = :namespace
         AND n.user_id ${same} :userId AND n.created_at = :createdAt THEN n.write_id END AS write_id,
         o.version, o.parent_key, (${stale}) AS stale, (${parent}) AS parent_lives, ${clock} AS clock

@@ -21,7 +21,7 @@ import { changeFault, fromRow, isKey, recordFault, recordValues, userFault, user
 import { ddl, isMigrated, migrate, type Names, namesOf, type SqlStoreOptions } from './schema.ts'
 import { type Form, statements } from './statements.ts'
 
-/** How many rows one statement of a sweep removes at most, so that it holds its locks for some milliseconds only. */
+/** How many rows one statement of a sweep removes at most: it should hold its locks for some milliseconds only. */
 const SWEEP_BATCH = 250
 const MIGRATION_TIMEOUT = 60_000
 /** How long a user's row stays after the last session that it was written for, in ms: 30 days. It only saves a write. */
@@ -37,7 +37,7 @@ export interface Pending {
   readonly values: Values & { readonly latest: number }
 }
 
-/** What one transaction of a `deleteUser` did. */
+/** The result of one transaction of a `deleteUser`. */
 export interface Ended {
   /** How many live records of kind `'session'` it ended. */
   readonly sessions: number
@@ -66,7 +66,7 @@ export abstract class SqlStore implements Store {
 
   /**
    * Creates the tables if they are missing; any number of processes may call it at once. It only looks at a finished
-   * schema, so that it needs no right to create then.
+   * schema, and then needs no right to create.
    * @throws Error that names the difference if a table of another schema has the name
    */
   async migrate(): Promise<void> {
@@ -165,7 +165,7 @@ export abstract class SqlStore implements Store {
     return { outcome, ended: [] }
   }
 
-  /** Writes what makes the session live; false if something stood in the way. */
+  /** Writes the row that makes the session live; false if something stood in the way. */
   protected *write(pending: Pending): Steps<boolean> {
     const { values } = pending
     const form = formOf(pending)
@@ -177,7 +177,7 @@ export abstract class SqlStore implements Store {
     return true
   }
 
-  /** What is stored under a key. */
+  /** The record or forward under a key. */
   read(key: string, { now, deadline }: StoreCall): ReadAnswer | Promise<ReadAnswer> {
     if (!isKey(key)) return null
     const end = endOf(deadline)
@@ -258,7 +258,7 @@ export abstract class SqlStore implements Store {
       forwards.add(id)
       id = row.moved_to
     }
-    // The forwards go last, so that a repeated call still finds the session. Once the session has ended, forwards that stay
+    // The forwards go last: a repeated call still finds the session. Once the session has ended, forwards that stay
     // lead nowhere; rejecting then would say that nothing was written.
     try {
       yield* this.removeEach([...forwards])
@@ -313,7 +313,7 @@ export abstract class SqlStore implements Store {
     return this.endedBy((yield [this.texts.endUser, values]).rows, values)
   }
 
-  /** What the rows that `endUser` gave say. */
+  /** Reads the rows of `endUser`. */
   protected endedBy(rows: readonly Row[], values: Values): Ended {
     const isSession = ({ kind, moved_to, expires_at }: Row) =>
       kind === 'session' && moved_to === null && Number(expires_at) > Number(values.now)
@@ -328,7 +328,7 @@ export abstract class SqlStore implements Store {
 
   /**
    * A page of all that is stored, in the order of the keys; the cursor is the last key of the page before. A record keeps
-   * its key until it ends, and a new ID leaves a row under the old key, so that no row moves while it is stored.
+   * its key until it ends, and a new ID leaves a row under the old key. So no row moves while it is stored.
    */
   async scan(cursor: string | null, limit: number, { now, deadline }: StoreCall): Promise<ScanPage> {
     if (cursor !== null && !isKey(cursor))
@@ -360,7 +360,7 @@ export abstract class SqlStore implements Store {
           found = await this.run('sweep', 'each', end, () => this.#sweep(table, values))
           removed += found
         } catch (error) {
-          // What is removed stays removed: the next sweep does the rest.
+          // The removed rows stay removed, and the next sweep does the rest.
           if (removed > 0) return removed
           throw error
         }

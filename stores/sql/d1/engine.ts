@@ -20,12 +20,12 @@ export interface D1Query {
   // biome-ignore lint/suspicious/noExplicitAny: D1 has its own type of values
   bind(...values: any[]): unknown
 }
-/** What D1 answers to one statement of a batch. */
+/** D1's answer to one statement of a batch. */
 export interface D1Answer {
   readonly results: unknown[]
   readonly meta: { readonly changes?: unknown }
 }
-/** What the store uses of a D1 database: the binding that a Worker finds in its `env`. */
+/** The part of a D1 database that the store uses: the binding that a Worker finds in its `env`. */
 export interface D1Client {
   prepare(sql: string): D1Query
   // biome-ignore lint/suspicious/noExplicitAny: D1 has its own class of statements
@@ -101,7 +101,7 @@ export class D1Engine implements Engine {
 const EXPECTED = 'D1Store expects a D1 database: the binding of a Worker, env.DB, with prepare() and batch()'
 const isD1 = (value: unknown) => has(value, 'prepare') && has(value, 'batch')
 
-/** What is wrong with something that is no D1 database; `null` for what looks like one. */
+/** Why this is no D1 database; `null` if it looks like one. */
 function fault(given: unknown): string | null {
   if (given === undefined) return 'got undefined: does wrangler.json name the binding under d1_databases?'
   if (typeof given === 'string') return `got ${quote(given)}: pass the binding itself`
@@ -115,7 +115,7 @@ function fault(given: unknown): string | null {
   return inside === undefined ? `got ${quote(given)}` : `got an object around one: pass its ${inside}`
 }
 
-/** Refuses what is no D1 database. @throws TypeError that says what to pass instead */
+/** Checks that this is a D1 database. @throws TypeError that says what to pass instead */
 export function checkD1(given: D1Client): D1Client {
   const what = fault(given)
   if (what !== null) throw new TypeError(`${EXPECTED}; ${what}`)

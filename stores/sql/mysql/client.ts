@@ -1,7 +1,7 @@
-// What the store uses of mysql2, and what its errors mean.
+// The part of mysql2 that the store uses, and the meaning of its errors.
 import { type Failure, NOT_APPLIED, NOT_MIGRATED } from '../base/retry.ts'
 
-/** What the store uses of a connection of mysql2. One of `mysql2/promise` has it as `connection`. */
+/** The part of a connection of mysql2 that the store uses. One of `mysql2/promise` has it as `connection`. */
 export interface MysqlConnection {
   execute(options: string | object, values: unknown, callback: (error: unknown, result?: unknown) => void): unknown
   query(options: object, callback: (error: unknown, result?: unknown) => void): unknown
@@ -27,7 +27,7 @@ export interface MysqlPromisePool {
 /** A pool of `mysql2/promise`, or one of `mysql2` (with callbacks), which has `promise()`. */
 export type MysqlPool = MysqlPromisePool | { promise(): MysqlPromisePool }
 
-/** Refuses what is no pool of mysql2. @throws TypeError */
+/** Checks that this is a pool of mysql2. @throws TypeError */
 export function checkMysqlPool(pool: MysqlPool): MysqlPool {
   const given = pool as unknown as Record<string, unknown> | null | undefined
   if (typeof given?.promise !== 'function' && typeof given?.getConnection !== 'function')
@@ -56,7 +56,7 @@ const FAILURES = new Map<number, Failure>([
   ...[1146, 1054, 1049, 1364, 1048, 1366, 1406, 1265].map(errno => [errno, NOT_MIGRATED] as const),
 ])
 
-/** What an error of mysql2 means. */
+/** The meaning of an error of mysql2. */
 export function failureOf(error: unknown): Failure {
   const { errno, sqlState } = (error ?? {}) as { errno?: unknown; sqlState?: unknown }
   // All others are not the server's.

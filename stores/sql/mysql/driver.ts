@@ -50,7 +50,7 @@ export const MYSQL = {
 const GREETING = `SELECT CONNECTION_ID() AS id,
     CONCAT_WS('|', @@hostname, @@port, @@server_id, @@datadir, @@version) AS name,
     @@SESSION.autocommit AS autocommit, '' IS NULL AS no_empty_text LIMIT 1`
-/** Keeps what the application has set, which UNBOUND sets again. */
+/** Keeps the application's settings, for UNBOUND to set them again. */
 const BOUND = 'SET @coatcheck_idle = @@SESSION.wait_timeout,'
 const UNBOUND = 'SET SESSION wait_timeout = @coatcheck_idle'
 const UPTIME = "SHOW GLOBAL STATUS LIKE 'Uptime'"
@@ -81,7 +81,7 @@ export class MysqlDriver implements Driver<MysqlConnection> {
   readonly #status = new WeakMap<MysqlConnection, number>()
   /** Connections whose idle time is that of a transaction. */
   readonly #bounded = new WeakSet<MysqlConnection>()
-  /** What was destroyed while a statement ran, which may go on waiting for a lock at the server. */
+  /** Connections that were destroyed while a statement ran. It may go on waiting for a lock at the server. */
   readonly #abandoned = new Set<Server>()
 
   constructor(pool: MysqlPool) {

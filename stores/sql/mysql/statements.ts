@@ -10,9 +10,9 @@ export const READ_SIZES = [4, 16, 64, 256] as const
 const ALL = 'LIMIT 18446744073709551615'
 
 /**
- * The statements of MySQL and MariaDB, which lack ON CONFLICT and a RETURNING that both know. Locking reads see what is
- * committed, whatever the isolation level. Hence:
- * - what makes a user's session live locks the user's row in the same statement (FOR UPDATE, or as the first table of an
+ * The statements of MySQL and MariaDB, which lack ON CONFLICT and a RETURNING that both know. Locking reads see all
+ * committed rows, whatever the isolation level. Hence:
+ * - a statement that makes a user's session live locks the user's row (FOR UPDATE, or as the first table of an
  *   UPDATE) and reads its minimum password version there; `deleteUser` locks that row before it deletes;
  * - all statements lock the user's row before session rows: STRAIGHT_JOIN keeps the order.
  */
@@ -56,7 +56,7 @@ export function mysqlStatements(names: Names) {
     `DELETE FROM ${table} WHERE expires_at < LEAST(:now, ${MYSQL.startClock}) - ${SWEEP_MARGIN}
      ORDER BY expires_at LIMIT :limit`
   const ofRest = `${ofUser()} AND id <> :except`
-  // What is VARBINARY would be encoded.
+  // JSON_ARRAY would encode a VARBINARY.
   const cells = SESSION_COLUMNS.map(({ name, holds }) => (holds === 'id' ? `CONVERT(${name} USING utf8mb4)` : name))
   const row = `SELECT JSON_ARRAY(${cells.join(', ')}) AS cells FROM ${sessions}`
   const places = (size: number) => Array.from({ length: size }, (_, i) => `:k${i}`).join(', ')
@@ -67,7 +67,7 @@ export function mysqlStatements(names: Names) {
     read: `${common.read} LIMIT 1`,
     oldest: `${common.oldest} ${ALL}`,
     list: `${common.list} ${ALL}`,
-    /** What `sharedFind` asks: one row, or one statement for each of `READ_SIZES`. */
+    /** The statements of `sharedFind`: for one row, and for each of `READ_SIZES`. */
     readOne: `${row} WHERE id = :id LIMIT 1`,
     readMany: READ_SIZES.map(size => `${row} WHERE id IN (${places(size)}) LIMIT ${size}`),
     /** Adds the user's row if there is none yet. IGNORE would cut long values, but they were checked before. */

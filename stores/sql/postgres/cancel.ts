@@ -1,6 +1,6 @@
 import { clearTimeout, setTimeout } from 'node:timers'
 
-/** What is used of a client of `pg` to ask its server to cancel. Other drivers of the same shape may lack it. */
+/** The inside of a client of `pg`, for a cancel request. Other drivers of the same shape may lack it. */
 interface Inside {
   readonly processID?: unknown
   readonly secretKey?: unknown
@@ -22,14 +22,14 @@ interface Request {
 const TIMEOUT = 2000
 
 /**
- * Asks the server to cancel what this connection runs. The secret key is this connection's own, so another server behind
+ * Asks the server to cancel the statement of this connection. The secret key is this connection's own: another server behind
  * the same address ignores the request.
  */
 export function cancelStatement(client: object, stream: unknown): void {
   const { processID, secretKey, host, port, ssl, sslNegotiation, connection } = client as Inside
   if (typeof processID !== 'number' || typeof secretKey !== 'number' || connection === undefined) return
   const request = new connection.constructor({ ssl, sslNegotiation, stream })
-  // Not the socket's own timer: what stands for a socket in drivers like this one has none.
+  // Not the socket's own timer: the sockets of similar drivers may have none.
   const timer = setTimeout(() => request.stream.destroy(), TIMEOUT).unref()
   const end = () => {
     clearTimeout(timer)

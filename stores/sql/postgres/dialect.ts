@@ -40,7 +40,7 @@ export function sqlState(error: unknown): string | null {
   return typeof code === 'string' && severity !== undefined ? code : null
 }
 
-/** What a server says behind a pooler that shares connections: it does not know the statement, or knows it already. */
+/** A server behind a pooler that shares connections does not know the statement, or knows it already. */
 const NOT_PREPARED = new Set(['26000', '42P05'])
 /** Nothing was written, and the same may succeed: serialization, deadlock, a key that was taken meanwhile, CockroachDB's. */
 const AGAIN = new Set(['40001', '40P01', '23505', 'CR000'])
@@ -49,7 +49,7 @@ const ELSEWHERE = new Set(['25001', '25P02'])
 /** A table, a column, a schema or a type is not what the statement expects. */
 const FOREIGN = new Set(['42P01', '42703', '42804', '42883', '3F000', '23502', '22001'])
 
-/** What an error means; `outcome` unknown if the connection is lost, as its answer may have been. */
+/** The meaning of an error. `outcome` is unknown if the connection is lost: the answer may have been lost with it. */
 export function failureOf(error: unknown): Failure {
   const state = sqlState(error)
   // Classes 08 and 57P end the connection.
@@ -78,7 +78,7 @@ export class Statements {
     const known = this.#known.get(sql)
     if (known !== undefined) return this.#prepare ? known : { ...known, name: '' }
     const compiled = compile(sql, '$')
-    // DDL and what is around a transaction: BEGIN differs each time.
+    // DDL, BEGIN and COMMIT: BEGIN differs each time.
     if (compiled.order.length === 0) return { ...compiled, name: '' }
     // The name is a hash of the text, so behind a pooler that shares connections one name never means two texts.
     const name = `coatcheck_${createHash('sha256').update(compiled.text).digest('hex').slice(0, 20)}`

@@ -5,17 +5,17 @@ import { unusable } from '../base/retry.ts'
 import { cancelStatement } from './cancel.ts'
 import { bounds, DIALECT, failureOf, ISOLATION, Statements } from './dialect.ts'
 
-/** What the store uses of a client of `pg`. */
+/** The part of a client of `pg` that the store uses. */
 export interface PgClient {
   // biome-ignore lint/suspicious/noExplicitAny: pg types queries and results by what the application asks for
   query(query: any, answer: (error: any, result: any) => void): unknown
   release(destroy?: boolean): void
   on(event: 'error', listener: (error: Error) => void): unknown
   removeListener(event: 'error', listener: (error: Error) => void): unknown
-  /** Since pg 8.23: what the server said last, `'I'` if no transaction is open. */
+  /** Since pg 8.23: the server's last status, `'I'` if no transaction is open. */
   getTransactionStatus?(): string | null
 }
-/** What the store uses of a `pg.Pool`. */
+/** The part of a `pg.Pool` that the store uses. */
 export interface PgPool {
   // biome-ignore lint/suspicious/noExplicitAny: pg's own types of clients
   connect(answer: (error: any, client?: any) => void): unknown
@@ -84,7 +84,7 @@ export function pgDriver(pool: PgPool, prepare: boolean): Driver<PgClient> {
   }
 }
 
-/** Refuses what is no pool of `pg`, saying what is expected. @throws TypeError */
+/** Checks that this is a pool of `pg`. @throws TypeError that says what is expected */
 export function checkPgPool(pool: PgPool): PgPool {
   const given = pool as unknown as Record<string, unknown> | null | undefined
   // mysql2 has getConnection(), a single pg.Client has no pool to take a second connection from.

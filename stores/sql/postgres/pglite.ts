@@ -3,7 +3,7 @@
 import type { PgClient, PgPool } from './pg.ts'
 
 // biome-ignore-start lint/suspicious/noExplicitAny: PGlite types rows by what the application asks for
-/** What the store uses of a PGlite. */
+/** The part of a PGlite that the store uses. */
 export interface Pglite {
   query(text: string, values?: any[], options?: { parsers?: any }): Promise<{ rows: any[]; affectedRows?: number }>
   transaction(work: (tx: any) => Promise<any>): Promise<any>
@@ -20,13 +20,13 @@ const TEXT = Object.fromEntries([16, 20, 21, 23, 25, 114, 1043, 1700].map(type =
 const NOTHING = { rows: [], rowCount: 0 }
 const LEFT = Symbol('rolled back')
 
-/** A PGlite as the pool of a `PostgresStore`: for tests, and where the database is in the process of the application. */
+/** A PGlite as the pool of a `PostgresStore`: for tests, and for applications that embed the database. */
 export function pglite(database: Pglite): PgPool {
   if (typeof database?.transaction !== 'function') throw new TypeError('pglite expects a PGlite')
   return { connect: answer => answer(null, new Turn(database)) }
 }
 
-/** What stands for a connection: statements, or one transaction. */
+/** One turn on the only connection: statements, or one transaction. */
 class Turn implements PgClient {
   readonly #database: Pglite
   #scope: Pick<Pglite, 'query'>

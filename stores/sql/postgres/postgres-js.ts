@@ -12,7 +12,7 @@ import { bounds, DIALECT, failureOf, ISOLATION, Statements, sqlState } from './d
 export interface PostgresJsQuery {
   raw(): PromiseLike<any>
 }
-/** What the store uses of the `sql` of `postgres`, and of that of a transaction. */
+/** The part of the `sql` of `postgres` that the store uses, also in a transaction. */
 export interface PostgresJsScope {
   unsafe(text: string, values?: any[], options?: { prepare?: boolean }): PostgresJsQuery
 }
@@ -24,7 +24,7 @@ export interface PostgresJs extends PostgresJsScope {
 // biome-ignore-end lint/suspicious/noExplicitAny: postgres types them more narrowly, by the types that the application adds
 
 type Answer = (error: unknown, outcome?: Outcome) => void
-/** What the store uses of a query that was sent. */
+/** The part of a sent query that the store uses. */
 interface Sent {
   /** The connection that it was sent on. */
   readonly state?: unknown
@@ -53,7 +53,7 @@ class Place {
   #isLeft = false
   #query: Sent = {}
   #values: (Value | null)[] = []
-  /** Of what is under way. */
+  /** Of the call that is under way. */
   #answer: Answer = ignore
 
   constructor(sql: PostgresJs) {
@@ -190,7 +190,7 @@ export function postgresJsDriver(sql: PostgresJs, prepare: boolean): Driver<Plac
     cancel: place => place.cancel(),
     // postgres does not tell.
     isOpen: () => false,
-    // A cancel request names a connection and no statement: if the network held it up, it ends what runs there by then.
+    // A cancel request names a connection and no statement. If the network held it up, it ends a later statement.
     failureOf: error => (sqlState(error) === '57014' ? { outcome: 'not-applied', retry: true } : failureOf(error)),
   }
 }

@@ -10,7 +10,7 @@ import { DIALECT } from './dialect.ts'
 import { checkPgPool, type PgPool, pgDriver } from './pg.ts'
 import { checkPostgresJs, isPostgresJs, type PostgresJs, postgresJsDriver } from './postgres-js.ts'
 
-/** What a `PostgresStore` takes. */
+/** Options of a `PostgresStore`. */
 export interface PostgresOptions extends SqlStoreOptions {
   /**
    * Whether statements are prepared under a name, once per connection. Behind a pooler that shares connections by

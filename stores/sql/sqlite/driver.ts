@@ -9,7 +9,7 @@ export interface SqliteStatement {
   all(...values: any[]): unknown[]
   // biome-ignore-end lint/suspicious/noExplicitAny: each driver has its own type of values
 }
-/** What the store uses of better-sqlite3, libsql, node:sqlite (`DatabaseSync`) and bun:sqlite. */
+/** The part of better-sqlite3, libsql, node:sqlite (`DatabaseSync`) and bun:sqlite that the store uses. */
 export interface SqliteDatabase {
   prepare(sql: string): SqliteStatement
   exec(sql: string): unknown
@@ -18,19 +18,19 @@ export interface SqliteDatabase {
 const EXPECTED =
   'SqliteStore expects a connection of better-sqlite3, libsql, node:sqlite or bun:sqlite: an object with prepare() and exec() that answer at once'
 
-/** Drivers with callbacks or promises have these two methods too; their first answer shows what they are. */
+/** Drivers with callbacks or promises have these two methods too; their first answer gives them away. */
 export const answersLater = (what: string) => unusable(`${EXPECTED}; ${what}`)
 
 export const has = (value: unknown, name: string) =>
   typeof (value as Record<string, unknown> | null | undefined)?.[name] === 'function'
 
-/** What to pass instead of something that is no SQLite connection; `null` for what looks like one. */
+/** Why this is no SQLite connection, and what to pass instead; `null` if it looks like one. */
 // biome-ignore lint/suspicious/noExplicitAny: what an application passed in, looked at member by member
 function connectionFault(given: any): string | null {
   if (typeof given === 'string') return `got ${quote(given)}: open it, new Database(path), and pass the connection`
   if (has(given, 'then')) return 'got a promise: await it'
   if (typeof given === 'function') return 'got a function: pass a connection that it opened'
-  // A statement of that client that met a lock stays open, and what it writes afterwards is not committed.
+  // A statement of that client that met a lock stays open, and its later writes are not committed.
   if (has(given, 'executeMultiple'))
     return "got the client of @libsql/client: open the file with the package libsql, new Database('sessions.db'); for a database on a network see the page on SQLite"
   if (has(given, 'batch') && has(given, 'dump')) return 'got a D1 database: pass it to D1Store'
@@ -44,7 +44,7 @@ function connectionFault(given: any): string | null {
   return `got ${quote(given)}${given === null || typeof given !== 'object' ? '' : ` without ${missing.join('() and ')}()`}`
 }
 
-/** Refuses what is no SQLite connection. @throws TypeError that says what to pass instead */
+/** Checks that this is a SQLite connection. @throws TypeError that says what to pass instead */
 export function checkSqlite(database: SqliteDatabase): SqliteDatabase {
   const fault = connectionFault(database)
   if (fault !== null) throw new TypeError(`${EXPECTED}; ${fault}`)

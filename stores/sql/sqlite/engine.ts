@@ -35,7 +35,7 @@ function resultCode(error: unknown): number | undefined {
   return CODES[String(code).split('_').slice(0, 2).join('_')]
 }
 
-/** What an error of a SQLite driver means. */
+/** The meaning of an error of a SQLite driver. */
 function failureOf(error: unknown): Failure {
   const code = resultCode(error)
   if (/no such (table|column)/.test(String((error as Error | null)?.message))) return NOT_MIGRATED
@@ -130,7 +130,7 @@ export class SqliteEngine implements Engine {
   }
 
   // Only BEGIN and COMMIT can meet a lock of another connection. They run by `exec`, because libsql leaves a prepared statement
-  // open that met SQLITE_BUSY. DEFERRED would meet SQLITE_BUSY half-way, where no timeout waits.
+  // open that met SQLITE_BUSY. DEFERRED would meet SQLITE_BUSY half-way, and there no timeout waits.
   #transaction<T>(steps: () => Steps<T>): T {
     this.#begin()
     const { inTransaction, isTransaction } = this.#database as { inTransaction?: unknown; isTransaction?: unknown }

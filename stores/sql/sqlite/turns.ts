@@ -21,7 +21,7 @@ interface Waiting {
 export class Turns {
   readonly #failureOf: (error: unknown) => Failure
   readonly #waiting = new Set<Waiting>()
-  /** What the last try met. */
+  /** The error of the last try. */
   #lock: unknown
 
   constructor(failureOf: (error: unknown) => Failure) {
