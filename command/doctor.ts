@@ -34,7 +34,7 @@ const ADVICE: readonly (readonly [said: RegExp, todo: string])[] = [
   ],
   [/NOPERM|denied/i, 'grant this user the rights that the page of its store lists'],
   [/read.?only/i, 'this server takes no writes: name the primary'],
-  [/\bOOM\b/, 'Redis is full, and logins fail: raise its maxmemory, or remove what else lies there'],
+  [/\bOOM\b/, 'Redis is full, and logins fail: raise its maxmemory, or remove other data from it'],
   [/No space left|disk.*full|53100/i, 'the disk of the server is full: make room'],
   [/came too late/, 'set the clocks of both by NTP'],
   [/did not answer in time/, 'the server is overloaded, or another transaction holds a lock: end that, or wait for it'],

@@ -44,5 +44,5 @@ export function safeMessageOf(error: unknown, secrets: readonly string[]): strin
   if (!secrets.some(secret => message.includes(secret) || message.includes(plain(secret)))) return message
   const { code, name } = (error ?? {}) as { code?: unknown; name?: unknown }
   const shown = [code, name].map(each => String(each ?? '')).find(each => /^[A-Z][A-Za-z0-9_]{1,40}$/.test(each))
-  return `${shown === undefined || secrets.includes(shown) ? 'it failed' : shown} (what the driver says is not shown: it contains the password)`
+  return `${shown === undefined || secrets.includes(shown) ? 'it failed' : shown} (the driver's message is not shown: it contains the password)`
 }

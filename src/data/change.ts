@@ -14,7 +14,7 @@ export type Change<Data = Record<string, unknown>, R = unknown> =
       ? 'make the function synchronous: it may run again after a conflict'
       : R extends object
         ? R extends Partial<Data>
-          ? 'edit the draft and return nothing: what is returned would be lost'
+          ? 'edit the draft and return nothing: a returned value would be lost'
           : R
         : R)
 

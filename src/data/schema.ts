@@ -115,7 +115,7 @@ export class DataShape<Data extends object, Input extends object = Data> {
     if (bytes > this.#maxBytes)
       throw new SessionError(
         'ERR_SESSION_DATA',
-        `data: ${bytes} bytes, at most ${this.#maxBytes} are allowed (maxDataBytes): keep what is large in your database`,
+        `data: ${bytes} bytes, at most ${this.#maxBytes} are allowed (maxDataBytes): keep large values in your database`,
       )
     return text
   }

@@ -49,7 +49,7 @@ const HINTS = {
   ...hintsFor('visits'),
   name: 'the cookie has its name from cookie: { name }, and is no connect.sid',
   store: "it belongs to the manager: new SessionManager({ store }), with a store of 'coatcheck/stores/…'",
-  resave: 'what changed is written, key by key, and nothing else',
+  resave: 'only the keys that changed are written',
   saveUninitialized: 'a session begins when req.session gets its first value or a user, and visitors store nothing',
   unset: 'req.session = null always ends the session',
 }

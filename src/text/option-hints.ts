@@ -5,7 +5,7 @@ import type { Hints } from './check-options.ts'
 const each = (names: readonly string[], hint: (name: string) => string): Hints =>
   Object.fromEntries(names.map(name => [name, hint(name)]))
 
-const UNSIGNED = 'nothing is signed or encrypted: the ID is random and looked up, so that no secret is needed'
+const UNSIGNED = 'nothing is signed or encrypted: the ID is random and looked up: no secret is needed'
 const WRITTEN = 'data is written by update, at once, and never at the end of a request'
 const TIMEOUTS =
   'idleTimeout and absoluteTimeout of the SessionManager say how long a session lives, its cookie follows'
@@ -21,7 +21,7 @@ const FOREIGN: Hints = {
     () => 'a session in use lives on by itself, and lifetime, an option of the cookie, says how long the cookie lasts',
   ),
   ...each(['genid', 'idGenerator', 'prefix', 'cookiePrefix'], () => 'an ID is always 240 random bits and nothing else'),
-  ...each(['proxy', 'trustProxy'], () => 'trustedProxies or isSecure of nodeVisits say what came over HTTPS'),
+  ...each(['proxy', 'trustProxy'], () => 'trustedProxies or isSecure of nodeVisits say which requests came over HTTPS'),
   unset: 'visit.logOut() ends a session',
   httpOnly: 'the cookie always is',
   ...each(['encode', 'decode', 'externalKey', 'ContextStore'], () => 'the ID travels as it is, in one cookie'),

@@ -177,7 +177,7 @@ export class MemoryStore implements Store {
     const { parts } = this.#entries
     let place = Number(cursor)
     if (cursor !== null && (String(place) !== cursor || parts[place] === undefined))
-      throw new TypeError('cursor: expected what an earlier page answered')
+      throw new TypeError('cursor: expected null, or the next of the page before')
     const records: SessionRecord[] = []
     const forwards: string[] = []
     for (; place < parts.length && records.length + forwards.length < limit; place++)

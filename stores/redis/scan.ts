@@ -19,7 +19,7 @@ const CURSOR = /^([0-9]{1,5}) ([0-9A-Za-z]{1,64}) ([0-9]{1,20})$/
 export function placeIn(cursor: string | null) {
   const [, slot, process, at] = cursor === null ? ['', '0', '0', '0'] : (CURSOR.exec(cursor) ?? [])
   if (slot === undefined)
-    throw new TypeError(`cursor: expected null, or what the page before answered as next, got ${quote(cursor)}`)
+    throw new TypeError(`cursor: expected null, or the next of the page before, got ${quote(cursor)}`)
   return { slot: Number(slot), process: process!, at: at! }
 }
 type Place = ReturnType<typeof placeIn>

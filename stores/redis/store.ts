@@ -351,7 +351,8 @@ export class RedisStore implements Store {
       if (outcome === 'discarded') return { corrupt }
       if (outcome === 'absent') return null
       const stored = decode(key, await this.#reads.alone(key, call))
-      if (stored !== null && 'corrupt' in stored) throw new Error('what was read is not what the server has')
+      if (stored !== null && 'corrupt' in stored)
+        throw new Error('the value that was read is not the one that the server has')
       return live(stored, now)
     })
   }

@@ -24,7 +24,7 @@ export const NOT_APPLIED: Failure = { outcome: 'not-applied', retry: false }
 /** For an error about a table or a column that is not there. */
 export const NOT_MIGRATED: Failure = {
   ...NOT_APPLIED,
-  hint: 'call `await store.migrate()`: it creates missing tables, and names what is wrong with others',
+  hint: 'call `await store.migrate()`: it creates missing tables, and names the faults of others',
 }
 
 /** An error of the store's own, which says what it means. */

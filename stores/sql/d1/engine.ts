@@ -107,7 +107,8 @@ function fault(given: unknown): string | null {
   if (typeof given === 'string') return `got ${quote(given)}: pass the binding itself`
   if (has(given, 'then')) return 'got a promise: await it'
   // Its reads may be answered by a replica that does not know of a logout yet.
-  if (has(given, 'getBookmark')) return 'got what withSession() gives, whose reads may be old: pass the binding itself'
+  if (has(given, 'getBookmark'))
+    return 'got the result of withSession(), whose reads may be old: pass the binding itself'
   if (has(given, 'executeMultiple')) return 'got the client of @libsql/client: see the page on D1'
   if (isD1(given)) return null
   if (has(given, 'prepare') && has(given, 'exec')) return 'got a connection to a SQLite file: pass it to SqliteStore'

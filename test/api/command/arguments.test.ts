@@ -234,10 +234,10 @@ describe('a store URL', () => {
 })
 
 describe('what the command prints', () => {
-  it('leaves out what a driver says where it contains the password', () => {
+  it("leaves out a driver's message that contains the password", () => {
     const error = Object.assign(new Error('cannot read redis://:hunter2@db'), { code: 'ERR_INVALID_URL' })
     expect(safeMessageOf(error, ['hunter2'])).toBe(
-      'ERR_INVALID_URL (what the driver says is not shown: it contains the password)',
+      "ERR_INVALID_URL (the driver's message is not shown: it contains the password)",
     )
     expect(safeMessageOf(new Error('a', { cause: error }), ['hunter2'])).not.toContain('hunter2')
     expect(safeMessageOf(Object.assign(new Error('hunter2'), { code: 'HUNTER2' }), ['hunter2', 'HUNTER2'])).not.toMatch(

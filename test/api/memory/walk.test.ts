@@ -75,7 +75,7 @@ describe('a walk over a memory store', () => {
     const store = new MemoryStore()
     for (const cursor of ['', '-1', '1.5', 'x', '01', '1e1', '256', '99999999999'])
       await expect(store.scan(cursor, 10, { now: NOW })).rejects.toThrow(
-        'cursor: expected what an earlier page answered',
+        'cursor: expected null, or the next of the page before',
       )
   })
 })

@@ -152,7 +152,7 @@ describeEngine('redis', 'the Redis store', () => {
       const record = await make()
       tap = async ([name], send) => (name === 'GET' ? 'QUEUED' : send())
       await expect(store.read(record.key, call())).rejects.toMatchObject({
-        cause: { message: 'what was read is not what the server has' },
+        cause: { message: 'the value that was read is not the one that the server has' },
       })
       tap = async ([name], send) => (name === 'GET' || name === 'EVALSHA' ? 'QUEUED' : send())
       await expect(store.read(record.key, call())).rejects.toMatchObject({

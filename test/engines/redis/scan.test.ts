@@ -172,7 +172,7 @@ describeEngine('redis', 'a walk over one server', () => {
     async cursor => {
       const scan = new RedisStore(open.client).scan(cursor, 10, at())
       await expect(scan).rejects.toThrow(TypeError)
-      await expect(scan).rejects.toThrow(/^cursor: expected null, or what the page before answered as next, got "/)
+      await expect(scan).rejects.toThrow(/^cursor: expected null, or the next of the page before, got "/)
     },
   )
 

@@ -229,7 +229,7 @@ describe('the options', () => {
   it.each([
     ['secret', /expressSession: "secret" is not an option; nothing is signed or encrypted/],
     ['store', /"store" is not an option; it belongs to the manager: new SessionManager/],
-    ['resave', /"resave" is not an option; what changed is written, key by key/],
+    ['resave', /"resave" is not an option; only the keys that changed are written/],
     [
       'saveUninitialized',
       /"saveUninitialized" is not an option; a session begins when req\.session gets its first value/,

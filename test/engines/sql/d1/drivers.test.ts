@@ -31,7 +31,10 @@ describe('D1Store', () => {
     ['got an object', {}],
     ['got "DB": pass the binding itself', 'DB'],
     ['got a promise: await it', promise],
-    ['got what withSession() gives, whose reads may be old: pass the binding itself', { ...D1, getBookmark: nothing }],
+    [
+      'got the result of withSession(), whose reads may be old: pass the binding itself',
+      { ...D1, getBookmark: nothing },
+    ],
     ['got the client of @libsql/client: see the page on D1', LIBSQL],
     ['got a connection to a SQLite file: pass it to SqliteStore', FILE],
     ['got an object', { prepare: nothing }],
