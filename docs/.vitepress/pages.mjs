@@ -60,6 +60,7 @@ export const SECTIONS = [
       page('Nuxt', '/servers/nuxt'),
       page('Astro', '/servers/astro'),
       page('React Router', '/servers/react-router'),
+      page('TanStack Start', '/servers/tanstack-start'),
       page('Cloudflare Workers', '/servers/cloudflare'),
       page('Bun and Deno', '/servers/bun-deno'),
       page('Elysia', '/servers/elysia'),

@@ -1,0 +1,16 @@
+import { createRootRoute, HeadContent, Outlet, Scripts } from '@tanstack/react-router'
+
+export const Route = createRootRoute({
+  component: () => (
+    <html lang="en">
+      <head>
+        <HeadContent />
+      </head>
+      <body>
+        <Outlet />
+        <Scripts />
+      </body>
+    </html>
+  ),
+  errorComponent: () => <p>Please try again later.</p>,
+})
