@@ -63,10 +63,11 @@ const PASSWORD = 'a long password'
 
 export function betterAuthOver(inner: SecondaryStorage, options: object = {}) {
   const { storage, hold, meet } = slow(inner)
+  const database: Record<string, unknown[]> = { user: [], session: [], account: [], verification: [] }
   const auth = betterAuth({
     secret: 'a secret of 32 characters or more, for tests',
     baseURL: 'http://localhost',
-    database: memoryAdapter({ user: [], session: [], account: [], verification: [] }),
+    database: memoryAdapter(database),
     secondaryStorage: storage,
     rateLimit: { enabled: false },
     // Every look at a session is a refresh.
@@ -94,6 +95,8 @@ export function betterAuthOver(inner: SecondaryStorage, options: object = {}) {
   }
   const signUp = async (): Promise<{ id: string; email: string }> => {
     users += 1
+    // What better-auth keeps in memory is copied as a whole at each sign-up, and nothing asks for former users any more.
+    for (const table of Object.keys(database)) database[table] = []
     const email = `user-${users}@example.com`
     return (await api.signUpEmail({ body: { email, password: PASSWORD, name: 'ada' } })).user
   }
