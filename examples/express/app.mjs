@@ -1,5 +1,5 @@
 // @ts-check
-import { bigintReplacer, SessionManager } from 'coatcheck'
+import { SessionManager, stringify } from 'coatcheck'
 import { nodeVisits } from 'coatcheck/node'
 import { MemoryStore } from 'coatcheck/stores/memory'
 import express from 'express'
@@ -13,12 +13,12 @@ const sessions = new SessionManager({
 })
 const visits = nodeVisits(sessions)
 
-const app = express().set('json replacer', bigintReplacer)
+const app = express()
 app.use(express.json({ limit: '16kb' }), express.urlencoded({ limit: '16kb' }))
 
 app.get('/profile', async (request, response) => {
   const { user } = await visits.of(request, response).requireUser()
-  response.json(user)
+  response.type('json').send(stringify(user)) // its ID is a bigint
 })
 
 app.get('/cart', async (request, response) => {
@@ -46,7 +46,7 @@ app.post('/login', async (request, response) => {
     remember: remember === true,
     data: before => ({ cart: before.cart }),
   })
-  response.json(session.user)
+  response.type('json').send(stringify(session.user))
 })
 
 app.post('/logout', async (request, response) => {

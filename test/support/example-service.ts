@@ -87,7 +87,7 @@ export class Client {
     }
     const text = await response.text()
     const isJson = /^application\/(?:[\w-]+\+)?json\b/.test(response.headers.get('content-type') ?? '')
-    return { status: response.status, headers: response.headers, text, body: isJson ? JSON.parse(text) : null }
+    return { status: response.status, headers: response.headers, text, body: isJson && text ? JSON.parse(text) : null }
   }
 
   login(username = 'ada', password = PASSWORD, remember?: boolean): Promise<Answer> {

@@ -11,6 +11,7 @@ import {
   UnauthorizedException,
   UseGuards,
 } from '@nestjs/common'
+import { stringify } from 'coatcheck'
 import { openUsers } from '../../server/users.mjs' // in place of your user table
 import { CurrentVisit, SessionsModule, UserGuard, type Visit, Within } from './sessions.js'
 
@@ -18,9 +19,11 @@ const users = await openUsers()
 
 @Controller()
 export class AppController {
+  // User IDs are bigint, which Nest cannot write.
   @Get('profile')
+  @Header('Content-Type', 'application/json')
   async profile(@CurrentVisit() visit: Visit) {
-    return (await visit.requireUser()).user
+    return stringify((await visit.requireUser()).user)
   }
 
   @Get('cart')
@@ -42,6 +45,7 @@ export class AppController {
 
   @Post('login')
   @HttpCode(200)
+  @Header('Content-Type', 'application/json')
   async logIn(@CurrentVisit() visit: Visit, @Body() body: Record<string, unknown> = {}) {
     const { username, password, remember } = body
     const user = await users.authenticate(`${username}`, `${password}`)
@@ -51,7 +55,7 @@ export class AppController {
       remember: remember === true,
       data: before => ({ cart: before.cart }),
     })
-    return session.user
+    return stringify(session.user)
   }
 
   @Post('logout')

@@ -1,11 +1,9 @@
 import 'reflect-metadata'
 import { NestFactory } from '@nestjs/core'
 import type { NestExpressApplication } from '@nestjs/platform-express'
-import { bigintReplacer } from 'coatcheck'
 import { AppModule } from './app.js'
 
 const app = await NestFactory.create<NestExpressApplication>(AppModule)
-app.set('json replacer', bigintReplacer) // user IDs are bigint
 app.useBodyParser('json', { limit: '16kb' }).useBodyParser('urlencoded', { limit: '16kb', extended: false })
 app.enableShutdownHooks()
 await app.listen(process.env.PORT ?? 3000)

@@ -1,3 +1,3 @@
 import { walk } from './walk.ts'
 
-walk('the recipe for AWS Lambda', 'aws-lambda')
+walk('the recipe for AWS Lambda', 'aws-lambda', { isBehindGateway: true })

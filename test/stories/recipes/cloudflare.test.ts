@@ -15,4 +15,5 @@ walk('the recipe for Cloudflare Workers', 'cloudflare', {
   env: () => ({ CI: '1', WRANGLER_SEND_METRICS: 'false' }),
   isTyped: true,
   isRuled: false,
+  isBehindGateway: true,
 })

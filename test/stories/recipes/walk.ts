@@ -30,11 +30,13 @@ class Visitor extends Client {
     return { ...answer, body: answer.status < 300 ? this.dialect.value(answer.body) : answer.body }
   }
 
-  profile = () => this.ask({ name: 'profile' })
+  profile = (headers?: Record<string, string>) => this.ask({ name: 'profile' }, headers)
   cart = () => this.ask({ name: 'cart' })
-  add = (article: unknown = 'coat') => this.ask({ name: 'add', input: { article } })
+  add = (article: unknown = 'coat', headers?: Record<string, string>) =>
+    this.ask({ name: 'add', input: { article } }, headers)
   logOut = () => this.ask({ name: 'logout' })
-  logIn = (remember?: boolean) => this.enter({ username: 'ada', password: PASSWORD, ...(remember && { remember }) })
+  logIn = (remember?: boolean, username = 'ada') =>
+    this.enter({ username, password: PASSWORD, ...(remember && { remember }) })
   enter = (input: { username: unknown; password: unknown; remember?: unknown }, headers?: Record<string, string>) =>
     this.ask({ name: 'login', input }, headers)
 
@@ -56,13 +58,22 @@ export interface WalkOptions {
   isTyped?: boolean
   /** Whether the test rules the store and the clock: not where nothing can be preloaded into the recipe. */
   isRuled?: boolean
+  /** Whether the recipe is for a platform that ends TLS, so that no header changes what it takes for HTTPS. */
+  isBehindGateway?: boolean
 }
 
 /** Describes the walk through a recipe of examples/. */
 export function walk(
   title: string,
   recipe: string,
-  { dialect = rest, command, env, isTyped = command === undefined, isRuled = true }: WalkOptions = {},
+  {
+    dialect = rest,
+    command,
+    env,
+    isTyped = command === undefined,
+    isRuled = true,
+    isBehindGateway = false,
+  }: WalkOptions = {},
 ): void {
   describe(title, () => {
     let running: RunningRecipe
@@ -71,6 +82,12 @@ export function walk(
     }, 120_000)
     afterAll(() => running?.stop())
     const visitor = () => new Visitor(running.url, dialect)
+    /** Who has a copy of these cookies. */
+    const thief = (cookies: Record<string, string | undefined>) => {
+      const one = visitor()
+      for (const [name, value] of Object.entries(cookies)) one.cookies.set(name, value!)
+      return one
+    }
 
     /** Refused, in JSON, with a code and without what is for the log alone. */
     function expectRefusal(answer: Answer, status: number, code?: string) {
@@ -112,6 +129,25 @@ export function walk(
       }
     })
 
+    it('answers an unknown user as it answers a wrong password', async () => {
+      const [wrong, unknown] = [
+        await visitor().enter({ username: 'ada', password: 'wrong' }),
+        await visitor().enter({ username: 'eve', password: PASSWORD }),
+      ]
+      expect([unknown.status, unknown.text]).toEqual([401, wrong.text])
+    })
+
+    it('leaves a session as it is where a password is mistyped', async () => {
+      const ada = visitor()
+      await ada.logIn()
+      await ada.add('hat')
+      const { cookie } = ada
+      const refused = await ada.enter({ username: 'ada', password: 'wrong' })
+      expect([refused.status, refused.headers.getSetCookie(), ada.cookie]).toEqual([401, [], cookie])
+      expect((await ada.cart()).body.cart).toEqual({ hat: 1 })
+      expect(nameIn(await ada.profile())).toEqual(['ada', '42'])
+    })
+
     it('keeps a cart from before the login, and its ID not', async () => {
       const ada = visitor()
       const added = await ada.add('hat')
@@ -132,6 +168,51 @@ export function walk(
       expect((await late.profile()).status).toBe(401)
     })
 
+    it('gives another user of the same browser nothing of the first', async () => {
+      const browser = visitor()
+      await browser.logIn()
+      await browser.add('hat')
+      const first = browser.cookies.get('session_id')
+      const login = await browser.logIn(false, 'max')
+      // Exact, which a number of JavaScript is not.
+      for (const { text } of [login, await browser.profile()]) expect(text).toMatch(/\b18446744073709551615\b/)
+      expect((await browser.cart()).body).toEqual({ cart: {}, hint: '' })
+      expectRefusal(await thief({ session_id: first }).profile(), 401)
+    })
+
+    it('ends the session that a new login replaces', async () => {
+      const ada = visitor()
+      await ada.logIn()
+      await ada.add('hat')
+      const first = ada.cookies.get('session_id')
+      await ada.logIn()
+      expect((await ada.cart()).body.cart).toEqual({ hat: 1 })
+      const late = thief({ session_id: first })
+      expectRefusal(await late.profile(), 401)
+      expect((await late.cart()).body.cart).toEqual({})
+    })
+
+    it('takes a double click on the login button', async () => {
+      const ada = visitor()
+      await ada.add('hat')
+      const statuses = (await Promise.all([ada.logIn(), ada.logIn()])).map(({ status }) => status).sort()
+      expect([200, 409]).toContain(statuses[1])
+      expect(statuses[0]).toBe(200)
+      expect(nameIn(await ada.profile())).toEqual(['ada', '42'])
+    })
+
+    it('mixes up none of twelve browsers that come at once', async () => {
+      const seen = await Promise.all(
+        Array.from({ length: 12 }, async (_, number) => {
+          const one = visitor()
+          await one.logIn(false, number % 2 ? 'ada' : 'max')
+          for (let coats = 0; coats <= number % 3; coats++) await one.add()
+          return [(await one.profile()).body.name, (await one.cart()).body.cart]
+        }),
+      )
+      expect(seen).toEqual(seen.map((_, number) => [number % 2 ? 'ada' : 'max', { coat: (number % 3) + 1 }]))
+    })
+
     it('keeps personal answers out of every cache', async () => {
       const ada = visitor()
       const login = await ada.logIn()
@@ -146,6 +227,33 @@ export function walk(
       expectRefusal(await eve.profile(), 401)
       await eve.logIn()
       expect(eve.cookies.get('session_id')).not.toBe('A'.repeat(43))
+    })
+
+    it('finds its cookie among others, and believes neither of two of its name', async () => {
+      const [ada, max] = [visitor(), visitor()]
+      await ada.logIn()
+      await max.logIn(false, 'max')
+      const among = await ada.profile({ Cookie: `theme=dark; ${ada.cookie}; _ga=GA1.1=2; empty=` })
+      expect([among.status, ...nameIn(among)]).toEqual([200, 'ada', '42'])
+      // One of them was planted, by a page of a sibling host.
+      for (const Cookie of [`${ada.cookie}; ${max.cookie}`, `${max.cookie}; ${ada.cookie}`])
+        expectRefusal(await visitor().profile({ Cookie }), 401)
+    })
+
+    it('gives no cookie to a HEAD, nor for an address that is not there', async () => {
+      const ada = visitor()
+      await ada.logIn()
+      const { cookie } = ada
+      const { path } = dialect.request({ name: 'profile' })
+      const head = await ada.send('HEAD', path)
+      expect([head.status < 500, head.text, head.headers.getSetCookie()]).toEqual([true, '', []])
+      for (const client of [ada, visitor()]) {
+        const missing = await client.send('GET', '/favicon.ico')
+        // Nuxt without pages shows its one page at any address.
+        expect([[200, 404].includes(missing.status), missing.headers.getSetCookie()]).toEqual([true, []])
+      }
+      expect(ada.cookie).toBe(cookie)
+      expect((await ada.profile()).status).toBe(200)
     })
 
     it('shows a hint once, and asks for the token of its form', async () => {
@@ -167,12 +275,38 @@ export function walk(
       const evil = { Origin: 'https://evil.example', 'Sec-Fetch-Site': 'cross-site' }
       const credentials = { username: 'ada', password: PASSWORD }
       expectRefusal(await ada.ask({ name: 'logout' }, evil), 403, 'ERR_SESSION_CROSS_ORIGIN')
-      expectRefusal(await ada.ask({ name: 'add', input: { article: 'coat' } }, evil), 403, 'ERR_SESSION_CROSS_ORIGIN')
+      expectRefusal(await ada.add('coat', evil), 403, 'ERR_SESSION_CROSS_ORIGIN')
       expectRefusal(await visitor().enter(credentials, evil), 403, 'ERR_SESSION_CROSS_ORIGIN')
       const own = { Origin: running.url, 'Sec-Fetch-Site': 'same-origin' }
       expect((await ada.profile()).status).toBe(200)
-      expect((await ada.ask({ name: 'add', input: { article: 'coat' } }, own)).status).toBe(200)
+      expect((await ada.add('coat', own)).status).toBe(200)
       expect((await ada.cart()).body.cart).toEqual({ coat: 1 })
+    })
+
+    it('refuses a sibling host and a page without an origin, not a link or a tool', async () => {
+      const ada = visitor()
+      await ada.logIn()
+      for (const headers of [
+        { Origin: 'https://blog.shop.example', 'Sec-Fetch-Site': 'same-site' },
+        { Origin: 'null', 'Sec-Fetch-Site': 'cross-site' },
+        { Origin: 'null' },
+      ])
+        expectRefusal(await ada.add('coat', headers), 403)
+      expect((await ada.add('hat')).status).toBe(200)
+      expect((await ada.cart()).body.cart).toEqual({ hat: 1 })
+      if (dialect.request({ name: 'profile' }).method === 'GET')
+        expect((await ada.profile({ 'Sec-Fetch-Site': 'cross-site', 'Sec-Fetch-Mode': 'navigate' })).status).toBe(200)
+    })
+
+    it(`takes ${isBehindGateway ? 'a' : 'no'} login whose headers name a proxy that it was not told of`, async () => {
+      const proxied = { 'X-Forwarded-For': '203.0.113.9', 'X-Forwarded-Proto': 'http' }
+      const ada = visitor()
+      await ada.logIn()
+      const login = await visitor().enter({ username: 'ada', password: PASSWORD }, proxied)
+      if (isBehindGateway) expect(login.status).toBe(200)
+      else expectRefusal(login, 403, 'ERR_SESSION_INSECURE')
+      expect(isBehindGateway ? [200] : [401, 403]).toContain((await ada.profile(proxied)).status)
+      expect((await ada.profile()).status).toBe(200)
     })
 
     it('keeps ten updates that come at once', async () => {
@@ -201,6 +335,31 @@ export function walk(
       expect(late.cookies.get('session_id')).not.toBe(dead)
     })
 
+    it('brings nothing back for requests that overlap the logout', async () => {
+      const ada = visitor()
+      await ada.logIn()
+      await ada.add('hat')
+      const dead = ada.cookies.get('session_id')
+      const adds = () => Array.from({ length: 5 }, () => ada.add())
+      const [, logOut] = await Promise.all([Promise.all(adds()), ada.logOut(), Promise.all(adds())])
+      expect(logOut.status).toBeLessThan(300)
+      for (const late of [ada, thief({ session_id: dead })]) {
+        expectRefusal(await late.profile(), 401)
+        expect((await late.cart()).body.cart).not.toHaveProperty('hat')
+      }
+    })
+
+    it('logs out one browser, not the other one of the same user', async () => {
+      const [one, other] = [visitor(), visitor()]
+      for (const ada of [one, other]) await ada.logIn()
+      await one.add('hat')
+      await other.add('coat')
+      await one.logOut()
+      expectRefusal(await one.profile(), 401)
+      expect(nameIn(await other.profile())).toEqual(['ada', '42'])
+      expect((await other.cart()).body.cart).toEqual({ coat: 1 })
+    })
+
     it('remembers who asked for it, with a new token each time', async () => {
       const ada = visitor()
       const login = await ada.logIn(true)
@@ -224,6 +383,83 @@ export function walk(
       late.cookies.set('remember_token', kept)
       expectRefusal(await late.profile(), 401)
     })
+
+    it('remembers a browser whose tabs all open at once', async () => {
+      const ada = visitor()
+      await ada.logIn(true)
+      ada.cookies.delete('session_id') // the browser was closed
+      const tabs = await Promise.all(Array.from({ length: 5 }, () => ada.profile()))
+      expect(tabs.map(tab => [tab.status, ...nameIn(tab)])).toEqual(tabs.map(() => [200, 'ada', '42']))
+      ada.cookies.delete('session_id')
+      expect((await ada.profile()).status).toBe(200)
+    })
+
+    it('ends a remembered device whose token was used by two', async () => {
+      const ada = visitor()
+      await ada.logIn(true)
+      const stolen = ada.cookies.get('remember_token')
+      for (const _ of [1, 2]) {
+        ada.cookies.delete('session_id') // the browser was closed
+        expect((await ada.profile()).status).toBe(200)
+        await ada.profile() // its first visit, written down
+      }
+      expectRefusal(await thief({ remember_token: stolen }).profile(), 401)
+      expectRefusal(await ada.profile(), 401)
+    })
+
+    if (isRuled)
+      it('loses no remember token to an outage', async () => {
+        const ada = visitor()
+        await ada.logIn(true)
+        ada.cookies.delete('session_id') // the browser was closed
+        const { cookie } = ada
+        try {
+          running.control({ isDown: true })
+          expectRefusal(await ada.profile(), 503, 'ERR_SESSION_STORE')
+        } finally {
+          running.control({})
+        }
+        expect(ada.cookie).toBe(cookie)
+        expect(nameIn(await ada.profile())).toEqual(['ada', '42'])
+      })
+
+    if (isRuled)
+      it('keeps a session that is in use, for twelve hours at most', async () => {
+        const ada = visitor()
+        await ada.logIn()
+        let resent = 0
+        try {
+          for (let minutes = 25; minutes < 12 * 60; minutes += 25) {
+            running.control({ ahead: minutes * MINUTE })
+            const { status, headers } = await ada.profile()
+            expect([minutes, status]).toEqual([minutes, 200])
+            resent += headers.getSetCookie().length
+          }
+          expect(resent).toBeLessThanOrEqual(2)
+          running.control({ ahead: 12 * 60 * MINUTE })
+          expectRefusal(await ada.profile(), 401, 'ERR_SESSION_UNAUTHENTICATED')
+        } finally {
+          running.control({})
+        }
+      })
+
+    if (isRuled)
+      it('begins anew where a session has ended by itself', async () => {
+        const ada = visitor()
+        await ada.logIn()
+        await ada.add('hat')
+        const old = ada.cookie
+        try {
+          running.control({ ahead: 31 * MINUTE })
+          const added = await ada.add('coat')
+          expect([added.status, added.body]).toEqual([200, { coat: 1 }])
+          expect(added.headers.getSetCookie()).toEqual([expect.stringMatching(ID)])
+          expect(ada.cookie).not.toBe(old)
+          expectRefusal(await ada.profile(), 401)
+        } finally {
+          running.control({})
+        }
+      })
 
     if (isRuled)
       it('asks for the password again where the login was long ago', async () => {
