@@ -1,11 +1,12 @@
 // A rolling deploy: some nodes have the old store alone, and some both. What is saved here goes to both stores. A mark says of
 // a session that it was in both, so that if one of them has lost it, it has ended there.
+import { dataOf, type Texts } from '../express-session/values.ts'
 import { answerOf } from '../import/from.ts'
 import { Marks, OVER } from '../import/marks.ts'
 import type { CallbackStore } from '../import/readers/callback-store.ts'
 import { type Context, contextOf } from '../manager/context.ts'
-import type { KeptSessions, Loaded } from './kept-sessions.ts'
-import { fromStore, toStore, type Values, valuesOf } from './values.ts'
+import { Held, type KeptSessions } from './kept-sessions.ts'
+import { textsOf, withCookie } from './values.ts'
 
 /** The store that express-session, @fastify/session or koa-session had before. */
 export interface OldConnectStore extends CallbackStore {
@@ -26,35 +27,32 @@ export class BesideOldStore implements Pick<KeptSessions, 'load' | 'save' | 'tou
     this.#marks = new Marks(this.#context, 'connect')
   }
 
-  async load(sid: string): ReturnType<KeptSessions['load']> {
-    const [old, first] = await Promise.all([this.#ask('get', sid), this.#kept.load(sid)])
-    let found = first
-    if ((old === null) !== (found === null) && (await this.#isMarked(sid))) {
-      // A mark is written after its session: another request may have been about to.
-      found = old === null ? null : await this.#kept.load(sid)
-      if (found === null) {
-        await this.destroy(sid)
-        return null
-      }
+  async load(sid: string): Promise<Held | null> {
+    const [old, kept] = await Promise.all([this.#ask('get', sid), this.#kept.load(sid)])
+    const isInOne = (old === null) !== (kept === null)
+    // A mark is written after its session: another request may have been about to.
+    if (isInOne && (await this.#isMarked(sid)) && (old === null || (await this.#kept.load(sid)) === null)) {
+      await this.destroy(sid)
+      return null
     }
-    if (old === null) return found
-    const values = valuesOf(old)
-    const loaded = await this.save(sid, values, found?.loaded, true, false)
-    return loaded && { values: fromStore(toStore(values)), loaded }
+    if (old === null) return kept
+    const held = kept ?? new Held(sid)
+    if (!(await this.#kept.save(held, textsOf(old), true))) return null
+    if (kept === null) await this.#mark(sid)
+    return held
   }
 
-  async save(sid: string, given: Values, known: Loaded | undefined, byHand: boolean, toOld = true) {
-    const loaded = await this.#kept.save(sid, given, known, byHand)
-    if (loaded === null) return null
-    if (toOld || known === undefined) await this.#mark(sid)
-    if (toOld) await this.#ask('set', sid, given)
-    return loaded
+  async save(held: Held, given: Texts, byHand: boolean): Promise<boolean> {
+    if (!(await this.#kept.save(held, given, byHand))) return false
+    await this.#mark(held.sid)
+    await this.#ask('set', held.sid, dataOf(given))
+    return true
   }
 
-  async touch(sid: string, given: Values, known: Loaded | undefined): Promise<Loaded | null> {
-    const loaded = await this.#kept.touch(sid, given, known)
-    if (loaded !== null && this.#old.touch) await this.#ask('touch', sid, given)
-    return loaded
+  async touch(held: Held, cookie: unknown): Promise<boolean> {
+    const isThere = await this.#kept.touch(held, cookie)
+    if (isThere) await this.#ask('touch', held.sid, dataOf(withCookie(held.texts, cookie)))
+    return isThere
   }
 
   async destroy(sid: string): Promise<void> {
@@ -71,8 +69,9 @@ export class BesideOldStore implements Pick<KeptSessions, 'load' | 'save' | 'tou
     await this.#marks.create(sid, OVER, life, this.#context.deadline())
   }
 
+  /** koa-session's stores have no `touch`. */
   async #ask(verb: 'get' | 'set' | 'touch' | 'destroy', ...args: unknown[]): Promise<unknown> {
-    const call = this.#old[verb] as (...args: unknown[]) => unknown
-    return (await answerOf(callback => call.call(this.#old, ...args, callback))) ?? null
+    const call = this.#old[verb] as undefined | ((...args: unknown[]) => unknown)
+    return call && ((await answerOf(callback => call.call(this.#old, ...args, callback))) ?? null)
   }
 }

@@ -1,6 +1,6 @@
 // biome-ignore-all lint/suspicious/noExplicitAny: requests and sessions of three libraries, and what express-session calls back with
-// The store interface of express-session, @fastify/session and koa-session. What a middleware loaded is found again when it
-// saves: by the context of Koa, by the object that `createSession` makes for express-session, and for @fastify/session, which
+// The store interface of express-session, @fastify/session and koa-session. What was loaded is found again when it is saved:
+// on the context of Koa, on the object that `createSession` makes for express-session, and for @fastify/session, which
 // copies the keys of what it loads into an object of its own, by a function among these keys, which JSON leaves out.
 import { EventEmitter } from 'node:events'
 import { copyPlain, isPlain } from '../data/plain.ts'
@@ -9,23 +9,16 @@ import type { SessionId } from '../session/id.ts'
 import type { UserIds } from '../session/users.ts'
 import { checkOptions } from '../text/check-options.ts'
 import { BesideOldStore } from './beside-old-store.ts'
-import { KeptSessions, type Loaded } from './kept-sessions.ts'
+import { Held, KeptSessions } from './kept-sessions.ts'
 import { type ConnectStoreOptions, OPTIONS, userOfPassport } from './options.ts'
-import { type Values, valuesOf } from './values.ts'
+import { fromStore, textsOf } from './values.ts'
 
-type Callback = (error?: any, value?: any) => void
-/** Of express-session, which this package does not import: its class, and the prototype of its cookies. */
-interface Made {
-  readonly Session: new (request: object, data: object) => object
-  readonly cookie: object
-}
-
+const HELD = Symbol('what was loaded')
 const LOADED = '~loaded'
-const NOTHING: Callback = () => {}
 
 /** Answers by the last argument if it is a callback, else by a promise. */
 function answer(args: readonly unknown[], work: () => Promise<unknown>): any {
-  const callback = args.at(-1) as Callback
+  const callback = args.at(-1) as (error: any, value?: any) => void
   const answered = work()
   if (typeof callback !== 'function') {
     // Nobody may wait for it: `request.session.destroy()`. The manager's events tell of a store that fails.
@@ -42,6 +35,19 @@ function answer(args: readonly unknown[], work: () => Promise<unknown>): any {
 /** The context that koa-session gives with each call. */
 const contextIn = (args: readonly unknown[]): object | undefined => (args.at(-1) as { ctx?: object } | undefined)?.ctx
 
+/** Not enumerable: neither JSON nor spread sees it. */
+const hold = (holder: object, held: Held | undefined) =>
+  Object.defineProperty(holder, HELD, { value: held, writable: true })
+
+/** What is held of a session object; of one that was neither loaded nor saved from now on. */
+function heldFor(sid: string, session: any, args: readonly unknown[]): Held {
+  const holder: any = contextIn(args) ?? session
+  const found: (Held | undefined)[] = [holder[HELD], session[LOADED]?.()]
+  const held = found.find(each => each?.sid === sid) ?? new Held(sid)
+  hold(holder, held)
+  return held
+}
+
 /**
  * A store for express-session, @fastify/session and koa-session: made by `connectStore`. Its methods answer by a callback, and
  * without one by a promise.
@@ -49,12 +55,10 @@ const contextIn = (args: readonly unknown[]): object | undefined => (args.at(-1)
 export class ConnectStore extends EventEmitter {
   readonly #kept: KeptSessions
   readonly #sessions: Pick<KeptSessions, 'load' | 'save' | 'touch' | 'destroy'>
-  readonly #loaded = new WeakMap<object, Loaded>()
-  /** Saves of one session object take turns. */
-  readonly #turns = new WeakMap<object, Promise<unknown>>()
   /** Set by express-session: makes `request.session`, with a new ID. */
   generate: ((request: any) => void) | undefined
-  #made: Made | undefined
+  /** Of express-session, which this package does not import: its class of sessions, and one of its cookies. */
+  #made: { readonly Session: new (request: object, data: object) => object; readonly cookie: any } | undefined
 
   /** By `connectStore`. */
   constructor(sessions: SessionManager<any, any, any>, options: ConnectStoreOptions = {}) {
@@ -72,31 +76,29 @@ export class ConnectStore extends EventEmitter {
   /** The data of a live session, to load it; `null` if there is none. Fails only if the store does. */
   get(sid: string, ...args: any[]): any {
     return answer(args, async () => {
-      const found = await this.#sessions.load(sid)
-      if (found === null) return null
-      const { values, loaded } = found
-      this.#loaded.set(contextIn(args) ?? values, loaded)
-      if (typeof args[0] === 'function') {
-        const mark = () => {}
-        this.#loaded.set(mark, loaded)
-        values[LOADED] = mark
-      }
+      const held = await this.#sessions.load(sid)
+      if (held === null) return null
+      const values = fromStore(held.texts)
+      hold(contextIn(args) ?? values, held)
+      if (typeof args[0] === 'function') values[LOADED] = held.itself.bind(held)
       return values
     })
   }
 
   /** Begins a session, or writes what changed since it was loaded; nothing if it has ended meanwhile. */
   set(sid: string, session: any, ...args: any[]): any {
-    return this.#write(session, session, args, (values, loaded) =>
-      this.#sessions.save(sid, values, loaded, contextIn(args) === undefined && isPlain(session)),
-    )
+    return answer(args, async () => {
+      // As it is now: the application may go on with the object.
+      const texts = textsOf(session)
+      const held = heldFor(sid, session, args)
+      const byHand = contextIn(args) === undefined && isPlain(session)
+      await held.inTurn(() => this.#sessions.save(held, texts, byHand))
+    })
   }
 
   /** Writes the cookie of a session that did not change, if that did. */
   touch(sid: string, session: any, ...args: any[]): any {
-    return this.#write(session, { cookie: session?.cookie }, args, (values, loaded) =>
-      this.#sessions.touch(sid, values, loaded),
-    )
+    return answer(args, async () => this.#sessions.touch(heldFor(sid, session, args), session.cookie))
   }
 
   /** Ends a session for good. */
@@ -124,7 +126,7 @@ export class ConnectStore extends EventEmitter {
   }
 
   /** For express-session: ends the session of a request, and makes another one with a new ID. */
-  regenerate(request: any, callback: (error?: any) => any = NOTHING): void {
+  regenerate(request: any, callback: (error?: any) => any): void {
     this.destroy(request.sessionID, (error: unknown) => {
       this.generate?.(request)
       callback(error)
@@ -141,50 +143,26 @@ export class ConnectStore extends EventEmitter {
 
   /** For express-session: makes `request.session` of what was loaded. */
   createSession(request: any, data: any): any {
-    const fresh = () => {
+    if (this.#made === undefined) {
       const like = Object.create(request)
       this.generate?.(like)
-      return like.session
+      this.#made = { Session: like.session.constructor, cookie: like.session.cookie }
     }
-    if (this.#made === undefined) {
-      const session = fresh()
-      this.#made = { Session: session.constructor, cookie: Object.getPrototypeOf(session.cookie) }
-    }
+    const made = this.#made
     // The middleware's default for a session that was begun without one.
-    const stored = isPlain(data.cookie) ? data.cookie : fresh().cookie.toJSON()
+    const stored = isPlain(data.cookie) ? data.cookie : made.cookie.toJSON()
     const { expires, originalMaxAge } = stored
-    const cookie = Object.assign(Object.create(this.#made.cookie), { path: '/', httpOnly: true }, stored)
+    const cookie = Object.assign(
+      Object.create(Object.getPrototypeOf(made.cookie)),
+      { path: '/', httpOnly: true },
+      stored,
+    )
     cookie.expires = typeof expires === 'string' ? new Date(expires) : (expires ?? null)
     cookie.originalMaxAge = originalMaxAge ?? cookie.originalMaxAge
     const { [LOADED]: _mark, ...values } = data
-    request.session = new this.#made.Session(request, { ...values, cookie })
-    const loaded = this.#loaded.get(data)
-    if (loaded !== undefined) this.#loaded.set(request.session, loaded)
+    request.session = new made.Session(request, { ...values, cookie })
+    hold(request.session, data[HELD])
     return request.session
-  }
-
-  /** `given` is what the work needs of the session. */
-  #write(
-    session: any,
-    given: unknown,
-    args: any[],
-    work: (values: Values, loaded: Loaded | undefined) => Promise<Loaded | null>,
-  ): any {
-    const holder: object = contextIn(args) ?? session
-    return answer(args, async () => {
-      // As it is now: the application may go on with the object.
-      const values = valuesOf(given)
-      const run = async () => {
-        const mark = session[LOADED]
-        const loaded = this.#loaded.get(holder) ?? (typeof mark === 'function' ? this.#loaded.get(mark) : undefined)
-        const next = await work(values, loaded)
-        if (next !== null) this.#loaded.set(holder, next)
-      }
-      const before = this.#turns.get(holder)
-      const turn = before === undefined ? run() : before.then(run, run)
-      this.#turns.set(holder, turn)
-      await turn
-    })
   }
 }
 

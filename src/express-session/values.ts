@@ -14,9 +14,10 @@ const refuse = (key: string, reason: string, cause?: unknown) =>
 
 /**
  * The texts that express-session would store: `JSON.stringify` of each value, which asks a `toJSON` method first.
+ * `members` are no data.
  * @throws SessionError ERR_SESSION_DATA that names the key
  */
-export function textsOf(values: object): Texts {
+export function textsOf(values: object, members = MEMBERS): Texts {
   const texts = new Map<string, string>()
   for (const [key, value] of Object.entries(values)) {
     let text: string | undefined
@@ -26,7 +27,7 @@ export function textsOf(values: object): Texts {
       throw refuse(key, `${cause instanceof Error ? cause.message : String(cause)} (store text in its place)`, cause)
     }
     if (text === undefined) continue
-    if (MEMBERS.has(key)) throw refuse(key, 'this name is a member of req.session, data needs another')
+    if (members.has(key)) throw refuse(key, 'this name is a member of req.session, data needs another')
     texts.set(key, text)
   }
   return texts
