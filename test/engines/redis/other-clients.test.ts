@@ -6,11 +6,12 @@ import { json } from 'node:stream/consumers'
 import { SessionManager } from 'coatcheck'
 import { testStore } from 'coatcheck/custom-store/testing'
 import { type RedisClient, RedisStore, upstash } from 'coatcheck/stores/redis'
-import type { Redis } from 'ioredis'
+import type { Cluster, Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { clientCases } from '../../support/client-cases.ts'
 import { redisForGroup } from '../../support/redis/group.ts'
 import { describeEngine } from '../../support/services/engines.ts'
+import { type RedisCluster, startRedisCluster } from '../../support/services/redis.ts'
 import { failure } from '../../support/sql/given-up.ts'
 
 const drivers = createRequire(new URL('../../support/drivers/package.json', import.meta.url))
@@ -46,9 +47,13 @@ async function restFace(redis: Redis) {
 
 describeEngine('redis', 'the Redis store with other clients', () => {
   const redis = redisForGroup()
-  const suite = (prefix: string, client: () => RedisClient, long = true) => {
+  const suite = (
+    prefix: string,
+    client: () => RedisClient,
+    { long = true, on = (): Redis | Cluster => redis.client } = {},
+  ) => {
     const corrupt = async (_: unknown, key: string) => {
-      await redis.client.set(`${prefix}{${key.slice(0, 3)}}:${key.slice(3)}`, 's 1 careless', 'PX', 600_000)
+      await on().set(`${prefix}{${key.slice(0, 3)}}:${key.slice(3)}`, 's 1 careless', 'PX', 600_000)
     }
     const open = () => new RedisStore(client(), { prefix })
     testStore(clientCases(it, { long }), open, undefined, { corrupt, runs: 5 })
@@ -63,13 +68,27 @@ describeEngine('redis', 'the Redis store with other clients', () => {
     suite('iovalkey:', () => client)
   })
 
+  describeEngine('other clients', "iovalkey's Cluster", () => {
+    let cluster: RedisCluster
+    let client: Cluster
+    beforeAll(async () => {
+      cluster = await startRedisCluster()
+      client = new (drivers('iovalkey').Cluster)([...cluster.addresses])
+    })
+    afterAll(async () => {
+      client?.disconnect()
+      await cluster?.stop()
+    })
+    suite('iovalkey-cluster:', () => client, { on: () => client })
+  })
+
   describe('the REST API of Upstash', () => {
     let face: Awaited<ReturnType<typeof restFace>>
     beforeAll(async () => {
       face = await restFace(redis.client)
     })
     afterAll(() => face?.stop())
-    suite('upstash:', () => upstash({ url: face.url, token: TOKEN }), false)
+    suite('upstash:', () => upstash({ url: face.url, token: TOKEN }), { long: false })
 
     it('sends one request for reads that come together, and each write once', async () => {
       const sessions = new SessionManager({

@@ -1,5 +1,6 @@
 // One pool for the application's query builder and for the sessions: neither disturbs the other.
 import { createRequire } from 'node:module'
+import { pathToFileURL } from 'node:url'
 import { SessionManager } from 'coatcheck'
 import { PostgresStore } from 'coatcheck/stores/postgres'
 import pg from 'pg'
@@ -121,6 +122,22 @@ describeEngine('postgresql', 'a pool that a query builder shares with the store'
           ...ofPool(db.driver.master),
           query: async text => ({ rows: await db.query(text) }),
           transaction: work => db.transaction((tx: any) => work(text => tx.query(text))),
+        }
+      },
+      async 'MikroORM over pg'() {
+        const { MikroORM } = await import(pathToFileURL(builder.resolve('@mikro-orm/postgresql')).href)
+        const orm = new MikroORM({
+          clientUrl: server.url(),
+          entities: [],
+          discovery: { warnWhenNoEntities: false },
+          pool: { max: MOST },
+        })
+        opened.push(() => orm.close())
+        const on = (em: any) => async (text: string) => ({ rows: await em.execute(text) })
+        return {
+          ...ofPool(await orm.em.getConnection().getNativeClient()),
+          query: on(orm.em.fork()),
+          transaction: work => orm.em.fork().transactional((em: any) => work(on(em))),
         }
       },
       async 'Prisma adapter over pg'() {

@@ -149,7 +149,16 @@ export const ENGINES = /** @type {const} */ ({
     debian: null,
     npm: 'test/support/drivers',
     optional: false,
-    missing: () => driverModules('@prisma/adapter-pg', 'drizzle-orm', 'knex', 'kysely', 'sequelize', 'typeorm'),
+    missing: () =>
+      driverModules(
+        '@mikro-orm/postgresql',
+        '@prisma/adapter-pg',
+        'drizzle-orm',
+        'knex',
+        'kysely',
+        'sequelize',
+        'typeorm',
+      ),
   },
   // For one test file each.
   'other clients': {
