@@ -11,7 +11,7 @@ import { describeEngine, ENGINES, type EngineName } from '../support/services/en
 import { startMariadb } from '../support/services/mariadb.ts'
 import { startPostgres } from '../support/services/postgres.ts'
 import { freePort, until } from '../support/services/process.ts'
-import { startRedis, startRedisCluster } from '../support/services/redis.ts'
+import { sharedRedisCluster, startRedis } from '../support/services/redis.ts'
 import { sqliteFile } from '../support/services/sqlite.ts'
 import { makeCertificate } from '../support/services/tls.ts'
 
@@ -37,7 +37,7 @@ const DATABASES: readonly { name: string; engine: EngineName; canFail: boolean; 
     engine: 'redis',
     canFail: false,
     async open() {
-      const cluster = await startRedisCluster()
+      const cluster = await sharedRedisCluster()
       const hosts = cluster.addresses.map(({ host, port }) => `${host}:${port}`).join(',')
       return { url: `redis+cluster://${hosts}`, stop: cluster.stop }
     },

@@ -10,7 +10,7 @@ import { CLUSTER, STANDALONE } from './redis/clients.ts'
 import { describeEngine, type EngineName } from './services/engines.ts'
 import { sharedMariadb } from './services/mariadb.ts'
 import { sharedPostgres } from './services/postgres.ts'
-import { startRedis, startRedisCluster } from './services/redis.ts'
+import { sharedRedisCluster, startRedis } from './services/redis.ts'
 import { openSqlite, sqliteFile } from './services/sqlite.ts'
 
 interface Opened {
@@ -30,7 +30,7 @@ const STORES: Record<string, { engine: EngineName; open(redis: RedisStoreOptions
   'Redis Cluster': {
     engine: 'redis',
     async open(options) {
-      const cluster = await startRedisCluster()
+      const cluster = await sharedRedisCluster()
       const { client, close } = await CLUSTER['node-redis 6 cluster']!(cluster.addresses)
       return { store: new RedisStore(client, options), close: async () => [await close(), await cluster.stop()] }
     },

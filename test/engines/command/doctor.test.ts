@@ -8,7 +8,7 @@ import { runCommand } from '../../support/command.ts'
 import { describeEngine } from '../../support/services/engines.ts'
 import { type MariadbServer, startMariadb } from '../../support/services/mariadb.ts'
 import { type PostgresServer, startPostgres } from '../../support/services/postgres.ts'
-import { startRedis, startRedisCluster } from '../../support/services/redis.ts'
+import { sharedRedisCluster, startRedis } from '../../support/services/redis.ts'
 import { openSqlite, sqliteFile } from '../../support/services/sqlite.ts'
 
 const PASSWORD = 'hunter2-of-the-store'
@@ -105,7 +105,7 @@ describeEngine('redis', 'coatcheck doctor at Redis', () => {
     } finally {
       await server.stop()
     }
-    const cluster = await startRedisCluster()
+    const cluster = await sharedRedisCluster()
     try {
       expect(await found(cluster.nodes[0]!.url)).toMatchObject({ role: expect.stringContaining('redis+cluster://') })
       const hosts = cluster.addresses.map(({ host, port }) => `${host}:${port}`).join(',')

@@ -7,7 +7,13 @@ import { HOUR, keyIn, recordOf, soon, T0 } from '../../support/redis/records.ts'
 import { everyShape } from '../../support/redis/shapes.ts'
 import { describeEngine } from '../../support/services/engines.ts'
 import { until } from '../../support/services/process.ts'
-import { type RedisServer, startRedis, startRedisCluster, startRedisSentinels } from '../../support/services/redis.ts'
+import {
+  type RedisServer,
+  sharedRedisCluster,
+  startRedis,
+  startRedisCluster,
+  startRedisSentinels,
+} from '../../support/services/redis.ts'
 
 const nameOf = (key: string, prefix = 'coatcheck:') => `${prefix}{${key.slice(0, 3)}}:${key.slice(3)}`
 const at = (now = T0) => ({ now, deadline: soon() })
@@ -259,7 +265,7 @@ describeEngine('redis', 'a walk while masters change', () => {
   })
 
   it.concurrent('of a cluster: says so where the slots have moved', async () => {
-    const cluster = await startRedisCluster()
+    const cluster = await sharedRedisCluster()
     const { client, close } = await CLUSTER['node-redis 6 cluster']!(cluster.addresses)
     await expect(new RedisStore(client).scan('5 0 0', 10, at())).rejects.toMatchObject({
       outcome: 'not-applied',

@@ -6,6 +6,7 @@ import { collectGarbage } from '../../support/collect-garbage.ts'
 import { everyShape } from '../../support/redis/shapes.ts'
 import { describeEngine } from '../../support/services/engines.ts'
 import { until } from '../../support/services/process.ts'
+import { startRedisCluster } from '../../support/services/redis.ts'
 
 const GETS = 30_000
 const MIB = 2 ** 20
@@ -18,7 +19,9 @@ describeEngine('redis', 'a Redis that is silent for a while', () => {
   }
 
   // Both families, and a cluster: what a call that was given up leaves behind is the client's business.
-  it.each(everyShape().filter(([name]) => ['node-redis 6', 'ioredis 6', 'ioredis 6 cluster'].includes(name)))(
+  it.each(
+    everyShape(startRedisCluster).filter(([name]) => ['node-redis 6', 'ioredis 6', 'ioredis 6 cluster'].includes(name)),
+  )(
     'costs little memory for 30,000 visits that were given up, with %s',
     { timeout: 60_000 },
     async (_, open, servers) => {

@@ -12,7 +12,7 @@ import { CLUSTER, STANDALONE } from '../../support/redis/clients.ts'
 import { describeEngine } from '../../support/services/engines.ts'
 import { sharedMariadb } from '../../support/services/mariadb.ts'
 import { sharedPostgres } from '../../support/services/postgres.ts'
-import { startRedis, startRedisCluster } from '../../support/services/redis.ts'
+import { sharedRedisCluster, startRedis } from '../../support/services/redis.ts'
 import { openSqlite, sqliteFile } from '../../support/services/sqlite.ts'
 
 type Data = Record<string, unknown>
@@ -210,7 +210,7 @@ for (const name of ['node-redis 6', 'ioredis 6', 'node-redis 6 pool'])
 for (const name of ['node-redis 6 cluster', 'ioredis 6 cluster'])
   describeEngine('redis', `many callers of a Redis Cluster in one turn with ${name}`, () => {
     manyCallers(async () => {
-      const cluster = await startRedisCluster()
+      const cluster = await sharedRedisCluster()
       const open = async () => {
         const { client, close } = await CLUSTER[name]!(cluster.addresses)
         return { store: (table: string) => new RedisStore(client, { prefix: `${table}:` }), end: close }

@@ -4,8 +4,8 @@ import {
   type RedisCluster,
   type RedisSentinels,
   type RedisServer,
+  sharedRedisCluster,
   startRedis,
-  startRedisCluster,
   startRedisSentinels,
 } from '../services/redis.ts'
 import { CLUSTER, type OpenClient, SENTINEL, STANDALONE } from './clients.ts'
@@ -13,13 +13,13 @@ import { CLUSTER, type OpenClient, SENTINEL, STANDALONE } from './clients.ts'
 /** The name of a client, what opens one, and the servers that it talks to. */
 export type Shape = [name: string, open: () => Promise<OpenClient>, servers: () => readonly RedisServer[]]
 
-/** Starts a server, a cluster and sentinels before the tests of this file, and stops them afterwards. */
-export function everyShape(): Shape[] {
+/** A server, a cluster and sentinels for the tests of this file; the cluster is shared with other files unless told. */
+export function everyShape(startCluster = sharedRedisCluster): Shape[] {
   let one: RedisServer
   let many: RedisCluster
   let watched: RedisSentinels
   beforeAll(async () => {
-    ;[one, many, watched] = await Promise.all([startRedis(), startRedisCluster(), startRedisSentinels()])
+    ;[one, many, watched] = await Promise.all([startRedis(), startCluster(), startRedisSentinels()])
   })
   afterAll(() => Promise.all([one.stop(), many.stop(), watched.stop()]))
   return [

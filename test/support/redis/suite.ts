@@ -2,7 +2,7 @@
 import type { Store } from 'coatcheck'
 import type { TestStoreOptions } from 'coatcheck/custom-store/testing'
 import { afterAll, beforeAll } from 'vitest'
-import { type RedisServer, startRedis, startRedisCluster, startRedisSentinels } from '../services/redis.ts'
+import { type RedisServer, sharedRedisCluster, startRedis, startRedisSentinels } from '../services/redis.ts'
 import { CLUSTER, type OpenClient, SENTINEL, STANDALONE } from './clients.ts'
 
 interface Place {
@@ -29,7 +29,7 @@ const PLACES = {
   },
   cluster: {
     async start(): Promise<Place> {
-      const cluster = await startRedisCluster()
+      const cluster = await sharedRedisCluster()
       return {
         serverOf: async name => cluster.masterOf(Number(await cluster.nodes[0]!.cli('CLUSTER', 'KEYSLOT', name))),
         servers: cluster.masters,

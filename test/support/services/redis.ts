@@ -1,19 +1,15 @@
 // Private Redis servers: one alone, one with replicas, three masters with three replicas, and sentinels.
-import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
-import { findBinary, freePort, type Running, start, until } from './process.ts'
-
-const run = promisify(execFile)
-const cliBinary = () => findBinary('redis-cli')!
+import { findBinary, freePort, type Running, start, startGuarded, until } from './process.ts'
+import { redisCommand } from './redis-command.ts'
 
 export interface RedisServer {
   readonly port: number
   readonly url: string
-  /** One command by redis-cli; answers what it prints. */
+  /** One command; answers what redis-cli would print. */
   cli(...args: string[]): Promise<string>
   /** Numbers of `INFO commandstats`: calls by command name. */
   commandStats(): Promise<Record<string, number>>
@@ -32,17 +28,23 @@ interface Node {
   readonly conf: string
 }
 
-/** Starts a redis-server without persistence unless told; `options` are `--name value` pairs. */
-export async function startRedis(options: readonly string[] = [], node?: Node): Promise<RedisServer> {
+/**
+ * Starts a redis-server without persistence unless told; `options` are `--name value` pairs. A `guarded` one ends with this
+ * process.
+ */
+export async function startRedis(
+  options: readonly string[] = [],
+  { node, guarded = false }: { node?: Node; guarded?: boolean } = {},
+): Promise<RedisServer> {
   const port = node?.port ?? (await freePort())
   const folder = mkdtempSync(join(tmpdir(), 'coatcheck-redis-'))
   if (node) writeFileSync(join(folder, 'nodes.conf'), node.conf)
   const args = ['--port', `${port}`, '--bind', '127.0.0.1', '--dir', folder, '--save', '', '--appendonly', 'no']
-  const cli = async (...command: string[]) =>
-    (await run(cliBinary(), ['-p', `${port}`, ...command], { maxBuffer: 1 << 28 })).stdout.trimEnd()
+  const cli = (...command: string[]) => redisCommand(port, command)
   let running: Running
   const launch = async (extra: readonly string[] = []) => {
-    const server = start(findBinary('redis-server')!, [...args, ...options, ...extra])
+    const begin = guarded ? startGuarded.bind(null, folder) : start
+    const server = begin(findBinary('redis-server')!, [...args, ...options, ...extra])
     running = server
     const ready = async () => {
       const pong = await cli('PING')
@@ -90,7 +92,10 @@ export interface RedisCluster {
  * Three masters and three replicas. Each finds in its nodes.conf what they would tell each other: to let them meet takes
  * a busy machine ten seconds and more.
  */
-export async function startRedisCluster(options: readonly string[] = []): Promise<RedisCluster> {
+export async function startRedisCluster(
+  options: readonly string[] = [],
+  { guarded = false }: { guarded?: boolean } = {},
+): Promise<RedisCluster> {
   const planned = await Promise.all(
     Array.from({ length: 6 }, async () => ({
       id: randomBytes(20).toString('hex'),
@@ -114,7 +119,7 @@ export async function startRedisCluster(options: readonly string[] = []): Promis
         ...['--repl-diskless-sync-delay', '0', '--cluster-allow-replica-migration', 'no', ...options],
       ]
       const conf = [...lines, 'vars currentEpoch 3 lastVoteEpoch 0', ''].join('\n')
-      return startRedis(settings, { port: node.port, conf })
+      return startRedis(settings, { node: { port: node.port, conf }, guarded })
     }),
   )
   const [masters, replicas] = [nodes.slice(0, 3), nodes.slice(3)]
@@ -161,6 +166,15 @@ export async function startRedisCluster(options: readonly string[] = []): Promis
       await Promise.all(nodes.map(node => node.stop()))
     },
   }
+}
+
+let shared: Promise<RedisCluster> | undefined
+
+/** The one cluster that the files of this process share, emptied by `stop`. Who kills, pauses or moves needs another. */
+export async function sharedRedisCluster(): Promise<RedisCluster> {
+  shared ??= startRedisCluster([], { guarded: true })
+  const cluster = await shared
+  return { ...cluster, stop: async () => void (await Promise.all(cluster.masters.map(({ cli }) => cli('FLUSHALL')))) }
 }
 
 /**
@@ -281,7 +295,7 @@ export async function startRedisSentinels(): Promise<RedisSentinels> {
     ]
     writeFileSync(join(folder, 'sentinel.conf'), lines.join('\n'))
     const running = start(findBinary('redis-server')!, [join(folder, 'sentinel.conf'), '--sentinel'])
-    const cli = async (...args: string[]) => (await run(cliBinary(), ['-p', `${port}`, ...args])).stdout
+    const cli = (...args: string[]) => redisCommand(port, args)
     return { port, folder, running, cli }
   })
   await until('the sentinels knowing each other and the servers', async () => {
