@@ -11,11 +11,14 @@ export const OPTIONS: ts.CompilerOptions = ts.parseJsonConfigFileContent(
   root,
 ).options
 
-/** Programs with the same options. Of `texts`, by their paths, each has its own; all other files are those on disk. */
+/**
+ * Programs with the same options. Of `texts`, by their paths, each has its own; all other files are those on disk. They may
+ * share what was `parsed` with others whose options make no difference to a file by itself.
+ */
 export function programs(
   options: ts.CompilerOptions,
+  parsed = new Map<string, ts.SourceFile | undefined>(),
 ): (files: readonly string[], texts?: ReadonlyMap<string, string>) => ts.Program {
-  const parsed = new Map<string, ts.SourceFile | undefined>()
   return (files, texts = new Map()) => {
     const host = ts.createCompilerHost(options)
     const { fileExists, readFile, getSourceFile } = host

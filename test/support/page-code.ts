@@ -127,6 +127,7 @@ export function filesOf(page: string): Map<string, string> {
 // What plain JavaScript leaves open, and what it adds to the objects of frameworks.
 const JAVASCRIPT: ts.CompilerOptions = {
   strict: false,
+  alwaysStrict: true,
   noUncheckedIndexedAccess: false,
   exactOptionalPropertyTypes: false,
   noImplicitOverride: false,
@@ -134,26 +135,30 @@ const JAVASCRIPT: ts.CompilerOptions = {
 const OURS = /does not exist on type '(?:typeof import|SessionManager|Session\b|UserSession|Visit|Fetch|\w+Store\b)/
 const concernsUs = (code: number, message: string) => code !== 2339 || OURS.test(message)
 
+const LENIENT = { ...OPTIONS, noUnusedLocals: false, noUnusedParameters: false, isolatedDeclarations: false }
+const parsed: Parameters<typeof programs>[1] = new Map()
+const PROGRAMS = { ts: programs(LENIENT, parsed), js: programs({ ...LENIENT, ...JAVASCRIPT }, parsed) }
+
 /** What the compiler says about modules, as `PLACE: MESSAGE at CODE`. */
 export function problemsOf(modules: readonly Module[]): string[] {
-  const shared = { noUnusedLocals: false, noUnusedParameters: false, isolatedDeclarations: false }
   return (['ts', 'js'] as const).flatMap(language => {
     const typed = language === 'ts'
     const some = modules.filter(module => module.language === language)
-    return diagnose(some, { ...OPTIONS, ...shared, ...(typed ? {} : JAVASCRIPT) })
+    if (some.length === 0) return []
+    return diagnose(some, PROGRAMS[language])
       .filter(({ code, message }) => typed || concernsUs(code, message))
       .map(({ module, message, around }) => `${module.place}: ${message} at ${around}`)
   })
 }
 
-function diagnose(modules: readonly Module[], options: ts.CompilerOptions) {
+function diagnose(modules: readonly Module[], programOf: ReturnType<typeof programs>) {
   const path = (index: number) =>
     join(root, `test/support/block-${index}.${modules[index]!.language === 'ts' ? 'mts' : 'mjs'}`)
   const moved = (code: string) => `${code.replaceAll("'../../../test/support/", "'./")}\nexport {}\n`
   const files = new Map(modules.map(({ code }, index) => [path(index), moved(code)]))
   for (const page of new Set(modules.map(module => module.page)))
     for (const [name, code] of filesOf(page)) files.set(join(root, 'test/support', name), moved(code))
-  const program = programs(options)([...files.keys()], files)
+  const program = programOf([...files.keys()], files)
   return modules.flatMap((module, index) =>
     ts.getPreEmitDiagnostics(program, program.getSourceFile(path(index))).map(({ code, messageText, start = 0 }) => ({
       module,
