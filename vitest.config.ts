@@ -26,10 +26,12 @@ export default defineConfig({
     // What takes 8 s alone took 30 on a machine with a load of 14. A test that hangs costs a minute, and says so.
     testTimeout: 60_000,
     hookTimeout: 120_000,
-    // With all engines three: most files wait for a server for half of their time. (Files that share a process follow this
+    // With all engines four: most files wait for a server for half of their time. (Files that share a process follow this
     // setting alone, not `--maxWorkers`.)
-    maxWorkers: process.env.COATCHECK_ALL_ENGINES === '1' ? 3 : 2,
+    maxWorkers: process.env.COATCHECK_ALL_ENGINES === '1' ? 4 : 2,
     reporters: ['default', here('./test/support/scripts/engines-reporter.ts')],
+    // What a run has compiled, the next one finds: `.ci/run` has six.
+    experimental: { fsModuleCache: true },
     projects: [
       { extends: true, test: { name: 'engines', include: [ENGINES], exclude, isolate: false } },
       { extends: true, test: { name: 'in-process', include: [IN_PROCESS], exclude, pool: 'threads', isolate: false } },

@@ -1,9 +1,17 @@
 // @ts-check
-// `npm run test:all`: every engine, installed first where it is missing. Arguments go to vitest.
-import { existsSync } from 'node:fs'
+// `npm run test:all`: every engine, installed first where it is missing. Arguments go to vitest. `-- --rest`: without the
+// folders that `npm test` asks.
+import { existsSync, readFileSync } from 'node:fs'
 import { missingDeviceChromium, unpackDeviceChromium } from '../services/device-chromium.mjs'
 import { installEngines } from './install-engines.mjs'
-import { vitest } from './vitest.mjs'
+import { root, vitest } from './vitest.mjs'
+
+const REST = '--rest'
+const { scripts } = JSON.parse(readFileSync(`${root}package.json`, 'utf8'))
+const asked = scripts.test.split(' ').filter((/** @type {string} */ word) => word.startsWith('test/'))
+const excluded = process.argv.includes(REST)
+  ? asked.flatMap((/** @type {string} */ folder) => ['--exclude', `${folder}/**`])
+  : []
 
 installEngines(undefined, '`npm test` runs what is possible without them.')
 if (missingDeviceChromium() !== null && existsSync('/etc/debian_version')) {
@@ -11,4 +19,5 @@ if (missingDeviceChromium() !== null && existsSync('/etc/debian_version')) {
   unpackDeviceChromium()
 }
 
-process.exitCode = vitest(['--project', '!proof', ...process.argv.slice(2)], { env: { COATCHECK_ALL_ENGINES: '1' } })
+const args = process.argv.slice(2).filter(each => each !== REST)
+process.exitCode = vitest(['--project', '!proof', ...excluded, ...args], { env: { COATCHECK_ALL_ENGINES: '1' } })

@@ -1,8 +1,8 @@
 // @ts-check
 // `npm run test:recipes [-- express koa]`: installs the recipes of examples/, builds those that have to be, and walks
-// through each.
+// through each. `-- --install` stops before the walks; with COATCHECK_RESULTS the next call goes on from there.
 import { spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { build } from './build.mjs'
@@ -11,12 +11,16 @@ import { root, vitest } from './vitest.mjs'
 
 const examples = join(root, 'examples')
 const recipes = readdirSync(examples).filter(name => existsSync(join(examples, name, 'package.json')))
-const unknown = process.argv.slice(2).filter(name => !recipes.includes(name))
+const INSTALL = '--install'
+const named = process.argv.slice(2).filter(name => name !== INSTALL)
+const unknown = named.filter(name => !recipes.includes(name))
 if (unknown.length > 0) {
   console.error(`There is no recipe ${unknown.join(', ')}: there are ${recipes.join(', ')}.`)
   process.exit(2)
 }
-const wanted = process.argv.length > 2 ? process.argv.slice(2) : recipes
+const wanted = named.length > 0 ? named : recipes
+const results = process.env.COATCHECK_RESULTS ?? mkdtempSync(join(tmpdir(), 'coatcheck-recipes-'))
+if (process.env.COATCHECK_RESULTS === undefined) process.once('exit', () => rmSync(results, { recursive: true }))
 
 // Frameworks ask for the network otherwise.
 const env = { ...process.env, NEXT_TELEMETRY_DISABLED: '1' }
@@ -46,19 +50,30 @@ async function install(name) {
   return { verdict, seconds: `${((Date.now() - begun) / 1000).toFixed(1)} s` }
 }
 
-await build()
-/** @type {Map<string, Awaited<ReturnType<typeof install>>>} */
-const installed = new Map()
-const waiting = [...wanted]
-// Three at a time: one waits for the registry while others unpack.
-await Promise.all(
-  Array.from({ length: 3 }, async () => {
-    for (let name = waiting.shift(); name !== undefined; name = waiting.shift())
-      installed.set(name, await install(name))
-  }),
-)
+/** @returns {Promise<[name: string, told: Awaited<ReturnType<typeof install>>][]>} */
+async function installAll() {
+  await build()
+  /** @type {[string, Awaited<ReturnType<typeof install>>][]} */
+  const installed = []
+  const waiting = [...wanted]
+  // Three at a time: one waits for the registry while others unpack.
+  await Promise.all(
+    Array.from({ length: 3 }, async () => {
+      for (let name = waiting.shift(); name !== undefined; name = waiting.shift())
+        installed.push([name, await install(name)])
+    }),
+  )
+  return installed
+}
 
-const results = process.env.COATCHECK_RESULTS ?? mkdtempSync(join(tmpdir(), 'coatcheck-recipes-'))
+const before = join(results, 'recipes.installed')
+if (process.argv.includes(INSTALL)) {
+  writeFileSync(before, JSON.stringify(await installAll()))
+  process.exit()
+}
+/** @type {Map<string, Awaited<ReturnType<typeof install>>>} */
+const installed = new Map(existsSync(before) ? JSON.parse(readFileSync(before, 'utf8')) : await installAll())
+
 const report = join(results, 'recipes.json')
 const tests = wanted
   .filter(name => installed.get(name)?.verdict === '')
@@ -78,6 +93,5 @@ for (const name of wanted) {
   const isOk = passed > 0 && passed === all.length && file?.status === 'passed'
   rows.push([name, `${passed}`, `${all.length - passed}`, seconds, walk, verdict || (isOk ? 'ok' : 'FAILED')])
 }
-if (process.env.COATCHECK_RESULTS === undefined) rmSync(results, { recursive: true })
 console.log(`\n${table(rows)}\n`)
 process.exitCode = status === 0 && rows.slice(1).every(row => row.at(-1) === 'ok') ? 0 : 1
