@@ -1,6 +1,8 @@
 // Services on the real packages are replaced under load: no user is logged out, and a logout at the new service is final.
 // `COATCHECK_BROWSERS=1000 npx vitest run test/stories/import/libraries` does it with as many browsers.
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
 import {
   fromBetterAuth,
   fromCookieSession,
@@ -15,6 +17,7 @@ import { getIronSession } from 'iron-session'
 import { type DatabaseSession, Lucia } from 'lucia'
 import { describe, expect, it, vi } from 'vitest'
 import { expectAllMoved, front, loggedIn, newService, replaceUnderLoad, type ToLogin } from '../../support/moving.ts'
+import { describeEngine } from '../../support/services/engines.ts'
 
 // By names that the compiler does not follow: the types of these packages bring those of a browser into all files.
 const load = (name: string): Promise<any> => import(name)
@@ -24,6 +27,7 @@ const { default: GitHub } = await load('@auth/core/providers/github')
 const { betterAuth } = await load('better-auth')
 const { memoryAdapter } = await load('better-auth/adapters/memory')
 const { default: cookieSession } = await load('cookie-session')
+const drivers = createRequire(new URL('../../support/drivers/package.json', import.meta.url))
 
 const BROWSERS = Number(process.env.COATCHECK_BROWSERS ?? 8)
 /** Each sends six requests at a time. */
@@ -177,7 +181,8 @@ function ofAuthTokens() {
   })
 }
 
-function ofAuthDatabase() {
+/** An adapter with the rows of its table of sessions: what NextAuth and Auth.js ask of it beyond a login. */
+function rowsAndAdapter() {
   const rows = new Map<string, { sessionToken: string; userId: string; expires: Date }>()
   const asked = ['createUser', 'getUser', 'getUserByEmail', 'getUserByAccount', 'updateUser', 'linkAccount']
   const unused = Object.fromEntries([...asked, 'createSession', 'updateSession'].map(name => [name, async () => null]))
@@ -191,22 +196,80 @@ function ofAuthDatabase() {
     },
     deleteSession: async (token: string) => void rows.delete(token),
   }
+  /** As the callback of an OAuth login does. */
+  const logIn = (cookie: string) => (userId: string, _: IncomingMessage, response: ServerResponse) => {
+    const row = { sessionToken: crypto.randomUUID(), userId, expires: new Date(Date.now() + 3_600_000) }
+    rows.set(row.sessionToken, row)
+    response.appendHeader('Set-Cookie', `${cookie}=${row.sessionToken}; Path=/; HttpOnly`)
+  }
+  return { adapter, logIn }
+}
+
+function ofAuthDatabase() {
+  const { adapter, logIn } = rowsAndAdapter()
   const providers = [GitHub({ clientId: 'an ID', clientSecret: 'a secret' })]
   const config = { ...auth, providers, adapter: adapter as never, session: { strategy: 'database' as const } }
   return library({
-    listener: service(
-      (id, _, response) => {
-        // As its callback of an OAuth login does.
-        const row = { sessionToken: crypto.randomUUID(), userId: id, expires: new Date(Date.now() + 3_600_000) }
-        rows.set(row.sessionToken, row)
-        response.appendHeader('Set-Cookie', `authjs.session-token=${row.sessionToken}; Path=/; HttpOnly`)
-      },
-      (request, response) => sessionOf(config, request, response),
-    ),
+    listener: service(logIn('authjs.session-token'), (request, response) => sessionOf(config, request, response)),
     from: fromNextAuth({ cookie: 'authjs.session-token', adapter }),
     toLogin: ({ user: { id } }) => ({ user: user(id) }),
     cookie: 'authjs.session-token',
     kept: ['authjs.callback-url'],
+  })
+}
+
+/** NextAuth 4 itself, which its handlers for Next wrap. */
+function nextAuth4(options: object) {
+  const { AuthHandler } = drivers(join(dirname(drivers.resolve('next-auth')), 'core/index.js'))
+  const logger = { warn() {} } // that NEXTAUTH_URL is not set
+  return async (path: string, request: IncomingMessage, response: ServerResponse, body?: object) => {
+    const method = body ? 'POST' : 'GET'
+    const headers = { 'Content-Type': 'application/json', cookie: request.headers.cookie ?? '' }
+    const made = { method, headers, ...(body && { body: JSON.stringify(body) }) }
+    const asked = new Request(`http://localhost:3000/api/auth/${path}`, made)
+    const answer = await AuthHandler({ req: asked, options: { secret: SECRET, logger, ...options } })
+    for (const { name, value } of answer.cookies ?? [])
+      response.appendHeader('Set-Cookie', `${name}=${encodeURIComponent(value)}; Path=/; HttpOnly`)
+    return answer.body
+  }
+}
+
+const OF_NEXT_AUTH = ['next-auth.callback-url', 'next-auth.csrf-token']
+
+function ofNextAuth4Tokens() {
+  const { default: credentials } = drivers('next-auth/providers/credentials')
+  const authorize = ({ id }: { id: string }) => ({ id, name: `user ${id}` })
+  const ask = nextAuth4({ providers: [credentials({ authorize, credentials: { id: {} } })] })
+  return library({
+    listener: service(
+      async (id, request, response) => {
+        const { csrfToken } = await ask('csrf', request, response)
+        request.headers.cookie = `${response.getHeader('set-cookie')}`.split(';', 1)[0]
+        await ask('callback/credentials', request, response, { id, csrfToken })
+      },
+      async (request, response) => (await ask('session', request, response)).user?.name,
+    ),
+    from: fromNextAuth({ cookie: 'next-auth.session-token', secret: SECRET }),
+    toLogin: ({ sub }) => ({ user: user(sub!) }),
+    cookie: 'next-auth.session-token',
+    // As with Auth.js: a late answer may bring a new token after our cookie.
+    kept: [...OF_NEXT_AUTH, 'next-auth.session-token'],
+  })
+}
+
+function ofNextAuth4Database() {
+  const { adapter, logIn } = rowsAndAdapter()
+  const ask = nextAuth4({ adapter, providers: [], session: { strategy: 'database' } })
+  return library({
+    listener: service(
+      logIn('next-auth.session-token'),
+      async (request, response) => (await ask('session', request, response)).user?.name,
+    ),
+    from: fromNextAuth({ cookie: 'next-auth.session-token', adapter }),
+    toLogin: ({ user: { id } }) => ({ user: user(id) }),
+    cookie: 'next-auth.session-token',
+    // It sends the same cookie again with each answer.
+    kept: [...OF_NEXT_AUTH, 'next-auth.session-token'],
   })
 }
 
@@ -256,7 +319,8 @@ function ofBetterAuth(storage?: Map<string, string>) {
   })
 }
 
-describe.each<[string, () => Library<any>]>([
+type Libraries = [name: string, open: () => Library<any>][]
+const LIBRARIES: Libraries = [
   ['cookie-session', ofCookieSession],
   ['iron-session', ofIronSession],
   ['lucia', ofLucia],
@@ -264,7 +328,17 @@ describe.each<[string, () => Library<any>]>([
   ['Auth.js with a database', ofAuthDatabase],
   ['better-auth with a database', () => ofBetterAuth()],
   ['better-auth with a secondary storage', () => ofBetterAuth(new Map())],
-])('%s', (_, open) => {
+]
+const NEXT_AUTH: Libraries = [
+  ['with tokens', ofNextAuth4Tokens],
+  ['with a database', ofNextAuth4Database],
+]
+describe.each(LIBRARIES)('%s', (_, open) => moves(open))
+describeEngine('other clients', 'NextAuth 4', () => {
+  describe.each(NEXT_AUTH)('%s', (_, open) => moves(open))
+})
+
+function moves(open: () => Library<any>) {
   it('is replaced under load: no user is logged out, and a logout is final', async () => {
     for (let done = 0; done < BROWSERS; done += AT_ONCE) {
       const { listener, from, toLogin, kept } = open()
@@ -309,4 +383,4 @@ describe.each<[string, () => Library<any>]>([
     for (const [name, kept] of old) browser!.jar.cookies.set(name, kept)
     expect((await browser!.ask('/profile')).status).toBe(200)
   })
-})
+}

@@ -165,7 +165,7 @@ export const ENGINES = /** @type {const} */ ({
     debian: null,
     npm: 'test/support/drivers',
     optional: false,
-    missing: () => driverModules('@electric-sql/pglite', '@neondatabase/serverless', 'iovalkey', 'ws'),
+    missing: () => driverModules('@electric-sql/pglite', '@neondatabase/serverless', 'iovalkey', 'next-auth', 'ws'),
   },
   // In workerd, 100 MB.
   d1: { debian: null, npm: 'test/support/drivers', optional: false, missing: workerd },
